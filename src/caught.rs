@@ -8,6 +8,7 @@ use std::any::Any;
 use std::fmt;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::task::Waker;
 
 /// Runs user code, and catches its panic. The caller ensures that no inconsistent state after the
 /// panic is visible.
@@ -25,6 +26,11 @@ pub(crate) fn dispose<T>(value: T) {
         // one, without end. A message cannot.
         mem::forget(payload);
     }
+}
+
+/// Wakes a task. Its waker is code of users: a panic of it costs only its own task.
+pub(crate) fn wake(waker: Waker) {
+    drop(catch(|| waker.wake()));
 }
 
 /// The payload of a caught panic.

@@ -15,6 +15,7 @@ mod options;
 mod publish;
 mod receipts;
 mod result;
+mod tasks;
 mod transaction;
 
 use std::fmt;

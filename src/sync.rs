@@ -45,12 +45,14 @@ pub(crate) mod rank {
     pub(crate) const WAKE_CHAIN: u8 = 11;
     /// Metrics that have a mutex of their own.
     pub(crate) const METRICS: u8 = 12;
+    /// The duties of a keeper.
+    pub(crate) const KEEPER: u8 = 13;
     /// The waits that a manual clock ends.
-    pub(crate) const LISTENERS: u8 = 13;
+    pub(crate) const LISTENERS: u8 = 14;
     /// The state of a durable store, for which calls wait.
-    pub(crate) const DURABLE: u8 = 14;
+    pub(crate) const DURABLE: u8 = 15;
     /// The thread of a durable store.
-    pub(crate) const WRITER_THREAD: u8 = 15;
+    pub(crate) const WRITER_THREAD: u8 = 16;
 }
 
 #[cfg(not(loom))]

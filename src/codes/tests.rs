@@ -83,6 +83,7 @@ fn holder() -> LockInfo {
         acquired_at: SystemTime::UNIX_EPOCH,
         held_for: Duration::from_millis(1500),
         at_least: false,
+        untaken: false,
         label: None,
         call_site: CallSite::from(Location::caller()),
     }
@@ -228,6 +229,7 @@ fn samples_of_locks() -> Vec<Sample> {
         ("lockUpgradeConflict", LockError::UpgradeConflict(Box::new(deadlock()))),
         ("lockRevoked", LockError::Revoked { id: lock_id() }),
         ("lockReentrant", LockError::Reentrant { owner: owner(), holder: Box::new(holder()) }),
+        ("lockNoKeeper", LockError::NoKeeper { owner: owner(), reason: "no memory".to_owned() }),
     ]);
     let (expected, got) = (lock_id(), lock_id());
     all.extend(samples_of([("lockTimeout", timeout())]));
@@ -258,6 +260,7 @@ fn samples_of_locks() -> Vec<Sample> {
         ("limiterQueueFull", LimiterError::QueueFull { bound: 0, call: call() }),
         ("limiterBusy", LimiterError::Busy { call: call() }),
         ("limiterTooHeavy", LimiterError::TooHeavy { key: "mail".to_owned(), weight: 2, limit: 1 }),
+        ("limiterNoKeeper", LimiterError::NoKeeper { key: "mail".to_owned(), reason: "no memory".to_owned() }),
     ]));
     all
 }
@@ -418,6 +421,7 @@ fn samples_of_commits() -> Vec<Sample> {
         ("notDurable", DurabilityError::NotDurable),
         ("durabilityTimeout", DurabilityError::Timeout { version: 4, durable_version: 3, timeout: Duration::from_secs(1) }),
         ("storeClosed", DurabilityError::Closed { durable_version: 3 }),
+        ("durabilityNoKeeper", DurabilityError::NoKeeper { version: 3, reason: "no memory".to_owned() }),
         ("journalFailed", journal_failed()),
     ]));
     all.extend(samples_of([("transactionTakenOut", taken_out())]));

@@ -6,6 +6,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::Grant;
+use super::parker::Rest;
 use super::request::Waiting;
 use super::wake_chain::WakeChain;
 use crate::sync::yield_now;
@@ -24,6 +25,17 @@ impl Default for BatchLimit {
         Self {
             count: 256,
             time: Duration::from_micros(500),
+        }
+    }
+}
+
+impl BatchLimit {
+    /// Returns the limit for the poll of a task, which delays all other tasks of its thread. The
+    /// keeper runs the rest.
+    pub(super) fn for_task(self) -> Self {
+        Self {
+            count: self.count.min(32),
+            time: self.time.min(Duration::from_micros(50)),
         }
     }
 }
@@ -76,7 +88,7 @@ impl<'a> Batch<'a> {
         if !request.is_brief() || now - self.asleep_since >= Self::PATIENCE {
             self.wake();
         }
-        if request.serve(grant) {
+        if request.serve(grant) != Rest::Awake {
             self.sleepers.push(request);
         }
     }

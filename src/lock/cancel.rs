@@ -68,7 +68,7 @@ impl CancelToken {
 
     /// Attaches a waiting request, by its `withdraw` function, for the life of the returned value.
     /// If the token is already cancelled, calls the function at once.
-    pub(crate) fn attach(&self, withdraw: impl FnOnce() + Send + 'static) -> Attached<'_> {
+    pub(crate) fn attach(&self, withdraw: impl FnOnce() + Send + 'static) -> Attached {
         let mut state = self.0.lock();
         let registration = if state.cancelled {
             drop(state);
@@ -78,7 +78,7 @@ impl CancelToken {
             Some(state.requests.insert(Box::new(withdraw)))
         };
         Attached {
-            token: self,
+            token: self.clone(),
             registration,
         }
     }
@@ -97,12 +97,12 @@ impl fmt::Debug for CancelToken {
     }
 }
 
-pub(crate) struct Attached<'a> {
-    token: &'a CancelToken,
+pub(crate) struct Attached {
+    token: CancelToken,
     registration: Option<Registration>,
 }
 
-impl Drop for Attached<'_> {
+impl Drop for Attached {
     fn drop(&mut self) {
         if let Some(registration) = self.registration {
             // Dropped without the token's mutex: it may hold the last handle of a lock.

@@ -63,6 +63,15 @@ pub enum LockError {
         /// The grant that this thread holds.
         holder: Box<LockInfo>,
     },
+    /// The request of a task would have to wait, and the machine starts no thread that ends its
+    /// wait at the deadline.
+    #[error("owner {owner} cannot wait as a task, because no thread can be started: {reason}", owner = Brief(.owner))]
+    NoKeeper {
+        /// The owner of the request.
+        owner: OwnerId,
+        /// The error of the machine.
+        reason: String,
+    },
 }
 
 codes! { LockError {
@@ -74,7 +83,17 @@ codes! { LockError {
     Self::UpgradeConflict(deadlock) => "lockUpgradeConflict" { links: deadlock.links } if true;
     Self::Revoked { id } => "lockRevoked";
     Self::Reentrant { owner, holder } => "lockReentrant";
+    Self::NoKeeper { owner, reason } => "lockNoKeeper";
 }}
+
+impl LockError {
+    pub(super) fn no_keeper(owner: &OwnerId, error: &std::io::Error) -> Self {
+        Self::NoKeeper {
+            owner: owner.clone(),
+            reason: error.to_string(),
+        }
+    }
+}
 
 /// The state that a request observed when it timed out.
 #[derive(Clone, Debug, PartialEq, Eq)]

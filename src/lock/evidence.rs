@@ -21,6 +21,7 @@ impl LockInfo {
                 .unwrap_or(SystemTime::UNIX_EPOCH),
             held_for,
             at_least: !exact,
+            untaken: claim.untaken,
             label: claim.label.clone(),
             call_site: claim.call_site.into(),
         }

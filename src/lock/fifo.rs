@@ -1,19 +1,22 @@
 //! The document lock: one holder, and a queue in FIFO order.
 
+mod tasks;
+
 use std::convert::Infallible;
 use std::fmt;
 use std::panic::Location;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::batch::Batch;
 use super::error::CancelEvidence;
+use super::keeper::{Keeper, KeeperThread};
 use super::options::{PackedDuration, RequestLimit};
-use super::request::{Asker, QueuedWork, Request, RequestOutcome};
+use super::request::{Asker, QueuedWork, Request, RequestOutcome, TaskRequest, Waiting};
 use super::sampling::Sampling;
 use super::shared::{DefaultTimeout, LockShared};
-use super::state::{AfterUnlock, LockState, Moment};
-use super::wait;
+use super::state::{AfterUnlock, LockState, Moment, RequestPosition};
+use super::wait::{TaskQueue, Wait, WaitDeadline, WaitsAs, blocking};
 use super::wake_chain::WakeChain;
 use super::word::Word;
 use super::{
@@ -71,12 +74,13 @@ impl FifoLock {
     /// Creates a free lock with options.
     pub fn with_options(settings: LockOptions) -> Self {
         let lock = random_session();
+        let keeper = settings.keeper.map_or_else(OnceLock::new, OnceLock::from);
         let mut state = LockState::new(lock, settings.overtaking, Sampling::new(&settings.clock));
         state.hold_limit = settings.hold_limit.and_then(PackedDuration::new);
         state.last_token = settings.last_token;
         state.requests = settings.last_number;
         state.queue_bound = settings.queue_bound.unwrap_or(usize::MAX);
-        Self(Arc::new(LockShared {
+        Self(Arc::new_cyclic(|this| LockShared {
             word: Word::new(),
             state: Mutex::new(state),
             timeout: DefaultTimeout::new(settings.timeout),
@@ -84,6 +88,8 @@ impl FifoLock {
             clock: settings.clock,
             batch: settings.batch,
             wake_chain: WakeChain::default(),
+            keeper,
+            this: this.clone(),
         }))
     }
 
@@ -136,10 +142,23 @@ impl FifoLock {
         asker: &Asker<'_>,
         options: &AcquireOptions,
     ) -> Result<Grant, LockError> {
+        blocking(self.grant_as(WaitsAs::Thread, asker, options))
+    }
+
+    /// Acquires the lock for a thread or a task.
+    pub(crate) async fn grant_as(
+        &self,
+        waits_as: WaitsAs,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+    ) -> Result<Grant, LockError> {
         if let Some(grant) = self.try_grant(asker, options)? {
             return Ok(grant);
         }
-        match self.ask::<Infallible>(asker, options, None)? {
+        match self
+            .ask::<Infallible>(waits_as, asker, options, None)
+            .await?
+        {
             Answer::Granted(grant, _) => Ok(grant),
             Answer::Done(never, _) => match never {},
         }
@@ -196,37 +215,41 @@ impl FifoLock {
         self.grant(&Asker { bound, ..asker }, &options)
     }
 
+    /// Creates the request of a thread or a task.
+    pub(super) fn request<W: QueuedWork>(
+        &self,
+        waits_as: WaitsAs,
+        asker: &Asker<'_>,
+        work: Option<W>,
+        deadline: WaitDeadline,
+    ) -> Result<Arc<Request<W>>, LockError> {
+        let keeper = waits_as.keeper(&self.0);
+        let keeper = keeper.map_err(|error| LockError::no_keeper(asker.owner, &error))?;
+        let task = keeper.map(|keeper| TaskRequest::new(keeper, deadline));
+        Ok(Arc::new(Request::of(asker, work, task)))
+    }
+
     /// Joins the queue and waits, unless the lock is free. The holder may run the work of the
     /// request at its queue position; a panic of the work resumes in this thread.
-    pub(crate) fn ask<W: QueuedWork>(
+    pub(crate) async fn ask<W: QueuedWork>(
         &self,
+        waits_as: WaitsAs,
         asker: &Asker<'_>,
         options: &AcquireOptions,
         work: Option<W>,
     ) -> Result<Answer<W>, LockError> {
         let shared = &self.0;
-        let request = Arc::new(Request::new(asker, work));
         let limit = options.limit(shared.timeout.get());
         // The deadline comes first: threads that see the request in the queue rely on a running
         // timeout.
         let deadline = shared.deadline(limit);
-        let (mut state, now) = shared.enter();
-        if state.held().is_none() {
-            state.claim().assign(asker);
-            let grant = shared.take(&mut state, asker.hold_limit, || None);
-            drop(state);
-            return Ok(Answer::Granted(grant, request.take_work()));
-        }
-        state.refuse_reentry(asker, CapacityPart::Whole, now.at)?;
-        if limit.is_some_and(|limit| limit.is_zero()) {
-            return Err(state.would_block(asker, None, now.at));
-        }
-        state.reject_excess(asker, CapacityPart::Whole, options.queue_bound)?;
-        let waiting_at = state.join_queue(request.clone(), options.priority, None, now.at);
-        let wait = shared.wait_as(&mut state, waiting_at, deadline, now);
-        drop(state);
-
-        let outcome = wait::wait(shared, &request, options.cancel.as_ref(), wait);
+        let request = self.request(waits_as, asker, work, deadline)?;
+        let wait = match self.join(waits_as, asker, options, &request, (limit, deadline))? {
+            Ok(wait) => wait,
+            Err(grant) => return Ok(Answer::Granted(grant, request.take_work())),
+        };
+        let cancel = options.cancel.as_ref();
+        let outcome = waits_as.wait(shared, &request, cancel, wait).await;
         if request.was_woken_by_chain() {
             shared.wake_chain.go_on();
         }
@@ -234,7 +257,10 @@ impl FifoLock {
         // of this thread.
         let work = request.take_work();
         match outcome {
-            RequestOutcome::Granted(grant) => Ok(Answer::Granted(grant, work)),
+            RequestOutcome::Granted(grant) => {
+                self.take_note_of(waits_as, grant);
+                Ok(Answer::Granted(grant, work))
+            }
             RequestOutcome::Done(reply) => Ok(Answer::Done(reply, work)),
             RequestOutcome::Failed(error) => Err(*error),
             RequestOutcome::Panicked(panic) => {
@@ -242,6 +268,40 @@ impl FifoLock {
                 drop(work);
                 panic.resume()
             }
+        }
+    }
+
+    /// Joins the queue. Returns the grant instead if the lock is free.
+    fn join<W: QueuedWork>(
+        &self,
+        waits_as: WaitsAs,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+        request: &Arc<Request<W>>,
+        (limit, deadline): (Option<Duration>, WaitDeadline),
+    ) -> Result<Result<Wait<RequestPosition>, Grant>, LockError> {
+        let shared = &self.0;
+        let (mut state, now) = shared.enter();
+        if state.held().is_none() {
+            state.claim().assign(asker);
+            let grant = shared.take(&mut state, asker.hold_limit, || None);
+            return Ok(Err(grant));
+        }
+        state.refuse_reentry(asker, CapacityPart::Whole, now.at)?;
+        if limit.is_some_and(|limit| limit.is_zero()) {
+            return Err(state.would_block(asker, None, now.at));
+        }
+        state.reject_excess(asker, CapacityPart::Whole, options.queue_bound)?;
+        let waiting_at = state.join_queue(request.clone(), options.priority, None, now.at);
+        Ok(Ok(
+            shared.wait_as(&mut state, waiting_at, waits_as, deadline, now)
+        ))
+    }
+
+    /// Records that a task knows of a grant for which it has waited.
+    pub(super) fn take_note_of(&self, waits_as: WaitsAs, grant: Grant) {
+        if waits_as == WaitsAs::Task {
+            self.0.step(|state, _| state.take_note_of(grant.id()));
         }
     }
 
@@ -304,7 +364,7 @@ impl FifoLock {
         Ok(match self.0.step(|state, now| state.release(id, now))? {
             None => ReleaseOutcome::Freed,
             Some(next) => {
-                next.deliver();
+                self.0.deliver(next);
                 ReleaseOutcome::HandedOver
             }
         })
@@ -318,10 +378,19 @@ impl FifoLock {
 
     /// Options with the bounds of the queue of this lock.
     pub(crate) fn queue_options(&self, options: LockOptions) -> LockOptions {
+        let keeper = Arc::clone(self.keeper());
         let state = self.0.state.lock();
-        options
-            .queue_bound(state.queue_bound)
-            .overtaking_bound(state.overtaking_bound())
+        LockOptions {
+            keeper: Some(keeper),
+            ..options
+        }
+        .queue_bound(state.queue_bound)
+        .overtaking_bound(state.overtaking_bound())
+    }
+
+    /// Returns the keeper of the tasks that wait for the lock.
+    pub(crate) fn keeper(&self) -> &Arc<Keeper> {
+        self.0.keeper()
     }
 
     /// Returns the timeout of requests that set none.
@@ -440,17 +509,59 @@ impl FifoLock {
 
     /// Ends a transaction's own grant, and runs queued batches of waiting requests.
     #[inline]
-    pub(crate) fn part_and_serve(&self, grant: Grant) {
+    pub(crate) fn part_and_serve(&self, grant: Grant, waits_as: WaitsAs) {
         if !self.0.release(grant.id(), true) {
-            self.part_in_step_and_serve(grant);
+            self.part_in_step_and_serve(grant, waits_as);
         }
     }
 
     #[inline(never)]
-    fn part_in_step_and_serve(&self, grant: Grant) {
-        let combiner = thread_number();
+    fn part_in_step_and_serve(&self, grant: Grant, waits_as: WaitsAs) {
+        let limit = match waits_as {
+            WaitsAs::Thread => self.0.batch,
+            WaitsAs::Task => self.0.batch.for_task(),
+        };
+        let batch = Batch::new(limit, &self.0.wake_chain);
+        self.serve(grant.id(), batch, |_| ());
+    }
+
+    /// Runs the work that a task has left, and queued batches after it.
+    pub(super) fn carry_out(
+        &self,
+        request: Arc<dyn Waiting>,
+        grant: Grant,
+        thread: &mut KeeperThread,
+    ) {
+        let mut prepare = |request: &dyn Waiting| {
+            if !request.is_brief() {
+                thread.hand_over();
+            }
+        };
+        prepare(&*request);
+        let this = thread_number();
+        let now = self.0.step(|state, now| {
+            state.bind(grant.id(), this);
+            now.at
+        });
         let mut batch = Batch::new(self.0.batch, &self.0.wake_chain);
-        let mut ending = grant.id();
+        batch.goes_on(now);
+        batch.serve(request, grant, now);
+        if !self.0.release(grant.id(), true) {
+            self.serve(grant.id(), batch, prepare);
+        }
+    }
+
+    /// Binds a grant of a task to the thread that polls it, for work that ends with this poll.
+    pub(crate) fn bind(&self, grant: Grant) {
+        let this = thread_number();
+        self.0.step(|state, _| state.bind(grant.id(), this));
+    }
+
+    /// Ends a grant and runs queued batches.
+    #[inline(always)]
+    fn serve(&self, ending: LockId, mut batch: Batch<'_>, mut prepare: impl FnMut(&dyn Waiting)) {
+        let combiner = thread_number();
+        let mut ending = ending;
         loop {
             let (next, now) = self.0.step(|state, now| {
                 let combiner = batch.goes_on(now.at).then_some(combiner);
@@ -459,12 +570,13 @@ impl FifoLock {
             match next {
                 Some(AfterUnlock::Serve(request, grant)) => {
                     ending = grant.id();
+                    prepare(&*request);
                     batch.serve(request, grant, now);
                     if self.0.release(ending, true) {
                         return;
                     }
                 }
-                Some(next) => return next.deliver(),
+                Some(next) => return self.0.deliver(next),
                 None => return,
             }
         }

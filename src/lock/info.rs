@@ -36,6 +36,10 @@ pub struct LockInfo {
     /// another thread first looked at the hold or waited for it.
     #[serde(skip_serializing_if = "Not::not")]
     pub at_least: bool,
+    /// Whether it was granted to a task that has not been polled since, so the task does not know of
+    /// the grant. Such a task usually waits for something else meanwhile (a *futurelock*).
+    #[serde(skip_serializing_if = "Not::not")]
+    pub untaken: bool,
     /// The label of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<SmolStr>,
@@ -44,7 +48,8 @@ pub struct LockInfo {
 }
 
 impl fmt::Display for LockInfo {
-    /// Formats as `lock-3-x9 of ann (autosave) from src/main.rs:7:13, held for 12ms`.
+    /// Formats as `lock-3-x9 of ann (autosave) from src/main.rs:7:13, held for 12ms`. Of an untaken
+    /// grant it says `granted 12ms ago, not yet taken by its task`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {}", self.lock_id, Brief(&self.owner_id))?;
         if let Some(label) = &self.label {
@@ -52,7 +57,11 @@ impl fmt::Display for LockInfo {
         }
         let lead = if self.at_least { "at least " } else { "" };
         let held_for = Millis(self.held_for);
-        write!(f, " from {}, held for {lead}{held_for}", self.call_site)
+        write!(f, " from {}, ", self.call_site)?;
+        match self.untaken {
+            false => write!(f, "held for {lead}{held_for}"),
+            true => write!(f, "granted {lead}{held_for} ago, not yet taken by its task"),
+        }
     }
 }
 

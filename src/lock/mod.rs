@@ -37,6 +37,7 @@ mod evidence;
 mod fifo;
 mod guard;
 mod info;
+mod keeper;
 pub mod keyed;
 pub mod limiter;
 pub mod node;
@@ -71,10 +72,12 @@ pub use stats::{DurationSummary, LockStats};
 
 pub(crate) use batch::BatchLimit;
 pub(crate) use fifo::Answer;
-pub(crate) use parker::{Mailbox, Waiter};
+pub(crate) use keeper::{Keeper, Kept};
+pub(crate) use parker::{Mailbox, Rest, TaskWaiter, Waiter};
 pub(crate) use receive::{Received, receive};
 pub(crate) use request::{Asker, QueuedWork};
 pub(crate) use samples::Samples;
+pub(crate) use wait::{WaitsAs, blocking};
 pub(crate) use wake_chain::WakeChain;
 
 use crate::id::{FencingToken, LockId};

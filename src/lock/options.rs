@@ -2,12 +2,14 @@
 
 use std::num::NonZeroU64;
 use std::panic::Location;
+use std::sync::Arc;
 use std::time::Duration;
 
 use smol_str::SmolStr;
 
 use super::CancelToken;
 use super::batch::BatchLimit;
+use super::keeper::Keeper;
 use super::request::Asker;
 use crate::id::OwnerId;
 use crate::queue::Priority;
@@ -108,6 +110,8 @@ pub struct LockOptions {
     pub(crate) last_token: u64,
     /// The number of an id before the first, so that no id of an earlier lock returns.
     pub(crate) last_number: u64,
+    /// The keeper of the tasks that wait, if the lock has none of its own.
+    pub(super) keeper: Option<Arc<Keeper>>,
 }
 
 impl Default for LockOptions {
@@ -121,6 +125,7 @@ impl Default for LockOptions {
             batch: BatchLimit::default(),
             last_token: 0,
             last_number: 0,
+            keeper: None,
         }
     }
 }
@@ -344,6 +349,25 @@ impl AcquireOptions {
             call_site,
             thread: if self.unbound { 0 } else { thread_number() },
             bound: true,
+            transaction,
+            hold_limit: self.hold,
+        }
+    }
+
+    /// Describes a request of a task, which no thread is bound to.
+    #[inline]
+    pub(crate) fn asker_of_task<'a>(
+        &'a self,
+        owner: &'a OwnerId,
+        call_site: &'static Location<'static>,
+        transaction: bool,
+    ) -> Asker<'a> {
+        Asker {
+            owner,
+            label: self.label.as_ref(),
+            call_site,
+            thread: 0,
+            bound: false,
             transaction,
             hold_limit: self.hold,
         }

@@ -1,17 +1,21 @@
 //! One waiting request: its owner, its work, and how its outcome is delivered.
 //!
-//! [`Waiting`] is all that a lock needs of a waiter, so an asynchronous waker could implement it as
-//! well, if it continues the [wake-up chain](super::wake_chain) from its waker and not from its
-//! poll. A request has its own mutex: a woken thread need not lock the lock's again.
+//! [`Waiting`] is all that a lock needs of a waiter, be it a thread or a task. A request has its own
+//! mutex: a woken thread need not lock the lock's again.
 
 use std::convert::Infallible;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use smol_str::SmolStr;
 
-use super::options::RequestLimit;
-use super::parker::{Parker, Waiter};
+use super::keeper::Keeper;
+use super::options::{PackedDuration, RequestLimit};
+use super::parker::{Parker, Rest, Resting, Slot, TaskWaiter, Waiter};
+use super::wait::WaitDeadline;
 use super::wake_chain::Sleeper;
 use super::{Grant, LockError};
 use crate::caught::{CaughtPanic, catch};
@@ -62,6 +66,8 @@ impl Asker<'_> {
 pub(crate) struct RequestSource {
     pub(super) thread: u64,
     pub(super) transaction: bool,
+    /// Whether a task was granted it and has not been polled since.
+    pub(super) untaken: bool,
     pub(super) call_site: &'static Location<'static>,
     pub(super) owner: OwnerId,
     pub(super) label: Option<SmolStr>,
@@ -75,6 +81,7 @@ impl RequestSource {
             call_site: Location::caller(),
             thread: 0,
             transaction: false,
+            untaken: false,
         }
     }
 
@@ -104,6 +111,7 @@ impl RequestSource {
         self.call_site = asker.call_site;
         self.thread = asker.holding_thread();
         self.transaction = asker.transaction;
+        self.untaken = false;
     }
 
     /// Writes the description of a request of the calling thread without options.
@@ -121,6 +129,7 @@ impl RequestSource {
         self.call_site = call_site;
         self.thread = if bound { thread_number() } else { 0 };
         self.transaction = false;
+        self.untaken = false;
     }
 
     /// Frees the memory of its fields.
@@ -205,20 +214,58 @@ pub(super) trait Waiting: Sleeper + Send + Sync {
     /// Whether its work is always short.
     fn is_brief(&self) -> bool;
 
+    /// Returns the part of the request that only a task has.
+    fn task(&self) -> Option<&TaskRequest>;
+
+    /// Whether a task has left it work, which must be done even if the task is not polled again.
+    fn is_left_by_task(&self) -> bool;
+
     /// Delivers the verdict. Called once, and without the lock's mutex; instead of
     /// [`Waiting::serve`].
     fn tell(&self, verdict: LockOutcome);
 
     /// Runs the waiter's work in the calling thread and leaves its outcome, even after a panic.
-    /// Returns whether the waiter sleeps and must be woken.
+    /// Returns whether the waiter must be woken.
     #[must_use]
-    fn serve(&self, grant: Grant) -> bool;
+    fn serve(&self, grant: Grant) -> Rest;
 
     /// Makes the waiter a watcher of the hold limit from now on. It may already have an outcome.
     fn call_to_watch(&self);
 }
 
-/// A request with a thread that waits for it.
+/// The part of a request that only a task has: threads end their waits themselves.
+pub(super) struct TaskRequest {
+    /// Ends the wait at its deadline.
+    pub(super) keeper: Arc<Keeper>,
+    deadline: Option<(PackedDuration, Deadline)>,
+}
+
+impl TaskRequest {
+    pub(super) fn new(keeper: &Arc<Keeper>, deadline: WaitDeadline) -> Self {
+        Self {
+            keeper: Arc::clone(keeper),
+            deadline: deadline
+                .and_then(|(limit, deadline)| Some((PackedDuration::new(limit)?, deadline))),
+        }
+    }
+
+    /// Adds its wait to the list if its deadline has passed; otherwise returns the deadline.
+    pub(super) fn overdue<T>(
+        &self,
+        ticket: T,
+        overdue: &mut Vec<(T, Duration)>,
+        clock: &Clock,
+    ) -> Option<Deadline> {
+        let (limit, deadline) = self.deadline?;
+        if clock.until(deadline).is_some() {
+            return Some(deadline);
+        }
+        overdue.push((ticket, limit.get()));
+        None
+    }
+}
+
+/// A request with a thread or a task that waits for it.
 ///
 /// Ten thousand may wait, so its parts are side by side, with the flags in the padding.
 pub(super) struct Request<W: QueuedWork> {
@@ -226,14 +273,16 @@ pub(super) struct Request<W: QueuedWork> {
     label: Option<SmolStr>,
     call_site: &'static Location<'static>,
     thread: u64,
-    slot: Mutex<{ rank::REQUEST }, Slot<W>>,
+    slot: Mutex<{ rank::REQUEST }, Slot<Left<W>>>,
     changed: Condvar,
     hold_limit: RequestLimit,
+    /// Set before a task waits.
+    task: OnceLock<TaskRequest>,
     transaction: bool,
+    has_work: bool,
     for_any_thread: bool,
     brief: bool,
-    /// Read and written under the slot's mutex alone.
-    asleep: AtomicBool,
+    resting: Resting,
     told: Hint,
     /// Whether it was woken from the [wake-up chain](super::wake_chain). Written under the slot's
     /// mutex, while the waiter sleeps.
@@ -243,7 +292,7 @@ pub(super) struct Request<W: QueuedWork> {
     called: AtomicBool,
 }
 
-struct Slot<W: QueuedWork> {
+struct Left<W: QueuedWork> {
     /// Set until a thread takes it to run it; then what is left of it.
     work: Option<W>,
     /// Set from the delivery until the waiter takes it.
@@ -252,6 +301,11 @@ struct Slot<W: QueuedWork> {
 
 impl<W: QueuedWork> Request<W> {
     pub(super) fn new(asker: &Asker<'_>, work: Option<W>) -> Self {
+        Self::of(asker, work, None)
+    }
+
+    /// Creates the request of a task, or of a thread.
+    pub(super) fn of(asker: &Asker<'_>, work: Option<W>, task: Option<TaskRequest>) -> Self {
         Self {
             owner: asker.owner.clone(),
             label: asker.label.cloned(),
@@ -259,18 +313,26 @@ impl<W: QueuedWork> Request<W> {
             thread: asker.holding_thread(),
             hold_limit: asker.hold_limit,
             transaction: asker.transaction,
+            task: task.map_or_else(OnceLock::new, OnceLock::from),
+            has_work: work.is_some(),
             for_any_thread: work.as_ref().is_some_and(W::is_for_any_thread),
             brief: work.as_ref().is_some_and(W::is_brief),
-            slot: Mutex::new(Slot {
+            slot: Mutex::new(Slot::new(Left {
                 work,
                 outcome: None,
-            }),
-            asleep: AtomicBool::new(false),
+            })),
+            resting: Resting::default(),
             changed: Condvar::default(),
             told: Hint::default(),
             woken_by_chain: AtomicBool::new(false),
             called: AtomicBool::new(false),
         }
+    }
+
+    /// Makes it the request of a task, which has only now begun to wait.
+    pub(super) fn wait_in_task(&self, task: TaskRequest) {
+        // A request is waited for once.
+        let _ = self.task.set(task);
     }
 
     /// Whether it was woken from the wake-up chain, and must continue it.
@@ -280,15 +342,16 @@ impl<W: QueuedWork> Request<W> {
 
     /// Takes the work, to run it, or what is left of it.
     pub(super) fn take_work(&self) -> Option<W> {
-        self.slot.lock().work.take()
+        self.slot.lock().left.work.take()
     }
 
-    /// Leaves an outcome. Returns whether the waiter sleeps.
-    pub(super) fn leave(&self, outcome: RequestOutcome<W::Reply>) -> bool {
-        self.leave_with(outcome, None)
+    /// Delivers an outcome.
+    pub(super) fn answer(&self, outcome: RequestOutcome<W::Reply>) {
+        let rest = self.leave_with(outcome, None);
+        self.parker().wake(rest);
     }
 
-    fn leave_with(&self, outcome: RequestOutcome<W::Reply>, spent: Option<W>) -> bool {
+    fn leave_with(&self, outcome: RequestOutcome<W::Reply>, spent: Option<W>) -> Rest {
         self.parker().leave(|slot| {
             debug_assert!(slot.outcome.is_none(), "told twice");
             slot.outcome = Some(outcome);
@@ -298,16 +361,11 @@ impl<W: QueuedWork> Request<W> {
         })
     }
 
-    /// Wakes the waiter, if it sleeps.
-    pub(super) fn notify(&self) {
-        self.changed.notify_one();
-    }
-
-    fn parker(&self) -> Parker<'_, Slot<W>> {
+    fn parker(&self) -> Parker<'_, Left<W>> {
         Parker {
             slot: &self.slot,
             changed: &self.changed,
-            asleep: &self.asleep,
+            resting: &self.resting,
             told: &self.told,
         }
     }
@@ -322,12 +380,27 @@ impl<W: QueuedWork> Waiter for Request<W> {
         clock: &Clock,
         deadline: Option<Deadline>,
     ) -> Option<RequestOutcome<W::Reply>> {
-        let take = |slot: &mut Slot<W>| match slot.outcome.take() {
+        let take = |left: &mut Left<W>| match left.outcome.take() {
             Some(outcome) => Some(Some(outcome)),
             None => self.called.swap(false, Ordering::Relaxed).then_some(None),
         };
         let taken = self.parker().wait_until(looks, clock, deadline, take);
         taken.flatten()
+    }
+}
+
+impl<W: QueuedWork> TaskWaiter for Request<W> {
+    fn poll_outcome(
+        &self,
+        looks: u32,
+        context: &mut Context<'_>,
+    ) -> Poll<RequestOutcome<W::Reply>> {
+        self.parker()
+            .poll(looks, context, |left| left.outcome.take())
+    }
+
+    fn forget_task(&self) {
+        self.parker().forget_task();
     }
 }
 
@@ -352,16 +425,25 @@ impl<W: QueuedWork> Waiting for Request<W> {
         self.brief
     }
 
-    fn tell(&self, verdict: LockOutcome) {
-        if self.leave(verdict.of()) {
-            self.notify();
-        }
+    fn task(&self) -> Option<&TaskRequest> {
+        self.task.get()
     }
 
-    fn serve(&self, grant: Grant) -> bool {
+    fn is_left_by_task(&self) -> bool {
+        self.has_work && self.task.get().is_some()
+    }
+
+    fn tell(&self, verdict: LockOutcome) {
+        self.answer(verdict.of());
+    }
+
+    fn serve(&self, grant: Grant) -> Rest {
         let Some(mut work) = self.take_work() else {
-            debug_assert!(false, "only work for any thread is served, and those once");
-            return false;
+            debug_assert!(
+                false,
+                "only work that another thread may run is served, and once"
+            );
+            return Rest::Awake;
         };
         // A panic leaves no visible state: the work owns all that it changes, and does not run
         // again.
@@ -373,27 +455,19 @@ impl<W: QueuedWork> Waiting for Request<W> {
     }
 
     fn call_to_watch(&self) {
-        if self
-            .parker()
-            .leave(|_| self.called.store(true, Ordering::Relaxed))
-        {
-            self.notify();
+        if let Some(task) = self.task.get() {
+            return task.keeper.look();
         }
+        let call = |_: &mut Left<W>| self.called.store(true, Ordering::Relaxed);
+        let rest = self.parker().leave(call);
+        self.parker().wake(rest);
     }
 }
 
 impl<W: QueuedWork> Sleeper for Request<W> {
     fn wake(&self) -> bool {
-        let slot = self.slot.lock();
-        let asleep = self.asleep.load(Ordering::Relaxed);
-        if asleep {
-            self.woken_by_chain.store(true, Ordering::Relaxed);
-        }
-        drop(slot);
-        if asleep {
-            self.notify();
-        }
-        asleep
+        let note = || self.woken_by_chain.store(true, Ordering::Relaxed);
+        self.parker().wake_in_chain(note)
     }
 }
 

@@ -1,20 +1,21 @@
 //! The shared part of all handles of a lock: its word and its state, and the protocol between the
 //! two.
 
-#[cfg(loom)]
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 // Not the model's type: the value takes part in no race.
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::Grant;
 use super::batch::BatchLimit;
+use super::fifo::FifoLock;
+use super::keeper::{Keeper, KeeperThread};
 use super::node::Scope;
 use super::options::RequestLimit;
 use super::request::Waiting;
 use super::sampling::Measured;
 use super::state::{AfterUnlock, LockState, Moment, Overdue, RequestPosition};
-use super::wait::{Reason, Wait, WaitDeadline, WaitQueue};
+use super::wait::{Reason, TaskQueue, Wait, WaitDeadline, WaitQueue, WaitsAs};
 use super::wake_chain::WakeChain;
 use super::word::{HeldWord, Word};
 use crate::id::LockId;
@@ -37,6 +38,10 @@ pub(super) struct LockShared {
     pub(super) clock: Clock,
     pub(super) batch: BatchLimit,
     pub(super) wake_chain: WakeChain<dyn Waiting>,
+    /// Set by the first task that waits.
+    pub(super) keeper: OnceLock<Arc<Keeper>>,
+    /// Itself, for work that the keeper does.
+    pub(super) this: Weak<Self>,
 }
 
 impl LockShared {
@@ -51,13 +56,14 @@ impl LockShared {
         &self,
         state: &mut LockState,
         waiting_at: RequestPosition,
+        waits_as: WaitsAs,
         deadline: WaitDeadline,
         now: Moment,
     ) -> Wait<RequestPosition> {
         Wait {
             ticket: waiting_at,
             deadline,
-            alarm: state.enlist(waiting_at, now),
+            alarm: state.enlist(waiting_at, waits_as, now),
             looks: state.pace.looks(deadline.map(|(limit, _)| limit)),
         }
     }
@@ -114,8 +120,29 @@ impl LockShared {
             false => Some(std::mem::take(&mut state.outbox)),
         };
         let_go(state);
-        outbox.into_iter().flatten().for_each(AfterUnlock::deliver);
+        let outbox = outbox.into_iter().flatten();
+        outbox.for_each(|next| self.deliver(next));
         result
+    }
+
+    /// Delivers an outcome.
+    pub(super) fn deliver(&self, next: AfterUnlock) {
+        match next {
+            AfterUnlock::Leave(request, grant) => self.leave_to_keeper(request, grant),
+            next => next.deliver(),
+        }
+    }
+
+    /// Lets the keeper run the work that a task has left. No thread that serves tasks may be made
+    /// to do so.
+    #[cold]
+    fn leave_to_keeper(&self, request: Arc<dyn Waiting>, grant: Grant) {
+        let Some(lock) = self.this.upgrade().map(FifoLock) else {
+            debug_assert!(false, "a request keeps its lock");
+            return;
+        };
+        let work = move |thread: &mut KeeperThread| lock.carry_out(request, grant, thread);
+        self.keeper().take_over(Box::new(work));
     }
 
     #[inline(always)]
@@ -147,7 +174,7 @@ impl LockShared {
     /// Takes a step that may grant the lock, and wakes the waiters when the mutex is free again.
     pub(super) fn hand_on(&self, step: impl FnOnce(&mut LockState, Moment) -> Option<AfterUnlock>) {
         if let Some(next) = self.step(step) {
-            next.deliver();
+            self.deliver(next);
         }
     }
 
@@ -201,8 +228,9 @@ impl LockShared {
     #[cfg(loom)]
     pub(super) fn expire_hold(&self) {
         let watcher = self.state.lock().first_watcher();
-        if let Some(waiting_at) = watcher {
-            self.look_if(waiting_at, |_| true);
+        match watcher {
+            Some(waiting_at) => drop(self.look_if(waiting_at, |_| true)),
+            None => drop(self.step(|state, now| state.look_for_tasks(now, |_| true))),
         }
     }
 }
@@ -245,5 +273,45 @@ impl WaitQueue for LockShared {
 
     fn look(&self, waiting_at: RequestPosition) -> Option<Deadline> {
         self.look_if(waiting_at, |overdue| self.clock.until(overdue).is_none())
+    }
+}
+
+impl TaskQueue for LockShared {
+    fn keeper(&self) -> &Arc<Keeper> {
+        self.keeper.get_or_init(|| Keeper::new(&self.clock))
+    }
+
+    fn abandon(&self, waiting_at: RequestPosition) {
+        // Dropped when the mutex is free.
+        let _request = self.step(|state, now| state.abandon(waiting_at, now));
+    }
+
+    fn overdue(&self, overdue: &mut Vec<(RequestPosition, Duration)>) -> Option<Deadline> {
+        let clock = &self.clock;
+        let mut first = self.step(|state, _| state.overdue_for_nodes(overdue, clock));
+        let mut next = None;
+        loop {
+            let page = |state: &mut LockState, _: Moment| state.overdue_page(next, overdue, clock);
+            let (deadline, after) = self.step_fair(page);
+            first = [first, deadline].into_iter().flatten().min();
+            if after.is_none() {
+                return first;
+            }
+            next = after;
+        }
+    }
+
+    fn look_for_tasks(&self) -> Option<Deadline> {
+        let has_passed = |overdue| self.clock.until(overdue).is_none();
+        self.step(|state, now| state.look_for_tasks(now, has_passed))
+    }
+}
+
+impl Drop for LockShared {
+    /// Lets the keeper end, if this was its last lock.
+    fn drop(&mut self) {
+        if let Some(keeper) = self.keeper.get() {
+            keeper.look();
+        }
     }
 }

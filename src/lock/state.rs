@@ -7,6 +7,7 @@ mod asking;
 mod holder;
 mod nodes;
 mod revoking;
+mod tasks;
 mod watch;
 
 use std::sync::Arc;
@@ -20,12 +21,12 @@ use super::request::{Asker, LockOutcome, RequestOutcome, RequestSource, Waiting}
 use super::revocation::LastRevocations;
 use super::sampling::{Measured, Sampling};
 use super::stats::{LockStats, Recorder};
-use super::wait::Reason;
+use super::wait::{Reason, WaitsAs};
 use super::word::HeldWord;
 use super::{Grant, JoinError, LockError, LockInfo, QueueEntry, ReleaseError};
 use crate::id::{FencingToken, LockId, OwnerId};
 use crate::queue::{CapacityPart, Cursor, Divisible, Priority, Queue, Rights, Ticket};
-use crate::time::{Clock, Timestamp};
+use crate::time::{Clock, Deadline, Timestamp};
 
 pub(super) use asking::HowToWait;
 use asking::{LeavingRequest, LockWaiter};
@@ -68,6 +69,8 @@ pub(super) enum AfterUnlock {
     Tell(Arc<dyn Waiting>, LockOutcome),
     /// Run the work of the new holder.
     Serve(Arc<dyn Waiting>, Grant),
+    /// Let the keeper run the work that a task has left.
+    Leave(Arc<dyn Waiting>, Grant),
     /// Make a waiter a watcher.
     Watch(Arc<dyn Waiting>),
 }
@@ -78,6 +81,7 @@ impl AfterUnlock {
         match self {
             Self::Tell(request, verdict) => request.tell(verdict),
             Self::Serve(request, grant) => request.tell(RequestOutcome::Granted(grant)),
+            Self::Leave(..) => debug_assert!(false, "only the document lock runs work"),
             Self::Watch(request) => request.call_to_watch(),
         }
     }
@@ -327,7 +331,11 @@ impl LockState {
         self.ensure_watched(overdue);
         Some(match combiner {
             Some(_) => AfterUnlock::Serve(request, grant),
-            None => AfterUnlock::Tell(request, RequestOutcome::Granted(grant)),
+            None if request.is_left_by_task() => AfterUnlock::Leave(request, grant),
+            None => {
+                self.holder.claim.untaken = request.task().is_some();
+                AfterUnlock::Tell(request, RequestOutcome::Granted(grant))
+            }
         })
     }
 

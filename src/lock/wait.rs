@@ -1,13 +1,19 @@
-//! How a thread waits in a queue: until its outcome, its deadline or its cancellation.
+//! How a thread or a task waits in a queue: until its outcome, its deadline or its cancellation.
 //!
-//! The only place where timeouts, cancel tokens and hold limits meet a sleeping thread; every lock
-//! type waits here.
+//! The only place where timeouts, cancel tokens and hold limits meet a waiter; every lock type waits
+//! here. A thread ends its own wait. The wait of a task is ended by the [keeper](super::keeper),
+//! with the same code.
 
+use std::io;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use super::CancelToken;
-use super::parker::Waiter;
+use super::cancel::Attached;
+use super::keeper::{Keeper, Kept};
+use super::parker::{TaskWaiter, Waiter};
 use crate::time::{Clock, Deadline};
 
 /// A queue as its waiters see it.
@@ -15,7 +21,7 @@ pub(super) trait WaitQueue: Send + Sync + 'static {
     /// Identifies one wait: no other wait in the queue ever has an equal ticket, not even a later
     /// wait of the same holder. A token collects its requests before it withdraws them, so a
     /// withdrawal can come after its wait is over.
-    type Ticket: Copy + Send + 'static;
+    type Ticket: Copy + Send + Unpin + 'static;
 
     fn clock(&self) -> &Clock;
 
@@ -28,6 +34,37 @@ pub(super) trait WaitQueue: Send + Sync + 'static {
     fn look(&self, ticket: Self::Ticket) -> Option<Deadline> {
         let _ = ticket;
         None
+    }
+}
+
+/// A queue in which tasks wait too.
+pub(super) trait TaskQueue: WaitQueue {
+    /// Returns the keeper, which ends the waits of tasks.
+    fn keeper(&self) -> &Arc<Keeper>;
+
+    /// Removes the request of a task that is gone from the queue. If it was granted meanwhile, ends
+    /// the grant.
+    fn abandon(&self, ticket: Self::Ticket);
+
+    /// Lists the waits of tasks whose deadline has passed, each with its timeout. Returns the first
+    /// deadline of the others.
+    fn overdue(&self, overdue: &mut Vec<(Self::Ticket, Duration)>) -> Option<Deadline>;
+
+    /// Checks the hold limits on behalf of tasks, and returns when to do so again.
+    fn look_for_tasks(&self) -> Option<Deadline> {
+        None
+    }
+}
+
+impl<Q: TaskQueue> Kept for Q {
+    fn keep(&self) -> Option<Deadline> {
+        let alarm = self.look_for_tasks();
+        let mut overdue = Vec::new();
+        let next = self.overdue(&mut overdue);
+        for (ticket, limit) in overdue {
+            self.withdraw(ticket, Reason::Expired(limit));
+        }
+        [alarm, next].into_iter().flatten().min()
     }
 }
 
@@ -52,6 +89,52 @@ pub(super) struct Wait<T> {
     pub(super) looks: u32,
 }
 
+/// What waits for a request: the calling thread, or the task that polls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitsAs {
+    /// Code that waits as a thread is never pending, and [`blocking`] runs it.
+    Thread,
+    Task,
+}
+
+impl WaitsAs {
+    /// Begins the wait of a task: the keeper serves the queue from now on. Returns it.
+    pub(super) fn keeper<Q: TaskQueue>(self, queue: &Arc<Q>) -> io::Result<Option<&Arc<Keeper>>> {
+        match self {
+            Self::Thread => Ok(None),
+            Self::Task => {
+                let keeper = queue.keeper();
+                keeper.attend(queue)?;
+                Ok(Some(keeper))
+            }
+        }
+    }
+
+    /// Waits for the outcome of a request in the queue.
+    pub(super) async fn wait<Q: TaskQueue, W: TaskWaiter>(
+        self,
+        queue: &Arc<Q>,
+        waiter: &Arc<W>,
+        cancel: Option<&CancelToken>,
+        wait: Wait<Q::Ticket>,
+    ) -> W::Outcome {
+        match self {
+            Self::Thread => self::wait(queue, waiter, cancel, wait),
+            Self::Task => TaskWait::begin(queue, waiter, cancel, wait).await,
+        }
+    }
+}
+
+/// Runs code that waits as a thread, in the calling thread.
+#[inline]
+pub(crate) fn blocking<T>(code: impl Future<Output = T>) -> T {
+    let mut context = Context::from_waker(Waker::noop());
+    match pin!(code).poll(&mut context) {
+        Poll::Ready(result) => result,
+        Poll::Pending => unreachable!("code that waits as a thread is never pending"),
+    }
+}
+
 /// Waits until the request has its outcome, which happens exactly once. A waiter that times out
 /// withdraws its request and waits for the answer to that, so a grant that races it counts.
 pub(super) fn wait<L: WaitQueue, W: Waiter>(
@@ -61,10 +144,7 @@ pub(super) fn wait<L: WaitQueue, W: Waiter>(
     mut wait: Wait<L::Ticket>,
 ) -> W::Outcome {
     let ticket = wait.ticket;
-    let _attached = cancel.map(|token| {
-        let queue = Arc::clone(queue);
-        token.attach(move || queue.withdraw(ticket, Reason::Cancelled))
-    });
+    let _attached = cancel.map(|token| attach(token, queue, ticket));
     let clock = queue.clock();
     let mut listens = false;
     loop {
@@ -85,6 +165,69 @@ pub(super) fn wait<L: WaitQueue, W: Waiter>(
                 (wait.deadline, wait.alarm) = (None, None);
             }
             _ => wait.alarm = queue.look(ticket),
+        }
+    }
+}
+
+fn attach<L: WaitQueue>(token: &CancelToken, queue: &Arc<L>, ticket: L::Ticket) -> Attached {
+    let queue = Arc::clone(queue);
+    token.attach(move || queue.withdraw(ticket, Reason::Cancelled))
+}
+
+/// The wait of a task, until its outcome. On drop, the request leaves the queue, or ends the grant
+/// that it has got.
+struct TaskWait<Q: TaskQueue, W: TaskWaiter> {
+    queue: Arc<Q>,
+    waiter: Arc<W>,
+    ticket: Q::Ticket,
+    _attached: Option<Attached>,
+    looks: u32,
+    is_over: bool,
+}
+
+impl<Q: TaskQueue, W: TaskWaiter> TaskWait<Q, W> {
+    fn begin(
+        queue: &Arc<Q>,
+        waiter: &Arc<W>,
+        cancel: Option<&CancelToken>,
+        wait: Wait<Q::Ticket>,
+    ) -> Self {
+        let ticket = wait.ticket;
+        let deadline = wait.deadline.map(|(_, deadline)| deadline);
+        // From here on, a panic leaves the queue too.
+        let mut this = Self {
+            queue: Arc::clone(queue),
+            waiter: Arc::clone(waiter),
+            ticket,
+            _attached: None,
+            looks: wait.looks,
+            is_over: false,
+        };
+        this._attached = cancel.map(|token| attach(token, queue, ticket));
+        if let Some(first) = [deadline, wait.alarm].into_iter().flatten().min() {
+            queue.keeper().expect(first);
+        }
+        this
+    }
+}
+
+impl<Q: TaskQueue, W: TaskWaiter> Future for TaskWait<Q, W> {
+    type Output = W::Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<W::Outcome> {
+        // It spins only before it first waits.
+        let looks = std::mem::take(&mut self.looks);
+        let outcome = self.waiter.poll_outcome(looks, context);
+        self.is_over = outcome.is_ready();
+        outcome
+    }
+}
+
+impl<Q: TaskQueue, W: TaskWaiter> Drop for TaskWait<Q, W> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.queue.abandon(self.ticket);
+            self.waiter.forget_task();
         }
     }
 }

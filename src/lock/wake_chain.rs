@@ -16,7 +16,7 @@ use crate::sync::{Mutex, rank};
 /// A waiter that may sleep.
 pub(crate) trait Sleeper {
     /// Wakes an answered waiter, which must continue the wake-up chain. `false` if it awoke by
-    /// itself.
+    /// itself, or is a task: no task has to be polled for the others to be woken.
     #[must_use]
     fn wake(&self) -> bool;
 }
@@ -48,7 +48,8 @@ impl<S: Sleeper + ?Sized> WakeChain<S> {
     /// Wakes the next waiter, and returns whether there was one. Called by each thread that was
     /// woken from the chain.
     pub(crate) fn go_on(&self) -> bool {
-        // A waiter that awoke by itself may have passed already, and wakes no other.
+        // A waiter that awoke by itself may have passed already, and wakes no other. Nor does a
+        // task.
         std::iter::from_fn(|| self.next()).any(|sleeper| sleeper.wake())
     }
 
@@ -63,7 +64,8 @@ pub(super) mod tests {
 
     use super::*;
     use crate::lock::Grant;
-    use crate::lock::request::{Asker, LockOutcome, Waiting};
+    use crate::lock::parker::Rest;
+    use crate::lock::request::{Asker, LockOutcome, TaskRequest, Waiting};
 
     /// A waiter with an outcome, asleep or not.
     pub(in crate::lock) struct Waiter {
@@ -100,10 +102,21 @@ pub(super) mod tests {
             self.brief
         }
 
+        fn task(&self) -> Option<&TaskRequest> {
+            None
+        }
+
+        fn is_left_by_task(&self) -> bool {
+            false
+        }
+
         fn tell(&self, _: LockOutcome) {}
 
-        fn serve(&self, _: Grant) -> bool {
-            self.sleeps
+        fn serve(&self, _: Grant) -> Rest {
+            match self.sleeps {
+                true => Rest::Sleeps,
+                false => Rest::Awake,
+            }
         }
 
         fn call_to_watch(&self) {}

@@ -16,7 +16,9 @@ use super::DataStore;
 use crate::id::LockId;
 #[cfg(loom)]
 use crate::id::OwnerId;
-use crate::lock::{AcquireOptions, Asker, FifoLock, Grant, LockDump, LockError, LockOptions};
+use crate::lock::{
+    AcquireOptions, Asker, FifoLock, Grant, LockDump, LockError, LockOptions, WaitsAs, blocking,
+};
 
 /// Where requests wait for a lossless subscriber.
 #[derive(Debug, Default)]
@@ -54,7 +56,7 @@ pub(crate) struct Admitted<'a> {
 impl Drop for Admitted<'_> {
     fn drop(&mut self) {
         if let Some(grant) = self.grant {
-            // It was not revoked, because it has no hold limit.
+            // It was revoked only if its task was not polled for long.
             let _ = self.line.release_lock(grant);
         }
         self.in_line.fetch_sub(1, Ordering::Relaxed);
@@ -90,6 +92,9 @@ impl Admission {
 /// The owner of the closed door.
 const SUBSCRIBER: &str = "lossless subscriber";
 
+/// A task that is the first of the line and is not polled for so long lets the next one go ahead.
+const UNPOLLED: Duration = Duration::from_secs(1);
+
 /// The label of the requests in the line.
 const IN_LINE: SmolStr = SmolStr::new_static("waits for a lossless subscriber");
 
@@ -110,8 +115,21 @@ impl DataStore {
     ) -> Result<(Option<Admitted<'_>>, Cow<'o, AcquireOptions>), LockError> {
         match self.has_line() {
             false => Ok((None, Cow::Borrowed(options))),
+            true => blocking(self.admit_as(WaitsAs::Thread, asker, options)),
+        }
+    }
+
+    /// Admits the request of a thread or a task.
+    pub(crate) async fn admit_as<'o>(
+        &self,
+        waits_as: WaitsAs,
+        asker: &Asker<'_>,
+        options: &'o AcquireOptions,
+    ) -> Result<(Option<Admitted<'_>>, Cow<'o, AcquireOptions>), LockError> {
+        match self.has_line() {
+            false => Ok((None, Cow::Borrowed(options))),
             true => {
-                let (admitted, left) = self.join_line(asker, options)?;
+                let (admitted, left) = self.join_line(waits_as, asker, options).await?;
                 Ok((Some(admitted), Cow::Owned(left)))
             }
         }
@@ -125,6 +143,16 @@ impl DataStore {
     ) -> Result<Grant, LockError> {
         let (_admitted, left) = self.admit(asker, options)?;
         self.0.lock.grant(asker, &left)
+    }
+
+    /// Waits as [`grant`](Self::grant) does, in a task.
+    pub(crate) async fn grant_to_task(
+        &self,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+    ) -> Result<Grant, LockError> {
+        let (_admitted, left) = self.admit_as(WaitsAs::Task, asker, options).await?;
+        self.0.lock.grant_as(WaitsAs::Task, asker, &left).await
     }
 
     /// Takes the lock if it is free and no request waits for it.
@@ -141,8 +169,9 @@ impl DataStore {
     }
 
     #[cold]
-    fn join_line(
+    async fn join_line(
         &self,
+        waits_as: WaitsAs,
         asker: &Asker<'_>,
         options: &AcquireOptions,
     ) -> Result<(Admitted<'_>, AcquireOptions), LockError> {
@@ -170,10 +199,14 @@ impl DataStore {
                 None => options.no_timeout(),
             }
         };
-        let grant = |lock: &FifoLock| {
-            let options = left().no_hold_limit().or_label(IN_LINE);
+        let grant = async |lock: &FifoLock| {
+            let options = left().or_label(IN_LINE);
+            let options = match waits_as {
+                WaitsAs::Thread => options.no_hold_limit(),
+                WaitsAs::Task => options.hold_limit(UNPOLLED),
+            };
             let asker = options.asker(asker.owner, asker.call_site, false).unbound();
-            Ok::<_, LockError>(lock.grant(&asker, &options)?.id())
+            Ok::<_, LockError>(lock.grant_as(waits_as, &asker, &options).await?.id())
         };
         let in_line = &log.admission.in_line;
         in_line.fetch_add(1, Ordering::Relaxed);
@@ -183,11 +216,11 @@ impl DataStore {
             line,
             grant: None,
         };
-        admitted.grant = Some(grant(line)?);
+        admitted.grant = Some(grant(line).await?);
         while log.door(|door| door.is_closed) {
             self.hold_door(&locks.door);
             // Open until a commit closes it again.
-            let _ = locks.door.release_lock(grant(&locks.door)?);
+            let _ = locks.door.release_lock(grant(&locks.door).await?);
         }
         Ok((admitted, left()))
     }

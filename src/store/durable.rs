@@ -79,6 +79,7 @@ pub use writer::{CloseReport, DurabilityError};
 
 use super::{CommitError, DataStore, TransactionResult};
 use crate::document::Snapshot;
+use crate::lock::WaitsAs;
 
 /// When a call that commits returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -195,6 +196,46 @@ impl DataStore {
         }
     }
 
+    /// Waits as [`wait_durable`](Self::wait_durable) does, in a task.
+    ///
+    /// The future does nothing before it is first polled. It can be dropped at any time, and then
+    /// nothing waits any more.
+    ///
+    /// # Errors
+    ///
+    /// As [`wait_durable`](Self::wait_durable), and [`DurabilityError::NoKeeper`].
+    ///
+    /// ```
+    /// use doclock::{DataStore, dsl::*, durable::Durability};
+    ///
+    /// # pollster::block_on(async {
+    /// # let folder = tempfile::tempdir()?;
+    /// let store = DataStore::open(folder.path().join("notes.doclock"))?;
+    /// let mut transaction = store.begin_async("ann").await?;
+    /// transaction.create(element("paragraph", []))?;
+    /// let version = transaction.commit_with(Durability::Later)?.version;
+    /// assert_eq!(store.wait_durable_async(version, None).await?, version);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn wait_durable_async(
+        &self,
+        version: u64,
+        timeout: impl Into<Option<Duration>>,
+    ) -> impl Future<Output = Result<u64, DurabilityError>> + Send + 'static {
+        let (store, timeout) = (self.clone(), timeout.into());
+        async move {
+            match &store.0.writer {
+                Some(writer) => {
+                    writer
+                        .wait_in_task(version, timeout, store.fifo().keeper())
+                        .await
+                }
+                None => Err(DurabilityError::NotDurable),
+            }
+        }
+    }
+
     /// Closes the store: refuses further commits, waits until all others are durable, writes a
     /// checkpoint, and closes the file. Snapshots can still be read.
     ///
@@ -227,6 +268,23 @@ impl DataStore {
         match &self.0.writer {
             Some(writer) => writer.acknowledge(result, durability),
             None => Ok(()),
+        }
+    }
+
+    /// Waits as [`acknowledge`](Self::acknowledge) does, for a thread or a task.
+    pub(crate) async fn acknowledge_as(
+        &self,
+        waits_as: WaitsAs,
+        result: &TransactionResult,
+        durability: Option<Durability>,
+    ) -> Result<(), CommitError> {
+        match (&self.0.writer, waits_as) {
+            (None, _) => Ok(()),
+            (Some(writer), WaitsAs::Thread) => writer.acknowledge(result, durability),
+            (Some(writer), WaitsAs::Task) => {
+                let keeper = self.fifo().keeper();
+                writer.acknowledge_in_task(result, durability, keeper).await
+            }
         }
     }
 

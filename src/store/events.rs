@@ -22,10 +22,14 @@
 mod filter;
 
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 pub use crossbeam_channel::{Receiver, RecvError, RecvTimeoutError, TryRecvError};
+pub use futures_core::Stream;
 use serde::Serialize;
 
 pub use filter::Filter;
@@ -186,6 +190,45 @@ impl Subscription {
         }
     }
 
+    /// Waits for the next event in a task, and returns it.
+    ///
+    /// Cancel safe: a future that is dropped has received no event. The subscription is also a
+    /// [`Stream`], which ends where this method returns an error.
+    ///
+    /// # Errors
+    ///
+    /// [`RecvError`]: the store was dropped, and no event is left.
+    ///
+    /// ```
+    /// use doclock::{DataStore, TransactionManager, dsl::*};
+    ///
+    /// # pollster::block_on(async {
+    /// let store = DataStore::new();
+    /// let events = store.subscribe();
+    /// let manager = TransactionManager::new(store);
+    /// manager.execute_async(create(text_node("paragraph", "Hello"))).await?;
+    /// assert_eq!(events.recv_async().await?.commit.version, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn recv_async(&self) -> Result<CommitEvent, RecvError> {
+        poll_fn(|context| self.poll_recv(context)).await
+    }
+
+    fn poll_recv(&self, context: &mut Context<'_>) -> Poll<Result<CommitEvent, RecvError>> {
+        let next = || match self.try_recv() {
+            Ok(event) => Poll::Ready(Ok(event)),
+            Err(TryRecvError::Disconnected) => Poll::Ready(Err(RecvError)),
+            Err(TryRecvError::Empty) => Poll::Pending,
+        };
+        if let ready @ Poll::Ready(_) = next() {
+            return ready;
+        }
+        self.log.wait_in_task(self.id, context.waker().clone());
+        // There may be one since the first look.
+        next()
+    }
+
     /// Waits for the next event for at most `timeout` and returns it.
     ///
     /// # Errors
@@ -237,6 +280,15 @@ impl Subscription {
 impl fmt::Debug for Subscription {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Subscription").finish_non_exhaustive()
+    }
+}
+
+/// The events, for tasks. It ends when the store is dropped and no event is left.
+impl Stream for Subscription {
+    type Item = CommitEvent;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<CommitEvent>> {
+        self.poll_recv(context).map(Result::ok)
     }
 }
 

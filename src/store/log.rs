@@ -17,12 +17,14 @@ mod subscribers;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::task::Waker;
 
 use crossbeam_channel::{Receiver, TryRecvError};
 
 use super::admission::{Admission, Door};
 use super::events::{CommitEvent, Filter, MissingCommits, Reach};
 use super::{DataStore, TransactionResult};
+use crate::caught::dispose;
 use crate::document::{Change, SequenceEdit, SequenceEdits, Snapshot};
 use crate::id::{LockId, NodeId, OwnerId};
 use crate::sync::{Mutex, MutexGuard, rank};
@@ -30,8 +32,8 @@ pub(super) use journal::JournalReader;
 use records::Limit;
 pub(super) use records::Records;
 pub(crate) use stretches::{RecentCommits, Stretch};
-use subscribers::Next;
 pub(super) use subscribers::SubscriberId;
+use subscribers::{Bell, Next};
 
 slotmap::new_key_type! {
     /// The id of an editor session that follows the document.
@@ -165,7 +167,7 @@ impl Drop for OwnLog {
             records.subscribers.end()
         });
         drop(log);
-        drop(ended);
+        ended.into_iter().flatten().for_each(Bell::end);
     }
 }
 
@@ -306,10 +308,7 @@ impl CommitLog {
             self.admission.close(&mut records.door);
         }
         drop(log);
-        for subscriber in woken {
-            // Full if it did not react to the message before.
-            let _ = subscriber.try_send(());
-        }
+        woken.for_each(Bell::ring);
     }
 
     /// Ends a subscription.
@@ -325,7 +324,9 @@ impl CommitLog {
         let unneeded = self.end_following(&mut log, Some(&filter));
         drop(log);
         self.admission.release(door);
-        drop((filter, channel, unneeded));
+        drop((filter, unneeded));
+        // With the wakers of tasks.
+        dispose(channel);
     }
 
     /// Reopens admission if the lossless subscribers have read enough. Half of a limit is between
@@ -353,6 +354,17 @@ impl CommitLog {
         if let Some(records) = &mut *self.records.lock() {
             records.subscribers.read_durable(id);
         }
+    }
+
+    /// Lets a task wait until there may be a commit for the subscriber.
+    pub(super) fn wait_in_task(&self, id: SubscriberId, task: Waker) {
+        let mut log = self.records.lock();
+        let unneeded = match &mut *log {
+            Some(records) => records.subscribers.wait_in_task(id, task),
+            None => Some(task),
+        };
+        drop(log);
+        dispose(unneeded);
     }
 
     /// The next commit for a subscriber.

@@ -13,7 +13,7 @@ use super::{DataStore, EndedBy, Transaction, TransactionGrant};
 use crate::document::View;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId};
 use crate::lock::node::{NodeHolder, NodeLockStats, NodeWaiter};
-use crate::lock::{AcquireOptions, Grant, LockError, Scope, Tree};
+use crate::lock::{AcquireOptions, Grant, LockError, Scope, Tree, WaitsAs, blocking};
 use crate::queue::LockMode;
 
 impl Tree for DataStore {
@@ -103,6 +103,61 @@ impl DataStore {
         self.begin_on_at(owner.into(), scope.into(), options, Location::caller())
     }
 
+    /// Waits for node locks in a task, and begins a transaction on the nodes.
+    ///
+    /// If the future is dropped, the request leaves the queue. The waits for further nodes, when
+    /// the transaction changes or reads them, block the thread that polls: lock the nodes with the
+    /// scope.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError`], as [`begin_on`](Self::begin_on), and `NoKeeper`.
+    ///
+    /// ```
+    /// use doclock::{DataStore, document::NodeSpec, lock::node::Scope};
+    ///
+    /// # pollster::block_on(async {
+    /// let store = DataStore::new();
+    /// let mut transaction = store.begin("setup")?;
+    /// let section = transaction.create(NodeSpec::new("section"))?;
+    /// transaction.commit()?;
+    /// let mut transaction = store.begin_on_async("ann", Scope::new().write(&section)).await?;
+    /// transaction.set_text(&section, "One")?;
+    /// transaction.commit()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    #[track_caller]
+    pub fn begin_on_async(
+        &self,
+        owner: impl Into<OwnerId>,
+        scope: impl Into<Scope>,
+    ) -> impl Future<Output = Result<Transaction, LockError>> + Send + 'static {
+        self.begin_on_async_with(owner, scope, AcquireOptions::new())
+    }
+
+    /// Begins a transaction as [`begin_on_async`](Self::begin_on_async) does, with options for all
+    /// its waits.
+    ///
+    /// # Errors
+    ///
+    /// As [`begin_on_async`](Self::begin_on_async).
+    #[track_caller]
+    pub fn begin_on_async_with(
+        &self,
+        owner: impl Into<OwnerId>,
+        scope: impl Into<Scope>,
+        options: AcquireOptions,
+    ) -> impl Future<Output = Result<Transaction, LockError>> + Send + 'static {
+        let (store, owner, scope) = (self.clone(), owner.into(), scope.into());
+        let call_site = Location::caller();
+        async move {
+            store
+                .begin_on_in_task(owner, scope, options, call_site)
+                .await
+        }
+    }
+
     pub(crate) fn begin_on_at(
         &self,
         owner: OwnerId,
@@ -117,10 +172,34 @@ impl DataStore {
         drop(admitted);
         let grant = self.0.lock.grant_nodes(&asker, &left, scope, self)?;
         drop(left);
+        Ok(self.begin_on_granted(grant, owner, nodes.waiting_as(options)))
+    }
+
+    /// Begins a transaction as [`begin_on_at`](Self::begin_on_at) does, in a task.
+    async fn begin_on_in_task(
+        &self,
+        owner: OwnerId,
+        scope: Scope,
+        options: AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> Result<Transaction, LockError> {
+        // Also its later waits are those of no particular thread.
+        let options = options.unbound();
+        let asker = options.asker(&owner, call_site, true);
+        let nodes = OnNodes::new(&scope, asker.thread, call_site);
+        let (admitted, left) = self.admit_as(WaitsAs::Task, &asker, &options).await?;
+        drop(admitted);
+        let asked = self.0.lock.grant_nodes_to_task(&asker, &left, scope, self);
+        let grant = asked.await?;
+        drop(left);
+        Ok(self.begin_on_granted(grant, owner, nodes.waiting_as(options)))
+    }
+
+    fn begin_on_granted(&self, grant: Grant, owner: OwnerId, nodes: OnNodes) -> Transaction {
         let held = TransactionGrant::new(self.clone(), grant, EndedBy::Transaction);
         let mut transaction = Transaction::new(self.next_transaction(grant), owner, held);
-        transaction.nodes = Some(Box::new(nodes.waiting_as(options)));
-        Ok(transaction)
+        transaction.nodes = Some(Box::new(nodes));
+        transaction
     }
 
     /// Begins a transaction on the nodes that `edits` changes and reads. Returns whether its edits
@@ -128,8 +207,9 @@ impl DataStore {
     ///
     /// The edits are made without a lock first, and return whether they are complete. They are
     /// discarded if not, or if there is another commit before their nodes are locked.
-    pub(crate) fn begin_with_edits(
+    pub(crate) async fn begin_with_edits(
         &self,
+        waits_as: WaitsAs,
         owner: OwnerId,
         options: AcquireOptions,
         call_site: &'static Location<'static>,
@@ -139,7 +219,13 @@ impl DataStore {
         unlocked.nodes = Some(Box::new(OnNodes::without_locks(call_site)));
         let complete = edits(&mut unlocked);
         let scope = unlocked.needed_locks();
-        let mut transaction = self.begin_on_at(owner, scope, options, call_site)?;
+        let mut transaction = match waits_as {
+            WaitsAs::Thread => self.begin_on_at(owner, scope, options, call_site)?,
+            WaitsAs::Task => {
+                self.begin_on_in_task(owner, scope, options, call_site)
+                    .await?
+            }
+        };
         let made = complete && transaction.take_over(unlocked);
         Ok((transaction, made))
     }
@@ -182,6 +268,58 @@ impl NodeLocks {
         scope: impl Into<Scope>,
     ) -> Result<NodeGuard, LockError> {
         self.lock_with(owner, scope, AcquireOptions::new())
+    }
+
+    /// Waits for nodes as [`lock`](Self::lock) does, in a task.
+    ///
+    /// If the future is dropped, the request leaves the queue, and releases what it was granted. A
+    /// task is not recognized as the holder: a second guard of one task waits until its timeout.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError`], as [`DataStore::lock`], and `NoKeeper`.
+    ///
+    /// ```
+    /// use doclock::{DataStore, lock::node::Scope};
+    ///
+    /// # pollster::block_on(async {
+    /// let locks = DataStore::new().node_locks();
+    /// let mut guard = locks.lock_async("ann", Scope::new().read("title")).await?;
+    /// guard.extend_async(Scope::new().write("section")).await?;
+    /// assert_eq!(locks.holders()[0].nodes.len(), 2);
+    /// # Ok::<(), doclock::lock::LockError>(())
+    /// # }).unwrap();
+    /// ```
+    #[track_caller]
+    pub fn lock_async(
+        &self,
+        owner: impl Into<OwnerId>,
+        scope: impl Into<Scope>,
+    ) -> impl Future<Output = Result<NodeGuard, LockError>> + Send + 'static {
+        self.lock_async_with(owner, scope, AcquireOptions::new())
+    }
+
+    /// Waits as [`lock_async`](Self::lock_async) does, with options for the wait.
+    ///
+    /// # Errors
+    ///
+    /// As [`lock_async`](Self::lock_async).
+    #[track_caller]
+    pub fn lock_async_with(
+        &self,
+        owner: impl Into<OwnerId>,
+        scope: impl Into<Scope>,
+        options: AcquireOptions,
+    ) -> impl Future<Output = Result<NodeGuard, LockError>> + Send + 'static {
+        let (store, owner, scope) = (self.0.clone(), owner.into(), scope.into());
+        let call_site = Location::caller();
+        async move {
+            let asker = options.asker_of_task(&owner, call_site, false);
+            let lock = &store.0.lock;
+            let asked = lock.grant_nodes_to_task(&asker, &options, scope, &store);
+            let grant = asked.await?;
+            Ok(NodeGuard { store, grant })
+        }
     }
 
     /// Locks nodes as [`lock`](Self::lock) does, from pairs of a node and a mode.
@@ -310,6 +448,19 @@ impl NodeGuard {
         self.extend(Scope::new().lock(id, mode))
     }
 
+    /// Locks more nodes as [`extend`](Self::extend) does, in a task.
+    ///
+    /// If the future is dropped, the request leaves the queue and the guard keeps what it has. If
+    /// the nodes were granted by then, the guard keeps them too.
+    ///
+    /// # Errors
+    ///
+    /// As [`extend`](Self::extend), and `NoKeeper`.
+    pub async fn extend_async(&mut self, scope: impl Into<Scope>) -> Result<(), LockError> {
+        let options = AcquireOptions::new();
+        self.extend_as(WaitsAs::Task, scope.into(), &options).await
+    }
+
     /// Locks more nodes, or locked nodes in further modes: all of them or none.
     ///
     /// # Errors
@@ -334,15 +485,20 @@ impl NodeGuard {
         scope: impl Into<Scope>,
         options: &AcquireOptions,
     ) -> Result<(), LockError> {
+        blocking(self.extend_as(WaitsAs::Thread, scope.into(), options))
+    }
+
+    async fn extend_as(
+        &mut self,
+        waits_as: WaitsAs,
+        scope: Scope,
+        options: &AcquireOptions,
+    ) -> Result<(), LockError> {
         let lock = &self.store.0.lock;
         let claim = lock.claim_of(self.grant)?;
-        self.grant = lock.extend_nodes(
-            self.grant,
-            &claim.asker(),
-            options,
-            &scope.into(),
-            &self.store,
-        )?;
+        let (asker, store) = (claim.asker(), &self.store);
+        let asked = lock.extend_nodes(waits_as, self.grant, &asker, options, &scope, store);
+        self.grant = asked.await?;
         Ok(())
     }
 }

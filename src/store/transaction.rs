@@ -27,7 +27,7 @@ use crate::document::{
     Snapshot, View,
 };
 use crate::id::{AsNodeId, LockId, NodeId, OwnerId, TransactionId};
-use crate::lock::Grant;
+use crate::lock::{Grant, WaitsAs};
 use crate::time::MonotonicTime;
 
 /// A transaction: sees its own changes, and publishes them only when it is committed.
@@ -398,6 +398,24 @@ impl Transaction {
     /// ```
     pub fn commit_with(self, durability: Durability) -> Result<TransactionResult, CommitError> {
         self.commit_acknowledged(Some(durability))
+    }
+
+    /// Commits as [`commit`](Self::commit) does. In a [durable](crate::durable) store, the task waits
+    /// for the journal without blocking its thread.
+    ///
+    /// The future publishes the changes when it is first polled. If it is dropped before that, the
+    /// transaction is rolled back. If it is dropped later, the commit stays, and becomes durable
+    /// with the next write.
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit).
+    pub async fn commit_async(mut self) -> Result<TransactionResult, CommitError> {
+        let result = self.publish_and::<CommitError>([None, None], |_| ())?;
+        let store = self.store().clone();
+        drop(self);
+        store.acknowledge_as(WaitsAs::Task, &result, None).await?;
+        Ok(result)
     }
 
     fn commit_acknowledged(

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::document::{EditError, Fragment, Limits, Selection};
 use crate::id::OwnerId;
-use crate::lock::{AcquireOptions, Asker};
+use crate::lock::{AcquireOptions, Asker, WaitsAs, blocking};
 use crate::store::durable::Durability;
 use crate::store::{DataStore, EndedBy, ExecutedOperation, Transaction};
 
@@ -215,6 +215,36 @@ impl Editor {
         self.submit(Submission::new(operations), &options)
     }
 
+    /// Runs the operations as [`execute`](Self::execute) does, in a task. See
+    /// [`TransactionManager::execute_async`].
+    ///
+    /// # Errors
+    ///
+    /// [`TransactionError`]; neither the document nor the selection is changed then.
+    #[track_caller]
+    pub fn execute_async(
+        &self,
+        operations: impl IntoOperations,
+    ) -> impl Future<Output = Result<TransactionResult, TransactionError>> + Send {
+        let submission = Submission::new(operations);
+        self.submit_in_task(submission, AcquireOptions::new(), Location::caller())
+    }
+
+    pub(super) async fn submit_in_task(
+        &self,
+        submission: Submission,
+        options: AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> Result<TransactionResult, TransactionError> {
+        self.session.approach();
+        let session = Some(&*self.session);
+        let run = self
+            .manager
+            .run_in_task(submission, &options, call_site, session);
+        let outcome = run.await;
+        self.after_run(outcome)
+    }
+
     #[track_caller]
     pub(super) fn submit(
         &self,
@@ -223,9 +253,17 @@ impl Editor {
     ) -> Result<TransactionResult, TransactionError> {
         self.session.approach();
         let session = Some(&*self.session);
-        let mut outcome = self
+        let outcome = self
             .manager
             .run(submission, options, Location::caller(), session);
+        self.after_run(outcome)
+    }
+
+    #[inline]
+    fn after_run(
+        &self,
+        mut outcome: Result<TransactionResult, TransactionError>,
+    ) -> Result<TransactionResult, TransactionError> {
         self.session.drop_if_removed();
         if let Ok(result) = &mut outcome
             && result.operations.is_empty()
@@ -393,6 +431,92 @@ impl Editor {
         self.go(Direction::Redo, Some(key.into()), options)
     }
 
+    /// Undoes an entry as [`undo_with`](Self::undo_with) does, in a task.
+    ///
+    /// The poll that gets the lock undoes the entry. If the future is dropped before that, nothing
+    /// is undone. If it is dropped later, the entry is undone and after-hooks do not run.
+    ///
+    /// # Errors
+    ///
+    /// As for [`undo`](Self::undo).
+    #[track_caller]
+    pub fn undo_async(
+        &self,
+        options: AcquireOptions,
+    ) -> impl Future<Output = Result<TransactionResult, UndoError>> + Send {
+        self.go_as(
+            WaitsAs::Task,
+            Direction::Undo,
+            None,
+            options,
+            Location::caller(),
+        )
+    }
+
+    /// Undoes an entry once for a key, as [`undo_once`](Self::undo_once) does, in a task. See
+    /// [`undo_async`](Self::undo_async).
+    ///
+    /// # Errors
+    ///
+    /// As for [`undo_once`](Self::undo_once).
+    #[track_caller]
+    pub fn undo_once_async(
+        &self,
+        key: impl Into<IdempotencyKey>,
+        options: AcquireOptions,
+    ) -> impl Future<Output = Result<TransactionResult, UndoError>> + Send {
+        let key = Some(key.into());
+        self.go_as(
+            WaitsAs::Task,
+            Direction::Undo,
+            key,
+            options,
+            Location::caller(),
+        )
+    }
+
+    /// Redoes an entry as [`redo_with`](Self::redo_with) does, in a task. See
+    /// [`undo_async`](Self::undo_async).
+    ///
+    /// # Errors
+    ///
+    /// As for [`undo`](Self::undo).
+    #[track_caller]
+    pub fn redo_async(
+        &self,
+        options: AcquireOptions,
+    ) -> impl Future<Output = Result<TransactionResult, UndoError>> + Send {
+        self.go_as(
+            WaitsAs::Task,
+            Direction::Redo,
+            None,
+            options,
+            Location::caller(),
+        )
+    }
+
+    /// Redoes an entry once for a key, as [`redo_once`](Self::redo_once) does, in a task. See
+    /// [`undo_async`](Self::undo_async).
+    ///
+    /// # Errors
+    ///
+    /// As for [`undo_once`](Self::undo_once).
+    #[track_caller]
+    pub fn redo_once_async(
+        &self,
+        key: impl Into<IdempotencyKey>,
+        options: AcquireOptions,
+    ) -> impl Future<Output = Result<TransactionResult, UndoError>> + Send {
+        let key = Some(key.into());
+        self.go_as(
+            WaitsAs::Task,
+            Direction::Redo,
+            key,
+            options,
+            Location::caller(),
+        )
+    }
+
     #[track_caller]
     fn go(
         &self,
@@ -400,18 +524,33 @@ impl Editor {
         key: Option<IdempotencyKey>,
         options: AcquireOptions,
     ) -> Result<TransactionResult, UndoError> {
-        let mut outcome = self.publish(direction, key, options);
-        self.manager.complete(&mut outcome, None);
+        let call_site = Location::caller();
+        blocking(self.go_as(WaitsAs::Thread, direction, key, options, call_site))
+    }
+
+    async fn go_as(
+        &self,
+        waits_as: WaitsAs,
+        direction: Direction,
+        key: Option<IdempotencyKey>,
+        options: AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> Result<TransactionResult, UndoError> {
+        let mut outcome = self
+            .publish(waits_as, direction, key, options, call_site)
+            .await;
+        self.manager.complete_as(waits_as, &mut outcome, None).await;
         outcome
     }
 
     /// Undoes or redoes an entry.
-    #[track_caller]
-    fn publish(
+    async fn publish(
         &self,
+        waits_as: WaitsAs,
         direction: Direction,
         key: Option<IdempotencyKey>,
         options: AcquireOptions,
+        call_site: &'static Location<'static>,
     ) -> Result<TransactionResult, UndoError> {
         let nothing = match direction {
             Direction::Undo => UndoError::NothingToUndo,
@@ -427,18 +566,26 @@ impl Editor {
         }
         self.session.approach_undo(direction);
         let name = SmolStr::new_static(direction.name());
-        let asker = options.asker(self.owner(), Location::caller(), true);
+        let asker = options.asker(self.owner(), call_site, true);
         let asker = Asker {
             label: asker.label.or(Some(&name)),
             ..asker
         };
         let (manager, store) = (&self.manager, self.store());
+        // An entry is undone within one call or poll, so it is bound to the thread of that.
         let grant = match store.try_grant(&asker, &options) {
             Ok(Some(grant)) => grant,
             // A completed one need not wait.
-            granted => match manager.repeated(once) {
-                Some(outcome) => return outcome,
-                None => granted.and_then(|_| store.grant(&asker, &options))?,
+            granted => match (manager.repeated(once), waits_as) {
+                (Some(outcome), _) => return outcome,
+                (None, WaitsAs::Thread) => granted.and_then(|_| store.grant(&asker, &options))?,
+                (None, WaitsAs::Task) => {
+                    granted?;
+                    let asker = Asker { thread: 0, ..asker };
+                    let grant = store.grant_to_task(&asker, &options).await?;
+                    store.fifo().bind(grant);
+                    grant
+                }
             },
         };
         let owner = self.owner().clone();

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::document::{Limit, LimitExceeded, Limits};
 use crate::id::{LockId, OwnerId};
-use crate::lock::{AcquireOptions, Grant};
+use crate::lock::{AcquireOptions, Grant, WaitsAs, blocking};
 use crate::store::durable::Durability;
 use crate::store::{CommitError, DataStore, Transaction};
 pub(super) use submission::Submission;
@@ -259,6 +259,93 @@ impl TransactionManager {
         self.run(submission, &options, Location::caller(), None)
     }
 
+    /// Runs a batch as [`execute`](Self::execute) does, in a task.
+    ///
+    /// The future does nothing before it is first polled. If the lock is free, that poll runs the
+    /// batch, and then at most 32 queued batches of others, for at most 50 microseconds. Otherwise
+    /// the batch joins the queue. It is run in its turn even if the task is not polled meanwhile: by
+    /// a thread or a task that has finished its own batch, or by the keeper, a thread that the store
+    /// starts for its tasks. So a task never holds the lock while it waits for something else.
+    ///
+    /// Code of users, of an [`op`](crate::dsl::op) or a before-hook, runs in the poll or in the
+    /// keeper's thread. Other threads run it only with the option
+    /// [`any_thread`](AcquireOptions::any_thread). After-hooks run in the poll that returns the
+    /// result. A batch that [locks nodes](Self::with_node_locks) is run by its task, and its code
+    /// blocks the thread if it waits for further nodes.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped while the batch is in the queue, the batch does not run. If it is
+    /// dropped later, the batch may still commit, and after-hooks do not run. A caller that must
+    /// know uses [`execute_once_async`](Self::execute_once_async), and asks again with its key.
+    ///
+    /// # Errors
+    ///
+    /// [`TransactionError`]; nothing is changed then.
+    ///
+    /// ```
+    /// use doclock::{DataStore, TransactionManager, dsl::*};
+    ///
+    /// # pollster::block_on(async {
+    /// let manager = TransactionManager::new(DataStore::new());
+    /// let note = create(text_node("paragraph", "Hello"));
+    /// assert_eq!(manager.execute_async(note).await?.version, 1);
+    /// # Ok::<(), doclock::transaction::TransactionError>(())
+    /// # }).unwrap();
+    /// ```
+    #[track_caller]
+    pub fn execute_async(
+        &self,
+        operations: impl IntoOperations,
+    ) -> impl Future<Output = Result<TransactionResult, TransactionError>> + Send + 'static {
+        self.execute_async_with(operations, AcquireOptions::new())
+    }
+
+    /// Runs a batch as [`execute_async`](Self::execute_async) does, with options for the lock
+    /// request.
+    ///
+    /// # Errors
+    ///
+    /// As [`execute_async`](Self::execute_async).
+    #[track_caller]
+    pub fn execute_async_with(
+        &self,
+        operations: impl IntoOperations,
+        options: AcquireOptions,
+    ) -> impl Future<Output = Result<TransactionResult, TransactionError>> + Send + 'static {
+        self.in_task(Submission::new(operations), options)
+    }
+
+    /// Runs a batch once for a key, as [`execute_once`](Self::execute_once) does, in a task. See
+    /// [`execute_async`](Self::execute_async).
+    ///
+    /// # Errors
+    ///
+    /// As [`execute_once`](Self::execute_once).
+    #[track_caller]
+    pub fn execute_once_async(
+        &self,
+        key: impl Into<IdempotencyKey>,
+        operations: impl IntoOperations,
+        options: AcquireOptions,
+    ) -> impl Future<Output = Result<TransactionResult, TransactionError>> + Send + 'static {
+        self.in_task(Submission::new(operations).once(key.into()), options)
+    }
+
+    #[track_caller]
+    fn in_task(
+        &self,
+        submission: Submission,
+        options: AcquireOptions,
+    ) -> impl Future<Output = Result<TransactionResult, TransactionError>> + Send + 'static {
+        let (manager, call_site) = (self.clone(), Location::caller());
+        async move {
+            manager
+                .run_in_task(submission, &options, call_site, None)
+                .await
+        }
+    }
+
     /// Runs a batch as [`execute`](Self::execute) does, under a lock that is held by id and stays
     /// held. After-hooks run at the end of the transaction, while the lock is still held.
     ///
@@ -318,12 +405,23 @@ impl TransactionManager {
         outcome: &mut Result<TransactionResult, E>,
         durability: Option<Durability>,
     ) {
+        blocking(self.complete_as(WaitsAs::Thread, outcome, durability));
+    }
+
+    /// Completes a commit as [`complete`](Self::complete) does, for a thread or a task.
+    pub(super) async fn complete_as<E: From<CommitError>>(
+        &self,
+        waits_as: WaitsAs,
+        outcome: &mut Result<TransactionResult, E>,
+        durability: Option<Durability>,
+    ) {
         let Ok(result) = outcome else {
             return;
         };
         let manager = &**self.0;
         let durability = durability.or(manager.durability);
-        match manager.store.acknowledge(result, durability) {
+        let acknowledged = manager.store.acknowledge_as(waits_as, result, durability);
+        match acknowledged.await {
             Ok(()) if result.repeated => {}
             Ok(()) => self.follow(result),
             Err(unknown) => *outcome = Err(unknown.into()),

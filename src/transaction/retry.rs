@@ -1,9 +1,11 @@
 //! Retries after transient errors.
 
 use std::error::Error;
+use std::future::poll_fn;
 use std::hash::BuildHasher;
 use std::io;
 use std::iter;
+use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
@@ -68,6 +70,19 @@ pub fn retry<T, E: Transient>(
         }
     }
     code()
+}
+
+/// Lets the other tasks of the executor run.
+pub(super) async fn yield_task() {
+    let mut has_yielded = false;
+    poll_fn(|context| match std::mem::replace(&mut has_yielded, true) {
+        true => Poll::Ready(()),
+        false => {
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }
+    })
+    .await
 }
 
 /// Pauses so that the conflicting transactions finish before the next attempt.

@@ -23,7 +23,7 @@ impl<K, V> Active<'_, K, V> {
         asker: &Asker<'_>,
         now: Timestamp,
     ) -> Result<(), LockError> {
-        if self.entry.holder.claim.thread != asker.thread {
+        if asker.thread == 0 || self.entry.holder.claim.thread != asker.thread {
             return Ok(());
         }
         self.book.counts.refusals += 1;

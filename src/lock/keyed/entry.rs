@@ -73,6 +73,12 @@ pub(super) struct QueuedTurn {
     pub(super) epoch: u64,
 }
 
+/// A wait for all requests up to an epoch.
+pub(super) struct QueuedDrain {
+    pub(super) waiter: KeyedWaiter<dyn Waiting>,
+    pub(super) epoch: u64,
+}
+
 pub(super) struct KeyedWaiter<R: ?Sized> {
     pub(super) number: u64,
     pub(super) since: Timestamp,

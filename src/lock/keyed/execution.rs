@@ -12,7 +12,7 @@ use crate::caught::{CaughtPanic, catch};
 use crate::codes::codes;
 use crate::id::{LockId, OwnerId};
 use crate::lock::request::{QueuedWork, Request, RequestOutcome, Waiting};
-use crate::lock::{AcquireOptions, Grant, LockError};
+use crate::lock::{AcquireOptions, Grant, LockError, WaitsAs, blocking};
 use crate::sync::assert_unlocked;
 
 /// A running task that other threads can join:
@@ -90,10 +90,36 @@ impl<K: Send + 'static, V: Send + 'static> Execution<K, V> {
     ///
     /// As [`join`](Self::join).
     pub fn join_with(self, options: AcquireOptions) -> Result<V, ExecutionError> {
+        self.queued.refuse_self()?;
+        blocking(self.join_as(WaitsAs::Thread, options))
+    }
+
+    /// Waits as [`join_with`](Self::join_with) does, in a task.
+    ///
+    /// If the future is dropped, the request leaves; the task goes on.
+    ///
+    /// # Errors
+    ///
+    /// As [`join`](Self::join). A task that executes the joined task itself waits until its timeout.
+    ///
+    /// # Panics
+    ///
+    /// As [`join`](Self::join).
+    pub async fn join_async(self, options: AcquireOptions) -> Result<V, ExecutionError> {
+        self.join_as(WaitsAs::Task, options).await
+    }
+
+    async fn join_as(
+        self,
+        waits_as: WaitsAs,
+        options: AcquireOptions,
+    ) -> Result<V, ExecutionError> {
         let Self { queued, id, owner } = self;
-        queued.refuse_self()?;
         let deadline = queued.deadline(&options);
-        match queued.wait(deadline, options.cancel.as_ref()) {
+        match queued
+            .wait(waits_as, deadline, options.cancel.as_ref())
+            .await
+        {
             RequestOutcome::Done(result) => result,
             RequestOutcome::Failed(error) => Err(ExecutionError::Lock(*error)),
             RequestOutcome::Panicked(panic) => panic.resume(),
@@ -248,8 +274,6 @@ impl<V: Clone + Send + 'static> Joiner<V> for Request<Join<V>> {
             Ending::Panicked(panic) => RequestOutcome::Done(Err(task.panicked(panic))),
             Ending::Abandoned => RequestOutcome::Done(Err(task.abandoned())),
         };
-        if self.leave(outcome) {
-            self.notify();
-        }
+        self.answer(outcome);
     }
 }

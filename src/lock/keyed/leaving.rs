@@ -67,6 +67,33 @@ impl<K, V> Shard<K, V> {
         self.take_out(waiting_at);
     }
 
+    /// Visits all requests that wait.
+    pub(super) fn each_waiting(&self, mut visit: impl FnMut(KeyedPosition, &dyn Waiting)) {
+        for entry in self.entries() {
+            let Some(queues) = &entry.holder.queues else {
+                continue;
+            };
+            for (ticket, turn) in queues.turns.waiting() {
+                visit(
+                    KeyedPosition::Turn(entry.spot, ticket),
+                    &*turn.waiter.request,
+                );
+            }
+            for (ticket, waiter) in queues.joins.waiting() {
+                visit(KeyedPosition::Join(entry.spot, ticket), &*waiter.request);
+            }
+        }
+        let drains = self.book.drains.iter().flat_map(|drains| drains.waiting());
+        for (ticket, drain) in drains {
+            let waiting_at = KeyedPosition::Drain {
+                shard: self.book.index(),
+                epoch: drain.epoch,
+                ticket,
+            };
+            visit(waiting_at, &*drain.waiter.request);
+        }
+    }
+
     /// Refuses a request that waits already, and waits for its own thread.
     pub(super) fn refuse_self(
         &mut self,
@@ -163,7 +190,10 @@ impl<K, V> Shard<K, V> {
                     request,
                 })
             }
-            KeyedPosition::Drain { ticket, .. } => self.book.drains.as_mut()?.withdraw(ticket),
+            KeyedPosition::Drain { ticket, .. } => {
+                let drain = self.book.drains.as_mut()?.withdraw(ticket)?;
+                Some(drain.waiter)
+            }
         }
     }
 }

@@ -38,6 +38,7 @@ pub use stats::KeyedStats;
 
 use super::options::RequestLimit;
 use super::request::{Asker, Request};
+use super::wait::{WaitsAs, blocking};
 use super::{AcquireOptions, LockError};
 use crate::id::OwnerId;
 use crate::sync::thread_number;
@@ -247,6 +248,55 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         Ok(self.0.execute(position.hold, task))
     }
 
+    /// Waits for the key in a task of an executor, and runs the given future with it.
+    ///
+    /// Nothing happens before the first poll. Tasks and threads wait in one queue, and the timeout
+    /// works as for threads. If the future that this returns is dropped, the request leaves the
+    /// queue, or the key is released and the given future is dropped unfinished. A task that
+    /// requests the key again that it holds waits until its timeout.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError`], and the given future is not polled, as for
+    /// [`execute_exclusive_with`](Self::execute_exclusive_with).
+    ///
+    /// # Panics
+    ///
+    /// If the given future panics, the panic resumes here after the hand-off of the key.
+    ///
+    /// ```
+    /// use doclock::lock::{AcquireOptions, LockError, keyed::KeyedLock};
+    ///
+    /// # pollster::block_on(async {
+    /// let caches: KeyedLock<String, u32> = KeyedLock::new();
+    /// let refresh = async { 42 };
+    /// let options = AcquireOptions::new().label("refresh");
+    /// let fresh = caches.execute_exclusive_async("prices", "ann", options, refresh).await?;
+    /// assert_eq!(fresh, 42);
+    /// # Ok::<(), LockError>(())
+    /// # }).unwrap();
+    /// ```
+    #[track_caller]
+    pub fn execute_exclusive_async<Q>(
+        &self,
+        key: &Q,
+        owner: impl Into<OwnerId>,
+        options: AcquireOptions,
+        task: impl Future<Output = V>,
+    ) -> impl Future<Output = Result<V, LockError>>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
+    {
+        let (owner, call_site) = (owner.into(), Location::caller());
+        async move {
+            let asker = asker_of_task(&owner, &options, call_site);
+            let position = self.0.ask(key, &asker, &options, true)?;
+            let turn = Reservation::new(&self.0, position, options.cancel);
+            turn.execute_async(task).await
+        }
+    }
+
     /// Reserves a queue position for a task that is executed later, perhaps by another thread.
     /// Never blocks.
     ///
@@ -317,11 +367,8 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
     {
         let owner = owner.into();
-        let asker = Asker {
-            // The executing thread is not known yet.
-            thread: 0,
-            ..asker(&owner, &options, Location::caller())
-        };
+        // The executing thread is not known yet.
+        let asker = asker_of_task(&owner, &options, Location::caller());
         let position = self.0.ask(key, &asker, &options, true)?;
         Ok(Reservation::new(&self.0, position, options.cancel))
     }
@@ -402,9 +449,41 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     ) -> Result<(), LockError> {
         let owner = owner.into();
         let asker = asker(&owner, &options, Location::caller());
-        let deadline = self.0.deadline(&options);
-        for queued in self.0.join_drains(&asker)? {
-            queued.wait_for_grant(deadline, options.cancel.as_ref())?;
+        blocking(self.wait_for_all_as(WaitsAs::Thread, &asker, &options))
+    }
+
+    /// Waits as [`wait_for_all_existing_tasks`](Self::wait_for_all_existing_tasks) does, in a task
+    /// of an executor.
+    ///
+    /// If the future is dropped, nothing waits any more. A task that executes one of them itself
+    /// waits until its timeout.
+    ///
+    /// # Errors
+    ///
+    /// As [`wait_for_all_existing_tasks_with`](Self::wait_for_all_existing_tasks_with).
+    #[track_caller]
+    pub fn wait_for_all_existing_tasks_async(
+        &self,
+        owner: impl Into<OwnerId>,
+        options: AcquireOptions,
+    ) -> impl Future<Output = Result<(), LockError>> {
+        let (owner, call_site) = (owner.into(), Location::caller());
+        async move {
+            let asker = asker_of_task(&owner, &options, call_site);
+            self.wait_for_all_as(WaitsAs::Task, &asker, &options).await
+        }
+    }
+
+    async fn wait_for_all_as(
+        &self,
+        waits_as: WaitsAs,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+    ) -> Result<(), LockError> {
+        let deadline = self.0.deadline(options);
+        for queued in self.0.join_drains(asker)? {
+            let cancel = options.cancel.as_ref();
+            queued.wait_for_grant(waits_as, deadline, cancel).await?;
         }
         Ok(())
     }
@@ -428,6 +507,18 @@ fn asker<'a>(
         bound: true,
         transaction: false,
         hold_limit: RequestLimit::OfTheLock,
+    }
+}
+
+/// Describes a request that is not bound to a thread.
+fn asker_of_task<'a>(
+    owner: &'a OwnerId,
+    options: &'a AcquireOptions,
+    call_site: &'static Location<'static>,
+) -> Asker<'a> {
+    Asker {
+        thread: 0,
+        ..asker(owner, options, call_site)
     }
 }
 

@@ -1,13 +1,19 @@
 //! A turn that is reserved before its task is executed.
 
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use super::execution::Ending;
 use super::shared::{KeyedShared, KeyedWait};
+use crate::caught::catch;
 use crate::id::LockId;
+use crate::lock::discard::Discard;
+use crate::lock::wait::WaitsAs;
 use crate::lock::{CancelToken, LockError};
-use crate::sync::key_code;
+use crate::sync::{assert_unlocked, key_code};
 
 /// A queue position for a key, or the key itself:
 /// [`KeyedLock::reserve`](super::KeyedLock::reserve).
@@ -78,6 +84,52 @@ impl<K: Send + 'static, V: 'static> Reservation<K, V> {
         let hold = self.position.hold;
         self.shared.tie(hold);
         Ok(self.shared.execute(hold, task))
+    }
+}
+
+impl<K: Send + 'static, V: 'static> Reservation<K, V> {
+    /// Waits for the turn in a task, executes the given future, and releases the key.
+    ///
+    /// The timeout and the order are those of [`execute`](Self::execute). If the future that this
+    /// returns is dropped, the turn is given up: the request leaves its queue, or the key is
+    /// released and the given future is dropped unfinished. Requests that joined it get
+    /// [`ExecutionError::Abandoned`](super::ExecutionError::Abandoned).
+    ///
+    /// # Errors
+    ///
+    /// [`LockError`], and the given future is not polled: the wait timed out or was cancelled.
+    ///
+    /// # Panics
+    ///
+    /// If the given future panics, the panic resumes here after the hand-off of the key.
+    pub async fn execute_async(mut self, task: impl Future<Output = V>) -> Result<V, LockError> {
+        key_code::refuse();
+        let hold = self.position.hold;
+        if let Some(waits) = self.position.waits.take() {
+            let cancel = self.cancel.as_ref();
+            waits.wait_as(WaitsAs::Task, cancel).await?;
+            self.shared.take_note_of(hold);
+        }
+        assert_unlocked("a task is polled");
+        let mut task = pin!(task);
+        // Nothing observes the state that a panic leaves before the panic resumes.
+        let ended = poll_fn(|context| match catch(|| task.as_mut().poll(context)) {
+            Ok(poll) => poll.map(Ok),
+            Err(panic) => Poll::Ready(Err(panic)),
+        });
+        let ended = ended.await;
+        self.is_used = true;
+        match ended {
+            Ok(value) => {
+                let value = Discard::new(value);
+                self.shared.end(hold, &Ending::Done(&value));
+                Ok(value.into_inner())
+            }
+            Err(panic) => {
+                self.shared.end(hold, &Ending::Panicked(&panic));
+                panic.resume()
+            }
+        }
     }
 }
 

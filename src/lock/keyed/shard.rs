@@ -12,7 +12,9 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
 
 use super::active::Active;
-use super::entry::{EntryId, Hold, KeyEntry, KeyHolder, KeyedPosition, KeyedWaiter, QueuedTurn};
+use super::entry::{
+    EntryId, Hold, KeyEntry, KeyHolder, KeyedPosition, KeyedWaiter, QueuedDrain, QueuedTurn,
+};
 use super::epochs::{EndedEpochs, Epochs};
 use super::execution::{Ended, Joiner};
 use super::stats::ShardCounters;
@@ -45,7 +47,7 @@ pub(super) struct ShardState {
     pub(super) met: u32,
     pub(super) there: Epochs,
     /// The waits for all present requests. `None` until the first.
-    pub(super) drains: Option<Box<Queue<EndedEpochs, KeyedWaiter<dyn Waiting>>>>,
+    pub(super) drains: Option<Box<Queue<EndedEpochs, QueuedDrain>>>,
     sampling: Sampling,
     pub(super) pace: Pace,
     pub(super) counts: ShardCounters,
@@ -181,7 +183,7 @@ impl<K, V> Shard<K, V> {
         Some(KeyedPosition::Drain {
             shard: self.book.index as usize,
             epoch,
-            ticket: drains.join(epoch, Priority::Normal, waiter),
+            ticket: drains.join(epoch, Priority::Normal, QueuedDrain { waiter, epoch }),
         })
     }
 
@@ -339,6 +341,11 @@ impl ShardState {
         LockId { number, lock }
     }
 
+    /// Returns the index of the shard among all.
+    pub(super) fn index(&self) -> usize {
+        self.index as usize
+    }
+
     /// Grants the key to the next waiter, and returns the waits that the end of this hold answers.
     #[cold]
     fn part<V>(
@@ -364,6 +371,7 @@ impl ShardState {
                 news.wait = Some(now - waiter.since);
                 let asker = waiter.request.asker();
                 holder.begin(waiter.number, epoch, &asker, Some(Measured::once(now)));
+                holder.claim.untaken = waiter.request.task().is_some();
                 let granted = RequestOutcome::Granted(holder.grant(self.lock));
                 news.told.push(AfterUnlock::Tell(waiter.request, granted));
             }
@@ -379,10 +387,10 @@ impl ShardState {
         let mut told = Vec::new();
         if let Some(drains) = &mut self.drains {
             drains.give_back(&self.there.oldest());
-            while let Some(KeyedWaiter {
-                number, request, ..
-            }) = drains.next()
-            {
+            while let Some(QueuedDrain { waiter, .. }) = drains.next() {
+                let KeyedWaiter {
+                    number, request, ..
+                } = waiter;
                 let id = LockId {
                     number,
                     lock: self.lock,

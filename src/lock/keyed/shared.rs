@@ -17,14 +17,15 @@ use super::stats::KeyedDurations;
 use crate::caught::catch;
 use crate::id::{LockId, random_session};
 use crate::lock::discard::Discard;
+use crate::lock::keeper::Keeper;
 use crate::lock::options;
-use crate::lock::request::{Asker, QueuedWork, Request, RequestOutcome, Waiting};
+use crate::lock::request::{Asker, QueuedWork, Request, RequestOutcome, TaskRequest, Waiting};
 use crate::lock::sampling::Sampling;
 use crate::lock::state::AfterUnlock;
-use crate::lock::wait::{self, Reason, Wait, WaitDeadline, WaitQueue};
+use crate::lock::wait::{Reason, TaskQueue, Wait, WaitDeadline, WaitQueue, WaitsAs, blocking};
 use crate::lock::{AcquireOptions, CancelToken, LockError};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, assert_unlocked, key_code, rank, thread_number};
-use crate::time::Clock;
+use crate::time::{Clock, Deadline};
 
 /// Enough that threads seldom meet at one. Two in a model, so that they do meet.
 pub(super) const SHARDS: usize = if cfg!(loom) { 2 } else { 64 };
@@ -57,6 +58,8 @@ pub(super) struct KeyedShared<K, V> {
     timeout: Option<options::PackedDuration>,
     queue_bound: usize,
     pub(super) metrics: Mutex<{ rank::METRICS }, KeyedDurations>,
+    /// Set by the first task that waits.
+    keeper: OnceLock<Arc<Keeper>>,
     first: Mutex<{ rank::KEYS }, Shard<K, V>>,
 }
 
@@ -92,6 +95,7 @@ impl<K, V> KeyedShared<K, V> {
             timeout: options.timeout.and_then(options::PackedDuration::new),
             queue_bound: options.queue_bound.unwrap_or(usize::MAX),
             metrics: Mutex::default(),
+            keeper: OnceLock::new(),
             clock,
             first: Mutex::new(first),
         }
@@ -417,6 +421,13 @@ impl<K, V> KeyedShared<K, V> {
         LockId { number, lock }
     }
 
+    /// Records that a task knows of its hold.
+    pub(super) fn take_note_of(&self, hold: Hold) {
+        if let Some(active) = self.shard_with(hold.spot.began).active(hold.spot) {
+            active.entry.holder.claim.untaken = false;
+        }
+    }
+
     /// Binds a hold to the thread that is about to execute its task.
     pub(super) fn tie(&self, hold: Hold) {
         if let Some(active) = self.shard_with(hold.spot.began).active(hold.spot) {
@@ -440,6 +451,39 @@ impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShared<K, V> {
         };
         if let Some(next) = told {
             next.deliver();
+        }
+    }
+}
+
+impl<K: Send + 'static, V: 'static> TaskQueue for KeyedShared<K, V> {
+    fn keeper(&self) -> &Arc<Keeper> {
+        self.keeper.get_or_init(|| Keeper::new(&self.clock))
+    }
+
+    /// A turn that was granted is ended with its [`Reservation`].
+    fn abandon(&self, waiting_at: KeyedPosition) {
+        self.leave(waiting_at);
+    }
+
+    fn overdue(&self, overdue: &mut Vec<(KeyedPosition, Duration)>) -> Option<Deadline> {
+        let first = self.each().filter_map(|shard| {
+            let mut first = None;
+            shard.each_waiting(|waiting_at, request| {
+                let task = request.task();
+                let next = task.and_then(|task| task.overdue(waiting_at, overdue, &self.clock));
+                first = [first, next].into_iter().flatten().min();
+            });
+            first
+        });
+        first.min()
+    }
+}
+
+impl<K, V> Drop for KeyedShared<K, V> {
+    /// Lets the keeper end.
+    fn drop(&mut self) {
+        if let Some(keeper) = self.keeper.get() {
+            keeper.look();
         }
     }
 }
@@ -487,11 +531,21 @@ impl<K: 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
 }
 
 impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
-    pub(super) fn wait(
+    pub(super) async fn wait(
         mut self,
+        waits_as: WaitsAs,
         deadline: WaitDeadline,
         cancel: Option<&CancelToken>,
     ) -> RequestOutcome<W::Reply> {
+        let (shared, request) = (Arc::clone(&self.shared), Arc::clone(&self.request));
+        match waits_as.keeper(&shared) {
+            Ok(None) => {}
+            Ok(Some(keeper)) => request.wait_in_task(TaskRequest::new(keeper, deadline)),
+            Err(error) => {
+                let error = LockError::no_keeper(request.asker().owner, &error);
+                return RequestOutcome::Failed(Box::new(error));
+            }
+        }
         self.stands = false;
         let wait = Wait {
             ticket: self.waiting_at,
@@ -499,7 +553,7 @@ impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
             alarm: None,
             looks: self.looks,
         };
-        wait::wait(&self.shared, &self.request, cancel, wait)
+        waits_as.wait(&shared, &request, cancel, wait).await
     }
 }
 
@@ -509,17 +563,27 @@ impl<K: Send + 'static, V: 'static> Waits<K, V> {
     }
 
     pub(super) fn wait(self, cancel: Option<&CancelToken>) -> Result<(), LockError> {
-        self.queued.wait_for_grant(self.deadline, cancel)
+        blocking(self.wait_as(WaitsAs::Thread, cancel))
+    }
+
+    pub(super) async fn wait_as(
+        self,
+        waits_as: WaitsAs,
+        cancel: Option<&CancelToken>,
+    ) -> Result<(), LockError> {
+        let Self { queued, deadline } = self;
+        queued.wait_for_grant(waits_as, deadline, cancel).await
     }
 }
 
 impl<K: Send + 'static, V: 'static> KeyedRequest<K, V, Infallible> {
-    pub(super) fn wait_for_grant(
+    pub(super) async fn wait_for_grant(
         self,
+        waits_as: WaitsAs,
         deadline: WaitDeadline,
         cancel: Option<&CancelToken>,
     ) -> Result<(), LockError> {
-        match self.wait(deadline, cancel) {
+        match self.wait(waits_as, deadline, cancel).await {
             RequestOutcome::Granted(_) => Ok(()),
             RequestOutcome::Failed(error) => Err(*error),
             RequestOutcome::Done(never) => match never {},

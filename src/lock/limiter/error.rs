@@ -53,6 +53,15 @@ pub enum LimiterError {
         /// global limit.
         limit: usize,
     },
+    /// The call of a task would have to wait, and the machine starts no thread that ends its wait
+    /// at the deadline.
+    #[error("call to {key} cannot wait as a task, because no thread can be started: {reason}", key = Brief(.key))]
+    NoKeeper {
+        /// The key, as [`Debug`](fmt::Debug) prints it.
+        key: String,
+        /// The error of the machine.
+        reason: String,
+    },
 }
 
 codes! { LimiterError {
@@ -61,6 +70,7 @@ codes! { LimiterError {
     Self::QueueFull { bound, call } => "limiterQueueFull";
     Self::Busy { call } => "limiterBusy";
     Self::TooHeavy { key, weight, limit } => "limiterTooHeavy";
+    Self::NoKeeper { key, reason } => "limiterNoKeeper";
 }}
 
 /// The state that a call observed when it ended without slots.

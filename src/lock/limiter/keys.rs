@@ -47,7 +47,7 @@ pub(super) struct LimiterKeys<K, T> {
 }
 
 pub(super) struct LimitedKey<K, T> {
-    id: KeyId,
+    pub(super) id: KeyId,
     pub(super) key: K,
     pub(super) state: Box<KeyState<T>>,
 }
@@ -151,9 +151,14 @@ impl<K, T> LimiterKeys<K, T> {
         self.entries.shrink_to(room, |entry| entry.id.hash);
     }
 
+    /// Returns all keys, in any order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &LimitedKey<K, T>> {
+        self.entries.iter()
+    }
+
     /// Returns all keys, in the order in which they were added.
     pub(super) fn in_order(&self) -> Vec<&LimitedKey<K, T>> {
-        let mut entries: Vec<_> = self.entries.iter().collect();
+        let mut entries: Vec<_> = self.iter().collect();
         entries.sort_unstable_by_key(|entry| entry.id.number);
         entries
     }

@@ -16,6 +16,7 @@
 //! ```
 
 mod adaptive;
+mod caller;
 mod error;
 mod keys;
 mod metrics;
@@ -25,10 +26,12 @@ mod state;
 
 use std::fmt::{self, Debug};
 use std::hash::{BuildHasher, Hash};
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 pub use adaptive::Aimd;
+use caller::{Caller, Unclaimed};
 pub use error::{CallEvidence, LimiterError, LimiterLoad};
 use foldhash::fast::RandomState;
 use keys::Name;
@@ -36,15 +39,16 @@ pub use metrics::{KeySnapshot, LimiterMetrics, LimiterSnapshot};
 pub use options::{CallOptions, LimiterOptions};
 use permit::HeldSlots;
 pub use permit::{CallCancellation, Permit};
-use state::{AfterLimiterUnlock, CallOutcome, CallTicket, Granted, LeftCall, LimiterState};
+use state::{AfterLimiterUnlock, CallTicket, Granted, LeftCall, LimiterState};
 
 use super::CancelToken;
 use super::discard::Discard;
+use super::keeper::Keeper;
 use super::pace::Pace;
-use super::parker::Mailbox;
-use super::wait::{self, Reason, Wait, WaitQueue};
+use super::request::TaskRequest;
+use super::wait::{Reason, TaskQueue, Wait, WaitQueue, WaitsAs};
 use crate::sync::{Mutex, assert_unlocked, rank};
-use crate::time::Clock;
+use crate::time::{Clock, Deadline};
 
 /// The name of a downstream: text, a number, an enumeration.
 ///
@@ -122,15 +126,16 @@ impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
 pub struct InFlightLimiter<K: LimiterKey>(Arc<LimiterShared<K>>);
 
 struct LimiterShared<K: LimiterKey> {
-    state: Mutex<{ rank::KEYS }, LimiterState<K, Caller>>,
+    state: Mutex<{ rank::KEYS }, LimiterState<K, Arc<Caller<K>>>>,
     hashing: RandomState,
     clock: Clock,
     timeout: Option<Duration>,
     queue_bound: Option<usize>,
+    /// Set by the first task that waits.
+    keeper: OnceLock<Arc<Keeper>>,
+    /// Itself, for granted slots that no call has taken yet.
+    this: Weak<Self>,
 }
-
-/// The mailbox through which a waiting call gets its verdict.
-type Caller = Arc<Mailbox<CallOutcome>>;
 
 impl<K: LimiterKey> InFlightLimiter<K> {
     /// Creates a limiter with this limit for each key and no global limit.
@@ -147,12 +152,14 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             let hash = hashing.hash_one(&key);
             state.configure(key, hash, rule, &clock);
         }
-        Self(Arc::new(LimiterShared {
+        Self(Arc::new_cyclic(|this| LimiterShared {
             state: Mutex::new(state),
             hashing,
             clock,
             timeout: options.timeout,
             queue_bound: options.queue_bound,
+            keeper: OnceLock::new(),
+            this: this.clone(),
         }))
     }
 
@@ -237,6 +244,79 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         HeldSlots::of(self.clone(), call, limit, Permit)
     }
 
+    /// Acquires the slots of a call in a task, for the life of the returned permit.
+    ///
+    /// Nothing happens before the first poll. If the future is dropped, the call leaves its queue;
+    /// slots that were granted meanwhile are returned.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), and [`LimiterError::NoKeeper`].
+    ///
+    /// ```
+    /// use doclock::lock::limiter::InFlightLimiter;
+    ///
+    /// # pollster::block_on(async {
+    /// let limiter = InFlightLimiter::new(4);
+    /// let permit = limiter.acquire_async("shipping").await?;
+    /// assert_eq!(limiter.load(&"shipping").in_flight, 1);
+    /// drop(permit);
+    /// # Ok::<(), doclock::lock::limiter::LimiterError>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn acquire_async(
+        &self,
+        call: impl Into<CallOptions<K>>,
+    ) -> impl Future<Output = Result<Permit<K>, LimiterError>> + Send + 'static
+    where
+        K: Sync,
+    {
+        let (limiter, mut call) = (self.clone(), call.into());
+        async move {
+            if let Some(granted) = limiter.try_grant(&mut call) {
+                return Ok(Permit(HeldSlots::by(limiter, granted, call)));
+            }
+            let limit = call.wait.or(limiter.0.timeout);
+            let (granted, copy) = limiter.grant(WaitsAs::Task, &call, limit).await?;
+            let held = HeldSlots::by(limiter, granted, call);
+            drop(copy);
+            Ok(Permit(held))
+        }
+    }
+
+    /// Runs a task of an executor when its slots are granted, and returns its result.
+    ///
+    /// `task` is called with the [`CallCancellation`], and the future that it returns is polled with
+    /// the slots held. If the future that this returns is dropped, the call leaves its queue,
+    /// or its future is dropped unfinished and the slots are returned.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire_async`](Self::acquire_async); the task has not run then.
+    ///
+    /// ```
+    /// use doclock::lock::limiter::InFlightLimiter;
+    ///
+    /// # pollster::block_on(async {
+    /// let limiter = InFlightLimiter::new(4);
+    /// let answer = limiter.run_async("inventory", |_| async { "12 in stock" }).await?;
+    /// assert_eq!(answer, "12 in stock");
+    /// # Ok::<(), doclock::lock::limiter::LimiterError>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn run_async<F: Future>(
+        &self,
+        call: impl Into<CallOptions<K>>,
+        task: impl FnOnce(CallCancellation) -> F,
+    ) -> Result<F::Output, LimiterError>
+    where
+        K: Sync,
+    {
+        let permit = self.acquire_async(call).await?;
+        assert_unlocked("a call is made");
+        Ok(task(permit.signal().clone()).await)
+    }
+
     /// Acquires the slots of a call if they are free and no call waits for them. Never waits and
     /// never overtakes.
     ///
@@ -277,63 +357,72 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// Returns the copy of the key, which must be dropped after a [`HeldSlots`] owns the slots: the
     /// drop is code of users.
     #[cold]
-    fn grant(
+    async fn grant(
         &self,
+        waits_as: WaitsAs,
         call: &CallOptions<K>,
         limit: Option<Duration>,
     ) -> Result<(Granted, Discard<K>), LimiterError> {
         let shared = &self.0;
         let name = shared.name(&*call.key);
         let cancelled = call.is_cancelled();
+        let keeper = waits_as
+            .keeper(shared)
+            .map_err(|error| call.no_keeper(&error))?;
         // Copied without the mutex. The call keeps its key for the error.
         let mut copy = Discard::new(name.key.clone());
-        let mut state = shared.state.lock();
-        if cancelled {
-            let load = state.turn_away(name, |counts| counts.cancelled += 1);
+        let (caller, wait) = {
+            let mut state = shared.state.lock();
+            if cancelled {
+                let load = state.turn_away(name, |counts| counts.cancelled += 1);
+                drop(state);
+                let call = call.evidence(load);
+                return Err(LimiterError::Cancelled { call });
+            }
+            let most = state.most(name);
+            if call.weight > most {
+                state.turn_away(name, |counts| counts.too_heavy += 1);
+                drop(state);
+                return Err(call.too_heavy(most));
+            }
+            if let Some(granted) = state.try_take(&mut copy, name.hash, call.weight, &shared.clock)
+            {
+                return Ok((granted, copy));
+            }
+            if limit.is_some_and(|limit| limit.is_zero()) {
+                let load = state.turn_away(name, |counts| counts.declined += 1);
+                drop(state);
+                let call = call.evidence(load);
+                return Err(LimiterError::Busy { call });
+            }
+            let queued = state.load(name).queued;
+            let bounds = [call.queue_bound, shared.queue_bound].into_iter().flatten();
+            if let Some(bound) = bounds.min().filter(|&bound| queued >= bound) {
+                let load = state.turn_away(name, |counts| counts.rejected += 1);
+                drop(state);
+                let call = call.evidence(load);
+                return Err(LimiterError::QueueFull { bound, call });
+            }
+            // The deadline comes first: threads that see the call in the queue rely on a running
+            // timeout.
+            let deadline = limit.and_then(|limit| Some((limit, shared.clock.deadline(limit)?)));
+            let task = keeper.map(|keeper| TaskRequest::new(keeper, deadline));
+            let caller = Arc::new(Caller::new(task));
+            let (now, told) = (shared.clock.now(), Arc::clone(&caller));
+            let ticket = state.join(&mut copy, name.hash, call.weight, now, told);
             drop(state);
-            let call = call.evidence(load);
-            return Err(LimiterError::Cancelled { call });
-        }
-        let most = state.most(name);
-        if call.weight > most {
-            state.turn_away(name, |counts| counts.too_heavy += 1);
-            drop(state);
-            return Err(call.too_heavy(most));
-        }
-        if let Some(granted) = state.try_take(&mut copy, name.hash, call.weight, &shared.clock) {
-            return Ok((granted, copy));
-        }
-        if limit.is_some_and(|limit| limit.is_zero()) {
-            let load = state.turn_away(name, |counts| counts.declined += 1);
-            drop(state);
-            let call = call.evidence(load);
-            return Err(LimiterError::Busy { call });
-        }
-        let queued = state.load(name).queued;
-        let bounds = [call.queue_bound, shared.queue_bound].into_iter().flatten();
-        if let Some(bound) = bounds.min().filter(|&bound| queued >= bound) {
-            let load = state.turn_away(name, |counts| counts.rejected += 1);
-            drop(state);
-            let call = call.evidence(load);
-            return Err(LimiterError::QueueFull { bound, call });
-        }
-        // The deadline comes first: threads that see the call in the queue rely on a running
-        // timeout.
-        let deadline = limit.and_then(|limit| Some((limit, shared.clock.deadline(limit)?)));
-        let caller = Caller::new(Mailbox::new());
-        let (now, told) = (shared.clock.now(), Arc::clone(&caller));
-        let ticket = state.join(&mut copy, name.hash, call.weight, now, told);
-        drop(state);
-        let wait = Wait {
-            ticket,
-            deadline,
-            alarm: None,
-            // Calls take too long to spin for their end.
-            looks: Pace::SLOW.looks(limit),
+            let wait = Wait {
+                ticket,
+                deadline,
+                alarm: None,
+                // Calls take too long to spin for their end.
+                looks: Pace::SLOW.looks(limit),
+            };
+            (caller, wait)
         };
-        let verdict = wait::wait(shared, &caller, call.cancel.as_ref(), wait);
-        match verdict {
-            Ok(granted) => Ok((granted, copy)),
+        let cancel = call.cancel.as_ref();
+        match waits_as.wait(shared, &caller, cancel, wait).await {
+            Ok(unclaimed) => Ok((unclaimed.claim(), copy)),
             Err(left) => Err(call.error(*left)),
         }
     }
@@ -345,7 +434,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         let mut state = self.0.state.lock();
         state.give_back(granted, &self.0.clock, whole, cancelled, &mut next);
         drop(state);
-        tell(&mut next);
+        self.0.tell(&mut next);
     }
 
     /// Returns the present load of a key. A key that is not in use is idle, with the limit that it
@@ -417,6 +506,13 @@ impl<K: Debug> CallOptions<K> {
         }
     }
 
+    fn no_keeper(&self, error: &io::Error) -> LimiterError {
+        LimiterError::NoKeeper {
+            key: format!("{:?}", self.key),
+            reason: error.to_string(),
+        }
+    }
+
     fn error(&self, left: LeftCall) -> LimiterError {
         let mut call = self.evidence(left.load);
         call.waited = left.waited;
@@ -428,19 +524,19 @@ impl<K: Debug> CallOptions<K> {
     }
 }
 
-/// Delivers the outcomes of calls. Runs without the mutex, before everything else.
-#[inline]
-fn tell<K>(next: &mut AfterLimiterUnlock<K, Caller>) {
-    for (caller, verdict) in std::mem::take(&mut next.told) {
-        caller.tell(verdict);
-    }
-}
-
 impl<K: LimiterKey> LimiterShared<K> {
     #[inline]
     fn name<'a>(&self, key: &'a K) -> Name<'a, K> {
         let hash = self.hashing.hash_one(key);
         Name { key, hash }
+    }
+
+    /// Delivers the outcomes of calls. Runs without the mutex, before everything else.
+    #[inline]
+    fn tell(&self, next: &mut AfterLimiterUnlock<K, Arc<Caller<K>>>) {
+        for (caller, verdict) in std::mem::take(&mut next.told) {
+            caller.tell(verdict.map(|granted| Unclaimed::new(&self.this, granted)));
+        }
     }
 }
 
@@ -457,7 +553,37 @@ impl<K: LimiterKey> WaitQueue for LimiterShared<K> {
         let now = self.clock.now();
         state.withdraw(position, reason, now, &mut next);
         drop(state);
-        tell(&mut next);
+        self.tell(&mut next);
+    }
+}
+
+impl<K: LimiterKey> TaskQueue for LimiterShared<K> {
+    fn keeper(&self) -> &Arc<Keeper> {
+        self.keeper.get_or_init(|| Keeper::new(&self.clock))
+    }
+
+    /// Slots that were granted are returned when the mailbox of the call is dropped.
+    fn abandon(&self, position: CallTicket) {
+        self.withdraw(position, Reason::Cancelled);
+    }
+
+    fn overdue(&self, overdue: &mut Vec<(CallTicket, Duration)>) -> Option<Deadline> {
+        let mut first = None;
+        self.state.lock().each_waiting(|position, caller| {
+            let task = caller.task.as_ref();
+            let next = task.and_then(|task| task.overdue(position, overdue, &self.clock));
+            first = [first, next].into_iter().flatten().min();
+        });
+        first
+    }
+}
+
+impl<K: LimiterKey> Drop for LimiterShared<K> {
+    /// Lets the keeper end.
+    fn drop(&mut self) {
+        if let Some(keeper) = self.keeper.get() {
+            keeper.look();
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::state::Granted;
 use super::{CallOptions, InFlightLimiter, LimiterError, LimiterKey};
 use crate::lock::CancelToken;
+use crate::lock::wait::{WaitsAs, blocking};
 use crate::sync::key_code;
 
 /// Slots that are returned on drop, to a limiter that it owns a handle of or borrows.
@@ -31,14 +32,15 @@ impl<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> HeldSlots<K, L> {
         if let Some(granted) = limiter.borrow().try_grant(&mut call) {
             return Ok(wrap(Self::by(limiter, granted, call)));
         }
-        let (granted, copy) = limiter.borrow().grant(&call, limit)?;
+        let granted = limiter.borrow().grant(WaitsAs::Thread, &call, limit);
+        let (granted, copy) = blocking(granted)?;
         let held = Self::by(limiter, granted, call);
         drop(copy);
         Ok(wrap(held))
     }
 
     #[inline(always)]
-    fn by(limiter: L, granted: Granted, mut call: CallOptions<K>) -> Self {
+    pub(super) fn by(limiter: L, granted: Granted, mut call: CallOptions<K>) -> Self {
         let held = Self {
             limiter,
             granted,

@@ -383,6 +383,16 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
         }
     }
 
+    /// Visits all waiting calls.
+    pub(super) fn each_waiting(&self, mut visit: impl FnMut(CallTicket, &T)) {
+        for entry in self.keys.iter() {
+            for (ticket, waiter) in entry.state.queue.waiting() {
+                let key = entry.id;
+                visit(CallTicket { key, ticket }, &waiter.request);
+            }
+        }
+    }
+
     /// Returns the call at this position of a key's queue, from 1.
     #[cfg(loom)]
     pub(super) fn waiting_at(&self, name: Name<'_, K>, position: usize) -> Option<CallTicket> {

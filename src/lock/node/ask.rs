@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::{NodeHolder, NodeLockStats, NodeWaiter, Scope, Tree};
 use crate::lock::request::{Request, RequestOutcome, RequestSource};
 use crate::lock::state::{AskedNodes, HowToWait, LockState, Moment};
-use crate::lock::wait::WaitDeadline;
-use crate::lock::{AcquireOptions, Asker, FifoLock, Grant, LockError, wait};
+use crate::lock::wait::{WaitDeadline, WaitsAs};
+use crate::lock::{AcquireOptions, Asker, FifoLock, Grant, LockError, blocking};
 use crate::queue::{CapacityPart, Party};
 
 impl FifoLock {
@@ -21,16 +21,49 @@ impl FifoLock {
         scope: Scope,
         tree: &dyn Tree,
     ) -> Result<Grant, LockError> {
+        match self.try_grant_nodes(asker, options, scope)? {
+            Ok(grant) => Ok(grant),
+            Err(scope) => self.grant_nodes_in_queue(asker, options, &scope, tree),
+        }
+    }
+
+    /// Locks nodes if the lock is free; otherwise returns them.
+    #[inline(always)]
+    fn try_grant_nodes(
+        &self,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+        scope: Scope,
+    ) -> Result<Result<Grant, Scope>, LockError> {
         if let Some(token) = &options.cancel
             && token.is_cancelled()
         {
             return Err(self.refuse_cancelled(asker.owner, CapacityPart::Share));
         }
-        if let Some(mut state) = self.0.lock_if_free() {
-            state.claim().assign(asker);
-            return Ok(self.0.take(&mut state, asker.hold_limit, || Some(scope)));
+        let Some(mut state) = self.0.lock_if_free() else {
+            return Ok(Err(scope));
+        };
+        state.claim().assign(asker);
+        Ok(Ok(self
+            .0
+            .take(&mut state, asker.hold_limit, || Some(scope))))
+    }
+
+    /// Locks nodes as [`grant_nodes`](Self::grant_nodes) does, for a task.
+    pub(crate) async fn grant_nodes_to_task(
+        &self,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+        scope: Scope,
+        tree: &dyn Tree,
+    ) -> Result<Grant, LockError> {
+        match self.try_grant_nodes(asker, options, scope)? {
+            Ok(grant) => Ok(grant),
+            Err(scope) => {
+                let asked = self.grant_nodes_as(WaitsAs::Task, asker, options, &scope, tree);
+                asked.await
+            }
         }
-        self.grant_nodes_in_queue(asker, options, &scope, tree)
     }
 
     #[inline(never)]
@@ -41,13 +74,30 @@ impl FifoLock {
         scope: &Scope,
         tree: &dyn Tree,
     ) -> Result<Grant, LockError> {
+        blocking(self.grant_nodes_as(WaitsAs::Thread, asker, options, scope, tree))
+    }
+
+    async fn grant_nodes_as(
+        &self,
+        waits_as: WaitsAs,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+        scope: &Scope,
+        tree: &dyn Tree,
+    ) -> Result<Grant, LockError> {
         let mut limit = None;
         loop {
-            let (grant, waited) =
-                self.ask_in_step(asker, options, limit, |state, now, how, request| {
+            let asked = self.ask_in_step(
+                waits_as,
+                asker,
+                options,
+                limit,
+                |state, now, how, request| {
                     state.downgrade(tree);
                     state.request_nodes(request, scope.with_intentions(tree), how, now)
-                })?;
+                },
+            );
+            let (grant, waited) = asked.await?;
             // Without a wait, the step that locked the nodes also looked up their ancestors.
             if waited.is_none() {
                 return Ok(grant);
@@ -72,8 +122,9 @@ impl FifoLock {
 
     /// Locks more nodes for a holder of nodes, all or none, and returns the grant with its new
     /// number. The holder keeps its earlier nodes in any case.
-    pub(crate) fn extend_nodes(
+    pub(crate) async fn extend_nodes(
         &self,
+        waits_as: WaitsAs,
         grant: Grant,
         asker: &Asker<'_>,
         options: &AcquireOptions,
@@ -87,10 +138,16 @@ impl FifoLock {
         }
         let mut limit = None;
         loop {
-            let (extended, waited) =
-                self.ask_in_step(asker, options, limit, |state, now, how, request| {
+            let asked = self.ask_in_step(
+                waits_as,
+                asker,
+                options,
+                limit,
+                |state, now, how, request| {
                     state.request_more_nodes(grant, scope, tree, request, how, now)
-                })?;
+                },
+            );
+            let (extended, waited) = asked.await?;
             if waited.is_none() {
                 return Ok(extended);
             }
@@ -102,8 +159,9 @@ impl FifoLock {
 
     /// Takes a step that requests nodes, and waits if needed. Returns the grant, and the timeout of
     /// the wait if there was one.
-    fn ask_in_step(
+    async fn ask_in_step(
         &self,
+        waits_as: WaitsAs,
         asker: &Asker<'_>,
         options: &AcquireOptions,
         limit: Option<WaitDeadline>,
@@ -115,8 +173,9 @@ impl FifoLock {
         ) -> Result<AskedNodes, LockError>,
     ) -> Result<(Grant, Option<WaitDeadline>), LockError> {
         let shared = &self.0;
-        let request = Arc::new(Request::new(asker, None));
         let waits = options.limit(shared.timeout.get());
+        let deadline = limit.unwrap_or_else(|| shared.deadline(waits));
+        let request = self.request(waits_as, asker, None, deadline)?;
         let how = HowToWait {
             at_once: waits.is_some_and(|limit| limit.is_zero()),
             bound: options.queue_bound,
@@ -126,8 +185,7 @@ impl FifoLock {
             Ok(match ask(state, now, how, Arc::clone(&request))? {
                 AskedNodes::Granted(grant) => Ok(grant),
                 AskedNodes::Waits(waiting_at) => {
-                    let limit = limit.unwrap_or_else(|| shared.deadline(waits));
-                    Err(shared.wait_as(state, waiting_at, limit, now))
+                    Err(shared.wait_as(state, waiting_at, waits_as, deadline, now))
                 }
             })
         });
@@ -135,9 +193,12 @@ impl FifoLock {
             Ok(grant) => return Ok((grant, None)),
             Err(wait) => wait,
         };
-        let limit = wait.deadline;
-        match wait::wait(shared, &request, options.cancel.as_ref(), wait) {
-            RequestOutcome::Granted(grant) => Ok((grant, Some(limit))),
+        let cancel = options.cancel.as_ref();
+        match waits_as.wait(shared, &request, cancel, wait).await {
+            RequestOutcome::Granted(grant) => {
+                self.take_note_of(waits_as, grant);
+                Ok((grant, Some(deadline)))
+            }
             RequestOutcome::Failed(error) => Err(*error),
             RequestOutcome::Panicked(panic) => panic.resume(),
             RequestOutcome::Done(never) => match never {},

@@ -23,7 +23,7 @@ impl Granule {
 }
 
 /// The position of each node in the published tree.
-pub(crate) trait Tree {
+pub(crate) trait Tree: Sync {
     /// Calls `visit` with each ancestor of `id`; never for a node that does not exist.
     fn each_ancestor(&self, id: &NodeId, visit: &mut dyn FnMut(&NodeId));
 }

@@ -200,6 +200,7 @@ impl LockState {
             self.relieve(number);
             let limit = request.asker().hold_limit;
             let grant = self.grant_member(number, since, limit, now);
+            self.mark_untaken(number, &*request);
             self.outbox
                 .push(AfterUnlock::Tell(request, RequestOutcome::Granted(grant)));
         } else {
@@ -299,8 +300,18 @@ impl LockState {
             };
             let limit = asking.request.asker().hold_limit;
             let grant = self.grant_member(number, asking.since, limit, now);
+            self.mark_untaken(number, &*asking.request);
             let verdict = RequestOutcome::Granted(grant);
             self.outbox.push(AfterUnlock::Tell(asking.request, verdict));
+        }
+    }
+
+    /// Records that a task was granted nodes and does not know of it yet.
+    fn mark_untaken(&mut self, number: u64, request: &dyn Waiting) {
+        if request.task().is_some()
+            && let Some(member) = self.member_mut(self.id(number))
+        {
+            member.claim.untaken = true;
         }
     }
 
@@ -429,6 +440,42 @@ impl LockState {
         self.pace.take_in(hold);
         self.leave(id.number, now);
         self.outbox.pop()
+    }
+
+    /// Abandons the request of a task for nodes. A member keeps its earlier nodes; a member without
+    /// any ends, also if it was granted nodes meanwhile.
+    pub(super) fn abandon_nodes(
+        &mut self,
+        number: u64,
+        wait: WaitId,
+        now: Moment,
+    ) -> Option<Arc<dyn Waiting>> {
+        let nodes = self.nodes.as_mut()?;
+        let member = nodes.list.get_mut(&number)?;
+        let is_untaken = std::mem::take(&mut member.claim.untaken);
+        if !nodes.is_in_wait(number, wait) {
+            let is_first = wait == WaitId(number);
+            if is_untaken && is_first {
+                let next = self.part_from_nodes(self.id(number), now);
+                self.outbox.extend(next);
+            }
+            return None;
+        }
+        nodes.metrics.cancellations += 1;
+        let asking = self.stop_waiting(number)?;
+        let nodes = self.nodes.as_mut()?;
+        let is_new = nodes.list.get(&number)?.grant.is_none();
+        let served = nodes.table.withdraw(number);
+        self.grant_served(served, now);
+        if is_new {
+            self.leave(number, now);
+        }
+        Some(asking.request)
+    }
+
+    pub(super) fn member_mut(&mut self, id: LockId) -> Option<&mut Member> {
+        let members = self.nodes.as_mut().filter(|_| id.lock == self.lock)?;
+        members.list.get_mut(&id.number)
     }
 
     /// Removes a member with all its locks. If it waits for more, its request fails.

@@ -6,8 +6,6 @@
 use std::collections::VecDeque;
 
 use super::*;
-use crate::time::Deadline;
-
 /// The waiters that sleep no longer than until their alarm, on behalf of all waiters.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
@@ -25,9 +23,20 @@ pub(super) struct Watch {
 
 #[derive(Clone, Copy, Debug)]
 struct Watcher {
-    /// The number of its request.
+    /// The number of its request. Zero for the keeper, which watches on behalf of all tasks.
     number: u64,
     alarm: Deadline,
+}
+
+/// The number of the keeper among the watchers. No request has it.
+const KEEPER: u64 = 0;
+
+/// Returns the number under which a request watches.
+fn watches_as(number: u64, request: &dyn Waiting) -> u64 {
+    match request.task() {
+        None => number,
+        Some(_) => KEEPER,
+    }
 }
 
 /// The number of watchers. Requests that join fill it up, so a watcher that leaves a busy queue
@@ -103,11 +112,29 @@ impl LockState {
     pub(in crate::lock) fn enlist(
         &mut self,
         waiting_at: RequestPosition,
+        waits_as: WaitsAs,
         now: Moment,
     ) -> Option<Deadline> {
         // A watcher sees at once what is already overdue.
         let due = self.due(now, |_| false)?;
-        self.watch().enlist(waiting_at.number, due)
+        let number = match waits_as {
+            WaitsAs::Thread => waiting_at.number,
+            WaitsAs::Task => KEEPER,
+        };
+        self.watch().enlist(number, due)
+    }
+
+    /// Revokes as [`look`](Self::look) does, for the keeper.
+    pub(in crate::lock) fn look_for_tasks(
+        &mut self,
+        now: Moment,
+        has_passed: impl Fn(Deadline) -> bool,
+    ) -> Option<Deadline> {
+        self.watch.as_ref()?;
+        self.revoke_overdue(now, &has_passed);
+        self.watch().discharge(KEEPER);
+        let due = self.due(now, has_passed)?;
+        self.watch().enlist(KEEPER, due)
     }
 
     pub(super) fn watch(&mut self) -> &mut Watch {
@@ -137,6 +164,7 @@ impl LockState {
         let waiter = self.queue.late();
         let found = waiter.map(|waiter| (waiter.number, Arc::clone(&waiter.request)));
         if let Some((number, request)) = found.or_else(|| self.last_asking()) {
+            let number = watches_as(number, &*request);
             self.watch().appoint(number, due);
             self.outbox.push(AfterUnlock::Watch(request));
         }
@@ -225,6 +253,9 @@ impl LockState {
     #[cfg(loom)]
     pub(in crate::lock) fn first_watcher(&self) -> Option<RequestPosition> {
         let number = self.watch.as_ref()?.watchers.first()?.number;
+        if number == KEEPER {
+            return None;
+        }
         let mut waiting = self.queue.waiting();
         if let Some((ticket, waiter)) = waiting.find(|(_, waiter)| waiter.number == number) {
             return Some(waiter.position_at(ticket));

@@ -8,8 +8,10 @@
 mod journal_writer;
 mod since_checkpoint;
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -20,11 +22,11 @@ use super::{Durability, Journal, JournalError, JournalErrorKind};
 use crate::caught::{CaughtPanic, catch};
 use crate::codes::codes;
 use crate::document::Snapshot;
-use crate::lock::{Mailbox, Waiter, WakeChain};
+use crate::lock::{Keeper, Kept, Mailbox, Rest, TaskWaiter, Waiter, WakeChain};
 use crate::store::notes::NoteChange;
 use crate::store::{CommitError, DataStore, TransactionResult};
 use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, rank};
-use crate::time::{Clock, millis};
+use crate::time::{Clock, Deadline, millis};
 use journal_writer::JournalWriter;
 pub(super) use since_checkpoint::SinceCheckpoint;
 
@@ -85,6 +87,8 @@ struct State {
 /// A call that waits for the journal.
 struct Waiting {
     goal: Goal,
+    /// The timeout of a task, which the keeper ends.
+    limit: Option<(Duration, Deadline)>,
     answer: Arc<Mailbox<Answer>>,
 }
 
@@ -161,6 +165,17 @@ pub enum DurabilityError {
         /// The last version that is durable.
         durable_version: u64,
     },
+    /// A task would have to wait, and the machine starts no thread that ends its wait at the
+    /// deadline.
+    #[error(
+        "version {version} cannot be waited for as a task, because no thread can be started: {reason}"
+    )]
+    NoKeeper {
+        /// The version that was to be waited for.
+        version: u64,
+        /// The error of the machine.
+        reason: String,
+    },
     /// The journal failed. Versions after the durable one may be stored or not.
     #[error("the journal failed after version {durable_version}: {cause}")]
     Failed {
@@ -177,6 +192,7 @@ codes! { DurabilityError {
         version: version, durable_version: durable_version, timeout_ms: millis::number(*timeout)
     };
     Self::Closed { durable_version } => "storeClosed";
+    Self::NoKeeper { version, reason } => "durabilityNoKeeper";
     Self::Failed { durable_version, cause } => "journalFailed";
 }}
 
@@ -222,15 +238,41 @@ impl Writer {
         self.shared.wait(goal, Patience::Until(timeout))
     }
 
+    /// Waits as [`wait`](Self::wait) does, in a task.
+    pub(super) async fn wait_in_task(
+        &self,
+        version: u64,
+        timeout: Option<Duration>,
+        keeper: &Arc<Keeper>,
+    ) -> Answer {
+        let goal = Goal { version, notes: 0 };
+        self.shared.wait_in_task(goal, timeout, keeper).await
+    }
+
     /// Waits until a transaction may be acknowledged.
     pub(super) fn acknowledge(
         &self,
         result: &TransactionResult,
         durability: Option<Durability>,
     ) -> Result<(), CommitError> {
-        let durability = durability.unwrap_or(self.durability);
         // The notes of a commit are in its block.
-        self.wait_for(result.version, !result.changed, durability)
+        match self.goal(result.version, !result.changed, durability) {
+            Some(goal) => acknowledged(goal, self.shared.wait(goal, Patience::Writes)),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits as [`acknowledge`](Self::acknowledge) does, in a task.
+    pub(super) async fn acknowledge_in_task(
+        &self,
+        result: &TransactionResult,
+        durability: Option<Durability>,
+        keeper: &Arc<Keeper>,
+    ) -> Result<(), CommitError> {
+        match self.goal(result.version, !result.changed, durability) {
+            Some(goal) => acknowledged(goal, self.shared.wait_in_task(goal, None, keeper).await),
+            None => Ok(()),
+        }
     }
 
     /// Waits until all may be acknowledged that was noted so far. The published version is this one
@@ -240,30 +282,23 @@ impl Writer {
             // The last notes may not have been taken.
             return Err(refusal);
         }
-        self.wait_for(version, true, self.durability)
+        match self.goal(version, true, None) {
+            Some(goal) => acknowledged(goal, self.shared.wait(goal, Patience::Writes)),
+            None => Ok(()),
+        }
     }
 
-    fn wait_for(
-        &self,
-        version: u64,
-        and_notes: bool,
-        durability: Durability,
-    ) -> Result<(), CommitError> {
-        if durability == Durability::Later {
+    /// Returns what an acknowledgement waits for. `None` if it does not wait.
+    fn goal(&self, version: u64, and_notes: bool, durability: Option<Durability>) -> Option<Goal> {
+        if durability.unwrap_or(self.durability) == Durability::Later {
             self.shared.call_if_asleep();
-            return Ok(());
+            return None;
         }
         let notes = match and_notes {
             true => self.shared.state.lock().noted,
             false => 0,
         };
-        match self.shared.wait(Goal { version, notes }, Patience::Writes) {
-            Ok(_) => Ok(()),
-            Err(cause) => {
-                let cause = Box::new(cause);
-                Err(CommitError::Unknown { version, cause })
-            }
-        }
+        Some(Goal { version, notes })
     }
 
     /// Adds notes for the journal, which belong to a version. A store that closes takes no more:
@@ -369,9 +404,70 @@ impl DataStore {
     }
 }
 
+fn acknowledged(goal: Goal, answer: Answer) -> Result<(), CommitError> {
+    match answer {
+        Ok(_) => Ok(()),
+        Err(cause) => Err(CommitError::Unknown {
+            version: goal.version,
+            cause: Box::new(cause),
+        }),
+    }
+}
+
 impl Goal {
     fn is_reached(self, version: u64, notes: u64) -> bool {
         version >= self.version && notes >= self.notes
+    }
+}
+
+impl State {
+    /// Removes a call that no longer waits.
+    fn leave(&mut self, answer: &Arc<Mailbox<Answer>>) {
+        let is_it = |waiting: &Waiting| Arc::ptr_eq(&waiting.answer, answer);
+        if let Some(at) = self.waiting.iter().position(is_it) {
+            self.waiting.swap_remove(at);
+        }
+    }
+}
+
+/// The answer to a task, which no longer waits when this is dropped.
+struct TaskAnswer {
+    shared: Arc<Shared>,
+    answer: Arc<Mailbox<Answer>>,
+}
+
+impl Future for TaskAnswer {
+    type Output = Answer;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
+        self.answer.poll_outcome(0, context)
+    }
+}
+
+impl Drop for TaskAnswer {
+    fn drop(&mut self) {
+        self.shared.state.lock().leave(&self.answer);
+        self.answer.forget_task();
+    }
+}
+
+impl Kept for Shared {
+    fn keep(&self) -> Option<Deadline> {
+        let mut state = self.state.lock();
+        let is_due = |waiting: &mut Waiting| {
+            let limit = waiting.limit;
+            limit.is_some_and(|(_, deadline)| self.clock.until(deadline).is_none())
+        };
+        let due: Vec<Waiting> = state.waiting.extract_if(.., is_due).collect();
+        let deadlines = state.waiting.iter().filter_map(|waiting| waiting.limit);
+        let next = deadlines.map(|(_, deadline)| deadline).min();
+        drop(state);
+        for waiting in due {
+            let timeout = waiting.limit.map(|(timeout, _)| timeout);
+            let timed_out = self.timed_out(waiting.goal, timeout.unwrap_or_default());
+            waiting.answer.tell(Err(timed_out));
+        }
+        next
     }
 }
 
@@ -409,11 +505,7 @@ impl Shared {
                 Patience::Writes => None,
             };
             let answer = Arc::new(Mailbox::new());
-            state.waiting.push(Waiting {
-                goal,
-                answer: Arc::clone(&answer),
-            });
-            self.call(&mut state);
+            self.join(&mut state, goal, None, &answer);
             drop(state);
             let deadline = timeout.and_then(|timeout| self.clock.deadline(timeout));
             if deadline.is_some() {
@@ -425,19 +517,76 @@ impl Shared {
                 return answer;
             }
             let mut state = self.state.lock();
-            state
-                .waiting
-                .retain(|waiting| !Arc::ptr_eq(&waiting.answer, &answer));
-            let durable_version = self.durable_version();
+            state.leave(&answer);
             // The answer may have come with the timeout.
-            if goal.is_reached(durable_version, state.durable_notes) {
-                return Ok(durable_version);
+            if goal.is_reached(self.durable_version(), state.durable_notes) {
+                return Ok(self.durable_version());
             }
-            return Err(DurabilityError::Timeout {
+            return Err(self.timed_out(goal, timeout.unwrap_or_default()));
+        }
+    }
+
+    /// Waits as [`wait`](Self::wait) does, in a task, which never writes itself.
+    async fn wait_in_task(
+        self: &Arc<Self>,
+        goal: Goal,
+        timeout: Option<Duration>,
+        keeper: &Arc<Keeper>,
+    ) -> Answer {
+        if goal.is_reached(self.durable_version(), 0) {
+            return Ok(self.durable_version());
+        }
+        let limit = timeout.and_then(|limit| Some((limit, self.clock.deadline(limit)?)));
+        if limit.is_some() {
+            let attended = keeper.attend(self);
+            attended.map_err(|error| DurabilityError::NoKeeper {
                 version: goal.version,
-                durable_version,
-                timeout: timeout.unwrap_or_default(),
-            });
+                reason: error.to_string(),
+            })?;
+        }
+        let wait = {
+            let mut state = self.state.lock();
+            let version = self.durable_version();
+            if goal.is_reached(version, state.durable_notes) {
+                return Ok(version);
+            }
+            if let Some(end) = &state.end {
+                return Err(self.ended(end));
+            }
+            let answer = Arc::new(Mailbox::new());
+            self.join(&mut state, goal, limit, &answer);
+            TaskAnswer {
+                shared: Arc::clone(self),
+                answer,
+            }
+        };
+        if let Some((_, deadline)) = limit {
+            keeper.expect(deadline);
+        }
+        wait.await
+    }
+
+    /// Adds a call to those that wait, and calls the thread.
+    fn join(
+        &self,
+        state: &mut State,
+        goal: Goal,
+        limit: Option<(Duration, Deadline)>,
+        answer: &Arc<Mailbox<Answer>>,
+    ) {
+        state.waiting.push(Waiting {
+            goal,
+            limit,
+            answer: Arc::clone(answer),
+        });
+        self.call(state);
+    }
+
+    fn timed_out(&self, goal: Goal, timeout: Duration) -> DurabilityError {
+        DurabilityError::Timeout {
+            version: goal.version,
+            durable_version: self.durable_version(),
+            timeout,
         }
     }
 
@@ -506,7 +655,7 @@ impl Shared {
 
     fn answer(&self, waiting: Vec<Waiting>, answer: &Answer) {
         let answered = waiting.into_iter().map(|it| it.answer);
-        let sleepers = answered.filter(|it| it.leave(answer.clone()));
+        let sleepers = answered.filter(|it| it.leave(answer.clone()) != Rest::Awake);
         self.answered.begin(sleepers.collect::<Vec<_>>());
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::records::Records;
+use super::subscribers::Bell;
 use super::{CommitLog, HistoryStep, SubscriberId};
 use crate::document::Snapshot;
 use crate::store::events::Filter;
@@ -43,10 +44,12 @@ impl JournalReader {
         written: Vec<Arc<TransactionResult>>,
     ) {
         let mut log = self.log.records.lock();
-        if let Some(records) = &mut *log {
-            records.subscribers.note_durable(version);
+        let bell = log.as_mut().map(|records| {
             records.written.extend(written);
-        }
+            records.subscribers.note_durable(version)
+        });
+        drop(log);
+        bell.into_iter().for_each(Bell::ring);
     }
 
     /// Frees the commits that were written, when none may come for long.
@@ -70,7 +73,7 @@ impl Drop for JournalReader {
             .as_mut()
             .map(|records| records.subscribers.end_journal());
         drop(log);
-        drop(ended);
+        ended.into_iter().flatten().for_each(Bell::end);
         self.log.unsubscribe(self.id);
     }
 }

@@ -4,11 +4,10 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crossbeam_channel::Sender;
 use slotmap::SlotMap;
 
 use super::stretches::Stretch;
-use super::subscribers::{Next, SubscriberId, Subscribers, Topic};
+use super::subscribers::{Bell, Next, SubscriberId, Subscribers, Topic};
 use super::{CommitRecord, FollowerId, HistoryStep, LaterCommits};
 use crate::id::OwnerId;
 use crate::store::TransactionResult;
@@ -161,7 +160,7 @@ impl Records {
         &mut self,
         version: u64,
         reach: Option<&Reach>,
-    ) -> impl Iterator<Item = Sender<()>> + use<> {
+    ) -> impl Iterator<Item = Bell> + use<> {
         let (topics, woken) = self.subscribers.announce(version, reach);
         // A commit before the first other follower is not recorded.
         let newest = self.recent.back_mut();

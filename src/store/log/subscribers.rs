@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::iter;
 use std::sync::Arc;
+use std::task::Waker;
 
 use crossbeam_channel::{Receiver, Sender};
 use slotmap::SlotMap;
 use smallvec::SmallVec;
 
 use super::records::Entry;
+use crate::caught::wake;
 use crate::store::TransactionResult;
 use crate::store::events::{CommitEvent, Filter, Reach};
 
@@ -68,12 +70,47 @@ struct Subscriber {
     newest_missed: Option<Arc<TransactionResult>>,
     /// Has a message while there may be something to read. `None` after the end of the store.
     ready: Option<Sender<()>>,
+    /// The tasks that wait for something to read.
+    tasks: Vec<Waker>,
+}
+
+/// What wakes a subscriber, with no mutex locked.
+#[must_use]
+#[derive(Debug, Default)]
+pub(super) struct Bell {
+    ready: Option<Sender<()>>,
+    tasks: Vec<Waker>,
+}
+
+impl Bell {
+    /// Wakes those that wait for something to read.
+    pub(super) fn ring(self) {
+        if let Some(ready) = self.ready {
+            // Full if it did not react to the message before.
+            let _ = ready.try_send(());
+        }
+        self.tasks.into_iter().for_each(wake);
+    }
+
+    /// Wakes those that wait, after the channel has ended.
+    pub(super) fn end(self) {
+        drop(self.ready);
+        self.tasks.into_iter().for_each(wake);
+    }
 }
 
 impl Subscriber {
     /// How many commits it missed since its last event, and the newest of them.
     fn take_missed(&mut self) -> (u64, Option<Arc<TransactionResult>>) {
         (std::mem::take(&mut self.missed), self.newest_missed.take())
+    }
+
+    /// Takes what wakes it at the end of its channel.
+    fn take_bell(&mut self) -> Bell {
+        Bell {
+            ready: self.ready.take(),
+            tasks: std::mem::take(&mut self.tasks),
+        }
     }
 
     /// Makes its channel ready, if it is not yet.
@@ -136,6 +173,7 @@ impl Subscribers {
             missed: 0,
             newest_missed: None,
             ready: Some(sender),
+            tasks: Vec::new(),
         });
         audience.waiting.push(id);
         self.lossless.extend(lossless.map(|limit| (id, limit)));
@@ -176,24 +214,37 @@ impl Subscribers {
         Some(subscriber)
     }
 
-    /// Lets subscribers read the commits that are durable now.
-    pub(super) fn note_durable(&mut self, version: u64) {
+    /// Lets subscribers read the commits that are durable now. Returns what wakes their tasks.
+    pub(super) fn note_durable(&mut self, version: u64) -> Bell {
         self.durable = Some(version);
-        self.notify_durable();
+        self.notify_durable()
     }
 
-    fn notify_durable(&self) {
-        let all = self.all.values();
-        all.filter(|it| it.reads_durable)
-            .for_each(Subscriber::notify);
+    fn notify_durable(&mut self) -> Bell {
+        let mut bell = Bell::default();
+        for subscriber in self.all.values_mut().filter(|it| it.reads_durable) {
+            subscriber.notify();
+            bell.tasks.append(&mut subscriber.tasks);
+        }
+        bell
+    }
+
+    /// Lets a task wait until there may be something to read. Returns the waker that is not needed.
+    #[must_use = "dropped under a mutex, it would run code of users there"]
+    pub(super) fn wait_in_task(&mut self, id: SubscriberId, task: Waker) -> Option<Waker> {
+        let tasks = &mut self.all.get_mut(id)?.tasks;
+        if tasks.iter().any(|other| other.will_wake(&task)) {
+            return Some(task);
+        }
+        tasks.push(task);
+        None
     }
 
     /// Ends the channels of those that read durable commits, to be dropped with no mutex locked.
-    #[must_use = "dropped under a mutex, it would hold up others"]
-    pub(super) fn end_journal(&mut self) -> impl Sized + use<> {
+    pub(super) fn end_journal(&mut self) -> Vec<Bell> {
         self.journal_has_ended = true;
         let all = self.all.values_mut().filter(|it| it.reads_durable);
-        all.map(|it| it.ready.take()).collect::<Vec<_>>()
+        all.map(Subscriber::take_bell).collect()
     }
 
     /// Whether a subscriber gets no further commit of the journal.
@@ -217,6 +268,7 @@ impl Subscribers {
             ready,
             waits,
             newest_missed,
+            tasks,
             ..
         } = self.all.remove(id)?;
         self.lossless.retain(|(lossless, _)| *lossless != id);
@@ -229,7 +281,7 @@ impl Subscribers {
                 self.by_filter.remove(&filter);
             }
         }
-        Some((filter, (ready, newest_missed)))
+        Some((filter, (ready, newest_missed, tasks)))
     }
 
     /// The version up to which a subscriber has read, if it does not wait.
@@ -337,14 +389,14 @@ impl Subscribers {
         &mut self,
         version: u64,
         reach: Option<&Reach>,
-    ) -> (Vec<Topic>, SmallVec<[Sender<()>; 4]>) {
+    ) -> (Vec<Topic>, SmallVec<[Bell; 4]>) {
         self.announced = version;
+        let (mut topics, mut woken) = (Vec::new(), SmallVec::new());
         // The write was faster than this announcement.
         if self.durable >= Some(version) {
-            self.notify_durable();
+            woken.push(self.notify_durable());
         }
         let Self { all, by_filter, .. } = self;
-        let (mut topics, mut woken) = (Vec::new(), SmallVec::new());
         let mut tell = |audience: &mut Audience| {
             if audience.topic != Topic::ALL {
                 topics.push(audience.topic);
@@ -358,7 +410,10 @@ impl Subscribers {
                     return true;
                 }
                 (subscriber.cursor, subscriber.waits) = (version - 1, false);
-                woken.extend(subscriber.ready.clone());
+                woken.push(Bell {
+                    ready: subscriber.ready.clone(),
+                    tasks: std::mem::take(&mut subscriber.tasks),
+                });
                 false
             });
         };
@@ -382,10 +437,9 @@ impl Subscribers {
     }
 
     /// Ends the channels, to be dropped with no mutex locked.
-    #[must_use = "dropped under a mutex, it would hold up others"]
-    pub(super) fn end(&mut self) -> impl Sized + use<> {
-        let channels = self.all.values_mut().map(|it| it.ready.take());
-        channels.collect::<Vec<_>>()
+    pub(super) fn end(&mut self) -> Vec<Bell> {
+        let all = self.all.values_mut();
+        all.map(Subscriber::take_bell).collect()
     }
 }
 
@@ -402,7 +456,7 @@ mod tests {
         subscribers.read_durable(id);
         let notified = || ready.try_iter().count();
         assert_eq!(notified(), 1);
-        subscribers.note_durable(1);
+        subscribers.note_durable(1).ring();
         assert_eq!(notified(), 1);
         drop(subscribers.announce(1, None));
         assert_eq!(notified(), 1);

@@ -9,7 +9,7 @@ use crate::document::plan::Planned;
 use crate::document::{EditError, Overlay, Snapshot, View};
 use crate::hashing::Secret;
 use crate::id::NodeId;
-use crate::lock::{AcquireOptions, Asker, Granule, LockError, Scope};
+use crate::lock::{AcquireOptions, Asker, Granule, LockError, Scope, WaitsAs, blocking};
 use crate::queue::LockMode::{self, NodeExclusive, NodeShared};
 use crate::queue::Rights;
 use crate::store::{CommitError, Transaction};
@@ -206,7 +206,10 @@ impl Transaction {
         let store = &self.held.store;
         let lock = store.fifo();
         if nodes.failed.is_none() {
-            match lock.extend_nodes(self.held.grant, &asker, &nodes.options, &missing, store) {
+            let grant = self.held.grant;
+            let options = &nodes.options;
+            let asked = lock.extend_nodes(WaitsAs::Thread, grant, &asker, options, &missing, store);
+            match blocking(asked) {
                 Ok(grant) => self.held.grant = grant,
                 Err(error) => nodes.failed = Some(error),
             }

@@ -26,6 +26,7 @@ mod text;
 mod tree;
 
 use std::error::Error;
+use std::panic::Location;
 
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
@@ -127,6 +128,35 @@ impl PendingTransaction<'_> {
     #[track_caller]
     pub fn commit(self) -> Result<TransactionResult, TransactionError> {
         self.editor.submit(self.submission, &self.options)
+    }
+
+    /// Commits as [`commit`](Self::commit) does, in a task. See
+    /// [`TransactionManager::execute_async`](super::TransactionManager::execute_async) for the
+    /// threads that run the operations, and for what a dropped future has done.
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, dsl::*};
+    ///
+    /// # pollster::block_on(async {
+    /// let editor = Editor::new(DataStore::new(), "ann");
+    /// let note = create(text_node("paragraph", "Hello"));
+    /// transaction(&editor, note).commit_async().await?;
+    /// editor.undo_async(Default::default()).await?;
+    /// assert!(editor.store().snapshot().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit).
+    #[track_caller]
+    pub fn commit_async(
+        self,
+    ) -> impl Future<Output = Result<TransactionResult, TransactionError>> + Send {
+        let call_site = Location::caller();
+        self.editor
+            .submit_in_task(self.submission, self.options, call_site)
     }
 }
 

@@ -7,7 +7,8 @@ use smol_str::SmolStr;
 use super::submission::{Submission, first};
 use super::{Manager, TransactionManager};
 use crate::document::Changes;
-use crate::lock::{AcquireOptions, Answer, Asker, Grant, QueuedWork};
+use crate::id::OwnerId;
+use crate::lock::{AcquireOptions, Answer, Asker, Grant, LockError, QueuedWork, WaitsAs, blocking};
 use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation, Transaction};
 use crate::transaction::history::Edit;
 use crate::transaction::run::{OperationBatch, run_batch};
@@ -65,6 +66,7 @@ impl QueuedWork for QueuedBatch {
 struct CombinerGrant<'a> {
     store: &'a DataStore,
     grant: Grant,
+    waits_as: WaitsAs,
     without_combining: bool,
 }
 
@@ -74,9 +76,24 @@ impl Drop for CombinerGrant<'_> {
         let lock = self.store.fifo();
         match self.without_combining || std::thread::panicking() {
             true => lock.part_from_grant(self.grant.id()),
-            false => lock.part_and_serve(self.grant),
+            false => lock.part_and_serve(self.grant, self.waits_as),
         }
         self.store.trim_log();
+    }
+}
+
+/// Describes the request of a batch.
+#[inline(always)]
+fn asker<'a>(
+    owner: &'a OwnerId,
+    options: &'a AcquireOptions,
+    label: &'a SmolStr,
+    call_site: &'static Location<'static>,
+) -> Asker<'a> {
+    let asker = options.asker(owner, call_site, true);
+    Asker {
+        label: asker.label.or(Some(label)),
+        ..asker
     }
 }
 
@@ -88,46 +105,125 @@ impl TransactionManager {
         options: &AcquireOptions,
         call_site: &'static Location<'static>,
         session: Option<&Session>,
-    ) -> Result<TransactionResult, TransactionError> {
-        let Manager { store, owner, .. } = &**self.0;
-        self.check_limits(submission.once.as_deref(), &submission.operations)?;
-        let Some(first) = first(&submission.operations) else {
-            let repeated = self.repeated(submission.once.as_deref());
-            let Some(mut outcome) = repeated else {
-                return Ok(self.nothing_done());
-            };
-            self.complete(&mut outcome, submission.durability);
-            return outcome;
+    ) -> BatchOutcome {
+        let Some(label) = self.check_in(&mut submission)? else {
+            return blocking(self.run_nothing(WaitsAs::Thread, &submission));
         };
-        let label = SmolStr::new_static(first.name());
-        submission.before = Hooks::of_submission(self.0.hooks.as_ref());
         if let (Some(attempts), None) = (self.0.attempts_on_nodes, session) {
             let options = options.clone().or_label(label);
             return self.run_on_nodes(attempts, submission, options, call_site);
         }
-        let asker = options.asker(owner, call_site, true);
-        let asker = Asker {
-            label: asker.label.or(Some(&label)),
-            ..asker
-        };
-        let lock = store.fifo();
-        let combining = |grant| CombinerGrant {
-            store,
-            grant,
-            without_combining: options.opts_out_of_combining(),
-        };
-        let granted = store.try_grant(&asker, options);
+        let asker = asker(&self.0.owner, options, &label, call_site);
+        let granted = self.0.store.try_grant(&asker, options);
         if let Ok(Some(grant)) = granted {
-            return self.run_here(combining(grant), session, &mut submission);
+            let held = self.combining(grant, WaitsAs::Thread, options);
+            return self.run_here(held, session, &mut submission);
         }
+        let refused = granted.err();
+        blocking(self.run_in_queue(
+            WaitsAs::Thread,
+            submission,
+            options,
+            &asker,
+            session,
+            refused,
+        ))
+    }
+
+    /// Runs a batch as [`run`](Self::run) does, in a task.
+    pub(in crate::transaction) async fn run_in_task(
+        &self,
+        mut submission: Submission,
+        options: &AcquireOptions,
+        call_site: &'static Location<'static>,
+        session: Option<&Session>,
+    ) -> BatchOutcome {
+        let Some(label) = self.check_in(&mut submission)? else {
+            return self.run_nothing(WaitsAs::Task, &submission).await;
+        };
+        if let (Some(attempts), None) = (self.0.attempts_on_nodes, session) {
+            let options = options.clone().or_label(label);
+            return self
+                .run_on_nodes_in_task(attempts, submission, options, call_site)
+                .await;
+        }
+        let asker = asker(&self.0.owner, options, &label, call_site);
+        // A batch that runs at once ends with this poll, so it is bound to the polling thread.
+        let granted = self.0.store.try_grant(&asker, options);
+        if let Ok(Some(grant)) = granted {
+            let held = self.combining(grant, WaitsAs::Task, options);
+            let durability = submission.durability;
+            let mut outcome = self.carry_out(grant, session, &mut submission, Room::default());
+            drop(held);
+            self.complete_as(WaitsAs::Task, &mut outcome, durability)
+                .await;
+            return outcome;
+        }
+        let (refused, asker) = (granted.err(), Asker { thread: 0, ..asker });
+        self.run_in_queue(WaitsAs::Task, submission, options, &asker, session, refused)
+            .await
+    }
+
+    /// Checks a batch before the lock is requested. Returns the label of its request, or `None` for
+    /// a batch without operations.
+    #[inline]
+    fn check_in(&self, submission: &mut Submission) -> Result<Option<SmolStr>, TransactionError> {
+        self.check_limits(submission.once.as_deref(), &submission.operations)?;
+        let Some(first) = first(&submission.operations) else {
+            return Ok(None);
+        };
+        let label = SmolStr::new_static(first.name());
+        submission.before = Hooks::of_submission(self.0.hooks.as_ref());
+        Ok(Some(label))
+    }
+
+    /// Returns the outcome of a batch without operations.
+    async fn run_nothing(&self, waits_as: WaitsAs, submission: &Submission) -> BatchOutcome {
+        match self.repeated(submission.once.as_deref()) {
+            None => Ok(self.nothing_done()),
+            Some(mut outcome) => {
+                let durability = submission.durability;
+                self.complete_as(waits_as, &mut outcome, durability).await;
+                outcome
+            }
+        }
+    }
+
+    fn combining(
+        &self,
+        grant: Grant,
+        waits_as: WaitsAs,
+        options: &AcquireOptions,
+    ) -> CombinerGrant<'_> {
+        CombinerGrant {
+            store: &self.0.store,
+            grant,
+            waits_as,
+            without_combining: options.opts_out_of_combining(),
+        }
+    }
+
+    /// Runs a batch that was not granted the lock at once, perhaps because it was `refused`.
+    async fn run_in_queue(
+        &self,
+        waits_as: WaitsAs,
+        mut submission: Submission,
+        options: &AcquireOptions,
+        asker: &Asker<'_>,
+        session: Option<&Session>,
+        refused: Option<LockError>,
+    ) -> BatchOutcome {
+        let store = &self.0.store;
         let durability = submission.durability;
         // A completed batch need not wait.
         if let Some(mut outcome) = self.repeated(submission.once.as_deref()) {
-            self.complete(&mut outcome, durability);
+            self.complete_as(waits_as, &mut outcome, durability).await;
             return outcome;
         }
-        granted?;
-        let (admitted, left) = store.admit(&asker, options)?;
+        if let Some(refused) = refused {
+            return Err(refused.into());
+        }
+        let (admitted, left) = store.admit_as(waits_as, asker, options).await?;
         let options = &*left;
         if submission.operations.len() == 1 {
             // The operations travel in the request: the thread that runs them cannot fetch them
@@ -144,19 +240,25 @@ impl TransactionManager {
             },
             submission,
         };
-        let answer = lock.ask(&asker, options, Some(batch))?;
+        let asked = store.fifo().ask(waits_as, asker, options, Some(batch));
+        let answer = asked.await?;
         // Code of users follows, and may request the lock.
         drop(admitted);
-        match answer {
-            Answer::Done(mut outcome, _spent) => {
-                self.complete(&mut outcome, durability);
-                outcome
-            }
+        let mut outcome = match answer {
+            Answer::Done(outcome, _spent) => outcome,
             Answer::Granted(grant, batch) => {
                 let mut batch = batch.expect("a batch that no combiner ran is still here");
-                self.run_here(combining(grant), session, &mut batch.submission)
+                // Of a task, it is run within this poll.
+                let held = self.combining(grant, waits_as, options);
+                if waits_as == WaitsAs::Thread {
+                    return self.run_here(held, session, &mut batch.submission);
+                }
+                store.fifo().bind(grant);
+                self.carry_out(grant, session, &mut batch.submission, Room::default())
             }
-        }
+        };
+        self.complete_as(waits_as, &mut outcome, durability).await;
+        outcome
     }
 
     /// Runs a batch in the thread that submitted it.
@@ -197,18 +299,58 @@ impl TransactionManager {
         outcome
     }
 
+    /// Runs a batch as [`run_on_nodes`](Self::run_on_nodes) does, in a task. It lets other tasks
+    /// run before it tries again.
+    async fn run_on_nodes_in_task(
+        &self,
+        attempts: u32,
+        submission: Submission,
+        options: AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> BatchOutcome {
+        let durability = submission.durability;
+        // A completed batch need not wait.
+        if let Some(mut outcome) = self.repeated(submission.once.as_deref()) {
+            self.complete_as(WaitsAs::Task, &mut outcome, durability)
+                .await;
+            return outcome;
+        }
+        let mut attempt = 1;
+        let mut outcome = loop {
+            let tried = self.try_on_nodes_as(WaitsAs::Task, &submission, &options, call_site);
+            match tried.await {
+                Err(error) if attempt < attempts && error.is_transient() => attempt += 1,
+                outcome => break outcome,
+            }
+            retry::yield_task().await;
+        };
+        self.complete_as(WaitsAs::Task, &mut outcome, durability)
+            .await;
+        outcome
+    }
+
     fn try_on_nodes(
         &self,
         submission: &Submission,
         options: &AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> BatchOutcome {
+        blocking(self.try_on_nodes_as(WaitsAs::Thread, submission, options, call_site))
+    }
+
+    async fn try_on_nodes_as(
+        &self,
+        waits_as: WaitsAs,
+        submission: &Submission,
+        options: &AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> BatchOutcome {
         let Manager { store, owner, .. } = &**self.0;
         let (owner, options) = (owner.clone(), options.clone());
-        let (mut transaction, made) =
-            store.begin_with_edits(owner, options, call_site, |unlocked| {
-                self.run_data(unlocked, submission)
-            })?;
+        let begun = store.begin_with_edits(waits_as, owner, options, call_site, |unlocked| {
+            self.run_data(unlocked, submission)
+        });
+        let (mut transaction, made) = begun.await?;
         let mut left = match made {
             true => Submission::new(Vec::<Operation>::new()),
             false => submission.clone(),

@@ -1,0 +1,113 @@
+//! The steps for requests of tasks.
+
+use super::*;
+
+impl LockState {
+    /// Removes the request of a task that is gone, and counts it as cancelled. If it was granted
+    /// meanwhile, its grant ends, unless it left work: that runs to its end. Returns the request, to
+    /// drop it when the mutex is free.
+    pub(in crate::lock) fn abandon(
+        &mut self,
+        waiting_at: RequestPosition,
+        now: Moment,
+    ) -> Option<Arc<dyn Waiting>> {
+        let queued = waiting_at
+            .ticket
+            .and_then(|ticket| self.queue.withdraw(ticket));
+        let Some(waiter) = queued else {
+            return self.abandon_later(waiting_at, now);
+        };
+        self.relieve(waiter.number);
+        let part = match waiter.nodes {
+            None => CapacityPart::Whole,
+            Some(_) => CapacityPart::Share,
+        };
+        self.recorder_of(part).cancellations += 1;
+        // Requests behind it may fit where it did not.
+        let next = self.grant_next(now, None);
+        self.outbox.extend(next);
+        Some(waiter.request)
+    }
+
+    /// Abandons a request that is no longer in the queue.
+    fn abandon_later(
+        &mut self,
+        waiting_at: RequestPosition,
+        now: Moment,
+    ) -> Option<Arc<dyn Waiting>> {
+        let RequestPosition { number, wait, .. } = waiting_at;
+        let id = self.id(number);
+        if let Some(holder) = self.holder_of(id).filter(|holder| holder.claim.untaken) {
+            match &mut holder.joined {
+                Some(joined) => joined.last = true,
+                None => {
+                    let next = self.end(now, None);
+                    self.outbox.extend(next);
+                }
+            }
+            return None;
+        }
+        self.abandon_nodes(number, wait, now)
+    }
+
+    /// Records that the task knows of its grant.
+    pub(in crate::lock) fn take_note_of(&mut self, id: LockId) {
+        if let Some(claim) = self.claim_mut(id) {
+            claim.untaken = false;
+        }
+    }
+
+    /// Binds a grant to the thread that runs the work which a task has left.
+    pub(in crate::lock) fn bind(&mut self, id: LockId, thread: u64) {
+        if let Some(claim) = self.claim_mut(id) {
+            claim.thread = thread;
+        }
+    }
+
+    fn claim_mut(&mut self, id: LockId) -> Option<&mut RequestSource> {
+        if self.held && self.holder.grant.id() == id {
+            return Some(&mut self.holder.claim);
+        }
+        Some(&mut self.member_mut(id)?.claim)
+    }
+
+    /// Lists the waits of tasks in one page of the queue whose deadline has passed. Returns the
+    /// first deadline of the others, and the position of the next page.
+    pub(in crate::lock) fn overdue_page(
+        &self,
+        after: Option<Cursor>,
+        overdue: &mut Vec<(RequestPosition, Duration)>,
+        clock: &Clock,
+    ) -> (Option<Deadline>, Option<Cursor>) {
+        let (page, next) = self.queue.page(after, PAGE);
+        let first = page.into_iter().filter_map(|(ticket, waiter)| {
+            let task = waiter.request.task()?;
+            let position = RequestPosition {
+                number: waiter.number,
+                wait: waiter.wait(),
+                ticket: Some(ticket),
+            };
+            task.overdue(position, overdue, clock)
+        });
+        (first.min(), next)
+    }
+
+    /// Lists the waits of tasks for nodes in the same way.
+    pub(in crate::lock) fn overdue_for_nodes(
+        &self,
+        overdue: &mut Vec<(RequestPosition, Duration)>,
+        clock: &Clock,
+    ) -> Option<Deadline> {
+        let members = self.nodes.as_ref()?.list.iter();
+        let first = members.filter_map(|(&number, member)| {
+            let asking = member.asking.as_ref()?;
+            let position = RequestPosition {
+                number,
+                wait: asking.wait,
+                ticket: None,
+            };
+            asking.request.task()?.overdue(position, overdue, clock)
+        });
+        first.min()
+    }
+}

@@ -1,0 +1,139 @@
+//! The keeper's thread: when it is there, what it survives, and what does not hold it up.
+
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use doclock::lock::{AcquireOptions, FifoLock, LockError};
+use doclock::{DataStore, TransactionManager, dsl::*};
+
+use crate::common::{Task, eventually};
+
+fn short() -> AcquireOptions {
+    AcquireOptions::new().timeout(Duration::from_millis(20))
+}
+
+/// An operation that waits until it is told to end.
+fn blocking() -> (doclock::transaction::Operation, mpsc::Sender<()>) {
+    let (end, may_end) = mpsc::channel::<()>();
+    let may_end = Mutex::new(may_end);
+    let code = op(move |_| {
+        let _ = may_end.lock().unwrap().recv();
+        Ok::<(), doclock::document::EditError>(())
+    });
+    (code, end)
+}
+
+#[test]
+fn async_03_code_that_blocks_the_keeper_holds_up_no_timeout() {
+    let store = DataStore::new();
+    let manager = TransactionManager::new(store.clone());
+    let guard = store.lock("holder").unwrap();
+    let (code, end) = blocking();
+    let running = Task::waiting(manager.execute_async([code]));
+    drop(guard);
+    let waiting = Task::waiting(store.lock_async_with("task", short()));
+    let error = waiting.finish().unwrap_err();
+    assert!(matches!(error, LockError::Timeout(_)), "{error}");
+    end.send(()).unwrap();
+    running.finish().unwrap();
+}
+
+#[test]
+fn async_03_the_keeper_survives_a_batch_that_panics() {
+    let store = DataStore::new();
+    let manager = TransactionManager::new(store.clone());
+    for _ in 0..3 {
+        let guard = store.lock("holder").unwrap();
+        let panics = op(|_| -> Result<(), doclock::document::EditError> { panic!("no paper") });
+        let batch = Task::waiting(manager.execute_async([panics]));
+        let behind = Task::waiting(manager.execute_async(create(element("note", []))));
+        drop(guard);
+        assert!(batch.finish().unwrap_err().to_string().contains("no paper"));
+        behind.finish().unwrap();
+    }
+    let guard = store.lock("holder").unwrap();
+    assert!(
+        Task::new(store.lock_async_with("task", short()))
+            .finish()
+            .is_err()
+    );
+    drop(guard);
+}
+
+#[test]
+fn async_03_the_batches_beyond_the_limit_of_a_poll_are_run_by_the_keeper() {
+    let store = DataStore::new();
+    let manager = TransactionManager::new(store.clone());
+    let guard = store.lock("holder").unwrap();
+    let batches: Vec<_> = (0..1_000)
+        .map(|_| Task::waiting(manager.execute_async(create(element("note", [])))))
+        .collect();
+    drop(guard);
+    eventually("all of them run", || store.version() == 1_000);
+    let versions = batches
+        .into_iter()
+        .map(|batch| batch.finish().unwrap().version);
+    assert!(versions.eq(1..=1_000), "in FIFO order");
+}
+
+/// Counts the keepers of this process. Each test of this binary may have some.
+#[cfg(target_os = "linux")]
+fn keepers() -> usize {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let names =
+        threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("comm")).ok());
+    names.filter(|name| name.trim() == "doclock-keeper").count()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn async_03_the_keeper_starts_with_the_first_wait_and_ends_with_the_lock() {
+    // In a process of its own, so that it counts no other keepers.
+    let name = "keeper::async_03_the_keeper_starts_with_the_first_wait_and_ends_with_the_lock";
+    if std::env::var_os("DOCLOCK_ALONE").is_none() {
+        let this = std::env::current_exe().unwrap();
+        let alone = std::process::Command::new(this)
+            .args([name, "--exact"])
+            .env("DOCLOCK_ALONE", "1")
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&alone.stdout);
+        assert!(
+            alone.status.success() && told.contains("1 passed"),
+            "{told}"
+        );
+        return;
+    }
+    let lock = FifoLock::new();
+    drop(Task::new(lock.lock_async("free")).poll().unwrap().unwrap());
+    assert_eq!(keepers(), 0, "no task has waited");
+    let held = lock.lock("holder").unwrap();
+    let task = Task::waiting(lock.lock_async("task"));
+    eventually("it starts", || keepers() == 1);
+    drop((held, task));
+    assert_eq!(keepers(), 1);
+    drop(lock);
+    eventually("it ends", || keepers() == 0);
+}
+
+/// Dropped by the keeper, it drops the last handle of the store there.
+#[test]
+fn async_03_the_keeper_may_drop_the_last_handle_of_its_store() {
+    let store = DataStore::new();
+    let manager = TransactionManager::new(store.clone());
+    let alive = Arc::new(());
+    let here = Arc::downgrade(&alive);
+    let (code, end) = blocking();
+    let code_owns = Arc::clone(&alive);
+    let owner = op(move |_| {
+        let _ = &code_owns;
+        Ok::<(), doclock::document::EditError>(())
+    });
+    drop(alive);
+    let guard = store.lock("holder").unwrap();
+    let batch = Task::waiting(manager.execute_async([code, owner]));
+    drop((guard, store, manager));
+    drop(batch);
+    drop(end);
+    eventually("everything is dropped", || here.upgrade().is_none());
+}

@@ -1,0 +1,11 @@
+//! Waiting in tasks: one queue with threads, cancel safety, tasks that are not polled, executors.
+
+mod cancellations;
+mod common;
+mod executors;
+mod futurelock;
+mod keeper;
+mod other_locks;
+mod store;
+mod waits;
+mod wakers;

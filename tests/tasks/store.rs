@@ -1,0 +1,262 @@
+//! Transactions, batches, histories, durable documents and subscriptions, in tasks.
+
+use std::time::Duration;
+
+use doclock::document::NodeSpec;
+use doclock::durable::{Durability, DurabilityError, DurableOptions};
+use doclock::events::Stream;
+use doclock::lock::node::Scope;
+use doclock::lock::{AcquireOptions, LockError};
+use doclock::transaction::{Hooks, Operation};
+use doclock::{DataStore, Editor, StoreOptions, TransactionManager, View, dsl::*};
+
+use crate::common::{Task, eventually};
+
+fn note() -> Operation {
+    create(text_node("note", "one").with_id("note"))
+}
+
+#[test]
+fn async_02_nothing_of_a_store_happens_before_the_first_poll() {
+    let store = DataStore::new();
+    let manager = TransactionManager::new(store.clone());
+    let editor = Editor::new(store.clone(), "ann");
+    editor.execute(note()).unwrap();
+    let futures = (
+        store.lock_async("task"),
+        store.acquire_lock_async("task"),
+        store.begin_async("task"),
+        store.begin_on_async("task", Scope::new().write("note")),
+        manager.execute_async(note()),
+        manager.execute_once_async("key", note(), AcquireOptions::new()),
+        transaction(&editor, note()).commit_async(),
+        editor.undo_async(AcquireOptions::new()),
+    );
+    drop(futures);
+    assert_eq!((store.version(), store.is_locked()), (1, false));
+    assert!(
+        !manager
+            .execute_once("key", note(), AcquireOptions::new())
+            .is_ok_and(|it| it.repeated)
+    );
+}
+
+#[test]
+fn async_02_a_transaction_of_a_task_commits_or_rolls_back() {
+    let store = DataStore::new();
+    pollster::block_on(async {
+        let mut transaction = store.begin_async("ann").await.unwrap();
+        transaction.create(NodeSpec::new("note")).unwrap();
+        drop(transaction);
+        assert_eq!(store.version(), 0);
+        let mut transaction = store.begin_async("ann").await.unwrap();
+        transaction.create(NodeSpec::new("note")).unwrap();
+        let commit = transaction.commit_async();
+        assert_eq!(store.version(), 0, "nothing before the first poll");
+        assert_eq!(commit.await.unwrap().version, 1);
+    });
+    assert!(!store.is_locked());
+}
+
+#[test]
+fn async_03_histories_keys_and_hooks_are_those_of_the_synchronous_methods() {
+    let store = DataStore::new();
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let hooks = {
+        let seen = std::sync::Arc::clone(&seen);
+        let hooks = Hooks::new();
+        hooks.after(move |result| seen.lock().unwrap().push(result.version));
+        hooks
+    };
+    let editor = std::sync::Arc::new(Editor::new(store.clone(), "ann").with_hooks(hooks));
+    let guard = store.lock("holder").unwrap();
+    let theirs = std::sync::Arc::clone(&editor);
+    let task = async move {
+        let edit = || transaction(&theirs, note()).idempotent("edit");
+        let first = edit().commit_async().await?;
+        let again = edit().commit_async().await?;
+        assert!(again.repeated && again.version == first.version);
+        let plain = AcquireOptions::new;
+        theirs.undo_once_async("undo", plain()).await?;
+        assert!(theirs.undo_once_async("undo", plain()).await?.repeated);
+        theirs.redo_async(plain()).await?;
+        theirs.undo_async(plain()).await?;
+        theirs.redo_once_async("redo", plain()).await?;
+        Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    };
+    let task = Task::waiting(task);
+    drop(guard);
+    task.finish().unwrap();
+    assert_eq!(*seen.lock().unwrap(), [1, 2, 3, 4, 5]);
+    assert_eq!(store.snapshot().text_of("note").unwrap(), "one");
+}
+
+#[test]
+fn async_03_a_batch_on_nodes_runs_in_a_task() {
+    let store = DataStore::new();
+    let manager = TransactionManager::new(store.clone()).with_node_locks(3);
+    manager.execute(note()).unwrap();
+    let guard = store
+        .node_locks()
+        .lock("holder", Scope::new().write("note"))
+        .unwrap();
+    let batch = Task::waiting(manager.execute_async(insert_text(3, "!").on("note")));
+    drop(guard);
+    assert_eq!(batch.finish().unwrap().version, 2);
+    assert!(!store.is_locked());
+}
+
+#[test]
+fn async_01_tasks_wait_for_a_lossless_subscriber_in_the_line_of_threads() {
+    let store =
+        DataStore::with_options(StoreOptions::new().lock_timeout(Duration::from_millis(20)));
+    let journal = store.subscribe_lossless(0);
+    let manager = TransactionManager::new(store.clone());
+    manager.execute(note()).unwrap();
+    let late = Task::waiting(manager.execute_async(create(element("list", []))));
+    let error = late.finish().unwrap_err().to_string();
+    assert!(error.contains("lossless subscriber"), "{error}");
+    store.set_lock_timeout(None);
+    let first = Task::waiting(store.lock_async("first"));
+    let mut second = Task::waiting(store.lock_async("second"));
+    drop(first);
+    journal.recv().unwrap();
+    eventually("the second goes on", || second.is_woken());
+    drop(second.poll().unwrap().unwrap());
+    assert!(!store.is_locked());
+}
+
+#[test]
+fn async_03_a_task_that_is_first_in_the_line_and_not_polled_lets_others_go_ahead() {
+    let store = DataStore::new();
+    let journal = store.subscribe_lossless(0);
+    let manager = TransactionManager::new(store.clone());
+    manager.execute(note()).unwrap();
+    let unpolled = Task::waiting(store.lock_async("unpolled"));
+    let second = Task::waiting(store.lock_async("second"));
+    journal.recv().unwrap();
+    drop(second.finish().unwrap());
+    drop(unpolled.finish().unwrap());
+    assert!(!store.is_locked());
+}
+
+#[test]
+fn async_01_a_version_is_waited_for_in_a_task() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = DurableOptions::new().durability(Durability::Later);
+    let store = DataStore::open_with(folder.path().join("notes.doclock"), options).unwrap();
+    let manager = TransactionManager::new(store.clone());
+    let version = manager.execute(note()).unwrap().version;
+    let durable = Task::new(store.wait_durable_async(version, None)).finish();
+    assert_eq!(durable, Ok(1));
+    let limit = Some(Duration::from_millis(20));
+    let never = Task::waiting(store.wait_durable_async(2, limit));
+    let error = never.finish().unwrap_err();
+    assert!(
+        matches!(error, DurabilityError::Timeout { version: 2, .. }),
+        "{error}"
+    );
+    drop(Task::waiting(store.wait_durable_async(2, None)));
+    let mut closed = Task::waiting(store.wait_durable_async(2, None));
+    store.close().unwrap();
+    assert!(matches!(
+        closed.poll(),
+        Some(Err(DurabilityError::Closed { .. }))
+    ));
+    let in_memory = Task::new(DataStore::new().wait_durable_async(0, None)).poll();
+    assert_eq!(in_memory, Some(Err(DurabilityError::NotDurable)));
+}
+
+#[test]
+fn async_01_a_batch_of_a_task_is_acknowledged_when_it_is_durable() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = DataStore::open(folder.path().join("notes.doclock")).unwrap();
+    let manager = TransactionManager::new(store.clone());
+    let result = Task::new(manager.execute_async(note())).finish().unwrap();
+    assert_eq!(store.durable_version(), Some(result.version));
+    let mut transaction = store.begin("ann").unwrap();
+    transaction.create(NodeSpec::new("note")).unwrap();
+    let result = Task::new(transaction.commit_async()).finish().unwrap();
+    assert_eq!(store.durable_version(), Some(result.version));
+}
+
+fn next<S: Stream + Unpin>(events: &mut S) -> impl Future<Output = Option<S::Item>> {
+    std::future::poll_fn(|context| std::pin::Pin::new(&mut *events).poll_next(context))
+}
+
+#[test]
+fn async_01_a_subscription_is_a_stream_that_ends_with_its_store() {
+    let store = DataStore::new();
+    let mut events = store.subscribe();
+    let manager = TransactionManager::new(store.clone());
+    let reader = async move {
+        let mut versions = Vec::new();
+        while let Some(event) = next(&mut events).await {
+            versions.push(event.commit.version);
+        }
+        versions
+    };
+    let mut reader = Task::waiting(reader);
+    manager.execute(note()).unwrap();
+    assert!(reader.is_woken() && reader.poll().is_none());
+    manager.execute(create(element("list", []))).unwrap();
+    drop((manager, store));
+    assert_eq!(reader.finish(), [1, 2]);
+}
+
+#[test]
+fn async_02_an_event_is_not_lost_when_its_future_is_dropped() {
+    let store = DataStore::new();
+    let events = std::sync::Arc::new(store.subscribe());
+    let recv = || {
+        let events = std::sync::Arc::clone(&events);
+        async move { events.recv_async().await.unwrap().commit.version }
+    };
+    let dropped = Task::waiting(recv());
+    let mut other = Task::waiting(recv());
+    TransactionManager::new(store.clone())
+        .execute(note())
+        .unwrap();
+    assert!(dropped.is_woken() && other.is_woken());
+    drop(dropped);
+    assert_eq!(other.poll(), Some(1));
+}
+
+#[test]
+fn async_01_a_durable_subscription_wakes_its_task_when_a_commit_is_durable() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = DataStore::open(folder.path().join("notes.doclock")).unwrap();
+    let mut events = store.subscribe().durable();
+    let seen = store.clone();
+    let reader = async move {
+        let event = next(&mut events).await.unwrap();
+        assert!(seen.durable_version() >= Some(event.commit.version));
+        drop(seen);
+        next(&mut events).await.is_none()
+    };
+    let reader = Task::waiting(reader);
+    TransactionManager::new(store.clone())
+        .execute(note())
+        .unwrap();
+    store.close().unwrap();
+    assert!(reader.finish(), "it ends when the store is closed");
+}
+
+#[test]
+fn async_01_a_held_lock_is_released_by_its_id_from_any_task() {
+    let store = DataStore::new();
+    pollster::block_on(async {
+        let id = store.acquire_lock_async("ann").await.unwrap();
+        let mut transaction = store.begin_under(id).unwrap();
+        transaction.create(NodeSpec::new("note")).unwrap();
+        transaction.commit_async().await.unwrap();
+        store.release_lock(id).unwrap();
+        let limit = AcquireOptions::new().timeout(Duration::from_millis(5));
+        let _guard = store.lock_async("ann").await.unwrap();
+        let again = store.lock_async_with("ann", limit).await;
+        assert!(
+            matches!(again, Err(LockError::Timeout(_))),
+            "a task is not recognized"
+        );
+    });
+}

@@ -1,0 +1,131 @@
+//! Wakers are code of users: they are cloned, called and dropped under no mutex, and may panic.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Wake, Waker};
+
+use doclock::lock::FifoLock;
+
+use crate::common::{Count, Task, at_rest};
+
+/// Uses the lock whenever it is woken or dropped, which would block for ever under its mutex.
+struct Curious(FifoLock, Arc<AtomicUsize>);
+
+impl Curious {
+    fn look(&self) {
+        self.0.lock_stats();
+        self.0.queue_info();
+        self.1.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Wake for Curious {
+    fn wake(self: Arc<Self>) {
+        self.look();
+    }
+}
+
+impl Drop for Curious {
+    fn drop(&mut self) {
+        self.look();
+    }
+}
+
+#[test]
+fn async_04_no_waker_is_called_or_dropped_under_a_mutex() {
+    let lock = FifoLock::new();
+    let looks = Arc::new(AtomicUsize::new(0));
+    let curious = || Waker::from(Arc::new(Curious(lock.clone(), Arc::clone(&looks))));
+    let held = lock.lock("holder").unwrap();
+    let mut future = Box::pin(lock.lock_async("task"));
+    // The second waker replaces the first, which is dropped.
+    for _ in 0..2 {
+        let waker = curious();
+        assert!(
+            future
+                .as_mut()
+                .poll(&mut Context::from_waker(&waker))
+                .is_pending()
+        );
+    }
+    assert_eq!(looks.load(Ordering::SeqCst), 1);
+    drop(held);
+    assert_eq!(looks.load(Ordering::SeqCst), 3, "it is woken and dropped");
+    drop(future);
+    let held = lock.lock("holder").unwrap();
+    let mut future = Box::pin(lock.lock_async("task"));
+    let waker = curious();
+    assert!(
+        future
+            .as_mut()
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
+    drop(waker);
+    drop(future);
+    assert_eq!(
+        looks.load(Ordering::SeqCst),
+        4,
+        "it is dropped with its future"
+    );
+    drop(held);
+    at_rest(&lock);
+}
+
+struct Panics;
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        panic!("a waker of a user");
+    }
+}
+
+impl Drop for Panics {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            panic!("a waker of a user is dropped");
+        }
+    }
+}
+
+#[test]
+fn async_04_a_waker_that_panics_costs_nobody_else_anything() {
+    let lock = FifoLock::new();
+    let held = lock.lock("holder").unwrap();
+    let waker = Waker::from(Arc::new(Panics));
+    let mut future = Box::pin(lock.lock_async("panics"));
+    assert!(
+        future
+            .as_mut()
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
+    std::mem::forget(waker);
+    let mut next = Task::waiting(lock.lock_async("next"));
+    drop(held);
+    drop(future);
+    assert!(next.is_woken());
+    drop(next.poll().unwrap().unwrap());
+    at_rest(&lock);
+}
+
+#[test]
+fn async_04_the_waker_of_the_last_poll_is_woken() {
+    let lock = FifoLock::new();
+    let held = lock.lock("holder").unwrap();
+    let mut future = Box::pin(lock.lock_async("task"));
+    let wakers = [(); 2].map(|()| Arc::new(Count::default()));
+    for waker in &wakers {
+        let waker = Waker::from(Arc::clone(waker));
+        assert!(
+            future
+                .as_mut()
+                .poll(&mut Context::from_waker(&waker))
+                .is_pending()
+        );
+    }
+    drop(held);
+    assert_eq!(wakers.map(|waker| waker.get()), [0, 1]);
+    drop(future);
+    at_rest(&lock);
+}
