@@ -24,7 +24,7 @@ use crate::model::{Actor, Model};
 
 /// A journal in memory, of which loom sees nothing.
 #[derive(Clone, Default)]
-struct Memory(Arc<Mutex<Stored>>);
+pub(crate) struct Memory(Arc<Mutex<Stored>>);
 
 #[derive(Clone, Default)]
 struct Stored {

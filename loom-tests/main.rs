@@ -31,4 +31,5 @@ mod revocation;
 mod site;
 mod stale;
 mod store;
+mod tasks;
 mod word;

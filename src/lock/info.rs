@@ -36,8 +36,8 @@ pub struct LockInfo {
     /// another thread first looked at the hold or waited for it.
     #[serde(skip_serializing_if = "Not::not")]
     pub at_least: bool,
-    /// Whether it was granted to a task that has not been polled since, so the task does not know of
-    /// the grant. Such a task usually waits for something else meanwhile (a *futurelock*).
+    /// Whether it was granted to a task that was not polled since then. So the task does not know
+    /// that it holds the lock, and usually waits for something else (a *futurelock*).
     #[serde(skip_serializing_if = "Not::not")]
     pub untaken: bool,
     /// The label of the request.

@@ -1,7 +1,7 @@
 //! One waiting request: its owner, its work, and how its outcome is delivered.
 //!
-//! [`Waiting`] is all that a lock needs of a waiter, be it a thread or a task. A request has its own
-//! mutex: a woken thread need not lock the lock's again.
+//! [`Waiting`] is all that a lock needs of a waiter, which is a thread or a task. A request has its
+//! own mutex: a woken thread need not lock the lock's again.
 
 use std::convert::Infallible;
 use std::panic::Location;

@@ -400,8 +400,8 @@ impl Transaction {
         self.commit_acknowledged(Some(durability))
     }
 
-    /// Commits as [`commit`](Self::commit) does. In a [durable](crate::durable) store, the task waits
-    /// for the journal without blocking its thread.
+    /// Commits as [`commit`](Self::commit) does. In a [durable](crate::durable) store, the task
+    /// waits for the journal without blocking its thread.
     ///
     /// The future publishes the changes when it is first polled. If it is dropped before that, the
     /// transaction is rolled back. If it is dropped later, the commit stays, and becomes durable

@@ -1,5 +1,7 @@
 //! Waiting in tasks: one queue with threads, cancel safety, tasks that are not polled, executors.
 
+#![cfg(not(loom))]
+
 mod cancellations;
 mod common;
 mod executors;

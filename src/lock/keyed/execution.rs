@@ -100,7 +100,7 @@ impl<K: Send + 'static, V: Send + 'static> Execution<K, V> {
     ///
     /// # Errors
     ///
-    /// As [`join`](Self::join). A task that executes the joined task itself waits until its timeout.
+    /// As [`join`](Self::join). Work that joins itself waits until its timeout.
     ///
     /// # Panics
     ///

@@ -286,8 +286,8 @@ impl<K: LimiterKey> InFlightLimiter<K> {
 
     /// Runs a task of an executor when its slots are granted, and returns its result.
     ///
-    /// `task` is called with the [`CallCancellation`], and the future that it returns is polled with
-    /// the slots held. If the future that this returns is dropped, the call leaves its queue,
+    /// `task` is called with the [`CallCancellation`]. The future that it returns is polled with the
+    /// slots held. If the future that this returns is dropped, the call leaves its queue,
     /// or its future is dropped unfinished and the slots are returned.
     ///
     /// # Errors
