@@ -57,10 +57,11 @@ impl<T> Task<T> {
         self.woken.get() > 0
     }
 
-    /// Polls whenever it is woken, until it is ready.
+    /// Polls whenever it is woken, until it is ready, for half a minute at most.
     pub(crate) fn finish(mut self) -> T {
-        let mut seen = usize::MAX;
+        let (mut seen, began) = (usize::MAX, Instant::now());
         loop {
+            assert!(began.elapsed() < Duration::from_secs(30), "it is not woken");
             let woken = self.woken.get();
             if woken != seen {
                 seen = woken;
