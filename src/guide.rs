@@ -21,7 +21,10 @@ macro_rules! pages {
 pages! {
     /// Shows how to edit and read a document: batches, scripts in JSON, transactions by hand.
     editing: "../docs/guide/editing.md";
-    /// Shows how to embed the store in a desktop editor: opening, typing, drawing, saving.
+    /// Shows how to embed the store in a desktop program: commands, events, a lock across two
+    /// commands, saving on close.
+    // Its examples need the feature; its text does not.
+    #[cfg(any(not(doctest), feature = "redb"))]
     desktop: "../docs/guide/desktop.md";
     /// Shows how to embed the store in a server: threads, requests, held locks, errors as JSON.
     server: "../docs/guide/server.md";
@@ -31,6 +34,10 @@ pages! {
     // Its examples need the feature; its text does not.
     #[cfg(any(not(doctest), feature = "redb"))]
     durable: "../docs/guide/durable.md";
+    /// Shows how to open documents on demand, close idle ones, and bound how many are open.
+    // Its examples need the feature; its text does not.
+    #[cfg(any(not(doctest), feature = "redb"))]
+    many_documents: "../docs/guide/many-documents.md";
     /// Shows how to undo and redo the edits of one editor beside the edits of others.
     undo: "../docs/guide/undo.md";
     /// Shows how to restrict documents to a schema.

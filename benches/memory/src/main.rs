@@ -1,9 +1,10 @@
-//! The memory of a node beyond its text, of a waiting request, of a keyed lock, and of idle
-//! editors.
+//! The memory of a node beyond its text, of a waiting request, of a keyed lock, of idle editors,
+//! and of open stores.
 //!
 //! ```text
 //! cargo run --release -p doclock-memory -- [--json] [--nodes N] [--waiting N] [--keys N] [--editors N]
 //! cargo run --release -p doclock-memory -- growth [--json] [--most SIZE]
+//! cargo run --release -p doclock-memory -- stores [--json] [--count N]
 //! ```
 //!
 //! The results are the bytes that are allocated and not freed. The overhead of the system's
@@ -14,6 +15,7 @@ mod editors;
 mod growth;
 mod held;
 mod keys;
+mod stores;
 mod waiting;
 
 use std::alloc::System;
@@ -34,7 +36,8 @@ type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const USAGE: &str = "\
 usage: doclock-memory [--json] [--nodes N] [--waiting N] [--keys N] [--editors N]
-       doclock-memory growth [--json] [--most SIZE]";
+       doclock-memory growth [--json] [--most SIZE]
+       doclock-memory stores [--json] [--count N]";
 
 const WORDS: &str = "The quick brown fox jumps over the lazy dogs, who do not mind and sleep on in the shade of an old tree.";
 
@@ -141,9 +144,10 @@ fn run() -> Result {
         waiting: 10_000,
         keys: 1_000_000,
         editors: 1_000,
+        stores: 10_000,
     };
     let (mut json, mut only) = (false, None);
-    let (mut growth, mut most) = (false, None);
+    let (mut growth, mut stores, mut most) = (false, false, None);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
@@ -153,6 +157,8 @@ fn run() -> Result {
             "--keys" => sizes.keys = words.next().ok_or(USAGE)?.parse()?,
             "--editors" => sizes.editors = words.next().ok_or(USAGE)?.parse()?,
             "growth" => growth = true,
+            "stores" => stores = true,
+            "--count" => sizes.stores = words.next().ok_or(USAGE)?.parse()?,
             "--most" => most = Some(words.next().ok_or(USAGE)?.parse()?),
             "--only" => only = words.next(),
             _ => return Err(USAGE.into()),
@@ -161,6 +167,7 @@ fn run() -> Result {
     match only {
         _ if growth => growth::run(most, json),
         Some(name) => alone(&name, &sizes),
+        None if stores => all_stores(sizes.stores, json),
         None => all(&sizes, json),
     }
 }
@@ -171,6 +178,7 @@ struct Sizes {
     waiting: usize,
     keys: usize,
     editors: usize,
+    stores: usize,
 }
 
 /// Runs one case, for which this process was started.
@@ -183,6 +191,8 @@ fn alone(name: &str, sizes: &Sizes) -> Result {
         serde_json::to_string(&held::measured(case, sizes.waiting)?)?
     } else if let Some(case) = editors::CASES.iter().find(|case| case.name == name) {
         serde_json::to_string(&editors::measured(case, sizes.editors)?)?
+    } else if let Some(case) = stores::CASES.iter().find(|case| case.name == name) {
+        serde_json::to_string(&stores::measured(case, sizes.stores)?)?
     } else {
         let case = waiting::CASES.iter().find(|case| case.name == name);
         serde_json::to_string(&waiting::measured(case.ok_or(USAGE)?, sizes.waiting)?)?
@@ -197,6 +207,7 @@ fn all(sizes: &Sizes, json: bool) -> Result {
         waiting,
         keys,
         editors,
+        stores: _,
     } = *sizes;
     let begin = |heading: fn(usize), count| {
         if !json {
@@ -222,6 +233,16 @@ fn all(sizes: &Sizes, json: bool) -> Result {
     begin(editors::heading, editors);
     for case in &editors::CASES {
         print_apart(case.name, "--editors", editors, json, editors::Row::line)?;
+    }
+    Ok(())
+}
+
+fn all_stores(count: usize, json: bool) -> Result {
+    if !json {
+        stores::heading(count);
+    }
+    for case in &stores::CASES {
+        print_apart(case.name, "--count", count, json, stores::Row::line)?;
     }
     Ok(())
 }
@@ -332,10 +353,14 @@ fn filled(case: &Case, nodes: usize) -> Result<DataStore> {
 
 /// The resident bytes of the process, if the system reports them as Linux does.
 fn resident() -> Option<f64> {
+    Some(status("VmRSS:")? * 1024.0)
+}
+
+/// The number in a line of the status that Linux reports of the process.
+fn status(name: &str) -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
-    let kilobytes: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kilobytes * 1024.0)
+    let line = status.lines().find(|line| line.starts_with(name))?;
+    line.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// The currently allocated bytes.
