@@ -1,5 +1,5 @@
-//! An embedded, synchronous document store. Its transactions run one at a time, in the order in
-//! which they request the lock; those that lock only nodes can run beside each other.
+//! An embedded document store for threads and tasks. Its transactions run one at a time, in the
+//! order in which they request the lock; those that lock only nodes can run beside each other.
 //!
 //! It is made for desktop and server editors:
 //!

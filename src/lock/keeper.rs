@@ -4,7 +4,7 @@
 //! holder that exceeds its limit, and run the batch that the task has left in the queue. The keeper
 //! of a lock or a store starts with the first task that waits, and ends with the lock.
 //!
-//! L22. Whenever the mutexes are free: the keeper is about to look, or it looks no later than at
+//! L29. Whenever the mutexes are free: the keeper is about to look, or it looks no later than at
 //! the first deadline of a task that waits and at the first alarm that a task was given.
 
 use std::collections::VecDeque;

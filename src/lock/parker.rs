@@ -116,8 +116,8 @@ impl<S> Parker<'_, S> {
         }
     }
 
-    /// Wakes a waiter for the wake-up chain. Returns whether the waiter continues the chain: a thread
-    /// that slept does. A task does not, because it may never be polled again.
+    /// Wakes a waiter for the wake-up chain. Returns whether the waiter continues the chain: a
+    /// thread that slept does. A task does not, because it may never be polled again.
     pub(super) fn wake_in_chain(&self, note: impl FnOnce()) -> bool {
         let slot = self.slot.lock();
         let rest = self.resting.get();

@@ -1,8 +1,8 @@
 //! How a thread or a task waits in a queue: until its outcome, its deadline or its cancellation.
 //!
 //! The only place where timeouts, cancel tokens and hold limits meet a waiter; every lock type
-//! waits here. A thread ends its own wait. The wait of a task is ended by the [keeper](super::keeper),
-//! with the same code.
+//! waits here. A thread ends its own wait. The wait of a task is ended by the
+//! [keeper](super::keeper), with the same code.
 
 use std::io;
 use std::pin::{Pin, pin};

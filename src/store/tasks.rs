@@ -21,8 +21,8 @@ use crate::lock::{AcquireOptions, LockError, LockGuard};
 ///
 /// The methods without `async` in their name block the thread of the executor, with all its other
 /// tasks. An open transaction and a guard are values as in threads: they may be kept across an
-/// `await`, and then everybody else waits for that, too. A commit in a durable store blocks until
-/// it is written; [`commit_async`](Transaction::commit_async) waits for that in the task.
+/// `await`, and then all other requests wait for that, too. A commit in a durable store blocks
+/// until it is written; [`commit_async`](Transaction::commit_async) waits for that in the task.
 impl DataStore {
     /// Waits for the lock in a task, and holds it until the returned guard is dropped. See
     /// [Tasks](#tasks).

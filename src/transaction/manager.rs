@@ -265,7 +265,8 @@ impl TransactionManager {
     /// batch, and then at most 32 queued batches of others, for at most 50 microseconds. Otherwise
     /// the batch joins the queue. It is run in its turn even if the task is not polled meanwhile:
     /// by a thread or a task that has finished its own batch, or by the keeper, a thread that the
-    /// store starts for its tasks. So a task never holds the lock while it waits for something else.
+    /// store starts for its tasks. So a task never holds the lock while it waits for something
+    /// else.
     ///
     /// Code of users, of an [`op`](crate::dsl::op) or a before-hook, runs in the poll or in the
     /// keeper's thread. Other threads run it only with the option

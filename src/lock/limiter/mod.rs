@@ -286,9 +286,9 @@ impl<K: LimiterKey> InFlightLimiter<K> {
 
     /// Runs a task of an executor when its slots are granted, and returns its result.
     ///
-    /// `task` is called with the [`CallCancellation`]. The future that it returns is polled with the
-    /// slots held. If the future that this returns is dropped, the call leaves its queue,
-    /// or its future is dropped unfinished and the slots are returned.
+    /// `task` is called with the [`CallCancellation`]. The future that it returns is polled with
+    /// the slots held. If the future that this returns is dropped, the call leaves its queue, or
+    /// its future is dropped unfinished and the slots are returned.
     ///
     /// # Errors
     ///

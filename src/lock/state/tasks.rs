@@ -4,8 +4,8 @@ use super::*;
 
 impl LockState {
     /// Removes the request of a task that is gone, and counts it as cancelled. If it was granted
-    /// meanwhile, its grant ends, unless it left work: that runs to its end. Returns the request, to
-    /// drop it when the mutex is free.
+    /// meanwhile, its grant ends, unless it left work: that runs to its end. Returns the request,
+    /// to drop it when the mutex is free.
     pub(in crate::lock) fn abandon(
         &mut self,
         waiting_at: RequestPosition,
