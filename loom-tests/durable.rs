@@ -141,7 +141,7 @@ fn run_journal(store: &DataStore) -> JoinHandle<()> {
 /// Each commit is refused, or acknowledged and written; a close ends when all are.
 #[test]
 fn durable_a_close_beside_two_acknowledgements_refuses_or_writes() {
-    Model::new("durable: acknowledgement against close", 3)
+    Model::new("durable: acknowledgement against close", 2)
         .reaches(["none accepted"])
         .reaches_by("writers", "one accepted")
         .reaches_by("writers", "both accepted")
@@ -433,7 +433,7 @@ fn durable_a_thread_that_goes_to_sleep_overlooks_no_commit() {
 /// A wait for a version ends with its write or with its timeout, whichever comes first.
 #[test]
 fn durable_a_wait_that_times_out_beside_the_write_holds_up_no_other() {
-    Model::new("durable: timeout against a write", 3)
+    Model::new("durable: timeout against a write", 2)
         .reaches(["written in time"])
         .reaches_by("mover", "timed out")
         .check(|run| {
@@ -512,7 +512,7 @@ fn durable_a_receipt_is_stored_with_its_commit_beside_a_lease() {
 /// The end of the last handle writes what was accepted, and a subscription receives it.
 #[test]
 fn durable_the_last_handle_writes_all_commits_for_a_subscription() {
-    Model::new("durable: drop of the last handle", 3)
+    Model::new("durable: drop of the last handle", 2)
         .reaches(["received at the end"])
         .reaches_by("writers", "received before the end")
         .check(|run| {

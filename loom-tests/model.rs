@@ -16,6 +16,12 @@ use loom::thread::{self, JoinHandle};
 /// No exploration may take longer. Reaching the limit is a failure, never a silent end.
 const LIMIT: Duration = Duration::from_secs(300);
 
+/// How many preemptions to add to each bound, for a longer check than that of each change.
+fn deeper() -> usize {
+    let set = std::env::var("DOCLOCK_DEEPER").ok();
+    set.map_or(0, |text| text.parse().expect("a number"))
+}
+
 /// A model before it is explored.
 #[must_use = "it is explored by `check`"]
 pub(crate) struct Model {
@@ -53,6 +59,7 @@ impl Model {
     /// of them.
     pub(crate) fn check(self, body: impl Fn(&Run) + Sync + Send + 'static) {
         let Self { name, bound, .. } = self;
+        let bound = bound.map(|bound| bound + deeper());
         let body = Arc::new(body);
         assert!(!self.actors.is_empty(), "{name}: no actor is named");
         let seen = explore(name, bound, Run::of(self.outcomes.clone(), None), &body);
@@ -81,7 +88,8 @@ fn explore(
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = bound;
     builder.max_permutations = None;
-    builder.max_duration = Some(LIMIT);
+    let limit = LIMIT * 100u32.pow(deeper() as u32);
+    builder.max_duration = Some(limit);
     builder.max_branches = 100_000;
 
     let removed = run.0.removed;
@@ -95,7 +103,7 @@ fn explore(
         }
     });
     let took = began.elapsed();
-    let outcome = if took < LIMIT { "complete" } else { "capped" };
+    let outcome = if took < limit { "complete" } else { "capped" };
     let bound = bound.map_or("none".to_owned(), |bound| bound.to_string());
     let executions = executions.load(Ordering::Relaxed);
     let seen = run.0.seen.lock().unwrap().clone();

@@ -234,6 +234,7 @@ fn every_exported_type_is_named_in_this_file() {
         "Rope",
         "RunOperations",
         "SmolStr",
+        "Stream",
         "Transient",
         "TryRecvError",
         "Value",

@@ -139,7 +139,7 @@ fn rewire(form: &mut Value, dice: &mut Dice) {
         return;
     };
     match dice.below(5) {
-        0 => node["id"] = from["id"].clone(),
+        0 => drop(node.insert("id".into(), from["id"].clone())),
         1 => drop(node.insert("parent".into(), from["id"].clone())),
         2 => drop(node.insert("parent".into(), from["parent"].clone())),
         3 => drop(node.insert("children".into(), from["children"].clone())),
