@@ -50,8 +50,8 @@ pub(super) struct Batch<'a> {
     /// Answered waiters that sleep, with the time from which the first of them could be awake.
     sleepers: SmallVec<[Arc<dyn Waiting>; 8]>,
     asleep_since: Timestamp,
-    /// The requests of tasks. If a task is gone, its work is dropped with the batch: that is code of
-    /// users, which runs when the lock is handed on.
+    /// The requests of tasks. If a task is gone, its work is dropped with the batch: that is code
+    /// of users, which runs when the lock is handed on.
     of_tasks: Vec<Arc<dyn Waiting>>,
 }
 

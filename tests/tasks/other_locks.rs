@@ -392,8 +392,8 @@ fn async_02_an_extension_that_is_forgotten_gives_way_to_the_next() {
     assert!(locks.holders().is_empty() && !store.is_locked());
 }
 
-/// A request in the queue of the document can begin to wait for its nodes while the keeper reads the
-/// queue.
+/// A request in the queue of the document can begin to wait for its nodes while the keeper reads
+/// that queue.
 #[test]
 fn async_01_a_task_that_is_admitted_while_the_keeper_looks_times_out() {
     let seed = std::env::var("SEED").map_or(0x5eed, |seed| seed.parse().unwrap());
@@ -427,4 +427,29 @@ fn async_01_a_task_that_is_admitted_while_the_keeper_looks_times_out() {
         assert!(matches!(late.poll(), Some(Err(LockError::Timeout(_)))));
         drop((revoked, ahead));
     }
+}
+
+#[test]
+fn async_02_a_waiting_future_that_is_dropped_counts_as_cancelled() {
+    let (store, _) = nodes();
+    let locks = store.node_locks();
+    let one = || Scope::new().write("one");
+    let held = locks.lock("holder", one()).unwrap();
+    drop(Task::waiting(locks.lock_async("task", one())));
+    drop(Task::waiting(store.lock_async("task")));
+    assert_eq!(locks.stats().total_cancellations, 1);
+    assert_eq!(store.lock_stats().total_cancellations, 1);
+    drop(held);
+    let lock = KeyedLock::<String, u32>::new();
+    let held = lock.reserve("k").unwrap();
+    let mut task = keyed(&lock, "task", async { 1 });
+    assert!(task.poll().is_none());
+    drop((task, held));
+    assert_eq!(lock.stats().total_cancellations, 1);
+    let limiter = InFlightLimiter::new(1);
+    let held = limiter.acquire("mail").unwrap();
+    let mut task = call(&limiter);
+    assert!(task.poll().is_none());
+    drop((task, held));
+    assert_eq!(limiter.snapshot().total.cancelled, 1);
 }

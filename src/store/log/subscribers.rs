@@ -239,8 +239,8 @@ impl Subscribers {
         bell
     }
 
-    /// Lets a task wait until there may be something to read; `wait` is its wait so far. Returns the
-    /// waker that is not needed.
+    /// Lets a task wait until there may be something to read; `wait` is its wait so far. Returns
+    /// the waker that is not needed.
     #[must_use = "dropped under a mutex, it would run code of users there"]
     pub(super) fn wait_in_task(
         &mut self,
