@@ -86,7 +86,6 @@ pub struct DataStore(Arc<StoreShared>);
 /// read-only fields, by an allocation of their own or by padding: otherwise a requesting thread
 /// takes their cache line from the holder again and again.
 struct StoreShared {
-    lock: FifoLock,
     /// The last version. Replaced by the holder of `lock`, or of a share of it and `publishing`;
     /// readers only clone.
     published: Arc<PublishedVersion>,
@@ -97,6 +96,8 @@ struct StoreShared {
     /// Set if the document is durable. Dropped before the log, of which it writes all commits.
     writer: Option<Box<Writer>>,
     log: OwnLog,
+    /// Dropped after all that its keeper serves, so that the keeper ends.
+    lock: FifoLock,
     ids: CachePadded<NodeIds>,
     schema: Option<Arc<Schema>>,
 }

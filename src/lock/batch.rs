@@ -50,6 +50,9 @@ pub(super) struct Batch<'a> {
     /// Answered waiters that sleep, with the time from which the first of them could be awake.
     sleepers: SmallVec<[Arc<dyn Waiting>; 8]>,
     asleep_since: Timestamp,
+    /// The requests of tasks. If a task is gone, its work is dropped with the batch: that is code
+    /// of users, which runs when the lock is handed on.
+    of_tasks: Vec<Arc<dyn Waiting>>,
 }
 
 impl<'a> Batch<'a> {
@@ -64,6 +67,7 @@ impl<'a> Batch<'a> {
             began: None,
             sleepers: SmallVec::new(),
             asleep_since: Timestamp::default(),
+            of_tasks: Vec::new(),
         }
     }
 
@@ -87,6 +91,9 @@ impl<'a> Batch<'a> {
     pub(super) fn serve(&mut self, request: Arc<dyn Waiting>, grant: Grant, now: Timestamp) {
         if !request.is_brief() || now - self.asleep_since >= Self::PATIENCE {
             self.wake();
+        }
+        if request.is_left_by_task() {
+            self.of_tasks.push(Arc::clone(&request));
         }
         if request.serve(grant) != Rest::Awake {
             self.sleepers.push(request);

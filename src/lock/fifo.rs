@@ -378,14 +378,10 @@ impl FifoLock {
 
     /// Options with the bounds of the queue of this lock.
     pub(crate) fn queue_options(&self, options: LockOptions) -> LockOptions {
-        let keeper = Arc::clone(self.keeper());
         let state = self.0.state.lock();
-        LockOptions {
-            keeper: Some(keeper),
-            ..options
-        }
-        .queue_bound(state.queue_bound)
-        .overtaking_bound(state.overtaking_bound())
+        options
+            .queue_bound(state.queue_bound)
+            .overtaking_bound(state.overtaking_bound())
     }
 
     /// Returns the keeper of the tasks that wait for the lock.

@@ -41,6 +41,8 @@ struct KeeperState {
     /// Whether to look at once.
     looks: bool,
     work: VecDeque<LeftWork>,
+    /// Whether the last duty was work. Work and looks take turns, so that neither delays the other.
+    worked: bool,
     /// Whether a thread is there.
     runs: bool,
 }
@@ -144,16 +146,21 @@ impl Keeper {
     fn next_duty(&self) -> Duty {
         let mut state = self.state.lock();
         loop {
-            if let Some(work) = state.work.pop_front() {
+            let pause = state.next.map(|next| self.clock.until(next));
+            let is_due = pause == Some(None) || state.looks;
+            if !(is_due && state.worked)
+                && let Some(work) = state.work.pop_front()
+            {
+                state.worked = true;
                 return Duty::Work(work);
             }
+            state.worked = false;
             state.kept.retain(|kept| kept.strong_count() > 0);
-            if state.kept.is_empty() {
+            if state.kept.is_empty() && state.work.is_empty() {
                 state.runs = false;
                 return Duty::End;
             }
-            let pause = state.next.map(|next| self.clock.until(next));
-            if pause == Some(None) || state.looks {
+            if is_due {
                 (state.next, state.looks) = (None, false);
                 return Duty::Look(state.kept.clone());
             }
@@ -185,5 +192,50 @@ impl TimeListener for Keeper {
     fn time_advanced(&self) {
         drop(self.state.lock());
         self.called.notify_one();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::{Duration, Instant};
+
+    use crate::time::ManualClock;
+
+    #[derive(Default)]
+    struct Looks(AtomicBool);
+
+    impl Kept for Looks {
+        fn keep(&self) -> Option<Deadline> {
+            self.0.store(true, Ordering::SeqCst);
+            None
+        }
+    }
+
+    /// Leaves itself again until the keeper has looked.
+    fn work_without_end(kept: Arc<Looks>, until: Instant) -> LeftWork {
+        Box::new(move |thread: &mut KeeperThread| {
+            if !kept.0.load(Ordering::SeqCst) && Instant::now() < until {
+                let keeper = Arc::clone(&thread.keeper);
+                keeper.take_over(work_without_end(kept, until));
+            }
+        })
+    }
+
+    #[test]
+    fn async_01_work_without_end_holds_up_no_timeout() {
+        let keeper = Keeper::new(&ManualClock::new().clock());
+        let kept = Arc::new(Looks::default());
+        let until = Instant::now() + Duration::from_secs(5);
+        keeper.take_over(work_without_end(Arc::clone(&kept), until));
+        keeper.look();
+        keeper.attend(&kept).unwrap();
+        while !kept.0.load(Ordering::SeqCst) {
+            assert!(Instant::now() < until, "it never looks");
+            std::thread::yield_now();
+        }
+        drop(kept);
+        keeper.look();
     }
 }

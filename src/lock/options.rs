@@ -41,7 +41,7 @@ pub struct AcquireOptions {
     pub(super) unbound: bool,
     pub(super) without_combining: bool,
     pub(super) any_thread: bool,
-    pub(super) priority: Priority,
+    pub(crate) priority: Priority,
 }
 
 /// A limit of one request, such as its timeout.
@@ -111,7 +111,7 @@ pub struct LockOptions {
     /// The number of an id before the first, so that no id of an earlier lock returns.
     pub(crate) last_number: u64,
     /// The keeper of the tasks that wait, if the lock has none of its own.
-    pub(super) keeper: Option<Arc<Keeper>>,
+    pub(crate) keeper: Option<Arc<Keeper>>,
 }
 
 impl Default for LockOptions {

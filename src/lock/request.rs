@@ -18,7 +18,7 @@ use super::parker::{Parker, Rest, Resting, Slot, TaskWaiter, Waiter};
 use super::wait::WaitDeadline;
 use super::wake_chain::Sleeper;
 use super::{Grant, LockError};
-use crate::caught::{CaughtPanic, catch};
+use crate::caught::{CaughtPanic, catch, dispose};
 use crate::id::OwnerId;
 use crate::sync::{Condvar, Hint, Mutex, rank, thread_number};
 use crate::time::{Clock, Deadline, TimeListener};
@@ -367,6 +367,19 @@ impl<W: QueuedWork> Request<W> {
             changed: &self.changed,
             resting: &self.resting,
             told: &self.told,
+        }
+    }
+}
+
+impl<W: QueuedWork> Drop for Request<W> {
+    /// Drops the work of a task that is gone. That is code of users, and the thread that runs it is
+    /// another one: a panic of it ends here.
+    fn drop(&mut self) {
+        if self.is_left_by_task() {
+            let mut slot = self.slot.lock();
+            let left = (slot.left.work.take(), slot.left.outcome.take());
+            drop(slot);
+            dispose(left);
         }
     }
 }

@@ -288,17 +288,19 @@ impl TaskQueue for LockShared {
 
     fn overdue(&self, overdue: &mut Vec<(RequestPosition, Duration)>) -> Option<Deadline> {
         let clock = &self.clock;
-        let mut first = self.step(|state, _| state.overdue_for_nodes(overdue, clock));
-        let mut next = None;
+        let (mut first, mut next) = (None, None);
         loop {
             let page = |state: &mut LockState, _: Moment| state.overdue_page(next, overdue, clock);
             let (deadline, after) = self.step_fair(page);
             first = [first, deadline].into_iter().flatten().min();
-            if after.is_none() {
-                return first;
-            }
             next = after;
+            if next.is_none() {
+                break;
+            }
         }
+        // After the queue: a request that leaves it meanwhile waits for its nodes.
+        let for_nodes = self.step(|state, _| state.overdue_for_nodes(overdue, clock));
+        [first, for_nodes].into_iter().flatten().min()
     }
 
     fn look_for_tasks(&self) -> Option<Deadline> {

@@ -14,6 +14,8 @@ use super::CancelToken;
 use super::cancel::Attached;
 use super::keeper::{Keeper, Kept};
 use super::parker::{TaskWaiter, Waiter};
+use crate::caught::catch;
+use crate::sync::key_code;
 use crate::time::{Clock, Deadline};
 
 /// A queue as its waiters see it.
@@ -62,7 +64,8 @@ impl<Q: TaskQueue> Kept for Q {
         let mut overdue = Vec::new();
         let next = self.overdue(&mut overdue);
         for (ticket, limit) in overdue {
-            self.withdraw(ticket, Reason::Expired(limit));
+            // It may drop a key of a user. A panic of that must not keep the other waits.
+            drop(catch(|| self.withdraw(ticket, Reason::Expired(limit))));
         }
         [alarm, next].into_iter().flatten().min()
     }
@@ -226,7 +229,8 @@ impl<Q: TaskQueue, W: TaskWaiter> Future for TaskWait<Q, W> {
 impl<Q: TaskQueue, W: TaskWaiter> Drop for TaskWait<Q, W> {
     fn drop(&mut self) {
         if !self.is_over {
-            self.queue.abandon(self.ticket);
+            let (queue, ticket) = (Arc::clone(&self.queue), self.ticket);
+            key_code::after(move || queue.abandon(ticket));
             self.waiter.forget_task();
         }
     }

@@ -6,8 +6,8 @@
 //! so the order of the line is that of the grants.
 
 use std::borrow::Cow;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use smol_str::SmolStr;
@@ -17,7 +17,8 @@ use crate::id::LockId;
 #[cfg(loom)]
 use crate::id::OwnerId;
 use crate::lock::{
-    AcquireOptions, Asker, FifoLock, Grant, LockDump, LockError, LockOptions, WaitsAs, blocking,
+    AcquireOptions, Asker, FifoLock, Grant, LockDump, LockError, LockOptions, Priority, WaitsAs,
+    blocking,
 };
 
 /// Where requests wait for a lossless subscriber.
@@ -178,7 +179,10 @@ impl DataStore {
         self.0.lock.check_reentry(asker)?;
         let log = &self.0.log;
         let clock = self.0.lock.clock();
-        let door_options = LockOptions::new().clock(clock.clone());
+        let door_options = LockOptions {
+            keeper: Some(Arc::clone(self.0.lock.keeper())),
+            ..LockOptions::new().clock(clock.clone())
+        };
         let line_options = self.0.lock.queue_options(door_options.clone());
         let locks = log.admission.locks.get_or_init(|| {
             Box::new(Locks {
@@ -199,14 +203,14 @@ impl DataStore {
                 None => options.no_timeout(),
             }
         };
-        let grant = async |lock: &FifoLock| {
-            let options = left().or_label(IN_LINE);
+        let grant = async |lock: &FifoLock, priority: Priority| {
+            let options = left().or_label(IN_LINE).priority(priority);
             let options = match waits_as {
                 WaitsAs::Thread => options.no_hold_limit(),
                 WaitsAs::Task => options.hold_limit(UNPOLLED),
             };
             let asker = options.asker(asker.owner, asker.call_site, false).unbound();
-            Ok::<_, LockError>(lock.grant_as(waits_as, &asker, &options).await?.id())
+            lock.grant_as(waits_as, &asker, &options).await
         };
         let in_line = &log.admission.in_line;
         in_line.fetch_add(1, Ordering::Relaxed);
@@ -216,22 +220,41 @@ impl DataStore {
             line,
             grant: None,
         };
-        admitted.grant = Some(grant(line).await?);
+        admitted.grant = Some(grant(line, options.priority).await?.id());
+        let mut priority = Priority::Normal;
         while log.door(|door| door.is_closed) {
             self.hold_door(&locks.door);
-            // Open until a commit closes it again.
-            let _ = locks.door.release_lock(grant(&locks.door).await?);
+            let granted = grant(&locks.door, priority).await?;
+            self.leave_door(&locks.door, granted);
+            // A commit may close the door again. Then it stays ahead of requests that came later.
+            priority = Priority::High;
         }
         Ok((admitted, left()))
     }
 
     /// Holds the door on behalf of the log, if it is closed. Only the first of the line is here, so
-    /// the door is free unless it is held already.
+    /// the door is free unless it is held already. Also those are here that were first and were not
+    /// admitted for so long that the next one went ahead.
     fn hold_door(&self, lock: &FifoLock) {
         let options = AcquireOptions::new().no_wait();
-        let Ok(grant) = lock.acquire_lock_with(SUBSCRIBER, options) else {
-            return;
-        };
+        if let Ok(grant) = lock.acquire_lock_with(SUBSCRIBER, options) {
+            self.close_door(lock, grant);
+        }
+    }
+
+    /// Leaves the door, which is open until a commit closes it again. If it is closed again and
+    /// others are here, the log keeps the grant. Otherwise they would pass the door to each other.
+    fn leave_door(&self, lock: &FifoLock, grant: Grant) {
+        let is_kept =
+            self.0.log.door(|door| door.is_closed) && lock.queue_length() > 0 && lock.seal(grant);
+        match is_kept {
+            true => self.close_door(lock, grant.id()),
+            false => drop(lock.release_lock(grant.id())),
+        }
+    }
+
+    /// Lets the log hold the door with this grant. Releases it if the door is open.
+    fn close_door(&self, lock: &FifoLock, grant: LockId) {
         let unused = self.0.log.door(|door| match door.is_closed {
             true => door.held.replace(grant),
             false => Some(grant),

@@ -36,7 +36,7 @@ pub use filter::Filter;
 pub(super) use filter::Reach;
 
 pub use super::commit::ExecutedOperation;
-use super::log::{CommitLog, SubscriberId};
+use super::log::{CommitLog, EventWait, SubscriberId};
 use super::{DataStore, TransactionResult};
 use crate::codes::codes;
 
@@ -101,6 +101,8 @@ pub struct Subscription {
     log: Arc<CommitLog>,
     id: SubscriberId,
     ready: Receiver<()>,
+    /// The last wait as a stream.
+    waits: Option<EventWait>,
 }
 
 impl Drop for Subscription {
@@ -212,10 +214,18 @@ impl Subscription {
     /// # }).unwrap();
     /// ```
     pub async fn recv_async(&self) -> Result<CommitEvent, RecvError> {
-        poll_fn(|context| self.poll_recv(context)).await
+        let mut wait = TaskEvent {
+            subscription: self,
+            wait: None,
+        };
+        poll_fn(|context| self.poll_recv(&mut wait.wait, context)).await
     }
 
-    fn poll_recv(&self, context: &mut Context<'_>) -> Poll<Result<CommitEvent, RecvError>> {
+    fn poll_recv(
+        &self,
+        wait: &mut Option<EventWait>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<CommitEvent, RecvError>> {
         let next = || match self.try_recv() {
             Ok(event) => Poll::Ready(Ok(event)),
             Err(TryRecvError::Disconnected) => Poll::Ready(Err(RecvError)),
@@ -224,7 +234,8 @@ impl Subscription {
         if let ready @ Poll::Ready(_) = next() {
             return ready;
         }
-        self.log.wait_in_task(self.id, context.waker().clone());
+        self.log
+            .wait_in_task(self.id, wait, context.waker().clone());
         // There may be one since the first look.
         next()
     }
@@ -287,8 +298,26 @@ impl fmt::Debug for Subscription {
 impl Stream for Subscription {
     type Item = CommitEvent;
 
-    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<CommitEvent>> {
-        self.poll_recv(context).map(Result::ok)
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<CommitEvent>> {
+        let mut wait = self.waits;
+        let next = self.poll_recv(&mut wait, context);
+        self.waits = wait;
+        next.map(Result::ok)
+    }
+}
+
+/// A wait of a task for an event. It leaves no waker when it is dropped.
+struct TaskEvent<'s> {
+    subscription: &'s Subscription,
+    wait: Option<EventWait>,
+}
+
+impl Drop for TaskEvent<'_> {
+    fn drop(&mut self) {
+        if let Some(wait) = self.wait {
+            let Subscription { log, id, .. } = self.subscription;
+            log.forget_task(*id, wait);
+        }
     }
 }
 
@@ -429,7 +458,12 @@ impl DataStore {
 
     fn subscription(&self, filter: Filter, lossless: Option<usize>) -> Subscription {
         let (log, id, ready) = self.follow_with(filter, lossless);
-        Subscription { log, id, ready }
+        Subscription {
+            log,
+            id,
+            ready,
+            waits: None,
+        }
     }
 
     /// Returns the commits after a version, in order, up to the latest.

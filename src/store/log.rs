@@ -32,8 +32,8 @@ pub(super) use journal::JournalReader;
 use records::Limit;
 pub(super) use records::Records;
 pub(crate) use stretches::{RecentCommits, Stretch};
-pub(super) use subscribers::SubscriberId;
 use subscribers::{Bell, Next};
+pub(super) use subscribers::{EventWait, SubscriberId};
 
 slotmap::new_key_type! {
     /// The id of an editor session that follows the document.
@@ -357,12 +357,21 @@ impl CommitLog {
     }
 
     /// Lets a task wait until there may be a commit for the subscriber.
-    pub(super) fn wait_in_task(&self, id: SubscriberId, task: Waker) {
+    pub(super) fn wait_in_task(&self, id: SubscriberId, wait: &mut Option<EventWait>, task: Waker) {
         let mut log = self.records.lock();
         let unneeded = match &mut *log {
-            Some(records) => records.subscribers.wait_in_task(id, task),
+            Some(records) => records.subscribers.wait_in_task(id, wait, task),
             None => Some(task),
         };
+        drop(log);
+        dispose(unneeded);
+    }
+
+    /// Ends the wait of a task that is gone.
+    pub(super) fn forget_task(&self, id: SubscriberId, wait: EventWait) {
+        let mut log = self.records.lock();
+        let subscribers = log.as_mut().map(|records| &mut records.subscribers);
+        let unneeded = subscribers.and_then(|it| it.forget_task(id, wait));
         drop(log);
         dispose(unneeded);
     }

@@ -54,7 +54,12 @@ impl<T> Task<T> {
     }
 
     pub(crate) fn is_woken(&self) -> bool {
-        self.woken.get() > 0
+        self.woken() > 0
+    }
+
+    /// How often it was woken.
+    pub(crate) fn woken(&self) -> usize {
+        self.woken.get()
     }
 
     /// Polls whenever it is woken, until it is ready, for half a minute at most.

@@ -4,8 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use doclock::lock::FifoLock;
-use doclock::{DataStore, TransactionManager, View, dsl::*};
+use doclock::lock::keyed::KeyedLock;
+use doclock::lock::limiter::InFlightLimiter;
+use doclock::lock::node::Scope;
+use doclock::lock::{AcquireOptions, FifoLock};
+use doclock::{DataStore, Editor, TransactionManager, View, dsl::*};
 
 use crate::common::at_rest;
 
@@ -98,4 +101,75 @@ fn async_04_works_on_smol() {
         }
     }));
     check(&lock, &counter, &manager);
+}
+
+/// Compiles only if a thread pool takes the future.
+fn spawnable<F: Future + Send + 'static>(future: F) {
+    drop(future);
+}
+
+#[test]
+fn async_04_every_future_can_be_spawned_on_a_thread_pool() {
+    let lock = FifoLock::new();
+    let options = AcquireOptions::new;
+    spawnable(lock.lock_async_with(String::from("ann"), options()));
+    spawnable(lock.acquire_lock_async_with(String::from("ann"), options()));
+    let store = DataStore::new();
+    spawnable(store.lock_async(String::from("ann")));
+    spawnable(store.acquire_lock_async(String::from("ann")));
+    spawnable(store.begin_async(String::from("ann")));
+    spawnable(store.begin_on_async(String::from("ann"), Scope::new().write("note")));
+    spawnable(store.wait_durable_async(1, None));
+    let transaction = store.begin("ann").unwrap();
+    spawnable(transaction.commit_async());
+    let (nodes, events) = (store.node_locks(), store.subscribe());
+    spawnable(nodes.lock_async(String::from("ann"), Scope::new().write("note")));
+    spawnable(async move {
+        let mut guard = nodes.lock_async("ann", Scope::new().write("note")).await?;
+        guard.extend_async(Scope::new().write("list")).await
+    });
+    spawnable(async move { events.recv_async().await });
+    let manager = TransactionManager::new(store.clone());
+    spawnable(manager.execute_async(create(element("note", []))));
+    spawnable(manager.execute_once_async("key", create(element("note", [])), options()));
+    let editor = Arc::new(Editor::new(store, "ann"));
+    let theirs = Arc::clone(&editor);
+    spawnable(async move { theirs.execute_async(create(element("note", []))).await });
+    let theirs = Arc::clone(&editor);
+    spawnable(async move { theirs.undo_async(AcquireOptions::new()).await });
+    spawnable(async move {
+        let note = create(element("note", []));
+        doclock::dsl::transaction(&editor, note)
+            .commit_async()
+            .await
+    });
+    let keyed = KeyedLock::<String, u32>::new();
+    let theirs = keyed.clone();
+    spawnable(async move {
+        let key = String::from("key");
+        let options = AcquireOptions::new();
+        theirs
+            .execute_exclusive_async(&key, "ann", options, async { 1 })
+            .await
+    });
+    let reserved = keyed.reserve("key").unwrap();
+    spawnable(reserved.execute_async(async { 1 }));
+    let theirs = keyed.clone();
+    spawnable(async move {
+        let options = AcquireOptions::new();
+        theirs
+            .wait_for_all_existing_tasks_async("ann", options)
+            .await
+    });
+    let reserved = keyed.reserve("key").unwrap();
+    let joined = keyed.current_execution("key").unwrap();
+    spawnable(joined.join_async(options()));
+    drop(reserved);
+    let limiter = InFlightLimiter::<String>::new(1);
+    spawnable(limiter.acquire_async(String::from("mail")));
+    spawnable(async move {
+        limiter
+            .run_async(String::from("mail"), |_| async { 1 })
+            .await
+    });
 }

@@ -85,15 +85,15 @@ fn keepers() -> usize {
     names.filter(|name| name.trim() == "doclock-keeper").count()
 }
 
+/// Whether this process runs only this test, so that it counts no other keepers. If not, runs the
+/// test in such a process.
 #[cfg(target_os = "linux")]
-#[test]
-fn async_03_the_keeper_starts_with_the_first_wait_and_ends_with_the_lock() {
-    // In a process of its own, so that it counts no other keepers.
-    let name = "keeper::async_03_the_keeper_starts_with_the_first_wait_and_ends_with_the_lock";
-    if std::env::var_os("DOCLOCK_ALONE").is_none() {
+fn is_alone(test: &str) -> bool {
+    let is_alone = std::env::var_os("DOCLOCK_ALONE").is_some();
+    if !is_alone {
         let this = std::env::current_exe().unwrap();
         let alone = std::process::Command::new(this)
-            .args([name, "--exact"])
+            .args([&format!("keeper::async_03_{test}"), "--exact"])
             .env("DOCLOCK_ALONE", "1")
             .output()
             .unwrap();
@@ -102,6 +102,14 @@ fn async_03_the_keeper_starts_with_the_first_wait_and_ends_with_the_lock() {
             alone.status.success() && told.contains("1 passed"),
             "{told}"
         );
+    }
+    is_alone
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn async_03_the_keeper_starts_with_the_first_wait_and_ends_with_the_lock() {
+    if !is_alone("the_keeper_starts_with_the_first_wait_and_ends_with_the_lock") {
         return;
     }
     let lock = FifoLock::new();
@@ -136,4 +144,94 @@ fn async_03_the_keeper_may_drop_the_last_handle_of_its_store() {
     drop(batch);
     drop(end);
     eventually("everything is dropped", || here.upgrade().is_none());
+}
+
+/// A value of a user that panics when it is dropped.
+struct Fragile;
+
+impl Drop for Fragile {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            panic!("a value of a user is dropped");
+        }
+    }
+}
+
+#[test]
+fn async_03_a_value_that_panics_when_the_keeper_drops_it_strands_no_lock() {
+    let store = DataStore::new();
+    let manager = TransactionManager::new(store.clone());
+    let guard = store.lock("holder").unwrap();
+    let (code, end) = blocking();
+    let fragile = Fragile;
+    let owner = op(move |_| {
+        let _ = &fragile;
+        Ok::<(), doclock::document::EditError>(())
+    });
+    let batch = Task::waiting(manager.execute_async([code, owner]));
+    let mut behind = Task::waiting(store.lock_async("behind"));
+    drop(guard);
+    drop(batch);
+    end.send(()).unwrap();
+    eventually("the lock goes on", || behind.is_woken());
+    drop(behind.poll().unwrap().unwrap());
+    assert!(!store.is_locked());
+}
+
+#[test]
+fn async_03_values_of_a_batch_whose_future_is_gone_are_dropped_when_the_lock_is_free() {
+    struct Looks(DataStore, mpsc::Sender<bool>);
+    impl Drop for Looks {
+        fn drop(&mut self) {
+            let _ = self.1.send(self.0.is_locked());
+        }
+    }
+    let store = DataStore::new();
+    let manager = TransactionManager::new(store.clone());
+    let guard = store.lock("holder").unwrap();
+    let (code, end) = blocking();
+    let (tell, was_locked) = mpsc::channel();
+    let looks = Looks(store.clone(), tell);
+    let owner = op(move |_| {
+        let _ = &looks;
+        Ok::<(), doclock::document::EditError>(())
+    });
+    let batch = Task::waiting(manager.execute_async([code, owner]));
+    drop(guard);
+    drop(batch);
+    end.send(()).unwrap();
+    assert_eq!(was_locked.recv_timeout(Duration::from_secs(10)), Ok(false));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn async_03_the_keeper_of_a_durable_store_ends_with_the_store() {
+    if !is_alone("the_keeper_of_a_durable_store_ends_with_the_store") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let store = DataStore::open(folder.path().join("notes.doclock")).unwrap();
+    let limit = Some(Duration::from_secs(60));
+    let task = Task::waiting(store.wait_durable_async(1, limit));
+    eventually("it starts", || keepers() == 1);
+    drop((task, store));
+    eventually("it ends", || keepers() == 0);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn async_03_a_store_has_one_keeper() {
+    if !is_alone("a_store_has_one_keeper") {
+        return;
+    }
+    let store = DataStore::new();
+    let journal = store.subscribe_lossless(0);
+    let manager = TransactionManager::new(store.clone());
+    manager.execute(create(element("note", []))).unwrap();
+    let waiting = [(); 2].map(|()| Task::waiting(store.lock_async_with("task", short())));
+    for task in waiting {
+        task.finish().unwrap_err();
+    }
+    assert_eq!(keepers(), 1);
+    drop(journal);
 }

@@ -288,3 +288,168 @@ fn async_02_an_extension_that_is_dropped_leaves_the_guard_as_it_was() {
     drop(guard);
     assert!(!store.is_locked());
 }
+
+/// A key that panics when the keeper drops it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Fragile(u32);
+
+impl Drop for Fragile {
+    fn drop(&mut self) {
+        if std::thread::current().name() == Some("doclock-keeper") {
+            panic!("a key of a user is dropped");
+        }
+    }
+}
+
+#[test]
+fn async_01_a_key_that_panics_when_the_keeper_drops_it_holds_up_no_other_timeout() {
+    let options = LimiterOptions::<Fragile>::new(1).global_limit(1);
+    let limiter = InFlightLimiter::with_options(options);
+    let held = limiter.acquire(CallOptions::to(Fragile(0))).unwrap();
+    let calls: Vec<_> = (1..4)
+        .map(|key| {
+            let call = CallOptions::to(Fragile(key)).timeout(Duration::from_millis(20));
+            Task::waiting(limiter.acquire_async(call))
+        })
+        .collect();
+    for mut call in calls {
+        eventually("it times out", || call.is_woken());
+        let error = call.poll().unwrap().unwrap_err();
+        assert!(matches!(error, LimiterError::Timeout { .. }), "{error}");
+    }
+    drop(held);
+}
+
+/// A key whose comparison drops a future that waits for the same limiter.
+#[derive(Clone, Debug)]
+struct Drops(&'static str, Slot);
+
+type Slot = std::sync::Arc<std::sync::Mutex<Option<Call>>>;
+
+struct Call {
+    _waiting: Task<Result<(), LimiterError>>,
+}
+
+impl std::fmt::Debug for Call {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Call")
+    }
+}
+
+impl PartialEq for Drops {
+    fn eq(&self, other: &Self) -> bool {
+        let dropped = self.1.lock().unwrap().take();
+        drop(dropped);
+        self.0 == other.0
+    }
+}
+
+impl Eq for Drops {}
+
+impl std::hash::Hash for Drops {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+#[test]
+fn async_02_a_future_that_the_code_of_a_key_drops_leaves_the_queue() {
+    let limiter = InFlightLimiter::new(1);
+    let slot = Slot::default();
+    let key = || CallOptions::to(Drops("mail", slot.clone()));
+    let held = limiter.acquire(key()).unwrap();
+    let waiting = limiter.acquire_async(key());
+    let waiting = Task::waiting(async { waiting.await.map(drop) });
+    *slot.lock().unwrap() = Some(Call { _waiting: waiting });
+    assert!(matches!(
+        limiter.try_acquire(key()),
+        Err(LimiterError::Busy { .. })
+    ));
+    assert_eq!(limiter.load(&Drops("mail", slot.clone())).queued, 0);
+    drop(held);
+    assert_eq!(limiter.snapshot().in_flight, 0);
+}
+
+#[test]
+fn async_02_an_extension_that_is_forgotten_gives_way_to_the_next() {
+    let (store, _) = nodes();
+    let locks = store.node_locks();
+    let two = || Scope::new().write("two");
+    let theirs = locks.lock("ben", two()).unwrap();
+    let mut guard = pollster::block_on(locks.lock_async("ann", Scope::new().write("one"))).unwrap();
+    for _ in 0..2 {
+        let mut extension = Box::pin(guard.extend_async(two()));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(extension.as_mut().poll(&mut context).is_pending());
+        std::mem::forget(extension);
+        assert_eq!(locks.waiters().len(), 1);
+    }
+    assert_eq!(locks.stats().waiting, 1);
+    drop(theirs);
+    assert_eq!(locks.holders()[0].nodes.len(), 2);
+    drop(guard);
+    assert_eq!(locks.stats().waiting, 0);
+    assert!(locks.holders().is_empty() && !store.is_locked());
+}
+
+/// A request in the queue of the document can begin to wait for its nodes while the keeper reads
+/// that queue.
+#[test]
+fn async_01_a_task_that_is_admitted_while_the_keeper_looks_times_out() {
+    let seed = std::env::var("SEED").map_or(0x5eed, |seed| seed.parse().unwrap());
+    println!("SEED={seed}");
+    let mut random: u64 = seed;
+    let second = Duration::from_secs(1);
+    for _ in 0..100 {
+        let (store, clock) = nodes();
+        let locks = store.node_locks();
+        let one = || Scope::new().write("one");
+        let revoked = plain().hold_limit(second);
+        let revoked = store.lock_with("revoked", revoked).unwrap();
+        let whole = Task::waiting(store.lock_async_with("whole", plain().no_timeout()));
+        let waits = |owner: &'static str, options| {
+            Task::waiting(locks.lock_async_with(owner, one(), options))
+        };
+        let ahead: Vec<_> = (0..1_000)
+            .map(|_| waits("ahead", plain().no_timeout()))
+            .collect();
+        let mut late = waits("late", plain().timeout(2 * second));
+        random = random
+            .wrapping_mul(0x5851_f42d_4c95_7f2d)
+            .wrapping_add(0x1405_7b7e_f767_814f);
+        clock.advance(second);
+        // The keeper revokes before it reads the queue.
+        eventually("the next is granted", || whole.is_woken());
+        (0..random >> 52).for_each(|_| std::hint::spin_loop());
+        drop(whole);
+        clock.advance(second);
+        eventually("the last times out", || late.is_woken());
+        assert!(matches!(late.poll(), Some(Err(LockError::Timeout(_)))));
+        drop((revoked, ahead));
+    }
+}
+
+#[test]
+fn async_02_a_waiting_future_that_is_dropped_counts_as_cancelled() {
+    let (store, _) = nodes();
+    let locks = store.node_locks();
+    let one = || Scope::new().write("one");
+    let held = locks.lock("holder", one()).unwrap();
+    drop(Task::waiting(locks.lock_async("task", one())));
+    drop(Task::waiting(store.lock_async("task")));
+    assert_eq!(locks.stats().total_cancellations, 1);
+    assert_eq!(store.lock_stats().total_cancellations, 1);
+    drop(held);
+    let lock = KeyedLock::<String, u32>::new();
+    let held = lock.reserve("k").unwrap();
+    let mut task = keyed(&lock, "task", async { 1 });
+    assert!(task.poll().is_none());
+    drop((task, held));
+    assert_eq!(lock.stats().total_cancellations, 1);
+    let limiter = InFlightLimiter::new(1);
+    let held = limiter.acquire("mail").unwrap();
+    let mut task = call(&limiter);
+    assert!(task.poll().is_none());
+    drop((task, held));
+    assert_eq!(limiter.snapshot().total.cancelled, 1);
+}

@@ -260,3 +260,62 @@ fn async_01_a_held_lock_is_released_by_its_id_from_any_task() {
         );
     });
 }
+
+#[test]
+fn async_02_a_dropped_wait_for_an_event_leaves_no_waker() {
+    let store = DataStore::new();
+    let events = store.subscribe();
+    let woken = std::sync::Arc::new(crate::common::Count::default());
+    let waker = std::task::Waker::from(std::sync::Arc::clone(&woken));
+    let wakers = || std::sync::Arc::strong_count(&woken) - 2;
+    // Two waits of one task.
+    let [mut dropped, mut other] = [(); 2].map(|()| Box::pin(events.recv_async()));
+    for wait in [&mut dropped, &mut other] {
+        let mut context = std::task::Context::from_waker(&waker);
+        assert!(wait.as_mut().poll(&mut context).is_pending());
+    }
+    assert_eq!(wakers(), 2);
+    drop(dropped);
+    assert_eq!(wakers(), 1);
+    TransactionManager::new(store).execute(note()).unwrap();
+    assert_eq!((woken.get(), wakers()), (1, 0), "the other wait is woken");
+    drop(other);
+}
+
+/// Polls the tasks whenever they are woken, for a time. Returns the number of polls.
+fn polls<T>(tasks: &mut [(Task<T>, usize)], time: Duration) -> usize {
+    let began = std::time::Instant::now();
+    let mut polls = 0;
+    while began.elapsed() < time {
+        for (task, seen) in &mut *tasks {
+            if std::mem::replace(seen, task.woken()) != task.woken() {
+                assert!(task.poll().is_none(), "admission is closed");
+                polls += 1;
+            }
+        }
+        std::thread::yield_now();
+    }
+    polls
+}
+
+#[test]
+fn async_03_tasks_that_wait_for_a_lossless_subscriber_for_long_are_not_polled_in_turns() {
+    let store = DataStore::with_options(StoreOptions::new().lock_timeout(None));
+    let journal = store.subscribe_lossless(0);
+    let manager = TransactionManager::new(store.clone());
+    let batch = || manager.execute_async(create(element("list", [])));
+    manager.execute(note()).unwrap();
+    let mut tasks: Vec<_> = (0..3).map(|_| (Task::waiting(batch()), 0)).collect();
+    // Each comes to the closed door when the one ahead has been first in the line for a second.
+    polls(&mut tasks, Duration::from_millis(3_500));
+    journal.recv().unwrap();
+    let (first, _) = tasks.remove(0);
+    // Its commit closes the door again.
+    assert_eq!(first.finish().unwrap().version, 2);
+    let polls = polls(&mut tasks, Duration::from_millis(500));
+    assert!(polls < 10, "{polls} polls");
+    for ((task, _), version) in tasks.into_iter().zip(3..) {
+        journal.recv().unwrap();
+        assert_eq!(task.finish().unwrap().version, version, "in FIFO order");
+    }
+}

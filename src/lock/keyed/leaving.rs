@@ -67,6 +67,13 @@ impl<K, V> Shard<K, V> {
         self.take_out(waiting_at);
     }
 
+    /// Removes the waiter of a task that is gone, if it is still there, and counts it as cancelled.
+    pub(super) fn abandon(&mut self, waiting_at: KeyedPosition) {
+        if self.take_out(waiting_at).is_some() {
+            self.book.counts.cancellations += 1;
+        }
+    }
+
     /// Visits all requests that wait.
     pub(super) fn each_waiting(&self, mut visit: impl FnMut(KeyedPosition, &dyn Waiting)) {
         for entry in self.entries() {

@@ -462,7 +462,7 @@ impl<K: Send + 'static, V: 'static> TaskQueue for KeyedShared<K, V> {
 
     /// A turn that was granted is ended with its [`Reservation`].
     fn abandon(&self, waiting_at: KeyedPosition) {
-        self.leave(waiting_at);
+        self.shard_of(waiting_at).abandon(waiting_at);
     }
 
     fn overdue(&self, overdue: &mut Vec<(KeyedPosition, Duration)>) -> Option<Deadline> {

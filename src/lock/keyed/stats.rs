@@ -85,7 +85,8 @@ pub struct KeyedStats {
     pub total_joins: u64,
     /// The number of requests of any kind that timed out.
     pub total_timeouts: u64,
-    /// The number of requests of any kind that a token cancelled or refused.
+    /// The number of requests of any kind that a token cancelled or refused, or whose future was
+    /// dropped while it waited.
     pub total_cancellations: u64,
     /// The number of requests that a full queue rejected.
     pub total_rejections: u64,

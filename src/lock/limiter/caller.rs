@@ -7,6 +7,7 @@ use super::state::{Granted, LeftCall};
 use super::{InFlightLimiter, LimiterKey, LimiterShared};
 use crate::lock::parker::{Mailbox, TaskWaiter, Waiter};
 use crate::lock::request::TaskRequest;
+use crate::sync::key_code;
 use crate::time::{Clock, Deadline, TimeListener};
 
 /// What a waiting call gets.
@@ -86,7 +87,8 @@ impl<K: LimiterKey> Drop for Unclaimed<K> {
         if let Some(granted) = self.granted.take()
             && let Some(limiter) = self.limiter.upgrade()
         {
-            InFlightLimiter(limiter).give_back(granted, false, true);
+            let limiter = InFlightLimiter(limiter);
+            key_code::after(move || limiter.give_back(granted, false, true));
         }
     }
 }

@@ -127,7 +127,17 @@ impl LockState {
         else {
             return Err(LockError::Revoked { id });
         };
+        if let Some(asking) = &nodes.list[&number].asking {
+            // Its future was forgotten, otherwise it would still borrow the guard.
+            let forgotten = RequestPosition {
+                number,
+                wait: asking.wait,
+                ticket: None,
+            };
+            self.withdraw_from_nodes(forgotten, Reason::Cancelled, now);
+        }
         let set = scope.with_intentions(tree);
+        let nodes = self.nodes.get_or_insert_default();
         let in_the_way = nodes.table.in_the_way(number, &set);
         if in_the_way.is_some() {
             if how.at_once {

@@ -25,6 +25,8 @@ pub(super) struct Subscribers {
     by_filter: HashMap<Filter, Audience>,
     /// How many topics there have been.
     topics: u64,
+    /// How many waits of tasks there have been.
+    event_waits: u64,
     /// Those that must not miss a commit, with the bytes that they may have to read.
     lossless: Vec<(SubscriberId, usize)>,
     /// The last version that subscribers may read.
@@ -71,31 +73,39 @@ struct Subscriber {
     /// Has a message while there may be something to read. `None` after the end of the store.
     ready: Option<Sender<()>>,
     /// The tasks that wait for something to read.
-    tasks: Vec<Waker>,
+    tasks: Vec<(EventWait, Waker)>,
 }
+
+/// Identifies the wait of a task for something to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) struct EventWait(u64);
 
 /// What wakes a subscriber, with no mutex locked.
 #[must_use]
 #[derive(Debug, Default)]
 pub(super) struct Bell {
     ready: Option<Sender<()>>,
-    tasks: Vec<Waker>,
+    tasks: Vec<(EventWait, Waker)>,
 }
 
 impl Bell {
     /// Wakes those that wait for something to read.
     pub(super) fn ring(self) {
-        if let Some(ready) = self.ready {
+        if let Some(ready) = &self.ready {
             // Full if it did not react to the message before.
             let _ = ready.try_send(());
         }
-        self.tasks.into_iter().for_each(wake);
+        self.wake();
     }
 
     /// Wakes those that wait, after the channel has ended.
-    pub(super) fn end(self) {
-        drop(self.ready);
-        self.tasks.into_iter().for_each(wake);
+    pub(super) fn end(mut self) {
+        drop(self.ready.take());
+        self.wake();
+    }
+
+    fn wake(self) {
+        self.tasks.into_iter().for_each(|(_, task)| wake(task));
     }
 }
 
@@ -229,15 +239,35 @@ impl Subscribers {
         bell
     }
 
-    /// Lets a task wait until there may be something to read. Returns the waker that is not needed.
+    /// Lets a task wait until there may be something to read; `wait` is its wait so far. Returns
+    /// the waker that is not needed.
     #[must_use = "dropped under a mutex, it would run code of users there"]
-    pub(super) fn wait_in_task(&mut self, id: SubscriberId, task: Waker) -> Option<Waker> {
-        let tasks = &mut self.all.get_mut(id)?.tasks;
-        if tasks.iter().any(|other| other.will_wake(&task)) {
+    pub(super) fn wait_in_task(
+        &mut self,
+        id: SubscriberId,
+        wait: &mut Option<EventWait>,
+        task: Waker,
+    ) -> Option<Waker> {
+        let Some(subscriber) = self.all.get_mut(id) else {
             return Some(task);
+        };
+        let mut tasks = subscriber.tasks.iter_mut();
+        if let Some((_, known)) = tasks.find(|(other, _)| Some(*other) == *wait) {
+            return Some(std::mem::replace(known, task));
         }
-        tasks.push(task);
+        self.event_waits += 1;
+        let begun = EventWait(self.event_waits);
+        subscriber.tasks.push((begun, task));
+        *wait = Some(begun);
         None
+    }
+
+    /// Ends the wait of a task that is gone. Returns its waker.
+    #[must_use = "dropped under a mutex, it would run code of users there"]
+    pub(super) fn forget_task(&mut self, id: SubscriberId, wait: EventWait) -> Option<Waker> {
+        let tasks = &mut self.all.get_mut(id)?.tasks;
+        let at = tasks.iter().position(|(other, _)| *other == wait)?;
+        Some(tasks.swap_remove(at).1)
     }
 
     /// Ends the channels of those that read durable commits, to be dropped with no mutex locked.
