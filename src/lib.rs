@@ -107,6 +107,8 @@ mod caught;
 mod codes;
 pub mod document;
 mod fit;
+#[cfg(feature = "markdown")]
+mod formats;
 #[cfg(all(test, not(loom)))]
 mod growth;
 pub mod guide;

@@ -116,8 +116,8 @@ fn is_skipped(char: char) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct MarkdownOptions {
-    pub(super) targets: TargetFilter,
-    pub(super) names: MarkdownNames,
+    pub(crate) targets: TargetFilter,
+    pub(crate) names: MarkdownNames,
 }
 
 impl MarkdownOptions {
