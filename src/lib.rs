@@ -86,6 +86,7 @@
 //! | [`lock`] | [`FifoLock`](lock::FifoLock), its options, errors and statistics; [`lock::node`], [`lock::keyed`], [`lock::limiter`] |
 //! | [`inbox`] | messages that are delivered at least once, with effects that happen exactly once |
 //! | `markdown` | conversion from and to Markdown (feature `markdown`) |
+//! | `prosemirror` | documents and steps of ProseMirror and Tiptap (feature `prosemirror`) |
 //! | [`time`] | clocks, one of them for tests, which advance it by hand |
 //! | [`guide`] | how to use all of this, with one page for each task |
 //!
@@ -107,7 +108,7 @@ mod caught;
 mod codes;
 pub mod document;
 mod fit;
-#[cfg(feature = "markdown")]
+#[cfg(any(feature = "markdown", feature = "prosemirror"))]
 mod formats;
 #[cfg(all(test, not(loom)))]
 mod growth;
@@ -121,6 +122,9 @@ pub mod lock;
 #[cfg_attr(docsrs, doc(cfg(feature = "markdown")))]
 pub mod markdown;
 pub mod prelude;
+#[cfg(feature = "prosemirror")]
+#[cfg_attr(docsrs, doc(cfg(feature = "prosemirror")))]
+pub mod prosemirror;
 mod queue;
 mod steps;
 mod store;

@@ -46,6 +46,8 @@ pub enum DroppedPart {
     },
     /// The words after the language of a code block, when Markdown is read.
     CodeBlockInfo,
+    /// A newline in a text of ProseMirror that is not code. It becomes a hard break.
+    Newline,
 }
 
 impl DroppedPart {
