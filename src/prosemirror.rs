@@ -1,25 +1,30 @@
 //! Conversion from the documents and the steps of ProseMirror and Tiptap, and to their documents.
 //!
 //! **Use it** if an editor in a browser is built with ProseMirror or Tiptap: [`from_prosemirror`]
-//! and [`to_prosemirror`] convert whole documents. Both report what they drop.
+//! and [`to_prosemirror`] convert whole documents, and report what they drop. A [`ProseMirrorStep`]
+//! edits a document in a transaction.
 //! **Do not use it** for a document with types that the names do not have: define them with
 //! [`ProseMirrorNames::node`] and [`ProseMirrorNames::mark`].
 //!
 //! The format is that of `Node.toJSON`, as the [reference of
 //! ProseMirror](https://prosemirror.net/docs/ref/#model.Node.toJSON) describes it.
 
+mod edit;
 mod error;
 mod names;
 mod pieces;
+mod place;
 mod read;
+mod step;
 mod write;
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use self::error::ProseMirrorError;
+pub use self::error::{ProseMirrorError, StepError};
 pub use self::names::{ProseMirrorContent, ProseMirrorNames};
+pub use self::step::ProseMirrorStep;
 use crate::document::schema::Schema;
 use crate::document::{EditError, Mark, NodeSpec, View};
 pub use crate::formats::{Dropped, DroppedPart, TargetFilter};

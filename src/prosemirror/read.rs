@@ -12,6 +12,7 @@ use super::names::ProseMirrorContent;
 use super::{ProseMirrorError, ProseMirrorOptions, TARGETS};
 use crate::document::{Attributes, EditError, JsonError, Mark, NodeSpec, Value};
 use crate::formats::{Dropped, DroppedPart, OBJECT, Report};
+use crate::id::NodeId;
 use crate::json::{line_and_column, offset, reason};
 use crate::store::{DataStore, StoreOptions};
 
@@ -93,7 +94,7 @@ pub(super) fn document(
     let top: JsonNode = json(text)?;
     let mut reader = Reader::new(options);
     let mut parts = Parts::default();
-    reader.node(top, ProseMirrorContent::Blocks, &mut parts)?;
+    reader.node(top, Some(ProseMirrorContent::Blocks), &mut parts)?;
     let mut contents = parts.into_contents();
     let document = match (contents.pop(), contents.is_empty()) {
         (Some(Content::Block(block)), true) => block.into_spec(options),
@@ -142,6 +143,8 @@ fn check(document: &NodeSpec, options: &ProseMirrorOptions) -> Result<(), ProseM
 pub(super) enum Content {
     Text(Run),
     Block(Block),
+    /// Nodes of the document that a step keeps, and the content of the node around them.
+    Kept(Vec<NodeId>, ProseMirrorContent),
 }
 
 /// Text between two blocks, with its marks.
@@ -151,7 +154,11 @@ pub(super) struct Run {
     /// Its length in characters.
     pub(super) len: usize,
     pub(super) marks: Vec<Mark>,
-    path: String,
+    /// Whether its texts have newlines, which are characters in code only.
+    pub(super) newlines: bool,
+    /// Whether it has hard breaks or inline nodes, which are in no code.
+    pub(super) nodes: bool,
+    pub(super) path: String,
 }
 
 #[derive(Clone, Debug)]
@@ -163,19 +170,21 @@ pub(super) struct Block {
 }
 
 impl Content {
-    pub(super) fn into_spec(self, options: &ProseMirrorOptions) -> NodeSpec {
+    fn into_spec(self, options: &ProseMirrorOptions) -> NodeSpec {
         match self {
             Self::Block(block) => block.into_spec(options),
             Self::Text(run) => NodeSpec::new(options.names.of_text().clone())
                 .with_id(run.path)
                 .with_text(run.text)
                 .with_marks(run.marks),
+            // Only in the slice of a step.
+            Self::Kept(..) => NodeSpec::new(options.names.of_text().clone()),
         }
     }
 }
 
 impl Block {
-    pub(super) fn into_spec(self, options: &ProseMirrorOptions) -> NodeSpec {
+    fn into_spec(self, options: &ProseMirrorOptions) -> NodeSpec {
         let children = self.children.into_iter();
         let children = children.map(|content| content.into_spec(options));
         self.spec.with_children(children)
@@ -232,12 +241,13 @@ impl<'o> Reader<'o> {
         }
     }
 
-    /// Reads the nodes of a list with this name.
+    /// Reads the nodes of a list with this name. The content of the parent is unknown for the nodes
+    /// of a slice.
     pub(super) fn nodes(
         &mut self,
         name: &'static str,
         nodes: Vec<Object<JsonNode>>,
-        within: ProseMirrorContent,
+        within: Option<ProseMirrorContent>,
         parts: &mut Parts,
     ) -> Result<(), ProseMirrorError> {
         for (nth, Object(node)) in nodes.into_iter().enumerate() {
@@ -252,7 +262,7 @@ impl<'o> Reader<'o> {
     fn node(
         &mut self,
         node: JsonNode,
-        within: ProseMirrorContent,
+        within: Option<ProseMirrorContent>,
         parts: &mut Parts,
     ) -> Result<(), ProseMirrorError> {
         let is_text = node.kind == "text";
@@ -268,8 +278,12 @@ impl<'o> Reader<'o> {
         }
         let attributes = node.attrs.unwrap_or_default();
         if let Some(text) = node.text {
-            if within != ProseMirrorContent::Code && text.contains('\n') {
-                self.drop(DroppedPart::Newline);
+            if text.contains('\n') {
+                match within {
+                    Some(ProseMirrorContent::Code) => {}
+                    Some(_) => self.drop(DroppedPart::Newline),
+                    None => parts.run.newlines = true,
+                }
             }
             self.drop_attributes(&node.kind, &attributes);
             let marks = self.marks(node.marks, within);
@@ -279,7 +293,8 @@ impl<'o> Reader<'o> {
         let options = self.options;
         match options.names.node_named(&node.kind) {
             Some((_, ProseMirrorContent::Break)) => {
-                if within == ProseMirrorContent::Code {
+                parts.run.nodes = true;
+                if within == Some(ProseMirrorContent::Code) {
                     self.drop_type(&node.kind);
                 }
                 self.drop_attributes(&node.kind, &attributes);
@@ -287,7 +302,10 @@ impl<'o> Reader<'o> {
                 parts.say("\n", marks, || self.place());
                 self.nodes("content", node.content, within, parts)
             }
-            Some((entry, ProseMirrorContent::Inline)) if within != ProseMirrorContent::Code => {
+            Some((entry, ProseMirrorContent::Inline))
+                if within != Some(ProseMirrorContent::Code) =>
+            {
+                parts.run.nodes = true;
                 let mut marks = self.marks(node.marks, within);
                 let own = self.allowed(&entry.document, entry.read(&attributes), false);
                 marks.push(Mark::whole(entry.document.clone()).with_attributes(own));
@@ -307,7 +325,7 @@ impl<'o> Reader<'o> {
                 let spec = NodeSpec::new(entry.document.clone());
                 let spec = spec.with_id(self.place()).with_attributes(own);
                 let mut inner = Parts::default();
-                self.nodes("content", node.content, content, &mut inner)?;
+                self.nodes("content", node.content, Some(content), &mut inner)?;
                 parts.contents.push(Content::Block(Block {
                     spec,
                     content,
@@ -350,11 +368,15 @@ impl<'o> Reader<'o> {
     }
 
     /// The known marks. Code has none.
-    fn marks(&mut self, marks: Vec<Object<JsonMark>>, within: ProseMirrorContent) -> Vec<Mark> {
+    fn marks(
+        &mut self,
+        marks: Vec<Object<JsonMark>>,
+        within: Option<ProseMirrorContent>,
+    ) -> Vec<Mark> {
         let mut read = Vec::with_capacity(marks.len());
         for (nth, Object(mark)) in marks.into_iter().enumerate() {
             let known = mark.read(self.options);
-            match known.filter(|_| within != ProseMirrorContent::Code) {
+            match known.filter(|_| within != Some(ProseMirrorContent::Code)) {
                 Some(mark) => read.push(mark),
                 None => self.drop_mark(nth, &mark.kind),
             }
@@ -408,6 +430,17 @@ fn place(path: &[(&str, usize)]) -> String {
 }
 
 impl JsonMark {
+    /// The entry of a report about a mark at this path.
+    pub(super) fn dropped(&self, path: &str) -> Dropped<String> {
+        Dropped {
+            part: DroppedPart::Mark {
+                mark: self.kind.clone(),
+            },
+            count: 1,
+            first: path.to_owned(),
+        }
+    }
+
     /// The mark of the document over all of its text; `None` if it is unknown or its target is
     /// rejected.
     pub(super) fn read(&self, options: &ProseMirrorOptions) -> Option<Mark> {

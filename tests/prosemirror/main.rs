@@ -5,6 +5,7 @@ mod common;
 
 mod documents;
 mod dropped;
+mod steps;
 
 use doclock::prosemirror::{ProseMirrorNames, ProseMirrorOptions};
 use doclock::schema::Schema;
