@@ -10,6 +10,7 @@ pub use target::{MarkdownOptions, TargetFilter};
 
 pub(crate) use dropped::Report;
 pub(crate) use names::{Bearer, MAX_NUMBER};
+pub(crate) use target::runs_code;
 
 /// Stands for an image without a description or a link without words: a mark needs a character to
 /// cover.

@@ -85,6 +85,7 @@
 //! | [`lease`] | leases: node locks that an owner holds for a duration |
 //! | [`lock`] | [`FifoLock`](lock::FifoLock), its options, errors and statistics; [`lock::node`], [`lock::keyed`], [`lock::limiter`] |
 //! | [`inbox`] | messages that are delivered at least once, with effects that happen exactly once |
+//! | `html` | conversion from and to HTML (feature `html`) |
 //! | `markdown` | conversion from and to Markdown (feature `markdown`) |
 //! | `prosemirror` | documents and steps of ProseMirror and Tiptap (feature `prosemirror`) |
 //! | [`time`] | clocks, one of them for tests, which advance it by hand |
@@ -108,12 +109,15 @@ mod caught;
 mod codes;
 pub mod document;
 mod fit;
-#[cfg(any(feature = "markdown", feature = "prosemirror"))]
+#[cfg(any(feature = "html", feature = "markdown", feature = "prosemirror"))]
 mod formats;
 #[cfg(all(test, not(loom)))]
 mod growth;
 pub mod guide;
 mod hashing;
+#[cfg(feature = "html")]
+#[cfg_attr(docsrs, doc(cfg(feature = "html")))]
+pub mod html;
 mod id;
 pub mod inbox;
 mod json;

@@ -46,6 +46,18 @@ pub enum DroppedPart {
     },
     /// The words after the language of a code block, when Markdown is read.
     CodeBlockInfo,
+    /// An element of HTML, with its attributes, and with its content if it is no content of the page.
+    Element {
+        /// The name of the element.
+        element: SmolStr,
+    },
+    /// An attribute of an element of HTML that is kept.
+    ElementAttribute {
+        /// The name of the element.
+        element: SmolStr,
+        /// The attribute.
+        attribute: SmolStr,
+    },
     /// A newline in a text of ProseMirror that is not code. It becomes a hard break.
     Newline,
 }
@@ -60,6 +72,13 @@ impl DroppedPart {
     pub(crate) fn node_type(node: &Node) -> Self {
         Self::NodeType {
             node: node.kind().into(),
+        }
+    }
+
+    pub(crate) fn attribute(node: &Node, attribute: &str) -> Self {
+        Self::NodeAttribute {
+            node: node.kind().into(),
+            attribute: attribute.into(),
         }
     }
 
