@@ -321,8 +321,7 @@ impl Reader<'_> {
         let Some(table) = around.checked_sub(2).map(|table| &mut self.blocks[table]) else {
             return;
         };
-        let is_first = table.children.is_empty();
-        if is_first {
+        if table.children.is_empty() {
             table.align.push(align);
         }
         let column = table.align.get(column).copied().unwrap_or("none");
@@ -414,8 +413,16 @@ impl Reader<'_> {
     fn close(&mut self) {
         self.end_text();
         if let Some(block) = self.blocks.pop() {
+            let is_cell = block.kind == MarkdownNode::TableCell;
             let spec = self.spec(block);
             self.block().children.push(spec);
+            // Each cell of the first row is a column.
+            if is_cell
+                && let [.., table, row] = self.blocks.as_mut_slice()
+                && table.children.is_empty()
+            {
+                table.align.resize(row.children.len(), "none");
+            }
         }
     }
 
