@@ -346,7 +346,7 @@ fn samples_of_edits() -> Vec<Sample> {
         ("stepJoin", StepError::Join { position, left: "paragraph".to_owned(), right: "list".to_owned() }),
         ("stepSchema", StepError::Schema { position, cause: violation() }),
         ("stepShape", StepError::Shape { id: a(), reason: "it is no plain text" }),
-        ("stepEdit", StepError::Edit { position, cause: missing() }),
+        ("stepEdit", StepError::Edit { position, cause: outdated() }),
     ]));
     all
 }
