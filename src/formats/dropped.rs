@@ -46,7 +46,7 @@ pub enum DroppedPart {
     },
     /// The words after the language of a code block, when Markdown is read.
     CodeBlockInfo,
-    /// An element of HTML, with its attributes, and with its content if it is no content of the page.
+    /// An element of HTML, with its attributes; of scripts, styles and the like, with its content.
     Element {
         /// The name of the element.
         element: SmolStr,

@@ -455,7 +455,7 @@ impl<'v, 't> Line<'v, 't> {
             before.is_none_or(|(_, &nth)| self.spans[nth].range.end <= *at)
         };
         let ranges = self.spans.iter().map(|span| span.range.clone());
-        let edges = ranges.chain([0..self.text.len()]);
+        let edges = ranges.chain(std::iter::once(0..self.text.len()));
         let edges = edges.flat_map(|range| [range.start, range.end]);
         let edges: BTreeSet<usize> = edges.filter(outside).collect();
         let edges: Vec<usize> = edges.into_iter().collect();

@@ -64,7 +64,9 @@ pub(super) fn pieces<'v>(
     };
     let of_marks = marks.iter().map(|mark| range(mark));
     let of_leaves = leaves.iter().map(|(leaf, _)| leaf.clone());
-    let ranges = of_marks.chain(of_leaves).chain([0..text.len()]);
+    let ranges = of_marks
+        .chain(of_leaves)
+        .chain(std::iter::once(0..text.len()));
     let edges = ranges.flat_map(|range| [range.start, range.end]);
     let edges: BTreeSet<usize> = edges.filter(outside).collect();
     let edges: Vec<usize> = edges.into_iter().collect();
