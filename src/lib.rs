@@ -110,6 +110,10 @@ mod codes;
 pub mod document;
 mod fit;
 #[cfg(any(feature = "html", feature = "markdown", feature = "prosemirror"))]
+#[cfg_attr(
+    not(all(feature = "html", feature = "markdown", feature = "prosemirror")),
+    allow(dead_code, unused_imports, reason = "each format uses its part")
+)]
 mod formats;
 #[cfg(all(test, not(loom)))]
 mod growth;

@@ -197,6 +197,7 @@ impl Schema {
     }
 
     /// Whether nodes of both types may begin with a child of the same type.
+    #[cfg(feature = "prosemirror")]
     pub(crate) fn begin_alike(&self, one: &str, other: &str) -> bool {
         let (Some(one), Some(other)) = (self.rules(one), self.rules(other)) else {
             return false;
