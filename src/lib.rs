@@ -85,7 +85,9 @@
 //! | [`lease`] | leases: node locks that an owner holds for a duration |
 //! | [`lock`] | [`FifoLock`](lock::FifoLock), its options, errors and statistics; [`lock::node`], [`lock::keyed`], [`lock::limiter`] |
 //! | [`inbox`] | messages that are delivered at least once, with effects that happen exactly once |
+//! | `html` | conversion from and to HTML (feature `html`) |
 //! | `markdown` | conversion from and to Markdown (feature `markdown`) |
+//! | `prosemirror` | documents and steps of ProseMirror and Tiptap (feature `prosemirror`) |
 //! | [`time`] | clocks, one of them for tests, which advance it by hand |
 //! | [`guide`] | how to use all of this, with one page for each task |
 //!
@@ -107,10 +109,19 @@ mod caught;
 mod codes;
 pub mod document;
 mod fit;
+#[cfg(any(feature = "html", feature = "markdown", feature = "prosemirror"))]
+#[cfg_attr(
+    not(all(feature = "html", feature = "markdown", feature = "prosemirror")),
+    allow(dead_code, unused_imports, reason = "each format uses its part")
+)]
+mod formats;
 #[cfg(all(test, not(loom)))]
 mod growth;
 pub mod guide;
 mod hashing;
+#[cfg(feature = "html")]
+#[cfg_attr(docsrs, doc(cfg(feature = "html")))]
+pub mod html;
 mod id;
 pub mod inbox;
 mod json;
@@ -119,6 +130,9 @@ pub mod lock;
 #[cfg_attr(docsrs, doc(cfg(feature = "markdown")))]
 pub mod markdown;
 pub mod prelude;
+#[cfg(feature = "prosemirror")]
+#[cfg_attr(docsrs, doc(cfg(feature = "prosemirror")))]
+pub mod prosemirror;
 mod queue;
 mod steps;
 mod store;

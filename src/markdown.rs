@@ -5,26 +5,19 @@
 //! with [`MarkdownNames`]. **Do not use it** to store documents with types or marks that Markdown
 //! does not have: it cannot express them. [`to_markdown_reported`] reports what it drops.
 
-mod dropped;
 mod inline;
-mod names;
 mod read;
-mod target;
 mod write;
 
 use pulldown_cmark::Options;
 
-pub use self::dropped::{Dropped, DroppedPart};
-pub use self::names::{
-    AmbiguousName, MarkdownAttribute, MarkdownMark, MarkdownNames, MarkdownNode,
-};
-pub use self::target::{MarkdownOptions, TargetFilter};
 use crate::document::{EditError, NodeSpec, View};
+use crate::formats::OBJECT;
+pub use crate::formats::{
+    AmbiguousName, Dropped, DroppedPart, MarkdownAttribute, MarkdownMark, MarkdownNames,
+    MarkdownNode, MarkdownOptions, TargetFilter,
+};
 use crate::id::NodeId;
-
-/// Stands for an image without a description or a link without words: a mark needs a character to
-/// cover.
-const OBJECT: char = '\u{FFFC}';
 
 /// The extensions of CommonMark that are read.
 const EXTENSIONS: Options = Options::ENABLE_TABLES

@@ -63,6 +63,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::history::HistoryMode>();
     shared::<doclock::history::HistoryOptions>();
     shared::<doclock::history::UndoError>();
+    shared::<doclock::html::HtmlError>();
     shared::<doclock::inbox::DeadLetterCause>();
     shared::<doclock::inbox::Claim>();
     shared::<doclock::inbox::DeadLetter>();
@@ -139,6 +140,12 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::markdown::MarkdownNode>();
     shared::<doclock::markdown::MarkdownOptions>();
     shared::<doclock::markdown::TargetFilter>();
+    shared::<doclock::prosemirror::ProseMirrorContent>();
+    shared::<doclock::prosemirror::ProseMirrorError>();
+    shared::<doclock::prosemirror::ProseMirrorNames>();
+    shared::<doclock::prosemirror::ProseMirrorOptions>();
+    shared::<doclock::prosemirror::ProseMirrorStep>();
+    shared::<doclock::prosemirror::StepError>();
     shared::<doclock::schema::AttributeFault>();
     shared::<doclock::schema::AttributeSpec>();
     shared::<doclock::schema::ExpressionError>();

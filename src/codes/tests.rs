@@ -16,6 +16,7 @@ use crate::dsl::op;
 use crate::durable::{DurabilityError, JournalError, JournalErrorKind, OpenError};
 use crate::events::MissingCommits;
 use crate::history::*;
+use crate::html::HtmlError;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId, TransactionId};
 use crate::inbox::*;
 use crate::lease::*;
@@ -25,6 +26,7 @@ use crate::lock::node::*;
 use crate::lock::*;
 use crate::lock::{CallSite, LockInfo};
 use crate::markdown::{MarkdownMark, MarkdownNames, MarkdownOptions};
+use crate::prosemirror::{ProseMirrorError, StepError};
 use crate::transaction::*;
 use crate::*;
 
@@ -326,6 +328,29 @@ fn samples_of_edits() -> Vec<Sample> {
     all.extend(samples_of([("jsonInvalid", NodeSpec::from_json("{").unwrap_err())]));
     let names = MarkdownNames::new().mark(MarkdownMark::Link, "image");
     all.extend(samples_of([("markdownNameAmbiguous", MarkdownOptions::new().names(names).unwrap_err())]));
+    all.extend(samples_of([
+        ("htmlTooDeep", HtmlError::TooDeep { line: 3, limit: 512 }),
+        ("htmlTooLarge", HtmlError::TooLarge { line: 3 }),
+    ]));
+    let path = || "content[2]".to_owned();
+    let cause = NodeSpec::from_json("{").unwrap_err();
+    all.extend(samples_of([
+        ("proseMirrorJson", ProseMirrorError::Json { path: path(), cause }),
+        ("proseMirrorText", ProseMirrorError::Text { path: path(), kind: "text".to_owned(), reason: "has no text" }),
+        ("proseMirrorStepType", ProseMirrorError::StepType { step_type: "attr".to_owned() }),
+        ("proseMirrorDropped", ProseMirrorError::Dropped { dropped: Vec::new() }),
+        ("proseMirrorSlice", ProseMirrorError::Slice { reason: "is open deeper than it nests" }),
+        ("proseMirrorSchema", ProseMirrorError::Schema { path: path(), cause: violation() }),
+    ]));
+    let position = 7;
+    all.extend(samples_of([
+        ("stepOutOfRange", StepError::OutOfRange { position, size: 6 }),
+        ("stepMisfit", StepError::Misfit { position, reason: "it would overwrite content" }),
+        ("stepJoin", StepError::Join { position, left: "paragraph".to_owned(), right: "list".to_owned() }),
+        ("stepSchema", StepError::Schema { position, cause: violation() }),
+        ("stepShape", StepError::Shape { id: a(), reason: "it is no plain text" }),
+        ("stepEdit", StepError::Edit { position, cause: outdated() }),
+    ]));
     all
 }
 

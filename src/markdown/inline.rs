@@ -16,10 +16,10 @@ use serde_json::Value;
 use flank::settle;
 use spell::Speller;
 
-use super::dropped::{DroppedPart, Report};
-use super::names::{Bearer, MarkdownMark, MarkdownNames};
 use super::{EXTENSIONS, MarkdownAttribute, MarkdownOptions};
 use crate::document::{Mark, Node};
+use crate::formats::{Bearer, MarkdownMark, MarkdownNames};
+use crate::formats::{DroppedPart, Report};
 use crate::id::NodeId;
 use crate::steps::{step, steps};
 

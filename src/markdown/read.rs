@@ -7,12 +7,12 @@ use pulldown_cmark::{Alignment, CodeBlockKind, Event, LinkType, Parser, Tag, Tag
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::dropped::{Dropped, DroppedPart, Report};
 use super::{
     EXTENSIONS, MarkdownAttribute, MarkdownMark, MarkdownNames, MarkdownNode, MarkdownOptions,
     OBJECT,
 };
 use crate::document::{Attributes, Mark, Marks, NodeSpec};
+use crate::formats::{Dropped, DroppedPart, Report};
 use crate::steps::{step, steps};
 
 /// The document, and what it does not express, each with the line of the first.

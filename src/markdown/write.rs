@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::dropped::{Dropped, DroppedPart, Report};
 use super::inline::{self, EscapeContext};
-use super::names::{Bearer, MAX_NUMBER};
 use super::{MarkdownAttribute, MarkdownNode, MarkdownOptions};
 use crate::document::{Node, View};
+use crate::formats::{Bearer, MAX_NUMBER};
+use crate::formats::{Dropped, DroppedPart, Report};
 use crate::id::NodeId;
 use crate::steps;
 

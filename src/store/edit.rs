@@ -347,6 +347,14 @@ impl Transaction {
         })
     }
 
+    /// Whether the schema of the store, if there is one, allows nodes of both types to begin with a
+    /// child of the same type.
+    #[cfg(feature = "prosemirror")]
+    pub(crate) fn begin_alike(&self, one: &str, other: &str) -> bool {
+        let schema = self.store().schema();
+        schema.is_none_or(|schema| schema.begin_alike(one, other))
+    }
+
     /// Plans a change and makes it.
     fn edit<A: Clone>(
         &mut self,

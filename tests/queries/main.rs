@@ -6,6 +6,7 @@ mod common;
 mod definitions;
 mod dropped;
 mod find;
+mod html;
 mod json;
 mod markdown;
 mod names;

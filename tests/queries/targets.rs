@@ -15,7 +15,7 @@ use crate::markdown::paragraph;
 
 /// The scheme of a target as a browser finds it: leading controls and spaces stripped, tabs and
 /// newlines removed.
-fn browser_scheme(target: &str) -> Option<String> {
+pub(crate) fn browser_scheme(target: &str) -> Option<String> {
     let target = target.trim_start_matches(|char: char| char <= ' ');
     let target: String = target
         .chars()

@@ -196,6 +196,16 @@ impl Schema {
         }
     }
 
+    /// Whether nodes of both types may begin with a child of the same type.
+    #[cfg(feature = "prosemirror")]
+    pub(crate) fn begin_alike(&self, one: &str, other: &str) -> bool {
+        let (Some(one), Some(other)) = (self.rules(one), self.rules(other)) else {
+            return false;
+        };
+        let mut symbols = self.numbers.values().copied();
+        symbols.any(|symbol| one.content.begins_with(symbol) && other.content.begins_with(symbol))
+    }
+
     /// Adds the missing defaults to the attributes of new nodes and their marks.
     pub(crate) fn complete(&self, nodes: &mut [Arc<Node>]) {
         for node in nodes {

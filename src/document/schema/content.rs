@@ -61,6 +61,12 @@ impl Content {
         &self.source
     }
 
+    /// Whether a child of this type can be the first one.
+    #[cfg(feature = "prosemirror")]
+    pub(super) fn begins_with(&self, symbol: Symbol) -> bool {
+        self.automaton.step(self.automaton.start(), Some(symbol)) != DEAD
+    }
+
     /// Checks all children.
     pub(super) fn check(&self, children: &Sequence<'_>) -> Result<(), Misfit> {
         let start = self.automaton.start();

@@ -46,22 +46,43 @@ pub enum DroppedPart {
     },
     /// The words after the language of a code block, when Markdown is read.
     CodeBlockInfo,
+    /// An element of HTML, with its attributes; of scripts, styles and the like, with its content.
+    Element {
+        /// The name of the element.
+        element: SmolStr,
+    },
+    /// An attribute of an element of HTML that is kept.
+    ElementAttribute {
+        /// The name of the element.
+        element: SmolStr,
+        /// The attribute.
+        attribute: SmolStr,
+    },
+    /// A newline in a text of ProseMirror that is not code. It becomes a hard break.
+    Newline,
 }
 
 impl DroppedPart {
-    pub(super) fn mark(mark: &Mark) -> Self {
+    pub(crate) fn mark(mark: &Mark) -> Self {
         Self::Mark {
             mark: mark.kind.clone(),
         }
     }
 
-    pub(super) fn node_type(node: &Node) -> Self {
+    pub(crate) fn node_type(node: &Node) -> Self {
         Self::NodeType {
             node: node.kind().into(),
         }
     }
 
-    pub(super) fn text(node: &Node) -> Self {
+    pub(crate) fn attribute(node: &Node, attribute: &str) -> Self {
+        Self::NodeAttribute {
+            node: node.kind().into(),
+            attribute: attribute.into(),
+        }
+    }
+
+    pub(crate) fn text(node: &Node) -> Self {
         Self::Text {
             node: node.kind().into(),
         }
@@ -107,7 +128,7 @@ pub struct Dropped<P> {
 }
 
 /// What was dropped so far.
-pub(super) struct Report<P>(BTreeMap<DroppedPart, (usize, P)>);
+pub(crate) struct Report<P>(BTreeMap<DroppedPart, (usize, P)>);
 
 impl<P> Default for Report<P> {
     fn default() -> Self {
@@ -117,12 +138,12 @@ impl<P> Default for Report<P> {
 
 impl<P> Report<P> {
     /// Counts a part. The place is computed for the first one only.
-    pub(super) fn add(&mut self, part: DroppedPart, place: impl FnOnce() -> P) {
+    pub(crate) fn add(&mut self, part: DroppedPart, place: impl FnOnce() -> P) {
         let (count, _) = self.0.entry(part).or_insert_with(|| (0, place()));
         *count += 1;
     }
 
-    pub(super) fn into_entries(self) -> Vec<Dropped<P>> {
+    pub(crate) fn into_entries(self) -> Vec<Dropped<P>> {
         let entries = self.0.into_iter();
         let entries = entries.map(|(part, (count, first))| Dropped { part, count, first });
         entries.collect()

@@ -71,16 +71,26 @@ impl TargetFilter {
         let Some(schemes) = &self.schemes else {
             return true;
         };
-        let shown = target.chars().filter(|char| !is_skipped(*char));
-        let head: String = shown
-            .take_while(|char| !matches!(char, '/' | '\\' | '?' | '#'))
-            .map(|char| char.to_ascii_lowercase())
-            .collect();
+        let head = head(target);
         match head.split_once(':') {
             Some((scheme, _)) => schemes.contains(scheme),
             None => self.relative && !head.contains('&') && !head.contains("%3a"),
         }
     }
+}
+
+/// Whether a browser may run code for a target.
+pub(crate) fn runs_code(target: &str) -> bool {
+    let head = head(target);
+    let scheme = head.split_once(':').map(|(scheme, _)| scheme);
+    matches!(scheme, Some("javascript" | "vbscript" | "data"))
+}
+
+/// The beginning of a target, in which a scheme would be, as a browser sees it.
+fn head(target: &str) -> String {
+    let shown = target.chars().filter(|char| !is_skipped(*char));
+    let head = shown.take_while(|char| !matches!(char, '/' | '\\' | '?' | '#'));
+    head.map(|char| char.to_ascii_lowercase()).collect()
 }
 
 /// Whether a browser or a reader skips a character in a scheme.
@@ -103,7 +113,7 @@ fn is_skipped(char: char) -> bool {
         )
 }
 
-/// Options for reading and writing Markdown.
+/// Options for reading and writing Markdown and HTML.
 ///
 /// ```
 /// use doclock::{document::NodeSpec, markdown::{MarkdownOptions, from_markdown_with}};
@@ -116,8 +126,8 @@ fn is_skipped(char: char) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct MarkdownOptions {
-    pub(super) targets: TargetFilter,
-    pub(super) names: MarkdownNames,
+    pub(crate) targets: TargetFilter,
+    pub(crate) names: MarkdownNames,
 }
 
 impl MarkdownOptions {

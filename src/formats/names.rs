@@ -147,7 +147,7 @@ parts! {
 
 /// A node type or a mark, which has attributes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Bearer {
+pub(crate) enum Bearer {
     Node(MarkdownNode),
     Mark(MarkdownMark),
 }
@@ -170,7 +170,7 @@ impl MarkdownAttribute {
 
 impl MarkdownAttribute {
     /// Whether Markdown can express a value.
-    pub(super) fn accepts(self, value: &Value) -> bool {
+    pub(crate) fn accepts(self, value: &Value) -> bool {
         let is_in = |range: RangeInclusive<u64>| {
             value.as_u64().is_some_and(|number| range.contains(&number))
         };
@@ -196,7 +196,7 @@ impl MarkdownAttribute {
 }
 
 /// The largest number of an item of an ordered list.
-pub(super) const MAX_NUMBER: u64 = 999_999_999;
+pub(crate) const MAX_NUMBER: u64 = 999_999_999;
 
 /// The names of node types, marks and attributes, for reading and for writing Markdown.
 ///
@@ -265,35 +265,35 @@ impl MarkdownNames {
         self
     }
 
-    pub(super) fn of_node(&self, node: MarkdownNode) -> &SmolStr {
+    pub(crate) fn of_node(&self, node: MarkdownNode) -> &SmolStr {
         &self.nodes[node as usize]
     }
 
-    pub(super) fn of_mark(&self, mark: MarkdownMark) -> &SmolStr {
+    pub(crate) fn of_mark(&self, mark: MarkdownMark) -> &SmolStr {
         &self.marks[mark as usize]
     }
 
-    pub(super) fn of_attribute(&self, attribute: MarkdownAttribute) -> &SmolStr {
+    pub(crate) fn of_attribute(&self, attribute: MarkdownAttribute) -> &SmolStr {
         &self.attributes[attribute as usize]
     }
 
-    pub(super) fn node_named(&self, name: &str) -> Option<MarkdownNode> {
+    pub(crate) fn node_named(&self, name: &str) -> Option<MarkdownNode> {
         let nth = self.nodes.iter().position(|node| node == name)?;
         MarkdownNode::ALL.get(nth).copied()
     }
 
-    pub(super) fn mark_named(&self, name: &str) -> Option<MarkdownMark> {
+    pub(crate) fn mark_named(&self, name: &str) -> Option<MarkdownMark> {
         let nth = self.marks.iter().position(|mark| mark == name)?;
         MarkdownMark::ALL.get(nth).copied()
     }
 
-    pub(super) fn attribute_named(&self, of: Bearer, name: &str) -> Option<MarkdownAttribute> {
+    pub(crate) fn attribute_named(&self, of: Bearer, name: &str) -> Option<MarkdownAttribute> {
         let mut all = MarkdownAttribute::ALL.iter().copied();
         all.find(|attribute| attribute.bearer() == of && self.of_attribute(*attribute) == name)
     }
 
     /// Checks that each name has one meaning.
-    pub(super) fn checked(self) -> Result<Self, AmbiguousName> {
+    pub(crate) fn checked(self) -> Result<Self, AmbiguousName> {
         let nodes = MarkdownNode::ALL.iter().map(|node| {
             let name = self.of_node(*node);
             ((NameSpace::NodeTypes, name), node.default_name())

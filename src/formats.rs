@@ -1,0 +1,17 @@
+//! What the conversions of documents share: names, filters of targets, reports of dropped parts.
+
+mod dropped;
+mod names;
+mod target;
+
+pub use dropped::{Dropped, DroppedPart};
+pub use names::{AmbiguousName, MarkdownAttribute, MarkdownMark, MarkdownNames, MarkdownNode};
+pub use target::{MarkdownOptions, TargetFilter};
+
+pub(crate) use dropped::Report;
+pub(crate) use names::{Bearer, MAX_NUMBER};
+pub(crate) use target::runs_code;
+
+/// Stands for an image without a description or a link without words: a mark needs a character to
+/// cover.
+pub(crate) const OBJECT: char = '\u{FFFC}';

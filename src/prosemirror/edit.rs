@@ -1,0 +1,656 @@
+//! Applies steps to a document, with the edits of a transaction.
+//!
+//! A replacement has two open sides: the nodes around its start, and those around its end. First
+//! the replaced content between the two is deleted. Then both sides are split or joined until they
+//! share the node that receives the slice. Its closed nodes are inserted there, its open ones are
+//! merged into the sides. So nodes at both sides keep their ids.
+
+use std::ops::Range;
+
+use super::names::ProseMirrorContent::{self, Blocks, Code, Leaf, Text};
+use super::place::{At, Place, Positions, check_text, content_of};
+use super::read::{Block, Content, Run};
+use super::step::{Gap, Replace, Slice};
+use super::{ProseMirrorOptions, StepError};
+use crate::document::{EditError, Mark, Node, NodeSpec, SplitPoint, Value, View};
+use crate::id::NodeId;
+use crate::store::Transaction;
+
+pub(super) struct Edit<'t> {
+    on: &'t mut Transaction,
+    root: &'t NodeId,
+    options: &'t ProseMirrorOptions,
+    /// The position in the step that errors name.
+    position: usize,
+}
+
+type Done<T = ()> = Result<T, StepError>;
+
+impl<'t> Edit<'t> {
+    pub(super) fn new(
+        on: &'t mut Transaction,
+        root: &'t NodeId,
+        options: &'t ProseMirrorOptions,
+    ) -> Self {
+        Self {
+            on,
+            root,
+            options,
+            position: 0,
+        }
+    }
+
+    /// Checks the changes so far against the schema of the store.
+    pub(super) fn check_schema(&self) -> Done {
+        let position = self.position;
+        let checked = self.on.check_schema();
+        checked.map_err(|cause| StepError::Schema { position, cause })
+    }
+
+    // --- Steps ---
+
+    pub(super) fn replace(&mut self, replace: &Replace) -> Done {
+        let Replace {
+            from,
+            to,
+            structure,
+            ..
+        } = *replace;
+        self.position = from;
+        let (left, right) = self.range(from, to)?;
+        if structure && has_content(&left, &right) {
+            return Err(self.misfit("it would overwrite content"));
+        }
+        self.replace_places(left, right, &replace.slice)
+    }
+
+    pub(super) fn replace_around(&mut self, replace: &Replace, gap: Gap) -> Done {
+        let Replace {
+            from,
+            to,
+            structure,
+            ..
+        } = *replace;
+        self.position = from;
+        if from > gap.from || gap.to > to {
+            return Err(self.misfit("the kept content is outside of the replaced range"));
+        }
+        let (left, right) = self.range(from, to)?;
+        let (start, end) = self.range(gap.from, gap.to)?;
+        if structure && (has_content(&left, &start) || has_content(&end, &right)) {
+            return Err(self.misfit("it would overwrite content"));
+        }
+        if start.nodes != end.nodes {
+            return Err(self.misfit("the kept content is not in one node"));
+        }
+        if let Some(block) = retyped(&replace.slice, gap, &left, &start)
+            && (gap.from, gap.to + 1) == (from + 1, to)
+            && right.depth() == left.depth()
+        {
+            return self.retype(start.node(), block);
+        }
+        let kept = self.cut(&start, &end)?;
+        let mut slice = replace.slice.clone();
+        if slice.insert(gap.insert, kept).is_none() {
+            return Err(self.misfit("the kept content does not fit in the slice"));
+        }
+        let (left, right) = self.range(from, to - (gap.to - gap.from))?;
+        self.replace_places(left, right, &slice)
+    }
+
+    pub(super) fn add_mark(&mut self, mark: &Mark, from: usize, to: usize) -> Done {
+        let names = &self.options.names;
+        let alone = names.is_alone(mark);
+        self.change_marks(from, to, |node, range| {
+            let marks = node.marks().change_within(&range, |other| {
+                let excluded =
+                    names.mark_for(&other).is_some() && (alone || other.kind == mark.kind);
+                (!excluded).then_some(other)
+            });
+            // Where a mark accompanies no other, none is added.
+            let mut free = vec![range.clone()];
+            let lonely = node.marks().iter().filter(|other| names.is_alone(other));
+            for other in lonely.filter(|_| !alone) {
+                let taken = other.range.clone().unwrap_or(0..0);
+                let parts = free.into_iter().flat_map(|part| {
+                    let before = part.start..part.end.min(taken.start);
+                    let behind = part.start.max(taken.end)..part.end;
+                    [before, behind]
+                });
+                free = parts.filter(|part| !part.is_empty()).collect();
+            }
+            let added = free.into_iter().map(|range| Mark {
+                range: Some(range),
+                ..mark.clone()
+            });
+            marks.into_iter().chain(added).collect()
+        })
+    }
+
+    pub(super) fn remove_mark(&mut self, mark: &Mark, from: usize, to: usize) -> Done {
+        self.change_marks(from, to, |node, range| {
+            node.marks().change_within(&range, |other| {
+                let same = other.kind == mark.kind && other.attributes == mark.attributes;
+                (!same).then_some(other)
+            })
+        })
+    }
+
+    /// Changes the marks of the texts between two positions that are not code.
+    fn change_marks(
+        &mut self,
+        from: usize,
+        to: usize,
+        change: impl Fn(&Node, Range<usize>) -> Vec<Mark>,
+    ) -> Done {
+        self.position = from;
+        self.range(from, to)?;
+        let positions = Positions::new(&*self.on, &self.options.names, self.root)?;
+        let texts = positions.texts(from, to)?.into_iter();
+        let texts = texts.filter(|(_, _, content)| *content == Text);
+        let changed: Vec<_> = texts
+            .map(|(node, range, _)| (node.id().clone(), change(node, range)))
+            .collect();
+        for (id, marks) in changed {
+            let set = self.on.set_marks(&id, marks);
+            set.map_err(|cause| self.failed(cause))?;
+        }
+        Ok(())
+    }
+
+    fn range(&self, from: usize, to: usize) -> Done<(Place, Place)> {
+        if from > to {
+            return Err(StepError::Misfit {
+                position: from,
+                reason: "its range ends before it starts",
+            });
+        }
+        let positions = Positions::new(&*self.on, &self.options.names, self.root)?;
+        let left = positions.place(from)?;
+        Ok((left, positions.place(to)?))
+    }
+
+    // --- Replacing ---
+
+    fn replace_places(&mut self, left: Place, right: Place, slice: &Slice) -> Done {
+        let Some(depth) = left.depth().checked_sub(slice.open_start) else {
+            return Err(self.misfit("the slice is open deeper than the position"));
+        };
+        if depth + slice.open_end != right.depth() {
+            return Err(self.misfit("the two sides of the slice are open to different depths"));
+        }
+        let shared = left.shared_depth(&right);
+        for place in [&left, &right] {
+            if let At::Text(_) = place.at {
+                self.join_texts(place.node())?;
+            }
+        }
+        self.delete_between(&left, &right, shared)?;
+        let Place {
+            nodes: left_nodes, ..
+        } = &left;
+        let mut right_nodes = right.nodes.clone();
+        let mut gap = match left.depth() == shared {
+            true => left.at,
+            false => At::Child(left.index(shared) + 1),
+        };
+        for level in (depth + 1..=shared).rev() {
+            right_nodes[level] = self.split(&left_nodes[level], gap)?;
+            gap = At::Child(left.index(level - 1) + 1);
+        }
+        for level in shared + 1..=depth {
+            gap = self.join(&left_nodes[level], &right_nodes[level])?;
+        }
+        let (left, right) = (&left_nodes[depth + 1..], &right_nodes[depth + 1..]);
+        self.fill(&left_nodes[depth], gap, &slice.content, left, right)
+    }
+
+    /// Deletes the content between two places, and keeps the nodes around either.
+    fn delete_between(&mut self, left: &Place, right: &Place, shared: usize) -> Done {
+        for level in (shared + 1..=left.depth()).rev() {
+            match (level == left.depth(), left.at) {
+                (true, At::Text(start)) => self.delete_text(&left.nodes[level], start, None)?,
+                (true, At::Child(start)) => {
+                    self.delete_children(&left.nodes[level], start, None)?
+                }
+                (false, _) => {
+                    self.delete_children(&left.nodes[level], left.index(level) + 1, None)?;
+                }
+            }
+        }
+        for level in (shared + 1..=right.depth()).rev() {
+            match (level == right.depth(), right.at) {
+                (true, At::Text(end)) => self.delete_text(&right.nodes[level], 0, Some(end))?,
+                _ => self.delete_children(&right.nodes[level], 0, Some(right.index(level)))?,
+            }
+        }
+        let node = &left.nodes[shared];
+        match (left.depth() == shared, left.at, right.at) {
+            (true, At::Text(start), At::Text(end)) => self.delete_text(node, start, Some(end)),
+            (is_innermost, ..) => {
+                let start = left.index(shared) + usize::from(!is_innermost);
+                self.delete_children(node, start, Some(right.index(shared)))
+            }
+        }
+    }
+
+    /// Inserts a slice into a node at `gap`. Its open nodes are merged into the nodes of both
+    /// sides.
+    fn fill(
+        &mut self,
+        node: &NodeId,
+        gap: At,
+        content: &[Content],
+        left: &[NodeId],
+        right: &[NodeId],
+    ) -> Done {
+        let (mut content, mut gap) = (content, gap);
+        if let ([Content::Block(only)], [outer_left, left @ ..], [outer_right, right @ ..]) =
+            (content, left, right)
+        {
+            self.check_join(outer_left, only.spec.kind(), only.content)?;
+            self.check_join(outer_right, only.spec.kind(), only.content)?;
+            let gap = self.join(outer_left, outer_right)?;
+            return self.fill(outer_left, gap, &only.children, left, right);
+        }
+        if let ([outer, left @ ..], [Content::Block(first), others @ ..]) = (left, content) {
+            self.check_join(outer, first.spec.kind(), first.content)?;
+            let end = self.end(outer)?;
+            self.fill(outer, end, &first.children, left, &[])?;
+            content = others;
+        }
+        if let ([outer, right @ ..], [others @ .., Content::Block(last)]) = (right, content) {
+            self.check_join(outer, last.spec.kind(), last.content)?;
+            self.retype(outer, last)?;
+            let start = self.start(outer)?;
+            self.fill(outer, start, &last.children, &[], right)?;
+            content = others;
+        }
+        for part in content {
+            gap = self.insert(node, gap, part)?;
+        }
+        Ok(())
+    }
+
+    /// Inserts a part into a node. Returns the place behind it.
+    fn insert(&mut self, node: &NodeId, gap: At, part: &Content) -> Done<At> {
+        match (gap, part) {
+            (gap, Content::Kept(nodes, _)) if nodes.is_empty() => Ok(gap),
+            (At::Text(offset), Content::Text(run)) => self.insert_text(node, offset, run),
+            (At::Text(offset), Content::Kept(nodes, from @ (Text | Code))) => {
+                let index = match self.text_of(node)?.map(|text| text.text().len()) {
+                    Some(len) if offset == len => 1,
+                    Some(_) if offset > 0 => {
+                        return Err(self.misfit("the kept text is within text"));
+                    }
+                    _ => 0,
+                };
+                for kept in nodes {
+                    let moved = self.on.move_node(kept, node, index);
+                    moved.map_err(|cause| self.failed(cause))?;
+                    self.check_text_fits(kept, *from, self.content(node)?)?;
+                }
+                self.join_texts(node)?;
+                self.end(node)
+            }
+            (At::Child(index), Content::Kept(nodes, Blocks)) if self.content(node)? == Blocks => {
+                for (nth, kept) in nodes.iter().enumerate() {
+                    let moved = self.on.move_node(kept, node, index + nth);
+                    moved.map_err(|cause| self.failed(cause))?;
+                }
+                Ok(At::Child(index + nodes.len()))
+            }
+            (At::Child(index), Content::Block(block)) if self.content(node)? == Blocks => {
+                let whole = self.whole(block)?;
+                let parts = if whole.is_some() {
+                    &[]
+                } else {
+                    block.children.as_slice()
+                };
+                let spec = whole.unwrap_or_else(|| block.spec.clone().without_ids());
+                let inserted = self.on.insert(spec, node, index);
+                let inserted = inserted.map_err(|cause| self.failed(cause))?;
+                if !parts.is_empty() {
+                    let mut inner = self.start(&inserted)?;
+                    for part in parts {
+                        inner = self.insert(&inserted, inner, part)?;
+                    }
+                }
+                Ok(At::Child(index + 1))
+            }
+            _ => Err(self.misfit(MIXED)),
+        }
+    }
+
+    /// A new node with its subtree; `None` if nodes are kept in it.
+    fn whole(&self, block: &Block) -> Done<Option<NodeSpec>> {
+        let mut children = Vec::with_capacity(block.children.len());
+        for part in &block.children {
+            children.push(match (block.content, part) {
+                (_, Content::Kept(..)) => return Ok(None),
+                (Blocks, Content::Block(inner)) => match self.whole(inner)? {
+                    Some(inner) => inner,
+                    None => return Ok(None),
+                },
+                (content @ (Text | Code), Content::Text(run)) => self.text(run, content)?,
+                _ => return Err(self.misfit(MIXED)),
+            });
+        }
+        let spec = block.spec.clone().without_ids();
+        Ok(Some(spec.with_children(children)))
+    }
+
+    // --- Nodes around text ---
+
+    /// The text of a node with text, if it has any.
+    fn text_of(&self, node: &NodeId) -> Done<Option<&Node>> {
+        let block = self.node(node)?;
+        check_text(&*self.on, block, &self.options.names)?;
+        Ok(self.on.children(node).next())
+    }
+
+    /// Joins the texts of a node, so that it has one at most.
+    fn join_texts(&mut self, node: &NodeId) -> Done {
+        let Some(first) = self.text_of(node)?.map(|text| text.id().clone()) else {
+            return Ok(());
+        };
+        let others: Vec<NodeId> = self
+            .node(node)?
+            .children()
+            .iter()
+            .skip(1)
+            .cloned()
+            .collect();
+        for other in others {
+            let joined = self.on.join_nodes(&first, &other);
+            joined.map_err(|cause| self.failed(cause))?;
+        }
+        Ok(())
+    }
+
+    /// A new text.
+    fn text(&self, run: &Run, content: ProseMirrorContent) -> Done<NodeSpec> {
+        match content {
+            Code if run.nodes || !run.marks.is_empty() => Err(self.misfit(NO_CODE)),
+            Text if run.newlines => Err(self.misfit(NEWLINE)),
+            _ => {
+                let spec = NodeSpec::new(self.options.names.of_text().clone());
+                Ok(spec
+                    .with_text(run.text.as_str())
+                    .with_marks(run.marks.clone()))
+            }
+        }
+    }
+
+    fn insert_text(&mut self, node: &NodeId, offset: usize, run: &Run) -> Done<At> {
+        let spec = self.text(run, self.content(node)?)?;
+        let behind = offset + run.len;
+        let Some(text) = self.text_of(node)?.map(|text| text.id().clone()) else {
+            let inserted = self.on.insert(spec, node, 0);
+            return inserted
+                .map(|_| At::Text(behind))
+                .map_err(|cause| self.failed(cause));
+        };
+        let inserted = self.on.insert_text(&text, offset, run.text.as_str());
+        inserted.map_err(|cause| self.failed(cause))?;
+        // The marks around the offset grew.
+        let marks = self.node(&text)?.marks();
+        let mut marks = marks.change_within(&(offset..behind), |_| None);
+        marks.extend(run.marks.iter().map(|mark| {
+            let range = mark.range.clone().unwrap_or(0..run.len);
+            Mark {
+                range: Some(range.start + offset..range.end + offset),
+                ..mark.clone()
+            }
+        }));
+        let set = self.on.set_marks(&text, marks);
+        set.map(|()| At::Text(behind))
+            .map_err(|cause| self.failed(cause))
+    }
+
+    /// Deletes characters from a node with one text.
+    fn delete_text(&mut self, node: &NodeId, start: usize, end: Option<usize>) -> Done {
+        let Some((text, len)) = self
+            .text_of(node)?
+            .map(|text| (text.id().clone(), text.text().len()))
+        else {
+            return Ok(());
+        };
+        let end = end.unwrap_or(len);
+        let deleted = match (start, end) {
+            (0, end) if end == len => self.on.delete(&text),
+            _ => self.on.delete_text(&text, start..end),
+        };
+        deleted.map_err(|cause| self.failed(cause))
+    }
+
+    fn delete_children(&mut self, node: &NodeId, start: usize, end: Option<usize>) -> Done {
+        for child in self.children(node, start, end)? {
+            let deleted = self.on.delete(&child);
+            deleted.map_err(|cause| self.failed(cause))?;
+        }
+        Ok(())
+    }
+
+    /// Detaches the content between two places in one node.
+    fn cut(&mut self, start: &Place, end: &Place) -> Done<Content> {
+        let (node, content) = (start.node(), self.content(start.node())?);
+        let kept = match (start.at, end.at) {
+            (At::Child(start), At::Child(end)) => self.children(node, start, Some(end))?,
+            (At::Text(start), At::Text(end)) => {
+                self.join_texts(node)?;
+                let Some(text) = self.text_of(node)?.filter(|_| start < end) else {
+                    return Ok(Content::Kept(Vec::new(), content));
+                };
+                if end - start < text.text().len() {
+                    let run = run_of(text, start..end, content);
+                    self.delete_text(node, start, Some(end))?;
+                    return Ok(Content::Text(run));
+                }
+                vec![text.id().clone()]
+            }
+            _ => return Err(self.misfit("the kept content is not in one node")),
+        };
+        for child in &kept {
+            let removed = self.on.remove_child(node, child);
+            removed.map_err(|cause| self.failed(cause))?;
+        }
+        Ok(Content::Kept(kept, content))
+    }
+
+    // --- Splitting and joining ---
+
+    /// Splits a node. Returns the right half.
+    fn split(&mut self, node: &NodeId, gap: At) -> Done<NodeId> {
+        let children = match gap {
+            At::Child(index) => index,
+            At::Text(offset) => match self.text_of(node)? {
+                Some(text) if offset > 0 && offset < text.text().len() => {
+                    let (text, at) = (
+                        text.id().clone(),
+                        SplitPoint {
+                            text: offset,
+                            children: 0,
+                        },
+                    );
+                    let split = self.on.split_node(&text, at, None);
+                    split.map_err(|cause| self.failed(cause))?;
+                    1
+                }
+                Some(_) => usize::from(offset > 0),
+                None => 0,
+            },
+        };
+        let split = self
+            .on
+            .split_node(node, SplitPoint { text: 0, children }, None);
+        split.map_err(|cause| self.failed(cause))
+    }
+
+    /// Joins a node and its next sibling. Returns the place between their contents.
+    fn join(&mut self, left: &NodeId, right: &NodeId) -> Done<At> {
+        let (content, from) = (self.content(left)?, self.content(right)?);
+        self.check_join(left, self.node(right)?.kind(), from)?;
+        let seam = self.end(left)?;
+        self.check_text_fits(right, from, content)?;
+        let joined = self.on.join_nodes(left, right);
+        joined.map_err(|cause| self.failed(cause))?;
+        if matches!(content, Text | Code) {
+            self.join_texts(left)?;
+        }
+        Ok(seam)
+    }
+
+    /// Checks that a node can be joined onto another: that both have text, or may begin with the
+    /// same child.
+    fn check_join(&self, left: &NodeId, right: &str, from: ProseMirrorContent) -> Done {
+        let node = self.node(left)?;
+        let joins = match (self.content(left)?, from) {
+            (Text | Code, Text | Code) => true,
+            (Blocks, Blocks) => node.kind() == right || self.on.begin_alike(node.kind(), right),
+            _ => false,
+        };
+        match joins {
+            true => Ok(()),
+            false => Err(StepError::Join {
+                position: self.position,
+                left: node.kind().to_owned(),
+                right: right.to_owned(),
+            }),
+        }
+    }
+
+    /// Checks that the text of a node fits in one with another content.
+    fn check_text_fits(
+        &self,
+        node: &NodeId,
+        from: ProseMirrorContent,
+        content: ProseMirrorContent,
+    ) -> Done {
+        let texts = || self.on.descendants(node);
+        let mut marked = texts().filter(|text| !text.marks().is_empty());
+        let mut lines = texts().filter(|text| text.text().chars().any(|char| char == '\n'));
+        match (from, content) {
+            (Text, Code) if marked.next().is_some() => Err(self.misfit(NO_CODE)),
+            (Text, Code) | (Code, Text) if lines.next().is_some() => Err(self.misfit(NEWLINE)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives a node the type and the attributes of another, with the same content.
+    fn retype(&mut self, id: &NodeId, like: &Block) -> Done {
+        let from = self.content(id)?;
+        match (from, like.content) {
+            (Text | Code, Text | Code) | (Blocks, Blocks) => {}
+            _ => return Err(self.misfit(MIXED)),
+        }
+        self.check_text_fits(id, from, like.content)?;
+        let (node, like) = (self.node(id)?, &like.spec);
+        let gone = node.attributes().iter().map(|(name, _)| name);
+        let gone = gone.filter(|name| like.attributes().get(name).is_none());
+        let gone = gone.map(|name| (name.clone(), Value::Null));
+        let given = like.attributes().iter();
+        let given = given.map(|(name, value)| (name.clone(), value.clone()));
+        let attributes: Vec<_> = gone.chain(given).collect();
+        let retyped = match node.kind() == like.kind() {
+            true => Ok(()),
+            false => self.on.set_type(id, like.kind()),
+        };
+        let retyped = retyped.and_then(|()| self.on.set_attrs(id, attributes));
+        retyped.map_err(|cause| self.failed(cause))
+    }
+
+    // --- Nodes and errors ---
+
+    fn node(&self, id: &NodeId) -> Done<&Node> {
+        let missing = || self.failed(self.on.missing(id));
+        self.on.node(id).ok_or_else(missing)
+    }
+
+    fn content(&self, id: &NodeId) -> Done<ProseMirrorContent> {
+        content_of(self.node(id)?, &self.options.names)
+    }
+
+    fn children(&self, id: &NodeId, start: usize, end: Option<usize>) -> Done<Vec<NodeId>> {
+        let children = self.node(id)?.children();
+        let end = end.unwrap_or(children.len());
+        let children = children.iter().skip(start).take(end.saturating_sub(start));
+        Ok(children.cloned().collect())
+    }
+
+    fn start(&self, id: &NodeId) -> Done<At> {
+        Ok(match self.content(id)? {
+            Text | Code => At::Text(0),
+            _ => At::Child(0),
+        })
+    }
+
+    fn end(&self, id: &NodeId) -> Done<At> {
+        Ok(match self.content(id)? {
+            Text | Code => At::Text(self.text_of(id)?.map_or(0, |text| text.text().len())),
+            _ => At::Child(self.node(id)?.children().len()),
+        })
+    }
+
+    fn misfit(&self, reason: &'static str) -> StepError {
+        StepError::Misfit {
+            position: self.position,
+            reason,
+        }
+    }
+
+    fn failed(&self, cause: EditError) -> StepError {
+        StepError::Edit {
+            position: self.position,
+            cause,
+        }
+    }
+}
+
+const MIXED: &str = "blocks and text do not fit in one node";
+const NO_CODE: &str = "code has neither marks nor inline nodes";
+const NEWLINE: &str = "a newline is a character in code, and a hard break elsewhere";
+
+/// Whether anything but the bounds of nodes is between two places.
+fn has_content(left: &Place, right: &Place) -> bool {
+    let shared = left.shared_depth(right);
+    let bounds = left.depth() - shared + right.depth() - shared;
+    right.position - left.position != bounds
+}
+
+/// The new type of a node, if the step changes no more than that.
+fn retyped<'s>(slice: &'s Slice, gap: Gap, left: &Place, start: &Place) -> Option<&'s Block> {
+    match slice.content.as_slice() {
+        [Content::Block(block)]
+            if block.content != Leaf
+                && block.children.is_empty()
+                && (slice.open_start, slice.open_end, gap.insert) == (0, 0, 1)
+                && start.depth() == left.depth() + 1 =>
+        {
+            Some(block)
+        }
+        _ => None,
+    }
+}
+
+/// Some characters of a text.
+fn run_of(text: &Node, range: Range<usize>, content: ProseMirrorContent) -> Run {
+    let slice = text.text().slice(range.clone()).unwrap_or_default();
+    let newlines = slice.contains('\n');
+    let marks = text.marks().iter().filter_map(|mark| {
+        let of_mark = mark.range.clone()?;
+        let (start, end) = (of_mark.start.max(range.start), of_mark.end.min(range.end));
+        (start < end).then(|| Mark {
+            range: Some(start - range.start..end - range.start),
+            ..mark.clone()
+        })
+    });
+    Run {
+        len: range.len(),
+        marks: marks.collect(),
+        newlines: newlines && content == Code,
+        nodes: newlines && content == Text,
+        text: slice.into(),
+        ..Run::default()
+    }
+}

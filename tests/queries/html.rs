@@ -1,0 +1,406 @@
+//! Conversion from HTML to nodes and back.
+
+use doclock::{
+    document::{Mark, NodeSpec, check},
+    html::{HtmlError, MarkdownOptions, from_html, to_html},
+    markdown::from_markdown,
+};
+use proptest::prelude::*;
+use regex::Regex;
+use serde_json::{Value, json};
+
+use crate::common::{cases, store};
+use crate::markdown::{TOKENS, pages, paragraph};
+use crate::targets::browser_scheme;
+
+fn any() -> MarkdownOptions {
+    MarkdownOptions::new()
+}
+
+/// The HTML of a document, and the report.
+fn written(document: NodeSpec, options: &MarkdownOptions) -> (String, Value) {
+    let mut transaction = store().begin("test").unwrap();
+    let root = transaction.create(document).unwrap();
+    assert_eq!(check(&transaction), Ok(()));
+    let (html, dropped) = to_html(&transaction, &root, options).unwrap();
+    (html, serde_json::to_value(dropped).unwrap())
+}
+
+fn read(html: &str) -> (NodeSpec, Value) {
+    let (document, dropped) = from_html(html, &any()).unwrap();
+    (document, serde_json::to_value(dropped).unwrap())
+}
+
+/// The children of the document as JSON.
+fn blocks(html: &str) -> Value {
+    let document: Value = serde_json::from_str(&read(html).0.to_json()).unwrap();
+    document["children"].clone()
+}
+
+fn text(text: &str) -> Value {
+    json!({"type": "inline-text", "text": text})
+}
+
+/// A document that is written without loss is read again, without loss.
+fn leads_back(document: NodeSpec) -> Result<bool, TestCaseError> {
+    let (html, dropped) = written(document.clone(), &any());
+    let (again, dropped_again) = read(&html);
+    prop_assert_eq!(&dropped_again, &json!([]), "{}", html);
+    if dropped == json!([]) {
+        prop_assert_eq!(again.to_json(), document.to_json(), "{}", html);
+    }
+    Ok(dropped == json!([]))
+}
+
+const ELEMENTS: &[&str] = &[
+    "<p>",
+    "</p>",
+    "<h2>",
+    "</h2>",
+    "<ul>",
+    "</ul>",
+    "<ol start=3>",
+    "<ol start=x>",
+    "</ol>",
+    "<li>",
+    "</li>",
+    "<blockquote>",
+    "</blockquote>",
+    "<pre>",
+    "<pre>\n\n",
+    "</pre>",
+    "<code>",
+    "</code>",
+    "<code class='language-c x'>",
+    "<hr>",
+    "<br>",
+    "<b>",
+    "</b>",
+    "<em>",
+    "</em>",
+    "<s>",
+    "</s>",
+    "<a href='/x' title='a \"b\"'>",
+    "<a href='javascript:x'>",
+    "<a name=n>",
+    "</a>",
+    "<img src=a.png alt='b  c'>",
+    "<img src=data:x alt=d>",
+    "<img>",
+    "<table>",
+    "</table>",
+    "<tr>",
+    "</tr>",
+    "<td>",
+    "<td style='text-align: center'>",
+    "</td>",
+    "<th align=right>",
+    "</th>",
+    "<caption>",
+    "<thead>",
+    "<tbody>",
+    "<div>",
+    "</div>",
+    "<span style='white-space: pre-wrap'>",
+    "</span>",
+    "<input type=checkbox checked>",
+    "<input>",
+    "<script>x()</script>",
+    "<script>",
+    "<style>p{}</style>",
+    "<svg onload=x()>",
+    "</svg>",
+    "<math>",
+    "<template>",
+    "</template>",
+    "<!-- c -->",
+    "<select><option>",
+    "<textarea>",
+    "<iframe>",
+    "<title>",
+    "<body onload=x>",
+    " ",
+    "  ",
+    "\n",
+    "\t",
+    "\r",
+    "a",
+    "b c",
+    "é",
+    "🦀",
+    "&amp;",
+    "&lt;b&gt;",
+    "&nbsp;",
+    "&#13;",
+    "&#0;",
+    "\u{fffc}",
+    "<",
+    ">",
+    "\"",
+    "&",
+    "</",
+    "<x-y z>",
+];
+
+proptest! {
+    #![proptest_config(cases(512))]
+
+    #[test]
+    fn any_page_of_markdown_is_the_same_in_html(page in pages()) {
+        let document = from_markdown(&page);
+        let has_html = document.to_json().contains("html");
+        prop_assert!(leads_back(document)? || has_html, "{}", page);
+    }
+
+    #[test]
+    fn any_characters_of_markdown_are_the_same_in_html(
+        tokens in prop::collection::vec(prop::sample::select(TOKENS), 0..16),
+    ) {
+        leads_back(from_markdown(&tokens.concat()))?;
+    }
+
+    #[test]
+    fn any_html_round_trips(
+        elements in prop::collection::vec(prop::sample::select(ELEMENTS), 0..24),
+    ) {
+        let html = elements.concat();
+        let (document, _) = read(&html);
+        prop_assert!(leads_back(document)?, "{}", html);
+    }
+
+    #[test]
+    fn any_text_with_any_marks_is_the_same_in_html(
+        text in "[a<>&\"' \n\t\r\u{c}é🦀\u{a0}\u{fffc}]{1,16}",
+        spans in prop::collection::vec((0..16usize, 1..9usize, 0..6usize), 0..5),
+    ) {
+        let len = text.chars().count();
+        let marks = spans.into_iter().map(|(start, of_mark, kind)| {
+            let start = start % len;
+            let range = start..(start + of_mark).min(len);
+            let kind = ["em", "bold", "strikethrough", "code", "link", "image"][kind];
+            let mark = Mark::new(kind, range);
+            match kind {
+                "link" => mark.with_attributes([("href", "\"><x".into())]),
+                "image" => mark.with_attributes([("src", "x".into()), ("title", " <&\n".into())]),
+                _ => mark,
+            }
+        });
+        let mut transaction = store().begin("test").unwrap();
+        let root = transaction.create(paragraph(&text, marks)).unwrap();
+        let document = doclock::View::to_spec(&transaction, &root).unwrap().without_ids();
+        leads_back(document)?;
+    }
+
+    #[test]
+    fn any_characters_are_read(html in ".{0,60}") {
+        let (document, _) = read(&html);
+        leads_back(document)?;
+    }
+
+    /// Of any document, all tags, attributes and schemes in the output are harmless.
+    #[test]
+    fn no_output_runs_code(
+        words in prop::collection::vec(prop::sample::select(vec![
+            "<script>", "</script>", "javascript:x()", "java\tscript:x", "data:text/html,x", "\"", "'",
+            "onerror=x", "--><img src=x onerror=x()>", "</p>", "&lt;", "&", "\0", "\n", " ", "a", "`",
+            "vbscript:x", "\u{1}javascript:x",
+        ]), 1..6),
+        kind in prop::sample::select(vec![
+            "paragraph", "heading", "code-block", "html-block", "list", "table", "poll", "<script>",
+        ]),
+        mark in prop::sample::select(vec!["link", "image", "code", "html", "footnote", "onclick"]),
+    ) {
+        let hostile = words.concat();
+        let attributes = ["href", "src", "title", "alt", "onclick", "style"];
+        let mark = Mark::whole(mark).with_attributes(
+            attributes.into_iter().map(|name| (name, hostile.clone().into())).collect::<doclock::document::Attributes>(),
+        );
+        let names = ["language", "align", "start", "level", "checked", "class", "onload"];
+        let named = names.into_iter().map(|name| (name, Value::from(hostile.clone())));
+        let text = NodeSpec::new("inline-text").with_text(hostile.as_str()).with_marks([mark]);
+        let block = NodeSpec::new(kind)
+            .with_attributes(named.collect::<doclock::document::Attributes>())
+            .with_text(hostile.as_str())
+            .with_children([text]);
+        let (html, _) = written(NodeSpec::new("document").with_children([block]), &any());
+        is_harmless(&html)?;
+    }
+}
+
+/// Checks all tags. Text and values have no `<` and no `>`.
+fn is_harmless(html: &str) -> Result<(), TestCaseError> {
+    let tag = Regex::new(r#"^</?([a-z0-9]+)((?: [a-z]+(?:="[^"<>]*")?)*)>$"#).unwrap();
+    let attribute = Regex::new(r#" ([a-z]+)(?:="([^"]*)")?"#).unwrap();
+    for part in Regex::new("<[^>]*>?").unwrap().find_iter(html) {
+        let Some(found) = tag.captures(part.as_str()) else {
+            return Err(TestCaseError::fail(format!("{part:?} in {html}")));
+        };
+        let elements = "p h1 h2 h3 h4 h5 h6 blockquote ul ol li pre code hr br table tr th td a img \
+                        strong em del span input";
+        prop_assert!(
+            elements.split_whitespace().any(|name| name == &found[1]),
+            "{}",
+            html
+        );
+        for pair in attribute.captures_iter(&found[2]) {
+            let names = "href src title alt class style start type disabled checked";
+            prop_assert!(names.split(' ').any(|name| name == &pair[1]), "{}", html);
+            let value = pair.get(2).map_or("", |value| value.as_str());
+            if ["href", "src"].contains(&&pair[1]) {
+                let scheme = browser_scheme(&value.replace("&amp;", "&"));
+                let runs = ["javascript", "vbscript", "data"].map(str::to_owned);
+                prop_assert!(
+                    scheme.is_none_or(|scheme| !runs.contains(&scheme)),
+                    "{}",
+                    html
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn elements_become_nodes_and_marks() {
+    let page = "<!doctype html><html><head><title>T</title></head><body>
+        stray <i>text</i>
+        <h3>Head</h3>
+        <ol start=7><li>one<li><p>two</ol>
+        <ul><li><input type=checkbox checked> done <ul><li>in</ul></ul>
+        <pre><code class=language-rust>fn  x\n</code></pre>
+        <table><thead><tr><th style='text-align: center'>a<tbody><tr><td style='text-align: center'>b</table>
+        <p>a<br> b &nbsp; <img src=x.png alt=pic title=t></p><hr></body></html>";
+    assert_eq!(
+        blocks(page),
+        json!([
+            {"type": "paragraph", "children": [
+                {"type": "inline-text", "text": "stray text", "marks": [{"type": "em", "range": [6, 10]}]},
+            ]},
+            {"type": "heading", "attributes": {"level": 3}, "children": [text("Head")]},
+            {"type": "list", "attributes": {"ordered": true, "start": 7}, "children": [
+                {"type": "list-item", "children": [text("one")]},
+                {"type": "list-item", "children": [{"type": "paragraph", "children": [text("two")]}]},
+            ]},
+            {"type": "list", "attributes": {"ordered": false}, "children": [
+                {"type": "list-item", "attributes": {"checked": true}, "children": [
+                    text("done"),
+                    {"type": "list", "attributes": {"ordered": false}, "children": [
+                        {"type": "list-item", "children": [text("in")]},
+                    ]},
+                ]},
+            ]},
+            {"type": "code-block", "attributes": {"language": "rust"}, "children": [text("fn  x\n")]},
+            {"type": "table", "attributes": {"align": ["center"]}, "children": [
+                {"type": "table-head", "children": [{"type": "table-cell", "children": [text("a")]}]},
+                {"type": "table-row", "children": [{"type": "table-cell", "children": [text("b")]}]},
+            ]},
+            {"type": "paragraph", "children": [
+                {"type": "inline-text", "text": "a\nb \u{a0} pic", "marks": [
+                    {"type": "image", "range": [6, 9], "attributes": {"src": "x.png", "title": "t"}},
+                ]},
+            ]},
+            {"type": "thematic-break"},
+        ])
+    );
+    assert_eq!(
+        read(page).1,
+        json!([{"part": "element", "element": "title", "count": 1, "first": 1}])
+    );
+}
+
+#[test]
+fn what_runs_code_is_dropped_and_reported() {
+    let html = "<p onclick='x()' class=c>a<script>x()</script>\n<a href=' java\nscript:x()'>b</a>
+<img src=data:image/png,x alt=c><svg onload=x()><text>d</text></svg><iframe src=x>e</iframe>";
+    let (document, dropped) = read(html);
+    assert_eq!(document, from_markdown("a b cd"));
+    assert_eq!(
+        dropped,
+        json!([
+            {"part": "mark", "mark": "image", "count": 1, "first": 4},
+            {"part": "mark", "mark": "link", "count": 1, "first": 3},
+            {"part": "element", "element": "iframe", "count": 1, "first": 4},
+            {"part": "element", "element": "script", "count": 1, "first": 1},
+            {"part": "element", "element": "svg", "count": 1, "first": 4},
+            {"part": "element", "element": "text", "count": 1, "first": 4},
+            {"part": "elementAttribute", "element": "p", "attribute": "class", "count": 1, "first": 1},
+            {"part": "elementAttribute", "element": "p", "attribute": "onclick", "count": 1, "first": 1},
+        ])
+    );
+}
+
+#[test]
+fn unknown_elements_keep_their_content_and_begin_lines_as_blocks_do() {
+    let (document, dropped) = read("<section>a<div>b <u>c</u></div></section><li>d</li>");
+    assert_eq!(document, from_markdown("a\n\nb c\n\nd"));
+    let elements = dropped.as_array().unwrap().iter();
+    let elements: Vec<_> = elements.map(|part| part["element"].clone()).collect();
+    assert_eq!(elements, ["div", "li", "section", "u"]);
+}
+
+#[test]
+fn what_html_does_not_have_is_reported() {
+    let text = NodeSpec::new("inline-text")
+        .with_id("t")
+        .with_text("ab")
+        .with_marks([
+            Mark::new("comment", 0..1),
+            Mark::new("em", 0..1).with_attributes([("mine", 1.into())]),
+        ]);
+    let page = NodeSpec::new("document").with_children([
+        NodeSpec::new("poll").with_id("poll").with_children([text]),
+        NodeSpec::new("thematic-break")
+            .with_id("rule")
+            .with_text("c"),
+        NodeSpec::new("heading")
+            .with_id("h")
+            .with_attributes([("level", 9.into())]),
+    ]);
+    let (html, dropped) = written(page, &any());
+    assert_eq!(html, "<p><em>a</em>b</p>\n<hr>\n<h1></h1>\n");
+    assert_eq!(
+        dropped,
+        json!([
+            {"part": "nodeType", "node": "poll", "count": 1, "first": "poll"},
+            {"part": "nodeAttribute", "node": "heading", "attribute": "level", "count": 1, "first": "h"},
+            {"part": "text", "node": "thematic-break", "count": 1, "first": "rule"},
+            {"part": "mark", "mark": "comment", "count": 1, "first": "t"},
+            {"part": "markAttribute", "mark": "em", "attribute": "mine", "count": 1, "first": "t"},
+        ])
+    );
+}
+
+/// Far more than the stack has room for, and far more work than its length if it were allowed.
+#[test]
+fn nesting_of_any_depth_is_refused_early() {
+    for (html, limit) in [
+        ("<div>".repeat(100_000), true),
+        ("<b><i>".repeat(100_000), true),
+        ("<table><td>".repeat(100_000), true),
+        ("<blockquote>\n".repeat(500), false),
+    ] {
+        match from_html(&html, &any()) {
+            Err(HtmlError::TooDeep { limit: 512, .. }) => assert!(limit),
+            read => assert!(
+                !limit && read.is_ok(),
+                "{:?}",
+                read.map(|(document, _)| document.len())
+            ),
+        }
+    }
+    let repeated: String = (0..400).map(|nth| format!("<b id={nth}>")).collect();
+    let html = format!("<p>{repeated}{}", "<p>x".repeat(100_000));
+    assert!(matches!(
+        from_html(&html, &any()),
+        Err(HtmlError::TooLarge { line: 1 })
+    ));
+}
+
+#[test]
+fn a_document_of_any_depth_is_written() {
+    let deep = (0..100_000).fold(NodeSpec::new("block-quote"), |inner, _| {
+        NodeSpec::new("block-quote").with_children([inner])
+    });
+    let (html, _) = written(deep, &any());
+    assert_eq!(html.matches("<blockquote>").count(), 100_001);
+}
