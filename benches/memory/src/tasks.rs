@@ -7,7 +7,7 @@ use doclock::dsl::{create, insert_text, text_node};
 use doclock::{DataStore, NodeId, TransactionManager};
 use serde::{Deserialize, Serialize};
 
-use crate::{ALLOCATOR, Result, bytes};
+use crate::{ALLOCATOR, Result};
 
 type Measure = fn(&DataStore, &NodeId, usize) -> Result<Memory>;
 
@@ -48,8 +48,6 @@ pub struct Row {
     pieces: f64,
     /// The size of the future, which the task stores.
     future: usize,
-    /// Bytes that the future has allocated before its first poll: the operation batch.
-    batch: f64,
 }
 
 pub fn heading(waiting: usize) {
@@ -57,22 +55,21 @@ pub fn heading(waiting: usize) {
     println!(
         "{waiting} tasks wait for the lock. Of each: the bytes that its first poll allocates,"
     );
-    println!("in how many pieces; the size of the future, which the task stores; the bytes of the");
-    println!("batch, which are allocated before.\n");
+    println!("in how many pieces; the size of the future, which the task stores.\n");
     for case in &CASES {
         println!("  {:14}  {}", case.name, case.note);
     }
     println!(
-        "\n{:14} {:>9} {:>9} {:>9} {:>9}",
-        "case", "bytes", "pieces", "future", "batch"
+        "\n{:14} {:>9} {:>9} {:>9}",
+        "case", "bytes", "pieces", "future"
     );
 }
 
 impl Row {
     pub fn line(&self) -> String {
         format!(
-            "{:14} {:>9.1} {:>9.2} {:>9} {:>9.1}",
-            self.case, self.value, self.pieces, self.future, self.batch
+            "{:14} {:>9.1} {:>9.2} {:>9}",
+            self.case, self.value, self.pieces, self.future
         )
     }
 }
@@ -93,14 +90,12 @@ pub fn measured(case: &Case, waiting: usize) -> Result<Row> {
         unit: "bytes/request".into(),
         pieces: each(memory.pieces),
         future: memory.future,
-        batch: each(memory.unpolled),
     })
 }
 
 /// The memory of all futures together, apart from the size of one.
 struct Memory {
     future: usize,
-    unpolled: f64,
     polled: f64,
     pieces: f64,
 }
@@ -114,9 +109,7 @@ fn polled<F: Future>(store: &DataStore, waiting: usize, future: impl Fn() -> F) 
         return Err("a task did not wait".into());
     }
     let mut futures: Vec<Pin<Box<F>>> = Vec::with_capacity(waiting);
-    let empty = bytes();
     futures.extend((0..waiting).map(|_| Box::pin(future())));
-    let unpolled = bytes() - empty - (waiting * size_of::<F>()) as f64;
     let before = ALLOCATOR.stats();
     for future in &mut futures {
         if future.as_mut().poll(&mut context).is_ready() {
@@ -127,7 +120,6 @@ fn polled<F: Future>(store: &DataStore, waiting: usize, future: impl Fn() -> F) 
     match store.queue_length() == waiting + 1 {
         true => Ok(Memory {
             future: size_of::<F>(),
-            unpolled,
             polled: grown.bytes_allocated as f64 - grown.bytes_deallocated as f64,
             pieces: grown.allocations as f64 - grown.deallocations as f64,
         }),

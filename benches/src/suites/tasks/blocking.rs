@@ -1,10 +1,10 @@
 //! What tasks that wait for the lock cost the other tasks of their runtime.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, SendError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crossbeam_channel::{SendError, bounded};
 use doclock::DataStore;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::unbounded_channel;
@@ -86,7 +86,7 @@ fn while_held<T>(store: &DataStore, work: impl FnOnce() -> T) -> Result<T> {
 /// Runs the work, and returns the delays of messages to a task of the runtime meanwhile.
 fn beside<T>(runtime: &Runtime, work: impl FnOnce() -> T) -> Result<(T, Vec<f64>)> {
     let (sender, mut messages) = unbounded_channel::<Instant>();
-    let (reply, replies) = mpsc::channel();
+    let (reply, replies) = bounded(1);
     runtime.spawn(async move {
         while let Some(sent) = messages.recv().await {
             reply.send(sent.elapsed())?;
