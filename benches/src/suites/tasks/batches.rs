@@ -22,7 +22,7 @@ const SUITE: &str = "task-batches";
 const ABOUT: &str = "\
 Tasks of tokio's multi-thread runtime, with a worker for each processor, edit one document as the
 threads of the suite contended do, with its work and its columns. The rows with threads are those of
-that suite. A task does not yield between its calls.
+that suite. Between its calls, a task yields only when it has used up tokio's budget.
 ";
 
 struct Subject {
