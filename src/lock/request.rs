@@ -275,7 +275,8 @@ pub(super) struct Request<W: QueuedWork> {
     thread: u64,
     slot: Mutex<{ rank::REQUEST }, Slot<Left<W>>>,
     changed: Condvar,
-    hold_limit: RequestLimit,
+    /// Set if the request has its own limit, which few have.
+    hold_limit: Option<Box<RequestLimit>>,
     /// Set before a task waits.
     task: OnceLock<TaskRequest>,
     transaction: bool,
@@ -311,7 +312,10 @@ impl<W: QueuedWork> Request<W> {
             label: asker.label.cloned(),
             call_site: asker.call_site,
             thread: asker.holding_thread(),
-            hold_limit: asker.hold_limit,
+            hold_limit: match asker.hold_limit {
+                RequestLimit::OfTheLock => None,
+                own => Some(Box::new(own)),
+            },
             transaction: asker.transaction,
             task: task.map_or_else(OnceLock::new, OnceLock::from),
             has_work: work.is_some(),
@@ -426,7 +430,7 @@ impl<W: QueuedWork> Waiting for Request<W> {
             thread: self.thread,
             bound: true,
             transaction: self.transaction,
-            hold_limit: self.hold_limit,
+            hold_limit: self.hold_limit.as_deref().copied().unwrap_or_default(),
         }
     }
 

@@ -130,7 +130,9 @@ impl DataStore {
         match self.has_line() {
             false => Ok((None, Cow::Borrowed(options))),
             true => {
-                let (admitted, left) = self.join_line(waits_as, asker, options).await?;
+                // On the heap: the future is larger than all the rest of the caller's.
+                let line = Box::pin(self.join_line(waits_as, asker, options));
+                let (admitted, left) = line.await?;
                 Ok((Some(admitted), Cow::Owned(left)))
             }
         }

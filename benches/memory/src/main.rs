@@ -16,6 +16,7 @@ mod growth;
 mod held;
 mod keys;
 mod stores;
+mod tasks;
 mod waiting;
 
 use std::alloc::System;
@@ -193,6 +194,8 @@ fn alone(name: &str, sizes: &Sizes) -> Result {
         serde_json::to_string(&editors::measured(case, sizes.editors)?)?
     } else if let Some(case) = stores::CASES.iter().find(|case| case.name == name) {
         serde_json::to_string(&stores::measured(case, sizes.stores)?)?
+    } else if let Some(case) = tasks::CASES.iter().find(|case| case.name == name) {
+        serde_json::to_string(&tasks::measured(case, sizes.waiting)?)?
     } else {
         let case = waiting::CASES.iter().find(|case| case.name == name);
         serde_json::to_string(&waiting::measured(case.ok_or(USAGE)?, sizes.waiting)?)?
@@ -221,6 +224,10 @@ fn all(sizes: &Sizes, json: bool) -> Result {
     begin(waiting::heading, waiting);
     for case in &waiting::CASES {
         print_apart(case.name, "--waiting", waiting, json, waiting::Row::line)?;
+    }
+    begin(tasks::heading, waiting);
+    for case in &tasks::CASES {
+        print_apart(case.name, "--waiting", waiting, json, tasks::Row::line)?;
     }
     begin(held::heading, waiting);
     for case in &held::CASES {

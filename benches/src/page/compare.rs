@@ -5,10 +5,11 @@ use super::table::{cell, significant};
 use crate::report::{OWN, ratio};
 
 /// Subjects that do less than the work of their suite: floors, not peers.
-const FLOORS: [&str; 8] = [
+const FLOORS: [&str; 9] = [
     "bare operations",
     "bare overlay commit",
     "no lock, one thread",
+    "no other task",
     "only the work",
     "ropey cloned",
     "ropey in place",

@@ -5,17 +5,18 @@
 //! remains, how the threads share it and how long each waits.
 
 mod actor;
-mod bare;
-mod doclock;
+pub mod bare;
+pub mod doclock;
 mod locked;
 mod parking_lot;
 mod standard;
-mod table;
+pub mod table;
 mod tokio;
-mod trial;
+pub mod trial;
 pub mod usage;
-mod work;
+pub mod work;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::doclock::transaction::{Operation, TransactionError};
@@ -35,14 +36,14 @@ const LENGTHS: [f64; 3] = [0.5, 5.0, 50.0];
 
 const THREADS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 
-const ROUNDS: usize = 5;
+pub const ROUNDS: usize = 5;
 
 /// The measured time of one run: some twenty time slices for each of eight threads on two
 /// processors. In fewer, the scheduler determines the shares.
-const MILLIS: u64 = 500;
+pub const MILLIS: u64 = 500;
 
 /// A way for several threads to edit one document.
-trait Subject {
+pub trait Subject {
     fn name(&self) -> &'static str;
 
     /// How the order is determined, and which thread runs the operations.
@@ -52,13 +53,13 @@ trait Subject {
     fn open(&self, threads: usize) -> Result<Opened>;
 }
 
-struct Opened {
-    texts: Vec<NodeId>,
-    clients: Vec<Box<dyn Client>>,
+pub struct Opened {
+    pub texts: Arc<[NodeId]>,
+    pub clients: Vec<Box<dyn Client>>,
 }
 
 /// The client of one thread.
-trait Client: Send {
+pub trait Client: Send {
     /// Runs an operation batch as one transaction, and returns after it.
     fn execute(&mut self, operations: Vec<Operation>) -> std::result::Result<(), TransactionError>;
 
@@ -86,7 +87,7 @@ pub fn run(rounds: Option<usize>, options: &Contended, report: &Report) -> Resul
     let span = Duration::from_millis(options.millis.unwrap_or(MILLIS));
     let mut subjects = subjects();
     let notes: Vec<_> = subjects.iter().map(|s| (s.name(), s.note())).collect();
-    table::heading(report, span, rounds, &notes)?;
+    table::heading(report, SUITE, table::ABOUT, span, rounds, &notes)?;
     for &micros in options.lengths.as_deref().unwrap_or(&LENGTHS) {
         let length = Length::calibrated(micros)?;
         for &threads in threads {
@@ -94,7 +95,7 @@ pub fn run(rounds: Option<usize>, options: &Contended, report: &Report) -> Resul
                 trial::run(&mut **subject, threads, length, span).map(Some)
             })?;
             let names = subjects.iter().map(|subject| subject.name());
-            let case = Case::new(length, threads, names.zip(trials).collect());
+            let case = Case::new(SUITE, length, threads, names.zip(trials).collect());
             table::print(report, &case)?;
         }
     }

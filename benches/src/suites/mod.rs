@@ -10,5 +10,6 @@ pub mod lock;
 pub mod node_locks;
 pub mod primitives;
 pub mod replay;
+pub mod tasks;
 pub mod text;
 pub mod transaction;

@@ -143,9 +143,9 @@ impl TransactionManager {
         };
         if let (Some(attempts), None) = (self.0.attempts_on_nodes, session) {
             let options = options.clone().or_label(label);
-            return self
-                .run_on_nodes_in_task(attempts, submission, options, call_site)
-                .await;
+            // On the heap: its future is larger than that of the queue.
+            let run = self.run_on_nodes_in_task(attempts, submission, options, call_site);
+            return Box::pin(run).await;
         }
         let asker = asker(&self.0.owner, options, &label, call_site);
         // A batch that runs at once ends with this poll, so it is bound to the polling thread.

@@ -1,5 +1,7 @@
 //! One thread with a document of its own: the rate that the threads share.
 
+use std::sync::Arc;
+
 use doclock::{
     __bench::Bare,
     NodeId, Snapshot,
@@ -34,7 +36,7 @@ impl Subject for Unlocked {
 
 /// A document of its own.
 pub struct Alone {
-    pub texts: Vec<NodeId>,
+    pub texts: Arc<[NodeId]>,
     pub client: Owner,
 }
 

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::bare;
 use super::trial::Trial;
 use super::work::Length;
-use super::{SUITE, bare};
 use crate::Result;
 use crate::measure::Spread;
 use crate::report::{Report, rounded};
 
-const ABOUT: &str = "\
+pub const ABOUT: &str = "\
 Threads edit one document, each on and on: build a list of operations (insert a character into one
 of 64 texts of 40 characters; later delete it again), have it carried out as one transaction. A
 length is what a transaction takes without a lock; by how many operations, is measured at the start.
@@ -60,9 +60,19 @@ pub struct Row {
 
 impl Case {
     /// The first subject is the one without a lock.
-    pub fn new(length: Length, threads: usize, trials: Vec<(&'static str, Vec<Trial>)>) -> Self {
+    pub fn new(
+        suite: &'static str,
+        length: Length,
+        threads: usize,
+        trials: Vec<(&'static str, Vec<Trial>)>,
+    ) -> Self {
         let alone = trials.first().map_or(0.0, |(_, alone)| rate(alone).median);
-        let row = |(subject, trials)| (subject, Row::new(length, threads, subject, trials, alone));
+        let row = |(subject, trials)| {
+            (
+                subject,
+                Row::new(suite, length, threads, subject, trials, alone),
+            )
+        };
         Self {
             subjects: trials.into_iter().map(row).collect(),
         }
@@ -71,6 +81,7 @@ impl Case {
 
 impl Row {
     fn new(
+        suite: &'static str,
         length: Length,
         threads: usize,
         subject: &'static str,
@@ -81,7 +92,7 @@ impl Row {
         let of = |figure: fn(&Trial) -> f64| median(trials.iter().map(figure)).unwrap_or(0.0);
         let queue = if subject == bare::NAME { 1 } else { threads };
         Self {
-            suite: SUITE,
+            suite,
             case: format!("{} us/{threads}", length.micros),
             subject,
             value: rounded(rate.median, 1),
@@ -124,10 +135,17 @@ impl Row {
     }
 }
 
-pub fn heading(report: &Report, span: Duration, rounds: usize, notes: &[(&str, &str)]) -> Result {
-    report.subjects(SUITE, notes)?;
+pub fn heading(
+    report: &Report,
+    suite: &str,
+    about: &str,
+    span: Duration,
+    rounds: usize,
+    notes: &[(&str, &str)],
+) -> Result {
+    report.subjects(suite, notes)?;
     report.text(&format!(
-        "== {SUITE} ==\n{ABOUT}\nRounds of {} ms: {rounds}. Medians of them.\n",
+        "== {suite} ==\n{about}\nRounds of {} ms: {rounds}. Medians of them.\n",
         span.as_millis()
     ))?;
     for (name, note) in notes {

@@ -1,11 +1,12 @@
 //! One run: threads edit for a while, and the results.
 
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doclock::transaction::TransactionError;
+use doclock::transaction::{Operation, TransactionError};
+use doclock::{NodeId, Snapshot};
 use hdrhistogram::Histogram;
 use quanta::Clock;
 
@@ -30,8 +31,7 @@ pub struct Trial {
     pub switches: Option<f64>,
 }
 
-// The stages of a run. They change while threads are in the middle of a transaction.
-const WARMING_UP: u8 = 0;
+// The stages of a run after the warm-up.
 const COUNTING: u8 = 1;
 const OVER: u8 = 2;
 
@@ -46,24 +46,21 @@ pub fn run(
 ) -> Result<Trial> {
     let Opened { texts, mut clients } = subject.open(threads)?;
     let before = clients[0].document()?.version();
-    let (gate, stage) = (Barrier::new(clients.len() + 1), AtomicU8::new(WARMING_UP));
-    let clock = Clock::new();
+    let (gate, stage) = (Barrier::new(clients.len() + 1), Arc::default());
+    let editors = editors(clients.len(), &texts, length, &stage)?;
     let (counted, editors) = thread::scope(|scope| {
-        let editors: Vec<_> = clients
-            .iter_mut()
-            .enumerate()
-            .map(|(thread, client)| {
-                let work = Work::new(thread, &texts, length.operations);
-                let (gate, stage, clock) = (&gate, &stage, &clock);
+        let pairs = clients.iter_mut().zip(editors);
+        let editors: Vec<_> = pairs
+            .map(|(client, editor)| {
+                let gate = &gate;
                 scope.spawn(move || {
-                    let editor = Editor::new(work)?;
                     gate.wait();
-                    editor.edit(client.as_mut(), stage, clock)
+                    edit(client.as_mut(), editor)
                 })
             })
             .collect();
         gate.wait();
-        let counted = direct(&stage, span);
+        let counted = stage.direct(span);
         let editors = editors.into_iter().map(|editor| editor.join());
         (counted, editors.collect::<Vec<_>>())
     });
@@ -71,46 +68,89 @@ pub fn run(
     for editor in editors {
         tallies.push(editor.map_err(|_| "an editing thread panicked")??);
     }
-    let document = clients[0].document()?;
-    let done: u64 = tallies.iter().map(|tally| tally.done).sum();
-    let left: usize = tallies.iter().map(|tally| tally.left).sum();
-    let found = (document.version() - before, work::characters(&document));
-    let expected = (done, work::TEXTS * work::TEXT.len() + left);
-    if found != expected {
-        let name = subject.name();
-        return Err(format!("{name}: {found:?} versions and characters, not {expected:?}").into());
-    }
+    check(subject.name(), before, &clients[0].document()?, &tallies)?;
     summary(&tallies, counted)
 }
 
+/// Runs the transactions of a thread.
+fn edit(
+    client: &mut dyn Client,
+    mut editor: Editor,
+) -> std::result::Result<Tally, TransactionError> {
+    while let Some((operations, asked)) = editor.begin() {
+        client.execute(operations)?;
+        editor.finish(asked);
+    }
+    Ok(editor.end())
+}
+
+/// Compares the versions and characters of the document with the work of the editors.
+pub fn check(name: &str, before: u64, document: &Snapshot, tallies: &[Tally]) -> Result {
+    let done: u64 = tallies.iter().map(|tally| tally.done).sum();
+    let left: usize = tallies.iter().map(|tally| tally.left).sum();
+    let found = (document.version() - before, work::characters(document));
+    let expected = (done, work::TEXTS * work::TEXT.len() + left);
+    match found == expected {
+        true => Ok(()),
+        false => Err(format!("{name}: {found:?} versions and characters, not {expected:?}").into()),
+    }
+}
+
 /// The measured time, and the usage of the process in it.
-struct Counted {
+pub struct Counted {
     time: Duration,
     usage: Option<Usage>,
 }
 
-/// Moves the threads through the stages. The clock is read at each change, because this thread may
-/// wake late among many runnable threads.
-fn direct(stage: &AtomicU8, span: Duration) -> Counted {
-    thread::sleep(span / 5);
-    let (start, used) = (Instant::now(), usage());
-    stage.store(COUNTING, Ordering::Relaxed);
-    thread::sleep(span);
-    stage.store(OVER, Ordering::Relaxed);
-    Counted {
-        time: start.elapsed(),
-        usage: usage().zip(used).map(|(now, then)| now.since(then)),
+/// The stage of a run. It changes while editors are in the middle of a transaction.
+#[derive(Default)]
+pub struct Stage(AtomicU8);
+
+impl Stage {
+    fn get(&self) -> u8 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Moves the editors through the stages. The clock is read at each change, because this thread
+    /// may wake late among many runnable threads.
+    pub fn direct(&self, span: Duration) -> Counted {
+        thread::sleep(span / 5);
+        let (start, used) = (Instant::now(), usage());
+        self.0.store(COUNTING, Ordering::Relaxed);
+        thread::sleep(span);
+        self.0.store(OVER, Ordering::Relaxed);
+        Counted {
+            time: start.elapsed(),
+            usage: usage().zip(used).map(|(now, then)| now.since(then)),
+        }
     }
 }
 
-/// A thread at work.
-struct Editor<'a> {
-    work: Work<'a>,
+/// A thread or a task at work.
+pub struct Editor {
+    work: Work,
     tally: Tally,
+    clock: Clock,
+    stage: Arc<Stage>,
+    now: u8,
 }
 
-/// The work of a thread.
-struct Tally {
+/// An editor for each thread or task of a run.
+pub fn editors(
+    count: usize,
+    texts: &Arc<[NodeId]>,
+    length: Length,
+    stage: &Arc<Stage>,
+) -> Result<Vec<Editor>> {
+    let editor = |nth| {
+        let work = Work::new(nth, Arc::clone(texts), length.operations);
+        Editor::new(work, Arc::clone(stage))
+    };
+    (0..count).map(editor).collect()
+}
+
+/// The work of an editor.
+pub struct Tally {
     /// All transactions.
     done: u64,
     /// Those that ended in the measured time.
@@ -121,45 +161,48 @@ struct Tally {
     left: usize,
 }
 
-impl<'a> Editor<'a> {
-    fn new(work: Work<'a>) -> std::result::Result<Self, String> {
-        let times = Histogram::new_with_bounds(1, LONGEST, 2).map_err(|error| error.to_string())?;
+impl Editor {
+    fn new(work: Work, stage: Arc<Stage>) -> Result<Self> {
         let tally = Tally {
             done: 0,
             counted: 0,
-            times,
+            times: Histogram::new_with_bounds(1, LONGEST, 2)?,
             left: 0,
         };
-        Ok(Self { work, tally })
+        Ok(Self {
+            work,
+            tally,
+            clock: Clock::new(),
+            now: stage.get(),
+            stage,
+        })
     }
 
-    fn edit(
-        mut self,
-        client: &mut dyn Client,
-        stage: &AtomicU8,
-        clock: &Clock,
-    ) -> std::result::Result<Tally, String> {
-        let failed = |error: TransactionError| error.to_string();
-        let mut now = stage.load(Ordering::Relaxed);
-        while now != OVER {
-            let operations = self.work.next_list();
-            let asked = clock.raw();
-            client.execute(operations).map_err(failed)?;
-            let answered = clock.raw();
-            self.tally.done += 1;
-            if now == COUNTING {
-                let time = clock.delta_as_nanos(asked, answered);
-                self.tally.times.saturating_record(time.max(1));
-            }
-            now = stage.load(Ordering::Relaxed);
-            self.tally.counted += u64::from(now == COUNTING);
+    /// The next transaction, which must be run, and when it is requested. `None` if the run is
+    /// over.
+    pub fn begin(&mut self) -> Option<(Vec<Operation>, u64)> {
+        (self.now != OVER).then(|| (self.work.next_list(), self.clock.raw()))
+    }
+
+    /// Records the result of the transaction.
+    pub fn finish(&mut self, asked: u64) {
+        let answered = self.clock.raw();
+        self.tally.done += 1;
+        if self.now == COUNTING {
+            let time = self.clock.delta_as_nanos(asked, answered);
+            self.tally.times.saturating_record(time.max(1));
         }
+        self.now = self.stage.get();
+        self.tally.counted += u64::from(self.now == COUNTING);
+    }
+
+    pub fn end(mut self) -> Tally {
         self.tally.left = self.work.left();
-        Ok(self.tally)
+        self.tally
     }
 }
 
-fn summary(tallies: &[Tally], counted: Counted) -> Result<Trial> {
+pub fn summary(tallies: &[Tally], counted: Counted) -> Result<Trial> {
     let mut times = Histogram::<u32>::new_with_bounds(1, LONGEST, 2)?;
     for tally in tallies {
         times.add(&tally.times)?;

@@ -1,6 +1,7 @@
 //! The work of the threads: batches that keep the length of the texts.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use doclock::dsl::{create, delete_text_range, insert_text, text_node};
@@ -59,7 +60,7 @@ fn fastest(operations: usize) -> Result<f64> {
 fn microseconds(operations: usize) -> Result<f64> {
     let opened = bare::open()?;
     let mut client = opened.client;
-    let mut work = Work::new(0, &opened.texts, operations);
+    let mut work = Work::new(0, opened.texts, operations);
     let start = Instant::now();
     let mut transactions = 0_u32;
     while start.elapsed() < TRY {
@@ -72,15 +73,15 @@ fn microseconds(operations: usize) -> Result<f64> {
 /// A thread's work: it inserts characters into pseudo-random texts and deletes each some operations
 /// later. No text gets shorter than it was initially, so the positions exist for any work of other
 /// threads.
-pub struct Work<'a> {
+pub struct Work {
     random: SplitMix,
-    texts: &'a [NodeId],
+    texts: Arc<[NodeId]>,
     operations: usize,
     inserted: VecDeque<(usize, usize)>,
 }
 
-impl<'a> Work<'a> {
-    pub fn new(thread: usize, texts: &'a [NodeId], operations: usize) -> Self {
+impl Work {
+    pub fn new(thread: usize, texts: Arc<[NodeId]>, operations: usize) -> Self {
         Self {
             random: SplitMix(thread as u64),
             texts,
@@ -122,7 +123,7 @@ fn texts() -> impl Iterator<Item = NodeSpec> {
 }
 
 /// A document with the texts.
-pub fn filled() -> Result<(Bare, Vec<NodeId>)> {
+pub fn filled() -> Result<(Bare, Arc<[NodeId]>)> {
     let mut document = Bare::new();
     let ids = texts().map(|text| document.create(text));
     let ids = ids.collect::<std::result::Result<_, _>>()?;
@@ -130,7 +131,7 @@ pub fn filled() -> Result<(Bare, Vec<NodeId>)> {
 }
 
 /// A store with the texts.
-pub fn filled_store() -> Result<(DataStore, Vec<NodeId>)> {
+pub fn filled_store() -> Result<(DataStore, Arc<[NodeId]>)> {
     let store = DataStore::new();
     let manager = TransactionManager::new(store.clone());
     let created = manager.execute(texts().map(create).collect::<Vec<_>>())?;
