@@ -236,7 +236,7 @@ fn async_03_a_store_has_one_keeper() {
     drop(journal);
 }
 
-/// A thread of the keeper that has been replaced goes on with the batches behind, up to its limit.
+/// A replaced thread of the keeper also runs the batches behind the first, up to its limit.
 #[test]
 fn async_03_the_keeper_starts_no_thread_for_each_batch_of_code() {
     let store = DataStore::new();
