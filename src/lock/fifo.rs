@@ -15,7 +15,7 @@ use super::options::{PackedDuration, RequestLimit};
 use super::request::{Asker, QueuedWork, Request, RequestOutcome, TaskRequest, Waiting};
 use super::sampling::Sampling;
 use super::shared::{DefaultTimeout, LockShared};
-use super::state::{AfterUnlock, LockState, Moment, RequestPosition};
+use super::state::{AfterUnlock, Combiner, LockState, Moment, RequestPosition};
 use super::wait::{TaskQueue, Wait, WaitDeadline, WaitsAs, blocking};
 use super::wake_chain::WakeChain;
 use super::word::Word;
@@ -518,7 +518,7 @@ impl FifoLock {
             WaitsAs::Task => self.0.batch.for_task(),
         };
         let batch = Batch::new(limit, &self.0.wake_chain);
-        self.serve(grant.id(), batch, |_| ());
+        self.serve(grant.id(), batch, false, |_| ());
     }
 
     /// Runs the work that a task has left, and queued batches after it.
@@ -543,7 +543,7 @@ impl FifoLock {
         batch.goes_on(now);
         batch.serve(request, grant, now);
         if !self.0.release(grant.id(), true) {
-            self.serve(grant.id(), batch, prepare);
+            self.serve(grant.id(), batch, true, prepare);
         }
     }
 
@@ -555,8 +555,17 @@ impl FifoLock {
 
     /// Ends a grant and runs queued batches.
     #[inline(always)]
-    fn serve(&self, ending: LockId, mut batch: Batch<'_>, mut prepare: impl FnMut(&dyn Waiting)) {
-        let combiner = thread_number();
+    fn serve(
+        &self,
+        ending: LockId,
+        mut batch: Batch<'_>,
+        is_keeper: bool,
+        mut prepare: impl FnMut(&dyn Waiting),
+    ) {
+        let combiner = Combiner {
+            thread: thread_number(),
+            is_keeper,
+        };
         let mut ending = ending;
         loop {
             let (next, now) = self.0.step(|state, now| {

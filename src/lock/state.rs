@@ -75,6 +75,14 @@ pub(super) enum AfterUnlock {
     Watch(Arc<dyn Waiting>),
 }
 
+/// The thread that ends a grant and can run queued work.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Combiner {
+    pub(super) thread: u64,
+    /// Whether it is a thread of the keeper, which runs all work that tasks have left.
+    pub(super) is_keeper: bool,
+}
+
 impl AfterUnlock {
     /// Delivers the outcome to the waiter.
     pub(super) fn deliver(self) {
@@ -277,14 +285,14 @@ impl LockState {
         grant
     }
 
-    /// Ends the hold; the next request in the queue becomes the holder in the same step. The thread
+    /// Ends the hold; the next request in the queue becomes the holder in the same step. The
     /// `combiner` runs its work, if there is a combiner and the work allows it.
-    fn end(&mut self, now: Moment, combiner: Option<u64>) -> Option<AfterUnlock> {
+    fn end(&mut self, now: Moment, combiner: Option<Combiner>) -> Option<AfterUnlock> {
         self.recorder().releases += 1;
         self.vacate(now, combiner)
     }
 
-    fn vacate(&mut self, now: Moment, combiner: Option<u64>) -> Option<AfterUnlock> {
+    fn vacate(&mut self, now: Moment, combiner: Option<Combiner>) -> Option<AfterUnlock> {
         self.held = false;
         if let Some((since, weight)) = self.holder.since.known() {
             let hold = now.at - since;
@@ -299,7 +307,7 @@ impl LockState {
 
     /// Grants the lock: to the next request in the queue, or to all requests for nodes ahead of the
     /// first for the whole lock.
-    fn grant_next(&mut self, now: Moment, combiner: Option<u64>) -> Option<AfterUnlock> {
+    fn grant_next(&mut self, now: Moment, combiner: Option<Combiner>) -> Option<AfterUnlock> {
         let (number, since, request) = loop {
             let mut waiter = self.queue.next()?;
             match waiter.nodes.take() {
@@ -313,10 +321,12 @@ impl LockState {
         let metrics = &mut self.metrics;
         metrics.wait.record_wait(now.at - since, &mut metrics.hold);
         debug_assert!(!self.held, "granted beside a holder");
-        let combiner = combiner.filter(|_| request.is_for_any_thread());
+        let combiner = combiner.filter(|combiner| {
+            request.is_for_any_thread() || combiner.is_keeper && request.is_left_by_task()
+        });
         let asker = request.asker();
         self.holder.claim.assign(&Asker {
-            thread: combiner.unwrap_or(asker.thread),
+            thread: combiner.map_or(asker.thread, |combiner| combiner.thread),
             ..asker
         });
         let overdue = self.overdue(asker.hold_limit, now);
@@ -419,7 +429,7 @@ impl LockState {
         &mut self,
         id: LockId,
         now: Moment,
-        combiner: Option<u64>,
+        combiner: Option<Combiner>,
     ) -> Option<AfterUnlock> {
         if !self.held {
             return self.part_from_nodes(id, now);

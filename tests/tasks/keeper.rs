@@ -235,3 +235,29 @@ fn async_03_a_store_has_one_keeper() {
     assert_eq!(keepers(), 1);
     drop(journal);
 }
+
+/// A replaced thread of the keeper also runs the batches behind the first, up to its limit.
+#[test]
+fn async_03_the_keeper_starts_no_thread_for_each_batch_of_code() {
+    let store = DataStore::new();
+    let manager = TransactionManager::new(store.clone());
+    let threads = Arc::new(Mutex::new(std::collections::HashSet::new()));
+    let guard = store.lock("holder").unwrap();
+    let batches: Vec<_> = (0..100)
+        .map(|_| {
+            let threads = Arc::clone(&threads);
+            let code = op(move |_| {
+                let this = std::thread::current().id();
+                threads.lock().unwrap().insert(this);
+                Ok::<(), doclock::document::EditError>(())
+            });
+            Task::waiting(manager.execute_async([code]))
+        })
+        .collect();
+    drop(guard);
+    for batch in batches {
+        batch.finish().unwrap();
+    }
+    let threads = threads.lock().unwrap().len();
+    assert!(threads < 100, "a thread for each batch");
+}
