@@ -15,7 +15,7 @@ use super::options::{PackedDuration, RequestLimit};
 use super::request::{Asker, QueuedWork, Request, RequestOutcome, TaskRequest, Waiting};
 use super::sampling::Sampling;
 use super::shared::{DefaultTimeout, LockShared};
-use super::state::{AfterUnlock, Combiner, LockState, Moment, RequestPosition};
+use super::state::{AfterUnlock, Combiner, CombinerKind, LockState, Moment, RequestPosition};
 use super::wait::{TaskQueue, Wait, WaitDeadline, WaitsAs, blocking};
 use super::wake_chain::WakeChain;
 use super::word::Word;
@@ -184,6 +184,20 @@ impl FifoLock {
         let mut state = self.0.lock_if_free()?;
         state.claim().assign(asker);
         Some(self.0.take(&mut state, asker.hold_limit, || None))
+    }
+
+    /// Acquires the lock without options if it is free, for a task.
+    #[inline]
+    pub(crate) fn take_plainly(
+        &self,
+        owner: &OwnerId,
+        call_site: &'static Location<'static>,
+    ) -> Option<Grant> {
+        let mut state = self.0.lock_if_free()?;
+        state
+            .claim()
+            .assign_plainly(owner.clone(), call_site, false);
+        Some(self.0.take(&mut state, RequestLimit::OfTheLock, || None))
     }
 
     /// Acquires the lock without options.
@@ -513,12 +527,12 @@ impl FifoLock {
 
     #[inline(never)]
     fn part_in_step_and_serve(&self, grant: Grant, waits_as: WaitsAs) {
-        let limit = match waits_as {
-            WaitsAs::Thread => self.0.batch,
-            WaitsAs::Task => self.0.batch.for_task(),
+        let (limit, kind) = match waits_as {
+            WaitsAs::Thread => (self.0.batch, CombinerKind::Thread),
+            WaitsAs::Task => (self.0.batch.for_task(), CombinerKind::Task),
         };
         let batch = Batch::new(limit, &self.0.wake_chain);
-        self.serve(grant.id(), batch, false, |_| ());
+        self.serve(grant.id(), batch, kind, |_| ());
     }
 
     /// Runs the work that a task has left, and queued batches after it.
@@ -543,7 +557,7 @@ impl FifoLock {
         batch.goes_on(now);
         batch.serve(request, grant, now);
         if !self.0.release(grant.id(), true) {
-            self.serve(grant.id(), batch, true, prepare);
+            self.serve(grant.id(), batch, CombinerKind::Keeper, prepare);
         }
     }
 
@@ -559,12 +573,12 @@ impl FifoLock {
         &self,
         ending: LockId,
         mut batch: Batch<'_>,
-        is_keeper: bool,
+        kind: CombinerKind,
         mut prepare: impl FnMut(&dyn Waiting),
     ) {
         let combiner = Combiner {
             thread: thread_number(),
-            is_keeper,
+            kind,
         };
         let mut ending = ending;
         loop {

@@ -79,8 +79,28 @@ pub(super) enum AfterUnlock {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Combiner {
     pub(super) thread: u64,
-    /// Whether it is a thread of the keeper, which runs all work that tasks have left.
-    pub(super) is_keeper: bool,
+    pub(super) kind: CombinerKind,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum CombinerKind {
+    /// A thread that has submitted work itself.
+    Thread,
+    /// A task, which delays all other tasks of its thread.
+    Task,
+    /// A thread of the keeper.
+    Keeper,
+}
+
+impl Combiner {
+    /// Whether it runs the work of this request.
+    fn runs(self, request: &dyn Waiting) -> bool {
+        match self.kind {
+            CombinerKind::Thread => request.is_for_any_thread(),
+            CombinerKind::Task => request.is_for_any_thread() && request.is_brief(),
+            CombinerKind::Keeper => request.is_for_any_thread() || request.is_left_by_task(),
+        }
+    }
 }
 
 impl AfterUnlock {
@@ -321,9 +341,7 @@ impl LockState {
         let metrics = &mut self.metrics;
         metrics.wait.record_wait(now.at - since, &mut metrics.hold);
         debug_assert!(!self.held, "granted beside a holder");
-        let combiner = combiner.filter(|combiner| {
-            request.is_for_any_thread() || combiner.is_keeper && request.is_left_by_task()
-        });
+        let combiner = combiner.filter(|combiner| combiner.runs(&*request));
         let asker = request.asker();
         self.holder.claim.assign(&Asker {
             thread: combiner.map_or(asker.thread, |combiner| combiner.thread),

@@ -48,7 +48,25 @@ impl FifoLock {
         &self,
         owner: impl Into<OwnerId>,
     ) -> impl Future<Output = Result<LockGuard, LockError>> + Send + 'static {
-        self.lock_async_with(owner, AcquireOptions::new())
+        let (lock, owner, call_site) = (self.clone(), owner.into(), Location::caller());
+        async move {
+            if let Some(grant) = lock.take_plainly(&owner, call_site) {
+                return Ok(LockGuard::new(lock, grant));
+            }
+            lock.guard_in_task(owner, AcquireOptions::new(), call_site)
+                .await
+        }
+    }
+
+    async fn guard_in_task(
+        self,
+        owner: OwnerId,
+        options: AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> Result<LockGuard, LockError> {
+        let asker = options.asker_of_task(&owner, call_site, false);
+        let grant = self.grant_as(WaitsAs::Task, &asker, &options).await?;
+        Ok(LockGuard::new(self, grant))
     }
 
     /// Acquires the lock as [`lock_async`](Self::lock_async) does, with options.
@@ -63,11 +81,7 @@ impl FifoLock {
         options: AcquireOptions,
     ) -> impl Future<Output = Result<LockGuard, LockError>> + Send + 'static {
         let (lock, owner, call_site) = (self.clone(), owner.into(), Location::caller());
-        async move {
-            let asker = options.asker_of_task(&owner, call_site, false);
-            let grant = lock.grant_as(WaitsAs::Task, &asker, &options).await?;
-            Ok(LockGuard::new(lock, grant))
-        }
+        lock.guard_in_task(owner, options, call_site)
     }
 
     /// Acquires the lock in a task and returns the id of the grant, for
