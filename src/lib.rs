@@ -112,7 +112,12 @@ mod fit;
 #[cfg(any(feature = "html", feature = "markdown", feature = "prosemirror"))]
 #[cfg_attr(
     not(all(feature = "html", feature = "markdown", feature = "prosemirror")),
-    allow(dead_code, unused_imports, reason = "each format uses its part")
+    allow(
+        dead_code,
+        unreachable_pub,
+        unused_imports,
+        reason = "each format uses its part"
+    )
 )]
 mod formats;
 #[cfg(all(test, not(loom)))]
