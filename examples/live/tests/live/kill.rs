@@ -1,0 +1,169 @@
+//! The real program: killed and started again while tabs edit.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use crate::tab::{Random, Tab, edit};
+use futures_util::StreamExt;
+use serde_json::Value;
+use tokio_tungstenite::tungstenite::Message;
+
+struct Process {
+    child: Child,
+    output: BufReader<ChildStdout>,
+    address: SocketAddr,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+fn program(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_doclock-live"));
+    let [store, web] = ["live.doclock", "web"].map(|name| folder.join(name));
+    command.arg("--store").arg(store).arg("--web").arg(web);
+    command
+}
+
+fn start(folder: &Path) -> Process {
+    std::fs::create_dir_all(folder.join("web")).unwrap();
+    std::fs::write(folder.join("web/main.js"), "").unwrap();
+    let mut command = program(folder);
+    let command = command
+        .args(["--listen", "127.0.0.1:0"])
+        .stdout(Stdio::piped());
+    let mut child = command.stdin(Stdio::null()).spawn().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    let address = line
+        .trim()
+        .trim_start_matches("http://")
+        .trim_end_matches('/');
+    let address = address.parse().unwrap();
+    Process {
+        child,
+        output,
+        address,
+    }
+}
+
+fn check(folder: &Path) -> Value {
+    let output = program(folder).arg("--check").output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn a_kill_loses_no_acknowledged_edit_and_repeats_none() {
+    let mut random = Random::new();
+    let folder = tempfile::tempdir().unwrap();
+    let (mut acknowledged, mut resent, mut kills) = (Vec::new(), 0, 0);
+    let mut process = start(folder.path());
+    let mut tab = Tab::new(process.address, "ann").await;
+    for round in 0..12 {
+        // Some edits in quiet, then the kill while one is in flight.
+        for _ in 0..random.below(20) {
+            let change = random.change(&tab.units);
+            let (version, key) = (tab.version, tab.key());
+            let mut request = edit(version, &[change]);
+            request["key"] = key.as_str().into();
+            tab.send(&request).await;
+            if tab.answer(&key).await["type"] == "commit" {
+                acknowledged.push(key);
+            }
+        }
+        let (version, key) = (tab.version, tab.key());
+        let mut request = edit(version, &[(0, 0, "k")]);
+        request["key"] = key.as_str().into();
+        tab.send(&request).await;
+        // From the send on, a little more of the work is done in each round.
+        for _ in 0..round * 2_000 {
+            std::hint::spin_loop();
+            tokio::task::yield_now().await;
+        }
+        drop(process);
+        kills += 1;
+        // What the server had sent before it was killed.
+        while let Some(Ok(Message::Text(_))) = tab.socket.next().await {}
+        process = start(folder.path());
+        let welcome = tab.reconnect(process.address, Some(&key)).await;
+        let commits = welcome["commits"].as_array().unwrap();
+        if commits.iter().all(|commit| commit["key"] != key.as_str()) {
+            resent += 1;
+            tab.send(&request).await;
+            tab.answer(&key).await;
+        }
+        acknowledged.push(key);
+    }
+    println!("{kills} kills: {resent} requests were lost and resent");
+    let text = tab.text();
+    // The session's history is restored from the log, so its last edit can be undone.
+    assert_eq!(tab.undo().await["type"], "commit");
+    assert_ne!(tab.text(), text);
+    let text = tab.text();
+    drop(process);
+
+    let report = check(folder.path());
+    assert_eq!(
+        (&report["text"], &report["replayed"]),
+        (&text.as_str().into(), &text.as_str().into())
+    );
+    let keys: Vec<&str> = report["keys"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|key| key.as_str().unwrap())
+        .collect();
+    for key in acknowledged {
+        let key = format!("{}/{key}", tab.name);
+        assert_eq!(
+            keys.iter().filter(|found| **found == key).count(),
+            1,
+            "{key}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_signal_closes_the_document() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut process = start(folder.path());
+    let mut tab = Tab::new(process.address, "ann").await;
+    tab.edit(1, &[(0, 0, "saved")]).await;
+    let pid = process.child.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let mut last = String::new();
+    process.output.read_line(&mut last).unwrap();
+    assert_eq!(last, "closed at version 2\n");
+    assert!(process.child.wait().unwrap().success());
+    assert_eq!(check(folder.path())["text"], "saved");
+    tab.socket.close(None).await.ok();
+}
+
+#[test]
+fn a_server_without_its_page_names_the_command() {
+    let folder: PathBuf = tempfile::tempdir().unwrap().path().to_owned();
+    let output = program(&folder).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success());
+    assert!(
+        error.ends_with("run `npm ci && npm run build` in examples/live/web\n"),
+        "{error}"
+    );
+}
