@@ -74,6 +74,15 @@ pub struct Report {
     pub replayed: String,
     /// The keys of all commits that had one, in order, each after the name of its tab.
     pub keys: Vec<String>,
+    /// The [`digest`] of the text of each version, from version 1 on.
+    pub digests: Vec<u32>,
+}
+
+/// FNV-1a of the UTF-16 units of a text, which a tab computes of what it shows.
+fn digest(text: &str) -> u32 {
+    text.encode_utf16().fold(0x811c_9dc5, |digest, unit| {
+        (digest ^ u32::from(unit)).wrapping_mul(0x0100_0193)
+    })
 }
 
 /// Reads a document that no server has open, and replays its log from the beginning.
@@ -81,8 +90,10 @@ pub fn check(path: &Path) -> Result<Report, DocumentError> {
     let store = DataStore::open_with(path, options().only_existing())?;
     let commits = store.commits_since(0)?;
     let copy = DataStore::new();
+    let mut digests = Vec::new();
     for commit in &commits {
         apply(&copy, commit).map_err(DocumentError::Replay)?;
+        digests.push(digest(&text_of(&copy.snapshot())));
     }
     let keys = commits
         .iter()
@@ -92,6 +103,7 @@ pub fn check(path: &Path) -> Result<Report, DocumentError> {
         text: text_of(&store.snapshot()),
         replayed: text_of(&copy.snapshot()),
         keys: keys.map(str::to_owned).collect(),
+        digests,
     })
 }
 
