@@ -13,7 +13,7 @@ before(async () => { browser = await launch() })
 after(() => browser.close())
 
 /// Ends a test: all tabs have one text, which is that of the store and of its log.
-async function agree(server, tabs) {
+async function agree(server, tabs, { typed = true } = {}) {
   const versions = await Promise.all(tabs.map(tab => tab.settle()))
   const version = Math.max(...versions)
   await Promise.all(tabs.map(tab => tab.settle(version)))
@@ -43,7 +43,8 @@ async function agree(server, tabs) {
   }
   console.log(`${tabs.length} tabs: ${version} versions, ${acknowledged} acknowledged requests, ` +
     `${digests} displayed versions; frames ${JSON.stringify(looked)}`)
-  assert.ok(acknowledged > 0 && digests > 0)
+  assert.ok(digests > 0)
+  assert.equal(acknowledged > 0, typed)
 }
 
 /// Types at random. Meanwhile tabs go offline and reload.
@@ -121,8 +122,10 @@ it("each tab undoes its own typing, also after a reload and a restart", async ()
   await server.restart()
   await Promise.all([ann, bob].map(tab => tab.ready()))
   // A restored history has each commit as an entry.
-  while ((await text()).includes("three")) await bob.page.click("#undo")
-  assert.equal(await text(), "one 🦀\ntwo")
+  for (let undos = 0; await text() !== "one 🦀\ntwo"; undos++) {
+    assert.ok(undos < 6, await text())
+    await bob.page.click("#undo")
+  }
   await agree(server, [ann, bob])
 })
 
@@ -130,7 +133,7 @@ it("a tab shows the caret and the selection of another", async () => {
   const server = await Server.start()
   const [ann, bob] = await open(server, 2)
   await ann.page.keyboard.type("Hello World")
-  const caret = await bob.page.waitForSelector(".caret")
+  const caret = await bob.page.waitForSelector(".caret", { state: "attached" })
   assert.match(await caret.textContent(), /^tab [0-9a-f]{4}$/)
   const before = () => bob.evaluate(() => {
     const range = document.createRange()
@@ -146,10 +149,7 @@ it("a tab shows the caret and the selection of another", async () => {
   assert.equal(await selected.textContent(), "World")
   await ann.context.close()
   await bob.page.waitForFunction(() => !document.querySelector(".caret"))
-  await agree(server, [bob]).catch(error => {
-    // Bob typed nothing.
-    assert.match(error.message, /acknowledged/)
-  })
+  await agree(server, [bob], { typed: false })
 })
 
 it("an edit is marked as pending while the lock is held, and the panel names the holder", async () => {
@@ -164,7 +164,7 @@ it("an edit is marked as pending while the lock is held, and the panel names the
   await ann.page.keyboard.press("Enter")
   await ann.page.keyboard.press("Control+Home")
   await ann.page.keyboard.press("Delete")
-  assert.equal(await ann.page.textContent(".pending"), " three")
+  assert.equal(await ann.page.textContent(".pending"), " three↵")
   assert.equal(await ann.page.locator(".pending-deletion").count(), 1)
   assert.match(await ann.page.textContent("#status"), /2 requests pending/)
   await bob.page.waitForSelector("#queue li")
