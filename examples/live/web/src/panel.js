@@ -3,7 +3,9 @@
 import { hue, nameOf } from "./marks.js"
 
 const element = id => document.getElementById(id)
-const millis = value => value >= 10 ? `${Math.round(value)} ms` : `${value.toPrecision(2)} ms`
+const millis = value => {
+  return `${value === 0 || value >= 10 ? Math.round(value) : value.toPrecision(2)}\u00a0ms`
+}
 
 function owner(id, own) {
   const name = document.createElement("span")
