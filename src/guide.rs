@@ -25,6 +25,8 @@ pages! {
     desktop: "../docs/guide/desktop.md";
     /// Shows how to embed the store in a server: threads, requests, held locks, errors as JSON.
     server: "../docs/guide/server.md";
+    /// Shows how to sync a browser tab: base versions, rebasing, keys, acknowledgements.
+    browser_tab: "../docs/guide/browser-tab.md";
     /// Shows how to save a document, load it, and continue in another process.
     saving: "../docs/guide/saving.md";
     /// Shows how to keep a document in a file: open, commit, close, and what survives.
