@@ -1,9 +1,9 @@
 //! A load test without browsers: tabs that type against the server in another process.
 //!
 //! `cargo run --release -p doclock-live --example load`, after the server was built with
-//! `cargo build --release -p doclock-live`. Each tab sends keystrokes at a fixed rate. The time of a
-//! keystroke is from the moment at which it is due until the next tab has received its commit, so a
-//! late keystroke counts with its delay. The load rises until p99 is above 50 ms or a tab is
+//! `cargo build --release -p doclock-live`. Each tab sends keystrokes at a fixed rate. The time of
+//! a keystroke is from the moment at which it is due until another tab has received its commit, so
+//! a late keystroke counts with its delay. The load rises until p99 is above 50 ms or a tab is
 //! disconnected.
 
 use std::error::Error;

@@ -94,7 +94,7 @@ pub enum ToTab<'m> {
 pub enum Since {
     /// The commits after the version that it has.
     Commits { commits: Vec<Commit> },
-    /// The whole text, because the tab has none, the commits are no longer kept, or they are larger.
+    /// The whole text: the tab has none, or the commits are no longer kept, or are too large.
     Text {
         text: String,
         /// The state of the request whose key was in the `hello`.
