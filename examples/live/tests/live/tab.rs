@@ -130,18 +130,21 @@ impl Tab {
     /// Reads up to the close frame. Returns its code and the errors before it.
     pub async fn end(&mut self) -> (u16, Vec<Value>) {
         let mut errors = Vec::new();
-        loop {
-            match self.next().await {
-                Message::Close(frame) => return (frame.unwrap().code.into(), errors),
-                Message::Text(json) => {
-                    let message: Value = serde_json::from_str(&json).unwrap();
-                    if message["type"] == "error" {
-                        errors.push(message);
+        let read = async {
+            loop {
+                match self.next().await {
+                    Message::Close(frame) => return frame.unwrap().code.into(),
+                    Message::Text(json) => {
+                        let message: Value = serde_json::from_str(&json).unwrap();
+                        errors.extend((message["type"] == "error").then_some(message));
                     }
+                    _ => {}
                 }
-                _ => {}
             }
-        }
+        };
+        // The panel never falls silent.
+        let code = tokio::time::timeout(PATIENCE, read).await;
+        (code.expect("a close frame in time"), errors)
     }
 
     pub async fn panel(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
