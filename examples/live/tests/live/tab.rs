@@ -104,22 +104,29 @@ impl Tab {
 
     /// The next message that is no panel. A commit is applied.
     pub async fn read(&mut self) -> Value {
-        loop {
-            match self.next().await {
-                Message::Text(json) => {
-                    let message: Value = serde_json::from_str(&json).unwrap();
-                    match message["type"].as_str().unwrap() {
-                        "panel" => {}
-                        "commit" => {
-                            self.apply(&message);
-                            return message;
-                        }
-                        _ => return message,
-                    }
+        let read = async {
+            loop {
+                match self.next().await {
+                    Message::Text(json) => match self.take(&json) {
+                        message if message["type"] == "panel" => {}
+                        message => return message,
+                    },
+                    other => panic!("{other:?}"),
                 }
-                other => panic!("{other:?}"),
             }
+        };
+        // The panel never falls silent.
+        let read = tokio::time::timeout(PATIENCE, read).await;
+        read.expect("a message in time")
+    }
+
+    /// Takes in a message.
+    pub fn take(&mut self, json: &str) -> Value {
+        let message: Value = serde_json::from_str(json).unwrap();
+        if message["type"] == "commit" {
+            self.apply(&message);
         }
+        message
     }
 
     pub async fn next(&mut self) -> Message {
@@ -150,11 +157,9 @@ impl Tab {
     pub async fn panel(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
             if let Message::Text(json) = self.next().await {
-                let message: Value = serde_json::from_str(&json).unwrap();
-                match message["type"].as_str().unwrap() {
-                    "panel" if wanted(&message) => return message,
-                    "commit" => self.apply(&message),
-                    _ => {}
+                let message = self.take(&json);
+                if message["type"] == "panel" && wanted(&message) {
+                    return message;
                 }
             }
         }

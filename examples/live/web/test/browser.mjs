@@ -52,7 +52,6 @@ export class Server {
 }
 
 export const launch = () => {
-  const folder = mkdtempSync(join(tmpdir(), "doclock-chromium-"))
   const args = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync"]
   // Playwright makes a new empty profile.
