@@ -37,14 +37,19 @@ pub enum DocumentError {
     Replay(Box<dyn std::error::Error + Send + Sync>),
 }
 
-fn options() -> DurableOptions {
+/// The options of a document: its log and its receipts.
+pub fn options() -> DurableOptions {
     let store = StoreOptions::new().kept_commits(KEPT).remembered_keys(KEYS);
     DurableOptions::new().keep_log(KEPT).store(store)
 }
 
 /// Opens the document, or creates it.
 pub fn open(path: &Path) -> Result<DataStore, DocumentError> {
-    let store = DataStore::open_with(path, options())?;
+    prepare(DataStore::open_with(path, options())?)
+}
+
+/// Makes the text node of a new document.
+pub fn prepare(store: DataStore) -> Result<DataStore, DocumentError> {
     if store.version() == 0 {
         let node = create(text_node("text", "").with_id(TEXT));
         TransactionManager::for_owner(store.clone(), "live").execute(node)?;

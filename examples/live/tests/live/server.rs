@@ -2,10 +2,13 @@
 
 use std::future::pending;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use crate::tab::{Random, Tab, edit, open};
 use doclock::DataStore;
+use doclock::durable::{Journal, JournalError, JournalErrorKind, JournalWrite, StoredPart};
 use doclock::lock::AcquireOptions;
 use doclock_live::document;
 use serde_json::json;
@@ -25,6 +28,10 @@ impl Server {
     async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = document::open(&folder.path().join("live.doclock")).unwrap();
+        Self::serve(store, folder).await
+    }
+
+    async fn serve(store: DataStore, folder: TempDir) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (served, web) = (store.clone(), folder.path().to_owned());
@@ -379,6 +386,77 @@ async fn a_tab_that_does_not_read_is_disconnected_and_holds_up_no_other() {
         (slow.text(), &welcome["request"]),
         (ann.text(), &"open".into())
     );
+}
+
+const WORKS: u8 = 0;
+const WAITS: u8 = 1;
+const IS_BROKEN: u8 = 2;
+
+struct Disk(Arc<AtomicU8>);
+
+impl Journal for Disk {
+    fn load(
+        &mut self,
+        _: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    fn write(&mut self, _: &JournalWrite) -> Result<(), JournalError> {
+        while self.0.load(Ordering::SeqCst) == WAITS {
+            std::thread::yield_now();
+        }
+        match self.0.load(Ordering::SeqCst) {
+            IS_BROKEN => Err(JournalError::new(JournalErrorKind::Io, "broken")),
+            _ => Ok(()),
+        }
+    }
+}
+
+async fn server_on(disk: &Arc<AtomicU8>) -> Server {
+    let disk = Disk(Arc::clone(disk));
+    let store = DataStore::open_journal(disk, document::options()).unwrap();
+    let store = document::prepare(store).unwrap();
+    Server::serve(store, tempfile::tempdir().unwrap()).await
+}
+
+#[tokio::test]
+async fn no_tab_gets_a_commit_before_it_is_on_the_disk() {
+    let disk = Arc::new(AtomicU8::new(WORKS));
+    let server = server_on(&disk).await;
+    let (mut ann, mut bob) = (server.tab("ann").await, server.tab("bob").await);
+    let mut request = edit(1, &[(0, 0, "a")]);
+    request["key"] = "k".into();
+    disk.store(WAITS, Ordering::SeqCst);
+    ann.send(&request).await;
+    while server.store.version() == 1 {
+        tokio::task::yield_now().await;
+    }
+    // What was queued before the panel has come with it.
+    for tab in [&mut ann, &mut bob] {
+        for _ in 0..2 {
+            assert_eq!(tab.panel(|_| true).await["version"], 1);
+        }
+        assert_eq!(tab.version, 1);
+    }
+    // A tab that comes now gets what is on the disk.
+    assert_eq!(server.tab("cem").await.text(), "");
+    disk.store(WORKS, Ordering::SeqCst);
+    assert_eq!(ann.answer("k").await["type"], "commit");
+    bob.reach(2).await;
+}
+
+#[tokio::test]
+async fn a_broken_disk_acknowledges_nothing_and_ends_the_server() {
+    let disk = Arc::new(AtomicU8::new(WORKS));
+    let server = server_on(&disk).await;
+    let mut ann = server.tab("ann").await;
+    disk.store(IS_BROKEN, Ordering::SeqCst);
+    let mut request = edit(1, &[(0, 0, "a")]);
+    request["key"] = "k".into();
+    ann.send(&request).await;
+    assert_eq!((ann.end().await.0, ann.version), (1011, 1));
+    server.running.await.unwrap().unwrap();
 }
 
 #[tokio::test]
