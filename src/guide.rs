@@ -31,6 +31,8 @@ pages! {
     /// Shows how to embed the store in an async server: tasks, dropped futures, tasks that are not
     /// polled.
     async_server: "../docs/guide/async-server.md";
+    /// Shows how to sync a browser tab: base versions, rebasing, keys, acknowledgements.
+    browser_tab: "../docs/guide/browser-tab.md";
     /// Shows how to save a document, load it, and continue in another process.
     saving: "../docs/guide/saving.md";
     /// Shows how to keep a document in a file: open, commit, close, and what survives.

@@ -1,0 +1,5 @@
+//! The server over real WebSockets: in this process, and as a program that is killed.
+
+mod kill;
+mod server;
+mod tab;
