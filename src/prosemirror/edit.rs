@@ -167,7 +167,11 @@ impl<'t> Edit<'t> {
         }
         let positions = Positions::new(&*self.on, &self.options.names, self.root)?;
         let left = positions.place(from)?;
-        Ok((left, positions.place(to)?))
+        let right = match from == to {
+            true => left.clone(),
+            false => positions.place(to)?,
+        };
+        Ok((left, right))
     }
 
     // --- Replacing ---

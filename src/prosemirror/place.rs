@@ -75,8 +75,8 @@ struct Frame<'v> {
 enum Event<'v> {
     /// The place before the next child of the innermost node, or at its end.
     Child,
-    /// A node with text, which begins at the position.
-    Text(&'v Node, ProseMirrorContent),
+    /// A node with text of this size, which begins at the position.
+    Text(&'v Node, ProseMirrorContent, usize),
 }
 
 /// A text between two positions: its characters, and the content of the node around it.
@@ -119,9 +119,9 @@ impl<'v, V: View> Positions<'v, V> {
                     let index = frames.last().map_or(0, |frame| frame.index);
                     found = Some(place(At::Child(index), None));
                 }
-                Event::Text(block, _) if here <= position => {
+                Event::Text(block, _, size) if here <= position => {
                     let offset = position - here;
-                    if offset <= self.text_size(block)? {
+                    if offset <= size {
                         let at = At::Text(self.offset(block, offset, position)?);
                         found = Some(place(at, Some(block)));
                     }
@@ -137,8 +137,8 @@ impl<'v, V: View> Positions<'v, V> {
     pub(super) fn texts(&self, from: usize, to: usize) -> Result<Vec<Span<'v>>, StepError> {
         let mut texts = Vec::new();
         self.visit(|here, _, event| {
-            if let Event::Text(block, content) = event {
-                let end = here + self.text_size(block)?;
+            if let Event::Text(block, content, size) = event {
+                let end = here + size;
                 if here <= to && from <= end {
                     let start = self.offset(block, from.max(here) - here, from)?;
                     let end = self.offset(block, to.min(end) - here, to)?;
@@ -166,8 +166,9 @@ impl<'v, V: View> Positions<'v, V> {
         use ProseMirrorContent::{Blocks, Code, Text};
         let content = self.content(self.root)?;
         if matches!(content, Text | Code) {
-            visitor(0, &[], Event::Text(self.root, content))?;
-            return self.text_size(self.root);
+            let size = self.text_size(self.root)?;
+            visitor(0, &[], Event::Text(self.root, content, size))?;
+            return Ok(size);
         }
         let mut position = 0;
         let mut frames = vec![self.frame(self.root)?];
@@ -195,10 +196,11 @@ impl<'v, V: View> Positions<'v, V> {
                     continue;
                 }
                 content @ (Text | Code) => {
-                    if !visitor(position + 1, &frames, Event::Text(child, content))? {
+                    let size = self.text_size(child)?;
+                    if !visitor(position + 1, &frames, Event::Text(child, content, size))? {
                         break;
                     }
-                    position += 2 + self.text_size(child)?;
+                    position += 2 + size;
                 }
                 _ => position += 1,
             }
