@@ -172,7 +172,9 @@ for (let made = 0; made < count;) {
     const inside = {content: (json.slice?.content || []).filter(node => node.type != "text")}
     if (!parts.every(isExpressible) || !isExpressible(inside)) continue
     if (/\\ud[89a-f]/i.test(JSON.stringify(json))) continue
-    const positions = [json.from, json.to, json.gapFrom, json.gapTo].filter(at => at != null)
+    const positions = [json, ...(json.steps || [])]
+      .flatMap(({from, to, gapFrom, gapTo}) => [from, to, gapFrom, gapTo])
+      .filter(at => at != null)
     if (!positions.every(at => at > before.content.size || isWhole(before, at))) continue
     // Within a text, ProseMirror takes the rest of the text for a bound of a node.
     if (json.structure && positions.some(at => before.resolve(at).textOffset)) continue
