@@ -203,7 +203,7 @@ fn async_03_values_of_a_batch_whose_future_is_gone_are_dropped_when_the_lock_is_
     assert_eq!(was_locked.recv_timeout(Duration::from_secs(10)), Ok(false));
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "redb"))]
 #[test]
 fn async_03_the_keeper_of_a_durable_store_ends_with_the_store() {
     if !is_alone("the_keeper_of_a_durable_store_ends_with_the_store") {

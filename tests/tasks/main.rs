@@ -4,6 +4,8 @@
 
 mod cancellations;
 mod common;
+#[cfg(feature = "redb")]
+mod durable;
 mod executors;
 mod futurelock;
 mod keeper;

@@ -1,9 +1,8 @@
-//! Transactions, batches, histories, durable documents and subscriptions, in tasks.
+//! Transactions, batches, histories and subscriptions, in tasks.
 
 use std::time::Duration;
 
 use doclock::document::NodeSpec;
-use doclock::durable::{Durability, DurabilityError, DurableOptions};
 use doclock::events::Stream;
 use doclock::lock::node::Scope;
 use doclock::lock::{AcquireOptions, LockError};
@@ -12,7 +11,7 @@ use doclock::{DataStore, Editor, StoreOptions, TransactionManager, View, dsl::*}
 
 use crate::common::{Task, eventually};
 
-fn note() -> Operation {
+pub(crate) fn note() -> Operation {
     create(text_node("note", "one").with_id("note"))
 }
 
@@ -140,47 +139,7 @@ fn async_03_a_task_that_is_first_in_the_line_and_not_polled_lets_others_go_ahead
     assert!(!store.is_locked());
 }
 
-#[test]
-fn async_01_a_version_is_waited_for_in_a_task() {
-    let folder = tempfile::tempdir().unwrap();
-    let options = DurableOptions::new().durability(Durability::Later);
-    let store = DataStore::open_with(folder.path().join("notes.doclock"), options).unwrap();
-    let manager = TransactionManager::new(store.clone());
-    let version = manager.execute(note()).unwrap().version;
-    let durable = Task::new(store.wait_durable_async(version, None)).finish();
-    assert_eq!(durable, Ok(1));
-    let limit = Some(Duration::from_millis(20));
-    let never = Task::waiting(store.wait_durable_async(2, limit));
-    let error = never.finish().unwrap_err();
-    assert!(
-        matches!(error, DurabilityError::Timeout { version: 2, .. }),
-        "{error}"
-    );
-    drop(Task::waiting(store.wait_durable_async(2, None)));
-    let mut closed = Task::waiting(store.wait_durable_async(2, None));
-    store.close().unwrap();
-    assert!(matches!(
-        closed.poll(),
-        Some(Err(DurabilityError::Closed { .. }))
-    ));
-    let in_memory = Task::new(DataStore::new().wait_durable_async(0, None)).poll();
-    assert_eq!(in_memory, Some(Err(DurabilityError::NotDurable)));
-}
-
-#[test]
-fn async_01_a_batch_of_a_task_is_acknowledged_when_it_is_durable() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = DataStore::open(folder.path().join("notes.doclock")).unwrap();
-    let manager = TransactionManager::new(store.clone());
-    let result = Task::new(manager.execute_async(note())).finish().unwrap();
-    assert_eq!(store.durable_version(), Some(result.version));
-    let mut transaction = store.begin("ann").unwrap();
-    transaction.create(NodeSpec::new("note")).unwrap();
-    let result = Task::new(transaction.commit_async()).finish().unwrap();
-    assert_eq!(store.durable_version(), Some(result.version));
-}
-
-fn next<S: Stream + Unpin>(events: &mut S) -> impl Future<Output = Option<S::Item>> {
+pub(crate) fn next<S: Stream + Unpin>(events: &mut S) -> impl Future<Output = Option<S::Item>> {
     std::future::poll_fn(|context| std::pin::Pin::new(&mut *events).poll_next(context))
 }
 
@@ -220,26 +179,6 @@ fn async_02_an_event_is_not_lost_when_its_future_is_dropped() {
     assert!(dropped.is_woken() && other.is_woken());
     drop(dropped);
     assert_eq!(other.poll(), Some(1));
-}
-
-#[test]
-fn async_01_a_durable_subscription_wakes_its_task_when_a_commit_is_durable() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = DataStore::open(folder.path().join("notes.doclock")).unwrap();
-    let mut events = store.subscribe().durable();
-    let seen = store.clone();
-    let reader = async move {
-        let event = next(&mut events).await.unwrap();
-        assert!(seen.durable_version() >= Some(event.commit.version));
-        drop(seen);
-        next(&mut events).await.is_none()
-    };
-    let reader = Task::waiting(reader);
-    TransactionManager::new(store.clone())
-        .execute(note())
-        .unwrap();
-    store.close().unwrap();
-    assert!(reader.finish(), "it ends when the store is closed");
 }
 
 #[test]
