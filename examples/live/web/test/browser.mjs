@@ -11,9 +11,15 @@ import { chromium } from "playwright-core"
 const PROGRAM = process.env.PROGRAM
   ?? new URL("../../../../target/release/doclock-live", import.meta.url).pathname
 
+const servers = new Set()
+
+/// Ends what a failed test has left.
+export const endServers = () => Promise.all([...servers].map(server => server.end("SIGKILL")))
+
 export class Server {
   static async start() {
     const server = new Server()
+    servers.add(server)
     server.folder = mkdtempSync(join(tmpdir(), "doclock-live-"))
     server.store = join(server.folder, "live.doclock")
     await server.restart("127.0.0.1:0")
@@ -32,6 +38,7 @@ export class Server {
   }
 
   async end(signal) {
+    if (this.process.exitCode !== null || this.process.signalCode !== null) return
     const ended = new Promise(resolve => this.process.once("exit", resolve))
     this.process.kill(signal)
     await ended

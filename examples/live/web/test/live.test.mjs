@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict"
 import { after, before, describe, it } from "node:test"
-import { launch, Server, Tab } from "./browser.mjs"
+import { endServers, launch, Server, Tab } from "./browser.mjs"
 import { random, SEED, type } from "./random.mjs"
 
 const SECONDS = Number(process.env.SECONDS ?? 60)
@@ -10,7 +10,10 @@ console.log(`SEED=${SEED} SECONDS=${SECONDS}`)
 
 let browser
 before(async () => { browser = await launch() })
-after(() => browser.close())
+after(async () => {
+  await browser.close()
+  await endServers()
+})
 
 /// Ends a test: all tabs have one text, which is that of the store and of its log.
 async function agree(server, tabs, { typed = true } = {}) {
@@ -174,6 +177,22 @@ it("an edit is marked as pending while the lock is held, and the panel names the
   assert.equal(await ann.page.textContent("#status"), "saved")
   assert.equal(await ann.text(), "ne two three\n")
   await agree(server, [ann, bob])
+})
+
+it("a reload keeps the edits that are pending", async () => {
+  const server = await Server.start()
+  const [ann] = await open(server, 1)
+  await ann.page.keyboard.type("one")
+  await ann.settle()
+  server.hold(2)
+  await ann.page.waitForSelector("#holder.held")
+  await ann.page.keyboard.type(" two")
+  await ann.reload()
+  assert.equal(await ann.text(), "one two")
+  assert.equal(await ann.page.textContent(".pending"), " two")
+  await ann.settle()
+  assert.equal(await ann.text(), "one two")
+  await agree(server, [ann])
 })
 
 it("a tab that was offline sends its edits, which are rebased", async () => {

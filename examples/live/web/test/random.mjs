@@ -29,11 +29,15 @@ export function type({ seed, millis, make }) {
     view.dispatch({ changes: { from, to, insert }, selection: { anchor: from + insert.length } })
   }
   const end = performance.now() + millis
-  return new Promise(resolve => {
+  return new Promise((resolve, reject) => {
     const next = () => {
       if (performance.now() >= end) return resolve()
-      if (below(20) === 0) document.getElementById(below(3) === 0 ? "redo" : "undo").click()
-      else edit()
+      try {
+        if (below(20) === 0) document.getElementById(below(3) === 0 ? "redo" : "undo").click()
+        else edit()
+      } catch (error) {
+        return reject(error)
+      }
       setTimeout(next, 10 + below(120))
     }
     next()
