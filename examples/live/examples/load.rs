@@ -21,7 +21,7 @@ use serde::Deserialize;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 
 type Failure = Box<dyn Error + Send + Sync>;
 
@@ -39,7 +39,7 @@ const STEPS: [(usize, u32); 9] = [
     (400, 8),
     (600, 8),
 ];
-/// The length at which a keystroke replaces a character instead of inserting one.
+/// The length at which a keystroke deletes a character instead of inserting one.
 const PAGE: usize = 3_000;
 
 /// What the server sends and this program reads.
@@ -55,6 +55,8 @@ enum Received {
         key: Option<String>,
         changes: Vec<Splice>,
     },
+    /// A deletion of what another tab has deleted.
+    Done {},
     #[serde(other)]
     Other,
 }
@@ -117,7 +119,8 @@ impl Tab {
         request
             .headers_mut()
             .insert("Origin", format!("http://{address}").parse()?);
-        let (mut socket, _) = connect_async(request).await?;
+        // As browsers do: no message waits for the acknowledgement of the one before.
+        let (mut socket, _) = connect_async_with_config(request, None, true).await?;
         let hello = format!("{{\"type\": \"hello\", \"session\": \"load-test-tab-{index:06}\"}}");
         socket.send(Message::text(hello)).await?;
         let welcome = socket.next().await.ok_or("no welcome")??;
@@ -159,10 +162,13 @@ impl Tab {
                     if let Message::Close(frame) = &message {
                         return Err(format!("disconnected: {frame:?}").into());
                     }
-                    let Received::Commit { version, key, changes } =
-                        serde_json::from_str(message.to_text()?)?
-                    else {
-                        continue;
+                    let (version, key, changes) = match serde_json::from_str(message.to_text()?)? {
+                        Received::Commit { version, key, changes } => (version, key, changes),
+                        Received::Done {} => {
+                            in_flight = false;
+                            continue;
+                        }
+                        _ => continue,
                     };
                     if version != self.version + 1 {
                         return Err(format!("version {version} after {}", self.version).into());
@@ -184,10 +190,11 @@ impl Tab {
             }
             if !in_flight && let Some(&oldest) = due.first() {
                 let sent = (oldest - start).as_nanos();
-                let at = sent as usize % (self.len + 1);
-                let removed = usize::from(self.len > PAGE && at < self.len) * due.len();
-                let removed = removed.min(self.len - at);
-                let change = Splice::new(at, removed, "x".repeat(due.len()));
+                let at = sent as usize % self.len.max(1);
+                let change = match self.len > PAGE {
+                    true => Splice::new(at, due.len().min(self.len - at), ""),
+                    false => Splice::new(at, 0, "x".repeat(due.len())),
+                };
                 let request = serde_json::json!({
                     "type": "edit", "base": self.version, "changes": [change],
                     "key": format!("{}-{}", self.index, sent),

@@ -21,6 +21,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::serve::ListenerExt;
 use doclock::DataStore;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, Semaphore};
@@ -79,6 +80,10 @@ pub async fn serve(
         .fallback_service(ServeDir::new(web))
         .layer(limits)
         .with_state(app);
+    // A small message does not wait for the acknowledgement of the one before.
+    let listener = listener.tap_io(|connection| {
+        let _ = connection.set_nodelay(true);
+    });
     let panel = async {
         let mut interval = tokio::time::interval(PANEL_INTERVAL);
         loop {

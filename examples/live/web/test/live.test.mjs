@@ -1,12 +1,12 @@
-// The page in headless Chromium. SEED repeats a run, SECONDS sets how long tabs type at random.
+// The page in headless Chromium. SEED repeats a run, TYPING_SECONDS sets how long tabs type at random.
 
 import assert from "node:assert/strict"
 import { after, before, describe, it } from "node:test"
 import { endServers, launch, Server, Tab } from "./browser.mjs"
 import { random, SEED, type } from "./random.mjs"
 
-const SECONDS = Number(process.env.SECONDS ?? 60)
-console.log(`SEED=${SEED} SECONDS=${SECONDS}`)
+const SECONDS = Number(process.env.TYPING_SECONDS ?? 60)
+console.log(`SEED=${SEED} TYPING_SECONDS=${SECONDS}`)
 
 let browser
 before(async () => { browser = await launch() })
