@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use crate::document::{Mark, Node};
+use crate::document::{Mark, Node, View};
+use crate::id::NodeId;
 
 /// A part of a document or a text that the other form cannot express.
 ///
@@ -133,6 +134,33 @@ pub(crate) struct Report<P>(BTreeMap<DroppedPart, (usize, P)>);
 impl<P> Default for Report<P> {
     fn default() -> Self {
         Self(BTreeMap::new())
+    }
+}
+
+impl Report<NodeId> {
+    pub(crate) fn drop_type(&mut self, node: &Node) {
+        self.add(DroppedPart::node_type(node), || node.id().clone());
+    }
+
+    pub(crate) fn drop_attribute(&mut self, node: &Node, attribute: &str) {
+        let part = DroppedPart::attribute(node, attribute);
+        self.add(part, || node.id().clone());
+    }
+
+    pub(crate) fn drop_text(&mut self, node: &Node) {
+        if !node.text().is_empty() {
+            self.add(DroppedPart::text(node), || node.id().clone());
+        }
+    }
+
+    /// Notes all contents of a node as dropped.
+    pub(crate) fn drop_contents(&mut self, view: &impl View, node: &Node) {
+        for inner in view.descendants(node.id()) {
+            self.drop_text(inner);
+            if inner.id() != node.id() {
+                self.drop_type(inner);
+            }
+        }
     }
 }
 

@@ -107,7 +107,7 @@ impl<'v, V: View> Writer<'v, V> {
             Some(Kind::ThematicBreak) => {
                 self.note_attributes(node, &[]);
                 self.out.push_str("<hr>\n");
-                self.drop_contents(node);
+                self.report.drop_contents(self.view, node);
             }
             Some(Kind::BlockQuote) => {
                 self.note_attributes(node, &[]);
@@ -130,7 +130,7 @@ impl<'v, V: View> Writer<'v, V> {
             Some(Kind::Table) => self.table(node),
             // A type that HTML does not have, or not here.
             _ => {
-                self.drop_type(node);
+                self.report.drop_type(node);
                 self.contents(node, within);
             }
         }
@@ -178,7 +178,7 @@ impl<'v, V: View> Writer<'v, V> {
         });
         self.ahead
             .push(Step::Raw(if ordered { "</ol>\n" } else { "</ul>\n" }));
-        self.drop_text(list);
+        self.report.drop_text(list);
         let children: Vec<&Node> = self.view.children(list.id()).collect();
         for child in children.into_iter().rev() {
             if self.kind(child) == Some(MarkdownNode::ListItem) {
@@ -221,7 +221,7 @@ impl<'v, V: View> Writer<'v, V> {
             .and_then(Value::as_array)
             .map_or(&[][..], Vec::as_slice);
         self.note_attributes(table, &[MarkdownAttribute::TableAlign]);
-        self.drop_text(table);
+        self.report.drop_text(table);
         self.out.push_str("<table>\n");
         self.ahead.push(Step::Raw("</table>\n"));
         let rows: Vec<&Node> = self.view.children(table.id()).collect();
@@ -231,27 +231,27 @@ impl<'v, V: View> Writer<'v, V> {
             .names
             .of_attribute(MarkdownAttribute::TableAlign);
         if align.len() != first && !table.attributes().get(name).is_none_or(Value::is_null) {
-            self.drop_attribute(table, name);
+            self.report.drop_attribute(table, name);
         }
         for (nth, row) in rows.into_iter().enumerate().rev() {
             let kind = self.kind(row);
             let is_head = nth == 0 && kind == Some(MarkdownNode::TableHead);
             if !is_head && kind != Some(MarkdownNode::TableRow) {
-                self.drop_type(row);
+                self.report.drop_type(row);
             }
             self.ahead.push(Step::Row(row, is_head, align));
         }
     }
 
     fn row(&mut self, row: &'v Node, is_head: bool, align: &'v [Value]) {
-        self.drop_text(row);
+        self.report.drop_text(row);
         self.note_attributes(row, &[]);
         let name = if is_head { "th" } else { "td" };
         self.out.push_str("<tr>");
         for (column, cell) in self.view.children(row.id()).enumerate() {
             match self.kind(cell) {
                 Some(MarkdownNode::TableCell) => self.note_attributes(cell, &[]),
-                _ => self.drop_type(cell),
+                _ => self.report.drop_type(cell),
             }
             let style = match align.get(column).and_then(Value::as_str) {
                 Some(align @ ("left" | "center" | "right")) => {
@@ -281,7 +281,7 @@ impl<'v, V: View> Writer<'v, V> {
             match self.kind(node) {
                 Some(MarkdownNode::Text) => self.note_attributes(node, &[]),
                 _ if nth == 0 => {}
-                _ => self.drop_type(node),
+                _ => self.report.drop_type(node),
             }
         }
         nodes
@@ -372,33 +372,6 @@ impl<'v, V: View> Writer<'v, V> {
 
     // --- What is dropped ---
 
-    fn drop_type(&mut self, node: &Node) {
-        self.report
-            .add(DroppedPart::node_type(node), || node.id().clone());
-    }
-
-    fn drop_attribute(&mut self, node: &Node, attribute: &str) {
-        let part = DroppedPart::attribute(node, attribute);
-        self.report.add(part, || node.id().clone());
-    }
-
-    fn drop_text(&mut self, node: &Node) {
-        if !node.text().is_empty() {
-            self.report
-                .add(DroppedPart::text(node), || node.id().clone());
-        }
-    }
-
-    /// Notes all contents of a node as dropped.
-    fn drop_contents(&mut self, node: &'v Node) {
-        for inner in self.view.descendants(node.id()) {
-            self.drop_text(inner);
-            if inner.id() != node.id() {
-                self.drop_type(inner);
-            }
-        }
-    }
-
     /// Notes the attributes of a node that are not written.
     fn note_attributes(&mut self, node: &Node, written: &[MarkdownAttribute]) {
         let names = &self.options.names;
@@ -408,7 +381,7 @@ impl<'v, V: View> Writer<'v, V> {
             let is_written = attribute
                 .is_some_and(|attribute| written.contains(&attribute) && attribute.accepts(value));
             if !is_written {
-                self.drop_attribute(node, name);
+                self.report.drop_attribute(node, name);
             }
         }
     }

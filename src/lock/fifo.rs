@@ -5,12 +5,12 @@ mod tasks;
 use std::convert::Infallible;
 use std::fmt;
 use std::panic::Location;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::batch::Batch;
 use super::error::CancelEvidence;
-use super::keeper::{Keeper, KeeperThread};
+use super::keeper::{Keeper, KeeperSlot, KeeperThread};
 use super::options::{PackedDuration, RequestLimit};
 use super::request::{Asker, QueuedWork, Request, RequestOutcome, TaskRequest, Waiting};
 use super::sampling::Sampling;
@@ -74,7 +74,7 @@ impl FifoLock {
     /// Creates a free lock with options.
     pub fn with_options(settings: LockOptions) -> Self {
         let lock = random_session();
-        let keeper = settings.keeper.map_or_else(OnceLock::new, OnceLock::from);
+        let keeper = KeeperSlot::of(settings.keeper);
         let mut state = LockState::new(lock, settings.overtaking, Sampling::new(&settings.clock));
         state.hold_limit = settings.hold_limit.and_then(PackedDuration::new);
         state.last_token = settings.last_token;

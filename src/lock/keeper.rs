@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use crate::caught::catch;
 use crate::sync::{Condvar, Mutex, rank};
@@ -52,6 +52,29 @@ pub(crate) struct KeeperThread {
     keeper: Arc<Keeper>,
     /// Whether another thread has taken its place.
     is_replaced: bool,
+}
+
+/// The keeper of a lock, made by the first task that waits. It may end when the lock is dropped.
+#[derive(Default)]
+pub(super) struct KeeperSlot(OnceLock<Arc<Keeper>>);
+
+impl KeeperSlot {
+    /// Creates a slot for a keeper of its own, or with that of another lock.
+    pub(super) fn of(keeper: Option<Arc<Keeper>>) -> Self {
+        Self(keeper.map_or_else(OnceLock::new, OnceLock::from))
+    }
+
+    pub(super) fn get(&self, clock: &Clock) -> &Arc<Keeper> {
+        self.0.get_or_init(|| Keeper::new(clock))
+    }
+}
+
+impl Drop for KeeperSlot {
+    fn drop(&mut self) {
+        if let Some(keeper) = self.0.get() {
+            keeper.look();
+        }
+    }
 }
 
 enum Duty {

@@ -8,7 +8,6 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use smol_str::SmolStr;
 
@@ -249,19 +248,10 @@ impl TaskRequest {
         }
     }
 
-    /// Adds its wait to the list if its deadline has passed; otherwise returns the deadline.
-    pub(super) fn overdue<T>(
-        &self,
-        ticket: T,
-        overdue: &mut Vec<(T, Duration)>,
-        clock: &Clock,
-    ) -> Option<Deadline> {
+    /// Returns the timeout of the wait with its deadline.
+    pub(super) fn deadline(&self) -> WaitDeadline {
         let (limit, deadline) = self.deadline?;
-        if clock.until(deadline).is_some() {
-            return Some(deadline);
-        }
-        overdue.push((ticket, limit.get()));
-        None
+        Some((limit.get(), deadline))
     }
 }
 

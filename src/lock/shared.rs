@@ -1,7 +1,7 @@
 //! The shared part of all handles of a lock: its word and its state, and the protocol between the
 //! two.
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 // Not the model's type: the value takes part in no race.
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,13 +9,13 @@ use std::time::Duration;
 use super::Grant;
 use super::batch::BatchLimit;
 use super::fifo::FifoLock;
-use super::keeper::{Keeper, KeeperThread};
+use super::keeper::{Keeper, KeeperSlot, KeeperThread};
 use super::node::Scope;
 use super::options::RequestLimit;
 use super::request::Waiting;
 use super::sampling::Measured;
 use super::state::{AfterUnlock, LockState, Moment, Overdue, RequestPosition};
-use super::wait::{Reason, TaskQueue, Wait, WaitDeadline, WaitQueue, WaitsAs};
+use super::wait::{Reason, TaskLook, TaskQueue, Wait, WaitDeadline, WaitQueue, WaitsAs};
 use super::wake_chain::WakeChain;
 use super::word::{HeldWord, Word};
 use crate::id::LockId;
@@ -38,8 +38,7 @@ pub(super) struct LockShared {
     pub(super) clock: Clock,
     pub(super) batch: BatchLimit,
     pub(super) wake_chain: WakeChain<dyn Waiting>,
-    /// Set by the first task that waits.
-    pub(super) keeper: OnceLock<Arc<Keeper>>,
+    pub(super) keeper: KeeperSlot,
     /// Itself, for work that the keeper does.
     pub(super) this: Weak<Self>,
 }
@@ -278,7 +277,7 @@ impl WaitQueue for LockShared {
 
 impl TaskQueue for LockShared {
     fn keeper(&self) -> &Arc<Keeper> {
-        self.keeper.get_or_init(|| Keeper::new(&self.clock))
+        self.keeper.get(&self.clock)
     }
 
     fn abandon(&self, waiting_at: RequestPosition) {
@@ -286,34 +285,20 @@ impl TaskQueue for LockShared {
         let _request = self.step(|state, now| state.abandon(waiting_at, now));
     }
 
-    fn overdue(&self, overdue: &mut Vec<(RequestPosition, Duration)>) -> Option<Deadline> {
-        let clock = &self.clock;
-        let (mut first, mut next) = (None, None);
+    fn look_at_tasks(&self, look: &mut TaskLook<'_, RequestPosition>) {
+        let mut next = None;
         loop {
-            let page = |state: &mut LockState, _: Moment| state.overdue_page(next, overdue, clock);
-            let (deadline, after) = self.step_fair(page);
-            first = [first, deadline].into_iter().flatten().min();
-            next = after;
+            next = self.step_fair(|state, _| state.look_at_page(next, look));
             if next.is_none() {
                 break;
             }
         }
         // After the queue: a request that leaves it meanwhile waits for its nodes.
-        let for_nodes = self.step(|state, _| state.overdue_for_nodes(overdue, clock));
-        [first, for_nodes].into_iter().flatten().min()
+        self.step(|state, _| state.look_at_nodes(look));
     }
 
     fn look_for_tasks(&self) -> Option<Deadline> {
         let has_passed = |overdue| self.clock.until(overdue).is_none();
         self.step(|state, now| state.look_for_tasks(now, has_passed))
-    }
-}
-
-impl Drop for LockShared {
-    /// Lets the keeper end, if this was its last lock.
-    fn drop(&mut self) {
-        if let Some(keeper) = self.keeper.get() {
-            keeper.look();
-        }
     }
 }

@@ -21,7 +21,7 @@ use super::request::{Asker, LockOutcome, RequestOutcome, RequestSource, Waiting}
 use super::revocation::LastRevocations;
 use super::sampling::{Measured, Sampling};
 use super::stats::{LockStats, Recorder};
-use super::wait::{Reason, WaitsAs};
+use super::wait::{Reason, TaskLook, WaitsAs};
 use super::word::HeldWord;
 use super::{Grant, JoinError, LockError, LockInfo, QueueEntry, ReleaseError};
 use crate::id::{FencingToken, LockId, OwnerId};

@@ -14,6 +14,7 @@ use super::CancelToken;
 use super::cancel::Attached;
 use super::keeper::{Keeper, Kept};
 use super::parker::{TaskWaiter, Waiter};
+use super::request::TaskRequest;
 use crate::caught::catch;
 use crate::sync::key_code;
 use crate::time::{Clock, Deadline};
@@ -48,9 +49,8 @@ pub(super) trait TaskQueue: WaitQueue {
     /// the grant.
     fn abandon(&self, ticket: Self::Ticket);
 
-    /// Lists the waits of tasks whose deadline has passed, each with its timeout. Returns the first
-    /// deadline of the others.
-    fn overdue(&self, overdue: &mut Vec<(Self::Ticket, Duration)>) -> Option<Deadline>;
+    /// Looks at all waits of tasks.
+    fn look_at_tasks(&self, look: &mut TaskLook<'_, Self::Ticket>);
 
     /// Checks the hold limits on behalf of tasks, and returns when to do so again.
     fn look_for_tasks(&self) -> Option<Deadline> {
@@ -60,15 +60,45 @@ pub(super) trait TaskQueue: WaitQueue {
 
 impl<Q: TaskQueue> Kept for Q {
     fn keep(&self) -> Option<Deadline> {
-        let alarm = self.look_for_tasks();
-        let mut overdue = Vec::new();
-        let next = self.overdue(&mut overdue);
-        for (ticket, limit) in overdue {
+        let mut look = TaskLook {
+            clock: self.clock(),
+            overdue: Vec::new(),
+            next: self.look_for_tasks(),
+        };
+        self.look_at_tasks(&mut look);
+        for (ticket, limit) in look.overdue {
             // It may drop a key of a user. A panic of that must not keep the other waits.
             drop(catch(|| self.withdraw(ticket, Reason::Expired(limit))));
         }
-        [alarm, next].into_iter().flatten().min()
+        look.next
     }
+}
+
+/// A look of the keeper at the waits of tasks.
+pub(super) struct TaskLook<'a, T> {
+    clock: &'a Clock,
+    /// The waits whose deadline has passed, each with its timeout.
+    overdue: Vec<(T, Duration)>,
+    /// When to look again.
+    next: Option<Deadline>,
+}
+
+impl<T> TaskLook<'_, T> {
+    /// Looks at one wait, if it is that of a task.
+    pub(super) fn at(&mut self, ticket: T, task: Option<&TaskRequest>) {
+        match task.and_then(TaskRequest::deadline) {
+            None => {}
+            Some((limit, deadline)) if self.clock.until(deadline).is_none() => {
+                self.overdue.push((ticket, limit));
+            }
+            Some((_, deadline)) => self.next = earlier(self.next, Some(deadline)),
+        }
+    }
+}
+
+/// Returns the earlier of two deadlines.
+fn earlier(one: Option<Deadline>, other: Option<Deadline>) -> Option<Deadline> {
+    one.into_iter().chain(other).min()
 }
 
 /// Why a waiter leaves the queue without a grant.
@@ -152,7 +182,7 @@ pub(super) fn wait<L: WaitQueue, W: Waiter>(
     let mut listens = false;
     loop {
         let deadline = wait.deadline.map(|(_, deadline)| deadline);
-        let first = [deadline, wait.alarm].into_iter().flatten().min();
+        let first = earlier(deadline, wait.alarm);
         if first.is_some() && !listens {
             clock.listen(waiter);
             listens = true;
@@ -207,7 +237,7 @@ impl<Q: TaskQueue, W: TaskWaiter> TaskWait<Q, W> {
             is_over: false,
         };
         this._attached = cancel.map(|token| attach(token, queue, ticket));
-        if let Some(first) = [deadline, wait.alarm].into_iter().flatten().min() {
+        if let Some(first) = earlier(deadline, wait.alarm) {
             queue.keeper().expect(first);
         }
         this

@@ -164,7 +164,7 @@ impl<'v, V: View> Writer<'v, V> {
             Some(MarkdownNode::Paragraph) => {
                 let texts = self.texts(node);
                 if !self.paragraph(texts) {
-                    self.drop_type(node);
+                    self.report.drop_type(node);
                 }
             }
             Some(MarkdownNode::Heading) => self.heading(node),
@@ -172,7 +172,7 @@ impl<'v, V: View> Writer<'v, V> {
             Some(MarkdownNode::HtmlBlock) => self.html(node),
             Some(MarkdownNode::ThematicBreak) => {
                 self.line("___");
-                self.drop_contents(node);
+                self.report.drop_contents(self.view, node);
             }
             Some(MarkdownNode::Table) => self.table(node),
             Some(MarkdownNode::List) => self.list(node),
@@ -199,7 +199,7 @@ impl<'v, V: View> Writer<'v, V> {
                 | MarkdownNode::TableRow
                 | MarkdownNode::TableCell,
             ) => {
-                self.drop_type(node);
+                self.report.drop_type(node);
                 return self.contents(node, true);
             }
         }
@@ -208,36 +208,6 @@ impl<'v, V: View> Writer<'v, V> {
 
     // --- What is dropped ---
 
-    fn drop_type(&mut self, node: &Node) {
-        let part = DroppedPart::node_type(node);
-        self.report.add(part, || node.id().clone());
-    }
-
-    fn drop_attribute(&mut self, node: &Node, attribute: &str) {
-        let part = DroppedPart::NodeAttribute {
-            node: node.kind().into(),
-            attribute: attribute.into(),
-        };
-        self.report.add(part, || node.id().clone());
-    }
-
-    fn drop_text(&mut self, node: &Node) {
-        if !node.text().is_empty() {
-            self.report
-                .add(DroppedPart::text(node), || node.id().clone());
-        }
-    }
-
-    /// Notes all contents of a node as dropped.
-    fn drop_contents(&mut self, node: &'v Node) {
-        for inner in self.view.descendants(node.id()) {
-            self.drop_text(inner);
-            if inner.id() != node.id() {
-                self.drop_type(inner);
-            }
-        }
-    }
-
     /// Notes the attributes of a node that Markdown cannot express.
     fn note_attributes(&mut self, node: &Node) {
         let names = &self.options.names;
@@ -245,7 +215,7 @@ impl<'v, V: View> Writer<'v, V> {
             let kind = names.node_named(node.kind()).map(Bearer::Node);
             let attribute = kind.and_then(|kind| names.attribute_named(kind, name));
             if !attribute.is_some_and(|attribute| attribute.accepts(value)) {
-                self.drop_attribute(node, name);
+                self.report.drop_attribute(node, name);
             }
         }
     }
@@ -256,7 +226,7 @@ impl<'v, V: View> Writer<'v, V> {
         for node in nodes.iter().skip(1) {
             match self.kind(node) {
                 Some(MarkdownNode::Text) => self.note_attributes(node),
-                _ => self.drop_type(node),
+                _ => self.report.drop_type(node),
             }
         }
         nodes
@@ -355,16 +325,16 @@ impl<'v, V: View> Writer<'v, V> {
         let given = self.attribute(list, MarkdownAttribute::ListStart);
         let start = given.and_then(Value::as_u64).unwrap_or(1);
         if !ordered && given.is_some_and(|start| MarkdownAttribute::ListStart.accepts(start)) {
-            self.drop_attribute(
+            self.report.drop_attribute(
                 list,
                 self.options
                     .names
                     .of_attribute(MarkdownAttribute::ListStart),
             );
         }
-        self.drop_text(list);
+        self.report.drop_text(list);
         if list.children().is_empty() {
-            self.drop_type(list);
+            self.report.drop_type(list);
         }
         let marker = self.marker(ordered);
         let gaps = !self.is_tight(list);
@@ -483,7 +453,7 @@ impl<'v, V: View> Writer<'v, V> {
         let text = self.verbatim(node);
         text.lines().for_each(|line| self.line(line));
         if text.is_empty() {
-            self.drop_type(node);
+            self.report.drop_type(node);
         }
     }
 
@@ -498,13 +468,13 @@ impl<'v, V: View> Writer<'v, V> {
         let align = align.map_or(&[][..], Vec::as_slice);
         let widest = heads.iter().chain(&rows).map(cells).max().unwrap_or(0);
         let columns = widest.max(align.len()).max(1);
-        self.drop_text(table);
+        self.report.drop_text(table);
         for row in heads.iter().skip(1) {
-            self.drop_type(row);
+            self.report.drop_type(row);
         }
         for row in &rows {
             if self.kind(row) != Some(MarkdownNode::TableRow) {
-                self.drop_type(row);
+                self.report.drop_type(row);
             }
         }
         let mut heads = heads.into_iter();
@@ -520,12 +490,12 @@ impl<'v, V: View> Writer<'v, V> {
     fn row(&mut self, row: Option<&'v Node>, least: usize) {
         let mut cells = Vec::new();
         if let Some(row) = row {
-            self.drop_text(row);
+            self.report.drop_text(row);
             self.note_attributes(row);
             for cell in self.view.children(row.id()) {
                 match self.kind(cell) {
                     Some(MarkdownNode::TableCell) => self.note_attributes(cell),
-                    _ => self.drop_type(cell),
+                    _ => self.report.drop_type(cell),
                 }
                 let texts = self.texts(cell);
                 cells.push(self.inline(texts, EscapeContext::Cell));

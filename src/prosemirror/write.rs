@@ -72,16 +72,12 @@ impl<'v, V: View> Writer<'v, V> {
             return self.ahead.push(Step::Text(texts, within));
         }
         let Some((entry, content)) = names.node_for(node) else {
-            self.drop_type(node);
+            self.report.drop_type(node);
             return self.parts(node, within);
         };
         let (attributes, rejected) = self.attributes(entry, node.attributes());
         for attribute in rejected {
-            let part = DroppedPart::NodeAttribute {
-                node: node.kind().into(),
-                attribute: attribute.into(),
-            };
-            self.report.add(part, || node.id().clone());
+            self.report.drop_attribute(node, attribute);
         }
         self.begin(&entry.prosemirror, attributes);
         match node.children().is_empty() && node.text().is_empty() {
@@ -139,15 +135,10 @@ impl<'v, V: View> Writer<'v, V> {
             match self.options.names.is_text(node) {
                 true => {
                     for (attribute, _) in node.attributes() {
-                        let (node_type, attribute) = (node.kind().into(), attribute.clone());
-                        let part = DroppedPart::NodeAttribute {
-                            node: node_type,
-                            attribute,
-                        };
-                        self.report.add(part, || node.id().clone());
+                        self.report.drop_attribute(node, attribute);
                     }
                 }
-                false => self.drop_type(node),
+                false => self.report.drop_type(node),
             }
         }
         nodes
@@ -278,11 +269,6 @@ impl<'v, V: View> Writer<'v, V> {
             (name.clone(), value)
         });
         (entry.written(&attributes.collect()), rejected)
-    }
-
-    fn drop_type(&mut self, node: &Node) {
-        let part = DroppedPart::node_type(node);
-        self.report.add(part, || node.id().clone());
     }
 }
 

@@ -21,7 +21,7 @@ use crate::id::ParseIdError;
 use crate::lock::keyed::{ExecutionError, TaskPanic};
 use crate::lock::limiter::LimiterError;
 use crate::lock::node::Deadlock;
-use crate::lock::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvidence};
+use crate::lock::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvidence, WaitsAs};
 use crate::store::lease::{LeaseError, LeaseLost};
 use crate::store::{AliasError, CommitError, InboxInUse, SavepointError, TakenOut};
 
@@ -72,8 +72,16 @@ pub fn retry<T, E: Transient>(
     code()
 }
 
-/// Lets the other tasks of the executor run.
-pub(super) async fn yield_task() {
+/// Lets conflicting transactions finish before the next attempt: a thread sleeps, a task lets the
+/// other tasks of its executor run.
+pub(super) async fn pause_as(waits_as: WaitsAs, attempt: u32) {
+    match waits_as {
+        WaitsAs::Thread => pause_after(attempt),
+        WaitsAs::Task => yield_task().await,
+    }
+}
+
+async fn yield_task() {
     let mut has_yielded = false;
     poll_fn(|context| match std::mem::replace(&mut has_yielded, true) {
         true => Poll::Ready(()),
@@ -85,7 +93,6 @@ pub(super) async fn yield_task() {
     .await
 }
 
-/// Pauses so that the conflicting transactions finish before the next attempt.
 fn pause_after(attempt: u32) {
     thread::sleep(pause(
         attempt,

@@ -17,15 +17,17 @@ use super::stats::KeyedDurations;
 use crate::caught::catch;
 use crate::id::{LockId, random_session};
 use crate::lock::discard::Discard;
-use crate::lock::keeper::Keeper;
+use crate::lock::keeper::{Keeper, KeeperSlot};
 use crate::lock::options;
 use crate::lock::request::{Asker, QueuedWork, Request, RequestOutcome, TaskRequest, Waiting};
 use crate::lock::sampling::Sampling;
 use crate::lock::state::AfterUnlock;
-use crate::lock::wait::{Reason, TaskQueue, Wait, WaitDeadline, WaitQueue, WaitsAs, blocking};
+use crate::lock::wait::{
+    Reason, TaskLook, TaskQueue, Wait, WaitDeadline, WaitQueue, WaitsAs, blocking,
+};
 use crate::lock::{AcquireOptions, CancelToken, LockError};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, assert_unlocked, key_code, rank, thread_number};
-use crate::time::{Clock, Deadline};
+use crate::time::Clock;
 
 /// Enough that threads seldom meet at one. Two in a model, so that they do meet.
 pub(super) const SHARDS: usize = if cfg!(loom) { 2 } else { 64 };
@@ -58,8 +60,7 @@ pub(super) struct KeyedShared<K, V> {
     timeout: Option<options::PackedDuration>,
     queue_bound: usize,
     pub(super) metrics: Mutex<{ rank::METRICS }, KeyedDurations>,
-    /// Set by the first task that waits.
-    keeper: OnceLock<Arc<Keeper>>,
+    keeper: KeeperSlot,
     first: Mutex<{ rank::KEYS }, Shard<K, V>>,
 }
 
@@ -95,7 +96,7 @@ impl<K, V> KeyedShared<K, V> {
             timeout: options.timeout.and_then(options::PackedDuration::new),
             queue_bound: options.queue_bound.unwrap_or(usize::MAX),
             metrics: Mutex::default(),
-            keeper: OnceLock::new(),
+            keeper: KeeperSlot::default(),
             clock,
             first: Mutex::new(first),
         }
@@ -457,7 +458,7 @@ impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShared<K, V> {
 
 impl<K: Send + 'static, V: 'static> TaskQueue for KeyedShared<K, V> {
     fn keeper(&self) -> &Arc<Keeper> {
-        self.keeper.get_or_init(|| Keeper::new(&self.clock))
+        self.keeper.get(&self.clock)
     }
 
     /// A turn that was granted is ended with its [`Reservation`].
@@ -465,25 +466,9 @@ impl<K: Send + 'static, V: 'static> TaskQueue for KeyedShared<K, V> {
         self.shard_of(waiting_at).abandon(waiting_at);
     }
 
-    fn overdue(&self, overdue: &mut Vec<(KeyedPosition, Duration)>) -> Option<Deadline> {
-        let first = self.each().filter_map(|shard| {
-            let mut first = None;
-            shard.each_waiting(|waiting_at, request| {
-                let task = request.task();
-                let next = task.and_then(|task| task.overdue(waiting_at, overdue, &self.clock));
-                first = [first, next].into_iter().flatten().min();
-            });
-            first
-        });
-        first.min()
-    }
-}
-
-impl<K, V> Drop for KeyedShared<K, V> {
-    /// Lets the keeper end.
-    fn drop(&mut self) {
-        if let Some(keeper) = self.keeper.get() {
-            keeper.look();
+    fn look_at_tasks(&self, look: &mut TaskLook<'_, KeyedPosition>) {
+        for shard in self.each() {
+            shard.each_waiting(|waiting_at, request| look.at(waiting_at, request.task()));
         }
     }
 }

@@ -27,7 +27,7 @@ mod state;
 use std::fmt::{self, Debug};
 use std::hash::{BuildHasher, Hash};
 use std::io;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 pub use adaptive::Aimd;
@@ -43,12 +43,12 @@ use state::{AfterLimiterUnlock, CallTicket, Granted, LeftCall, LimiterState};
 
 use super::CancelToken;
 use super::discard::Discard;
-use super::keeper::Keeper;
+use super::keeper::{Keeper, KeeperSlot};
 use super::pace::Pace;
 use super::request::TaskRequest;
-use super::wait::{Reason, TaskQueue, Wait, WaitQueue, WaitsAs};
+use super::wait::{Reason, TaskLook, TaskQueue, Wait, WaitQueue, WaitsAs};
 use crate::sync::{Mutex, assert_unlocked, rank};
-use crate::time::{Clock, Deadline};
+use crate::time::Clock;
 
 /// The name of a downstream: text, a number, an enumeration.
 ///
@@ -131,8 +131,7 @@ struct LimiterShared<K: LimiterKey> {
     clock: Clock,
     timeout: Option<Duration>,
     queue_bound: Option<usize>,
-    /// Set by the first task that waits.
-    keeper: OnceLock<Arc<Keeper>>,
+    keeper: KeeperSlot,
     /// Itself, for granted slots that no call has taken yet.
     this: Weak<Self>,
 }
@@ -158,7 +157,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             clock,
             timeout: options.timeout,
             queue_bound: options.queue_bound,
-            keeper: OnceLock::new(),
+            keeper: KeeperSlot::default(),
             this: this.clone(),
         }))
     }
@@ -559,7 +558,7 @@ impl<K: LimiterKey> WaitQueue for LimiterShared<K> {
 
 impl<K: LimiterKey> TaskQueue for LimiterShared<K> {
     fn keeper(&self) -> &Arc<Keeper> {
-        self.keeper.get_or_init(|| Keeper::new(&self.clock))
+        self.keeper.get(&self.clock)
     }
 
     /// Slots that were granted are returned when the mailbox of the call is dropped.
@@ -567,23 +566,9 @@ impl<K: LimiterKey> TaskQueue for LimiterShared<K> {
         self.withdraw(position, Reason::Cancelled);
     }
 
-    fn overdue(&self, overdue: &mut Vec<(CallTicket, Duration)>) -> Option<Deadline> {
-        let mut first = None;
-        self.state.lock().each_waiting(|position, caller| {
-            let task = caller.task.as_ref();
-            let next = task.and_then(|task| task.overdue(position, overdue, &self.clock));
-            first = [first, next].into_iter().flatten().min();
-        });
-        first
-    }
-}
-
-impl<K: LimiterKey> Drop for LimiterShared<K> {
-    /// Lets the keeper end.
-    fn drop(&mut self) {
-        if let Some(keeper) = self.keeper.get() {
-            keeper.look();
-        }
+    fn look_at_tasks(&self, look: &mut TaskLook<'_, CallTicket>) {
+        let state = self.state.lock();
+        state.each_waiting(|position, caller| look.at(position, caller.task.as_ref()));
     }
 }
 

@@ -71,43 +71,36 @@ impl LockState {
         Some(&mut self.member_mut(id)?.claim)
     }
 
-    /// Lists the waits of tasks in one page of the queue whose deadline has passed. Returns the
-    /// first deadline of the others, and the position of the next page.
-    pub(in crate::lock) fn overdue_page(
+    /// Looks at the waits of tasks in one page of the queue. Returns the position of the next page.
+    pub(in crate::lock) fn look_at_page(
         &self,
         after: Option<Cursor>,
-        overdue: &mut Vec<(RequestPosition, Duration)>,
-        clock: &Clock,
-    ) -> (Option<Deadline>, Option<Cursor>) {
+        look: &mut TaskLook<'_, RequestPosition>,
+    ) -> Option<Cursor> {
         let (page, next) = self.queue.page(after, PAGE);
-        let first = page.into_iter().filter_map(|(ticket, waiter)| {
-            let task = waiter.request.task()?;
+        for (ticket, waiter) in page {
             let position = RequestPosition {
                 number: waiter.number,
                 wait: waiter.wait(),
                 ticket: Some(ticket),
             };
-            task.overdue(position, overdue, clock)
-        });
-        (first.min(), next)
+            look.at(position, waiter.request.task());
+        }
+        next
     }
 
-    /// Lists the waits of tasks for nodes in the same way.
-    pub(in crate::lock) fn overdue_for_nodes(
-        &self,
-        overdue: &mut Vec<(RequestPosition, Duration)>,
-        clock: &Clock,
-    ) -> Option<Deadline> {
-        let members = self.nodes.as_ref()?.list.iter();
-        let first = members.filter_map(|(&number, member)| {
-            let asking = member.asking.as_ref()?;
-            let position = RequestPosition {
-                number,
-                wait: asking.wait,
-                ticket: None,
-            };
-            asking.request.task()?.overdue(position, overdue, clock)
-        });
-        first.min()
+    /// Looks at the waits of tasks for nodes.
+    pub(in crate::lock) fn look_at_nodes(&self, look: &mut TaskLook<'_, RequestPosition>) {
+        let members = self.nodes.iter().flat_map(|nodes| &nodes.list);
+        for (&number, member) in members {
+            if let Some(asking) = &member.asking {
+                let position = RequestPosition {
+                    number,
+                    wait: asking.wait,
+                    ticket: None,
+                };
+                look.at(position, asking.request.task());
+            }
+        }
     }
 }

@@ -483,12 +483,8 @@ impl Shared {
         }
         loop {
             let mut state = self.state.lock();
-            let version = self.durable_version();
-            if goal.is_reached(version, state.durable_notes) {
-                return Ok(version);
-            }
-            if let Some(end) = &state.end {
-                return Err(self.ended(end));
+            if let Some(answer) = self.answer_now(goal, &state) {
+                return answer;
             }
             let is_alone = state.waiting.is_empty() && !state.is_called;
             if patience == Patience::Writes
@@ -546,12 +542,8 @@ impl Shared {
         }
         let wait = {
             let mut state = self.state.lock();
-            let version = self.durable_version();
-            if goal.is_reached(version, state.durable_notes) {
-                return Ok(version);
-            }
-            if let Some(end) = &state.end {
-                return Err(self.ended(end));
+            if let Some(answer) = self.answer_now(goal, &state) {
+                return answer;
             }
             let answer = Arc::new(Mailbox::new());
             self.join(&mut state, goal, limit, &answer);
@@ -564,6 +556,15 @@ impl Shared {
             keeper.expect(deadline);
         }
         wait.await
+    }
+
+    /// Returns the answer to a call that need not wait.
+    fn answer_now(&self, goal: Goal, state: &State) -> Option<Answer> {
+        let version = self.durable_version();
+        if goal.is_reached(version, state.durable_notes) {
+            return Some(Ok(version));
+        }
+        state.end.as_ref().map(|end| Err(self.ended(end)))
     }
 
     /// Adds a call to those that wait, and calls the thread.

@@ -111,7 +111,8 @@ impl TransactionManager {
         };
         if let (Some(attempts), None) = (self.0.attempts_on_nodes, session) {
             let options = options.clone().or_label(label);
-            return self.run_on_nodes(attempts, submission, options, call_site);
+            let waits_as = WaitsAs::Thread;
+            return blocking(self.run_on_nodes(waits_as, attempts, submission, options, call_site));
         }
         let asker = asker(&self.0.owner, options, &label, call_site);
         let granted = self.0.store.try_grant(&asker, options);
@@ -144,7 +145,8 @@ impl TransactionManager {
         if let (Some(attempts), None) = (self.0.attempts_on_nodes, session) {
             let options = options.clone().or_label(label);
             // On the heap: its future is larger than that of the queue.
-            let run = self.run_on_nodes_in_task(attempts, submission, options, call_site);
+            let waits_as = WaitsAs::Task;
+            let run = self.run_on_nodes(waits_as, attempts, submission, options, call_site);
             return Box::pin(run).await;
         }
         let asker = asker(&self.0.owner, options, &label, call_site);
@@ -278,9 +280,10 @@ impl TransactionManager {
         outcome
     }
 
-    /// Runs a batch in the calling thread, with the nodes that it touches locked.
-    fn run_on_nodes(
+    /// Runs a batch with the nodes that it touches locked, in the calling thread or task.
+    async fn run_on_nodes(
         &self,
+        waits_as: WaitsAs,
         attempts: u32,
         submission: Submission,
         options: AcquireOptions,
@@ -289,56 +292,24 @@ impl TransactionManager {
         let durability = submission.durability;
         // A completed batch need not wait.
         if let Some(mut outcome) = self.repeated(submission.once.as_deref()) {
-            self.complete(&mut outcome, durability);
-            return outcome;
-        }
-        let mut outcome = retry(attempts, || {
-            self.try_on_nodes(&submission, &options, call_site)
-        });
-        self.complete(&mut outcome, durability);
-        outcome
-    }
-
-    /// Runs a batch as [`run_on_nodes`](Self::run_on_nodes) does, in a task. It lets other tasks
-    /// run before it tries again.
-    async fn run_on_nodes_in_task(
-        &self,
-        attempts: u32,
-        submission: Submission,
-        options: AcquireOptions,
-        call_site: &'static Location<'static>,
-    ) -> BatchOutcome {
-        let durability = submission.durability;
-        // A completed batch need not wait.
-        if let Some(mut outcome) = self.repeated(submission.once.as_deref()) {
-            self.complete_as(WaitsAs::Task, &mut outcome, durability)
-                .await;
+            self.complete_as(waits_as, &mut outcome, durability).await;
             return outcome;
         }
         let mut attempt = 1;
         let mut outcome = loop {
-            let tried = self.try_on_nodes_as(WaitsAs::Task, &submission, &options, call_site);
+            let tried = self.try_on_nodes(waits_as, &submission, &options, call_site);
             match tried.await {
-                Err(error) if attempt < attempts && error.is_transient() => attempt += 1,
+                Err(error) if attempt < attempts && error.is_transient() => {}
                 outcome => break outcome,
             }
-            retry::yield_task().await;
+            retry::pause_as(waits_as, attempt).await;
+            attempt += 1;
         };
-        self.complete_as(WaitsAs::Task, &mut outcome, durability)
-            .await;
+        self.complete_as(waits_as, &mut outcome, durability).await;
         outcome
     }
 
-    fn try_on_nodes(
-        &self,
-        submission: &Submission,
-        options: &AcquireOptions,
-        call_site: &'static Location<'static>,
-    ) -> BatchOutcome {
-        blocking(self.try_on_nodes_as(WaitsAs::Thread, submission, options, call_site))
-    }
-
-    async fn try_on_nodes_as(
+    async fn try_on_nodes(
         &self,
         waits_as: WaitsAs,
         submission: &Submission,
