@@ -401,6 +401,25 @@ impl Reader<'_> {
         );
         self.say(alt);
         self.close_mark();
+        self.part_images();
+    }
+
+    /// Takes the mark of an image that directly follows an equal one: the two would be one mark, and
+    /// one image would be lost without a report.
+    fn part_images(&mut self) {
+        let marks = &mut self.block().marks;
+        let Some((image, before)) = marks.split_last() else {
+            return;
+        };
+        let start = image.range.as_ref().map(|range| range.start);
+        let end = |mark: &Mark| mark.range.as_ref().map(|range| range.end);
+        let is_equal = |mark: &Mark| mark.kind == image.kind && mark.attributes == image.attributes;
+        // Marks are in the order of their ends, and none ends within the image.
+        let mut adjacent = before.iter().rev().take_while(|mark| end(mark) == start);
+        if adjacent.any(is_equal) {
+            marks.pop();
+            self.drop_mark(MarkdownMark::Image);
+        }
     }
 
     // --- Blocks ---

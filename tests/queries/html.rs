@@ -142,6 +142,26 @@ const ELEMENTS: &[&str] = &[
     "<x-y z>",
 ];
 
+/// Two marks that are equal and adjacent are one: the second image was lost without a report.
+#[test]
+fn an_image_beside_an_equal_one_is_reported() {
+    for (html, text) in [
+        ("<img src=x><img src=x>", "\u{fffc}\u{fffc}"),
+        ("<b><img src=x alt=a></b><img src=x alt=b>", "ab"),
+        ("<img src=x><a name=n><img src=x>", "\u{fffc}\u{fffc}"),
+    ] {
+        let (document, dropped) = read(html);
+        assert!(
+            dropped.to_string().contains(r#""mark":"image""#),
+            "{html}: {dropped}"
+        );
+        assert!(document.to_json().contains(text), "{html}");
+        assert!(leads_back(document).unwrap(), "{html}");
+    }
+    let (_, dropped) = read("<img src=x><img src=y> <img src=y>");
+    assert_eq!(dropped, json!([]));
+}
+
 proptest! {
     #![proptest_config(cases(512))]
 
