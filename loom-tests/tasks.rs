@@ -18,7 +18,7 @@ use doclock::lock::{
     AcquireOptions, CancelToken, FifoLock, LockError, LockGuard, LockOptions, ReleaseError,
 };
 use doclock::time::ManualClock;
-use doclock::{DataStore, StoreOptions, TransactionManager, dsl::*};
+use doclock::{DataStore, LockId, StoreOptions, TransactionManager, dsl::*};
 use loom::future::block_on;
 use loom::thread;
 
@@ -53,6 +53,14 @@ fn at_rest(lock: &FifoLock) {
         stats.total_acquisitions,
         stats.total_releases + stats.total_revocations
     );
+}
+
+/// The code of a thread that releases a grant.
+fn releasing(lock: &FifoLock, held: LockId) -> impl FnOnce() + use<> {
+    let lock = lock.clone();
+    move || {
+        lock.release_lock(held).unwrap();
+    }
 }
 
 /// Locks and releases in a thread.
@@ -115,10 +123,7 @@ fn tasks_a_drop_against_a_grant_strands_nothing() {
         .check(|run| {
             let lock = FifoLock::new();
             let held = lock.acquire_lock_with("holder", patient()).unwrap();
-            let holder = {
-                let lock = lock.clone();
-                run.spawn("holder", move || lock.release_lock(held).unwrap())
-            };
+            let holder = run.spawn("holder", releasing(&lock, held));
             let mut task = polled(lock.lock_async_with("task", patient()));
             let first = poll(&mut task);
             let behind = contend(&lock, "behind");
@@ -155,10 +160,7 @@ fn tasks_a_deadline_against_a_grant_and_a_drop_strands_nothing() {
                 let lock = lock.clone();
                 run.spawn("timer", move || lock.expire("task"))
             };
-            let release = {
-                let lock = lock.clone();
-                thread::spawn(move || lock.release_lock(held).unwrap())
-            };
+            let release = thread::spawn(releasing(&lock, held));
             let behind = contend(&lock, "behind");
             let second = poll(&mut task);
             drop(task);
@@ -232,10 +234,7 @@ fn tasks_the_next_task_gets_what_a_dropped_one_was_granted() {
             assert!(poll(&mut first).is_none());
             let second = contend_in_task(&lock, "second");
             let third = contend(&lock, "third");
-            let holder = {
-                let lock = lock.clone();
-                run.spawn("holder", move || lock.release_lock(held).unwrap())
-            };
+            let holder = run.spawn("holder", releasing(&lock, held));
             drop(first);
             if !run.has("holder") {
                 lock.release_lock(held).unwrap();
@@ -264,10 +263,7 @@ fn tasks_a_token_against_a_drop_and_a_grant_strands_nothing() {
             let mut task = polled(lock.lock_async_with("task", options));
             assert!(poll(&mut task).is_none());
             let canceller = run.spawn("canceller", move || token.cancel());
-            let release = {
-                let lock = lock.clone();
-                thread::spawn(move || lock.release_lock(held).unwrap())
-            };
+            let release = thread::spawn(releasing(&lock, held));
             let behind = contend(&lock, "behind");
             let second = poll(&mut task);
             drop(task);

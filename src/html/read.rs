@@ -404,8 +404,8 @@ impl Reader<'_> {
         self.part_images();
     }
 
-    /// Takes the mark of an image that directly follows an equal one: the two would be one mark, and
-    /// one image would be lost without a report.
+    /// Takes the mark of an image that directly follows an equal one. Otherwise the two would be
+    /// one mark, and one image would be lost without a report.
     fn part_images(&mut self) {
         let marks = &mut self.block().marks;
         let Some((image, before)) = marks.split_last() else {
