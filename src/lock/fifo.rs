@@ -42,6 +42,9 @@ use crate::time::Clock;
 /// It guards no value and has no poisoning. Another thread may release it. It reports its holder
 /// and its waiters. Every wait has a timeout, five seconds by default.
 ///
+/// A call that waits blocks its thread. In a task that is a thread of the executor, with all its
+/// other tasks: the [methods for tasks](#tasks) await the lock instead.
+///
 /// Clones are handles of the same lock. A waiting thread keeps the lock alive, so dropping the
 /// other handles never strands it.
 #[derive(Clone)]

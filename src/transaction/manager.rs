@@ -179,6 +179,9 @@ impl TransactionManager {
     /// number](crate::StoreOptions::batch_limit) of batches of other threads before it returns.
     /// [`without_combining`](AcquireOptions::without_combining) disables this for a call.
     ///
+    /// In a task, the call blocks the thread of the executor while it waits and combines, see
+    /// [`DataStore`](crate::DataStore#blocking). [`execute_async`](Self::execute_async) does not.
+    ///
     /// Other threads run only batches that are pure data. A batch with an [`op`](crate::dsl::op),
     /// or of a manager with before-hooks, runs in the calling thread, unless its options allow [any
     /// thread](AcquireOptions::any_thread). After-hooks always run in the calling thread.
