@@ -68,10 +68,10 @@ use numbers::Numbers;
 /// read, they wait for it first. No other method waits for a transaction: snapshots, statistics and
 /// releases take only the time to copy what they return.
 ///
-/// In a task, such a call blocks the thread of the executor with all its other tasks. Measured with
-/// a lock that is held for 1 ms at a time, another task of a runtime with two threads then waits for
-/// up to 5.2 ms (p99). It waits for 0.9 ms if the calls are in `spawn_blocking`, and for 0.1 ms with
-/// the [methods for tasks](#tasks), which await the lock.
+/// In a task, such a call blocks the thread of the executor with all its other tasks. Measured
+/// with a lock that is held for 1 ms at a time, another task of a runtime with two threads then
+/// waits for up to 5.2 ms (p99). It waits for 0.9 ms if the calls are in `spawn_blocking`, and for
+/// 0.1 ms with the [methods for tasks](#tasks), which await the lock.
 ///
 /// ```
 /// use doclock::{DataStore, View, document::NodeSpec};
