@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use doclock::DataStore;
@@ -22,7 +23,8 @@ Usage: doclock-live [--store FILE] [--listen ADDRESS] [--web FOLDER] [--check]
   --web FOLDER      the built page (web/dist beside this package)
   --check           prints the text of the document and the text that its log gives, as JSON
 
-While it runs, the line `hold SECONDS` on its standard input holds the lock for so long.
+While it runs, the line `hold SECONDS` on its standard input holds the lock for so long, or until
+the next line or the end of the input.
 ";
 
 struct Arguments {
@@ -107,20 +109,37 @@ fn serve(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
 
 /// Holds the lock at the operator's command, to show how the tabs wait and what the panel reports.
 fn obey(store: &DataStore) {
-    for line in io::stdin().lines().map_while(Result::ok) {
+    let (send, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut typed = io::stdin().lines().map_while(Result::ok);
+        typed.try_for_each(|line| send.send(line))
+    });
+    let mut next = lines.recv().ok();
+    while let Some(line) = next {
         let seconds = line
             .strip_prefix("hold ")
             .and_then(|seconds| seconds.trim().parse().ok());
-        let Some(seconds @ 0..=60) = seconds else {
-            eprintln!("{line:?} is not `hold SECONDS`, with at most 60 seconds");
-            continue;
-        };
-        match store.lock_with("operator", AcquireOptions::new().label("hold")) {
-            Ok(guard) => {
-                std::thread::sleep(Duration::from_secs(seconds));
-                drop(guard);
+        next = match seconds {
+            Some(seconds @ 0..=60) => hold(store, || {
+                lines.recv_timeout(Duration::from_secs(seconds)).ok()
+            }),
+            _ => {
+                if !line.is_empty() {
+                    eprintln!("{line:?} is not `hold SECONDS`, with at most 60 seconds");
+                }
+                None
             }
-            Err(error) => eprintln!("{error}"),
+        };
+        next = next.or_else(|| lines.recv().ok());
+    }
+}
+
+fn hold<T>(store: &DataStore, meanwhile: impl FnOnce() -> Option<T>) -> Option<T> {
+    match store.lock_with("operator", AcquireOptions::new().label("hold")) {
+        Ok(_guard) => meanwhile(),
+        Err(error) => {
+            eprintln!("{error}");
+            None
         }
     }
 }

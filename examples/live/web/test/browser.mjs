@@ -44,9 +44,13 @@ export class Server {
     await ended
   }
 
-  /// Holds the lock.
-  hold(seconds) {
-    this.process.stdin.write(`hold ${seconds}\n`)
+  /// Holds the lock until it is released.
+  hold() {
+    this.process.stdin.write("hold 60\n")
+  }
+
+  release() {
+    this.process.stdin.write("\n")
   }
 
   /// Ends, and returns what the file has.
