@@ -53,6 +53,7 @@ mod shared;
 mod since;
 mod state;
 mod stats;
+mod timeline;
 mod wait;
 mod wake_chain;
 mod word;
@@ -69,6 +70,7 @@ pub(crate) use node::{Granule, Scope, Tree};
 pub use options::{AcquireOptions, LockOptions};
 pub use revocation::Revocation;
 pub use stats::{DurationSummary, LockStats};
+pub use timeline::{Timeline, TimelineEntry, TimelineOutcome};
 
 pub(crate) use batch::BatchLimit;
 pub(crate) use fifo::Answer;

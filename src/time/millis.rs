@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use serde::Serializer;
+use serde::{Serialize, Serializer};
 
 pub(crate) fn number(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
@@ -20,4 +20,11 @@ pub(crate) fn moment<S: Serializer>(moment: &SystemTime, serializer: S) -> Resul
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();
     serializer.serialize_u64(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+pub(crate) fn some_duration<S: Serializer>(
+    duration: &Option<Duration>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    duration.map(number).serialize(serializer)
 }
