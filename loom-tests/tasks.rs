@@ -16,6 +16,7 @@ use doclock::lock::limiter::{InFlightLimiter, LimiterOptions};
 use doclock::lock::node::Scope;
 use doclock::lock::{
     AcquireOptions, CancelToken, FifoLock, LockError, LockGuard, LockOptions, ReleaseError,
+    SlowRequest,
 };
 use doclock::time::ManualClock;
 use doclock::{DataStore, LockId, StoreOptions, TransactionManager, dsl::*};
@@ -509,6 +510,58 @@ fn tasks_the_keeper_sees_a_deadline_that_passes_while_the_task_joins() {
             at_rest(&lock);
             drop(lock);
             keeper.join().unwrap();
+        });
+}
+
+/// The time passes the threshold of reports while requests join the queue, and while the lock is
+/// released.
+#[test]
+fn tasks_the_keeper_reports_each_long_wait_once() {
+    Model::new("report against grant", 2)
+        .reaches(["not long", "reported at its end"])
+        .reaches_by("keeper", "reported while it lasts")
+        .check(|run| {
+            let clock = ManualClock::new();
+            let second = Duration::from_secs(1);
+            let options = LockOptions::new().clock(clock.clock());
+            let lock = FifoLock::with_options(options.report_waits(second).timeline(10));
+            let held = lock.acquire_lock("holder").unwrap();
+            // Its wait has begun, so the keeper has a queue to look at.
+            let mut first = polled(lock.lock_async_with("first", patient()));
+            assert!(poll(&mut first).is_none());
+            let keeper = run.spawn("keeper", lock.keeper_thread());
+            let time = thread::spawn(move || clock.advance(second));
+            let other = {
+                let lock = lock.clone();
+                thread::spawn(move || drop(lock.lock_with("other", patient()).unwrap()))
+            };
+            let releases = thread::spawn(releasing(&lock, held));
+            drop(block_on(first).unwrap());
+            for thread in [time, other, releases] {
+                thread.join().unwrap();
+            }
+            at_rest(&lock);
+            let reports: Vec<_> = lock.reports().unwrap().try_iter().collect();
+            let mut ends = Vec::new();
+            for entry in lock.timeline().unwrap().entries {
+                let is_long = entry.granted_at.unwrap() - entry.requested_at >= second;
+                let reported = reports.iter().filter_map(|report| match &report.slow {
+                    SlowRequest::Wait { request, ended } if request.lock_id == entry.lock_id => {
+                        Some(*ended)
+                    }
+                    _ => None,
+                });
+                let reported: Vec<_> = reported.collect();
+                assert_eq!(reported.len(), usize::from(is_long), "{entry:?}");
+                ends.extend(reported);
+            }
+            run.note(match ends[..] {
+                [] => "not long",
+                _ if ends.contains(&false) => "reported while it lasts",
+                _ => "reported at its end",
+            });
+            drop(lock);
+            keeper.join();
         });
 }
 

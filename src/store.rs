@@ -23,6 +23,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crossbeam_channel::Receiver;
 use crossbeam_utils::CachePadded;
 
 pub(crate) use claims::{
@@ -47,7 +48,7 @@ use crate::document::schema::Schema;
 use crate::id::{LockId, NodeId, NodeIds, OwnerId, TransactionId, random_session};
 use crate::lock::{
     AcquireOptions, FifoLock, Grant, JoinError, LockDump, LockError, LockGuard, LockInfo,
-    LockStats, QueueEntry, ReleaseError, ReleaseOutcome,
+    LockReport, LockStats, QueueEntry, ReleaseError, ReleaseOutcome, Timeline,
 };
 use crate::sync::{Mutex, rank};
 use durable::Writer;
@@ -430,6 +431,35 @@ impl DataStore {
     /// All values are of one moment, except for the waiters behind the first 32.
     pub fn lock_stats(&self) -> LockStats {
         self.0.lock.lock_stats()
+    }
+
+    /// Returns what the lock has recorded: its last requests, with those that hold or wait.
+    ///
+    /// `None` if [`StoreOptions::timeline`] does not turn the recorder on. Other threads continue
+    /// while it is taken.
+    ///
+    /// ```
+    /// use doclock::{DataStore, StoreOptions, lock::TimelineOutcome};
+    ///
+    /// let store = DataStore::with_options(StoreOptions::new().timeline(100_000));
+    /// store.begin("ann")?.rollback();
+    /// let timeline = store.timeline().unwrap();
+    /// assert_eq!(timeline.entries[0].owner_id.as_str(), "ann");
+    /// assert_eq!(timeline.entries[0].outcome, TimelineOutcome::Released);
+    /// # Ok::<(), doclock::lock::LockError>(())
+    /// ```
+    pub fn timeline(&self) -> Option<Timeline> {
+        self.0.lock.timeline()
+    }
+
+    /// Returns the channel of the reports of long holds and long waits.
+    ///
+    /// `None` if neither [`StoreOptions::report_holds`] nor [`StoreOptions::report_waits`] is set.
+    /// All receivers share the channel: each report goes to one of them. It keeps the last
+    /// [`LockReport::KEPT`] reports that no receiver has taken. A [report](LockReport) has an
+    /// example.
+    pub fn lock_reports(&self) -> Option<Receiver<LockReport>> {
+        self.0.lock.reports()
     }
 
     /// Resets the metrics of the lock to zero.

@@ -55,6 +55,13 @@ pub(crate) struct Timestamp(u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct MonotonicTime(u64);
 
+impl Timestamp {
+    /// Returns the moment `duration` later, at most the last that a clock can count.
+    pub(crate) fn saturating_add(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(nanos(duration)))
+    }
+}
+
 impl MonotonicTime {
     /// Returns the moment `duration` later, at most the last that a clock can count.
     pub(crate) fn saturating_add(self, duration: Duration) -> Self {

@@ -98,7 +98,12 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::LockInfo>();
     shared::<doclock::lock::LockOptions>();
     shared::<doclock::lock::LockMode>();
+    shared::<doclock::lock::LockReport>();
     shared::<doclock::lock::LockStats>();
+    shared::<doclock::lock::SlowRequest>();
+    shared::<doclock::lock::Timeline>();
+    shared::<doclock::lock::TimelineEntry>();
+    shared::<doclock::lock::TimelineOutcome>();
     shared::<doclock::lock::Revocation>();
     shared::<doclock::lock::Priority>();
     shared::<doclock::lock::QueueEntry>();

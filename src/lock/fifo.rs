@@ -8,20 +8,25 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crossbeam_channel::Receiver;
+
 use super::batch::Batch;
 use super::error::CancelEvidence;
 use super::keeper::{Keeper, KeeperSlot, KeeperThread};
 use super::options::{PackedDuration, RequestLimit};
+use super::report::ReportChannel;
 use super::request::{Asker, QueuedWork, Request, RequestOutcome, TaskRequest, Waiting};
 use super::sampling::Sampling;
 use super::shared::{DefaultTimeout, LockShared};
-use super::state::{AfterUnlock, Combiner, CombinerKind, LockState, Moment, RequestPosition};
+use super::state::{
+    AfterUnlock, Combiner, CombinerKind, LockState, Moment, Observed, RequestPosition,
+};
 use super::wait::{TaskQueue, Wait, WaitDeadline, WaitsAs, blocking};
 use super::wake_chain::WakeChain;
 use super::word::Word;
 use super::{
     AcquireOptions, Grant, JoinError, LockDump, LockError, LockGuard, LockInfo, LockOptions,
-    LockStats, QueueEntry, ReleaseError,
+    LockReport, LockStats, QueueEntry, ReleaseError, Timeline,
 };
 use crate::id::{LockId, OwnerId, random_session};
 use crate::queue::{CapacityPart, Cursor};
@@ -77,8 +82,14 @@ impl FifoLock {
     /// Creates a free lock with options.
     pub fn with_options(settings: LockOptions) -> Self {
         let lock = random_session();
+        let observed = Observed::of(&settings);
         let keeper = KeeperSlot::of(settings.keeper);
-        let mut state = LockState::new(lock, settings.overtaking, Sampling::new(&settings.clock));
+        let sampling = match &observed {
+            None => Sampling::new(&settings.clock),
+            Some(_) => Sampling::steady(),
+        };
+        let mut state = LockState::new(lock, settings.overtaking, sampling);
+        state.observed = observed;
         state.hold_limit = settings.hold_limit.and_then(PackedDuration::new);
         state.last_token = settings.last_token;
         state.requests = settings.last_number;
@@ -92,6 +103,10 @@ impl FifoLock {
             batch: settings.batch,
             wake_chain: WakeChain::default(),
             keeper,
+            reports: settings
+                .reports
+                .shortest()
+                .map(|_| Box::new(ReportChannel::new())),
             this: this.clone(),
         }))
     }
@@ -472,6 +487,52 @@ impl FifoLock {
         });
         let queue = self.list_from(first);
         LockStats { queue, ..stats }
+    }
+
+    /// Returns what the lock has recorded: its last requests, with those that hold or wait.
+    ///
+    /// `None` if [`LockOptions::timeline`] does not turn the recorder on. The requests that have
+    /// ended, and the holder, are of one moment; the waiting requests are read page by page, as in
+    /// a [dump](LockDump). The lock stays usable meanwhile.
+    ///
+    /// ```
+    /// use doclock::lock::{FifoLock, LockOptions, TimelineOutcome};
+    ///
+    /// let lock = FifoLock::with_options(LockOptions::new().timeline(1_000));
+    /// drop(lock.lock("report")?);
+    /// let _guard = lock.lock("letter")?;
+    ///
+    /// let timeline = lock.timeline().unwrap();
+    /// let [report, letter] = &timeline.entries[..] else { panic!("{timeline:?}") };
+    /// assert_eq!(report.outcome, TimelineOutcome::Released);
+    /// assert_eq!(letter.outcome, TimelineOutcome::Holding);
+    /// assert!(report.ended_at <= letter.granted_at);
+    /// # Ok::<(), doclock::lock::LockError>(())
+    /// ```
+    pub fn timeline(&self) -> Option<Timeline> {
+        let read = |state: &mut LockState, now: Moment| {
+            let recorded = state.recorded()?;
+            Some((now.at, recorded, state.recorded_queue(None)))
+        };
+        let (read_at, (copy, mut unfinished), (first, mut next)) = self.0.step_fair(read)?;
+        unfinished.extend(first);
+        while let Some(position) = next {
+            let page = |state: &mut LockState, _: Moment| state.recorded_queue(Some(position));
+            let (waiting, after) = self.0.step_fair(page);
+            unfinished.extend(waiting);
+            next = after;
+        }
+        Some(copy.timeline(self.0.lock, read_at, unfinished))
+    }
+
+    /// Returns the channel of the reports of long holds and long waits.
+    ///
+    /// `None` if neither [`LockOptions::report_holds`] nor [`LockOptions::report_waits`] is set.
+    /// All receivers share the channel: each report goes to one of them. It keeps the last
+    /// [`LockReport::KEPT`] reports that no receiver has taken. It disconnects when the lock is
+    /// dropped and all reports are received.
+    pub fn reports(&self) -> Option<Receiver<LockReport>> {
+        Some(self.0.reports.as_ref()?.receiver())
     }
 
     /// Sets all counters to zero. Holder and queue stay; a hold that began before counts in

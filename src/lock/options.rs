@@ -10,6 +10,7 @@ use smol_str::SmolStr;
 use super::CancelToken;
 use super::batch::BatchLimit;
 use super::keeper::Keeper;
+use super::report::ReportThresholds;
 use super::request::Asker;
 use crate::id::OwnerId;
 use crate::queue::Priority;
@@ -112,6 +113,9 @@ pub struct LockOptions {
     pub(crate) last_number: u64,
     /// The keeper of the tasks that wait, if the lock has none of its own.
     pub(crate) keeper: Option<Arc<Keeper>>,
+    /// How many requests the timeline records, if there is one.
+    pub(crate) timeline: Option<usize>,
+    pub(crate) reports: ReportThresholds,
 }
 
 impl Default for LockOptions {
@@ -126,6 +130,8 @@ impl Default for LockOptions {
             last_token: 0,
             last_number: 0,
             keeper: None,
+            timeline: None,
+            reports: ReportThresholds::default(),
         }
     }
 }
@@ -166,6 +172,37 @@ impl LockOptions {
     /// single request sets its own with [`AcquireOptions::hold_limit`].
     pub fn hold_limit(mut self, limit: Duration) -> Self {
         self.hold_limit = Some(limit);
+        self
+    }
+
+    /// Records the last `requests` requests that ended, for [`FifoLock::timeline`]. They are not
+    /// recorded by default.
+    ///
+    /// A recorded request takes about 120 bytes. Every hold is measured then, and every release
+    /// locks the mutex of the lock: the cost is in `docs/performance.md`, "Diagnostics".
+    ///
+    /// [`FifoLock::timeline`]: super::FifoLock::timeline
+    pub fn timeline(mut self, requests: usize) -> Self {
+        self.timeline = Some(requests);
+        self
+    }
+
+    /// Reports holds that last longer than the threshold: while they last if a request waits,
+    /// otherwise when they end. They are not reported by default.
+    ///
+    /// [`FifoLock::reports`](super::FifoLock::reports) has the reports. Each hold is reported once.
+    /// A thread of the lock looks for long holds while requests wait, so neither the holder nor a
+    /// waiter needs to do anything. It looks at the threshold, or up to 1/32 of the shortest
+    /// threshold later.
+    pub fn report_holds(mut self, longer_than: Duration) -> Self {
+        self.reports.holds = Some(longer_than);
+        self
+    }
+
+    /// Reports waits that last longer than the threshold, as
+    /// [`report_holds`](Self::report_holds) does: each once, and while it lasts.
+    pub fn report_waits(mut self, longer_than: Duration) -> Self {
+        self.reports.waits = Some(longer_than);
         self
     }
 

@@ -45,6 +45,7 @@ pub(crate) fn receive<M: Send + 'static>(
         deadline: deadline.map(|deadline| (Duration::ZERO, deadline)),
         alarm: None,
         looks: 0,
+        watched: None,
     };
     wait::wait(&door, &listener, cancel, wait)
 }

@@ -6,18 +6,21 @@ use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::Grant;
 use super::batch::BatchLimit;
 use super::fifo::FifoLock;
 use super::keeper::{Keeper, KeeperSlot, KeeperThread};
 use super::node::Scope;
 use super::options::RequestLimit;
+use super::report::ReportChannel;
 use super::request::Waiting;
 use super::sampling::Measured;
-use super::state::{AfterUnlock, LockState, Moment, Overdue, RequestPosition};
-use super::wait::{Reason, TaskLook, TaskQueue, Wait, WaitDeadline, WaitQueue, WaitsAs};
+use super::state::{AfterUnlock, LockState, Moment, Overdue, RequestPosition, SlowLook};
+use super::wait::{
+    Reason, TaskLook, TaskQueue, Wait, WaitDeadline, WaitQueue, WaitsAs, earlier, watch,
+};
 use super::wake_chain::WakeChain;
 use super::word::{HeldWord, Word};
+use super::{Grant, LockReport};
 use crate::id::LockId;
 #[cfg(loom)]
 use crate::id::OwnerId;
@@ -39,6 +42,8 @@ pub(super) struct LockShared {
     pub(super) batch: BatchLimit,
     pub(super) wake_chain: WakeChain<dyn Waiting>,
     pub(super) keeper: KeeperSlot,
+    /// `None` if the lock makes no reports.
+    pub(super) reports: Option<Box<ReportChannel>>,
     /// Itself, for work that the keeper does.
     pub(super) this: Weak<Self>,
 }
@@ -64,6 +69,7 @@ impl LockShared {
             deadline,
             alarm: state.enlist(waiting_at, waits_as, now),
             looks: state.pace.looks(deadline.map(|(limit, _)| limit)),
+            watched: state.watch_slow(now),
         }
     }
 
@@ -110,6 +116,9 @@ impl LockShared {
         let (mut state, now) = self.enter();
         let result = step(&mut state, now);
         state.pass_watch_on(now);
+        if let Some(deadline) = state.watch_slow(now) {
+            state.outbox.push(AfterUnlock::Look(deadline));
+        }
         let held = state.held();
         if held != state.shown {
             self.show(&mut state, held);
@@ -128,6 +137,8 @@ impl LockShared {
     pub(super) fn deliver(&self, next: AfterUnlock) {
         match next {
             AfterUnlock::Leave(request, grant) => self.leave_to_keeper(request, grant),
+            AfterUnlock::Report(report) => self.publish(*report),
+            AfterUnlock::Look(deadline) => self.watch(deadline),
             next => next.deliver(),
         }
     }
@@ -142,6 +153,29 @@ impl LockShared {
         };
         let work = move |thread: &mut KeeperThread| lock.carry_out(request, grant, thread);
         self.keeper().take_over(Box::new(work));
+    }
+
+    #[cold]
+    fn publish(&self, report: LockReport) {
+        if let Some(reports) = &self.reports {
+            reports.publish(report);
+        }
+    }
+
+    #[cold]
+    fn watch(&self, deadline: Deadline) {
+        // Without it, no request waits.
+        if let Some(this) = self.this.upgrade() {
+            watch(&this, deadline);
+        }
+    }
+
+    /// Reports holds and waits that take long. Returns when to look again.
+    fn look_at_slow(&self) -> Option<Deadline> {
+        self.reports.as_ref()?;
+        let mut look = SlowLook::default();
+        while self.step_fair(|state, now| state.look_at_slow(&mut look, now)) {}
+        self.step(|state, now| state.end_look(&look, now))
     }
 
     #[inline(always)]
@@ -299,6 +333,7 @@ impl TaskQueue for LockShared {
 
     fn look_for_tasks(&self) -> Option<Deadline> {
         let has_passed = |overdue| self.clock.until(overdue).is_none();
-        self.step(|state, now| state.look_for_tasks(now, has_passed))
+        let due = self.step(|state, now| state.look_for_tasks(now, has_passed));
+        earlier(due, self.look_at_slow())
     }
 }

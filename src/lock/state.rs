@@ -6,6 +6,7 @@
 mod asking;
 mod holder;
 mod nodes;
+mod observed;
 mod revoking;
 mod tasks;
 mod watch;
@@ -14,16 +15,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::TimeoutEvidence;
-use super::node::{Granule, Members, NodeWait, Scope};
+use super::node::{Asking, Granule, Members, NodeWait, Scope};
 use super::options::{PackedDuration, RequestLimit};
 use super::pace::Pace;
+use super::report::LockReport;
 use super::request::{Asker, LockOutcome, RequestOutcome, RequestSource, Waiting};
 use super::revocation::LastRevocations;
 use super::sampling::{Measured, Sampling};
 use super::stats::{LockStats, Recorder};
 use super::wait::{Reason, TaskLook, WaitsAs};
 use super::word::HeldWord;
-use super::{Grant, JoinError, LockError, LockInfo, QueueEntry, ReleaseError};
+use super::{Grant, JoinError, LockError, LockInfo, QueueEntry, ReleaseError, TimelineOutcome};
 use crate::id::{FencingToken, LockId, OwnerId};
 use crate::queue::{CapacityPart, Cursor, Divisible, Priority, Queue, Rights, Ticket};
 use crate::time::{Clock, Deadline, Timestamp};
@@ -33,6 +35,9 @@ use asking::{LeavingRequest, LockWaiter};
 pub(super) use holder::Overdue;
 use holder::{Joined, LockHolder};
 pub(super) use nodes::AskedNodes;
+pub(super) use observed::Observed;
+pub(super) use observed::SlowLook;
+use observed::Waited;
 use watch::Watch;
 
 /// The present, for steps after which another request may hold the lock.
@@ -73,6 +78,10 @@ pub(super) enum AfterUnlock {
     Leave(Arc<dyn Waiting>, Grant),
     /// Make a waiter a watcher.
     Watch(Arc<dyn Waiting>),
+    /// Publish a report.
+    Report(Box<LockReport>),
+    /// Let the keeper look for long holds and waits.
+    Look(Deadline),
 }
 
 /// The thread that ends a grant and can run queued work.
@@ -109,7 +118,9 @@ impl AfterUnlock {
         match self {
             Self::Tell(request, verdict) => request.tell(verdict),
             Self::Serve(request, grant) => request.tell(RequestOutcome::Granted(grant)),
-            Self::Leave(..) => debug_assert!(false, "only the document lock runs work"),
+            Self::Leave(..) | Self::Report(_) | Self::Look(_) => {
+                debug_assert!(false, "only the document lock runs work and reports");
+            }
             Self::Watch(request) => request.call_to_watch(),
         }
     }
@@ -148,6 +159,8 @@ pub(super) struct LockState {
     pub(super) metrics: Recorder,
     /// Set by the first wait under a hold limit.
     watch: Option<Box<Watch>>,
+    /// `None` without a timeline and reports.
+    pub(super) observed: Option<Box<Observed>>,
 }
 
 /// How many waiters a dump reads at a time.
@@ -168,6 +181,7 @@ impl LockState {
             requests: 0,
             last_token: 0,
             watch: None,
+            observed: None,
             sampling,
             pace: Pace::default(),
             hold_limit: None,
@@ -309,6 +323,7 @@ impl LockState {
     /// `combiner` runs its work, if there is a combiner and the work allows it.
     fn end(&mut self, now: Moment, combiner: Option<Combiner>) -> Option<AfterUnlock> {
         self.recorder().releases += 1;
+        self.observe_hold(TimelineOutcome::Released, now);
         self.vacate(now, combiner)
     }
 
@@ -328,10 +343,16 @@ impl LockState {
     /// Grants the lock: to the next request in the queue, or to all requests for nodes ahead of the
     /// first for the whole lock.
     fn grant_next(&mut self, now: Moment, combiner: Option<Combiner>) -> Option<AfterUnlock> {
-        let (number, since, request) = loop {
+        let LockWaiter {
+            number,
+            since,
+            request,
+            is_reported,
+            ..
+        } = loop {
             let mut waiter = self.queue.next()?;
             match waiter.nodes.take() {
-                None => break (waiter.number, waiter.since, waiter.request),
+                None => break waiter,
                 Some(set) => self.admit(waiter, *set, now),
             }
         };
@@ -343,6 +364,15 @@ impl LockState {
         debug_assert!(!self.held, "granted beside a holder");
         let combiner = combiner.filter(|combiner| combiner.runs(&*request));
         let asker = request.asker();
+        let waited = Waited {
+            number,
+            asker,
+            nodes: false,
+            since,
+            position: 1,
+            is_reported: is_reported.get(),
+        };
+        self.observe_grant(&waited, now);
         self.holder.claim.assign(&Asker {
             thread: combiner.map_or(asker.thread, |combiner| combiner.thread),
             ..asker

@@ -67,7 +67,7 @@ pub struct TimelineEntry {
         skip_serializing_if = "Option::is_none"
     )]
     pub ended_at: Option<Duration>,
-    /// What became of it.
+    /// Its state or its end.
     pub outcome: TimelineOutcome,
 }
 

@@ -97,7 +97,7 @@ impl<T> TaskLook<'_, T> {
 }
 
 /// Returns the earlier of two deadlines.
-fn earlier(one: Option<Deadline>, other: Option<Deadline>) -> Option<Deadline> {
+pub(super) fn earlier(one: Option<Deadline>, other: Option<Deadline>) -> Option<Deadline> {
     one.into_iter().chain(other).min()
 }
 
@@ -120,6 +120,8 @@ pub(super) struct Wait<T> {
     pub(super) alarm: Option<Deadline>,
     /// How many looks it spins for.
     pub(super) looks: u32,
+    /// When the keeper must look for long waits, if it does not do so before that anyway.
+    pub(super) watched: Option<Deadline>,
 }
 
 /// What waits for a request: the calling thread, or the task that polls.
@@ -151,10 +153,22 @@ impl WaitsAs {
         cancel: Option<&CancelToken>,
         wait: Wait<Q::Ticket>,
     ) -> W::Outcome {
+        if let Some(deadline) = wait.watched {
+            watch(queue, deadline);
+        }
         match self {
             Self::Thread => self::wait(queue, waiter, cancel, wait),
             Self::Task => TaskWait::begin(queue, waiter, cancel, wait).await,
         }
+    }
+}
+
+/// Lets the keeper look at the queue, for the reports of long waits. If its thread cannot be
+/// started, a long wait is reported at its end.
+pub(super) fn watch<Q: TaskQueue>(queue: &Arc<Q>, deadline: Deadline) {
+    let keeper = queue.keeper();
+    if keeper.attend(queue).is_ok() {
+        keeper.expect(deadline);
     }
 }
 

@@ -219,6 +219,30 @@ impl StoreOptions {
         self
     }
 
+    /// Records the last `requests` requests for the lock that ended, for
+    /// [`DataStore::timeline`](super::DataStore::timeline), as
+    /// [`LockOptions::timeline`] does. They are not recorded by default.
+    pub fn timeline(mut self, requests: usize) -> Self {
+        self.lock = self.lock.timeline(requests);
+        self
+    }
+
+    /// Reports holds of the lock that last longer than the threshold, as
+    /// [`LockOptions::report_holds`] does. [`DataStore::lock_reports`] has the reports. They are
+    /// not made by default.
+    pub fn report_holds(mut self, longer_than: Duration) -> Self {
+        self.lock = self.lock.report_holds(longer_than);
+        self
+    }
+
+    /// Reports waits for the lock that last longer than the threshold, as
+    /// [`LockOptions::report_waits`] does. [`DataStore::lock_reports`] has the reports. They are
+    /// not made by default.
+    pub fn report_waits(mut self, longer_than: Duration) -> Self {
+        self.lock = self.lock.report_waits(longer_than);
+        self
+    }
+
     /// Sets the clock of the store. The default is the system's clock.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.lock.clock = clock;

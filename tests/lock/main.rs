@@ -5,8 +5,10 @@ mod forms;
 mod grants;
 mod hold_limits;
 mod metrics;
+mod reports;
 mod revocations;
 mod revoked;
+mod timelines;
 mod waits;
 
 use std::thread;

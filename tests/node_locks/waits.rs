@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use doclock::{
     StoreOptions,
-    lock::{AcquireOptions, CancelToken, LockError, LockMode, node::Scope},
+    lock::{AcquireOptions, CancelToken, LockError, LockMode, SlowRequest, node::Scope},
 };
 
 use super::{
@@ -337,4 +337,26 @@ fn node_locks_01_refusals_count_on_their_own() {
         ),
         (0, 0, 0)
     );
+}
+
+#[test]
+fn a_long_wait_for_nodes_is_reported_once_with_the_holder_that_blocks_it() {
+    let second = Duration::from_secs(1);
+    let (store, clock) = timed_with(StoreOptions::new().report_waits(second));
+    let reports = store.lock_reports().unwrap();
+    let other = take(&store, "other", Scope::new().write("b1"));
+    let holder = take(&store, "holder", Scope::new().write("a1"));
+    let ann = ask(&store, "ann", Scope::new().write("a1"));
+    clock.advance(second);
+    let report = reports.recv_timeout(Duration::from_secs(60)).unwrap();
+    let blocker = report.holder.as_ref().unwrap();
+    assert_eq!(blocker.owner_id.as_str(), "holder", "{report}");
+    let SlowRequest::Wait { request, .. } = &report.slow else {
+        panic!("{report}");
+    };
+    assert_eq!(request.owner_id.as_str(), "ann");
+    drop(holder);
+    drop(ann.join().unwrap());
+    drop(other);
+    assert!(reports.try_recv().is_err());
 }

@@ -537,6 +537,7 @@ impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
             deadline,
             alarm: None,
             looks: self.looks,
+            watched: None,
         };
         waits_as.wait(&shared, &request, cancel, wait).await
     }

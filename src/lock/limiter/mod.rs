@@ -416,6 +416,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
                 alarm: None,
                 // Calls take too long to spin for their end.
                 looks: Pace::SLOW.looks(limit),
+                watched: None,
             };
             (caller, wait)
         };

@@ -1,5 +1,6 @@
 //! The requests that share a lock because they are for nodes only.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -48,6 +49,10 @@ pub(in crate::lock) struct Member {
     /// Its transaction publishes, so it cannot be revoked until that ends.
     pub(in crate::lock) sealed: bool,
     pub(in crate::lock) asking: Option<Asking>,
+    /// When its first request was made.
+    pub(in crate::lock) requested: Timestamp,
+    /// Whether its hold was reported.
+    pub(in crate::lock) is_reported: Cell<bool>,
 }
 
 /// A request for nodes that waits.
@@ -55,4 +60,6 @@ pub(in crate::lock) struct Asking {
     pub(in crate::lock) wait: WaitId,
     pub(in crate::lock) request: Arc<dyn Waiting>,
     pub(in crate::lock) since: Timestamp,
+    /// Whether its wait was reported.
+    pub(in crate::lock) is_reported: Cell<bool>,
 }

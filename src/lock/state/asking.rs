@@ -1,5 +1,7 @@
 //! Requests for a lock, and their withdrawal from the queue.
 
+use std::cell::Cell;
+
 use super::*;
 use crate::lock::evidence::Withdrawn;
 use crate::queue::Party;
@@ -11,6 +13,8 @@ pub(super) struct LockWaiter {
     pub(super) request: Arc<dyn Waiting>,
     /// The requested nodes; `None` for the whole lock.
     pub(super) nodes: Option<Box<NodeSet>>,
+    /// Whether its wait was reported.
+    pub(super) is_reported: Cell<bool>,
 }
 
 /// How a request for nodes waits, if it must.
@@ -32,6 +36,7 @@ pub(super) struct LeavingRequest {
     pub(super) holder: Option<LockInfo>,
     pub(super) node: Option<NodeWait>,
     pub(super) ahead: Vec<QueueEntry>,
+    pub(super) is_reported: bool,
 }
 
 impl LockState {
@@ -112,6 +117,7 @@ impl LockState {
             since: now,
             request,
             nodes,
+            is_reported: Cell::new(false),
         };
         let wait = waiter.wait();
         let ticket = Some(self.queue.join(part, priority, waiter));
@@ -157,8 +163,9 @@ impl LockState {
             holder: None,
             node: None,
             ahead: ahead_of_it,
+            is_reported: waiter.is_reported.get(),
         };
-        self.fail(waiter.request, leaving, reason, now.at);
+        self.fail(waiter.request, leaving, reason, now);
         // Requests behind it may fit where it did not.
         let next = self.grant_next(now, None);
         self.outbox.extend(next);
@@ -170,8 +177,22 @@ impl LockState {
         request: Arc<dyn Waiting>,
         leaving: LeavingRequest,
         reason: Reason,
-        now: Timestamp,
+        now: Moment,
     ) {
+        let waited = Waited {
+            number: leaving.number,
+            asker: request.asker(),
+            nodes: leaving.part == CapacityPart::Share,
+            since: leaving.since,
+            position: leaving.position,
+            is_reported: leaving.is_reported,
+        };
+        let outcome = match reason {
+            Reason::Expired(_) => TimelineOutcome::TimedOut,
+            Reason::Cancelled => TimelineOutcome::Cancelled,
+        };
+        self.observe_failure(&waited, outcome, now);
+        let now = now.at;
         let withdrawn = Withdrawn {
             id: self.id(leaving.number),
             owner: request.asker().owner.clone(),

@@ -10,10 +10,11 @@
 
 mod looking;
 
+use std::cell::Cell;
+
 use super::*;
 use crate::lock::node::{
-    Asking, Deadlock, DeadlockLink, Granule, Member, NodeHolder, NodeLockStats, NodeWait,
-    NodeWaiter, Tree,
+    Deadlock, DeadlockLink, Granule, Member, NodeHolder, NodeLockStats, NodeWait, NodeWaiter, Tree,
 };
 use crate::queue::{Asked, Link, Party};
 
@@ -53,6 +54,8 @@ impl LockState {
             overdue: holder.overdue,
             sealed: holder.sealed,
             asking: None,
+            requested: since,
+            is_reported: Cell::new(false),
         };
         let nodes = self.nodes.get_or_insert_default();
         nodes.list.insert(number, member);
@@ -154,7 +157,11 @@ impl LockState {
                 let wait = self.next_wait();
                 AskedNodes::Waits(self.wait_for_nodes(number, wait, request, now.at))
             }
-            Asked::Refused(cycle) => return Err(self.deadlock(cycle, now.at)),
+            Asked::Refused(cycle) => {
+                let refused = Waited::at_once(number, asker, now.at);
+                self.record_wait(&refused, TimelineOutcome::Deadlock, now.at);
+                return Err(self.deadlock(cycle, now.at));
+            }
         })
     }
 
@@ -202,12 +209,21 @@ impl LockState {
             number,
             since,
             request,
+            is_reported,
             ..
         } = waiter;
         let mut claim = RequestSource::vacant();
         claim.assign(&request.asker());
         if self.enroll(number, claim, set, now.at) {
             self.relieve(number);
+            let asking = Asking {
+                wait,
+                request,
+                since,
+                is_reported,
+            };
+            self.observe_grant_of_nodes(number, &asking, now);
+            let request = asking.request;
             let limit = request.asker().hold_limit;
             let grant = self.grant_member(number, since, limit, now);
             self.mark_untaken(number, &*request);
@@ -215,6 +231,30 @@ impl LockState {
                 .push(AfterUnlock::Tell(request, RequestOutcome::Granted(grant)));
         } else {
             self.wait_for_nodes(number, wait, request, since);
+            let member = self
+                .nodes
+                .as_ref()
+                .and_then(|nodes| nodes.list.get(&number));
+            if let Some(asking) = member.and_then(|member| member.asking.as_ref()) {
+                asking.is_reported.set(is_reported.get());
+            }
+        }
+    }
+
+    /// Records that a member is about to be granted what it waits for, and reports a long wait.
+    fn observe_grant_of_nodes(&mut self, number: u64, asking: &Asking, now: Moment) {
+        if self.observed.is_none() {
+            return;
+        }
+        let waited = asking.waited(number, 1);
+        self.report_wait(&waited, now);
+        // The entry of a first grant is recorded at its end.
+        let member = self
+            .nodes
+            .as_ref()
+            .and_then(|nodes| nodes.list.get(&number));
+        if member.is_some_and(|member| member.grant.is_some()) {
+            self.record_wait(&waited, TimelineOutcome::Extended, now.at);
         }
     }
 
@@ -228,6 +268,8 @@ impl LockState {
             overdue: None,
             sealed: false,
             asking: None,
+            requested: now,
+            is_reported: Cell::new(false),
         };
         let nodes = self.nodes.get_or_insert_default();
         nodes.list.insert(number, member);
@@ -254,6 +296,7 @@ impl LockState {
                 wait,
                 request,
                 since,
+                is_reported: Cell::new(false),
             });
             nodes.waiting += 1;
         }
@@ -295,7 +338,7 @@ impl LockState {
         }
         nodes.metrics.acquisitions += 1;
         member.grant = Some(granted);
-        member.since = now.at;
+        (member.requested, member.since) = (since, now.at);
         member.overdue = overdue;
         self.ensure_watched(overdue);
         granted
@@ -308,6 +351,7 @@ impl LockState {
                 debug_assert!(false, "who was served had asked");
                 continue;
             };
+            self.observe_grant_of_nodes(number, &asking, now);
             let limit = asking.request.asker().hold_limit;
             let grant = self.grant_member(number, asking.since, limit, now);
             self.mark_untaken(number, &*asking.request);
@@ -387,8 +431,9 @@ impl LockState {
             holder,
             node: Some(node),
             ahead: queued,
+            is_reported: asking.is_reported.get(),
         };
-        self.fail(asking.request, leaving, reason, now.at);
+        self.fail(asking.request, leaving, reason, now);
         let nodes = self.nodes.get_or_insert_default();
         let is_new = nodes
             .list
@@ -448,6 +493,7 @@ impl LockState {
         nodes.metrics.releases += 1;
         nodes.metrics.hold.record(hold, 1);
         self.pace.take_in(hold);
+        self.observe_member(id.number, TimelineOutcome::Released, now);
         self.leave(id.number, now);
         self.outbox.pop()
     }
@@ -473,6 +519,7 @@ impl LockState {
         }
         nodes.metrics.cancellations += 1;
         let asking = self.stop_waiting(number)?;
+        self.observe_failure(&asking.waited(number, 1), TimelineOutcome::Cancelled, now);
         let nodes = self.nodes.as_mut()?;
         let is_new = nodes.list.get(&number)?.grant.is_none();
         let served = nodes.table.withdraw(number);
@@ -563,6 +610,7 @@ impl LockState {
         if is_released_by_id {
             self.remember_revocation(id);
         }
+        self.observe_member(number, TimelineOutcome::Revoked, now);
         self.leave(number, now);
     }
 }

@@ -23,6 +23,15 @@ impl LockState {
             Some(_) => CapacityPart::Share,
         };
         self.recorder_of(part).cancellations += 1;
+        let waited = Waited {
+            number: waiter.number,
+            asker: waiter.request.asker(),
+            nodes: part == CapacityPart::Share,
+            since: waiter.since,
+            position: 1,
+            is_reported: waiter.is_reported.get(),
+        };
+        self.observe_failure(&waited, TimelineOutcome::Cancelled, now);
         // Requests behind it may fit where it did not.
         let next = self.grant_next(now, None);
         self.outbox.extend(next);

@@ -245,6 +245,7 @@ impl LockState {
                 Some(_) => CapacityPart::Share,
             };
             self.record_revocation(part, holder, overdue, now);
+            self.observe_hold(TimelineOutcome::Revoked, now);
             let next = self.vacate(now, None);
             self.outbox.extend(next);
         }

@@ -1,0 +1,214 @@
+//! Reports of long holds and long waits.
+
+use std::time::Duration;
+
+use doclock::events::Receiver;
+use doclock::lock::{FifoLock, LockOptions, LockReport, SlowRequest};
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Long enough for any machine. A test that passes never waits for so long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn reporting(options: StoreOptions) -> (DataStore, ManualClock, Receiver<LockReport>) {
+    let clock = ManualClock::new();
+    let store = DataStore::with_options(options.clock(clock.clock()));
+    let reports = store.lock_reports().unwrap();
+    (store, clock, reports)
+}
+
+fn next(reports: &Receiver<LockReport>) -> LockReport {
+    reports.recv_timeout(PATIENCE).expect("a report")
+}
+
+#[test]
+fn a_long_wait_is_reported_once_while_it_lasts_with_the_line_of_the_holder() {
+    let (store, clock, reports) = reporting(StoreOptions::new().report_waits(SECOND));
+    let import = AcquireOptions::new().label("import");
+    let line = line!() + 1;
+    let held = store.acquire_lock_with("ann", import).unwrap();
+    thread::scope(|scope| {
+        let ben = scope.spawn(|| drop(store.lock_with("ben", patient()).unwrap()));
+        until_waiting(&store, 1);
+        clock.advance(SECOND);
+        let report = next(&reports);
+        let holder = report.holder.as_ref().unwrap();
+        assert_eq!(
+            (holder.call_site.file, holder.call_site.line),
+            (file!(), line)
+        );
+        assert_eq!(holder.label.as_deref(), Some("import"));
+        let SlowRequest::Wait { request, ended } = &report.slow else {
+            panic!("{report}");
+        };
+        assert_eq!((request.owner_id.as_str(), *ended), ("ben", false));
+        assert_eq!(
+            (report.threshold, report.waiting, report.number),
+            (SECOND, 1, 1)
+        );
+
+        // Neither a second look nor the end of the wait reports it again.
+        let cem = scope.spawn(|| drop(store.lock_with("cem", patient()).unwrap()));
+        until_waiting(&store, 2);
+        clock.advance(2 * SECOND);
+        let SlowRequest::Wait { request, .. } = next(&reports).slow else {
+            panic!("a wait");
+        };
+        assert_eq!(request.owner_id.as_str(), "cem");
+        store.release_lock(held).unwrap();
+        ben.join().unwrap();
+        cem.join().unwrap();
+    });
+    assert!(reports.try_recv().is_err());
+}
+
+#[test]
+fn a_long_hold_is_reported_once_while_a_request_waits_for_it() {
+    let (store, clock, reports) = reporting(StoreOptions::new().report_holds(SECOND));
+    let held = store.acquire_lock("ann").unwrap();
+    clock.advance(3 * SECOND);
+    thread::scope(|scope| {
+        // Nothing was delayed before.
+        assert!(reports.try_recv().is_err());
+        let ben = scope.spawn(|| drop(store.lock_with("ben", patient()).unwrap()));
+        until_waiting(&store, 1);
+        clock.advance(SECOND);
+        let report = next(&reports);
+        assert_eq!(report.slow, SlowRequest::Hold { ended: false });
+        let holder = report.holder.as_ref().unwrap();
+        assert_eq!(holder.owner_id.as_str(), "ann");
+        assert!(holder.held_for >= 3 * SECOND, "{report}");
+        assert_eq!(report.first[0].owner_id.as_str(), "ben");
+        store.release_lock(held).unwrap();
+        ben.join().unwrap();
+    });
+    assert!(reports.try_recv().is_err());
+}
+
+#[test]
+fn a_long_hold_that_delays_no_request_is_reported_at_its_end() {
+    let (store, clock, reports) = reporting(StoreOptions::new().report_holds(SECOND));
+    let guard = store.lock("ann").unwrap();
+    clock.advance(SECOND);
+    drop(guard);
+    let report = reports.try_recv().unwrap();
+    assert_eq!(report.slow, SlowRequest::Hold { ended: true });
+    assert_eq!(report.holder.unwrap().held_for, SECOND);
+    // The next one is not long.
+    let guard = store.lock("ann").unwrap();
+    clock.advance(SECOND / 2);
+    drop(guard);
+    assert!(reports.try_recv().is_err());
+}
+
+#[test]
+fn each_holder_that_delays_a_request_for_long_is_reported() {
+    let (store, clock, reports) = reporting(StoreOptions::new().report_holds(SECOND));
+    let mut held = store.acquire_lock("0").unwrap();
+    thread::scope(|scope| {
+        for owner in 1..=3 {
+            let store = &store;
+            let next_one = scope.spawn(move || {
+                store
+                    .acquire_lock_with(owner.to_string(), patient())
+                    .unwrap()
+            });
+            until_waiting(store, 1);
+            clock.advance(2 * SECOND);
+            let report = next(&reports);
+            assert_eq!(report.slow, SlowRequest::Hold { ended: false });
+            let holder = report.holder.unwrap().owner_id;
+            assert_eq!(holder.as_str(), (owner - 1).to_string());
+            store.release_lock(held).unwrap();
+            held = next_one.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_long_wait_that_times_out_is_reported_once() {
+    let (store, clock, reports) = reporting(StoreOptions::new().report_waits(SECOND));
+    let _held = store.acquire_lock("ann").unwrap();
+    thread::scope(|scope| {
+        let limit = AcquireOptions::new().timeout(2 * SECOND);
+        let ben = scope.spawn(|| timeout_of(store.lock_with("ben", limit)));
+        until_waiting(&store, 1);
+        clock.advance(2 * SECOND);
+        ben.join().unwrap();
+    });
+    assert!(matches!(next(&reports).slow, SlowRequest::Wait { .. }));
+    assert!(reports.try_recv().is_err());
+}
+
+#[test]
+fn a_long_wait_of_a_task_is_reported() {
+    let (store, clock, reports) = reporting(StoreOptions::new().report_waits(SECOND));
+    let held = store.acquire_lock("ann").unwrap();
+    thread::scope(|scope| {
+        let ben = scope.spawn(|| {
+            pollster::block_on(store.lock_async_with("ben", patient()))
+                .map(drop)
+                .unwrap();
+        });
+        until_waiting(&store, 1);
+        clock.advance(SECOND);
+        let report = next(&reports);
+        assert_eq!(report.holder.unwrap().owner_id.as_str(), "ann");
+        store.release_lock(held).unwrap();
+        ben.join().unwrap();
+    });
+}
+
+#[test]
+fn reports_that_no_receiver_takes_are_dropped_oldest_first() {
+    let clock = ManualClock::new();
+    let options = LockOptions::new().clock(clock.clock()).report_holds(SECOND);
+    let lock = FifoLock::with_options(options);
+    for _ in 0..LockReport::KEPT + 10 {
+        let guard = lock.lock("ann").unwrap();
+        clock.advance(SECOND);
+        drop(guard);
+    }
+    let reports = lock.reports().unwrap();
+    let numbers: Vec<u64> = reports.try_iter().map(|report| report.number).collect();
+    let last = LockReport::KEPT as u64 + 10;
+    assert!(numbers.iter().copied().eq(11..=last), "{numbers:?}");
+    drop(lock);
+    assert!(reports.recv().is_err(), "the channel ends with the lock");
+}
+
+#[test]
+fn a_lock_without_thresholds_makes_no_reports() {
+    assert!(DataStore::new().lock_reports().is_none());
+}
+
+#[test]
+fn a_report_prints_as_one_line_and_serializes_in_camel_case() {
+    let (store, clock, reports) = reporting(StoreOptions::new().report_waits(SECOND));
+    let held = store.acquire_lock("ann").unwrap();
+    thread::scope(|scope| {
+        let ben = scope.spawn(|| drop(store.lock_with("ben", patient()).unwrap()));
+        until_waiting(&store, 1);
+        clock.advance(SECOND);
+        let report = next(&reports);
+        let line = report.to_string();
+        assert!(line.starts_with("long wait: 1. lock-2-"), "{line}");
+        assert!(
+            line.contains("waiting for 1000ms, more than 1000ms; held by lock-1-"),
+            "{line}"
+        );
+        assert!(
+            line.ends_with("; 1 request waiting") && !line.contains('\n'),
+            "{line}"
+        );
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!(json["type"], "wait");
+        assert_eq!(json["request"]["ownerId"], "ben");
+        assert_eq!(json["holder"]["ownerId"], "ann");
+        assert_eq!(json["threshold"], 1000.0);
+        store.release_lock(held).unwrap();
+        ben.join().unwrap();
+    });
+}
