@@ -10,7 +10,8 @@ use common::{PATIENCE, commit, store};
 use doclock::dsl::*;
 use doclock::history::UndoError;
 use doclock::lock::node::Scope;
-use doclock::lock::{AcquireOptions, CancelToken, LockError};
+use doclock::lock::{AcquireOptions, CancelToken, LockError, SlowRequest};
+use doclock::time::ManualClock;
 use doclock::transaction::{Hooks, TransactionError};
 use doclock::{DataStore, Editor, StoreOptions, TransactionManager, document::NodeSpec};
 
@@ -240,4 +241,34 @@ fn lock_14_a_queue_bound_counts_the_requests_that_wait_for_a_lossless_subscriber
         );
         events.recv().unwrap();
     });
+}
+
+#[test]
+fn a_wait_for_a_lossless_subscriber_is_reported() {
+    let clock = ManualClock::new();
+    let second = Duration::from_secs(1);
+    let options = StoreOptions::new().clock(clock.clock()).lock_timeout(None);
+    let options = options.report_holds(second).report_waits(second);
+    let store = DataStore::with_options(options);
+    let reports = store.lock_reports().unwrap();
+    let events = store.subscribe_lossless(0);
+    create_one(&store);
+    thread::scope(|scope| {
+        let ann = scope.spawn(|| drop(store.lock("ann").unwrap()));
+        until(|| waiting(&store) == 1);
+        clock.advance(second);
+        let both = [(); 2].map(|()| reports.recv_timeout(PATIENCE).unwrap());
+        for report in &both {
+            let holder = report.holder.as_ref().unwrap();
+            assert_eq!(holder.owner_id.as_str(), "lossless subscriber", "{report}");
+        }
+        let waits = both.iter().filter_map(|report| match &report.slow {
+            SlowRequest::Wait { request, .. } => Some(request.owner_id.as_str()),
+            _ => None,
+        });
+        assert!(waits.eq(["ann"]), "{both:?}");
+        events.recv().unwrap();
+        ann.join().unwrap();
+    });
+    assert!(reports.try_recv().is_err());
 }

@@ -82,7 +82,9 @@ impl FifoLock {
     /// Creates a free lock with options.
     pub fn with_options(settings: LockOptions) -> Self {
         let lock = random_session();
-        let observed = Observed::of(&settings);
+        let reports = settings.channel;
+        let reports = reports.or_else(|| ReportChannel::with(settings.reports));
+        let observed = Observed::of(settings.timeline, settings.reports, &settings.clock);
         let keeper = KeeperSlot::of(settings.keeper);
         let sampling = match &observed {
             None => Sampling::new(&settings.clock),
@@ -103,10 +105,7 @@ impl FifoLock {
             batch: settings.batch,
             wake_chain: WakeChain::default(),
             keeper,
-            reports: settings
-                .reports
-                .shortest()
-                .map(|_| Box::new(ReportChannel::new())),
+            reports,
             this: this.clone(),
         }))
     }
@@ -406,6 +405,20 @@ impl FifoLock {
     pub(crate) fn check_reentry(&self, asker: &Asker<'_>) -> Result<(), LockError> {
         let (mut state, now) = self.0.enter();
         state.refuse_reentry(asker, CapacityPart::Whole, now.at)
+    }
+
+    /// Options of a lock that requests pass before this one: with its clock, keeper and reports.
+    pub(crate) fn companion_options(&self) -> LockOptions {
+        let channel = self.0.reports.clone();
+        LockOptions {
+            keeper: Some(Arc::clone(self.keeper())),
+            reports: channel
+                .as_ref()
+                .map(|channel| channel.thresholds)
+                .unwrap_or_default(),
+            channel,
+            ..LockOptions::new().clock(self.clock().clone())
+        }
     }
 
     /// Options with the bounds of the queue of this lock.

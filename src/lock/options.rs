@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 use super::CancelToken;
 use super::batch::BatchLimit;
 use super::keeper::Keeper;
-use super::report::ReportThresholds;
+use super::report::{ReportChannel, ReportThresholds};
 use super::request::Asker;
 use crate::id::OwnerId;
 use crate::queue::Priority;
@@ -116,6 +116,8 @@ pub struct LockOptions {
     /// How many requests the timeline records, if there is one.
     pub(crate) timeline: Option<usize>,
     pub(crate) reports: ReportThresholds,
+    /// The channel of the reports, if it is that of another lock.
+    pub(crate) channel: Option<Arc<ReportChannel>>,
 }
 
 impl Default for LockOptions {
@@ -132,6 +134,7 @@ impl Default for LockOptions {
             keeper: None,
             timeline: None,
             reports: ReportThresholds::default(),
+            channel: None,
         }
     }
 }
@@ -203,6 +206,11 @@ impl LockOptions {
     /// [`report_holds`](Self::report_holds) does: each once, and while it lasts.
     pub fn report_waits(mut self, longer_than: Duration) -> Self {
         self.reports.waits = Some(longer_than);
+        self
+    }
+
+    pub(crate) fn report_no_holds(mut self) -> Self {
+        self.reports.holds = None;
         self
     }
 

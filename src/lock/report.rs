@@ -2,6 +2,9 @@
 
 use std::fmt;
 use std::ops::Not;
+use std::sync::Arc;
+// Not the model's type: the value takes part in no race.
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
@@ -55,8 +58,8 @@ pub struct LockReport {
     pub waiting: usize,
     /// The first requests in the queue, at most [`LockReport::FIRST`].
     pub first: Vec<QueueEntry>,
-    /// The number of this report, from one. After a gap, no receiver took the reports with the
-    /// numbers between in time.
+    /// The number of this report, from one. A number that no receiver gets is that of a report which
+    /// none took in time.
     pub number: u64,
 }
 
@@ -138,15 +141,25 @@ impl ReportThresholds {
 }
 
 /// The reports that no receiver has taken yet.
-pub(super) struct ReportChannel {
+#[derive(Debug)]
+pub(crate) struct ReportChannel {
+    pub(super) thresholds: ReportThresholds,
     send: Sender<LockReport>,
     reports: Receiver<LockReport>,
+    last_number: AtomicU64,
 }
 
 impl ReportChannel {
-    pub(super) fn new() -> Self {
+    /// `None` without a threshold.
+    pub(super) fn with(thresholds: ReportThresholds) -> Option<Arc<Self>> {
+        thresholds.shortest()?;
         let (send, reports) = bounded(LockReport::KEPT);
-        Self { send, reports }
+        Some(Arc::new(Self {
+            thresholds,
+            send,
+            reports,
+            last_number: AtomicU64::new(0),
+        }))
     }
 
     pub(super) fn receiver(&self) -> Receiver<LockReport> {
@@ -154,7 +167,8 @@ impl ReportChannel {
     }
 
     /// Publishes a report. Never blocks: of reports that no receiver takes, the oldest is dropped.
-    pub(super) fn publish(&self, report: LockReport) {
+    pub(super) fn publish(&self, mut report: LockReport) {
+        report.number = self.last_number.fetch_add(1, Ordering::Relaxed) + 1;
         let mut refused = self.send.try_send(report);
         while let Err(TrySendError::Full(report)) = refused {
             drop(self.reports.try_recv());

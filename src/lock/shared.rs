@@ -43,7 +43,7 @@ pub(super) struct LockShared {
     pub(super) wake_chain: WakeChain<dyn Waiting>,
     pub(super) keeper: KeeperSlot,
     /// `None` if the lock makes no reports.
-    pub(super) reports: Option<Box<ReportChannel>>,
+    pub(super) reports: Option<Arc<ReportChannel>>,
     /// Itself, for work that the keeper does.
     pub(super) this: Weak<Self>,
 }

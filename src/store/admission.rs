@@ -6,8 +6,8 @@
 //! so the order of the line is that of the grants.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use smol_str::SmolStr;
@@ -17,8 +17,7 @@ use crate::id::LockId;
 #[cfg(loom)]
 use crate::id::OwnerId;
 use crate::lock::{
-    AcquireOptions, Asker, FifoLock, Grant, LockDump, LockError, LockOptions, Priority, WaitsAs,
-    blocking,
+    AcquireOptions, Asker, FifoLock, Grant, LockDump, LockError, Priority, WaitsAs, blocking,
 };
 
 /// Where requests wait for a lossless subscriber.
@@ -180,12 +179,13 @@ impl DataStore {
     ) -> Result<(Admitted<'_>, AcquireOptions), LockError> {
         self.0.lock.check_reentry(asker)?;
         let log = &self.0.log;
-        let clock = self.0.lock.clock();
-        let door_options = LockOptions {
-            keeper: Some(Arc::clone(self.0.lock.keeper())),
-            ..LockOptions::new().clock(clock.clone())
-        };
-        let line_options = self.0.lock.queue_options(door_options.clone());
+        let door_options = self.0.lock.companion_options();
+        // The first of the line holds it while it waits, and that wait is reported.
+        let line_options = self
+            .0
+            .lock
+            .queue_options(door_options.clone())
+            .report_no_holds();
         let locks = log.admission.locks.get_or_init(|| {
             Box::new(Locks {
                 line: FifoLock::with_options(line_options),

@@ -7,7 +7,6 @@
 use super::*;
 use crate::lock::recording::{RecordedRequest, Recording, RecordingCopy};
 use crate::lock::report::{LockReport, ReportThresholds, SlowRequest};
-use crate::lock::{LockOptions, TimelineOutcome};
 
 /// What a lock records and reports beyond its metrics.
 #[derive(Debug)]
@@ -20,8 +19,6 @@ pub(in crate::lock) struct Observed {
     is_reported: bool,
     /// When the keeper looks next.
     next_look: Option<Timestamp>,
-    /// How many reports were made.
-    reports: u64,
 }
 
 /// The part of a look at long holds and waits that was not taken yet.
@@ -45,11 +42,12 @@ pub(super) struct Waited<'a> {
 
 impl Observed {
     /// `None` if the options ask for neither a timeline nor reports.
-    pub(in crate::lock) fn of(options: &LockOptions) -> Option<Box<Self>> {
-        let thresholds = options.reports;
-        let recording = options
-            .timeline
-            .map(|capacity| Recording::new(capacity, &options.clock));
+    pub(in crate::lock) fn of(
+        timeline: Option<usize>,
+        thresholds: ReportThresholds,
+        clock: &Clock,
+    ) -> Option<Box<Self>> {
+        let recording = timeline.map(|capacity| Recording::new(capacity, clock));
         (recording.is_some() || thresholds.shortest().is_some()).then(|| {
             Box::new(Self {
                 recording,
@@ -57,7 +55,6 @@ impl Observed {
                 requested: None,
                 is_reported: false,
                 next_look: None,
-                reports: 0,
             })
         })
     }
@@ -227,17 +224,13 @@ impl LockState {
     ) {
         let waiting = self.queue.len() + self.waiting_for_nodes();
         let first = self.entries(now.at).take(LockReport::FIRST).collect();
-        let Some(observed) = &mut self.observed else {
-            return;
-        };
-        observed.reports += 1;
         let report = LockReport {
             slow,
             threshold,
             holder,
             waiting,
             first,
-            number: observed.reports,
+            number: 0,
         };
         self.outbox.push(AfterUnlock::Report(Box::new(report)));
     }
