@@ -135,6 +135,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::node::NodeLockStats>();
     shared::<doclock::lock::node::NodeWait>();
     shared::<doclock::lock::node::NodeWaiter>();
+    shared::<doclock::lock::node::RefusedDeadlock>();
     shared::<doclock::lock::node::Scope>();
     shared::<doclock::markdown::AmbiguousName>();
     shared::<doclock::markdown::Dropped<doclock::NodeId>>();

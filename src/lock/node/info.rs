@@ -1,13 +1,14 @@
 //! The holders of nodes and the requests for them, as listings and metrics show them.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::Serialize;
 
-use super::NodeWait;
+use super::{Deadlock, NodeWait};
 use crate::brief::Brief;
 use crate::id::{LockId, NodeId};
-use crate::lock::info::Millis;
+use crate::lock::info::{Millis, millis};
 use crate::lock::stats::write_counts;
 use crate::lock::{DurationSummary, LockInfo, QueueEntry, Revocation};
 use crate::queue::LockMode;
@@ -96,6 +97,8 @@ pub struct NodeLockStats {
     pub total_deadlocks: u64,
     /// The number of requests for an upgrade that another owner had already requested.
     pub total_upgrade_conflicts: u64,
+    /// The last refused cycles, oldest first: at most [`RefusedDeadlock::LISTED`].
+    pub last_deadlocks: Vec<RefusedDeadlock>,
     /// The wait of the granted requests, from request to grant; zero for an immediate grant.
     pub wait: DurationSummary,
     /// How long owners had nodes locked. Measured as
@@ -109,6 +112,36 @@ pub struct NodeLockStats {
     /// The number of nodes that have an entry in the table now. The nodes of a single owner need
     /// none.
     pub entries: usize,
+}
+
+/// A cycle that a refused request would have closed. It stays in the statistics, also if the program
+/// ignores the error of the request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct RefusedDeadlock {
+    /// The cycle.
+    pub deadlock: Deadlock,
+    /// The time since the refusal, by the store's clock.
+    #[serde(serialize_with = "millis::duration")]
+    pub refused_for: Duration,
+}
+
+impl RefusedDeadlock {
+    /// How many cycles the statistics list: the last ones.
+    pub const LISTED: usize = 4;
+}
+
+impl fmt::Display for RefusedDeadlock {
+    /// Formats as the [`Deadlock`] and the time since its refusal, in one line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}, refused {} ago",
+            self.deadlock,
+            Millis(self.refused_for)
+        )
+    }
 }
 
 impl fmt::Display for NodeLockStats {
@@ -134,6 +167,9 @@ impl fmt::Display for NodeLockStats {
         }
         self.last_revocations
             .iter()
-            .try_for_each(|revocation| writeln!(f, "revoked       {revocation}"))
+            .try_for_each(|revocation| writeln!(f, "revoked       {revocation}"))?;
+        self.last_deadlocks
+            .iter()
+            .try_for_each(|refused| writeln!(f, "deadlock      {refused}"))
     }
 }

@@ -1,10 +1,10 @@
 //! The requests that share a lock because they are for nodes only.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::Granule;
+use super::{Deadlock, Granule};
 use crate::lock::Grant;
 use crate::lock::request::{RequestSource, Waiting};
 use crate::lock::revocation::LastRevocations;
@@ -23,6 +23,8 @@ pub(in crate::lock) struct Members {
     pub(in crate::lock) metrics: Recorder,
     pub(in crate::lock) last_revocations: LastRevocations,
     pub(in crate::lock) deadlocks: u64,
+    /// The last refused cycles, each with the moment of the refusal.
+    pub(in crate::lock) last_deadlocks: VecDeque<(Deadlock, Timestamp)>,
     pub(in crate::lock) upgrade_conflicts: u64,
 }
 

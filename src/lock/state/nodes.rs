@@ -14,7 +14,8 @@ use std::cell::Cell;
 
 use super::*;
 use crate::lock::node::{
-    Deadlock, DeadlockLink, Granule, Member, NodeHolder, NodeLockStats, NodeWait, NodeWaiter, Tree,
+    Deadlock, DeadlockLink, Granule, Member, NodeHolder, NodeLockStats, NodeWait, NodeWaiter,
+    RefusedDeadlock, Tree,
 };
 use crate::queue::{Asked, Link, Party};
 

@@ -141,6 +141,10 @@ impl LockState {
         let alone = self.held && self.holder.scope.is_some();
         let nodes = &**self.nodes.get_or_insert_default();
         let metrics = &nodes.metrics;
+        let refused = |(deadlock, at): &(Deadlock, Timestamp)| RefusedDeadlock {
+            deadlock: deadlock.clone(),
+            refused_for: now - *at,
+        };
         let granted = nodes.list.values().filter(|member| member.grant.is_some());
         NodeLockStats {
             total_acquisitions: metrics.acquisitions,
@@ -153,6 +157,7 @@ impl LockState {
             last_revocations: nodes.last_revocations.list(now),
             total_deadlocks: nodes.deadlocks,
             total_upgrade_conflicts: nodes.upgrade_conflicts,
+            last_deadlocks: nodes.last_deadlocks.iter().map(refused).collect(),
             wait: metrics.wait_summary(),
             hold: metrics.hold_summary(),
             holders: granted.count() + usize::from(alone),
@@ -193,6 +198,10 @@ impl LockState {
             links: links.collect(),
         };
         nodes.deadlocks += 1;
+        if nodes.last_deadlocks.len() == RefusedDeadlock::LISTED {
+            nodes.last_deadlocks.pop_front();
+        }
+        nodes.last_deadlocks.push_back((deadlock.clone(), now));
         if deadlock.is_of_upgrades() {
             nodes.upgrade_conflicts += 1;
             return LockError::UpgradeConflict(Box::new(deadlock));
