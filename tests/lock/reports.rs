@@ -65,6 +65,36 @@ fn a_long_wait_is_reported_once_while_it_lasts_with_the_line_of_the_holder() {
 }
 
 #[test]
+fn each_long_wait_is_reported_at_its_own_time() {
+    let (store, clock, reports) = reporting(StoreOptions::new().report_waits(SECOND));
+    let held = store.acquire_lock("ann").unwrap();
+    thread::scope(|scope| {
+        let waits = |owner: &'static str| {
+            let store = &store;
+            scope.spawn(move || drop(store.lock_with(owner, patient()).unwrap()))
+        };
+        let waiter_of = |report: LockReport| match report.slow {
+            SlowRequest::Wait { request, .. } => request.owner_id,
+            SlowRequest::Hold { .. } => panic!("{report}"),
+            _ => unreachable!(),
+        };
+        let ben = waits("ben");
+        until_waiting(&store, 1);
+        clock.advance(SECOND / 2);
+        let cem = waits("cem");
+        until_waiting(&store, 2);
+        clock.advance(SECOND / 2);
+        assert_eq!(waiter_of(next(&reports)).as_str(), "ben");
+        clock.advance(SECOND / 2);
+        assert_eq!(waiter_of(next(&reports)).as_str(), "cem");
+        store.release_lock(held).unwrap();
+        ben.join().unwrap();
+        cem.join().unwrap();
+    });
+    assert!(reports.try_recv().is_err());
+}
+
+#[test]
 fn a_long_hold_is_reported_once_while_a_request_waits_for_it() {
     let (store, clock, reports) = reporting(StoreOptions::new().report_holds(SECOND));
     let held = store.acquire_lock("ann").unwrap();
