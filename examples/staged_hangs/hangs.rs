@@ -1,0 +1,234 @@
+//! Six programs that hang. Each one hangs until a look is taken, and then ends.
+
+use std::error::Error;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::mpsc;
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::Duration;
+
+use doclock::lock::node::Scope;
+use doclock::lock::{AcquireOptions, LockError, Priority};
+use doclock::{DataStore, StoreOptions, TransactionManager, dsl::*};
+
+/// A program that hangs.
+pub struct Hang {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What its user sees.
+    pub symptom: &'static str,
+    stage: fn(&mut Look<'_>) -> Result<(), Box<dyn Error>>,
+}
+
+/// A look at the store while the program hangs, with the lines that cause it.
+pub type Look<'a> = dyn FnMut(&DataStore, &[Culprit]) + 'a;
+
+/// A line of code that causes a hang.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Culprit(pub String);
+
+/// The line after this one.
+macro_rules! next_line {
+    () => {
+        Culprit(format!("{}:{}:", file!(), line!() + 1))
+    };
+}
+
+pub const HANGS: [Hang; 6] = [
+    Hang {
+        name: "slow-io",
+        symptom: "edits wait while another window saves to a network drive",
+        stage: slow_io,
+    },
+    Hang {
+        name: "forgotten-id",
+        symptom: "no edit succeeds any more, and no thread is busy",
+        stage: forgotten_id,
+    },
+    Hang {
+        name: "starved",
+        symptom: "the word count never changes while the user types",
+        stage: starved,
+    },
+    Hang {
+        name: "deadlock",
+        symptom: "two windows that move paragraphs make no progress",
+        stage: deadlock,
+    },
+    Hang {
+        name: "lossless-subscriber",
+        symptom: "edits wait although the lock is free",
+        stage: lossless_subscriber,
+    },
+    Hang {
+        name: "unpolled-task",
+        symptom: "edits wait for a task that does nothing",
+        stage: unpolled_task,
+    },
+];
+
+impl Hang {
+    /// Stages the hang, takes the look, and lets the program end.
+    pub fn stage(&self, look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
+        (self.stage)(look)
+    }
+}
+
+/// A store that reports holds and waits of more than 50 ms, and records what its lock does.
+fn store() -> DataStore {
+    let long = Duration::from_millis(50);
+    let options = StoreOptions::new().lock_timeout(None).timeline(1_000);
+    DataStore::with_options(options.report_holds(long).report_waits(long))
+}
+
+fn until(condition: impl Fn() -> bool) {
+    while !condition() {
+        thread::yield_now();
+    }
+}
+
+/// Runs an editor window, which waits for the lock, and takes a look while it waits.
+fn look_beside_a_window(store: &DataStore, take_look: impl FnOnce()) -> Result<(), LockError> {
+    let window = store.clone();
+    let window = thread::spawn(move || {
+        let keystroke = AcquireOptions::new().label("keystroke");
+        window.lock_with("window-1", keystroke).map(drop)
+    });
+    until(|| has_waiter(store));
+    take_look();
+    window.join().expect("the window does not panic")
+}
+
+fn has_waiter(store: &DataStore) -> bool {
+    let dumps = store.admission_dump().into_iter().flatten();
+    store.queue_length() > 0 || dumps.into_iter().any(|dump| !dump.waiting.is_empty())
+}
+
+/// A thread keeps the lock while it writes to a slow drive.
+fn slow_io(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
+    let store = store();
+    let (written, drive) = mpsc::channel::<()>();
+    let (locked, is_locked) = mpsc::channel();
+    let culprit = next_line!();
+    let save = |store: DataStore| store.lock_with("window-2", AcquireOptions::new().label("save"));
+    let saves = store.clone();
+    let saves = thread::spawn(move || {
+        let _guard = save(saves)?;
+        let _ = locked.send(());
+        // The drive answers when it likes.
+        let _ = drive.recv();
+        Ok::<(), LockError>(())
+    });
+    is_locked.recv()?;
+    look_beside_a_window(&store, || {
+        look(&store, &[culprit]);
+        drop(written);
+    })?;
+    saves.join().expect("the save does not panic")?;
+    Ok(())
+}
+
+/// An early return leaves the lock held by its id.
+fn forgotten_id(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
+    let store = store();
+    let culprit = next_line!();
+    let export = store.acquire_lock_with("export", AcquireOptions::new().label("export as PDF"))?;
+    look_beside_a_window(&store, || {
+        look(&store, &[culprit]);
+        store.release_lock(export).expect("it is held");
+    })?;
+    Ok(())
+}
+
+/// Requests of high priority overtake one of low priority.
+fn starved(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
+    let store = store();
+    let (type_on, keys) = mpsc::channel::<()>();
+    let held = store.lock("window-1")?;
+    let count = store.clone();
+    let count = thread::spawn(move || {
+        let background = AcquireOptions::new()
+            .priority(Priority::Low)
+            .label("count words");
+        count.lock_with("word-count", background).map(drop)
+    });
+    until(|| store.queue_length() == 1);
+    let high = || {
+        AcquireOptions::new()
+            .priority(Priority::High)
+            .label("keystroke")
+    };
+    let culprit = next_line!();
+    let keystroke = move |store: &DataStore| store.lock_with("window-2", high()).map(drop);
+    let typing: Vec<_> = (0..3)
+        .map(|_| {
+            let store = store.clone();
+            thread::spawn(move || keystroke(&store))
+        })
+        .collect();
+    until(|| store.queue_length() == 4);
+    look(&store, &[culprit]);
+    drop((type_on, keys, held));
+    for thread in typing.into_iter().chain([count]) {
+        thread.join().expect("no request panics")?;
+    }
+    Ok(())
+}
+
+/// Two windows lock two paragraphs in opposite order, ignore the error, and try again.
+fn deadlock(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
+    let store = store();
+    let paragraphs = ["one", "two"].map(|id| create(text_node("paragraph", id).with_id(id)));
+    TransactionManager::new(store.clone()).execute(paragraphs)?;
+    let locks = store.node_locks();
+    let unbound = || AcquireOptions::new().unbound().label("move");
+    let (first, second) = (Scope::new().write("one"), Scope::new().write("two"));
+    let one = next_line!();
+    let mut ann = locks.lock_with("window-1", first.clone(), unbound())?;
+    let two = next_line!();
+    let mut ben = locks.lock_with("window-2", second.clone(), unbound())?;
+    let moves = thread::spawn(move || ann.extend(second));
+    until(|| locks.stats().waiting == 1);
+    // The program drops the error and tries again, with the same paragraphs locked.
+    let refused = ben.extend(first);
+    assert!(
+        matches!(refused, Err(LockError::Deadlock(_))),
+        "{refused:?}"
+    );
+    look(&store, &[one, two]);
+    drop(ben);
+    moves.join().expect("the move does not panic")?;
+    Ok(())
+}
+
+/// A lossless subscriber does not read, so no request is admitted.
+fn lossless_subscriber(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
+    let store = store();
+    let culprit = next_line!();
+    let audit = store.subscribe_lossless(0);
+    TransactionManager::new(store.clone()).execute(create(text_node("paragraph", "Hello")))?;
+    look_beside_a_window(&store, || {
+        look(&store, &[culprit]);
+        let _ = audit.recv();
+    })?;
+    Ok(())
+}
+
+/// A task is granted the lock while it waits for something else.
+fn unpolled_task(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
+    let store = store();
+    let held = store.lock("window-2")?;
+    let culprit = next_line!();
+    let mut request = Box::pin(store.lock_async_with("sync", AcquireOptions::new().label("pull")));
+    let mut context = Context::from_waker(Waker::noop());
+    // It joins the queue, as in a `select!` that continues with another branch.
+    let first = Pin::new(&mut request).poll(&mut context);
+    assert!(first.is_pending());
+    drop(held);
+    look_beside_a_window(&store, || {
+        look(&store, &[culprit]);
+        drop(request);
+    })?;
+    Ok(())
+}
