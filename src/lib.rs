@@ -108,6 +108,7 @@ pub mod __bench;
 mod brief;
 mod caught;
 mod codes;
+pub mod diagnostics;
 pub mod document;
 mod fit;
 #[cfg(any(feature = "html", feature = "markdown", feature = "prosemirror"))]

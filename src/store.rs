@@ -3,6 +3,7 @@
 mod admission;
 mod claims;
 mod commit;
+pub(crate) mod diagnostics;
 pub mod durable;
 mod edit;
 pub mod events;
@@ -12,8 +13,10 @@ mod nodes;
 mod notes;
 mod numbers;
 mod options;
+mod pinned;
 mod publish;
 mod receipts;
+mod registry;
 mod result;
 mod tasks;
 mod transaction;
@@ -54,6 +57,8 @@ use crate::sync::{Mutex, rank};
 use durable::Writer;
 use log::OwnLog;
 use numbers::Numbers;
+use pinned::PinnedVersions;
+use registry::Registry;
 
 /// A document store: runs one transaction at a time, in FIFO order, and serves readers at any time.
 ///
@@ -97,6 +102,8 @@ struct StoreShared {
     published: Arc<PublishedVersion>,
     bookkeeping: Mutex<{ rank::BOOKKEEPING }, Bookkeeping>,
     numbers: Numbers,
+    pinned: PinnedVersions,
+    registry: Registry,
     /// Held during a commit by a transaction that does not hold the whole lock.
     publishing: Mutex<{ rank::PUBLISHING }, ()>,
     /// Set if the document is durable. Dropped before the log, of which it writes all commits.
@@ -143,6 +150,8 @@ impl DataStore {
             published: Arc::new(Mutex::new(snapshot)),
             bookkeeping: Mutex::new(bookkeeping),
             numbers: Numbers::after(numbering),
+            pinned: PinnedVersions::default(),
+            registry: Registry::default(),
             publishing: Mutex::default(),
             log: OwnLog::new(options.kept_commits, options.log_limit),
             ids: CachePadded::new(NodeIds::after(session, last_id)),

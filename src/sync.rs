@@ -90,6 +90,13 @@ mod imp {
             Some(MutexGuard { value, entry })
         }
 
+        /// Locks the mutex if it becomes free within `limit`.
+        pub(crate) fn lock_within(&self, limit: Duration) -> Option<MutexGuard<'_, RANK, T>> {
+            let entry = Entry::new();
+            let value = self.0.try_lock_for(limit)?;
+            Some(MutexGuard { value, entry })
+        }
+
         #[cfg(test)]
         pub(crate) fn is_locked(&self) -> bool {
             self.0.is_locked()
@@ -338,6 +345,11 @@ mod imp {
 
         pub(crate) fn lock(&self) -> MutexGuard<'_, RANK, T> {
             self.0.lock().expect("loom does not poison across a model")
+        }
+
+        /// Locks as [`lock`](Self::lock) does: a model has no time.
+        pub(crate) fn lock_within(&self, _: Duration) -> Option<MutexGuard<'_, RANK, T>> {
+            Some(self.lock())
         }
 
         /// Locks as [`lock`](Self::lock) does: models reach the other path of a failed attempt by

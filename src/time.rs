@@ -281,6 +281,11 @@ impl Clock {
         })
     }
 
+    /// Returns the time until `deadline`; zero once it has passed, `None` if it never comes.
+    pub(crate) fn left(&self, deadline: Deadline) -> Option<Duration> {
+        (deadline != Deadline::NEVER).then(|| deadline.0 - self.monotonic())
+    }
+
     /// Registers `listener` for jumps of the time. The system clock never jumps.
     pub(crate) fn listen<L: TimeListener + 'static>(&self, listener: &Arc<L>) {
         let clock = match &self.0 {
@@ -316,6 +321,11 @@ impl fmt::Debug for Clock {
 /// A moment after which a wait is over. Only deadlines of one clock compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Deadline(MonotonicTime);
+
+impl Deadline {
+    /// The last moment that a clock can count.
+    pub(crate) const NEVER: Self = Self(MonotonicTime(u64::MAX));
+}
 
 /// How a thread waits for a deadline that lies ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -111,10 +111,16 @@ impl Overlay {
         self.touched.len()
     }
 
+    /// Drops the base, because the overlay is about to be folded in.
+    #[inline]
+    pub(crate) fn let_go_of_base(&mut self) {
+        self.base = None;
+    }
+
     /// Makes `snapshot` the next version. Drops the base first, so an unshared snapshot is changed
     /// in place. Only the changes remain.
     pub(crate) fn fold_into(&mut self, snapshot: &mut Snapshot) {
-        self.base = None;
+        self.let_go_of_base();
         snapshot.fold(std::mem::take(&mut self.touched), self.root.take());
     }
 

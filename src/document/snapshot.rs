@@ -7,7 +7,7 @@ mod progress;
 mod save;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::lease::Leases;
 use super::nodes::Nodes;
@@ -130,6 +130,32 @@ impl Snapshot {
     /// Takes the leases of another snapshot, for a version that was made concurrently.
     pub(crate) fn keep_leases_of(&mut self, other: &Self) {
         self.held_mut().clone_from(other.held());
+    }
+}
+
+/// A version that other handles keep although it is about to be replaced. It keeps no node itself.
+#[derive(Debug)]
+pub(crate) struct PinnedVersion(Weak<Document>);
+
+impl PinnedVersion {
+    /// Returns how many handles keep the version.
+    pub(crate) fn handles(&self) -> usize {
+        self.0.strong_count()
+    }
+
+    /// Whether this snapshot is one of the handles.
+    pub(crate) fn is_kept_by(&self, snapshot: &Snapshot) -> bool {
+        std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&snapshot.0))
+    }
+}
+
+impl Snapshot {
+    /// Returns the version for reports, if it has a handle besides this one. A change of this
+    /// handle copies the version then.
+    #[inline]
+    pub(crate) fn pinned(&self) -> Option<PinnedVersion> {
+        let is_shared = Arc::strong_count(&self.0) > 1;
+        is_shared.then(|| PinnedVersion(Arc::downgrade(&self.0)))
     }
 }
 

@@ -257,7 +257,7 @@ impl FifoLock {
         let keeper = waits_as.keeper(&self.0);
         let keeper = keeper.map_err(|error| LockError::no_keeper(asker.owner, &error))?;
         let task = keeper.map(|keeper| TaskRequest::new(keeper, deadline));
-        Ok(Arc::new(Request::of(asker, work, task)))
+        Ok(Arc::new(Request::of(asker, work, deadline, task)))
     }
 
     /// Joins the queue and waits, unless the lock is free. The holder may run the work of the

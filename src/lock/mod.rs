@@ -30,6 +30,7 @@
 
 mod batch;
 mod cancel;
+mod diagnostics;
 mod discard;
 mod dump;
 mod error;
@@ -37,6 +38,7 @@ mod evidence;
 mod fifo;
 mod guard;
 mod info;
+mod inspect;
 mod keeper;
 pub mod keyed;
 pub mod limiter;
@@ -62,11 +64,16 @@ mod word;
 
 pub use crate::queue::{LockMode, Priority};
 pub use cancel::CancelToken;
+pub use diagnostics::{
+    HeldLock, LockCounters, LockDiagnostics, RequestKind, WaiterKind, WaitingRequest,
+};
 pub use dump::LockDump;
 pub use error::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvidence};
 pub use fifo::{FifoLock, ReleaseOutcome};
 pub use guard::LockGuard;
 pub use info::{CallSite, LockInfo, QueueEntry};
+pub(crate) use inspect::Primitive;
+pub use inspect::{PrimitiveState, Registrable};
 use node::{Deadlock, NodeWait};
 pub(crate) use node::{Granule, Scope, Tree};
 pub use options::{AcquireOptions, LockOptions};

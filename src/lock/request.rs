@@ -213,6 +213,13 @@ pub(super) trait Waiting: Sleeper + Send + Sync {
     /// Whether its work is always short.
     fn is_brief(&self) -> bool;
 
+    /// When its wait times out; [`Deadline::NEVER`] without a limit, and for the requests of lock
+    /// types that do not report it.
+    fn deadline(&self) -> Deadline;
+
+    /// Whether it brings work, which the holder of the lock may run.
+    fn has_work(&self) -> bool;
+
     /// Returns the part of the request that only a task has.
     fn task(&self) -> Option<&TaskRequest>;
 
@@ -267,6 +274,8 @@ pub(super) struct Request<W: QueuedWork> {
     changed: Condvar,
     /// Set if the request has its own limit, which few have.
     hold_limit: Option<Box<RequestLimit>>,
+    /// When its wait times out, for reports; the last moment if it has no limit.
+    deadline: Deadline,
     /// Set before a task waits.
     task: OnceLock<TaskRequest>,
     transaction: bool,
@@ -292,12 +301,18 @@ struct Left<W: QueuedWork> {
 
 impl<W: QueuedWork> Request<W> {
     pub(super) fn new(asker: &Asker<'_>, work: Option<W>) -> Self {
-        Self::of(asker, work, None)
+        Self::of(asker, work, None, None)
     }
 
     /// Creates the request of a task, or of a thread.
-    pub(super) fn of(asker: &Asker<'_>, work: Option<W>, task: Option<TaskRequest>) -> Self {
+    pub(super) fn of(
+        asker: &Asker<'_>,
+        work: Option<W>,
+        deadline: WaitDeadline,
+        task: Option<TaskRequest>,
+    ) -> Self {
         Self {
+            deadline: deadline.map_or(Deadline::NEVER, |(_, deadline)| deadline),
             owner: asker.owner.clone(),
             label: asker.label.cloned(),
             call_site: asker.call_site,
@@ -430,6 +445,14 @@ impl<W: QueuedWork> Waiting for Request<W> {
 
     fn is_brief(&self) -> bool {
         self.brief
+    }
+
+    fn deadline(&self) -> Deadline {
+        self.deadline
+    }
+
+    fn has_work(&self) -> bool {
+        self.has_work
     }
 
     fn task(&self) -> Option<&TaskRequest> {

@@ -5,6 +5,7 @@
 
 mod asking;
 mod holder;
+mod looking;
 mod nodes;
 mod observed;
 mod revoking;

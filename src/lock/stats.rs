@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::info::millis;
 use super::samples::Samples;
-use super::{LockInfo, QueueEntry, Revocation};
+use super::{LockCounters, LockInfo, QueueEntry, Revocation};
 
 /// Counters and samples since the lock was created or its metrics were reset.
 #[derive(Debug, Default)]
@@ -104,6 +104,18 @@ pub struct LockStats {
 }
 
 impl Recorder {
+    pub(super) fn counters(&self) -> LockCounters {
+        LockCounters {
+            acquisitions: self.acquisitions,
+            releases: self.releases,
+            timeouts: self.timeouts,
+            cancellations: self.cancellations,
+            rejections: self.rejections,
+            refusals: self.refusals,
+            revocations: self.revocations,
+        }
+    }
+
     /// Summarizes the waits of granted requests, including immediate grants.
     pub(super) fn wait_summary(&self) -> DurationSummary {
         let waited = self.wait.count().min(self.acquisitions);

@@ -66,6 +66,7 @@ pub(super) mod tests {
     use crate::lock::Grant;
     use crate::lock::parker::Rest;
     use crate::lock::request::{Asker, LockOutcome, TaskRequest, Waiting};
+    use crate::time::Deadline;
 
     /// A waiter with an outcome, asleep or not.
     pub(in crate::lock) struct Waiter {
@@ -100,6 +101,14 @@ pub(super) mod tests {
 
         fn is_brief(&self) -> bool {
             self.brief
+        }
+
+        fn deadline(&self) -> Deadline {
+            Deadline::NEVER
+        }
+
+        fn has_work(&self) -> bool {
+            true
         }
 
         fn task(&self) -> Option<&TaskRequest> {

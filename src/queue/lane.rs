@@ -131,6 +131,15 @@ impl<T> Lane<T> {
         }
     }
 
+    /// Returns the last value before a slot. Steps over gaps one by one.
+    pub(super) fn last_before(&self, index: usize) -> Option<(u64, &T)> {
+        let mut before = self.slots.range(..index).rev();
+        before.find_map(|slot| {
+            step();
+            Some((slot.sequence, slot.value.as_ref()?))
+        })
+    }
+
     /// Returns a value of the rear half if there is one, or else of the rear quarter of the part
     /// before it, and so on.
     pub(super) fn late(&self) -> Option<&T> {

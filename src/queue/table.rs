@@ -126,6 +126,9 @@ enum PartState {
     Upgrades,
 }
 
+/// How many holders of one thing are searched for those that a request waits for.
+const SEARCHED: usize = 1024;
+
 /// Room for this many is never freed.
 const KEPT: usize = 64;
 
@@ -289,6 +292,37 @@ impl TableEntry {
 }
 
 impl TableEntry {
+    /// Returns the parties with rights that exclude those of a part of a request.
+    fn excluding(&self, party: Party, wanted: Rights) -> impl Iterator<Item = Party> {
+        let has_excluding = wanted.excludes_any(&self.counts);
+        let searched = if has_excluding { SEARCHED } else { 0 };
+        let holders = self.holders.iter().take(searched);
+        let holders = holders.filter(move |(other, rights)| {
+            step();
+            *other != party && rights.exclude(wanted)
+        });
+        holders.map(|(other, _)| *other)
+    }
+
+    /// Returns the upgrades that are granted before a part of a request, and the request directly
+    /// ahead of it. Unlike [`blockers`](Self::blockers), it does not walk the queue.
+    fn nearest_ahead(
+        &self,
+        party: Party,
+        wanted: Rights,
+        state: PartState,
+    ) -> impl Iterator<Item = Party> {
+        let upgrades = self.upgrades().iter();
+        let upgrades = upgrades
+            .take_while(move |wish| wish.party != party)
+            .filter(move |wish| wish.rights.exclude(wanted));
+        let ahead = match (state, &self.waits) {
+            (PartState::Stands(ticket), Some(waits)) => waits.list.directly_ahead(ticket),
+            _ => None,
+        };
+        upgrades.chain(ahead).map(|wish| wish.party)
+    }
+
     /// Returns the parties that delay the requests here. The last in the queue waits for all
     /// parties that any request ahead of it waits for.
     fn delaying(&self) -> Vec<Party> {
@@ -525,6 +559,53 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         parties.sort_unstable();
         parties.dedup();
         parties
+    }
+
+    /// Returns at most `most` of the parties that a party waits for, without duplicates. Holders of
+    /// rights come first. Of the waiting requests it is only the one directly ahead, which waits
+    /// for the others. The time does not depend on the lengths of the queues.
+    pub(crate) fn nearest_blockers(&self, party: Party, most: usize) -> Vec<Party> {
+        let parts = || {
+            let parts = self.waiting_parts(party).take(most);
+            parts.map(|(part, entry)| (entry, entry.wanted(party, part.state), part.state))
+        };
+        let ahead =
+            parts().flat_map(|(entry, wanted, state)| entry.nearest_ahead(party, wanted, state));
+        let mut waiting = SmallVec::<[Party; 8]>::new();
+        for other in ahead {
+            // The other half is for holders.
+            if waiting.len() == most.div_ceil(2) {
+                break;
+            }
+            if !waiting.contains(&other) {
+                waiting.push(other);
+            }
+        }
+        let holders = parts().flat_map(|(entry, wanted, _)| entry.excluding(party, wanted));
+        let mut found = Vec::new();
+        for other in holders {
+            if found.len() + waiting.len() == most {
+                break;
+            }
+            if !found.contains(&other) && !waiting.contains(&other) {
+                found.push(other);
+            }
+        }
+        found.extend(waiting);
+        found
+    }
+
+    /// Returns on how many things a party has rights.
+    pub(crate) fn held_count(&self, party: Party) -> usize {
+        let account = self.parties.get(&party);
+        account.map_or(0, |account| account.held.len())
+    }
+
+    /// Returns for how many things a party waits.
+    pub(crate) fn missing_count(&self, party: Party) -> usize {
+        let account = self.parties.get(&party);
+        let asks = account.and_then(|account| account.asks.as_ref());
+        asks.map_or(0, |asks| asks.missing)
     }
 
     /// Returns all parties that some other party waits for, in no order and with duplicates. It

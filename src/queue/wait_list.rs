@@ -121,6 +121,20 @@ impl<T> WaitList<T> {
         Some(before.into_iter().sum())
     }
 
+    /// Returns the value directly ahead of this one, if this one is in the queue and not its front.
+    pub(crate) fn directly_ahead(&self, ticket: Ticket) -> Option<&T> {
+        self.get(ticket)?;
+        let own = self.cursor(ticket.priority, ticket.sequence);
+        let nearest = Priority::ALL.into_iter().filter_map(|priority| {
+            let lane = self.lane(priority)?;
+            let before = |sequence| self.cursor(priority, sequence) < own;
+            let (sequence, value) = lane.last_before(lane.bound(before))?;
+            Some((self.cursor(priority, sequence), value))
+        });
+        let (_, value) = nearest.max_by_key(|(cursor, _)| *cursor)?;
+        Some(value)
+    }
+
     /// Iterates over all values from the front to the end.
     pub(crate) fn iter(&self) -> Members<'_, T> {
         Members {

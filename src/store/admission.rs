@@ -13,6 +13,7 @@ use std::time::Duration;
 use smol_str::SmolStr;
 
 use super::DataStore;
+use super::diagnostics::AdmissionDiagnostics;
 use crate::id::LockId;
 #[cfg(loom)]
 use crate::id::OwnerId;
@@ -273,6 +274,14 @@ impl DataStore {
             locks.line.expire(owner.clone());
             locks.door.expire(owner.clone());
         }
+    }
+
+    /// Reads the line and the door. `None` if no request has had to wait.
+    pub(super) fn admission_diagnostics(&self) -> Option<AdmissionDiagnostics> {
+        let Locks { line, door } = &**self.0.log.admission.locks.get()?;
+        let line = line.diagnostics();
+        let door = door.diagnostics();
+        Some(AdmissionDiagnostics { door, line })
     }
 
     /// Describes who waits for a lossless subscriber, in readable form. `None` if none has had to.

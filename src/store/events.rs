@@ -23,6 +23,7 @@ mod filter;
 
 use std::fmt;
 use std::future::poll_fn;
+use std::panic::Location;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -381,6 +382,7 @@ impl DataStore {
     /// and its next event [carries their number](Subscription#gaps). To start from the present
     /// document, subscribe first, then take a snapshot, and skip the events with its version or an
     /// earlier one.
+    #[track_caller]
     pub fn subscribe(&self) -> Subscription {
         self.subscribe_to(Filter::All)
     }
@@ -411,6 +413,7 @@ impl DataStore {
     /// assert_eq!(versions, [1, 3, 4]);
     /// # Ok::<(), doclock::transaction::TransactionError>(())
     /// ```
+    #[track_caller]
     pub fn subscribe_to(&self, filter: Filter) -> Subscription {
         self.subscription(filter, None)
     }
@@ -452,12 +455,14 @@ impl DataStore {
     /// assert!(store.lock_with("ann", no_wait).is_ok());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[track_caller]
     pub fn subscribe_lossless(&self, limit: usize) -> Subscription {
         self.subscription(Filter::All, Some(limit))
     }
 
+    #[track_caller]
     fn subscription(&self, filter: Filter, lossless: Option<usize>) -> Subscription {
-        let (log, id, ready) = self.follow_with(filter, lossless);
+        let (log, id, ready) = self.follow_with(filter, lossless, Location::caller());
         Subscription {
             log,
             id,

@@ -35,8 +35,8 @@ use std::time::{Duration, SystemTime};
 pub use error::{LeaseError, LeaseLost};
 
 use super::DataStore;
-use crate::document::Holding;
 pub use crate::document::lease::{LeaseHolder, LeaseInfo, LeaseTarget, LeaseTargets};
+use crate::document::{Holding, Leases, Snapshot};
 use crate::id::{FencingToken, OwnerId};
 use crate::time::{Expiry, MonotonicTime};
 
@@ -107,7 +107,7 @@ impl DataStore {
         if let Some(found) = published.held().in_the_way(&targets, now) {
             return Err(LeaseHolder::new(found, now).into());
         }
-        let leases = published.held_mut();
+        let leases = self.leases_mut(&mut published);
         let holding;
         (holding, swept) = leases.grant(targets, owner, expiry, now);
         let version = published.version();
@@ -181,6 +181,12 @@ impl DataStore {
         let now = self.monotonic();
         let holdings = snapshot.held().iter();
         LeaseInfo::list(holdings.filter(|holding| !holding.expiry.has_come(now)))
+    }
+
+    /// The leases of the published version, for a change, which copies the version if it is pinned.
+    fn leases_mut<'p>(&self, published: &'p mut Snapshot) -> &'p mut Leases {
+        self.note_pinned(published);
+        published.held_mut()
     }
 
     /// The current moment, and the moment `duration` later. The published version must be locked,
@@ -281,7 +287,7 @@ impl Lease {
         if leases.live(self.holding.token, now).is_none() {
             return Err(LeaseLost::new(&self.holding, leases, now).into());
         }
-        let leases = published.held_mut();
+        let leases = self.store.leases_mut(&mut published);
         if let Some(renewed) = leases.renew(self.holding.token, expiry, now) {
             self.store.store_lease(published.version(), &renewed, now);
             drop(published);
@@ -304,7 +310,8 @@ impl Lease {
         if leases.live(self.holding.token, now).is_none() {
             return Err(LeaseLost::new(&self.holding, leases, now).into());
         }
-        published.held_mut().release(self.holding.token);
+        let leases = self.store.leases_mut(&mut published);
+        leases.release(self.holding.token);
         let version = published.version();
         self.store
             .store_ends(version, [self.holding.token].into_iter());

@@ -10,11 +10,13 @@
 //! they are counted.
 
 mod journal;
+mod looking;
 mod records;
 mod stretches;
 mod subscribers;
 
 use std::ops::Deref;
+use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::task::Waker;
@@ -29,8 +31,8 @@ use crate::document::{Change, SequenceEdit, SequenceEdits, Snapshot};
 use crate::id::{LockId, NodeId, OwnerId};
 use crate::sync::{Mutex, MutexGuard, rank};
 pub(super) use journal::JournalReader;
-use records::Limit;
 pub(super) use records::Records;
+use records::{Limit, Session};
 pub(crate) use stretches::{RecentCommits, Stretch};
 use subscribers::{Bell, Next};
 pub(super) use subscribers::{EventWait, SubscriberId};
@@ -400,23 +402,24 @@ impl CommitLog {
 
 impl DataStore {
     /// Begins to follow the document. Returns the id and the cursor.
-    pub(crate) fn follow(&self) -> (FollowerId, u64) {
+    pub(crate) fn follow(&self, owner: &OwnerId) -> (FollowerId, u64) {
         let log = &self.0.log;
         let mut records = log.records.lock();
         let (records, cursor) = log.begin_following(&mut records, &self.0.published, None);
-        (records.sessions.insert(cursor), cursor)
+        let owner = owner.clone();
+        (records.sessions.insert(Session { cursor, owner }), cursor)
     }
 
     /// Ends what [`follow`](Self::follow) began.
     pub(crate) fn stop_following(&self, id: FollowerId) {
         let log = &self.0.log;
         let mut records = log.records.lock();
-        if let Some(records) = &mut *records {
-            records.sessions.remove(id);
-        }
+        let session = records
+            .as_mut()
+            .and_then(|records| records.sessions.remove(id));
         let unneeded = log.end_following(&mut records, None);
         drop(records);
-        drop(unneeded);
+        drop((session, unneeded));
     }
 
     /// Reads the commits after a cursor, and moves the cursor of the session to the latest version,
@@ -426,10 +429,11 @@ impl DataStore {
         let snapshot = self.snapshot();
         let mut later = LaterCommits::default();
         if let Some(records) = &mut *log
-            && let Some(kept) = records.sessions.get_mut(id)
+            && let Some(session) = records.sessions.get_mut(id)
         {
             // Right after a commit of the session, before it has taken note, the log is ahead.
-            let cursor = cursor.max(std::mem::replace(kept, snapshot.version()));
+            let kept = std::mem::replace(&mut session.cursor, snapshot.version());
+            let cursor = cursor.max(kept);
             later = records.later(cursor, id);
         }
         (snapshot, later)
@@ -523,11 +527,13 @@ impl DataStore {
         &self,
         filter: Filter,
         lossless: Option<usize>,
+        call_site: &'static Location<'static>,
     ) -> (Arc<CommitLog>, SubscriberId, Receiver<()>) {
         let log = &self.0.log;
         let mut records = log.records.lock();
         let (records, cursor) = log.begin_following(&mut records, &self.0.published, Some(&filter));
-        let (id, ready) = records.subscribers.add(filter, cursor, lossless);
+        let subscribers = &mut records.subscribers;
+        let (id, ready) = subscribers.add(filter, cursor, lossless, Some(call_site));
         (Arc::clone(&log.0), id, ready)
     }
 

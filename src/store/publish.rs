@@ -154,8 +154,13 @@ impl DataStore {
             bookkeeping.check(&published, receipt, conditions)?;
         }
         match next {
-            None => overlay.fold_into(&mut published),
+            None => {
+                overlay.let_go_of_base();
+                self.note_pinned(&published);
+                overlay.fold_into(&mut published);
+            }
             Some(mut next) => {
+                self.note_pinned(&published);
                 // Leases need no lock, so some may have been taken or renewed since.
                 next.keep_leases_of(&published);
                 _before = std::mem::replace(&mut *published, next);

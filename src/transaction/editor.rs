@@ -43,8 +43,9 @@ pub struct Editor {
 impl Editor {
     /// Creates an editor with no selection and an empty history.
     pub fn new(store: DataStore, owner: impl Into<OwnerId>) -> Self {
+        let owner = owner.into();
         Self {
-            session: OwnedSession::take(store.clone()),
+            session: OwnedSession::take(store.clone(), &owner),
             manager: TransactionManager::for_owner(store, owner),
         }
     }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::TransactionResult;
 use super::history::{Direction, History};
 use crate::document::{EditError, Fragment, Selection, Snapshot};
+use crate::id::OwnerId;
 use crate::store::{CommitError, DataStore, FollowerId, Transaction};
 use crate::sync::{Mutex, MutexGuard, rank};
 
@@ -49,8 +50,8 @@ pub(super) struct SessionState {
 
 impl OwnedSession {
     /// Opens an empty session that follows the commits of others.
-    pub(super) fn take(store: DataStore) -> Self {
-        let (id, cursor) = store.follow();
+    pub(super) fn take(store: DataStore, owner: &OwnerId) -> Self {
+        let (id, cursor) = store.follow(owner);
         let shared = Arc::new(SharedSession {
             state: Mutex::default(),
             cursor: AtomicU64::new(cursor),

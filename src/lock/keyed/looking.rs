@@ -2,10 +2,14 @@
 
 use std::borrow::Borrow;
 use std::hash::Hash;
+use std::sync::Arc;
 
 use super::KeyedLock;
+use super::shard::Shard;
+use super::shared::KeyedShared;
 use super::stats::{KeyedStats, ShardCounters};
 use crate::lock::discard::Discard;
+use crate::lock::inspect::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable, Sealed};
 use crate::lock::{LockInfo, QueueEntry};
 use crate::sync::key_code;
 
@@ -55,15 +59,31 @@ impl<K, V> KeyedLock<K, V> {
     /// # Ok::<(), doclock::lock::LockError>(())
     /// ```
     pub fn stats(&self) -> KeyedStats {
-        let mut counts = ShardCounters::default();
-        let mut sizes = [0; 3];
-        for shard in self.0.each() {
-            counts += shard.book.counts;
-            for (sum, size) in sizes.iter_mut().zip(shard.sizes()) {
-                *sum += size;
-            }
+        let mut sums = ShardSums::default();
+        self.0.each().for_each(|shard| sums.add(&shard));
+        self.0.stats_of(sums)
+    }
+}
+
+/// The sums over some shards.
+#[derive(Default)]
+struct ShardSums {
+    counts: ShardCounters,
+    sizes: [usize; 3],
+}
+
+impl ShardSums {
+    fn add<K, V>(&mut self, shard: &Shard<K, V>) {
+        self.counts += shard.book.counts;
+        for (sum, size) in self.sizes.iter_mut().zip(shard.sizes()) {
+            *sum += size;
         }
-        let [wait, hold] = self.0.metrics.lock().summaries(&counts);
+    }
+}
+
+impl<K, V> KeyedShared<K, V> {
+    fn stats_of(&self, ShardSums { counts, sizes }: ShardSums) -> KeyedStats {
+        let [wait, hold] = self.metrics.lock().summaries(&counts);
         let [active_keys, queue_length, capacity] = sizes;
         KeyedStats {
             total_acquisitions: counts.acquisitions,
@@ -81,6 +101,27 @@ impl<K, V> KeyedLock<K, V> {
         }
     }
 }
+
+impl<K: Send + 'static, V: Send + 'static> Inspected for KeyedShared<K, V> {
+    fn inspect(self: Arc<Self>) -> PrimitiveState {
+        let mut sums = ShardSums::default();
+        for shard in self.each_within(BUSY_AFTER) {
+            match shard {
+                Some(shard) => sums.add(&shard),
+                None => return PrimitiveState::Busy,
+            }
+        }
+        PrimitiveState::Keyed(self.stats_of(sums))
+    }
+}
+
+impl<K: Send + 'static, V: Send + 'static> Sealed for KeyedLock<K, V> {
+    fn primitive(&self) -> Primitive {
+        Primitive::new(&self.0)
+    }
+}
+
+impl<K: Send + 'static, V: Send + 'static> Registrable for KeyedLock<K, V> {}
 
 impl<K: Eq + Hash, V> KeyedLock<K, V> {
     /// Returns whether a task for this key is executed or about to be executed, as of one moment.

@@ -226,6 +226,18 @@ impl<K, V> KeyedShared<K, V> {
         std::iter::once_with(|| self.first.lock()).chain(others)
     }
 
+    /// Returns the shards one after the other, as [`each`](Self::each) does, and `None` for a shard
+    /// that stays locked for long: by code of a user, who compares or clones a key there.
+    pub(super) fn each_within(
+        &self,
+        limit: Duration,
+    ) -> impl Iterator<Item = Option<MutexGuard<'_, { rank::KEYS }, Shard<K, V>>>> {
+        let others = std::iter::once_with(|| self.others.get());
+        let others = others.flatten().flat_map(|others| others.iter());
+        let others = others.map(move |shard| shard.0.lock_within(limit));
+        std::iter::once_with(move || self.first.lock_within(limit)).chain(others)
+    }
+
     fn shard_of(&self, waiting_at: KeyedPosition) -> MutexGuard<'_, { rank::KEYS }, Shard<K, V>> {
         match waiting_at {
             KeyedPosition::Turn(spot, _) | KeyedPosition::Join(spot, _) => {

@@ -152,6 +152,51 @@ pub struct LimiterMetrics {
     pub latency: DurationSummary,
 }
 
+/// The load and the counters of a limiter, over all keys and of one moment.
+///
+/// [`LimiterSnapshot`] has the keys and the durations too. Serializes in camelCase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct LimiterTotals {
+    /// The number of slots that all keys have taken.
+    pub in_flight: usize,
+    /// The global limit, if there is one.
+    pub global_limit: Option<usize>,
+    /// The number of calls that wait.
+    pub queued: usize,
+    /// The number of keys that were configured by name or are in use.
+    pub keys: usize,
+    /// The number of calls that were granted their slots.
+    pub acquired: u64,
+    /// The number of calls that a full queue rejected, that were not allowed to wait, or that take
+    /// more slots than there ever are.
+    pub refused: u64,
+    /// The number of calls that timed out before they were granted.
+    pub timed_out: u64,
+    /// The number of calls that were cancelled before they were granted.
+    pub cancelled: u64,
+}
+
+impl LimiterTotals {
+    /// Adds the counters of a key.
+    pub(super) fn add(&mut self, metrics: &CallMetrics) {
+        let CallCounters {
+            acquired,
+            rejected,
+            declined,
+            too_heavy,
+            timed_out,
+            cancelled,
+            ..
+        } = metrics.counts;
+        self.acquired += acquired;
+        self.refused += rejected + declined + too_heavy;
+        self.timed_out += timed_out;
+        self.cancelled += cancelled;
+    }
+}
+
 /// One key at the moment of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -35,7 +35,7 @@ use caller::{Caller, Unclaimed};
 pub use error::{CallEvidence, LimiterError, LimiterLoad};
 use foldhash::fast::RandomState;
 use keys::Name;
-pub use metrics::{KeySnapshot, LimiterMetrics, LimiterSnapshot};
+pub use metrics::{KeySnapshot, LimiterMetrics, LimiterSnapshot, LimiterTotals};
 pub use options::{CallOptions, LimiterOptions};
 use permit::HeldSlots;
 pub use permit::{CallCancellation, Permit};
@@ -43,6 +43,7 @@ use state::{AfterLimiterUnlock, CallTicket, Granted, LeftCall, LimiterState};
 
 use super::CancelToken;
 use super::discard::Discard;
+use super::inspect::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable, Sealed};
 use super::keeper::{Keeper, KeeperSlot};
 use super::pace::Pace;
 use super::request::TaskRequest;
@@ -572,6 +573,23 @@ impl<K: LimiterKey> TaskQueue for LimiterShared<K> {
         state.each_waiting(|position, caller| look.at(position, caller.task.as_ref()));
     }
 }
+
+impl<K: LimiterKey> Inspected for LimiterShared<K> {
+    fn inspect(self: Arc<Self>) -> PrimitiveState {
+        match self.state.lock_within(BUSY_AFTER) {
+            Some(state) => PrimitiveState::Limiter(state.totals()),
+            None => PrimitiveState::Busy,
+        }
+    }
+}
+
+impl<K: LimiterKey> Sealed for InFlightLimiter<K> {
+    fn primitive(&self) -> Primitive {
+        Primitive::new(&self.0)
+    }
+}
+
+impl<K: LimiterKey> Registrable for InFlightLimiter<K> {}
 
 impl<K: LimiterKey> Clone for InFlightLimiter<K> {
     fn clone(&self) -> Self {

@@ -19,7 +19,7 @@ use std::time::Duration;
 use super::adaptive::Adaptive;
 use super::error::LimiterLoad;
 use super::keys::{KeyId, KeyState, KeyTicket, LimiterKeys, Name, OwnQueue, WaitingCall};
-use super::metrics::{CallCounters, CallMetrics, KeySnapshot, LimiterSnapshot};
+use super::metrics::{CallCounters, CallMetrics, KeySnapshot, LimiterSnapshot, LimiterTotals};
 use super::options::KeyLimit;
 use crate::lock::discard::Discard;
 use crate::lock::sampling::{Measured, Sampling};
@@ -381,6 +381,24 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
             total: total.show(),
             keys: Vec::new(),
         }
+    }
+
+    /// Returns the load and the counters over all keys.
+    pub(super) fn totals(&self) -> LimiterTotals {
+        let mut totals = LimiterTotals {
+            in_flight: self.turns.capacity().taken(),
+            global_limit: self.global_limit,
+            ..LimiterTotals::default()
+        };
+        totals.add(&self.others);
+        for entry in self.keys.iter() {
+            totals.keys += 1;
+            totals.queued += entry.state.queue.len();
+            if let Some(own) = &entry.state.own {
+                totals.add(&own.metrics);
+            }
+        }
+        totals
     }
 
     /// Visits all waiting calls.

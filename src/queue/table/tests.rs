@@ -165,6 +165,18 @@ impl Model {
     }
 }
 
+/// The parties that a party waits for, directly or over others.
+fn reached(party: Party, blockers: impl Fn(Party) -> Vec<Party>) -> BTreeSet<Party> {
+    let mut found = BTreeSet::new();
+    let mut next = blockers(party);
+    while let Some(party) = next.pop() {
+        if found.insert(party) {
+            next.extend(blockers(party));
+        }
+    }
+    found
+}
+
 fn same(table: &LockTable<u8>, model: &Model) -> Result<(), TestCaseError> {
     for party in 0..PARTIES {
         for key in 0..KEYS {
@@ -179,6 +191,14 @@ fn same(table: &LockTable<u8>, model: &Model) -> Result<(), TestCaseError> {
             "{} waits for another",
             party
         );
+    }
+    for party in 0..PARTIES {
+        let nearest = table.nearest_blockers(party, 16);
+        prop_assert_eq!(nearest.is_empty(), !model.waits(party));
+        prop_assert!(!nearest.contains(&party), "{} waits for itself", party);
+        let indirectly = reached(party, |party| table.nearest_blockers(party, 16));
+        let all = reached(party, |party| table.blockers(party));
+        prop_assert!(all.is_subset(&indirectly), "{:?} of {:?}", indirectly, all);
     }
     let delaying: BTreeSet<_> = table.delaying().collect();
     let blockers: BTreeSet<_> = (0..PARTIES)

@@ -83,6 +83,12 @@ impl Inboxes {
 type Kept = (InboxKey, Box<Claims>);
 
 impl Inboxes {
+    /// Returns the names of some inboxes, and how many there are.
+    pub(in crate::store) fn names(&self, most: usize) -> (Vec<InboxKey>, usize) {
+        let keys = self.table.iter().take(most).map(|(key, _)| key.clone());
+        (keys.collect(), self.table.len())
+    }
+
     fn get(&self, key: &InboxKey) -> Option<&Claims> {
         let found = self.table.find(key.hash, |inbox| key.is_of(inbox));
         found.map(|(_, claims)| &**claims)

@@ -23,6 +23,7 @@ use crate::caught::{CaughtPanic, catch};
 use crate::codes::codes;
 use crate::document::Snapshot;
 use crate::lock::{Keeper, Kept, Mailbox, Rest, TaskWaiter, Waiter, WakeChain};
+use crate::store::diagnostics::DurableDiagnostics;
 use crate::store::notes::NoteChange;
 use crate::store::{CommitError, DataStore, TransactionResult};
 use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, rank};
@@ -231,6 +232,26 @@ impl Writer {
 
     pub(super) fn durable_document(&self) -> Snapshot {
         self.shared.state.lock().durable.clone()
+    }
+
+    /// Returns the state of the journal, with the document of the last durable version.
+    pub(in crate::store) fn diagnostics(&self) -> (DurableDiagnostics, Snapshot) {
+        let state = self.shared.state.lock();
+        let failure = match &state.end {
+            Some(End::Failed(error)) => Some(error.to_string()),
+            _ => None,
+        };
+        let diagnostics = DurableDiagnostics {
+            version: state.durable.version(),
+            // Computed with the published version, which is read later.
+            unwritten_commits: 0,
+            pending_notes: state.noted - state.durable_notes,
+            waiting_calls: state.waiting.len(),
+            writing: state.journal.is_none() && state.end.is_none(),
+            closed: state.end.is_some() && failure.is_none(),
+            failure,
+        };
+        (diagnostics, state.durable.clone())
     }
 
     pub(super) fn wait(&self, version: u64, timeout: Option<Duration>) -> Answer {

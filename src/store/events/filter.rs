@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use serde::Serialize;
+
 use crate::document::{Change, Snapshot, View};
 use crate::id::NodeId;
 
@@ -15,7 +17,8 @@ use crate::id::NodeId;
 ///
 /// Other changes of ancestors or descendants do not touch a node. Nor does a split or join of its
 /// parent that only hands it over.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Filter {
     /// All commits.

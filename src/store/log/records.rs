@@ -39,16 +39,26 @@ impl Limit {
     }
 }
 
+/// An editor session that follows the document.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) cursor: u64,
+    pub(super) owner: OwnerId,
+}
+
 #[derive(Debug, Default)]
 pub(in crate::store) struct Records {
     /// The cursors of the sessions. That of the only follower is too low if its own commits are not
     /// in the log. Nothing after the true one was removed or merged with what is before it.
-    pub(super) sessions: SlotMap<FollowerId, u64>,
+    pub(super) sessions: SlotMap<FollowerId, Session>,
     pub(super) subscribers: Subscribers,
     /// The older commits, for sessions.
     pub(super) stretches: VecDeque<Arc<Stretch>>,
     /// The newer commits, of consecutive versions. The first of them may be in a stretch already.
     pub(super) recent: VecDeque<Entry>,
+    /// The version before the first one since which none is missing. Cursors of sessions may be
+    /// before it.
+    begins_after: u64,
     /// The size of all commits that were ever appended.
     appended: u64,
     /// The size of those that were removed.
@@ -131,13 +141,16 @@ impl Records {
     #[must_use = "dropped under a mutex, it would hold up others"]
     pub(super) fn push(&mut self, record: CommitRecord) -> impl Sized + use<> {
         // A commit of the only follower is not recorded. No cursor is before it.
-        let gap = self
-            .last()
-            .is_some_and(|last| last + 1 != record.edits.version);
+        let last = self.last();
+        let continues = last.is_some_and(|last| last + 1 == record.edits.version);
+        if !continues {
+            self.begins_after = record.edits.version.saturating_sub(1);
+        }
+        let gap = last.is_some() && !continues;
         let unneeded = gap.then(|| self.clear());
-        let cursor = record.origin.and_then(|id| self.sessions.get_mut(id));
-        if let Some(cursor) = cursor {
-            *cursor = record.edits.version;
+        let session = record.origin.and_then(|id| self.sessions.get_mut(id));
+        if let Some(session) = session {
+            session.cursor = record.edits.version;
         }
         let written = [self.written.pop(), self.written.pop()];
         self.appended += record.bytes() as u64;
@@ -185,9 +198,13 @@ impl Records {
         }
     }
 
+    fn cursors(&self) -> impl Iterator<Item = u64> {
+        self.sessions.values().map(|session| session.cursor)
+    }
+
     /// The version up to which all sessions have read.
     fn read_by_sessions(&self) -> u64 {
-        self.sessions.values().min().copied().unwrap_or(u64::MAX)
+        self.cursors().min().unwrap_or(u64::MAX)
     }
 
     /// Removes the oldest records that no follower needs, and beyond these the ones up to version
@@ -265,7 +282,7 @@ impl Records {
         let entries = self.recent.range(range);
         let first = entries.clone().next()?.version();
         let last = entries.clone().next_back()?.version();
-        let mut cursors: Vec<u64> = self.sessions.values().copied().collect();
+        let mut cursors: Vec<u64> = self.cursors().collect();
         cursors.retain(|cursor| (first - 1..last).contains(cursor));
         cursors.sort_unstable();
         cursors.dedup();
@@ -289,12 +306,21 @@ impl Records {
 
     /// Whether a lossless subscriber has more to read than a part of its limit.
     pub(super) fn is_behind(&self, part: impl Fn(usize) -> usize) -> bool {
-        let unread = |cursor| {
-            let read = self.recent.range(..self.recent_until(cursor));
-            self.bytes_after(read.last().map_or(self.removed, |entry| entry.appended))
-        };
         let mut lossless = self.subscribers.lossless();
-        lossless.any(|(cursor, limit)| unread(cursor) > part(limit))
+        lossless.any(|(_, cursor, limit)| self.unread_bytes(cursor) > part(limit))
+    }
+
+    /// The size of the recent commits after a cursor.
+    pub(super) fn unread_bytes(&self, cursor: u64) -> usize {
+        let mut read = self.recent.range(..self.recent_until(cursor));
+        let last = read.next_back();
+        self.bytes_after(last.map_or(self.removed, |entry| entry.appended))
+    }
+
+    /// The number of commits after a cursor that the log still has, apart or merged.
+    pub(super) fn unread_commits(&self, cursor: u64) -> u64 {
+        let last = self.last().unwrap_or(0);
+        last.saturating_sub(cursor.max(self.begins_after))
     }
 
     /// The next commit for a subscriber.

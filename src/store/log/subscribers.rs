@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::iter;
+use std::panic::Location;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -11,7 +12,9 @@ use smallvec::SmallVec;
 
 use super::records::Entry;
 use crate::caught::wake;
+use crate::lock::CallSite;
 use crate::store::TransactionResult;
+use crate::store::diagnostics::SubscriberDiagnostics;
 use crate::store::events::{CommitEvent, Filter, Reach};
 
 slotmap::new_key_type! {
@@ -60,6 +63,8 @@ struct Audience {
 struct Subscriber {
     filter: Filter,
     topic: Topic,
+    /// Where it subscribed; `None` for a journal.
+    call_site: Option<&'static Location<'static>>,
     /// The version up to which it has read. While it waits, no later commit passes its filter.
     cursor: u64,
     waits: bool,
@@ -154,6 +159,7 @@ impl Subscribers {
         filter: Filter,
         cursor: u64,
         lossless: Option<usize>,
+        call_site: Option<&'static Location<'static>>,
     ) -> (SubscriberId, Receiver<()>) {
         let (sender, ready) = crossbeam_channel::bounded(1);
         let Self {
@@ -177,6 +183,7 @@ impl Subscribers {
         let id = self.all.insert(Subscriber {
             filter,
             topic: audience.topic,
+            call_site,
             cursor,
             waits: true,
             reads_durable: false,
@@ -192,7 +199,7 @@ impl Subscribers {
 
     /// Adds a lossless one that never waits, because it reads [all records](super::JournalReader).
     pub(super) fn add_journal(&mut self, cursor: u64, limit: usize) -> SubscriberId {
-        let (id, _) = self.add(Filter::All, cursor, Some(limit));
+        let (id, _) = self.add(Filter::All, cursor, Some(limit), None);
         if let Some(journal) = self.never_waits(id) {
             journal.ready = None;
         }
@@ -320,6 +327,48 @@ impl Subscribers {
         (!subscriber.waits).then_some(subscriber.cursor)
     }
 
+    /// Calls `visit` with each subscriber and the number of announced commits that it has not looked
+    /// at.
+    pub(super) fn each_lag(&self, mut visit: impl FnMut(SubscriberId, u64)) {
+        for (id, subscriber) in &self.all {
+            let lag = match subscriber.waits {
+                true => 0,
+                false => self.announced.saturating_sub(subscriber.cursor),
+            };
+            visit(id, lag);
+        }
+    }
+
+    /// Describes a subscriber for reports. `unread_bytes` computes the size of the commits after a
+    /// cursor.
+    pub(super) fn describe(
+        &self,
+        id: SubscriberId,
+        lag: u64,
+        unread_bytes: impl Fn(u64) -> usize,
+    ) -> Option<SubscriberDiagnostics> {
+        let subscriber = self.all.get(id)?;
+        let lossless = self.lossless.iter().find(|(other, _)| *other == id);
+        Some(SubscriberDiagnostics {
+            call_site: subscriber.call_site.map(CallSite::from),
+            filter: subscriber.filter.clone(),
+            unread_commits: lag,
+            unread_bytes: match subscriber.waits {
+                true => 0,
+                false => unread_bytes(subscriber.cursor),
+            },
+            missed: subscriber.missed,
+            durable: subscriber.reads_durable,
+            lossless_limit: lossless.map(|(_, limit)| *limit),
+            closes_admission: false,
+        })
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.all.len()
+    }
+
     /// The version up to which all have read.
     pub(super) fn read(&self) -> u64 {
         let behind = self.all.values().filter(|subscriber| !subscriber.waits);
@@ -327,15 +376,15 @@ impl Subscribers {
         cursors.min().unwrap_or(u64::MAX)
     }
 
-    /// The cursors and limits of the lossless ones that do not wait.
-    pub(super) fn lossless(&self) -> impl Iterator<Item = (u64, usize)> {
+    /// The lossless ones that do not wait, with their cursors and limits.
+    pub(super) fn lossless(&self) -> impl Iterator<Item = (SubscriberId, u64, usize)> {
         let all = self.lossless.iter();
-        all.filter_map(|(id, limit)| Some((self.cursor(*id)?, *limit)))
+        all.filter_map(|(id, limit)| Some((*id, self.cursor(*id)?, *limit)))
     }
 
     /// The version up to which all lossless ones have read.
     pub(super) fn read_by_lossless(&self) -> u64 {
-        let cursors = self.lossless().map(|(cursor, _)| cursor);
+        let cursors = self.lossless().map(|(_, cursor, _)| cursor);
         cursors.min().unwrap_or(u64::MAX)
     }
 
@@ -482,7 +531,7 @@ mod tests {
     fn a_durable_subscriber_is_notified_of_a_commit_that_was_durable_before_its_announcement() {
         let mut subscribers = Subscribers::default();
         subscribers.add_journal(0, 0);
-        let (id, ready) = subscribers.add(Filter::All, 0, None);
+        let (id, ready) = subscribers.add(Filter::All, 0, None, None);
         subscribers.read_durable(id);
         let notified = || ready.try_iter().count();
         assert_eq!(notified(), 1);

@@ -1,0 +1,432 @@
+//! The picture as a table: what holds and waits first, then what lags and pins memory.
+
+use std::fmt;
+
+use super::cells::{Bytes, Count, Line, Short};
+use super::{
+    AdmissionDiagnostics, Diagnostics, DurableDiagnostics, HeldLock, InboxDiagnostics,
+    LeaseDiagnostics, LockDiagnostics, LogDiagnostics, PrimitiveState, RegisteredPrimitive,
+    SubscriberDiagnostics, WaiterKind, WaitingRequest,
+};
+use crate::events::Filter;
+use crate::id::{LockId, OwnerId};
+use crate::lock::CallSite;
+
+/// How many rows of one kind are printed. The data has more of them.
+const ROWS: usize = 12;
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut table = Table(Vec::new());
+        table.lock("LOCK", &self.lock);
+        if let Some(admission) = &self.admission {
+            table.admission(admission, &self.log);
+        }
+        table.versions(self);
+        table.followers(&self.log);
+        table.leases(&self.leases, self.lease_count);
+        table.inboxes(&self.inboxes, self.inbox_count);
+        table.registered(&self.registered);
+        table.counters(&self.lock);
+        f.write_str(&table.0.join("\n"))
+    }
+}
+
+/// The lines so far.
+struct Table(Vec<String>);
+
+/// A request or a grant in a row.
+struct Row<'a> {
+    mark: String,
+    id: LockId,
+    owner: &'a OwnerId,
+    label: Option<&'a str>,
+    since: String,
+    call_site: CallSite,
+    notes: Vec<String>,
+    nodes: Vec<String>,
+    node_count: usize,
+}
+
+impl Table {
+    fn title(&mut self, name: &str, text: impl fmt::Display) {
+        self.0.push(Line::default().cell(name, TITLE).rest(text));
+    }
+
+    /// Adds a line under the last title.
+    fn text(&mut self, text: impl fmt::Display) {
+        self.0.push(Line::default().gap(TITLE).rest(text));
+    }
+
+    /// Says how many rows are not printed.
+    fn more(&mut self, all: usize, printed: usize) {
+        if all > printed {
+            self.text(format_args!("… and {} more", all - printed));
+        }
+    }
+
+    fn lock(&mut self, name: &str, lock: &LockDiagnostics) {
+        let LockDiagnostics {
+            holders, waiters, ..
+        } = lock;
+        let held = match holders.len() {
+            0 => "free".to_owned(),
+            1 if holders[0].node_count == 0 => "held".to_owned(),
+            count => format!("nodes held by {}", Count(count as u64, "owner")),
+        };
+        let longest = waiters.iter().map(|waiter| waiter.request.wait_time).max();
+        let waiting = match longest {
+            None => "no request waits".to_owned(),
+            Some(longest) => {
+                let verb = if waiters.len() == 1 { "waits" } else { "wait" };
+                let count = Count(waiters.len() as u64, "request");
+                format!("{count} {verb}, the longest for {}", Short(longest))
+            }
+        };
+        let held_ids = holders.iter().map(|held| held.holder.lock_id);
+        let mut ids = held_ids.chain(waiters.iter().map(|waiter| waiter.request.lock_id));
+        let ids = ids.next().map_or(String::new(), |id| {
+            let id = id.to_string();
+            let lock = id.rsplit('-').next().unwrap_or_default();
+            format!(" (#1 is lock-1-{lock})")
+        });
+        self.title(name, format_args!("{held}, {waiting}{ids}"));
+        holders.iter().take(ROWS).for_each(|held| self.held(held));
+        self.more(holders.len(), ROWS);
+        waiters
+            .iter()
+            .take(ROWS)
+            .for_each(|waiter| self.waiter(waiter));
+        self.more(waiters.len(), ROWS);
+    }
+
+    fn held(&mut self, held: &HeldLock) {
+        let HeldLock {
+            holder,
+            in_transaction,
+            hold_limit,
+            nodes,
+            node_count,
+        } = held;
+        let at_least = if holder.at_least { ">" } else { "" };
+        let mut notes = Vec::new();
+        if holder.untaken {
+            notes.push("not taken by its task".to_owned());
+        }
+        if *in_transaction {
+            notes.push("in a transaction".to_owned());
+        }
+        notes.extend(hold_limit.map(|limit| format!("limit {}", Short(limit))));
+        let nodes = nodes.iter().map(|(id, mode)| format!("{id} ({mode})"));
+        self.row(&Row {
+            mark: "holds".to_owned(),
+            id: holder.lock_id,
+            owner: &holder.owner_id,
+            label: holder.label.as_deref(),
+            since: format!("{at_least}{}", Short(holder.held_for)),
+            call_site: holder.call_site,
+            notes,
+            nodes: nodes.collect(),
+            node_count: *node_count,
+        });
+    }
+
+    fn waiter(&mut self, waiter: &WaitingRequest) {
+        let WaitingRequest {
+            request,
+            waits_as,
+            time_left,
+            waits_for,
+            node_count,
+            blocked_by,
+            ..
+        } = waiter;
+        let blockers = blocked_by.iter().map(|id| format!("#{}", id.number()));
+        let blockers = blockers.collect::<Vec<_>>().join(" ");
+        let mut notes = vec![format!("behind {blockers}")];
+        if *waits_as == WaiterKind::Task {
+            notes.push("task".to_owned());
+        }
+        notes.push(match time_left {
+            Some(left) => format!("{} left", Short(*left)),
+            None => "no timeout".to_owned(),
+        });
+        let nodes = waits_for.iter().map(|wait| match &wait.node {
+            Some(id) => format!("{id} ({})", wait.mode),
+            None => format!("the document ({})", wait.mode),
+        });
+        self.row(&Row {
+            mark: format!("{}.", request.position),
+            id: request.lock_id,
+            owner: &request.owner_id,
+            label: request.label.as_deref(),
+            since: Short(request.wait_time).to_string(),
+            call_site: request.call_site,
+            notes,
+            nodes: nodes.collect(),
+            node_count: *node_count,
+        });
+    }
+
+    fn row(&mut self, row: &Row<'_>) {
+        let owner = match row.label {
+            Some(label) => format!("{} ({label})", row.owner),
+            None => row.owner.to_string(),
+        };
+        let line = Line::default()
+            .gap(2)
+            .cell(&row.mark, 7)
+            .cell(format_args!("#{}", row.id.number()), 7)
+            .cell(owner, 24)
+            .number(&row.since, 8)
+            .gap(2)
+            .path(row.call_site, 24)
+            .gap(2);
+        self.0.push(line.rest(row.notes.join(", ")));
+        if row.nodes.is_empty() {
+            return;
+        }
+        let shown = row.nodes.join(", ");
+        let line = Line::default().gap(16);
+        self.0.push(match row.node_count > row.nodes.len() {
+            true => line.rest(format_args!("of {} nodes: {shown}", row.node_count)),
+            false => line.rest(format_args!("nodes: {shown}")),
+        });
+    }
+
+    fn admission(&mut self, admission: &AdmissionDiagnostics, log: &LogDiagnostics) {
+        let AdmissionDiagnostics { door, line } = admission;
+        let waiting = door.waiters.len() + line.waiters.len();
+        if !log.admission_closed && waiting == 0 {
+            return;
+        }
+        let state = if log.admission_closed {
+            "closed"
+        } else {
+            "open"
+        };
+        let count = Count(waiting as u64, "request");
+        let text = format!("{state}, {count} before the queue of the lock");
+        self.title("ADMISSION", text);
+        for subscriber in log.subscribers.iter().filter(|it| it.closes_admission) {
+            self.text(format_args!("closed by the {}", Reader(subscriber)));
+        }
+        let requests = door.waiters.iter().chain(&line.waiters);
+        requests.take(ROWS).for_each(|waiter| self.waiter(waiter));
+        self.more(waiting, ROWS);
+    }
+
+    fn versions(&mut self, diagnostics: &Diagnostics) {
+        let Diagnostics {
+            version,
+            durable,
+            kept_versions,
+            ..
+        } = diagnostics;
+        match durable {
+            None => self.title("VERSION", format_args!("{version}, in memory")),
+            Some(journal) => {
+                self.title(
+                    "VERSION",
+                    format_args!("{version}, durable {}", journal.version),
+                );
+                self.journal(journal);
+            }
+        }
+        let kept = &kept_versions.listed;
+        if let Some(oldest) = kept.first() {
+            let count = Count(kept.len() as u64, "old version");
+            let age = Short(oldest.age);
+            self.text(format_args!("{count} kept in memory, the oldest for {age}"));
+        }
+        for kept in kept.iter().filter(|kept| !kept.journal).take(ROWS / 2) {
+            let handles = Count(kept.handles as u64, "handle");
+            let age = Short(kept.age);
+            self.text(format_args!(
+                "  version {} is kept by {handles}, replaced {age} ago",
+                kept.version
+            ));
+        }
+    }
+
+    fn journal(&mut self, journal: &DurableDiagnostics) {
+        if let Some(failure) = &journal.failure {
+            return self.text(format_args!("read-only: {failure}"));
+        }
+        if journal.closed {
+            return self.text("closed");
+        }
+        let writing = match journal.writing {
+            true => "a write is under way, ",
+            false => "",
+        };
+        let commits = Count(journal.unwritten_commits, "commit");
+        let notes = Count(journal.pending_notes, "note");
+        let calls = Count(journal.waiting_calls as u64, "call");
+        self.text(format_args!(
+            "journal: {writing}{commits} and {notes} to write, for which {calls} wait"
+        ));
+    }
+
+    fn followers(&mut self, log: &LogDiagnostics) {
+        if log.subscriber_count + log.session_count == 0 {
+            return;
+        }
+        let subscribers = Count(log.subscriber_count as u64, "subscriber");
+        let sessions = Count(log.session_count as u64, "editor session");
+        let (commits, bytes) = (Count(log.commits as u64, "commit"), Bytes(log.bytes));
+        self.title(
+            "FOLLOWERS",
+            format_args!("{subscribers}, {sessions}; log of {commits}, {bytes}"),
+        );
+        let behind = log.subscribers.iter().filter(|it| it.unread_commits > 0);
+        for subscriber in behind.take(ROWS / 2) {
+            self.text(Reader(subscriber));
+        }
+        let behind = log.sessions.iter().filter(|it| it.unread_commits > 0);
+        for session in behind.take(ROWS / 4) {
+            let unread = Count(session.unread_commits, "commit");
+            self.text(format_args!(
+                "session of {}: {unread} unread",
+                session.owner_id
+            ));
+        }
+    }
+
+    fn leases(&mut self, leases: &[LeaseDiagnostics], count: usize) {
+        if leases.is_empty() {
+            return;
+        }
+        self.title("LEASES", count);
+        for lease in leases.iter().take(ROWS / 2) {
+            let owner = &lease.lease.owner_id;
+            let line = Line::default().gap(16).cell(owner, 24);
+            let line = line.number(Short(lease.remaining), 8).cell(" left", 12);
+            let more = lease.target_count - lease.lease.targets.len();
+            let more = match more {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            self.0
+                .push(line.rest(format_args!("{}{more}", lease.lease.targets)));
+        }
+        self.more(count, ROWS / 2);
+    }
+
+    fn inboxes(&mut self, inboxes: &[InboxDiagnostics], count: usize) {
+        if inboxes.is_empty() {
+            return;
+        }
+        self.title("INBOXES", count);
+        for InboxDiagnostics { name, stats } in inboxes.iter().take(ROWS / 2) {
+            let line = Line::default().gap(16).cell(name, 24).gap(2);
+            self.0.push(line.rest(format_args!(
+                "{} in flight, {} waiting, {} dead, {} done",
+                stats.in_flight, stats.waiting, stats.dead, stats.done
+            )));
+        }
+        self.more(count, ROWS / 2);
+    }
+
+    fn registered(&mut self, registered: &[RegisteredPrimitive]) {
+        if registered.is_empty() {
+            return;
+        }
+        self.title("REGISTERED", registered.len());
+        for RegisteredPrimitive { name, state } in registered.iter().take(ROWS) {
+            let line = Line::default().gap(16).cell(name, 24).gap(2);
+            self.0.push(line.rest(State(state)));
+        }
+        self.more(registered.len(), ROWS);
+    }
+
+    fn counters(&mut self, lock: &LockDiagnostics) {
+        let [document, nodes] = [&lock.document, &lock.nodes];
+        for (name, counters) in [("COUNTERS", document), ("  of nodes", nodes)] {
+            if std::ptr::eq(counters, nodes) && *counters == Default::default() {
+                continue;
+            }
+            self.title(
+                name,
+                format_args!(
+                    "granted {}, timed out {}, cancelled {}, rejected {}, refused {}, revoked {}",
+                    counters.acquisitions,
+                    counters.timeouts,
+                    counters.cancellations,
+                    counters.rejections,
+                    counters.refusals,
+                    counters.revocations
+                ),
+            );
+        }
+    }
+}
+
+/// The columns of titles.
+const TITLE: usize = 16;
+
+/// A subscriber with its lag.
+struct Reader<'a>(&'a SubscriberDiagnostics);
+
+impl fmt::Display for Reader<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let subscriber = self.0;
+        match &subscriber.call_site {
+            Some(call_site) => write!(f, "subscriber from {call_site}")?,
+            None => f.write_str("journal")?,
+        }
+        match &subscriber.filter {
+            Filter::All => {}
+            Filter::Node(id) => write!(f, " on node {id}")?,
+            Filter::Subtree(id) => write!(f, " on subtree {id}")?,
+        }
+        let (unread, bytes) = (subscriber.unread_commits, Bytes(subscriber.unread_bytes));
+        write!(f, ": {} unread, {bytes}", Count(unread, "commit"))?;
+        if let Some(limit) = subscriber.lossless_limit {
+            write!(f, " of {}", Bytes(limit))?;
+        }
+        match subscriber.missed {
+            0 => Ok(()),
+            missed => write!(f, ", {missed} missed"),
+        }
+    }
+}
+
+/// The state of a registered lock type in one line.
+struct State<'a>(&'a PrimitiveState);
+
+impl fmt::Display for State<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            PrimitiveState::Lock(lock) => {
+                match lock.holders.first().map(|held| &held.holder) {
+                    Some(holder) => {
+                        let held_for = Short(holder.held_for);
+                        write!(f, "lock: held by {} for {held_for}", holder.owner_id)?;
+                    }
+                    None => f.write_str("lock: free")?,
+                }
+                write!(f, ", {} waiting", lock.waiters.len())
+            }
+            PrimitiveState::Keyed(keyed) => write!(
+                f,
+                "keyed lock: {}, {} waiting, {} timed out",
+                Count(keyed.active_keys as u64, "active key"),
+                keyed.queue_length,
+                keyed.total_timeouts
+            ),
+            PrimitiveState::Limiter(limiter) => {
+                write!(f, "limiter: {} in flight", limiter.in_flight)?;
+                if let Some(limit) = limiter.global_limit {
+                    write!(f, " of {limit}")?;
+                }
+                write!(
+                    f,
+                    ", {} waiting, {} refused, {} timed out",
+                    limiter.queued, limiter.refused, limiter.timed_out
+                )
+            }
+            PrimitiveState::Busy => f.write_str("busy: a key is compared or cloned"),
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! One picture of a store: what holds, waits, lags and pins memory.
+
+use std::ops::Not;
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+use smol_str::SmolStr;
+
+use super::events::Filter;
+use super::lease::{LeaseInfo, LeaseTargets};
+pub use super::pinned::{KeptVersion, KeptVersions};
+pub use super::registry::RegisteredPrimitive;
+use super::{DataStore, InboxStats};
+use crate::document::{Holding, Leases};
+use crate::id::OwnerId;
+use crate::lock::{CallSite, LockDiagnostics};
+use crate::time::{MonotonicTime, millis};
+
+/// The state of a store for a person who looks for a cause.
+///
+/// [`DataStore::diagnostics`] documents which parts are of one moment. Serializes in camelCase,
+/// durations in milliseconds and `takenAt` in milliseconds since 1970. [`Display`](std::fmt::Display)
+/// prints a table of at most 100 columns, with the most important first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Diagnostics {
+    /// When the reading began, by the machine's calendar.
+    #[serde(serialize_with = "millis::moment")]
+    pub taken_at: SystemTime,
+    /// The holders and the waiters of the lock, and which of them wait for which.
+    pub lock: LockDiagnostics,
+    /// The requests that wait for lossless subscribers. `None` if none ever had to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub admission: Option<AdmissionDiagnostics>,
+    /// The published version.
+    pub version: u64,
+    /// The journal, if the document is durable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub durable: Option<DurableDiagnostics>,
+    /// The old versions that are kept in memory.
+    pub kept_versions: KeptVersions,
+    /// The commit log with its followers: subscribers and editor sessions.
+    pub log: LogDiagnostics,
+    /// The first [`Diagnostics::LISTED`] leases that have not ended, in the order in which they
+    /// were taken.
+    pub leases: Vec<LeaseDiagnostics>,
+    /// The number of leases that have not ended.
+    pub lease_count: usize,
+    /// At most [`Diagnostics::LISTED`] inboxes of the store, by name.
+    pub inboxes: Vec<InboxDiagnostics>,
+    /// The number of inboxes.
+    pub inbox_count: usize,
+    /// The lock types that were [registered](DataStore::register).
+    pub registered: Vec<RegisteredPrimitive>,
+}
+
+impl Diagnostics {
+    /// How many leases and how many inboxes are listed at most.
+    pub const LISTED: usize = 64;
+}
+
+/// The requests that wait until lossless subscribers have read enough.
+///
+/// The first request waits at the door, and all others in line behind it. Their ids are those of
+/// these two locks. Serializes in camelCase.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct AdmissionDiagnostics {
+    /// The first request, which waits while admission is closed.
+    pub door: LockDiagnostics,
+    /// The line: the holder is the first request.
+    pub line: LockDiagnostics,
+}
+
+/// The journal of a durable document.
+///
+/// Serializes in camelCase.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct DurableDiagnostics {
+    /// The last durable version.
+    pub version: u64,
+    /// How many commits are published and not durable.
+    pub unwritten_commits: u64,
+    /// How many notes are not durable: leases, receipts and marks of inboxes.
+    pub pending_notes: u64,
+    /// How many calls wait for the journal.
+    pub waiting_calls: usize,
+    /// Whether a thread writes at this moment.
+    pub writing: bool,
+    /// Whether the store is closed.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub closed: bool,
+    /// The error after which nothing is written any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+/// The commit log and its followers.
+///
+/// Serializes in camelCase.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct LogDiagnostics {
+    /// The number of commits in the log that were not merged.
+    pub commits: usize,
+    /// Their size in bytes, estimated.
+    pub bytes: usize,
+    /// Whether new requests for the lock wait for a lossless subscriber.
+    pub admission_closed: bool,
+    /// The subscribers that keep admission closed, then those that are furthest behind: at most
+    /// [`LogDiagnostics::LISTED`].
+    pub subscribers: Vec<SubscriberDiagnostics>,
+    /// The number of subscribers.
+    pub subscriber_count: usize,
+    /// The editor sessions that are furthest behind: at most [`LogDiagnostics::LISTED`].
+    pub sessions: Vec<SessionDiagnostics>,
+    /// The number of editor sessions.
+    pub session_count: usize,
+}
+
+impl LogDiagnostics {
+    /// How many subscribers and how many sessions are listed at most.
+    pub const LISTED: usize = 64;
+}
+
+/// A subscriber and how far it is behind.
+///
+/// Serializes in camelCase.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct SubscriberDiagnostics {
+    /// Where it subscribed. `None` for the journal of the store.
+    pub call_site: Option<CallSite>,
+    /// Which commits it receives.
+    pub filter: Filter,
+    /// How many commits it has not looked at, with those that its filter excludes.
+    pub unread_commits: u64,
+    /// The size of these commits in bytes, estimated.
+    pub unread_bytes: usize,
+    /// How many commits it has missed since its last event.
+    pub missed: u64,
+    /// Whether it receives durable commits only.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub durable: bool,
+    /// For a lossless subscriber, from how many unread bytes on requests for the lock wait for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lossless_limit: Option<usize>,
+    /// Whether requests for the lock wait for it now.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub closes_admission: bool,
+}
+
+/// The session of an editor and how far it is behind.
+///
+/// A session reads the commits of others when its editor is next used, so an idle one lags without
+/// harm. Serializes in camelCase.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct SessionDiagnostics {
+    /// The owner of the editor.
+    pub owner_id: OwnerId,
+    /// How many commits it has not read.
+    pub unread_commits: u64,
+}
+
+/// A lease that has not ended.
+///
+/// Serializes in camelCase, `remaining` in milliseconds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct LeaseDiagnostics {
+    /// The lease. Of its targets, at most [`LeaseDiagnostics::TARGETS`] are listed.
+    #[serde(flatten)]
+    pub lease: LeaseInfo,
+    /// The number of its targets.
+    pub target_count: usize,
+    /// How much longer it lasts, by the store's clock.
+    #[serde(serialize_with = "millis::duration")]
+    pub remaining: Duration,
+}
+
+impl LeaseDiagnostics {
+    /// How many targets of a lease are listed at most.
+    pub const TARGETS: usize = 16;
+
+    fn of(holding: &Holding, now: MonotonicTime) -> Self {
+        let targets = holding.targets.iter().take(Self::TARGETS).cloned();
+        let lease = LeaseInfo::new(holding);
+        Self {
+            lease: LeaseInfo {
+                targets: targets.collect::<LeaseTargets>(),
+                ..lease
+            },
+            target_count: holding.targets.len(),
+            remaining: holding.expiry.left(now),
+        }
+    }
+
+    /// Returns the first leases, and how many there are.
+    fn list(leases: &Leases, now: MonotonicTime) -> (Vec<Self>, usize) {
+        let live = leases.iter().filter(|it| !it.expiry.has_come(now));
+        let mut live: Vec<_> = live.collect();
+        let count = live.len();
+        live.sort_unstable_by_key(|holding| holding.token);
+        live.truncate(Diagnostics::LISTED);
+        let listed = live.into_iter().map(|holding| Self::of(holding, now));
+        (listed.collect(), count)
+    }
+}
+
+/// An inbox of the store.
+///
+/// Serializes in camelCase, with the fields of the metrics beside the name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct InboxDiagnostics {
+    /// The name of the inbox.
+    pub name: SmolStr,
+    /// Its metrics and its state.
+    #[serde(flatten)]
+    pub stats: InboxStats,
+}
+
+/// # Diagnostics
+impl DataStore {
+    /// Returns one picture of the store: what holds the lock, what waits, lags and pins memory.
+    ///
+    /// Never waits for a transaction. It delays a transaction by no more than a copy: the lists are
+    /// read in pages or have a bound, and each mutex is free again after a page.
+    ///
+    /// # What is of one moment
+    ///
+    /// - The counters of the lock, its first 32 holders and its first 32 waiters. The other holders
+    ///   and waiters follow page by page: a request that waits meanwhile is listed once and in
+    ///   order.
+    /// - The version, the leases, the log with its subscribers and sessions.
+    /// - The journal. It is read before the version, so the durable version is never the later one.
+    /// - Each inbox, and each registered lock type except a keyed lock.
+    ///
+    /// They are read in this order: journal, admission, lock, log, kept versions, inboxes,
+    /// registered lock types. So the holder may have published the version of the picture, and may
+    /// have ended since it was listed.
+    ///
+    /// # What is not in it
+    ///
+    /// The label of a batch is the name of its first operation. Which operation runs at this moment
+    /// is not known: each operation would have to note it for other threads.
+    ///
+    /// ```
+    /// use doclock::{DataStore, lock::AcquireOptions};
+    ///
+    /// let store = DataStore::new();
+    /// let guard = store.lock_with("ann", AcquireOptions::new().label("import"))?;
+    /// let diagnostics = store.diagnostics();
+    /// assert_eq!(diagnostics.lock.holders[0].holder.owner_id.as_str(), "ann");
+    /// assert!(diagnostics.lock.waiters.is_empty());
+    /// println!("{diagnostics}");
+    /// let json = serde_json::to_value(&diagnostics)?;
+    /// assert_eq!(json["lock"]["holders"][0]["label"], "import");
+    /// # drop(guard);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn diagnostics(&self) -> Diagnostics {
+        let taken_at = SystemTime::now();
+        let writer = self.0.writer.as_ref();
+        let durable = writer.map(|writer| writer.diagnostics());
+        // A request goes on from the admission to the lock: read in this order, it is in one of them.
+        let admission = self.admission_diagnostics();
+        let lock = self.0.lock.diagnostics();
+        let (log, version, leases) = self.read_log();
+        let (durable, document) = durable.unzip();
+        let kept_versions = self.kept_versions(document.as_ref());
+        drop(document);
+        let (leases, lease_count) = LeaseDiagnostics::list(&leases, self.monotonic());
+        let (inboxes, inbox_count) = self.inbox_diagnostics();
+        Diagnostics {
+            taken_at,
+            lock,
+            admission,
+            version,
+            durable: durable.map(|journal| DurableDiagnostics {
+                unwritten_commits: version.saturating_sub(journal.version),
+                ..journal
+            }),
+            kept_versions,
+            log,
+            leases,
+            lease_count,
+            inboxes,
+            inbox_count,
+            registered: self.registered(),
+        }
+    }
+
+    fn inbox_diagnostics(&self) -> (Vec<InboxDiagnostics>, usize) {
+        let bookkeeping = self.0.bookkeeping.lock();
+        let (keys, count) = bookkeeping.inboxes.names(Diagnostics::LISTED);
+        drop(bookkeeping);
+        let inboxes = keys.into_iter().map(|key| InboxDiagnostics {
+            stats: self.with_claims(&key, |claims, _| claims.stats()),
+            name: key.name().clone(),
+        });
+        let mut inboxes: Vec<_> = inboxes.collect();
+        inboxes.sort_by(|one, other| one.name.cmp(&other.name));
+        (inboxes, count)
+    }
+}

@@ -1,0 +1,149 @@
+//! Versions that are kept although a later one has replaced them: they pin memory.
+
+use serde::Serialize;
+use std::time::Duration;
+
+use super::DataStore;
+use crate::document::{PinnedVersion, Snapshot};
+use crate::sync::{Mutex, rank};
+use crate::time::{MonotonicTime, millis};
+
+/// The versions that were still kept when a commit replaced them. Takes memory from the first of
+/// them on.
+#[derive(Debug, Default)]
+pub(super) struct PinnedVersions(Mutex<{ rank::METRICS }, Option<Box<Pinned>>>);
+
+#[derive(Debug, Default)]
+struct Pinned {
+    versions: Vec<Replaced>,
+    unlisted: u64,
+    /// How many further versions are not listed before the list is searched for free places again.
+    until_search: usize,
+}
+
+#[derive(Debug)]
+struct Replaced {
+    pinned: PinnedVersion,
+    version: u64,
+    at: MonotonicTime,
+}
+
+/// The old versions of the document that are kept in memory.
+///
+/// Serializes in camelCase.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct KeptVersions {
+    /// The versions, oldest first: at most [`KeptVersions::LISTED`].
+    pub listed: Vec<KeptVersion>,
+    /// How many versions were replaced and kept while the list was full. Some of them may have been
+    /// dropped since.
+    pub unlisted: u64,
+}
+
+impl KeptVersions {
+    /// How many versions are listed at most.
+    pub const LISTED: usize = 64;
+}
+
+/// An old version of the document that is kept in memory.
+///
+/// A [`Snapshot`] keeps it, an open transaction on nodes, or the journal of a durable document,
+/// which needs the last durable version. Versions share the nodes that are equal in both, so an old
+/// version pins the nodes that were changed or deleted since.
+///
+/// Serializes in camelCase, `age` in milliseconds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct KeptVersion {
+    /// The version.
+    pub version: u64,
+    /// The time since the next version replaced it, or a change of leases: since then, it is old.
+    /// The snapshot itself may have been taken long before.
+    #[serde(serialize_with = "millis::duration")]
+    pub age: Duration,
+    /// How many snapshots and other handles keep it.
+    pub handles: usize,
+    /// Whether one of them is that of the journal.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub journal: bool,
+}
+
+impl Pinned {
+    fn note(&mut self, replaced: Replaced) {
+        if self.versions.len() == KeptVersions::LISTED && !self.has_free_place() {
+            self.unlisted += 1;
+            return;
+        }
+        self.versions.push(replaced);
+    }
+
+    /// Whether a listed version is no longer kept. Searches once for as many versions as are
+    /// listed, so a version costs O(1).
+    fn has_free_place(&mut self) -> bool {
+        if self.until_search > 0 {
+            self.until_search -= 1;
+            return false;
+        }
+        self.until_search = KeptVersions::LISTED;
+        self.forget_unkept();
+        self.versions.len() < KeptVersions::LISTED
+    }
+
+    fn forget_unkept(&mut self) {
+        self.versions
+            .retain(|replaced| replaced.pinned.handles() > 0);
+        if self.versions.len() < KeptVersions::LISTED / 2 {
+            (self.unlisted, self.until_search) = (0, 0);
+        }
+    }
+}
+
+impl DataStore {
+    /// Notes that the published version is about to be replaced, if other handles keep it.
+    #[inline]
+    pub(super) fn note_pinned(&self, published: &Snapshot) {
+        if let Some(pinned) = published.pinned() {
+            self.note_replaced(pinned, published.version());
+        }
+    }
+
+    #[cold]
+    fn note_replaced(&self, pinned: PinnedVersion, version: u64) {
+        let at = self.monotonic();
+        let mut noted = self.0.pinned.0.lock();
+        noted.get_or_insert_default().note(Replaced {
+            pinned,
+            version,
+            at,
+        });
+    }
+
+    /// Lists the old versions that are kept. `durable` is the one that the journal keeps.
+    pub(super) fn kept_versions(&self, durable: Option<&Snapshot>) -> KeptVersions {
+        let mut noted = self.0.pinned.0.lock();
+        let Some(pinned) = &mut *noted else {
+            return KeptVersions::default();
+        };
+        pinned.forget_unkept();
+        let now = self.monotonic();
+        let listed = pinned.versions.iter().filter_map(|replaced| {
+            let journal = durable.is_some_and(|durable| replaced.pinned.is_kept_by(durable));
+            // The caller has a handle of the durable version itself.
+            let handles = replaced.pinned.handles();
+            let handles = handles.saturating_sub(usize::from(journal));
+            (handles > 0).then(|| KeptVersion {
+                version: replaced.version,
+                age: now - replaced.at,
+                handles,
+                journal,
+            })
+        });
+        KeptVersions {
+            listed: listed.collect(),
+            unlisted: pinned.unlisted,
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Lock types beside the store that its diagnostics show.
+
+use serde::Serialize;
+use smol_str::SmolStr;
+
+use super::DataStore;
+use crate::lock::{Primitive, PrimitiveState, Registrable};
+use crate::sync::{Mutex, rank};
+
+/// The registered lock types with their names, in the order of their registration.
+#[derive(Default)]
+pub(super) struct Registry(Mutex<{ rank::METRICS }, Vec<(SmolStr, Primitive)>>);
+
+/// A lock type that a program has registered.
+///
+/// Serializes in camelCase, with the fields of the state beside the name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct RegisteredPrimitive {
+    /// The name from the registration.
+    pub name: SmolStr,
+    /// Its state, read after that of the store.
+    #[serde(flatten)]
+    pub state: PrimitiveState,
+}
+
+impl RegisteredPrimitive {
+    /// How many registered lock types are listed at most: those that were registered last.
+    pub const LISTED: usize = 64;
+}
+
+/// # Diagnostics
+impl DataStore {
+    /// Shows a lock type in the [diagnostics](Self::diagnostics) of this store, under a name.
+    ///
+    /// The store does not keep it: it disappears from the diagnostics when its last handle is
+    /// dropped. A later registration under the same name replaces the earlier one. A lock type
+    /// that is registered again has only the new name. Inboxes and leases of the store need no
+    /// registration.
+    ///
+    /// ```
+    /// use doclock::{DataStore, lock::limiter::InFlightLimiter};
+    ///
+    /// let store = DataStore::new();
+    /// let uploads = InFlightLimiter::<&str>::new(4);
+    /// store.register("uploads", &uploads);
+    /// let permit = uploads.acquire("pictures")?;
+    /// assert_eq!(store.diagnostics().registered[0].name, "uploads");
+    /// drop((permit, uploads));
+    /// assert!(store.diagnostics().registered.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn register(&self, name: impl Into<SmolStr>, primitive: &impl Registrable) {
+        let (name, primitive) = (name.into(), primitive.primitive());
+        let mut registered = self.0.registry.0.lock();
+        registered.retain(|(other, registered)| {
+            registered.exists() && *other != name && !registered.is(&primitive)
+        });
+        registered.push((name, primitive));
+    }
+
+    /// Reads the registered lock types, with no mutex of the store locked.
+    pub(super) fn registered(&self) -> Vec<RegisteredPrimitive> {
+        let mut registered = self.0.registry.0.lock();
+        registered.retain(|(_, primitive)| primitive.exists());
+        let first = registered.len().saturating_sub(RegisteredPrimitive::LISTED);
+        let listed = registered[first..].to_vec();
+        drop(registered);
+        let states = listed.into_iter().filter_map(|(name, primitive)| {
+            let state = primitive.inspect()?;
+            Some(RegisteredPrimitive { name, state })
+        });
+        states.collect()
+    }
+}

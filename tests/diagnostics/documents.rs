@@ -1,0 +1,1 @@
+//! Versions, the journal, followers, leases and inboxes.

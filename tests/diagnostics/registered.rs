@@ -1,0 +1,1 @@
+//! Lock types beside a store.
