@@ -251,6 +251,7 @@ fn a_wait_for_a_lossless_subscriber_is_reported() {
     let options = options.report_holds(second).report_waits(second);
     let store = DataStore::with_options(options);
     let reports = store.lock_reports().unwrap();
+    let line = line!() + 1;
     let events = store.subscribe_lossless(0);
     create_one(&store);
     thread::scope(|scope| {
@@ -261,6 +262,10 @@ fn a_wait_for_a_lossless_subscriber_is_reported() {
         for report in &both {
             let holder = report.holder.as_ref().unwrap();
             assert_eq!(holder.owner_id.as_str(), "lossless subscriber", "{report}");
+            assert_eq!(
+                (holder.call_site.file, holder.call_site.line),
+                (file!(), line)
+            );
         }
         let waits = both.iter().filter_map(|report| match &report.slow {
             SlowRequest::Wait { request, .. } => Some(request.owner_id.as_str()),

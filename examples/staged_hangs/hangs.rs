@@ -1,41 +1,40 @@
 //! Six programs that hang. Each one hangs until a look is taken, and then ends.
 
 use std::error::Error;
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::mpsc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 
 use doclock::lock::node::Scope;
-use doclock::lock::{AcquireOptions, LockError, Priority};
+use doclock::lock::{AcquireOptions, LockError, LockGuard, Priority};
 use doclock::{DataStore, StoreOptions, TransactionManager, dsl::*};
 
 /// A program that hangs.
-pub struct Hang {
+pub(crate) struct Hang {
     /// Its name on the command line.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// What its user sees.
-    pub symptom: &'static str,
+    pub(crate) symptom: &'static str,
     stage: fn(&mut Look<'_>) -> Result<(), Box<dyn Error>>,
 }
 
 /// A look at the store while the program hangs, with the lines that cause it.
-pub type Look<'a> = dyn FnMut(&DataStore, &[Culprit]) + 'a;
+pub(crate) type Look<'a> = dyn FnMut(&DataStore, &[Culprit]) + 'a;
 
 /// A line of code that causes a hang.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Culprit(pub String);
+pub(crate) struct Culprit(pub(crate) String);
 
-/// The line after this one.
-macro_rules! next_line {
-    () => {
-        Culprit(format!("{}:{}:", file!(), line!() + 1))
+/// A line of this file.
+macro_rules! culprit {
+    ($line:expr) => {
+        Culprit(format!("{}:{}:", file!(), $line))
     };
 }
 
-pub const HANGS: [Hang; 6] = [
+pub(crate) const HANGS: [Hang; 6] = [
     Hang {
         name: "slow-io",
         symptom: "edits wait while another window saves to a network drive",
@@ -70,7 +69,7 @@ pub const HANGS: [Hang; 6] = [
 
 impl Hang {
     /// Stages the hang, takes the look, and lets the program end.
-    pub fn stage(&self, look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
+    pub(crate) fn stage(&self, look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
         (self.stage)(look)
     }
 }
@@ -110,7 +109,7 @@ fn slow_io(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
     let store = store();
     let (written, drive) = mpsc::channel::<()>();
     let (locked, is_locked) = mpsc::channel();
-    let culprit = next_line!();
+    let culprit = culprit!(line!() + 1);
     let save = |store: DataStore| store.lock_with("window-2", AcquireOptions::new().label("save"));
     let saves = store.clone();
     let saves = thread::spawn(move || {
@@ -132,7 +131,7 @@ fn slow_io(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
 /// An early return leaves the lock held by its id.
 fn forgotten_id(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
     let store = store();
-    let culprit = next_line!();
+    let culprit = culprit!(line!() + 1);
     let export = store.acquire_lock_with("export", AcquireOptions::new().label("export as PDF"))?;
     look_beside_a_window(&store, || {
         look(&store, &[culprit]);
@@ -144,33 +143,28 @@ fn forgotten_id(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
 /// Requests of high priority overtake one of low priority.
 fn starved(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
     let store = store();
-    let (type_on, keys) = mpsc::channel::<()>();
-    let held = store.lock("window-1")?;
-    let count = store.clone();
-    let count = thread::spawn(move || {
-        let background = AcquireOptions::new()
-            .priority(Priority::Low)
-            .label("count words");
-        count.lock_with("word-count", background).map(drop)
-    });
-    until(|| store.queue_length() == 1);
-    let high = || {
-        AcquireOptions::new()
+    let keystroke = |store: &DataStore| {
+        let high = AcquireOptions::new()
             .priority(Priority::High)
-            .label("keystroke")
+            .label("keystroke");
+        store.lock_with("window-1", high)
     };
-    let culprit = next_line!();
-    let keystroke = move |store: &DataStore| store.lock_with("window-2", high()).map(drop);
-    let typing: Vec<_> = (0..3)
-        .map(|_| {
-            let store = store.clone();
-            thread::spawn(move || keystroke(&store))
-        })
-        .collect();
-    until(|| store.queue_length() == 4);
+    let culprit = culprit!(line!() - 2);
+    let typing = keystroke(&store)?;
+    let mut waiting = Vec::new();
+    let mut wait = |request: fn(&DataStore) -> Result<LockGuard, LockError>| {
+        let other = store.clone();
+        waiting.push(thread::spawn(move || request(&other).map(drop)));
+        until(|| store.queue_length() == waiting.len());
+    };
+    wait(|store| {
+        let background = AcquireOptions::new().priority(Priority::Low);
+        store.lock_with("word-count", background.label("count words"))
+    });
+    (0..3).for_each(|_| wait(keystroke));
     look(&store, &[culprit]);
-    drop((type_on, keys, held));
-    for thread in typing.into_iter().chain([count]) {
+    drop(typing);
+    for thread in waiting {
         thread.join().expect("no request panics")?;
     }
     Ok(())
@@ -184,9 +178,9 @@ fn deadlock(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
     let locks = store.node_locks();
     let unbound = || AcquireOptions::new().unbound().label("move");
     let (first, second) = (Scope::new().write("one"), Scope::new().write("two"));
-    let one = next_line!();
+    let one = culprit!(line!() + 1);
     let mut ann = locks.lock_with("window-1", first.clone(), unbound())?;
-    let two = next_line!();
+    let two = culprit!(line!() + 1);
     let mut ben = locks.lock_with("window-2", second.clone(), unbound())?;
     let moves = thread::spawn(move || ann.extend(second));
     until(|| locks.stats().waiting == 1);
@@ -205,7 +199,7 @@ fn deadlock(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
 /// A lossless subscriber does not read, so no request is admitted.
 fn lossless_subscriber(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
     let store = store();
-    let culprit = next_line!();
+    let culprit = culprit!(line!() + 1);
     let audit = store.subscribe_lossless(0);
     TransactionManager::new(store.clone()).execute(create(text_node("paragraph", "Hello")))?;
     look_beside_a_window(&store, || {
@@ -219,7 +213,7 @@ fn lossless_subscriber(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
 fn unpolled_task(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
     let store = store();
     let held = store.lock("window-2")?;
-    let culprit = next_line!();
+    let culprit = culprit!(line!() + 1);
     let mut request = Box::pin(store.lock_async_with("sync", AcquireOptions::new().label("pull")));
     let mut context = Context::from_waker(Waker::noop());
     // It joins the queue, as in a `select!` that continues with another branch.

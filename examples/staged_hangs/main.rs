@@ -46,7 +46,7 @@ fn show(hang: &Hang) -> Result<(), Box<dyn Error>> {
         while let Ok(report) = reports.recv_timeout(Duration::from_millis(200)) {
             print_line!("{report}\n");
         }
-        print_line!("{}", store.lock_dump());
+        print_line!("{}", store.diagnostics());
         for Culprit(line) in culprits {
             print_line!("\nThe cause is at {}\n", line.trim_end_matches(':'));
         }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::events::Filter;
 use crate::id::{LockId, OwnerId};
-use crate::lock::CallSite;
+use crate::lock::{CallSite, Priority};
 
 /// How many rows of one kind are printed. The data has more of them.
 const ROWS: usize = 12;
@@ -19,6 +19,7 @@ impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut table = Table(Vec::new());
         table.lock("LOCK", &self.lock);
+        table.deadlocks(&self.lock);
         if let Some(admission) = &self.admission {
             table.admission(admission, &self.log);
         }
@@ -135,6 +136,7 @@ impl Table {
         let WaitingRequest {
             request,
             waits_as,
+            priority,
             time_left,
             waits_for,
             node_count,
@@ -144,6 +146,11 @@ impl Table {
         let blockers = blocked_by.iter().map(|id| format!("#{}", id.number()));
         let blockers = blockers.collect::<Vec<_>>().join(" ");
         let mut notes = vec![format!("behind {blockers}")];
+        match priority {
+            Priority::Low => notes.push("low priority".to_owned()),
+            Priority::Normal => {}
+            Priority::High => notes.push("high priority".to_owned()),
+        }
         if *waits_as == WaiterKind::Task {
             notes.push("task".to_owned());
         }
@@ -192,6 +199,30 @@ impl Table {
             true => line.rest(format_args!("of {} nodes: {shown}", row.node_count)),
             false => line.rest(format_args!("nodes: {shown}")),
         });
+    }
+
+    /// Lists the last refused cycle: each request waits for the next one, and the last for the first.
+    fn deadlocks(&mut self, lock: &LockDiagnostics) {
+        let Some(last) = lock.deadlocks.last() else {
+            return;
+        };
+        let ago = Short(last.refused_for);
+        let text = format!("the request of the first owner was refused {ago} ago");
+        self.title("DEADLOCK", text);
+        for link in last.deadlock.links.iter().take(ROWS) {
+            self.row(&Row {
+                mark: "holds".to_owned(),
+                id: link.lock_id,
+                owner: &link.owner_id,
+                label: link.label.as_deref(),
+                since: Short(link.held_for).to_string(),
+                call_site: link.call_site,
+                notes: vec![format!("waits for {}", link.waits_for)],
+                nodes: Vec::new(),
+                node_count: 0,
+            });
+        }
+        self.more(last.deadlock.links.len(), ROWS);
     }
 
     fn admission(&mut self, admission: &AdmissionDiagnostics, log: &LogDiagnostics) {

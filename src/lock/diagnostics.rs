@@ -8,12 +8,12 @@ use serde::Serialize;
 
 use super::info::millis;
 use super::inspect::{Inspected, Primitive, PrimitiveState, Registrable, Sealed};
-use super::node::NodeWait;
+use super::node::{NodeWait, RefusedDeadlock};
 use super::shared::LockShared;
 use super::state::LockState;
 use super::{FifoLock, LockInfo, QueueEntry};
 use crate::id::{LockId, NodeId};
-use crate::queue::LockMode;
+use crate::queue::{LockMode, Priority};
 
 /// The holders and the waiters of a lock, and which of them wait for which.
 ///
@@ -35,6 +35,10 @@ pub struct LockDiagnostics {
     pub document: LockCounters,
     /// The counters of requests for nodes.
     pub nodes: LockCounters,
+    /// The last refused cycles of requests for nodes, oldest first: at most
+    /// [`RefusedDeadlock::LISTED`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deadlocks: Vec<RefusedDeadlock>,
 }
 
 /// How requests for a lock ended since it was created, or its metrics were reset.
@@ -133,6 +137,8 @@ pub struct WaitingRequest {
     pub kind: RequestKind,
     /// Whether a thread or a task waits.
     pub waits_as: WaiterKind,
+    /// The priority of the request. Later requests of a higher priority overtake it, up to a bound.
+    pub priority: Priority,
     /// The time until the wait times out; zero if that is due. `None` for a wait without a limit.
     #[serde(
         serialize_with = "millis::some_duration",
@@ -201,9 +207,10 @@ impl FifoLock {
         let shared = &self.0;
         let first = shared.step_fair(|state, now| {
             let members = state.members_page(None, now);
-            (state.counters(), members, state.queue_page(None, now))
+            let totals = (state.counters(), state.last_deadlocks(now.at));
+            (totals, members, state.queue_page(None, now))
         });
-        let ([document, nodes], mut members, (mut queued, mut next)) = first;
+        let (([document, nodes], deadlocks), mut members, (mut queued, mut next)) = first;
         while let Some(last) = members.next {
             let page =
                 shared.step_fair(|state: &mut LockState, now| state.members_page(Some(last), now));
@@ -221,6 +228,7 @@ impl FifoLock {
             waiters,
             document,
             nodes,
+            deadlocks,
         }
     }
 }

@@ -6,6 +6,7 @@
 //! so the order of the line is that of the grants.
 
 use std::borrow::Cow;
+use std::panic::Location;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,9 +15,7 @@ use smol_str::SmolStr;
 
 use super::DataStore;
 use super::diagnostics::AdmissionDiagnostics;
-use crate::id::LockId;
-#[cfg(loom)]
-use crate::id::OwnerId;
+use crate::id::{LockId, OwnerId};
 use crate::lock::{
     AcquireOptions, Asker, FifoLock, Grant, LockDump, LockError, Priority, WaitsAs, blocking,
 };
@@ -239,9 +238,14 @@ impl DataStore {
     /// the door is free unless it is held already. Also those are here that were first and were not
     /// admitted for so long that the next one went ahead.
     fn hold_door(&self, lock: &FifoLock) {
+        let owner = OwnerId::from(SUBSCRIBER);
+        // The requests behind it are told which subscriber they wait for.
+        let subscriber = self.0.log.furthest_behind();
+        let call_site = subscriber.unwrap_or_else(|| Location::caller());
         let options = AcquireOptions::new().no_wait();
-        if let Ok(grant) = lock.acquire_lock_with(SUBSCRIBER, options) {
-            self.close_door(lock, grant);
+        let asker = options.asker(&owner, call_site, false).unbound();
+        if let Ok(grant) = lock.grant(&asker, &options) {
+            self.close_door(lock, grant.id());
         }
     }
 

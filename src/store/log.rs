@@ -351,6 +351,19 @@ impl CommitLog {
         }
     }
 
+    /// The source code location of the lossless subscriber that has the most to read beyond its
+    /// limit. `None` for a journal.
+    pub(super) fn furthest_behind(&self) -> Option<&'static Location<'static>> {
+        let log = self.records.lock();
+        let records = log.as_ref()?;
+        let lossless = records.subscribers.lossless();
+        let behind = lossless.max_by_key(|(_, cursor, limit)| {
+            let unread = records.unread_bytes(*cursor);
+            (unread.saturating_sub(*limit), unread)
+        });
+        records.subscribers.call_site(behind?.0)
+    }
+
     /// Makes a subscriber read durable commits only, if there is a journal.
     pub(super) fn read_durable(&self, id: SubscriberId) {
         if let Some(records) = &mut *self.records.lock() {

@@ -13,6 +13,7 @@ pub(super) struct LockWaiter {
     pub(super) request: Arc<dyn Waiting>,
     /// The requested nodes; `None` for the whole lock.
     pub(super) nodes: Option<Box<NodeSet>>,
+    pub(super) priority: Priority,
     /// Whether its wait was reported.
     pub(super) is_reported: Cell<bool>,
 }
@@ -117,6 +118,7 @@ impl LockState {
             since: now,
             request,
             nodes,
+            priority,
             is_reported: Cell::new(false),
         };
         let wait = waiter.wait();

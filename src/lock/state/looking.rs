@@ -4,7 +4,7 @@ use std::iter;
 
 use super::*;
 use crate::lock::diagnostics::{HeldLock, LockCounters, RequestKind, WaiterKind, WaitingRequest};
-use crate::lock::node::{Asking, Member};
+use crate::lock::node::{Asking, Member, RefusedDeadlock};
 use crate::queue::{LockMode, Party};
 
 /// Some of the members, and the last of them if there may be more.
@@ -51,6 +51,16 @@ impl LockState {
     pub(in crate::lock) fn counters(&self) -> [LockCounters; 2] {
         let nodes = self.nodes.as_ref().map(|nodes| nodes.metrics.counters());
         [self.metrics.counters(), nodes.unwrap_or_default()]
+    }
+
+    /// Returns the last refused cycles.
+    pub(in crate::lock) fn last_deadlocks(&self, now: Timestamp) -> Vec<RefusedDeadlock> {
+        let refused = self.nodes.iter().flat_map(|nodes| &nodes.last_deadlocks);
+        let refused = refused.map(|(deadlock, at)| RefusedDeadlock {
+            deadlock: deadlock.clone(),
+            refused_for: now - *at,
+        });
+        refused.collect()
     }
 
     /// Returns the holder of the whole lock, or some of the members that share it.
@@ -134,7 +144,7 @@ impl LockState {
                 .collect(),
             node_count: nodes.table.missing_count(number),
             blocked_by: blockers.into_iter().map(|number| self.id(number)).collect(),
-            ..waiting_request(request, &*asking.request, now)
+            ..waiting_request(request, &*asking.request, Priority::Normal, now)
         }
     }
 
@@ -162,7 +172,7 @@ impl LockState {
                     .collect(),
                 node_count: set.len(),
                 blocked_by,
-                ..waiting_request(request, &*waiter.request, now)
+                ..waiting_request(request, &*waiter.request, waiter.priority, now)
             });
         }
         let next = next.zip(ahead).map(|(cursor, last)| QueuePlace {
@@ -186,7 +196,12 @@ impl LockState {
 }
 
 /// Describes a request without what it waits for.
-fn waiting_request(request: QueueEntry, waiter: &dyn Waiting, now: Moment) -> WaitingRequest {
+fn waiting_request(
+    request: QueueEntry,
+    waiter: &dyn Waiting,
+    priority: Priority,
+    now: Moment,
+) -> WaitingRequest {
     WaitingRequest {
         request,
         kind: match (waiter.has_work(), waiter.asker().transaction) {
@@ -198,6 +213,7 @@ fn waiting_request(request: QueueEntry, waiter: &dyn Waiting, now: Moment) -> Wa
             Some(_) => WaiterKind::Task,
             None => WaiterKind::Thread,
         },
+        priority,
         time_left: now.clock.left(waiter.deadline()),
         waits_for: Vec::new(),
         node_count: 0,

@@ -376,6 +376,11 @@ impl Subscribers {
         cursors.min().unwrap_or(u64::MAX)
     }
 
+    /// Where a subscriber was made. `None` for a journal.
+    pub(super) fn call_site(&self, id: SubscriberId) -> Option<&'static Location<'static>> {
+        self.all.get(id)?.call_site
+    }
+
     /// The lossless ones that do not wait, with their cursors and limits.
     pub(super) fn lossless(&self) -> impl Iterator<Item = (SubscriberId, u64, usize)> {
         let all = self.lossless.iter();

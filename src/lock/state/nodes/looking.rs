@@ -139,12 +139,9 @@ impl LockState {
 
     pub(in crate::lock) fn node_stats(&mut self, now: Timestamp) -> NodeLockStats {
         let alone = self.held && self.holder.scope.is_some();
+        let last_deadlocks = self.last_deadlocks(now);
         let nodes = &**self.nodes.get_or_insert_default();
         let metrics = &nodes.metrics;
-        let refused = |(deadlock, at): &(Deadlock, Timestamp)| RefusedDeadlock {
-            deadlock: deadlock.clone(),
-            refused_for: now - *at,
-        };
         let granted = nodes.list.values().filter(|member| member.grant.is_some());
         NodeLockStats {
             total_acquisitions: metrics.acquisitions,
@@ -157,7 +154,7 @@ impl LockState {
             last_revocations: nodes.last_revocations.list(now),
             total_deadlocks: nodes.deadlocks,
             total_upgrade_conflicts: nodes.upgrade_conflicts,
-            last_deadlocks: nodes.last_deadlocks.iter().map(refused).collect(),
+            last_deadlocks,
             wait: metrics.wait_summary(),
             hold: metrics.hold_summary(),
             holders: granted.count() + usize::from(alone),
