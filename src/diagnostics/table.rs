@@ -145,12 +145,13 @@ impl Table {
         } = waiter;
         let blockers = blocked_by.iter().map(|id| format!("#{}", id.number()));
         let blockers = blockers.collect::<Vec<_>>().join(" ");
-        let mut notes = vec![format!("behind {blockers}")];
+        let mut notes = Vec::new();
         match priority {
-            Priority::Low => notes.push("low priority".to_owned()),
+            Priority::Low => notes.push("low".to_owned()),
             Priority::Normal => {}
-            Priority::High => notes.push("high priority".to_owned()),
+            Priority::High => notes.push("high".to_owned()),
         }
+        notes.push(format!("behind {blockers}"));
         if *waits_as == WaiterKind::Task {
             notes.push("task".to_owned());
         }
@@ -207,9 +208,13 @@ impl Table {
             return;
         };
         let ago = Short(last.refused_for);
-        let text = format!("the request of the first owner was refused {ago} ago");
-        self.title("DEADLOCK", text);
-        for link in last.deadlock.links.iter().take(ROWS) {
+        let text = "each waits for the next, the last for the first";
+        self.title("DEADLOCK", format_args!("refused {ago} ago: {text}"));
+        let links = &last.deadlock.links;
+        let nexts = links.iter().cycle().skip(1);
+        for (link, next) in links.iter().zip(nexts).take(ROWS) {
+            let wait = &link.waits_for;
+            let node = wait.node.as_ref().map(|id| format!("{id} ({})", wait.mode));
             self.row(&Row {
                 mark: "holds".to_owned(),
                 id: link.lock_id,
@@ -217,8 +222,8 @@ impl Table {
                 label: link.label.as_deref(),
                 since: Short(link.held_for).to_string(),
                 call_site: link.call_site,
-                notes: vec![format!("waits for {}", link.waits_for)],
-                nodes: Vec::new(),
+                notes: vec![format!("waits for #{}", next.lock_id.number())],
+                nodes: node.into_iter().collect(),
                 node_count: 0,
             });
         }

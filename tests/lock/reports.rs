@@ -7,6 +7,8 @@ use doclock::lock::{FifoLock, LockOptions, LockReport, SlowRequest};
 
 use super::*;
 
+// Guards are acquired in the scope of the threads, so that a failed assertion releases them.
+
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Long enough for any machine. A test that passes never waits for so long.
@@ -26,10 +28,10 @@ fn next(reports: &Receiver<LockReport>) -> LockReport {
 #[test]
 fn a_long_wait_is_reported_once_while_it_lasts_with_the_line_of_the_holder() {
     let (store, clock, reports) = reporting(StoreOptions::new().report_waits(SECOND));
-    let import = AcquireOptions::new().label("import");
-    let line = line!() + 1;
-    let held = store.acquire_lock_with("ann", import).unwrap();
     thread::scope(|scope| {
+        let import = AcquireOptions::new().label("import");
+        let line = line!() + 1;
+        let held = store.lock_with("ann", import).unwrap();
         let ben = scope.spawn(|| drop(store.lock_with("ben", patient()).unwrap()));
         until_waiting(&store, 1);
         clock.advance(SECOND);
@@ -57,7 +59,7 @@ fn a_long_wait_is_reported_once_while_it_lasts_with_the_line_of_the_holder() {
             panic!("a wait");
         };
         assert_eq!(request.owner_id.as_str(), "cem");
-        store.release_lock(held).unwrap();
+        drop(held);
         ben.join().unwrap();
         cem.join().unwrap();
     });
@@ -67,8 +69,8 @@ fn a_long_wait_is_reported_once_while_it_lasts_with_the_line_of_the_holder() {
 #[test]
 fn each_long_wait_is_reported_at_its_own_time() {
     let (store, clock, reports) = reporting(StoreOptions::new().report_waits(SECOND));
-    let held = store.acquire_lock("ann").unwrap();
     thread::scope(|scope| {
+        let held = store.lock("ann").unwrap();
         let waits = |owner: &'static str| {
             let store = &store;
             scope.spawn(move || drop(store.lock_with(owner, patient()).unwrap()))
@@ -87,7 +89,7 @@ fn each_long_wait_is_reported_at_its_own_time() {
         assert_eq!(waiter_of(next(&reports)).as_str(), "ben");
         clock.advance(SECOND / 2);
         assert_eq!(waiter_of(next(&reports)).as_str(), "cem");
-        store.release_lock(held).unwrap();
+        drop(held);
         ben.join().unwrap();
         cem.join().unwrap();
     });
@@ -97,9 +99,9 @@ fn each_long_wait_is_reported_at_its_own_time() {
 #[test]
 fn a_long_hold_is_reported_once_while_a_request_waits_for_it() {
     let (store, clock, reports) = reporting(StoreOptions::new().report_holds(SECOND));
-    let held = store.acquire_lock("ann").unwrap();
-    clock.advance(3 * SECOND);
     thread::scope(|scope| {
+        let held = store.lock("ann").unwrap();
+        clock.advance(3 * SECOND);
         // Nothing was delayed before.
         assert!(reports.try_recv().is_err());
         let ben = scope.spawn(|| drop(store.lock_with("ben", patient()).unwrap()));
@@ -111,7 +113,7 @@ fn a_long_hold_is_reported_once_while_a_request_waits_for_it() {
         assert_eq!(holder.owner_id.as_str(), "ann");
         assert!(holder.held_for >= 3 * SECOND, "{report}");
         assert_eq!(report.first[0].owner_id.as_str(), "ben");
-        store.release_lock(held).unwrap();
+        drop(held);
         ben.join().unwrap();
     });
     assert!(reports.try_recv().is_err());
@@ -136,22 +138,19 @@ fn a_long_hold_that_delays_no_request_is_reported_at_its_end() {
 #[test]
 fn each_holder_that_delays_a_request_for_long_is_reported() {
     let (store, clock, reports) = reporting(StoreOptions::new().report_holds(SECOND));
-    let mut held = store.acquire_lock("0").unwrap();
     thread::scope(|scope| {
+        let mut held = store.lock("0").unwrap();
         for owner in 1..=3 {
             let store = &store;
-            let next_one = scope.spawn(move || {
-                store
-                    .acquire_lock_with(owner.to_string(), patient())
-                    .unwrap()
-            });
+            let next_one =
+                scope.spawn(move || store.lock_with(owner.to_string(), patient()).unwrap());
             until_waiting(store, 1);
             clock.advance(2 * SECOND);
             let report = next(&reports);
             assert_eq!(report.slow, SlowRequest::Hold { ended: false });
             let holder = report.holder.unwrap().owner_id;
             assert_eq!(holder.as_str(), (owner - 1).to_string());
-            store.release_lock(held).unwrap();
+            drop(held);
             held = next_one.join().unwrap();
         }
     });
@@ -175,8 +174,8 @@ fn a_long_wait_that_times_out_is_reported_once() {
 #[test]
 fn a_long_wait_of_a_task_is_reported() {
     let (store, clock, reports) = reporting(StoreOptions::new().report_waits(SECOND));
-    let held = store.acquire_lock("ann").unwrap();
     thread::scope(|scope| {
+        let held = store.lock("ann").unwrap();
         let ben = scope.spawn(|| {
             pollster::block_on(store.lock_async_with("ben", patient()))
                 .map(drop)
@@ -186,7 +185,7 @@ fn a_long_wait_of_a_task_is_reported() {
         clock.advance(SECOND);
         let report = next(&reports);
         assert_eq!(report.holder.unwrap().owner_id.as_str(), "ann");
-        store.release_lock(held).unwrap();
+        drop(held);
         ben.join().unwrap();
     });
 }
@@ -217,8 +216,8 @@ fn a_lock_without_thresholds_makes_no_reports() {
 #[test]
 fn a_report_prints_as_one_line_and_serializes_in_camel_case() {
     let (store, clock, reports) = reporting(StoreOptions::new().report_waits(SECOND));
-    let held = store.acquire_lock("ann").unwrap();
     thread::scope(|scope| {
+        let held = store.lock("ann").unwrap();
         let ben = scope.spawn(|| drop(store.lock_with("ben", patient()).unwrap()));
         until_waiting(&store, 1);
         clock.advance(SECOND);
@@ -238,7 +237,7 @@ fn a_report_prints_as_one_line_and_serializes_in_camel_case() {
         assert_eq!(json["request"]["ownerId"], "ben");
         assert_eq!(json["holder"]["ownerId"], "ann");
         assert_eq!(json["threshold"], 1000.0);
-        store.release_lock(held).unwrap();
+        drop(held);
         ben.join().unwrap();
     });
 }
