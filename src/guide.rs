@@ -59,6 +59,8 @@ pages! {
     keyed: "../docs/guide/keyed.md";
     /// Shows how to choose timeouts, bounds and other limits.
     limits: "../docs/guide/limits.md";
+    /// Leads from the symptom of an editor that hangs to the line of code that causes it.
+    my_editor_hangs: "../docs/guide/my-editor-hangs.md";
     /// Shows how to find out why an editor does not respond.
     stuck_editor: "../docs/guide/stuck-editor.md";
     /// Shows how to test timeouts and expiry without sleeping.

@@ -1,11 +1,11 @@
-//! The report of each hang that the example `staged_hangs` stages names the line of code that causes it.
+//! The report of each hang of the example `staged_hangs` names the line of code that causes it.
 
 #[path = "../examples/staged_hangs/hangs.rs"]
 mod hangs;
 
 use std::time::Duration;
 
-use hangs::{Culprit, HANGS};
+use hangs::{Culprit, HANGS, Hang};
 
 /// Longer than any machine takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -52,5 +52,14 @@ fn a_report_of_each_staged_hang_names_the_line_of_its_cause() {
             }
         })
         .unwrap();
+    }
+}
+
+#[test]
+fn the_page_my_editor_hangs_has_a_section_for_each_staged_hang() {
+    let page = include_str!("../docs/guide/my-editor-hangs.md");
+    for Hang { name, symptom, .. } in &HANGS {
+        let title = format!("\n## {name}: {symptom}\n");
+        assert!(page.contains(&title), "there is no section {title}");
     }
 }

@@ -202,7 +202,7 @@ impl Table {
         });
     }
 
-    /// Lists the last refused cycle: each request waits for the next one, and the last for the first.
+    /// Lists the last refused cycle.
     fn deadlocks(&mut self, lock: &LockDiagnostics) {
         let Some(last) = lock.deadlocks.last() else {
             return;

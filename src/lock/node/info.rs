@@ -114,8 +114,8 @@ pub struct NodeLockStats {
     pub entries: usize,
 }
 
-/// A cycle that a refused request would have closed. It stays in the statistics, also if the program
-/// ignores the error of the request.
+/// A cycle that a refused request would have closed. It stays in the statistics, also if the
+/// program ignores the error of the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
