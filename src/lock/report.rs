@@ -58,8 +58,8 @@ pub struct LockReport {
     pub waiting: usize,
     /// The first requests in the queue, at most [`LockReport::FIRST`].
     pub first: Vec<QueueEntry>,
-    /// The number of this report, from one. The numbers of reports that no receiver took in time are
-    /// missing.
+    /// The number of this report, from one. The numbers of reports that no receiver took in time
+    /// are missing.
     pub number: u64,
 }
 
