@@ -1,5 +1,14 @@
 //! What a lock did: its requests, with the times at which they were made, granted and ended.
 
+mod chrome;
+mod handoffs;
+mod layout;
+mod spans;
+#[cfg(test)]
+mod synthetic;
+#[cfg(test)]
+mod tests;
+
 use std::ops::Not;
 use std::time::{Duration, SystemTime};
 
