@@ -1,8 +1,13 @@
 //! What a lock did: its requests, with the times at which they were made, granted and ended.
 
 mod chrome;
+mod columns;
+mod durations;
 mod handoffs;
 mod layout;
+mod pairs;
+mod report;
+mod rows;
 mod spans;
 #[cfg(test)]
 mod synthetic;

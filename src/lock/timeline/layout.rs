@@ -12,7 +12,6 @@ pub(super) struct Layout<'a> {
     /// The positions of the entries, in the order of their requests.
     pub(super) order: Vec<usize>,
     /// The owners, in the order of their first requests.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the report"))]
     pub(super) owners: Vec<&'a OwnerId>,
     /// The tracks. Those of one owner follow one another, and owners are in their order.
     pub(super) tracks: Vec<Track<'a>>,
@@ -81,7 +80,6 @@ impl<'a> Layout<'a> {
     }
 
     /// Returns the number of the owner of the entry at a position.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the report"))]
     pub(super) fn owner_of(&self, position: usize) -> usize {
         self.tracks[self.track_of[position]].owner
     }

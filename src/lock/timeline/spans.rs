@@ -22,6 +22,11 @@ impl Span {
     pub(super) fn length(self) -> u64 {
         self.to - self.from
     }
+
+    pub(super) fn overlap(self, other: Self) -> u64 {
+        let (from, to) = (self.from.max(other.from), self.to.min(other.to));
+        to.saturating_sub(from)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -76,7 +76,7 @@ impl Dice {
 
     /// Mostly near the least, sometimes far above.
     fn skewed(&mut self, least: u64) -> u64 {
-        let doublings = self.below(8) * self.below(8) / 7;
+        let doublings = self.below(6) * self.below(6) / 5;
         (least << doublings) + self.below(least << doublings)
     }
 }
@@ -120,7 +120,7 @@ fn clients() -> Vec<Client> {
 /// What threads do with a lock in FIFO order: some requests time out or are cancelled, some
 /// holders are revoked.
 pub(super) fn simulated(seed: u64, count: usize) -> Timeline {
-    const TIMEOUT: u64 = 2 * MILLIS;
+    const TIMEOUT: u64 = 4 * MILLIS;
     const HOLD_LIMIT: u64 = 5 * MILLIS;
     let mut dice = Dice(seed);
     let mut clients = clients();
@@ -166,12 +166,12 @@ pub(super) fn simulated(seed: u64, count: usize) -> Timeline {
     read_during(entries)
 }
 
-/// Reads the timeline in the moment of the last request: requests after it have not ended.
+/// Reads the timeline just after the last request: requests after it have not ended.
 fn read_during(mut entries: Vec<TimelineEntry>) -> Timeline {
     let read_at = entries
         .last()
         .map_or(0, |last| last.requested_at.as_nanos()) as u64
-        + 1;
+        + 20 * MICROS;
     let timeline_read_at = Duration::from_nanos(read_at);
     for entry in &mut entries {
         entry.ended_at = entry.ended_at.filter(|end| *end <= timeline_read_at);

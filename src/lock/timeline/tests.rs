@@ -1,13 +1,16 @@
 //! What is derived from a timeline, and what is written.
 
 mod chrome;
+mod durations;
 mod handoffs;
 mod layout;
+mod pairs;
+mod report;
 
 use super::TimelineOutcome::{
     Cancelled, Deadlock, Extended, Holding, Released, Revoked, TimedOut, Waiting,
 };
-use super::synthetic::{request, simulated, timeline};
+use super::synthetic::{Dice, request, simulated, timeline};
 use super::{Timeline, TimelineEntry};
 
 /// A request for the whole lock that was released.

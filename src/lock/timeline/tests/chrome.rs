@@ -161,6 +161,37 @@ fn slices_of_one_track_do_not_overlap_and_arrows_begin_and_end_in_slices() {
     }
 }
 
+/// Perfetto reads events by time, those of one time in the order of the file, and binds an arrow to
+/// the slice that began last on its track.
+#[test]
+fn a_reader_binds_arrows_from_hold_to_hold() {
+    for seed in 0..30 {
+        let mut events = events(&simulated(seed, 300));
+        events.retain(|event| event["ph"] != "M");
+        events.sort_by_key(|event| nanos(&event["ts"]));
+        let mut topmost = HashMap::new();
+        let mut giver_ends = HashMap::new();
+        for event in &events {
+            let (track, id) = (event["tid"].as_u64().unwrap(), &event["id"]);
+            match event["ph"].as_str().unwrap() {
+                "s" => {
+                    let giver: &Value = topmost[&track];
+                    assert_eq!(giver["cat"], "hold", "seed {seed}: {event}");
+                    let end = nanos(&giver["ts"]) + nanos(&giver["dur"]);
+                    giver_ends.insert(id.as_u64(), end);
+                }
+                "f" => {
+                    let taker: &Value = topmost[&track];
+                    assert_eq!(taker["cat"], "hold", "seed {seed}: {event}");
+                    let granted = nanos(&taker["ts"]);
+                    assert_eq!(giver_ends[&id.as_u64()], granted, "seed {seed}: {event}");
+                }
+                _ => drop(topmost.insert(track, event)),
+            }
+        }
+    }
+}
+
 #[test]
 fn every_name_survives() {
     let events = events(&hostile());
