@@ -68,7 +68,7 @@ impl fmt::Display for LockInfo {
 /// The source code location of the call that requested a lock.
 ///
 /// Prints as `src/main.rs:7:13`, and serializes in the same form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct CallSite {
     /// The path of the source file as passed to the compiler.

@@ -1,5 +1,19 @@
 //! What a lock did: its requests, with the times at which they were made, granted and ended.
 
+mod chrome;
+mod columns;
+mod durations;
+mod handoffs;
+mod layout;
+mod pairs;
+mod report;
+mod rows;
+mod spans;
+#[cfg(test)]
+mod synthetic;
+#[cfg(test)]
+mod tests;
+
 use std::ops::Not;
 use std::time::{Duration, SystemTime};
 

@@ -1,0 +1,53 @@
+use super::super::layout::Layout;
+use super::*;
+
+fn names(timeline: &Timeline) -> Vec<String> {
+    let layout = Layout::new(timeline);
+    let tracks = layout.track_of.iter();
+    tracks
+        .map(|track| layout.tracks[*track].to_string())
+        .collect()
+}
+
+#[test]
+fn requests_of_one_owner_that_overlap_are_on_different_tracks() {
+    let entries = [
+        released(1, "ann", 0, 0, 10),
+        released(2, "ben", 0, 10, 30),
+        released(3, "ann", 5, 30, 40),
+        released(4, "ann", 10, 40, 50),
+    ];
+    assert_eq!(
+        names(&timeline(60, entries)),
+        ["ann", "ben", "ann (2)", "ann"]
+    );
+}
+
+#[test]
+fn the_tracks_of_an_owner_follow_one_another() {
+    for seed in 0..50 {
+        let timeline = simulated(seed, 300);
+        let layout = Layout::new(&timeline);
+        let owners: Vec<usize> = layout.tracks.iter().map(|track| track.owner).collect();
+        assert!(owners.is_sorted(), "seed {seed}: {owners:?}");
+        for (position, entry) in timeline.entries.iter().enumerate() {
+            let owner = layout.owners[layout.owner_of(position)];
+            assert_eq!(owner, &entry.owner_id, "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn requests_of_one_track_follow_one_another() {
+    for seed in 0..50 {
+        let timeline = simulated(seed, 300);
+        let layout = Layout::new(&timeline);
+        let mut ends = vec![0; layout.tracks.len()];
+        for &position in &layout.order {
+            let spans = timeline.spans(&timeline.entries[position]);
+            let end = &mut ends[layout.track_of[position]];
+            assert!(spans.wait.from >= *end, "seed {seed}, entry {position}");
+            *end = spans.end();
+        }
+    }
+}
