@@ -58,6 +58,7 @@ mod journal;
 mod open;
 #[cfg(feature = "redb")]
 mod redb;
+mod stored;
 mod writer;
 
 #[cfg(feature = "redb")]
