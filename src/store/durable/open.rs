@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::form::{FORMAT, HEAD, Unreadable, encode, node_key};
 #[cfg(feature = "redb")]
-use super::redb::Existing;
+use super::redb::{Existing, Readers};
 use super::stored::{Loaded, Stored, TOKENS_OF_AN_OPEN};
 use super::writer::Beginning;
 use super::{Durability, Journal, JournalError, JournalWrite, Writer};
@@ -41,11 +41,13 @@ pub struct DurableOptions {
     pub(super) checkpoint_after: usize,
     /// The bytes of blocks that are kept beside the checkpoint.
     pub(super) kept_log: usize,
-    pub(super) progress: Arc<dyn Fn(OpenProgress) + Send + Sync>,
+    pub(super) progress: Progress,
     /// With which a new document begins.
     pub(super) document: Option<Snapshot>,
     #[cfg(feature = "redb")]
     pub(super) existing: Existing,
+    #[cfg(feature = "redb")]
+    pub(super) readers: Readers,
 }
 
 impl Default for DurableOptions {
@@ -60,6 +62,8 @@ impl Default for DurableOptions {
             document: None,
             #[cfg(feature = "redb")]
             existing: Existing::May,
+            #[cfg(feature = "redb")]
+            readers: Readers::Refused,
         }
     }
 }
@@ -205,6 +209,39 @@ impl DurableOptions {
         self.existing = Existing::MustNot;
         self
     }
+
+    /// Allows other processes to read the file while it is open, with [`DurableFile`]. By default
+    /// they cannot.
+    ///
+    /// Each write then syncs the file more than once, because a reader must not see a commit that
+    /// a power cut can take back. A read delays no commit. Pages that a reader needs are not
+    /// reused meanwhile, so the file grows.
+    ///
+    /// The open fails on platforms without locks for parts of files. Linux, macOS and Windows have
+    /// them.
+    ///
+    /// ```
+    /// use doclock::{DataStore, document::NodeSpec, durable::{DurableFile, DurableOptions}};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("notes.doclock");
+    /// let store = DataStore::open_with(&path, DurableOptions::new().allow_readers())?;
+    /// let mut transaction = store.begin("ann")?;
+    /// transaction.create(NodeSpec::new("paragraph"))?;
+    /// transaction.commit()?;
+    ///
+    /// // In any process, while the store is open.
+    /// assert_eq!(DurableFile::read(&path)?.document(), &store.snapshot());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// [`DurableFile`]: super::DurableFile
+    #[cfg(feature = "redb")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
+    pub fn allow_readers(mut self) -> Self {
+        self.readers = Readers::Allowed;
+        self
+    }
 }
 
 /// How far an open has come.
@@ -310,22 +347,37 @@ impl From<AssemblyError> for OpenError {
     }
 }
 
-/// Opens a document. A journal that panics is taken for damaged. A panic of the callback is resumed
-/// when nothing is open any more.
+/// A callback for the progress of an open.
+pub(super) type Progress = Arc<dyn Fn(OpenProgress) + Send + Sync>;
+
+/// Opens a document.
 pub(super) fn open(
     mut options: DurableOptions,
     journal: impl FnOnce(&DurableOptions) -> Result<Box<dyn Journal>, OpenError>,
 ) -> Result<DataStore, OpenError> {
+    let progress = Arc::clone(&options.progress);
+    guarded(progress, |progress| {
+        options.progress = progress;
+        open_unguarded(journal(&options)?, options)
+    })
+}
+
+/// Opens something. A journal that panics is taken for damaged. A panic of the callback is resumed
+/// when nothing is open any more.
+pub(super) fn guarded<T>(
+    progress: Progress,
+    open: impl FnOnce(Progress) -> Result<T, OpenError>,
+) -> Result<T, OpenError> {
     let panicked = Arc::new(OnceLock::new());
-    let (progress, first) = (options.progress, Arc::clone(&panicked));
-    options.progress = Arc::new(move |reached| {
+    let first = Arc::clone(&panicked);
+    let progress = Arc::new(move |reached| {
         if first.get().is_none()
             && let Err(panic) = catch(|| progress(reached))
         {
             let _ = first.set(Mutex::<{ rank::DURABLE }, _>::new(Some(panic)));
         }
     });
-    let opened = catch(|| open_unguarded(journal(&options)?, options));
+    let opened = catch(|| open(progress));
     let panicked = panicked.get().and_then(|panic| panic.lock().take());
     if let Some(panic) = panicked {
         drop(opened);

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 
 use super::form::{Block, EntryKind, StoredHead, Unreadable, decode};
 use super::writer::SinceCheckpoint;

@@ -267,4 +267,38 @@ mod tests {
             assert_eq!(std::fs::read(file.path()).unwrap()[..5], *b"later");
         }
     }
+
+    #[test]
+    fn durable_10_an_exclusive_lock_keeps_readers_away_until_the_release() {
+        use Bound::{Excluded, Included};
+
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let open = || FileBackend::new(file.reopen().unwrap()).unwrap();
+        let (storage, other) = (HeldStorage::new(open()), open());
+        let (start, end) = (Included(0), Excluded(320));
+        let others_can_read = || {
+            let locked = other.try_lock_shared_range(start, end).unwrap();
+            if locked {
+                other.unlock_range(start, end).unwrap();
+            }
+            locked
+        };
+        storage.lock_shared_range(start, end).unwrap();
+        storage.unlock_range(start, end).unwrap();
+        assert!(others_can_read());
+        storage.lock_range(start, end).unwrap();
+        storage.unlock_range(start, end).unwrap();
+        assert!(!others_can_read());
+        storage.lock_shared_range(start, end).unwrap();
+        assert!(!others_can_read());
+        storage.unlock_range(start, end).unwrap();
+        storage.lock_range(start, end).unwrap();
+        storage.unlock_range(start, end).unwrap();
+        storage.release().unwrap();
+        assert!(others_can_read());
+        storage.lock_range(start, end).unwrap();
+        assert!(!others_can_read());
+        storage.unlock_range(start, end).unwrap();
+        assert!(others_can_read());
+    }
 }
