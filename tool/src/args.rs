@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use crate::error::EXIT_CODES;
+use crate::error::exit_codes;
 
 /// Runs scripts on documents, replays recorded histories, and reads the files of durable documents.
 #[derive(Debug, Parser)]
-#[command(name = "doclock", version, after_help = EXIT_CODES, subcommand_required = true)]
+#[command(name = "doclock", version, after_help = exit_codes(), subcommand_required = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -18,37 +18,37 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Runs a script on a document, in several editors at once, and prints the lock's statistics.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes())]
     Run(RunArgs),
     /// Replays a recorded editing history, and compares the text at its end.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes())]
     Replay(ReplayArgs),
     /// Lists the commits that a durable file has.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes())]
     Log(LogArgs),
     /// Prints the document of a durable file, as of a version.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes())]
     Show(ShowArgs),
     /// Prints what differs between two versions of a durable file.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes())]
     Diff(DiffArgs),
     /// Checks a durable file: its checksums, and that the replayed log equals the checkpoint.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes())]
     Verify(VerifyArgs),
     /// Makes a durable file as small as it can be.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes())]
     Compact(CompactArgs),
     /// Writes the document of a durable file, as of a version, to a JSON, Markdown or HTML file.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes())]
     Export(ExportArgs),
     /// Prints the completions for a shell.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes())]
     Completions {
         /// The shell.
         shell: Shell,
     },
     /// Prints the man page, or writes one page for each command.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes())]
     Man {
         /// Writes `doclock.1` and a page for each command to this folder.
         #[arg(long, value_name = "DIR")]

@@ -23,17 +23,29 @@ impl Outcome {
     }
 }
 
-/// The exit codes, for the help, the man page, and the README.
-pub(crate) const EXIT_CODES: &str = "\
-Exit codes:
-  0  success
-  1  the command ran and found a failure or a difference: a transaction of the script failed,
-     the file does not verify, the replayed text is another one, two versions differ
-  2  bad usage or bad input: an unknown option, a missing file, a script that is no script,
-     a version that the file does not have
-  3  the file is in use by another program
-  4  the file is damaged, or not a document of doclock
-  5  reading or writing failed";
+/// The exit codes and their meanings.
+pub(crate) const EXIT_CODES: [(u8, &str); 6] = [
+    (0, "success"),
+    (
+        1,
+        "the command ran and found a failure or a difference: a transaction of the script failed, \
+         the file does not verify, the replayed text is another one, two versions differ",
+    ),
+    (
+        2,
+        "bad usage or bad input: an unknown option, a missing file, a script that is no script, a \
+         version that the file does not have",
+    ),
+    (3, "another program has the file open"),
+    (4, "the file is damaged, or is no document of doclock"),
+    (5, "reading or writing failed"),
+];
+
+/// The exit codes, for the help.
+pub(crate) fn exit_codes() -> String {
+    let lines = EXIT_CODES.map(|(code, meaning)| format!("\n  {code}  {meaning}"));
+    format!("Exit codes:{}", lines.concat())
+}
 
 /// Why a command ended without its result. Each is one line.
 #[derive(Debug, thiserror::Error)]

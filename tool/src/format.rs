@@ -56,7 +56,8 @@ pub(crate) fn written(document: &Snapshot, form: Form, path: &Path) -> Result<St
 
 /// One line for each node, the root's tree first.
 fn outline(document: &Snapshot) -> String {
-    let mut text = format!("version {}, {} nodes\n", document.version(), document.len());
+    let nodes = count(document.len(), "node");
+    let mut text = format!("version {}, {nodes}\n", document.version());
     let detached = document.nodes().filter(|node| node.parent().is_none());
     let detached = detached.filter(|node| Some(node.id()) != document.root());
     let mut detached: Vec<&NodeId> = detached.map(Node::id).collect();
@@ -98,6 +99,14 @@ pub(crate) fn line(node: &Node) -> String {
         let _ = write!(line, " [{}]", marks.join(", "));
     }
     line
+}
+
+/// A number with its noun.
+pub(crate) fn count(number: impl TryInto<u64> + Copy + ToString, noun: &str) -> String {
+    match number.try_into() {
+        Ok(1) => format!("1 {noun}"),
+        _ => format!("{} {noun}s", number.to_string()),
+    }
 }
 
 /// A text in quotation marks, without control characters.

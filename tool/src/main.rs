@@ -11,6 +11,7 @@ mod output;
 mod progress;
 mod recording;
 
+use std::panic;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -19,19 +20,31 @@ use args::{Args, Command};
 use error::{Outcome, ToolError};
 
 fn main() -> ExitCode {
-    let outcome = match Args::try_parse() {
+    // A library that panics over a damaged file is caught by the crate, and reported as one line.
+    panic::set_hook(Box::new(|_| {}));
+    let outcome = panic::catch_unwind(|| match Args::try_parse() {
         Ok(args) => run(args.command),
         Err(error) => usage(&error),
-    };
+    });
     match outcome {
-        Ok(Outcome::Fine) => ExitCode::SUCCESS,
-        Ok(Outcome::Difference) => ExitCode::from(1),
-        Err(error) => {
+        Ok(Ok(Outcome::Fine)) => ExitCode::SUCCESS,
+        Ok(Ok(Outcome::Difference)) => ExitCode::from(1),
+        Ok(Err(error)) => {
             output::complain(&error);
             ExitCode::from(error.exit_code())
         }
+        Err(payload) => {
+            let message = payload.downcast_ref::<String>().map(String::as_str);
+            let message = message.or_else(|| payload.downcast_ref::<&str>().copied());
+            let message = message.unwrap_or("no message");
+            output::complain(format_args!("internal error: {message}"));
+            ExitCode::from(INTERNAL_ERROR)
+        }
     }
 }
+
+/// The exit code of a program of Rust that panics.
+const INTERNAL_ERROR: u8 = 101;
 
 fn run(command: Command) -> Result<Outcome, ToolError> {
     match command {
@@ -50,12 +63,18 @@ fn run(command: Command) -> Result<Outcome, ToolError> {
 
 /// Prints the help or the version that was requested, or returns the error in one line.
 fn usage(error: &clap::Error) -> Result<Outcome, ToolError> {
-    use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
+    use clap::error::ErrorKind;
 
     let text = error.render().to_string();
-    if matches!(error.kind(), DisplayHelp | DisplayVersion) {
-        output::print(&text)?;
-        return Ok(Outcome::Fine);
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            output::print(&text)?;
+            return Ok(Outcome::Fine);
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+            return Err(ToolError::Usage("a command is missing".to_owned()));
+        }
+        _ => {}
     }
     let reason = text.strip_prefix("error: ").unwrap_or(&text);
     let lines = reason.lines().map(str::trim);

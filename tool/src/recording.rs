@@ -1,8 +1,8 @@
 //! Recorded editing histories.
 //!
 //! The format is that of the public collection `editing-traces`:
-//! `{"startContent": …, "endContent": …, "txns": [{"patches": [[position, deleted, inserted], …]}]}`.
-//! Positions and lengths count characters.
+//! `{"startContent": …, "endContent": …, "txns": […]}`, where a transaction is
+//! `{"patches": [[position, deleted, inserted], …]}`. Positions and lengths count characters.
 
 use std::ffi::OsStr;
 use std::path::Path;

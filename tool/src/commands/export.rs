@@ -11,7 +11,8 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Outcome, ToolError> {
     let document = file.snapshot(version);
     let document = document.map_err(ToolError::version(&args.file))?;
     format::write_file(&args.to, &document)?;
-    let (to, nodes) = (args.to.display(), document.len());
-    output::print(&format!("{to}: version {version}, {nodes} nodes\n"))?;
+    let to = format::printable(args.to.display());
+    let nodes = format::count(document.len(), "node");
+    output::print(&format!("{to}: version {version}, {nodes}\n"))?;
     Ok(Outcome::Fine)
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use doclock::dsl::{element, text_node};
 use doclock::lock::AcquireOptions;
-use doclock::{DataStore, Editor, View};
+use doclock::{DataStore, Editor, StoreOptions, View};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<Outcome, ToolError> {
     let nodes = texts
         .clone()
         .map(|nth| text_node("paragraph", recording.start.clone()).with_id(id(nth)));
-    let store = document::imported(&args.trace, element("document", nodes))?;
+    let store = document::imported(&args.trace, StoreOptions::new(), element("document", nodes))?;
     let before = store.version();
     let (seconds, error) = replay(args.editors, &recording, &store);
     let document = store.snapshot();
@@ -103,8 +103,9 @@ fn replay(editors: u32, recording: &Recording, store: &DataStore) -> (f64, Optio
                 }
             });
         }
+        let began = Instant::now();
         begin.wait();
-        Instant::now()
+        began
     });
     let seconds = began.elapsed().as_secs_f64();
     bar.finish_and_clear();
@@ -143,13 +144,16 @@ impl fmt::Display for Report {
         writeln!(f, "{}", format::printable(&self.trace))?;
         writeln!(
             f,
-            "{transactions} transactions of {editors} editors in {seconds:.3} s: {:.0} a second",
+            "{} of {} in {seconds:.3} s: {:.0} a second",
+            format::count(*transactions, "transaction"),
+            format::count(*editors, "editor"),
             self.transactions_per_second
         )?;
         writeln!(
             f,
-            "{} versions, {} characters at the end",
-            self.versions, self.characters
+            "{}, {} at the end",
+            format::count(self.versions, "version"),
+            format::count(self.characters, "character")
         )?;
         if let Some(error) = &self.error {
             writeln!(f, "an editor failed: {}", format::printable(error))?;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use doclock::lock::{AcquireOptions, LockStats};
 use doclock::transaction::{Operation, TransactionError, parse_operations};
-use doclock::{DataStore, Editor};
+use doclock::{DataStore, Editor, StoreOptions};
 use serde::Serialize;
 
 use crate::args::RunArgs;
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, ToolError> {
     if let Some(out) = &args.out {
         format::of_file(out)?;
     }
-    let store = document::open(&args.doc, args.allow_readers)?;
+    let store = document::open(&args.doc, StoreOptions::new(), args.allow_readers)?;
     let version_before = store.version();
     let (tally, elapsed) = run_editors(args, &store, &operations);
     let document = store.snapshot();
@@ -112,8 +112,9 @@ fn run_editors(args: &RunArgs, store: &DataStore, operations: &[Operation]) -> (
                 }
             });
         }
+        let began = Instant::now();
         begin.wait();
-        Instant::now()
+        began
     });
     let elapsed = began.elapsed();
     bar.finish_and_clear();
@@ -148,8 +149,12 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "{} transactions of {} editors in {:.3} s: {} committed, {} failed",
-            self.transactions, self.editors, self.seconds, self.committed, self.failed
+            "{} of {} in {:.3} s: {} committed, {} failed",
+            format::count(self.transactions, "transaction"),
+            format::count(self.editors, "editor"),
+            self.seconds,
+            self.committed,
+            self.failed
         )?;
         for Failure {
             count,
@@ -158,7 +163,8 @@ impl fmt::Display for Report {
         } in &self.failures
         {
             let error = format::printable(error);
-            writeln!(f, "  failed {count} times, first for {editor}: {error}")?;
+            let count = format::count(*count, "time");
+            writeln!(f, "  failed {count}, first for {editor}: {error}")?;
         }
         writeln!(f, "\n{}", self.lock)
     }

@@ -51,11 +51,15 @@ fn described(verified: &Result<VerifyReport, VersionError>) -> String {
         nodes,
         ..
     } = report;
+    let (commits, nodes) = (
+        format::count(*commits, "commit"),
+        format::count(*nodes, "node"),
+    );
     format!(
         "verified up to version {version}\n\
          checked: {pages}\n\
-         checked: {commits} commits, repeated from version {first_version}\n\
+         checked: {commits}, repeated from version {first_version}\n\
          checked: the checkpoint, version {checkpoint_version}, is what the commits make\n\
-         checked: the integrity of {nodes} nodes\n"
+         checked: the integrity of {nodes}\n"
     )
 }
