@@ -63,6 +63,8 @@ pages! {
     my_editor_hangs: "../docs/guide/my-editor-hangs.md";
     /// Shows how to find out why an editor does not respond.
     stuck_editor: "../docs/guide/stuck-editor.md";
+    /// Shows the command-line tool: scripts, recorded histories, the files of durable documents.
+    tool: "../docs/guide/tool.md";
     /// Shows how to test timeouts and expiry without sleeping.
     testing: "../docs/guide/testing.md";
     /// Shows how to run the scripts of untrusted clients.

@@ -54,6 +54,11 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::document::Text>();
     shared::<doclock::document::TextSelection>();
     shared::<doclock::document::TextUnit>();
+    #[cfg(feature = "redb")]
+    shared::<doclock::durable::CompactReport>();
+    shared::<doclock::durable::DurableFile>();
+    shared::<doclock::durable::VerifyReport>();
+    shared::<doclock::durable::VersionError>();
     shared::<doclock::events::CommitEvent>();
     shared::<doclock::events::EventIter>();
     shared::<doclock::events::ExecutedOperation>();

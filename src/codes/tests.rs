@@ -13,7 +13,7 @@ use crate::document::schema::*;
 use crate::document::*;
 use crate::document::{Limit, Position};
 use crate::dsl::op;
-use crate::durable::{DurabilityError, JournalError, JournalErrorKind, OpenError};
+use crate::durable::{DurabilityError, JournalError, JournalErrorKind, OpenError, VersionError};
 use crate::events::MissingCommits;
 use crate::history::*;
 use crate::html::HtmlError;
@@ -442,6 +442,10 @@ fn samples_of_commits() -> Vec<Sample> {
         ("typeUnknown", OpenError::Schema(Box::new(violation()))),
     ]));
     all.extend(samples_of([("journal", journal())]));
+    all.extend(samples_of([
+        ("versionMissing", VersionError::Missing { version: 9, first: 3, last: 7 }),
+        ("versionDiffers", VersionError::Differs { version: 4, message: "no node a".into() }),
+    ]));
     all.extend(samples_of([
         ("notDurable", DurabilityError::NotDurable),
         ("durabilityTimeout", DurabilityError::Timeout { version: 4, durable_version: 3, timeout: Duration::from_secs(1) }),

@@ -86,4 +86,6 @@ pub(crate) use overlay::{Overlay, OverlaySavepoint, same};
 pub(crate) use piece_map::{Composer, PieceMap};
 use schema::SchemaViolation;
 pub(crate) use sequence_edit::{SequenceEdit, SequenceEdits};
-pub(crate) use snapshot::{AssemblyError, DocumentHead, NodeTable, Numbering, PinnedVersion};
+pub(crate) use snapshot::{
+    AssemblyError, DocumentHead, NodeTable, Numbering, PinnedVersion, Tokens,
+};

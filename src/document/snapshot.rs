@@ -18,7 +18,7 @@ use crate::id::{AsNodeId, NodeId};
 pub(crate) use assemble::{AssemblyError, DocumentHead, NodeTable};
 pub(crate) use numbering::Numbering;
 pub use progress::SnapshotProgress;
-use save::Tokens;
+pub(crate) use save::Tokens;
 
 /// One version of a document, which exists as long as the snapshot.
 ///

@@ -53,11 +53,13 @@
 //! [histories of editors](crate::Editor::with_restored_history).
 
 mod contract;
+mod file;
 mod form;
 mod journal;
 mod open;
 #[cfg(feature = "redb")]
 mod redb;
+mod stored;
 mod writer;
 
 #[cfg(feature = "redb")]
@@ -67,6 +69,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use contract::check_journal;
+#[cfg(feature = "redb")]
+#[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
+pub use file::CompactReport;
+pub use file::{DurableFile, VerifyReport, VersionError};
 #[cfg(all(test, not(loom)))]
 pub(in crate::store) use journal::Forgetful;
 pub use journal::{Journal, JournalError, JournalErrorKind, JournalWrite, StoredPart};
@@ -130,7 +136,8 @@ impl DataStore {
         open::open(options, |options| {
             let progress = Arc::clone(&options.progress);
             let check = move |part| progress(OpenProgress::Checking(part));
-            let journal = RedbJournal::open_existing(path.as_ref(), options.existing, check)?;
+            let (existing, readers) = (options.existing, options.readers);
+            let journal = RedbJournal::open_existing(path.as_ref(), existing, readers, check)?;
             Ok(Box::new(journal))
         })
     }

@@ -12,6 +12,7 @@ mod files;
 mod histories;
 mod kept;
 mod memory;
+mod reading;
 mod subscriptions;
 mod waiting;
 

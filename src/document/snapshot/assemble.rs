@@ -180,6 +180,17 @@ impl Snapshot {
         Ok(())
     }
 
+    /// Takes a commit back: checks and applies the inverses of its changes, which make the version
+    /// before.
+    pub(crate) fn take_back(&mut self, changes: &[Change]) -> Result<(), EditError> {
+        let inverses = changes.iter().rev().map(Change::inverse);
+        let inverses: Vec<_> = inverses.collect();
+        let before = self.version().saturating_sub(1);
+        self.repeat(&inverses)?;
+        Arc::make_mut(&mut self.0).version = before;
+        Ok(())
+    }
+
     /// Sets the tokens and the session with which a store goes on.
     pub(crate) fn continue_with(&mut self, tokens: &Tokens, session: u32) {
         let mut numbering = self.numbering();

@@ -1,26 +1,20 @@
 //! Opening a durable document: load the checkpoint, repeat the later commits, continue.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use super::form::{
-    Block, EntryKind, FORMAT, HEAD, StoredHead, Unreadable, decode, encode, node_key,
-};
+use super::form::{FORMAT, HEAD, Unreadable, encode, node_key};
 #[cfg(feature = "redb")]
-use super::redb::Existing;
-use super::writer::{Beginning, SinceCheckpoint};
-use super::{Durability, Journal, JournalError, JournalWrite, StoredPart, Writer};
-use crate::brief::Brief;
+use super::redb::{Existing, Readers};
+use super::stored::{Loaded, Stored, TOKENS_OF_AN_OPEN};
+use super::writer::Beginning;
+use super::{Durability, Journal, JournalError, JournalWrite, Writer};
 use crate::caught::catch;
 use crate::codes::codes;
 use crate::document::schema::SchemaViolation;
-use crate::document::{AssemblyError, NodeTable, Snapshot, View};
-use crate::id::random_session;
-use crate::store::log::Records;
-use crate::store::notes::{Note, NoteKey};
-use crate::store::{DataStore, StoreOptions, TransactionResult};
+use crate::document::{AssemblyError, Snapshot, View};
+use crate::store::{DataStore, StoreOptions};
 use crate::sync::{Mutex, rank};
 
 /// Options of a durable store.
@@ -47,11 +41,13 @@ pub struct DurableOptions {
     pub(super) checkpoint_after: usize,
     /// The bytes of blocks that are kept beside the checkpoint.
     pub(super) kept_log: usize,
-    pub(super) progress: Arc<dyn Fn(OpenProgress) + Send + Sync>,
+    pub(super) progress: Progress,
     /// With which a new document begins.
     pub(super) document: Option<Snapshot>,
     #[cfg(feature = "redb")]
     pub(super) existing: Existing,
+    #[cfg(feature = "redb")]
+    pub(super) readers: Readers,
 }
 
 impl Default for DurableOptions {
@@ -66,6 +62,8 @@ impl Default for DurableOptions {
             document: None,
             #[cfg(feature = "redb")]
             existing: Existing::May,
+            #[cfg(feature = "redb")]
+            readers: Readers::Refused,
         }
     }
 }
@@ -211,6 +209,39 @@ impl DurableOptions {
         self.existing = Existing::MustNot;
         self
     }
+
+    /// Allows other processes to read the file while it is open, with [`DurableFile`]. By default
+    /// they cannot.
+    ///
+    /// Each write then syncs the file more than once, because a reader must not see a commit that
+    /// a power cut can take back. A read delays no commit. Pages that a reader needs are not
+    /// reused meanwhile, so the file grows.
+    ///
+    /// The open fails on platforms without locks for parts of files. Linux, macOS and Windows have
+    /// them.
+    ///
+    /// ```
+    /// use doclock::{DataStore, document::NodeSpec, durable::{DurableFile, DurableOptions}};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("notes.doclock");
+    /// let store = DataStore::open_with(&path, DurableOptions::new().allow_readers())?;
+    /// let mut transaction = store.begin("ann")?;
+    /// transaction.create(NodeSpec::new("paragraph"))?;
+    /// transaction.commit()?;
+    ///
+    /// // In any process, while the store is open.
+    /// assert_eq!(DurableFile::read(&path)?.document(), &store.snapshot());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// [`DurableFile`]: super::DurableFile
+    #[cfg(feature = "redb")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
+    pub fn allow_readers(mut self) -> Self {
+        self.readers = Readers::Allowed;
+        self
+    }
 }
 
 /// How far an open has come.
@@ -316,70 +347,37 @@ impl From<AssemblyError> for OpenError {
     }
 }
 
-/// How far the tokens and lock ids of an open are above those of the one before. A store would have
-/// to grant its lock so often, without a commit, to reach them.
-const TOKENS_OF_AN_OPEN: u32 = 36;
+/// A callback for the progress of an open.
+pub(super) type Progress = Arc<dyn Fn(OpenProgress) + Send + Sync>;
 
-/// The parts of a document, as they are loaded.
-#[derive(Default)]
-struct Loaded {
-    head: Option<StoredHead>,
-    nodes: NodeTable,
-    notes: HashMap<NoteKey, Note>,
-    /// The numbers and sizes of the blocks that the checkpoint has.
-    kept: Vec<(u64, usize)>,
-    /// The blocks after the checkpoint, with their numbers and sizes.
-    blocks: Vec<(u64, usize, Block)>,
-    log: StoredLog,
-}
-
-/// The commits of the stored blocks.
-#[derive(Default)]
-struct StoredLog {
-    last: Option<u64>,
-    /// The latest ones, as many as the store keeps.
-    records: Records,
-    /// How many bytes the store keeps.
-    limit: usize,
-}
-
-impl StoredLog {
-    /// Adds the commits of a block, which follow those before.
-    fn add(&mut self, block: &Block) -> Result<(), JournalError> {
-        for commit in &block.commits {
-            let (version, last) = (commit.version, self.last.replace(commit.version));
-            if last.is_some_and(|last| last.checked_add(1) != Some(version)) {
-                let message = format_args!(
-                    "version {version} follows version {}",
-                    last.unwrap_or_default()
-                );
-                return Err(JournalError::corrupt(message));
-            }
-        }
-        if self.limit > 0 {
-            let records = block.records();
-            records.for_each(|record| self.records.keep(record, self.limit));
-        }
-        Ok(())
-    }
-}
-
-/// Opens a document. A journal that panics is taken for damaged. A panic of the callback is resumed
-/// when nothing is open any more.
+/// Opens a document.
 pub(super) fn open(
     mut options: DurableOptions,
     journal: impl FnOnce(&DurableOptions) -> Result<Box<dyn Journal>, OpenError>,
 ) -> Result<DataStore, OpenError> {
+    let progress = Arc::clone(&options.progress);
+    guarded(progress, |progress| {
+        options.progress = progress;
+        open_unguarded(journal(&options)?, options)
+    })
+}
+
+/// Opens something. A journal that panics is taken for damaged. A panic of the callback is resumed
+/// when nothing is open any more.
+pub(super) fn guarded<T>(
+    progress: Progress,
+    open: impl FnOnce(Progress) -> Result<T, OpenError>,
+) -> Result<T, OpenError> {
     let panicked = Arc::new(OnceLock::new());
-    let (progress, first) = (options.progress, Arc::clone(&panicked));
-    options.progress = Arc::new(move |reached| {
+    let first = Arc::clone(&panicked);
+    let progress = Arc::new(move |reached| {
         if first.get().is_none()
             && let Err(panic) = catch(|| progress(reached))
         {
             let _ = first.set(Mutex::<{ rank::DURABLE }, _>::new(Some(panic)));
         }
     });
-    let opened = catch(|| open_unguarded(journal(&options)?, options));
+    let opened = catch(|| open(progress));
     let panicked = panicked.get().and_then(|panic| panic.lock().take());
     if let Some(panic) = panicked {
         drop(opened);
@@ -397,82 +395,22 @@ fn open_unguarded(
     options: DurableOptions,
 ) -> Result<DataStore, OpenError> {
     let progress = Arc::clone(&options.progress);
-    let loaded = load(&mut *journal, options.store.kept_commits, &*progress)?;
-    let is_empty = loaded.nodes.len() == 0 && loaded.notes.is_empty() && loaded.blocks.is_empty();
-    let is_new = loaded.head.is_none();
-    let (mut head, mut snapshot) = match loaded.head {
-        Some(_) if options.document.is_some() => return Err(OpenError::Exists),
-        Some(head) => {
-            let snapshot = Snapshot::assemble(head.document.clone(), loaded.nodes)?;
-            (head, snapshot)
-        }
-        None if is_empty => {
-            let snapshot = options.document.unwrap_or_default();
-            let document = snapshot.head();
-            let head = StoredHead {
-                // Those of an imported document reach as far as its tokens.
-                opens: document.tokens.largest() >> TOKENS_OF_AN_OPEN,
-                first_session: random_session(),
-                next_block: 1,
-                document,
-            };
-            (head, snapshot)
-        }
-        None => return Err(corrupt("the head is missing")),
-    };
-    let mut tokens = head.document.tokens;
-    let mut notes = loaded.notes;
-    let mut since = SinceCheckpoint::new(head.next_block);
-    notes.values().for_each(|note| since.note_stored(note));
-    let mut log = loaded.log;
-    if let Some(last) = log.last
-        && last != snapshot.version()
-    {
-        return Err(corrupt(format_args!(
-            "the kept blocks end with version {last}, and the checkpoint has version {}",
-            snapshot.version()
-        )));
+    let mut loaded = Loaded::read(options.store.kept_commits, &*progress, |part| {
+        journal.load(part)
+    })?;
+    if !loaded.is_new() && options.document.is_some() {
+        return Err(OpenError::Exists);
     }
-    for (number, bytes) in loaded.kept {
-        since.note_kept(number, bytes);
-    }
-    let mut repeated = 0;
-    for (number, bytes, block) in loaded.blocks {
-        if number != since.next_block() {
-            return Err(corrupt(format_args!(
-                "block {} is missing: block {number} follows",
-                since.next_block()
-            )));
-        }
-        for commit in &block.commits {
-            repeat(&mut snapshot, commit)?;
-            tokens.note(commit.fencing_token.get());
-            repeated += 1;
-            if repeated % 1024 == 0 {
-                progress(OpenProgress::Commits(repeated));
-            }
-        }
-        for change in block.notes.iter().cloned() {
-            match change.into_parts() {
-                (key, Some(note)) => drop(notes.insert(key, note)),
-                (key, None) => drop(notes.remove(&key)),
-            }
-        }
-        log.add(&block)?;
-        since.note(&block.commits, block.notes, bytes);
-    }
-    progress(OpenProgress::Commits(repeated));
-    for note in notes.values() {
-        if let Note::Receipt(note) = note
-            && note.receipt.result.version > snapshot.version()
-        {
-            // A repetition would wait for that version.
-            let key = Brief(&note.key);
-            return Err(corrupt(format_args!(
-                "the receipt of key {key:?} is of a later version than the document"
-            )));
-        }
-    }
+    let is_new = loaded.is_new();
+    let (head, checkpoint) = loaded.assemble(options.document.unwrap_or_default())?;
+    let Stored {
+        mut head,
+        document: mut snapshot,
+        mut tokens,
+        notes,
+        mut since,
+        log,
+    } = loaded.repeat(head, checkpoint, &*progress)?;
     let session = head.count_open(|session| snapshot.last_id_of(session) > 0);
     tokens.raise(head.opens << TOKENS_OF_AN_OPEN);
     snapshot.continue_with(&tokens, session);
@@ -511,88 +449,4 @@ fn open_unguarded(
         kept_log: options.kept_log,
     })?;
     Ok(store)
-}
-
-fn corrupt(message: impl fmt::Display) -> OpenError {
-    OpenError::Corrupt(JournalError::corrupt(message))
-}
-
-fn load(
-    journal: &mut dyn Journal,
-    kept_commits: usize,
-    progress: &dyn Fn(OpenProgress),
-) -> Result<Loaded, OpenError> {
-    let mut loaded = Loaded::default();
-    loaded.log.limit = kept_commits;
-    let mut unreadable = None;
-    let stop = JournalError::corrupt("");
-    let result = journal.load(&mut |part| {
-        loaded.add(part, progress).map_err(|error| {
-            unreadable = Some(error);
-            stop.clone()
-        })
-    });
-    match (unreadable, result) {
-        (Some(error), _) => Err(error.into()),
-        (None, Err(error)) => Err(error.into()),
-        (None, Ok(())) => {
-            progress(OpenProgress::Nodes(loaded.nodes.len()));
-            Ok(loaded)
-        }
-    }
-}
-
-impl Loaded {
-    fn add(
-        &mut self,
-        part: StoredPart<'_>,
-        progress: &dyn Fn(OpenProgress),
-    ) -> Result<(), Unreadable> {
-        match part {
-            StoredPart::Entry { key, bytes } => match EntryKind::of(key) {
-                Some(EntryKind::Head) => self.head = Some(decode(bytes)?),
-                Some(EntryKind::Node) => {
-                    let inserted = self.nodes.insert(decode(bytes)?);
-                    inserted.map_err(Unreadable::corrupt)?;
-                    if self.nodes.len().is_multiple_of(1024) {
-                        progress(OpenProgress::Nodes(self.nodes.len()));
-                    }
-                }
-                Some(EntryKind::Note) => {
-                    let note: Note = decode(bytes)?;
-                    self.notes.insert(note.key(), note);
-                }
-                None => {
-                    let message = format_args!("there is an unknown entry {:?}", Brief(key));
-                    return Err(Unreadable::corrupt(message));
-                }
-            },
-            StoredPart::Block { number, bytes } => {
-                let block: Block = decode(bytes)?;
-                let first = self.head.as_ref().map_or(0, |head| head.next_block);
-                if number >= first {
-                    self.blocks.push((number, bytes.len(), block));
-                    return Ok(());
-                }
-                self.log.add(&block).map_err(Unreadable::Corrupt)?;
-                self.kept.push((number, bytes.len()));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Repeats a commit, through the checks of each change.
-fn repeat(snapshot: &mut Snapshot, commit: &TransactionResult) -> Result<(), OpenError> {
-    let (version, next) = (commit.version, snapshot.version() + 1);
-    if version != next {
-        return Err(corrupt(format_args!(
-            "the commit of version {next} is missing: version {version} follows"
-        )));
-    }
-    snapshot.repeat(&commit.changes).map_err(|error| {
-        corrupt(format_args!(
-            "the commit of version {version} cannot be repeated: {error}"
-        ))
-    })
 }

@@ -6,16 +6,18 @@
 //! comes after the whole document was checked.
 
 mod held;
+mod read;
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use held::HeldStorage;
+pub(super) use read::RedbReader;
 use redb::backends::FileBackend;
 use redb::{
-    Builder, Database, Durability, ReadTransaction, ReadableDatabase, ReadableTable,
-    StorageBackend, TableDefinition, TableError, TableHandle,
+    Builder, ConcurrencyMode, Database, Durability, ReadTransaction, ReadableDatabase,
+    ReadableTable, StorageBackend, TableDefinition, TableError, TableHandle,
 };
 
 use super::{Journal, JournalError, JournalErrorKind, JournalWrite, OpenError, StoredPart};
@@ -46,6 +48,22 @@ pub(super) enum Existing {
     MustNot,
 }
 
+/// Whether other processes may read a file while it is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Readers {
+    Refused,
+    Allowed,
+}
+
+impl Readers {
+    fn mode(self) -> ConcurrencyMode {
+        match self {
+            Self::Refused => ConcurrencyMode::ExclusiveWriter,
+            Self::Allowed => ConcurrencyMode::SingleWriter,
+        }
+    }
+}
+
 impl RedbJournal {
     /// Opens the file, or creates it. Calls `progress` with the part from 0 to 1 that is
     /// done, while redb checks the file, and repairs it if it was not closed.
@@ -59,21 +77,18 @@ impl RedbJournal {
         path: impl AsRef<Path>,
         progress: impl Fn(f64) + 'static,
     ) -> Result<Self, OpenError> {
-        Self::open_existing(path.as_ref(), Existing::May, progress)
+        Self::open_existing(path.as_ref(), Existing::May, Readers::Refused, progress)
     }
 
     pub(super) fn open_existing(
         path: &Path,
         existing: Existing,
+        readers: Readers,
         progress: impl Fn(f64) + 'static,
     ) -> Result<Self, OpenError> {
         match (fs::metadata(path), existing) {
             (Ok(_), Existing::MustNot) => return Err(OpenError::Exists),
-            // A new document is never empty: an empty file may be one that was truncated.
-            (Ok(found), _) if !found.is_file() || found.len() == 0 => {
-                return Err(OpenError::Foreign);
-            }
-            (Ok(_), _) => {}
+            (Ok(found), _) => check_kind(&found)?,
             (Err(error), _) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
             (Err(_), Existing::Must) => return Err(OpenError::Missing),
             (Err(_), _) => match create_file(path) {
@@ -83,7 +98,8 @@ impl RedbJournal {
             },
         }
         let file = OpenOptions::new().read(true).write(true).open(path)?;
-        let journal = Self::open_storage(guarded(|| FileBackend::new(file))?, progress)?;
+        let backend = guarded(|| FileBackend::new(file))?;
+        let journal = Self::open_storage(backend, readers, progress)?;
         // Also of a file whose creator was killed before it did so.
         sync_directory(path)?;
         Ok(journal)
@@ -97,17 +113,39 @@ impl RedbJournal {
     ///
     /// [`OpenError`].
     pub fn over(backend: impl StorageBackend) -> Result<Self, OpenError> {
-        Self::open_storage(backend, |_| {})
+        Self::open_storage(backend, Readers::Refused, |_| {})
     }
 
     fn open_storage(
         backend: impl StorageBackend,
+        readers: Readers,
         progress: impl Fn(f64) + 'static,
     ) -> Result<Self, OpenError> {
         let storage = HeldStorage::new(backend);
-        let database = guarded(|| builder(progress).create_with_backend(storage.clone()))?;
+        let mut builder = builder(progress);
+        builder.set_concurrency_mode(readers.mode());
+        let database = guarded(|| builder.create_with_backend(storage.clone()))?;
         create_tables(&database)?;
         Ok(Self { database, storage })
+    }
+
+    /// Moves the used pages of the file to its beginning, cuts the rest off, and closes the file.
+    pub(super) fn compact(self) -> Result<(), JournalError> {
+        let Self {
+            mut database,
+            storage,
+        } = self;
+        storage.release()?;
+        database.compact().map_err(failed)?;
+        database.close().map_err(failed)
+    }
+}
+
+/// A new document is never empty: an empty file may be one that was truncated.
+fn check_kind(found: &Metadata) -> Result<(), OpenError> {
+    match found.is_file() && found.len() > 0 {
+        true => Ok(()),
+        false => Err(OpenError::Foreign),
     }
 }
 
@@ -134,24 +172,7 @@ impl Journal for RedbJournal {
         &mut self,
         part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
     ) -> Result<(), JournalError> {
-        let transaction = self.database.begin_read().map_err(failed)?;
-        let entries = transaction.open_table(ENTRIES).map_err(failed)?;
-        for entry in entries.iter().map_err(failed)? {
-            let (key, entry) = entry.map_err(failed)?;
-            part(StoredPart::Entry {
-                key: key.value(),
-                bytes: entry.value(),
-            })?;
-        }
-        let blocks = transaction.open_table(BLOCKS).map_err(failed)?;
-        for block in blocks.iter().map_err(failed)? {
-            let (number, block) = block.map_err(failed)?;
-            part(StoredPart::Block {
-                number: number.value(),
-                bytes: block.value(),
-            })?;
-        }
-        Ok(())
+        load(&self.database, part)
     }
 
     fn write(&mut self, write: &JournalWrite) -> Result<(), JournalError> {
@@ -188,6 +209,31 @@ impl Journal for RedbJournal {
         }
         transaction.commit().map_err(failed)
     }
+}
+
+/// Passes on all parts, as of one commit.
+fn load(
+    database: &impl ReadableDatabase,
+    part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
+) -> Result<(), JournalError> {
+    let transaction = database.begin_read().map_err(failed)?;
+    let entries = transaction.open_table(ENTRIES).map_err(failed)?;
+    for entry in entries.iter().map_err(failed)? {
+        let (key, entry) = entry.map_err(failed)?;
+        part(StoredPart::Entry {
+            key: key.value(),
+            bytes: entry.value(),
+        })?;
+    }
+    let blocks = transaction.open_table(BLOCKS).map_err(failed)?;
+    for block in blocks.iter().map_err(failed)? {
+        let (number, block) = block.map_err(failed)?;
+        part(StoredPart::Block {
+            number: number.value(),
+            bytes: block.value(),
+        })?;
+    }
+    Ok(())
 }
 
 fn builder(progress: impl Fn(f64) + 'static) -> Builder {

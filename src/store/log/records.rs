@@ -168,6 +168,12 @@ impl Records {
         drop(self.remove(bytes, 0));
     }
 
+    /// The recent commits, in order.
+    pub(in crate::store) fn commits(&self) -> impl Iterator<Item = &Arc<TransactionResult>> {
+        let commits = self.recent.iter();
+        commits.filter_map(|entry| entry.record.commit.as_ref())
+    }
+
     /// Lets subscribers read a commit. Returns what wakes those that wait for it.
     pub(super) fn announce(
         &mut self,

@@ -10,15 +10,27 @@ use crate::sync::{Mutex, rank};
 
 /// A storage that keeps all changes in memory until [`release`](Self::release), and all other calls
 /// see them. Without a release the storage below stays as it is.
+///
+/// Exclusive locks that were waited for are kept until then too. They keep readers in other
+/// processes away while the pages of the version that they would read are given to others.
 #[derive(Clone, Debug)]
 pub(super) struct HeldStorage(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     below: Box<dyn StorageBackend>,
-    /// The changes in their order. `None` after the release. The storage below may be code of a
-    /// user, so it is not called with this locked.
-    held: Mutex<{ rank::DURABLE }, Option<Arc<Vec<Change>>>>,
+    /// `None` after the release. The storage below may be code of a user, so it is not called with
+    /// this locked.
+    held: Mutex<{ rank::DURABLE }, Option<Held>>,
+}
+
+/// What is held back.
+#[derive(Debug, Default)]
+struct Held {
+    /// The changes in their order.
+    changes: Arc<Vec<Change>>,
+    /// The exclusive locks.
+    locks: Vec<(Bound<u64>, Bound<u64>)>,
 }
 
 #[derive(Clone, Debug)]
@@ -30,13 +42,14 @@ enum Change {
 
 impl HeldStorage {
     pub(super) fn new(below: impl StorageBackend) -> Self {
-        let held = Mutex::new(Some(Arc::default()));
+        let held = Mutex::new(Some(Held::default()));
         let below = Box::new(below);
         Self(Arc::new(Shared { below, held }))
     }
 
-    /// Makes the held changes in their order, with their syncs: a crash in between leaves what a
-    /// crash would have left without the hold. Later changes are not held.
+    /// Makes the held changes in their order, with their syncs, and releases the kept locks: a
+    /// crash in between leaves what a crash would have left without the hold. Later changes are not
+    /// held.
     ///
     /// # Errors
     ///
@@ -53,21 +66,37 @@ impl HeldStorage {
             }?;
         }
         let released = self.0.held.lock().take();
-        drop(released);
+        for (start, end) in released.into_iter().flat_map(|held| held.locks) {
+            self.0.below.unlock_range(start, end)?;
+        }
         Ok(())
     }
 
     /// The held changes.
     fn held(&self) -> Option<Arc<Vec<Change>>> {
-        self.0.held.lock().clone()
+        let held = self.0.held.lock();
+        held.as_ref().map(|held| Arc::clone(&held.changes))
     }
 
     /// Holds a change back. Returns whether changes are held.
     fn hold(&self, change: impl FnOnce() -> Change) -> bool {
         let mut held = self.0.held.lock();
-        let changes = held.as_mut();
-        let push = |changes: &mut Arc<Vec<_>>| Arc::make_mut(changes).push(change());
-        changes.map(push).is_some()
+        let push = |held: &mut Held| Arc::make_mut(&mut held.changes).push(change());
+        held.as_mut().map(push).is_some()
+    }
+
+    /// Keeps an exclusive lock until the release.
+    fn keep_lock(&self, start: Bound<u64>, end: Bound<u64>) {
+        if let Some(held) = self.0.held.lock().as_mut() {
+            held.locks.push((start, end));
+        }
+    }
+
+    /// Whether an exclusive lock is kept.
+    fn keeps_lock(&self, start: Bound<u64>, end: Bound<u64>) -> bool {
+        let held = self.0.held.lock();
+        held.as_ref()
+            .is_some_and(|held| held.locks.contains(&(start, end)))
     }
 }
 
@@ -156,15 +185,26 @@ impl StorageBackend for HeldStorage {
     }
 
     fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.0.below.lock_range(start, end)
+        if self.keeps_lock(start, end) {
+            return Ok(());
+        }
+        self.0.below.lock_range(start, end)?;
+        self.keep_lock(start, end);
+        Ok(())
     }
 
     fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.0.below.lock_shared_range(start, end)
+        match self.keeps_lock(start, end) {
+            true => Ok(()),
+            false => self.0.below.lock_shared_range(start, end),
+        }
     }
 
     fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.0.below.unlock_range(start, end)
+        match self.keeps_lock(start, end) {
+            true => Ok(()),
+            false => self.0.below.unlock_range(start, end),
+        }
     }
 
     fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
@@ -226,5 +266,39 @@ mod tests {
             storage.write(0, b"later").unwrap();
             assert_eq!(std::fs::read(file.path()).unwrap()[..5], *b"later");
         }
+    }
+
+    #[test]
+    fn durable_10_an_exclusive_lock_keeps_readers_away_until_the_release() {
+        use Bound::{Excluded, Included};
+
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let open = || FileBackend::new(file.reopen().unwrap()).unwrap();
+        let (storage, other) = (HeldStorage::new(open()), open());
+        let (start, end) = (Included(0), Excluded(320));
+        let others_can_read = || {
+            let locked = other.try_lock_shared_range(start, end).unwrap();
+            if locked {
+                other.unlock_range(start, end).unwrap();
+            }
+            locked
+        };
+        storage.lock_shared_range(start, end).unwrap();
+        storage.unlock_range(start, end).unwrap();
+        assert!(others_can_read());
+        storage.lock_range(start, end).unwrap();
+        storage.unlock_range(start, end).unwrap();
+        assert!(!others_can_read());
+        storage.lock_shared_range(start, end).unwrap();
+        assert!(!others_can_read());
+        storage.unlock_range(start, end).unwrap();
+        storage.lock_range(start, end).unwrap();
+        storage.unlock_range(start, end).unwrap();
+        storage.release().unwrap();
+        assert!(others_can_read());
+        storage.lock_range(start, end).unwrap();
+        assert!(!others_can_read());
+        storage.unlock_range(start, end).unwrap();
+        assert!(others_can_read());
     }
 }

@@ -1,0 +1,144 @@
+//! Files that are read and stay as they are.
+
+use std::fs::{self, File};
+use std::io;
+use std::ops::Bound;
+use std::path::Path;
+
+use redb::backends::FileBackend;
+use redb::{BackendError, Database, ReadOnlyDatabase, ReadableDatabase, StorageBackend};
+
+use super::{CACHE, Readers, RedbJournal, check_kind, failed, guarded, is_ours, load};
+use crate::store::durable::{JournalError, OpenError, StoredPart};
+
+/// A file that is open for reading.
+pub(in crate::store::durable) enum RedbReader {
+    /// No process writes to it. All of its pages are checked, and repaired in memory.
+    Alone(RedbJournal),
+    /// Another process writes to it, and allows readers.
+    Beside(ReadOnlyDatabase),
+}
+
+impl RedbReader {
+    pub(in crate::store::durable) fn open(
+        path: &Path,
+        progress: impl Fn(f64) + 'static,
+    ) -> Result<Self, OpenError> {
+        check_kind(&fs::metadata(path)?)?;
+        let open = || guarded(|| FileBackend::new(File::open(path)?));
+        match RedbJournal::open_storage(Unwritten(open()?), Readers::Refused, progress) {
+            Err(OpenError::Locked) => beside(open()?).map(Self::Beside),
+            opened => opened.map(Self::Alone),
+        }
+    }
+
+    pub(in crate::store::durable) fn load(
+        &self,
+        part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        match self {
+            Self::Alone(journal) => load(&journal.database, part),
+            Self::Beside(database) => load(database, part),
+        }
+    }
+}
+
+/// Opens a file beside the process that writes to it.
+fn beside(backend: FileBackend) -> Result<ReadOnlyDatabase, OpenError> {
+    let mut builder = Database::builder();
+    builder.set_cache_size(CACHE);
+    builder.set_concurrency_mode(Readers::Allowed.mode());
+    let database = guarded(|| match builder.open_read_only_with_backend(backend) {
+        // The process has ended since the first try, or is about to begin.
+        Err(redb::DatabaseError::RepairAborted) => Err(redb::DatabaseError::DatabaseAlreadyOpen),
+        opened => opened,
+    })?;
+    let transaction = database.begin_read().map_err(failed)?;
+    match is_ours(&transaction).map_err(failed)? {
+        true => Ok(database),
+        false => Err(OpenError::Foreign),
+    }
+}
+
+/// A file of which only the locks change: shared ones in place of exclusive ones. They keep writers
+/// away, and no other readers.
+#[derive(Debug)]
+struct Unwritten(FileBackend);
+
+impl StorageBackend for Unwritten {
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.0.read(offset, out)
+    }
+
+    fn set_len(&self, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn write(&self, _: u64, _: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.0.close()
+    }
+
+    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.0.try_lock_shared_range(start, end)
+    }
+
+    fn try_lock_shared_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> Result<bool, BackendError> {
+        self.0.try_lock_shared_range(start, end)
+    }
+
+    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.0.lock_shared_range(start, end)
+    }
+
+    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.0.lock_shared_range(start, end)
+    }
+
+    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.0.unlock_range(start, end)
+    }
+
+    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.0.query_lock_range(start, end)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::DataStore;
+
+    #[test]
+    fn durable_10_reads_share_a_file_and_keep_writers_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notes.doclock");
+        DataStore::open(&path).unwrap().close().unwrap();
+        let read = || RedbReader::open(&path, |_| {}).unwrap();
+        let (first, second) = (read(), read());
+        assert!(matches!(
+            (&first, &second),
+            (RedbReader::Alone(_), RedbReader::Alone(_))
+        ));
+        assert_eq!(DataStore::open(&path).unwrap_err(), OpenError::Locked);
+        drop(first);
+        assert_eq!(DataStore::open(&path).unwrap_err(), OpenError::Locked);
+        drop(second);
+        DataStore::open(&path).unwrap();
+    }
+}

@@ -1,0 +1,11 @@
+//! The commands.
+
+pub(crate) mod compact;
+pub(crate) mod diff;
+pub(crate) mod export;
+pub(crate) mod generate;
+pub(crate) mod log;
+pub(crate) mod replay;
+pub(crate) mod run;
+pub(crate) mod show;
+pub(crate) mod verify;
