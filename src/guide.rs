@@ -61,6 +61,8 @@ pages! {
     limits: "../docs/guide/limits.md";
     /// Shows how to find out why an editor does not respond.
     stuck_editor: "../docs/guide/stuck-editor.md";
+    /// Shows how to record the requests of a lock, and how to read the page and the trace.
+    timeline: "../docs/guide/timeline.md";
     /// Shows how to test timeouts and expiry without sleeping.
     testing: "../docs/guide/testing.md";
     /// Shows how to run the scripts of untrusted clients.

@@ -245,6 +245,7 @@ describe("the timeline", () => {
     assert.equal(revoked.waited, "3 ms")
     assert.equal(revoked.held, "50 ms")
     assert.equal(revoked.outcome, "R revoked")
+    assert.equal(revoked["held meanwhile"], "lock-2-1 of ben (keystroke) for 3 ms")
     assert.equal(revoked["handed the lock by"], "lock-2-1 of ben (keystroke)")
     assert.equal(revoked["handed the lock to"], "lock-7-1 of ben")
     await press(page, ",")
@@ -263,9 +264,9 @@ describe("the timeline", () => {
 
   it("follows hand-offs by their links", () => open("exact", async page => {
     await press(page, "Enter")
-    await page.click("text=lock-2-1 of ben")
+    await page.click("text=lock-2-1 of ben >> nth=0")
     assert.equal((await detail(page)).label, "keystroke")
-    await page.click("text=lock-1-1 of ann")
+    await page.click("text=lock-1-1 of ann >> nth=0")
     assert.equal((await detail(page)).label, "import")
   }))
 
@@ -281,7 +282,9 @@ describe("the timeline", () => {
     await page.keyboard.press("Enter")
     await frame(page)
     assert.equal(await range(page), "0 ms to 60 ms (60 ms)")
-    assert.equal((await detail(page)).outcome, "T timed out")
+    const { outcome, ...fields } = await detail(page)
+    assert.equal(outcome, "T timed out")
+    assert.equal(fields["held meanwhile"], "lock-1-1 of ann (import) for 20 ms")
     assert.equal(await page.evaluate(() => document.activeElement.id), "timeline")
   }))
 
@@ -421,6 +424,8 @@ describe("a million requests", () => {
     assert.match((await detail(page)).id, /^lock-\d+-1$/)
     await page.click("#longest-holds button >> nth=0")
     assert.equal((await detail(page)).held, "5 ms")
+    await page.click("#longest-waits button >> nth=0")
+    assert.match((await detail(page))["held meanwhile"], /^lock-\d+-1 of .* for [\d.]+ ms/)
   }))
 })
 
@@ -428,10 +433,16 @@ it("is drawn", { skip: !PICTURES }, async () => {
   for (const colorScheme of ["light", "dark"]) {
     for (const [name, width] of [["exact", 800], ["simulated", 1200], ["million", 1600]]) {
       await open(name, async page => {
-        if (name === "simulated") await press(page, ..."+++++++++", "Enter", "f", "-", "-", "-")
         const path = join(PICTURES, `${name}-${colorScheme}.png`)
         await page.screenshot({ path, fullPage: true })
       }, { width, colorScheme })
     }
+    // The picture of the documentation.
+    await open("simulated", async page => {
+      await page.click("#longest-waits button >> nth=6")
+      await press(page, "-", "-")
+      await page.evaluate(() => scrollTo(0, 0))
+      await page.screenshot({ path: join(PICTURES, `timeline-${colorScheme}.png`) })
+    }, { colorScheme })
   }
 })

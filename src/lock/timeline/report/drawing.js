@@ -65,8 +65,8 @@ class Drawing {
     const marks = []
     for (let track = first; track < last; track++) marks.push(this.drawTrack(track))
     if (this.wide.length <= 1500) this.drawArrows()
-    for (const { rows, y } of marks) this.drawMarks(rows, y)
     this.drawSelected()
+    for (const { rows, y } of marks) this.drawMarks(rows, y)
     drawing.restore()
     for (let track = first; track < last; track++) this.drawName(track)
     this.drawAxis()
