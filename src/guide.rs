@@ -65,6 +65,8 @@ pages! {
     stuck_editor: "../docs/guide/stuck-editor.md";
     /// Shows the command-line tool: scripts, recorded histories, the files of durable documents.
     tool: "../docs/guide/tool.md";
+    /// Shows how to record the requests of a lock, and how to read the page and the trace.
+    timeline: "../docs/guide/timeline.md";
     /// Shows how to test timeouts and expiry without sleeping.
     testing: "../docs/guide/testing.md";
     /// Shows how to run the scripts of untrusted clients.

@@ -66,17 +66,18 @@ const detail = page => page.$$eval("#detail dl > div", fields => {
   return Object.fromEntries(fields.map(field => [...field.children].map(part => part.textContent)))
 })
 
-/// The colour of the timeline at a share of its time, in a track, at a share of the bar from above.
-/// `none` where nothing is drawn.
-const colorAt = (page, share, track, height = .5) => page.evaluate(([share, track, height]) => {
-  const x = NAMES + share * (canvas.clientWidth - NAMES)
+/// The colour of the timeline at a share of its time, in a track, at a share of the bar from above,
+/// some pixels to the right. `none` where nothing is drawn.
+const colorAt = (page, ...place) => page.evaluate(([share, track, height = .5, right = 0]) => {
+  const x = NAMES + share * (canvas.clientWidth - NAMES) + right
   const y = AXIS + track * TRACK + (TRACK - BAR) / 2 + height * BAR
   const copy = new OffscreenCanvas(1, 1).getContext("2d")
-  copy.drawImage(canvas, x * devicePixelRatio, y * devicePixelRatio, 1, 1, 0, 0, 1, 1)
+  const [column, row] = [x, y].map(place => Math.floor(place * devicePixelRatio))
+  copy.drawImage(canvas, column, row, 1, 1, 0, 0, 1, 1)
   const [...parts] = copy.getImageData(0, 0, 1, 1).data
   if (parts.pop() === 0) return "none"
   return `#${parts.map(part => part.toString(16).padStart(2, "0")).join("")}`
-}, [share, track, height])
+}, place)
 
 const colorOf = (page, name) => page.evaluate(name => {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim()
@@ -180,6 +181,31 @@ describe("the timeline", () => {
     assert.equal(await colorAt(page, .70, 3, .7), "none")
   }))
 
+  it("marks unusual ends with letters", () => open("exact", async page => {
+    const marks = [[.95, 0, "--revoked"], [.32, 3, "--timed-out"], [.16, 4, "--cancelled"],
+      [.47, 5, "--deadlock"]]
+    for (const [share, track, name] of marks) {
+      const across = height => Promise.all([-4, -2, -1, 0, 1, 2, 4].map(right => {
+        return colorAt(page, share, track, height, right)
+      }))
+      const color = await colorOf(page, name)
+      assert.ok((await across(.15)).every(at => at === color), name)
+      assert.ok(!(await across(.5)).every(at => at === color), name)
+    }
+  }))
+
+  it("draws an arrow from a releaser to the next holder", () => open("exact", async page => {
+    const arrow = await colorOf(page, "--arrow")
+    // Between the bars of ann and ben, where ann releases.
+    const between = () => colorAt(page, .4, 0, 1.2)
+    await press(page, "Enter", "ArrowDown")
+    assert.equal((await detail(page))["handed the lock by"], "lock-1-1 of ann (import)")
+    assert.equal(await between(), arrow)
+    await press(page, ".")
+    assert.notEqual(await between(), arrow)
+    assert.notEqual(await between(), "none")
+  }))
+
   it("is zoomed and panned by keys", () => open("exact", async page => {
     assert.equal(await range(page), "0 ms to 100 ms (100 ms)")
     await press(page, "+")
@@ -219,6 +245,7 @@ describe("the timeline", () => {
     assert.equal(revoked.waited, "3 ms")
     assert.equal(revoked.held, "50 ms")
     assert.equal(revoked.outcome, "R revoked")
+    assert.equal(revoked["held meanwhile"], "lock-2-1 of ben (keystroke) for 3 ms")
     assert.equal(revoked["handed the lock by"], "lock-2-1 of ben (keystroke)")
     assert.equal(revoked["handed the lock to"], "lock-7-1 of ben")
     await press(page, ",")
@@ -237,9 +264,9 @@ describe("the timeline", () => {
 
   it("follows hand-offs by their links", () => open("exact", async page => {
     await press(page, "Enter")
-    await page.click("text=lock-2-1 of ben")
+    await page.click("text=lock-2-1 of ben >> nth=0")
     assert.equal((await detail(page)).label, "keystroke")
-    await page.click("text=lock-1-1 of ann")
+    await page.click("text=lock-1-1 of ann >> nth=0")
     assert.equal((await detail(page)).label, "import")
   }))
 
@@ -255,7 +282,9 @@ describe("the timeline", () => {
     await page.keyboard.press("Enter")
     await frame(page)
     assert.equal(await range(page), "0 ms to 60 ms (60 ms)")
-    assert.equal((await detail(page)).outcome, "T timed out")
+    const { outcome, ...fields } = await detail(page)
+    assert.equal(outcome, "T timed out")
+    assert.equal(fields["held meanwhile"], "lock-1-1 of ann (import) for 20 ms")
     assert.equal(await page.evaluate(() => document.activeElement.id), "timeline")
   }))
 
@@ -376,6 +405,8 @@ describe("a million requests", () => {
   })
 
   it("are zoomed and selected", () => open("million", async page => {
+    // Most are narrower than a pixel.
+    assert.equal(await colorAt(page, .5, 0, .95), await colorOf(page, "--released"))
     assert.match(await text(page, "#about"), /1,000,000 requests of 5 owners/)
     const frames = await page.evaluate(async () => {
       const box = document.getElementById("timeline")
@@ -393,6 +424,8 @@ describe("a million requests", () => {
     assert.match((await detail(page)).id, /^lock-\d+-1$/)
     await page.click("#longest-holds button >> nth=0")
     assert.equal((await detail(page)).held, "5 ms")
+    await page.click("#longest-waits button >> nth=0")
+    assert.match((await detail(page))["held meanwhile"], /^lock-\d+-1 of .* for [\d.]+ ms/)
   }))
 })
 
@@ -400,10 +433,16 @@ it("is drawn", { skip: !PICTURES }, async () => {
   for (const colorScheme of ["light", "dark"]) {
     for (const [name, width] of [["exact", 800], ["simulated", 1200], ["million", 1600]]) {
       await open(name, async page => {
-        if (name === "simulated") await press(page, ..."+++++++++", "Enter", "f", "-", "-", "-")
         const path = join(PICTURES, `${name}-${colorScheme}.png`)
         await page.screenshot({ path, fullPage: true })
       }, { width, colorScheme })
     }
+    // The picture of the documentation.
+    await open("simulated", async page => {
+      await page.click("#longest-waits button >> nth=6")
+      await press(page, "-", "-")
+      await page.evaluate(() => scrollTo(0, 0))
+      await page.screenshot({ path: join(PICTURES, `timeline-${colorScheme}.png`) })
+    }, { colorScheme })
   }
 })

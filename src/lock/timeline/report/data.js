@@ -124,6 +124,18 @@ class Requests {
     return takers
   }
 
+  /// The requests that held while another one waited, with the time, the longest first.
+  blockers(row) {
+    const blockers = []
+    for (let other = 0; other < this.count; other++) {
+      if (!OUTCOMES[this.outcome[other]].hold || this.id[other] === this.id[row]) continue
+      const from = Math.max(this.granted[other], this.requested[row])
+      const time = Math.min(this.ended[other], this.granted[row]) - from
+      if (time > 0) blockers.push({ row: other, time })
+    }
+    return blockers.sort((one, other) => other.time - one.time)
+  }
+
   lockId(row) {
     return `lock-${this.id[row]}-${this.locks[this.lock[row]]}`
   }

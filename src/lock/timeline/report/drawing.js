@@ -1,6 +1,7 @@
 "use strict"
 
 const TRACK = 22, AXIS = 24, NAMES = 150, BAR = 16
+const FONT = "system-ui, 'DejaVu Sans', sans-serif"
 
 /// The colours of the page, which depend on whether it is dark.
 function palette() {
@@ -25,7 +26,7 @@ function context(canvas, width, height) {
   const drawing = canvas.getContext("2d")
   drawing.setTransform(scale, 0, 0, scale, 0, 0)
   drawing.clearRect(0, 0, width, height)
-  drawing.font = "12px system-ui, 'DejaVu Sans', sans-serif"
+  drawing.font = `12px ${FONT}`
   drawing.textBaseline = "middle"
   return drawing
 }
@@ -56,14 +57,16 @@ class Drawing {
     const first = Math.max(0, Math.floor(this.scroll / TRACK))
     const last = Math.min(requests.tracks.length, Math.ceil((this.scroll + height - AXIS) / TRACK))
     this.wide = []
-    this.drawGrid()
+    this.drawGrid(first, last)
     drawing.save()
     drawing.beginPath()
     drawing.rect(NAMES, AXIS, width - NAMES, height - AXIS)
     drawing.clip()
-    for (let track = first; track < last; track++) this.drawTrack(track)
-    if (this.wide.length <= 1500) this.drawArrows(first, last)
+    const marks = []
+    for (let track = first; track < last; track++) marks.push(this.drawTrack(track))
+    if (this.wide.length <= 1500) this.drawArrows()
     this.drawSelected()
+    for (const { rows, y } of marks) this.drawMarks(rows, y)
     drawing.restore()
     for (let track = first; track < last; track++) this.drawName(track)
     this.drawAxis()
@@ -78,10 +81,16 @@ class Drawing {
     return { ticks, step }
   }
 
-  drawGrid() {
-    const { drawing, colors, height } = this
+  /// Lines at times, and between owners.
+  drawGrid(first, last) {
+    const { drawing, colors, width, height } = this
     drawing.fillStyle = colors.grid
     for (const at of this.ticks().ticks) drawing.fillRect(Math.round(this.x(at)), AXIS, 1, height)
+    drawing.fillStyle = colors.line
+    for (let track = first; track < last; track++) {
+      const [, number] = this.requests.tracks[track]
+      if (number === 1) drawing.fillRect(NAMES, this.y(track), width, 1)
+    }
   }
 
   drawAxis() {
@@ -109,7 +118,7 @@ class Drawing {
     drawing.fillRect(0, y, NAMES, TRACK)
     drawing.fillStyle = colors.line
     drawing.fillRect(NAMES - 1, y, 1, TRACK)
-    if (number === 1) drawing.fillRect(0, y, this.width, 1)
+    if (number === 1) drawing.fillRect(0, y, NAMES, 1)
     drawing.fillStyle = number === 1 ? colors.text : colors.quiet
     drawing.textAlign = "left"
     const name = visible(requests.owners[owner])
@@ -117,11 +126,12 @@ class Drawing {
     drawing.fillText(shortened(drawing, text, NAMES - 20), 10, y + TRACK / 2 + 1)
   }
 
+  /// Returns the requests of the track whose ends have letters.
   drawTrack(track) {
     const { requests, scale, from, to, waited, held, width } = this
     const { rows, requested, granted, ended, outcome } = requests
     const end = requests.first[track + 1]
-    const y = this.y(track) + (TRACK - BAR) / 2 + .5
+    const y = this.y(track) + (TRACK - BAR) / 2
     const marks = []
     waited.fill(0)
     held.fill(0)
@@ -142,7 +152,7 @@ class Drawing {
       if (OUTCOMES[outcome[row]].letter !== "") marks.push(row)
     }
     if (narrow) this.drawNarrow(y)
-    this.drawMarks(marks, y)
+    return { rows: marks, y }
   }
 
   /// A wait is low and pale, a hold is high and solid: they differ by more than their colour.
@@ -203,8 +213,11 @@ class Drawing {
   /// Letters at the ends of requests. Where they have no room, lines at the top.
   drawMarks(rows, y) {
     const { requests, drawing, colors } = this
-    const ends = rows.map(row => Math.min(this.x(requests.ended[row]), this.width - 7))
+    const ends = rows.map(row => {
+      return Math.round(Math.min(this.x(requests.ended[row]), this.width - 7))
+    })
     let line = -Infinity
+    drawing.font = `bold 10px ${FONT}`
     for (const [at, row] of rows.entries()) {
       const { letter, unusual } = requests.outcomeOf(row)
       const x = ends[at]
@@ -224,10 +237,11 @@ class Drawing {
         line = x + 2
       }
     }
+    drawing.font = `12px ${FONT}`
   }
 
   /// From a releaser to the next holder, in the moment of the hand-off.
-  drawArrows(first, last) {
+  drawArrows() {
     const { requests, drawing, colors } = this
     drawing.strokeStyle = drawing.fillStyle = colors.arrow
     for (const row of this.wide) {

@@ -261,10 +261,15 @@ function showDetail(section, requests, row, timeline) {
   const outcome = requests.outcomeOf(row)
   const link = other => element("button", { class: "link", click: () => timeline.select(other) },
     element("bdi", {}, `${requests.lockId(other)} of ${requests.title(other)}`))
-  const links = rows => rows.flatMap((row, at) => at === 0 ? [link(row)] : [", ", link(row)])
+  const list = (items, none) => {
+    if (items.length === 0) return [none]
+    const some = items.slice(0, 5).map(item => element("div", {}, ...item))
+    const rest = items.length - some.length
+    return rest === 0 ? some : [...some, `and ${counted(rest, "other")}`]
+  }
   const giver = requests.giver[row]
   const takers = outcome.hold ? requests.takers(row) : []
-  const some = takers.slice(0, 10)
+  const blockers = requests.blockers(row)
   const at = calendar(requests.beganAt + (requests.origin + requests.requested[row]) / 1e6)
   const fields = [
     ["id", [element("code", {}, requests.lockId(row))]],
@@ -275,9 +280,11 @@ function showDetail(section, requests, row, timeline) {
     ["waited", [duration(requests.wait[row]) + (requests.nodes[row] ? ", for nodes" : "")]],
     ["held", [outcome.hold ? duration(requests.hold[row]) : "never"]],
     ["outcome", [badge(outcome), ` ${outcome.name}`]],
-    ["handed the lock by", giver < 0 ? ["no holder"] : links([giver])],
-    ["handed the lock to", takers.length === 0 ? ["no request"] : [...links(some),
-      takers.length > some.length ? ` and ${counted(takers.length - some.length, "other")}` : ""]],
+    ["held meanwhile", list(blockers.map(({ row, time }) => {
+      return [link(row), ` for ${duration(time)}`]
+    }), "no request")],
+    ["handed the lock by", list(giver < 0 ? [] : [[link(giver)]], "no holder")],
+    ["handed the lock to", list(takers.map(taker => [link(taker)]), "no request")],
   ]
   section.replaceChildren(
     element("h2", {}, element("bdi", {}, requests.title(row))),

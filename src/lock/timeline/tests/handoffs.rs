@@ -26,6 +26,13 @@ fn holds_without_a_length_hand_the_lock_on_in_their_order() {
     assert_eq!(givers, [None, Some(0), Some(1), Some(2)]);
 }
 
+/// The recorder has forgotten the holder before it.
+#[test]
+fn no_request_hands_the_lock_to_itself() {
+    let entries = [released(2, "ben", 5, 10, 10), released(3, "cem", 6, 10, 20)];
+    assert_eq!(handoffs(&timeline(40, entries)), [None, Some(0)]);
+}
+
 #[test]
 fn a_revoked_holder_hands_on_and_a_request_that_times_out_does_not() {
     let entries = [
