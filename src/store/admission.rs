@@ -276,12 +276,13 @@ impl DataStore {
         }
     }
 
-    /// Reads the line and the door. `None` if no request has had to wait.
+    /// Reads the line and the door. `None` if no request is there.
     pub(super) fn admission_diagnostics(&self) -> Option<AdmissionDiagnostics> {
         let Locks { line, door } = &**self.0.log.admission.locks.get()?;
         let line = line.diagnostics();
         let door = door.diagnostics();
-        Some(AdmissionDiagnostics { door, line })
+        let is_used = !(line.holders.is_empty() && door.holders.is_empty());
+        is_used.then_some(AdmissionDiagnostics { door, line })
     }
 
     /// Describes who waits for a lossless subscriber, in readable form. `None` if none has had to.

@@ -17,9 +17,12 @@ pub(super) struct PinnedVersions(Mutex<{ rank::METRICS }, Option<Box<Pinned>>>);
 struct Pinned {
     versions: Vec<Replaced>,
     unlisted: u64,
-    /// How many further versions are not listed before the list is searched for free places again.
-    until_search: usize,
+    /// The place that was looked at last.
+    hand: usize,
 }
+
+/// How many places of a full list a version looks at.
+const LOOKS: usize = 4;
 
 #[derive(Debug)]
 struct Replaced {
@@ -37,8 +40,8 @@ struct Replaced {
 pub struct KeptVersions {
     /// The versions, oldest first: at most [`KeptVersions::LISTED`].
     pub listed: Vec<KeptVersion>,
-    /// How many versions were replaced and kept while the list was full. Some of them may have been
-    /// dropped since.
+    /// How many further versions were kept when they were replaced, and found the list full, since
+    /// the list was last empty. Some of them may have been dropped since.
     pub unlisted: u64,
 }
 
@@ -66,37 +69,33 @@ pub struct KeptVersion {
     pub age: Duration,
     /// How many snapshots and other handles keep it.
     pub handles: usize,
-    /// Whether one of them is that of the journal.
+    /// Whether it is the last durable version, which the journal keeps.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub journal: bool,
 }
 
 impl Pinned {
     fn note(&mut self, replaced: Replaced) {
-        if self.versions.len() == KeptVersions::LISTED && !self.has_free_place() {
-            self.unlisted += 1;
-            return;
+        if self.versions.len() < KeptVersions::LISTED {
+            return self.versions.push(replaced);
         }
-        self.versions.push(replaced);
-    }
-
-    /// Whether a listed version is no longer kept. Searches once for as many versions as are
-    /// listed, so a version costs O(1).
-    fn has_free_place(&mut self) -> bool {
-        if self.until_search > 0 {
-            self.until_search -= 1;
-            return false;
+        // Each version looks at the next few places, so all are looked at in turn.
+        for _ in 0..LOOKS {
+            self.hand = (self.hand + 1) % KeptVersions::LISTED;
+            let place = &mut self.versions[self.hand];
+            if place.pinned.handles() == 0 {
+                *place = replaced;
+                return;
+            }
         }
-        self.until_search = KeptVersions::LISTED;
-        self.forget_unkept();
-        self.versions.len() < KeptVersions::LISTED
+        self.unlisted += 1;
     }
 
     fn forget_unkept(&mut self) {
         self.versions
             .retain(|replaced| replaced.pinned.handles() > 0);
-        if self.versions.len() < KeptVersions::LISTED / 2 {
-            (self.unlisted, self.until_search) = (0, 0);
+        if self.versions.is_empty() {
+            self.unlisted = 0;
         }
     }
 }
@@ -121,28 +120,24 @@ impl DataStore {
         });
     }
 
-    /// Lists the old versions that are kept. `durable` is the one that the journal keeps.
-    pub(super) fn kept_versions(&self, durable: Option<&Snapshot>) -> KeptVersions {
+    /// Lists the old versions that are kept. `durable` is the one that the journal needs.
+    pub(super) fn kept_versions(&self, durable: Option<u64>) -> KeptVersions {
         let mut noted = self.0.pinned.0.lock();
         let Some(pinned) = &mut *noted else {
             return KeptVersions::default();
         };
         pinned.forget_unkept();
         let now = self.monotonic();
-        let listed = pinned.versions.iter().filter_map(|replaced| {
-            let journal = durable.is_some_and(|durable| replaced.pinned.is_kept_by(durable));
-            // The caller has a handle of the durable version itself.
-            let handles = replaced.pinned.handles();
-            let handles = handles.saturating_sub(usize::from(journal));
-            (handles > 0).then(|| KeptVersion {
-                version: replaced.version,
-                age: now - replaced.at,
-                handles,
-                journal,
-            })
+        let listed = pinned.versions.iter().map(|replaced| KeptVersion {
+            version: replaced.version,
+            age: now - replaced.at,
+            handles: replaced.pinned.handles(),
+            journal: durable == Some(replaced.version),
         });
+        let mut listed: Vec<_> = listed.collect();
+        listed.sort_by_key(|kept| kept.version);
         KeptVersions {
-            listed: listed.collect(),
+            listed,
             unlisted: pinned.unlisted,
         }
     }
