@@ -8,10 +8,9 @@ use crate::document::{PinnedVersion, Snapshot};
 use crate::sync::{Mutex, rank};
 use crate::time::{MonotonicTime, millis};
 
-/// The versions that were still kept when a commit replaced them. Takes memory from the first of
-/// them on.
+/// The versions that were still kept when a commit replaced them.
 #[derive(Debug, Default)]
-pub(super) struct PinnedVersions(Mutex<{ rank::METRICS }, Option<Box<Pinned>>>);
+pub(super) struct PinnedVersions(Mutex<{ rank::METRICS }, Pinned>);
 
 #[derive(Debug, Default)]
 struct Pinned {
@@ -112,8 +111,8 @@ impl DataStore {
     #[cold]
     fn note_replaced(&self, pinned: PinnedVersion, version: u64) {
         let at = self.monotonic();
-        let mut noted = self.0.pinned.0.lock();
-        noted.get_or_insert_default().note(Replaced {
+        let pinned_versions = &self.0.log.rare.get_or_make().pinned;
+        pinned_versions.0.lock().note(Replaced {
             pinned,
             version,
             at,
@@ -122,10 +121,10 @@ impl DataStore {
 
     /// Lists the old versions that are kept. `durable` is the one that the journal needs.
     pub(super) fn kept_versions(&self, durable: Option<u64>) -> KeptVersions {
-        let mut noted = self.0.pinned.0.lock();
-        let Some(pinned) = &mut *noted else {
+        let Some(rare) = self.0.log.rare.get() else {
             return KeptVersions::default();
         };
+        let mut pinned = rare.pinned.0.lock();
         pinned.forget_unkept();
         let now = self.monotonic();
         let listed = pinned.versions.iter().map(|replaced| KeptVersion {
