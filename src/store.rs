@@ -15,6 +15,7 @@ mod numbers;
 mod options;
 mod pinned;
 mod publish;
+mod rare;
 mod receipts;
 mod registry;
 mod result;
@@ -57,8 +58,6 @@ use crate::sync::{Mutex, rank};
 use durable::Writer;
 use log::OwnLog;
 use numbers::Numbers;
-use pinned::PinnedVersions;
-use registry::Registry;
 
 /// A document store: runs one transaction at a time, in FIFO order, and serves readers at any time.
 ///
@@ -102,8 +101,6 @@ struct StoreShared {
     published: Arc<PublishedVersion>,
     bookkeeping: Mutex<{ rank::BOOKKEEPING }, Bookkeeping>,
     numbers: Numbers,
-    pinned: PinnedVersions,
-    registry: Registry,
     /// Held during a commit by a transaction that does not hold the whole lock.
     publishing: Mutex<{ rank::PUBLISHING }, ()>,
     /// Set if the document is durable. Dropped before the log, of which it writes all commits.
@@ -150,8 +147,6 @@ impl DataStore {
             published: Arc::new(Mutex::new(snapshot)),
             bookkeeping: Mutex::new(bookkeeping),
             numbers: Numbers::after(numbering),
-            pinned: PinnedVersions::default(),
-            registry: Registry::default(),
             publishing: Mutex::default(),
             log: OwnLog::new(options.kept_commits, options.log_limit),
             ids: CachePadded::new(NodeIds::after(session, last_id)),

@@ -1,8 +1,9 @@
 //! The picture as a table: what holds and waits first, then what lags and pins memory.
 
 use std::fmt;
+use std::time::Duration;
 
-use super::cells::{Bytes, Count, Line, Short};
+use super::cells::{Bytes, Count, Keep, Line, Short, cut};
 use super::{
     AdmissionDiagnostics, Diagnostics, DurableDiagnostics, HeldLock, InboxDiagnostics,
     LeaseDiagnostics, LockDiagnostics, LogDiagnostics, PrimitiveState, RegisteredPrimitive,
@@ -39,10 +40,12 @@ struct Table(Vec<String>);
 /// A request or a grant in a row.
 struct Row<'a> {
     mark: String,
-    id: LockId,
+    id: Option<LockId>,
     owner: &'a OwnerId,
     label: Option<&'a str>,
     since: String,
+    /// The time until the timeout, or the hold limit.
+    left: Option<Duration>,
     call_site: CallSite,
     notes: Vec<String>,
     nodes: Vec<String>,
@@ -92,12 +95,14 @@ impl Table {
             format!(" (#1 is lock-1-{lock})")
         });
         self.title(name, format_args!("{held}, {waiting}{ids}"));
+        if !holders.is_empty() {
+            self.columns();
+        }
         holders.iter().take(ROWS).for_each(|held| self.held(held));
         self.more(holders.len(), ROWS);
-        waiters
-            .iter()
-            .take(ROWS)
-            .for_each(|waiter| self.waiter(waiter));
+        for waiter in waiters.iter().take(ROWS) {
+            self.waiter(waiter, holders);
+        }
         self.more(waiters.len(), ROWS);
     }
 
@@ -117,14 +122,15 @@ impl Table {
         if *in_transaction {
             notes.push("in a transaction".to_owned());
         }
-        notes.extend(hold_limit.map(|limit| format!("limit {}", Short(limit))));
+        let left = |limit: Duration| limit.saturating_sub(holder.held_for);
         let nodes = nodes.iter().map(|(id, mode)| format!("{id} ({mode})"));
         self.row(&Row {
             mark: "holds".to_owned(),
-            id: holder.lock_id,
+            id: Some(holder.lock_id),
             owner: &holder.owner_id,
             label: holder.label.as_deref(),
             since: format!("{at_least}{}", Short(holder.held_for)),
+            left: hold_limit.map(left),
             call_site: holder.call_site,
             notes,
             nodes: nodes.collect(),
@@ -132,73 +138,71 @@ impl Table {
         });
     }
 
-    fn waiter(&mut self, waiter: &WaitingRequest) {
+    fn waiter(&mut self, waiter: &WaitingRequest, holders: &[HeldLock]) {
         let WaitingRequest {
             request,
-            waits_as,
-            priority,
-            time_left,
             waits_for,
-            node_count,
             blocked_by,
             ..
         } = waiter;
-        let blockers = blocked_by.iter().map(|id| format!("#{}", id.number()));
-        let blockers = blockers.collect::<Vec<_>>().join(" ");
-        let mut notes = Vec::new();
-        match priority {
-            Priority::Low => notes.push("low".to_owned()),
-            Priority::Normal => {}
-            Priority::High => notes.push("high".to_owned()),
-        }
-        notes.push(format!("behind {blockers}"));
-        if *waits_as == WaiterKind::Task {
-            notes.push("task".to_owned());
-        }
-        notes.push(match time_left {
-            Some(left) => format!("{} left", Short(*left)),
-            None => "no timeout".to_owned(),
-        });
+        // All wait for the only holder: of more interest is the request ahead.
+        let blockers = match (holders, &blocked_by[..]) {
+            ([held], [first, ahead @ ..]) if held.holder.lock_id == *first && !ahead.is_empty() => {
+                ahead
+            }
+            (_, all) => all,
+        };
+        let blockers = blockers.iter().map(|id| format!("#{}", id.number()));
+        let behind = format!("behind {}", blockers.collect::<Vec<_>>().join(" "));
         let nodes = waits_for.iter().map(|wait| match &wait.node {
             Some(id) => format!("{id} ({})", wait.mode),
             None => format!("the document ({})", wait.mode),
         });
         self.row(&Row {
-            mark: format!("{}.", request.position),
-            id: request.lock_id,
-            owner: &request.owner_id,
+            id: Some(request.lock_id),
             label: request.label.as_deref(),
-            since: Short(request.wait_time).to_string(),
-            call_site: request.call_site,
-            notes,
+            notes: traits_of(waiter).into_iter().chain([behind]).collect(),
             nodes: nodes.collect(),
-            node_count: *node_count,
+            node_count: waiter.node_count,
+            ..Row::of(waiter, request.position)
         });
     }
 
+    /// Names the columns of the rows that follow.
+    fn columns(&mut self) {
+        let line = columns("", "id", "owner (label)", "for", "left");
+        self.0.push(line.path("from", 24).rest(""));
+    }
+
     fn row(&mut self, row: &Row<'_>) {
+        let id = row.id.map(|id| format!("#{}", id.number()));
         let owner = match row.label {
             Some(label) => format!("{} ({label})", row.owner),
             None => row.owner.to_string(),
         };
-        let line = Line::default()
-            .gap(2)
-            .cell(&row.mark, 7)
-            .cell(format_args!("#{}", row.id.number()), 7)
-            .cell(owner, 24)
-            .number(&row.since, 8)
-            .gap(2)
-            .path(row.call_site, 24)
-            .gap(2);
+        let left = row
+            .left
+            .map_or("-".to_owned(), |left| Short(left).to_string());
+        let line = columns(
+            &row.mark,
+            &id.unwrap_or_default(),
+            &owner,
+            &row.since,
+            &left,
+        );
+        let line = line.path(row.call_site, 24).gap(2);
         self.0.push(line.rest(row.notes.join(", ")));
         if row.nodes.is_empty() {
             return;
         }
         let shown = row.nodes.join(", ");
-        let line = Line::default().gap(16);
-        self.0.push(match row.node_count > row.nodes.len() {
-            true => line.rest(format_args!("of {} nodes: {shown}", row.node_count)),
-            false => line.rest(format_args!("nodes: {shown}")),
+        let is_whole = row.nodes.len() < HeldLock::LISTED;
+        let count = Count(row.node_count as u64, "node");
+        self.0.push(match is_whole {
+            true => Line::default().gap(17).rest(format_args!("nodes: {shown}")),
+            false => Line::default()
+                .gap(18)
+                .rest(format_args!("of {count}: {shown}")),
         });
     }
 
@@ -217,10 +221,11 @@ impl Table {
             let node = wait.node.as_ref().map(|id| format!("{id} ({})", wait.mode));
             self.row(&Row {
                 mark: "holds".to_owned(),
-                id: link.lock_id,
+                id: Some(link.lock_id),
                 owner: &link.owner_id,
                 label: link.label.as_deref(),
                 since: Short(link.held_for).to_string(),
+                left: None,
                 call_site: link.call_site,
                 notes: vec![format!("waits for #{}", next.lock_id.number())],
                 nodes: node.into_iter().collect(),
@@ -247,8 +252,14 @@ impl Table {
         for subscriber in log.subscribers.iter().filter(|it| it.closes_admission) {
             self.text(format_args!("closed by the {}", Reader(subscriber)));
         }
+        // Their ids are those of other locks, and each has the same label.
         let requests = door.waiters.iter().chain(&line.waiters);
-        requests.take(ROWS).for_each(|waiter| self.waiter(waiter));
+        for (waiter, position) in requests.zip(1..=ROWS) {
+            self.row(&Row {
+                notes: traits_of(waiter),
+                ..Row::of(waiter, position)
+            });
+        }
         self.more(waiting, ROWS);
     }
 
@@ -398,6 +409,43 @@ impl Table {
     }
 }
 
+impl<'a> Row<'a> {
+    fn of(waiter: &'a WaitingRequest, position: usize) -> Self {
+        let request = &waiter.request;
+        Self {
+            mark: format!("{position}."),
+            id: None,
+            owner: &request.owner_id,
+            label: None,
+            since: Short(request.wait_time).to_string(),
+            left: waiter.time_left,
+            call_site: request.call_site,
+            notes: Vec::new(),
+            nodes: Vec::new(),
+            node_count: 0,
+        }
+    }
+}
+
+/// What is not usual about a request: a task waits, or its priority is not the normal one.
+fn traits_of(waiter: &WaitingRequest) -> Vec<String> {
+    let task = (waiter.waits_as == WaiterKind::Task).then_some("task");
+    let priority = match waiter.priority {
+        Priority::Low => Some("low"),
+        Priority::Normal => None,
+        Priority::High => Some("high"),
+    };
+    let traits = priority.into_iter().chain(task);
+    traits.map(str::to_owned).collect()
+}
+
+/// The first cells of a row.
+fn columns(mark: &str, id: &str, owner: &str, since: &str, left: &str) -> Line {
+    let line = Line::default().gap(2).cell(mark, 6).cell(id, 9);
+    let line = line.cell(owner, 21).number(since, 7).gap(1);
+    line.number(left, 7).gap(2)
+}
+
 /// The columns of titles.
 const TITLE: usize = 16;
 
@@ -408,7 +456,10 @@ impl fmt::Display for Reader<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let subscriber = self.0;
         match &subscriber.call_site {
-            Some(call_site) => write!(f, "subscriber from {call_site}")?,
+            Some(call_site) => {
+                let call_site = cut(call_site, 30, Keep::End);
+                write!(f, "subscriber from {call_site}")?;
+            }
             None => f.write_str("journal")?,
         }
         match &subscriber.filter {

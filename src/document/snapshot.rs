@@ -142,11 +142,6 @@ impl PinnedVersion {
     pub(crate) fn handles(&self) -> usize {
         self.0.strong_count()
     }
-
-    /// Whether this snapshot is one of the handles.
-    pub(crate) fn is_kept_by(&self, snapshot: &Snapshot) -> bool {
-        std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&snapshot.0))
-    }
 }
 
 impl Snapshot {

@@ -7,7 +7,6 @@
 
 use std::borrow::Cow;
 use std::panic::Location;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -26,12 +25,11 @@ pub(super) struct Admission {
     /// How many requests stand in line, and one more while the door is closed. Requests join the
     /// line if it is not zero.
     in_line: AtomicUsize,
-    /// Made when the first request has to wait.
-    locks: OnceLock<Box<Locks>>,
 }
 
+/// The locks in which requests wait.
 #[derive(Debug)]
-struct Locks {
+pub(super) struct Locks {
     line: FifoLock,
     door: FifoLock,
 }
@@ -73,7 +71,7 @@ impl Admission {
 
     /// Opens the door. The log is locked. The request there goes on when [`release`] is called.
     ///
-    /// [`release`]: Self::release
+    /// [`release`]: Locks::release
     #[must_use = "the request at the door must go on"]
     pub(super) fn open(&self, door: &mut Door) -> Option<LockId> {
         if std::mem::take(&mut door.is_closed) {
@@ -81,11 +79,12 @@ impl Admission {
         }
         door.held.take()
     }
+}
 
-    pub(super) fn release(&self, held: Option<LockId>) {
-        if let (Some(held), Some(locks)) = (held, self.locks.get()) {
-            let _ = locks.door.release_lock(held);
-        }
+impl Locks {
+    /// Lets the request at the door go on.
+    pub(super) fn release(&self, held: LockId) {
+        let _ = self.door.release_lock(held);
     }
 }
 
@@ -186,11 +185,9 @@ impl DataStore {
             .lock
             .queue_options(door_options.clone())
             .report_no_holds();
-        let locks = log.admission.locks.get_or_init(|| {
-            Box::new(Locks {
-                line: FifoLock::with_options(line_options),
-                door: FifoLock::with_options(door_options),
-            })
+        let locks = log.rare.get_or_make().admission.get_or_init(|| Locks {
+            line: FifoLock::with_options(line_options),
+            door: FifoLock::with_options(door_options),
         });
         let limit = options.limit(self.0.lock.timeout());
         let began = self.monotonic();
@@ -274,18 +271,19 @@ impl DataStore {
     /// Times out the wait of `owner` for a lossless subscriber.
     #[cfg(loom)]
     pub(super) fn expire_admission(&self, owner: &OwnerId) {
-        if let Some(locks) = self.0.log.admission.locks.get() {
+        if let Some(locks) = self.0.log.rare.admission() {
             locks.line.expire(owner.clone());
             locks.door.expire(owner.clone());
         }
     }
 
-    /// Reads the line and the door. `None` if no request has had to wait.
+    /// Reads the line and the door. `None` if no request is there.
     pub(super) fn admission_diagnostics(&self) -> Option<AdmissionDiagnostics> {
-        let Locks { line, door } = &**self.0.log.admission.locks.get()?;
+        let Locks { line, door } = self.0.log.rare.admission()?;
         let line = line.diagnostics();
         let door = door.diagnostics();
-        Some(AdmissionDiagnostics { door, line })
+        let is_used = !(line.holders.is_empty() && door.holders.is_empty());
+        is_used.then_some(AdmissionDiagnostics { door, line })
     }
 
     /// Describes who waits for a lossless subscriber, in readable form. `None` if none has had to.
@@ -293,7 +291,7 @@ impl DataStore {
     /// While admission is closed, the first request waits for the holder `lossless subscriber`, and
     /// the others wait for the first one.
     pub fn admission_dump(&self) -> Option<[LockDump; 2]> {
-        let locks = self.0.log.admission.locks.get()?;
+        let locks = self.0.log.rare.admission()?;
         Some([&locks.line, &locks.door].map(FifoLock::lock_dump))
     }
 }

@@ -30,7 +30,7 @@ pub struct Diagnostics {
     pub taken_at: SystemTime,
     /// The holders and the waiters of the lock, and which of them wait for which.
     pub lock: LockDiagnostics,
-    /// The requests that wait for lossless subscribers. `None` if none ever had to.
+    /// The requests that wait for lossless subscribers. `None` without such a request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub admission: Option<AdmissionDiagnostics>,
     /// The published version.
@@ -277,9 +277,8 @@ impl DataStore {
         let admission = self.admission_diagnostics();
         let lock = self.0.lock.diagnostics();
         let (log, version, leases) = self.read_log();
-        let (durable, document) = durable.unzip();
-        let kept_versions = self.kept_versions(document.as_ref());
-        drop(document);
+        let durable_version = durable.as_ref().map(|journal| journal.version);
+        let kept_versions = self.kept_versions(durable_version);
         let (leases, lease_count) = LeaseDiagnostics::list(&leases, self.monotonic());
         let (inboxes, inbox_count) = self.inbox_diagnostics();
         Diagnostics {

@@ -25,6 +25,7 @@ use crossbeam_channel::{Receiver, TryRecvError};
 
 use super::admission::{Admission, Door};
 use super::events::{CommitEvent, Filter, MissingCommits, Reach};
+use super::rare::Rare;
 use super::{DataStore, TransactionResult};
 use crate::caught::dispose;
 use crate::document::{Change, SequenceEdit, SequenceEdits, Snapshot};
@@ -130,6 +131,7 @@ pub(super) struct CommitLog {
     head: AtomicU64,
     limit: Limit,
     pub(super) admission: Admission,
+    pub(super) rare: Rare,
 }
 
 /// The log, locked for a commit.
@@ -185,6 +187,7 @@ impl CommitLog {
             head: AtomicU64::new(0),
             limit,
             admission: Admission::default(),
+            rare: Rare::default(),
         }
     }
 
@@ -325,7 +328,7 @@ impl CommitLog {
         let door = log.as_mut().and_then(|records| self.reopen(records));
         let unneeded = self.end_following(&mut log, Some(&filter));
         drop(log);
-        self.admission.release(door);
+        self.release(door);
         drop((filter, unneeded));
         // With the wakers of tasks.
         dispose(channel);
@@ -339,6 +342,13 @@ impl CommitLog {
         reopens
             .then(|| self.admission.open(&mut records.door))
             .flatten()
+    }
+
+    /// Lets the request at the door go on, which [`reopen`](Self::reopen) has opened.
+    fn release(&self, held: Option<LockId>) {
+        if let (Some(held), Some(locks)) = (held, self.rare.admission()) {
+            locks.release(held);
+        }
     }
 
     /// The state of admission.
@@ -401,7 +411,7 @@ impl CommitLog {
             let next = records.next(id);
             let door = self.reopen(records);
             drop(log);
-            self.admission.release(door);
+            self.release(door);
             match next {
                 Next::Event(event) => return Ok(event),
                 Next::Nothing => return Err(TryRecvError::Empty),

@@ -8,18 +8,20 @@ use crate::document::{PinnedVersion, Snapshot};
 use crate::sync::{Mutex, rank};
 use crate::time::{MonotonicTime, millis};
 
-/// The versions that were still kept when a commit replaced them. Takes memory from the first of
-/// them on.
+/// The versions that were still kept when a commit replaced them.
 #[derive(Debug, Default)]
-pub(super) struct PinnedVersions(Mutex<{ rank::METRICS }, Option<Box<Pinned>>>);
+pub(super) struct PinnedVersions(Mutex<{ rank::METRICS }, Pinned>);
 
 #[derive(Debug, Default)]
 struct Pinned {
     versions: Vec<Replaced>,
     unlisted: u64,
-    /// How many further versions are not listed before the list is searched for free places again.
-    until_search: usize,
+    /// The place that was looked at last.
+    hand: usize,
 }
+
+/// How many places of a full list a version looks at.
+const LOOKS: usize = 4;
 
 #[derive(Debug)]
 struct Replaced {
@@ -37,8 +39,8 @@ struct Replaced {
 pub struct KeptVersions {
     /// The versions, oldest first: at most [`KeptVersions::LISTED`].
     pub listed: Vec<KeptVersion>,
-    /// How many versions were replaced and kept while the list was full. Some of them may have been
-    /// dropped since.
+    /// How many further versions were kept when they were replaced, and found the list full, since
+    /// the list was last empty. Some of them may have been dropped since.
     pub unlisted: u64,
 }
 
@@ -66,37 +68,33 @@ pub struct KeptVersion {
     pub age: Duration,
     /// How many snapshots and other handles keep it.
     pub handles: usize,
-    /// Whether one of them is that of the journal.
+    /// Whether it is the last durable version, which the journal keeps.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub journal: bool,
 }
 
 impl Pinned {
     fn note(&mut self, replaced: Replaced) {
-        if self.versions.len() == KeptVersions::LISTED && !self.has_free_place() {
-            self.unlisted += 1;
-            return;
+        if self.versions.len() < KeptVersions::LISTED {
+            return self.versions.push(replaced);
         }
-        self.versions.push(replaced);
-    }
-
-    /// Whether a listed version is no longer kept. Searches once for as many versions as are
-    /// listed, so a version costs O(1).
-    fn has_free_place(&mut self) -> bool {
-        if self.until_search > 0 {
-            self.until_search -= 1;
-            return false;
+        // Each version looks at the next few places, so all are looked at in turn.
+        for _ in 0..LOOKS {
+            self.hand = (self.hand + 1) % KeptVersions::LISTED;
+            let place = &mut self.versions[self.hand];
+            if place.pinned.handles() == 0 {
+                *place = replaced;
+                return;
+            }
         }
-        self.until_search = KeptVersions::LISTED;
-        self.forget_unkept();
-        self.versions.len() < KeptVersions::LISTED
+        self.unlisted += 1;
     }
 
     fn forget_unkept(&mut self) {
         self.versions
             .retain(|replaced| replaced.pinned.handles() > 0);
-        if self.versions.len() < KeptVersions::LISTED / 2 {
-            (self.unlisted, self.until_search) = (0, 0);
+        if self.versions.is_empty() {
+            self.unlisted = 0;
         }
     }
 }
@@ -113,36 +111,32 @@ impl DataStore {
     #[cold]
     fn note_replaced(&self, pinned: PinnedVersion, version: u64) {
         let at = self.monotonic();
-        let mut noted = self.0.pinned.0.lock();
-        noted.get_or_insert_default().note(Replaced {
+        let pinned_versions = &self.0.log.rare.get_or_make().pinned;
+        pinned_versions.0.lock().note(Replaced {
             pinned,
             version,
             at,
         });
     }
 
-    /// Lists the old versions that are kept. `durable` is the one that the journal keeps.
-    pub(super) fn kept_versions(&self, durable: Option<&Snapshot>) -> KeptVersions {
-        let mut noted = self.0.pinned.0.lock();
-        let Some(pinned) = &mut *noted else {
+    /// Lists the old versions that are kept. `durable` is the one that the journal needs.
+    pub(super) fn kept_versions(&self, durable: Option<u64>) -> KeptVersions {
+        let Some(rare) = self.0.log.rare.get() else {
             return KeptVersions::default();
         };
+        let mut pinned = rare.pinned.0.lock();
         pinned.forget_unkept();
         let now = self.monotonic();
-        let listed = pinned.versions.iter().filter_map(|replaced| {
-            let journal = durable.is_some_and(|durable| replaced.pinned.is_kept_by(durable));
-            // The caller has a handle of the durable version itself.
-            let handles = replaced.pinned.handles();
-            let handles = handles.saturating_sub(usize::from(journal));
-            (handles > 0).then(|| KeptVersion {
-                version: replaced.version,
-                age: now - replaced.at,
-                handles,
-                journal,
-            })
+        let listed = pinned.versions.iter().map(|replaced| KeptVersion {
+            version: replaced.version,
+            age: now - replaced.at,
+            handles: replaced.pinned.handles(),
+            journal: durable == Some(replaced.version),
         });
+        let mut listed: Vec<_> = listed.collect();
+        listed.sort_by_key(|kept| kept.version);
         KeptVersions {
-            listed: listed.collect(),
+            listed,
             unlisted: pinned.unlisted,
         }
     }

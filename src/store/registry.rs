@@ -8,7 +8,7 @@ use crate::lock::{Primitive, PrimitiveState, Registrable};
 use crate::sync::{Mutex, rank};
 
 /// The registered lock types with their names, in the order of their registration.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Registry(Mutex<{ rank::METRICS }, Vec<(SmolStr, Primitive)>>);
 
 /// A lock type that a program has registered.
@@ -53,7 +53,7 @@ impl DataStore {
     /// ```
     pub fn register(&self, name: impl Into<SmolStr>, primitive: &impl Registrable) {
         let (name, primitive) = (name.into(), primitive.primitive());
-        let mut registered = self.0.registry.0.lock();
+        let mut registered = self.0.log.rare.get_or_make().registry.0.lock();
         registered.retain(|(other, registered)| {
             registered.exists() && *other != name && !registered.is(&primitive)
         });
@@ -62,7 +62,10 @@ impl DataStore {
 
     /// Reads the registered lock types, with no mutex of the store locked.
     pub(super) fn registered(&self) -> Vec<RegisteredPrimitive> {
-        let mut registered = self.0.registry.0.lock();
+        let Some(rare) = self.0.log.rare.get() else {
+            return Vec::new();
+        };
+        let mut registered = rare.registry.0.lock();
         registered.retain(|(_, primitive)| primitive.exists());
         let first = registered.len().saturating_sub(RegisteredPrimitive::LISTED);
         let listed = registered[first..].to_vec();

@@ -1,1 +1,120 @@
 //! The picture as text.
+
+use std::thread;
+use std::time::Duration;
+
+use doclock::inbox::{HandlerResult, Inbox};
+use doclock::lock::limiter::InFlightLimiter;
+use doclock::lock::{AcquireOptions, node::Scope};
+use doclock::{DataStore, Editor, TransactionManager, dsl::*, events::Filter};
+use proptest::prelude::*;
+
+use super::{timed_store, until_waiting};
+
+#[test]
+fn the_table_begins_with_the_holder_and_the_requests_behind_it() {
+    let (store, clock) = timed_store();
+    let id = store
+        .acquire_lock_with("ann", AcquireOptions::new().label("import"))
+        .unwrap();
+    clock.advance(Duration::from_millis(500));
+    thread::scope(|threads| {
+        threads.spawn(|| drop(store.begin("ben")));
+        until_waiting(&store, 1);
+        let patient = AcquireOptions::new().no_timeout();
+        threads.spawn(|| pollster::block_on(store.lock_async_with("cem", patient)).map(drop));
+        until_waiting(&store, 2);
+        clock.advance(Duration::from_secs(2));
+        let table = store.diagnostics().to_string();
+        store.release_lock(id).unwrap();
+
+        let lock = id.to_string().split_off("lock-1-".len());
+        let lines: Vec<_> = table.lines().take(5).collect();
+        let title = format!(
+            "LOCK            held, 2 requests wait, the longest for 2.0s (#1 is lock-1-{lock})"
+        );
+        assert_eq!(lines[0], title);
+        let words = |line: &str| {
+            let words = line
+                .split_whitespace()
+                .filter(|word| !word.contains(".rs:"));
+            words.map(str::to_owned).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(words(lines[1]), "id owner (label) for left from");
+        assert_eq!(words(lines[2]), "holds #1 ann (import) 2.5s -");
+        assert_eq!(words(lines[3]), "1. #2 ben 2.0s 3.0s behind #1");
+        assert_eq!(words(lines[4]), "2. #3 cem 2.0s - task, behind #2");
+    });
+}
+
+#[test]
+fn a_long_queue_is_cut_and_counted() {
+    const WAITERS: usize = 30;
+    let store = DataStore::new();
+    let id = store.acquire_lock("ann").unwrap();
+    thread::scope(|threads| {
+        for waiting in 0..WAITERS {
+            threads.spawn(|| store.lock("ben").map(drop));
+            until_waiting(&store, waiting + 1);
+        }
+        let table = store.diagnostics().to_string();
+        store.release_lock(id).unwrap();
+        assert!(table.contains("held, 30 requests wait"), "{table}");
+        assert!(table.contains("12.   #13 "), "{table}");
+        assert!(table.contains("… and 18 more"), "{table}");
+        assert!(!table.contains("13.   #14 "), "{table}");
+    });
+}
+
+/// Names from clients, with control characters and characters of two columns.
+fn name() -> impl Strategy<Value = String> {
+    prop_oneof!["\\PC{1,300}", "(?s).{1,60}", "[文🦀]{1,80}", "[a-z]{1,8}"]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_name_makes_a_line_longer_than_a_hundred_columns(
+        [owner, label, node, inbox, registered] in [name(), name(), name(), name(), name()],
+        wide in any::<bool>(),
+    ) {
+        let store = DataStore::new();
+        let _editor = Editor::new(store.clone(), owner.as_str());
+        let _events = store.subscribe_to(Filter::Subtree(node.as_str().into()));
+        let limiter = InFlightLimiter::<u8>::new(1);
+        store.register(&registered, &limiter);
+        let minute = Duration::from_secs(60);
+        let targets: Vec<_> = (0..40).map(|nth| format!("{node}{nth}")).collect();
+        let _lease = store.lease(targets.clone(), owner.as_str(), minute);
+        let messages = Inbox::new(&store, inbox.as_str());
+        let message = ("first", ());
+        let _ = messages.process(&message, |_, _| -> HandlerResult { Ok(()) });
+        TransactionManager::new(store.clone())
+            .execute(create(text_node("paragraph", "x").with_id(node.as_str())))
+            .unwrap();
+        let options = || AcquireOptions::new().label(label.as_str()).unbound();
+        let locks = store.node_locks();
+        let scope = match wide {
+            true => targets.iter().fold(Scope::new(), |scope, id| scope.write(id.as_str())),
+            false => Scope::new().write(node.as_str()),
+        };
+        let held = locks.lock_with(owner.as_str(), scope.clone(), options()).unwrap();
+        let lines = thread::scope(|threads| {
+            threads.spawn(|| locks.lock_with(owner.as_str(), scope, options()).map(drop));
+            threads.spawn(|| store.lock_with(owner.as_str(), options()).map(drop));
+            until_waiting(&store, 2);
+            let table = store.diagnostics().to_string();
+            drop(held);
+            table.lines().map(str::to_owned).collect::<Vec<_>>()
+        });
+        prop_assert!(lines.len() > 10);
+        for line in lines {
+            // At least the wide characters that the names have.
+            let wide = line.chars().filter(|character| matches!(character, '文' | '🦀'));
+            let columns = line.chars().count() + wide.count();
+            prop_assert!(columns <= 100, "{} columns: {}", columns, line);
+            prop_assert!(!line.contains(char::is_control), "{:?}", line);
+        }
+    }
+}

@@ -234,14 +234,14 @@ impl Writer {
         self.shared.state.lock().durable.clone()
     }
 
-    /// Returns the state of the journal, with the document of the last durable version.
-    pub(in crate::store) fn diagnostics(&self) -> (DurableDiagnostics, Snapshot) {
+    /// Returns the state of the journal.
+    pub(in crate::store) fn diagnostics(&self) -> DurableDiagnostics {
         let state = self.shared.state.lock();
         let failure = match &state.end {
             Some(End::Failed(error)) => Some(error.to_string()),
             _ => None,
         };
-        let diagnostics = DurableDiagnostics {
+        DurableDiagnostics {
             version: state.durable.version(),
             // Computed with the published version, which is read later.
             unwritten_commits: 0,
@@ -250,8 +250,7 @@ impl Writer {
             writing: state.journal.is_none() && state.end.is_none(),
             closed: state.end.is_some() && failure.is_none(),
             failure,
-        };
-        (diagnostics, state.durable.clone())
+        }
     }
 
     pub(super) fn wait(&self, version: u64, timeout: Option<Duration>) -> Answer {

@@ -32,7 +32,7 @@ impl JournalReader {
         let (commits, steps) = records.read_all(self.id, snapshot.version());
         let door = self.log.reopen(records);
         drop(log);
-        self.log.admission.release(door);
+        self.log.release(door);
         (commits, steps, snapshot)
     }
 

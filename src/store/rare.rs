@@ -1,0 +1,33 @@
+//! What most stores never need, in one allocation: an idle store is small.
+
+use std::sync::OnceLock;
+
+use super::admission::Locks;
+use super::pinned::PinnedVersions;
+use super::registry::Registry;
+
+/// Made when the first part of it is needed.
+#[derive(Debug, Default)]
+pub(super) struct Rare(OnceLock<Box<RareParts>>);
+
+#[derive(Debug, Default)]
+pub(super) struct RareParts {
+    /// Made when the first request has to wait for a lossless subscriber.
+    pub(super) admission: OnceLock<Locks>,
+    pub(super) pinned: PinnedVersions,
+    pub(super) registry: Registry,
+}
+
+impl Rare {
+    pub(super) fn get(&self) -> Option<&RareParts> {
+        self.0.get().map(|parts| &**parts)
+    }
+
+    pub(super) fn get_or_make(&self) -> &RareParts {
+        self.0.get_or_init(Box::default)
+    }
+
+    pub(super) fn admission(&self) -> Option<&Locks> {
+        self.get()?.admission.get()
+    }
+}
