@@ -117,7 +117,7 @@ impl Table {
         let at_least = if holder.at_least { ">" } else { "" };
         let mut notes = Vec::new();
         if holder.untaken {
-            notes.push("not taken by its task".to_owned());
+            notes.push("task not polled".to_owned());
         }
         if *in_transaction {
             notes.push("in a transaction".to_owned());
