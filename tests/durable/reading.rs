@@ -244,6 +244,29 @@ fn durable_10_a_damaged_file_is_not_compacted() {
     assert!(!folder.path().exists());
 }
 
+#[test]
+fn durable_10_a_file_with_a_missing_block_is_not_compacted() {
+    let folder = Folder::new();
+    let store = folder.open();
+    add(&store, "a");
+    add(&store, "b");
+    // As a kill would leave it now.
+    let killed = fs::read(folder.path()).unwrap();
+    store.close().unwrap();
+    drop(store);
+    fs::write(folder.path(), killed).unwrap();
+    let mut journal = RedbJournal::open(folder.path(), |_| {}).unwrap();
+    let mut without_first = JournalWrite::default();
+    without_first.removed_through = Some(1);
+    journal.write(&without_first).unwrap();
+    drop(journal);
+    let bytes = fs::read(folder.path()).unwrap();
+    let error = DurableFile::compact(folder.path()).unwrap_err();
+    assert!(matches!(error, OpenError::Corrupt(_)), "{error}");
+    assert_eq!(DurableFile::read(folder.path()).unwrap_err(), error);
+    assert!(fs::read(folder.path()).unwrap() == bytes);
+}
+
 const PATH: &str = "DOCLOCK_TEST_READ";
 
 /// The process that a test has started reads the file as often as it gets a line, and reports.

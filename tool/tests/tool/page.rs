@@ -51,9 +51,17 @@ fn the_commands_of_the_guide_print_what_it_shows() {
         let words: Vec<&str> = line.split(' ').collect();
         assert_eq!(words[0], "doclock");
         let mut doclock = Command::new(env!("CARGO_BIN_EXE_doclock"));
-        let output = doclock.args(&words[1..]).current_dir(folder.0.path()).output().unwrap();
+        let output = doclock
+            .args(&words[1..])
+            .current_dir(folder.0.path())
+            .output()
+            .unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
-        assert!(is_as_shown(&text, shown), "{line}\n{text}\n{:?}", output.status);
+        assert!(
+            is_as_shown(&text, shown),
+            "{line}\n{text}\n{:?}",
+            output.status
+        );
         ran += 1;
     }
     assert_eq!(ran, 9);
