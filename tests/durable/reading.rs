@@ -110,28 +110,36 @@ fn durable_10_a_range_of_commits_has_the_versions_in_it() {
 
 #[test]
 fn durable_10_a_read_changes_no_byte_also_after_a_kill() {
-    let folder = Folder::new();
-    let store = folder.open_with(keeping());
-    add(&store, "a");
-    let version = add(&store, "b");
-    store.wait_durable(version, None).unwrap();
-    // As a kill would leave it now.
-    let killed = fs::read(folder.path()).unwrap();
-    store.close().unwrap();
-    drop(store);
-    let closed = fs::read(folder.path()).unwrap();
-    for bytes in [closed, killed] {
-        fs::remove_file(folder.path()).unwrap();
-        fs::write(folder.path(), &bytes).unwrap();
-        let mut permissions = fs::metadata(folder.path()).unwrap().permissions();
-        permissions.set_readonly(true);
-        fs::set_permissions(folder.path(), permissions).unwrap();
-        let file = DurableFile::read(folder.path()).unwrap();
-        assert_eq!(file.versions(), 0..=2);
-        file.verify().unwrap();
-        assert!(fs::read(folder.path()).unwrap() == bytes);
-        assert_eq!(fs::read_dir(folder.0.path()).unwrap().count(), 1);
+    for options in [keeping(), keeping().allow_readers()] {
+        let folder = Folder::new();
+        let store = folder.open_with(options.clone());
+        add(&store, "a");
+        let version = add(&store, "b");
+        store.wait_durable(version, None).unwrap();
+        // As a kill would leave it now.
+        let killed = fs::read(folder.path()).unwrap();
+        store.close().unwrap();
+        drop(store);
+        let closed = fs::read(folder.path()).unwrap();
+        for bytes in [closed, killed] {
+            fs::remove_file(folder.path()).unwrap();
+            fs::write(folder.path(), &bytes).unwrap();
+            set_readonly(&folder, true);
+            let file = DurableFile::read(folder.path()).unwrap();
+            assert_eq!(file.versions(), 0..=2);
+            file.verify().unwrap();
+            assert!(fs::read(folder.path()).unwrap() == bytes);
+            assert_eq!(fs::read_dir(folder.0.path()).unwrap().count(), 1);
+            set_readonly(&folder, false);
+        }
+        assert_eq!(folder.open_with(options).version(), 2);
     }
+}
+
+fn set_readonly(folder: &Folder, readonly: bool) {
+    let mut permissions = fs::metadata(folder.path()).unwrap().permissions();
+    permissions.set_readonly(readonly);
+    fs::set_permissions(folder.path(), permissions).unwrap();
 }
 
 #[test]
@@ -242,6 +250,29 @@ fn durable_10_a_damaged_file_is_not_compacted() {
         OpenError::Missing
     );
     assert!(!folder.path().exists());
+}
+
+#[test]
+fn durable_10_a_file_with_a_missing_block_is_not_compacted() {
+    let folder = Folder::new();
+    let store = folder.open();
+    add(&store, "a");
+    add(&store, "b");
+    // As a kill would leave it now.
+    let killed = fs::read(folder.path()).unwrap();
+    store.close().unwrap();
+    drop(store);
+    fs::write(folder.path(), killed).unwrap();
+    let mut journal = RedbJournal::open(folder.path(), |_| {}).unwrap();
+    let mut without_first = JournalWrite::default();
+    without_first.removed_through = Some(1);
+    journal.write(&without_first).unwrap();
+    drop(journal);
+    let bytes = fs::read(folder.path()).unwrap();
+    let error = DurableFile::compact(folder.path()).unwrap_err();
+    assert!(matches!(error, OpenError::Corrupt(_)), "{error}");
+    assert_eq!(DurableFile::read(folder.path()).unwrap_err(), error);
+    assert!(fs::read(folder.path()).unwrap() == bytes);
 }
 
 const PATH: &str = "DOCLOCK_TEST_READ";
