@@ -33,12 +33,11 @@
 //! [`DataStore::lock_stats`]: crate::DataStore::lock_stats
 
 mod cells;
+mod server;
 mod table;
 
-pub use crate::lock::{
-    HeldLock, LockCounters, LockDiagnostics, PrimitiveState, Registrable, RequestKind, WaiterKind,
-    WaitingRequest,
-};
+pub use server::{DiagnosticsServer, ServerAddress, ServerError};
+
 pub use crate::store::diagnostics::{
     AdmissionDiagnostics, Diagnostics, DurableDiagnostics, InboxDiagnostics, KeptVersion,
     KeptVersions, LeaseDiagnostics, LogDiagnostics, RegisteredPrimitive, SessionDiagnostics,

@@ -24,6 +24,20 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::Transaction>();
     shared::<doclock::TransactionId>();
     shared::<doclock::TransactionManager>();
+    shared::<doclock::diagnostics::AdmissionDiagnostics>();
+    shared::<doclock::diagnostics::Diagnostics>();
+    shared::<doclock::diagnostics::DiagnosticsServer>();
+    shared::<doclock::diagnostics::DurableDiagnostics>();
+    shared::<doclock::diagnostics::InboxDiagnostics>();
+    shared::<doclock::diagnostics::KeptVersion>();
+    shared::<doclock::diagnostics::KeptVersions>();
+    shared::<doclock::diagnostics::LeaseDiagnostics>();
+    shared::<doclock::diagnostics::LogDiagnostics>();
+    shared::<doclock::diagnostics::RegisteredPrimitive>();
+    shared::<doclock::diagnostics::ServerAddress>();
+    shared::<doclock::diagnostics::ServerError>();
+    shared::<doclock::diagnostics::SessionDiagnostics>();
+    shared::<doclock::diagnostics::SubscriberDiagnostics>();
     shared::<doclock::document::AttributePatch>();
     shared::<doclock::document::Attributes>();
     shared::<doclock::document::Change>();
@@ -97,6 +111,13 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::DurationSummary>();
     shared::<doclock::lock::FifoLock>();
     shared::<doclock::lock::JoinError>();
+    shared::<doclock::lock::HeldLock>();
+    shared::<doclock::lock::LockCounters>();
+    shared::<doclock::lock::LockDiagnostics>();
+    shared::<doclock::lock::PrimitiveState>();
+    shared::<doclock::lock::RequestKind>();
+    shared::<doclock::lock::WaiterKind>();
+    shared::<doclock::lock::WaitingRequest>();
     shared::<doclock::lock::LockDump>();
     shared::<doclock::lock::LockError>();
     shared::<doclock::lock::LockGuard>();
@@ -132,6 +153,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::limiter::LimiterOptions<&'static str>>();
     shared::<doclock::lock::limiter::LimiterSnapshot<&'static str>>();
     shared::<doclock::lock::limiter::LimiterLoad>();
+    shared::<doclock::lock::limiter::LimiterTotals>();
     shared::<doclock::lock::limiter::Permit<&'static str>>();
     shared::<doclock::lock::limiter::CallCancellation>();
     shared::<doclock::lock::node::Deadlock>();
@@ -227,6 +249,7 @@ fn every_exported_type_is_named_in_this_file() {
     let here = include_str!("public_items.rs");
     let files = [
         include_str!("../src/lib.rs"),
+        include_str!("../src/diagnostics.rs"),
         include_str!("../src/document/mod.rs"),
         include_str!("../src/document/schema/mod.rs"),
         include_str!("../src/inbox.rs"),
@@ -249,6 +272,7 @@ fn every_exported_type_is_named_in_this_file() {
         "Receiver",
         "RecvError",
         "RecvTimeoutError",
+        "Registrable",
         "Rope",
         "RunOperations",
         "SmolStr",

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Map, Value, json};
 
 use super::{Coded, Kind, camel_case};
+use crate::diagnostics::ServerError;
 use crate::document::schema::*;
 use crate::document::*;
 use crate::document::{Limit, Position};
@@ -452,6 +453,11 @@ fn samples_of_commits() -> Vec<Sample> {
         ("storeClosed", DurabilityError::Closed { durable_version: 3 }),
         ("durabilityNoKeeper", DurabilityError::NoKeeper { version: 3, reason: "no memory".to_owned() }),
         ("journalFailed", journal_failed()),
+    ]));
+    all.extend(samples_of([
+        ("diagnosticsAddressInUse", ServerError::AddressInUse { address: "127.0.0.1:7007".into() }),
+        ("diagnosticsNotASocket", ServerError::NotASocket { path: "notes.txt".into() }),
+        ("diagnosticsServerFailed", ServerError::Io { address: "notes.sock".into(), reason: "no memory".into() }),
     ]));
     all.extend(samples_of([("transactionTakenOut", taken_out())]));
     all.extend(samples_of([

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use super::cells::{Bytes, Count, Keep, Line, Short, cut};
 use super::{
-    AdmissionDiagnostics, Diagnostics, DurableDiagnostics, HeldLock, InboxDiagnostics,
-    LeaseDiagnostics, LockDiagnostics, LogDiagnostics, PrimitiveState, RegisteredPrimitive,
-    SubscriberDiagnostics, WaiterKind, WaitingRequest,
+    AdmissionDiagnostics, Diagnostics, DurableDiagnostics, InboxDiagnostics, LeaseDiagnostics,
+    LogDiagnostics, RegisteredPrimitive, SubscriberDiagnostics,
 };
 use crate::events::Filter;
 use crate::id::{LockId, OwnerId};
-use crate::lock::{CallSite, Priority};
+use crate::lock::{
+    CallSite, HeldLock, LockDiagnostics, PrimitiveState, Priority, WaiterKind, WaitingRequest,
+};
 
 /// How many rows of one kind are printed. The data has more of them.
 const ROWS: usize = 12;

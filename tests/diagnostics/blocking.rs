@@ -5,9 +5,11 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-use doclock::diagnostics::{HeldLock, RequestKind, WaiterKind, WaitingRequest};
 use doclock::dsl::{create, text_node};
-use doclock::lock::{AcquireOptions, FifoLock, LockMode, node::Scope};
+use doclock::lock::{
+    AcquireOptions, FifoLock, HeldLock, LockMode, RequestKind, WaiterKind, WaitingRequest,
+    node::Scope,
+};
 use doclock::{DataStore, StoreOptions, TransactionManager};
 use serde_json::json;
 

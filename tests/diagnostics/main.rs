@@ -3,11 +3,12 @@
 mod blocking;
 mod documents;
 mod registered;
+mod server;
 mod table;
 
 use std::thread;
 
-use doclock::{DataStore, StoreOptions, diagnostics::WaitingRequest, time::ManualClock};
+use doclock::{DataStore, StoreOptions, lock::WaitingRequest, time::ManualClock};
 
 /// A store on a clock that the test moves.
 fn timed_store() -> (DataStore, ManualClock) {

@@ -5,10 +5,9 @@ use std::sync::Barrier;
 use std::thread;
 
 use doclock::DataStore;
-use doclock::diagnostics::PrimitiveState;
-use doclock::lock::FifoLock;
 use doclock::lock::keyed::KeyedLock;
 use doclock::lock::limiter::InFlightLimiter;
+use doclock::lock::{FifoLock, PrimitiveState};
 
 fn names(store: &DataStore) -> Vec<String> {
     let registered = store.diagnostics().registered.into_iter();

@@ -2,6 +2,7 @@
 //! folder of its name. A new peer is one file and one line in the suite's list.
 
 pub mod contended;
+pub mod diagnostics;
 pub mod document;
 pub mod durable;
 pub mod editors;
