@@ -327,6 +327,16 @@ impl Subscribers {
         cursors.min().unwrap_or(u64::MAX)
     }
 
+    /// How many commits up to a version the slowest one has not read. A journal, which has no
+    /// channel, does not count.
+    #[cfg(feature = "metrics")]
+    pub(super) fn lag(&self, version: u64) -> u64 {
+        let all = self.all.values();
+        let behind = all.filter(|subscriber| !subscriber.waits && subscriber.ready.is_some());
+        let lags = behind.map(|subscriber| version.saturating_sub(subscriber.cursor));
+        lags.max().unwrap_or_default()
+    }
+
     /// The cursors and limits of the lossless ones that do not wait.
     pub(super) fn lossless(&self) -> impl Iterator<Item = (u64, usize)> {
         let all = self.lossless.iter();
