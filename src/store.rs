@@ -12,6 +12,7 @@ mod log;
 mod nodes;
 mod notes;
 mod numbers;
+mod observe;
 mod options;
 mod pinned;
 mod publish;
@@ -29,6 +30,7 @@ use std::time::Duration;
 
 use crossbeam_channel::Receiver;
 use crossbeam_utils::CachePadded;
+use smol_str::SmolStr;
 
 pub(crate) use claims::{
     Aftermath, ClaimOutcome, Claimant, Claims, Delivery, Failed, FailedKind, InboxKey,
@@ -39,6 +41,7 @@ pub(crate) use commit::ExecutedOperation;
 use lease::LeaseLost;
 pub(crate) use log::{CommitEdits, CommitRecord, FollowerId, LaterCommits, RecentCommits, Stretch};
 pub use nodes::{NodeGuard, NodeLocks};
+pub(crate) use observe::{Kind, Observed};
 pub use options::StoreOptions;
 pub(crate) use publish::{Bookkeeping, CommitCondition};
 pub(crate) use receipts::{BatchDigest, Receipt};
@@ -58,6 +61,7 @@ use crate::sync::{Mutex, rank};
 use durable::Writer;
 use log::OwnLog;
 use numbers::Numbers;
+use observe::Observer;
 
 /// A document store: runs one transaction at a time, in FIFO order, and serves readers at any time.
 ///
@@ -110,6 +114,8 @@ struct StoreShared {
     lock: FifoLock,
     ids: CachePadded<NodeIds>,
     schema: Option<Arc<Schema>>,
+    name: SmolStr,
+    observer: Observer,
 }
 
 /// The last version. A journal has it too, for its checkpoints.
@@ -143,6 +149,8 @@ impl DataStore {
         snapshot.end_leases();
         let bookkeeping = Bookkeeping::new(options.remembered_keys, writer.is_some());
         Self(Arc::new(StoreShared {
+            observer: Observer::new(&options.name, &options.lock.clock),
+            name: options.name,
             lock: FifoLock::with_options(options.lock),
             published: Arc::new(Mutex::new(snapshot)),
             bookkeeping: Mutex::new(bookkeeping),
@@ -167,6 +175,11 @@ impl DataStore {
     /// [opened](StoreOptions::document).
     pub fn version(&self) -> u64 {
         self.0.published.lock().version()
+    }
+
+    /// Returns the [name](StoreOptions::name) of the store.
+    pub fn name(&self) -> &str {
+        &self.0.name
     }
 
     /// Returns the schema that every version of the document follows, if the store has one.
@@ -212,8 +225,20 @@ impl DataStore {
     ) -> Result<Transaction, LockError> {
         let owner = owner.into();
         let asker = options.asker(&owner, Location::caller(), true);
-        let grant = self.grant(&asker, &options)?;
-        Ok(self.begin_granted(grant, owner, EndedBy::Transaction))
+        let mut observed = self.observe(Kind::ByHand, &asker);
+        let grant = observed.grant(self.grant(&asker, &options))?;
+        Ok(self.begin_observed(grant, owner, observed))
+    }
+
+    /// Begins a transaction that ends its grant, and reports itself.
+    #[inline(always)]
+    pub(crate) fn begin_observed(
+        &self,
+        grant: Grant,
+        owner: OwnerId,
+        observed: Observed,
+    ) -> Transaction {
+        self.begin_in(grant, owner, EndedBy::Transaction, observed)
     }
 
     /// Begins a transaction under a grant to a transaction.
@@ -224,7 +249,18 @@ impl DataStore {
         owner: OwnerId,
         ended_by: EndedBy,
     ) -> Transaction {
-        let held = TransactionGrant::new(self.clone(), grant, ended_by);
+        self.begin_in(grant, owner, ended_by, Observed::default())
+    }
+
+    #[inline(always)]
+    fn begin_in(
+        &self,
+        grant: Grant,
+        owner: OwnerId,
+        ended_by: EndedBy,
+        observed: Observed,
+    ) -> Transaction {
+        let held = TransactionGrant::new(self.clone(), grant, ended_by, observed);
         Transaction::new(self.next_transaction(grant), owner, held)
     }
 
@@ -262,8 +298,17 @@ impl DataStore {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn begin_under(&self, id: LockId) -> Result<Transaction, JoinError> {
+        self.begin_under_as(Kind::ByHand, id)
+    }
+
+    #[track_caller]
+    pub(crate) fn begin_under_as(&self, kind: Kind, id: LockId) -> Result<Transaction, JoinError> {
+        let call_site = Location::caller();
         let (owner, grant) = self.0.lock.join_grant(id)?;
-        Ok(self.begin_granted(grant, owner, EndedBy::Transaction))
+        let options = AcquireOptions::new();
+        let mut observed = self.observe(kind, &options.asker(&owner, call_site, true));
+        observed.granted_at_once();
+        Ok(self.begin_observed(grant, owner, observed))
     }
 
     /// The id of a transaction that begins under a grant, and the document as last committed.

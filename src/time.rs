@@ -31,6 +31,8 @@
 //!   counter.
 
 pub(crate) mod millis;
+#[cfg(any(feature = "tracing", feature = "metrics"))]
+mod stopwatch;
 
 use std::fmt;
 use std::ops::Sub;
@@ -44,6 +46,8 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::sync::{Mutex, rank};
+#[cfg(any(feature = "tracing", feature = "metrics"))]
+pub(crate) use stopwatch::Stopwatch;
 
 /// A moment for statistics: nanoseconds of the counter since a [`Clock`] began. Only moments of one
 /// clock compare.

@@ -26,8 +26,11 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// The most memory of a lock of any type.
 const LOCK: usize = 1024;
 
+/// The most memory of what observes a store. The tests have the features `tracing` and `metrics`.
+const OBSERVED: usize = 256;
+
 /// The most memory of a store beyond its document.
-const STORE: usize = 2048;
+const STORE: usize = 2048 + OBSERVED;
 
 /// Allocations of concurrent tests would count.
 static ALONE: Mutex<()> = Mutex::new(());

@@ -57,11 +57,11 @@ pub struct FifoLock(pub(super) Arc<LockShared>);
 
 /// The outcome of a request that was not granted at once.
 #[derive(Debug)]
-pub(crate) enum Answer<W: QueuedWork> {
+pub(crate) enum Answer<R> {
     /// The request holds the lock now; the requesting thread runs its work.
-    Granted(Grant, Option<W>),
-    /// Another thread ran the work: its reply, and the work itself.
-    Done(W::Reply, Option<W>),
+    Granted(Grant),
+    /// Another thread ran the work, with this reply.
+    Done(R),
 }
 
 /// The effect of a release.
@@ -173,11 +173,11 @@ impl FifoLock {
             return Ok(grant);
         }
         match self
-            .ask::<Infallible>(waits_as, asker, options, None)
+            .ask::<Infallible>(waits_as, asker, options, &mut None)
             .await?
         {
-            Answer::Granted(grant, _) => Ok(grant),
-            Answer::Done(never, _) => match never {},
+            Answer::Granted(grant) => Ok(grant),
+            Answer::Done(never) => match never {},
         }
     }
 
@@ -246,38 +246,46 @@ impl FifoLock {
         self.grant(&Asker { bound, ..asker }, &options)
     }
 
-    /// Creates the request of a thread or a task.
+    /// Creates the request of a thread or a task, with its work.
     pub(super) fn request<W: QueuedWork>(
         &self,
         waits_as: WaitsAs,
         asker: &Asker<'_>,
-        work: Option<W>,
+        work: &mut Option<W>,
         deadline: WaitDeadline,
     ) -> Result<Arc<Request<W>>, LockError> {
         let keeper = waits_as.keeper(&self.0);
         let keeper = keeper.map_err(|error| LockError::no_keeper(asker.owner, &error))?;
         let task = keeper.map(|keeper| TaskRequest::new(keeper, deadline));
-        Ok(Arc::new(Request::of(asker, work, deadline, task)))
+        Ok(Arc::new(Request::of(asker, work.take(), deadline, task)))
     }
 
     /// Joins the queue and waits, unless the lock is free. The holder may run the work of the
-    /// request at its queue position; a panic of the work resumes in this thread.
+    /// request at its queue position; a panic of the work resumes in this thread. Otherwise `work`
+    /// is what is left of it.
     pub(crate) async fn ask<W: QueuedWork>(
         &self,
         waits_as: WaitsAs,
         asker: &Asker<'_>,
         options: &AcquireOptions,
-        work: Option<W>,
-    ) -> Result<Answer<W>, LockError> {
+        work: &mut Option<W>,
+    ) -> Result<Answer<W::Reply>, LockError> {
         let shared = &self.0;
         let limit = options.limit(shared.timeout.get());
         // The deadline comes first: threads that see the request in the queue rely on a running
         // timeout.
         let deadline = shared.deadline(limit);
         let request = self.request(waits_as, asker, work, deadline)?;
-        let wait = match self.join(waits_as, asker, options, &request, (limit, deadline))? {
-            Ok(wait) => wait,
-            Err(grant) => return Ok(Answer::Granted(grant, request.take_work())),
+        let wait = match self.join(waits_as, asker, options, &request, (limit, deadline)) {
+            Ok(Ok(wait)) => wait,
+            Ok(Err(grant)) => {
+                *work = request.take_work();
+                return Ok(Answer::Granted(grant));
+            }
+            Err(error) => {
+                *work = request.take_work();
+                return Err(error);
+            }
         };
         let cancel = options.cancel.as_ref();
         let outcome = waits_as.wait(shared, &request, cancel, wait).await;
@@ -286,17 +294,17 @@ impl FifoLock {
         }
         // The answering thread may drop the last handle of the request; it must not drop the work
         // of this thread.
-        let work = request.take_work();
+        *work = request.take_work();
         match outcome {
             RequestOutcome::Granted(grant) => {
                 self.take_note_of(waits_as, grant);
-                Ok(Answer::Granted(grant, work))
+                Ok(Answer::Granted(grant))
             }
-            RequestOutcome::Done(reply) => Ok(Answer::Done(reply, work)),
+            RequestOutcome::Done(reply) => Ok(Answer::Done(reply)),
             RequestOutcome::Failed(error) => Err(*error),
             RequestOutcome::Panicked(panic) => {
                 // Before the unwinding: the work may have code of users, which may panic too.
-                drop(work);
+                drop(work.take());
                 panic.resume()
             }
         }

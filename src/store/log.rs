@@ -560,6 +560,15 @@ impl DataStore {
         (Arc::clone(&log.0), id, ready)
     }
 
+    /// How many commits the slowest subscriber has not read yet.
+    #[cfg(feature = "metrics")]
+    pub(super) fn subscriber_lag(&self) -> u64 {
+        let log = self.0.log.records.lock();
+        let version = self.version();
+        log.as_ref()
+            .map_or(0, |records| records.subscribers.lag(version))
+    }
+
     /// The kept commits up to a version, in order. Those of an owner become the session's own, if
     /// the session that made them does not exist any more.
     pub(crate) fn take_over(

@@ -9,7 +9,7 @@ use std::panic::Location;
 
 pub(super) use claim::OnNodes;
 
-use super::{DataStore, EndedBy, Transaction, TransactionGrant};
+use super::{DataStore, EndedBy, Kind, Transaction};
 use crate::document::View;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId};
 use crate::lock::node::{NodeHolder, NodeLockStats, NodeWaiter};
@@ -100,7 +100,9 @@ impl DataStore {
         scope: impl Into<Scope>,
         options: AcquireOptions,
     ) -> Result<Transaction, LockError> {
-        self.begin_on_at(owner.into(), scope.into(), options, Location::caller())
+        let (owner, call_site) = (owner.into(), Location::caller());
+        let observed = self.observe(Kind::OnNodes, &options.asker(&owner, call_site, true));
+        observed.begin(self.begin_on_at(owner, scope.into(), options, call_site))
     }
 
     /// Waits for node locks in a task, and begins a transaction on the nodes.
@@ -152,9 +154,10 @@ impl DataStore {
         let (store, owner, scope) = (self.clone(), owner.into(), scope.into());
         let call_site = Location::caller();
         async move {
-            store
-                .begin_on_in_task(owner, scope, options, call_site)
-                .await
+            let asker = options.asker_of_task(&owner, call_site, true);
+            let observed = store.observe(Kind::OnNodes, &asker);
+            let begun = store.begin_on_in_task(owner, scope, options, call_site);
+            observed.begin(begun.await)
         }
     }
 
@@ -196,8 +199,7 @@ impl DataStore {
     }
 
     fn begin_on_granted(&self, grant: Grant, owner: OwnerId, nodes: OnNodes) -> Transaction {
-        let held = TransactionGrant::new(self.clone(), grant, EndedBy::Transaction);
-        let mut transaction = Transaction::new(self.next_transaction(grant), owner, held);
+        let mut transaction = self.begin_granted(grant, owner, EndedBy::Transaction);
         transaction.nodes = Some(Box::new(nodes));
         transaction
     }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use smol_str::SmolStr;
+
 use super::DataStore;
 use crate::document::Snapshot;
 use crate::document::schema::{Schema, SchemaViolation};
@@ -22,6 +24,7 @@ use crate::time::Clock;
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct StoreOptions {
+    pub(super) name: SmolStr,
     pub(super) session: Option<u32>,
     pub(super) schema: Option<Arc<Schema>>,
     pub(super) lock: LockOptions,
@@ -33,6 +36,7 @@ pub struct StoreOptions {
 impl Default for StoreOptions {
     fn default() -> Self {
         Self {
+            name: SmolStr::new_static("default"),
             session: None,
             schema: None,
             lock: LockOptions::default(),
@@ -95,6 +99,22 @@ impl StoreOptions {
             schema.check_all(&snapshot)?;
         }
         Ok(DataStore::beginning_with(snapshot, self, None))
+    }
+
+    /// Sets the name of the store, which tells its metrics and spans from those of other stores. The
+    /// default is `default`.
+    ///
+    /// Stores of one name share their metrics: see the page [observing](crate::guide::observing).
+    ///
+    /// ```
+    /// use doclock::{DataStore, StoreOptions};
+    ///
+    /// let store = DataStore::with_options(StoreOptions::new().name("notes"));
+    /// assert_eq!(store.name(), "notes");
+    /// ```
+    pub fn name(mut self, name: impl Into<SmolStr>) -> Self {
+        self.name = name.into();
+        self
     }
 
     /// Sets the first part of the ids that the store generates.

@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use super::{DataStore, EndedBy, Transaction};
+use super::{DataStore, Kind, Transaction};
 use crate::id::{LockId, OwnerId};
 use crate::lock::{AcquireOptions, LockError, LockGuard};
 
@@ -144,8 +144,9 @@ impl DataStore {
         let (store, owner, call_site) = (self.clone(), owner.into(), Location::caller());
         async move {
             let asker = options.asker_of_task(&owner, call_site, true);
-            let grant = store.grant_to_task(&asker, &options).await?;
-            Ok(store.begin_granted(grant, owner, EndedBy::Transaction))
+            let mut observed = store.observe(Kind::ByHand, &asker);
+            let grant = observed.grant(store.grant_to_task(&asker, &options).await)?;
+            Ok(store.begin_observed(grant, owner, observed))
         }
     }
 

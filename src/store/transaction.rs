@@ -19,7 +19,7 @@ use super::durable::Durability;
 use super::nodes::OnNodes;
 use super::publish::CommitConditions;
 use super::{
-    BatchDigest, CommitCondition, CommitError, DataStore, ExecutedOperation, FollowerId,
+    BatchDigest, CommitCondition, CommitError, DataStore, ExecutedOperation, FollowerId, Observed,
     TransactionResult,
 };
 use crate::document::{
@@ -116,6 +116,8 @@ pub(super) struct TransactionGrant {
     pub(super) store: DataStore,
     pub(super) grant: Grant,
     ended_by: EndedBy,
+    /// Dropped after the lock is released.
+    observed: Observed,
 }
 
 /// What ends the grant of a transaction.
@@ -129,17 +131,24 @@ pub(crate) enum EndedBy {
 
 impl TransactionGrant {
     #[inline(always)]
-    pub(super) fn new(store: DataStore, grant: Grant, ended_by: EndedBy) -> Self {
+    pub(super) fn new(
+        store: DataStore,
+        grant: Grant,
+        ended_by: EndedBy,
+        observed: Observed,
+    ) -> Self {
         Self {
             store,
             grant,
             ended_by,
+            observed,
         }
     }
 }
 
 impl Drop for TransactionGrant {
     fn drop(&mut self) {
+        self.observed.dropped();
         if self.ended_by == EndedBy::Transaction {
             self.store.0.lock.part_from_grant(self.grant.id());
             self.store.trim_log();
@@ -171,7 +180,8 @@ impl Transaction {
 
     /// A transaction under no lock, which is not committed.
     pub(crate) fn bare(store: &DataStore, base: Snapshot) -> Self {
-        let held = TransactionGrant::new(store.clone(), Grant::none(), EndedBy::Lender);
+        let (grant, observed) = (Grant::none(), Observed::default());
+        let held = TransactionGrant::new(store.clone(), grant, EndedBy::Lender, observed);
         let id = TransactionId {
             session: 0,
             number: 0,
@@ -194,6 +204,12 @@ impl Transaction {
 
     pub(crate) fn store(&self) -> &DataStore {
         &self.held.store
+    }
+
+    /// What observes the transaction, unless its submitter does.
+    #[inline(always)]
+    pub(crate) fn observed(&mut self) -> &mut Observed {
+        &mut self.held.observed
     }
 
     /// Returns the id of the transaction.
@@ -411,10 +427,12 @@ impl Transaction {
     ///
     /// As [`commit`](Self::commit).
     pub async fn commit_async(mut self) -> Result<TransactionResult, CommitError> {
-        let result = self.publish_and::<CommitError>([None, None], |_| ())?;
+        let result = self.publish_observed()?;
         let store = self.store().clone();
+        let mut observed = std::mem::take(self.observed());
         drop(self);
-        store.acknowledge_as(WaitsAs::Task, &result, None).await?;
+        let acknowledged = store.acknowledge_as(WaitsAs::Task, &result, None).await;
+        observed.acknowledge(acknowledged)?;
         Ok(result)
     }
 
@@ -423,13 +441,21 @@ impl Transaction {
         durability: Option<Durability>,
     ) -> Result<TransactionResult, CommitError> {
         if !self.store().is_durable() {
-            return self.publish_and([None, None], |_| ());
+            return self.publish_observed();
         }
-        let result = self.publish_and::<CommitError>([None, None], |_| ())?;
+        let result = self.publish_observed()?;
         let store = self.store().clone();
+        let mut observed = std::mem::take(self.observed());
         drop(self);
-        store.acknowledge(&result, durability)?;
+        observed.acknowledge(store.acknowledge(&result, durability))?;
         Ok(result)
+    }
+
+    fn publish_observed(&mut self) -> Result<TransactionResult, CommitError> {
+        let outcome = self.publish_and([None, None], |_| ());
+        let noted = outcome.as_ref().map_err(CommitError::code);
+        self.held.observed.ended(noted);
+        outcome
     }
 
     /// Protects the grant from revocation until the transaction ends.

@@ -17,7 +17,7 @@ use crate::document::{EditError, Fragment, Limits, Selection};
 use crate::id::OwnerId;
 use crate::lock::{AcquireOptions, Asker, WaitsAs, blocking};
 use crate::store::durable::Durability;
-use crate::store::{DataStore, EndedBy, ExecutedOperation, Transaction};
+use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation, Observed, Transaction};
 
 /// Edits a store on behalf of an owner, and keeps the selection, clipboard and history of that
 /// owner.
@@ -537,10 +537,20 @@ impl Editor {
         options: AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<TransactionResult, UndoError> {
+        let mut observed = Observed::default();
         let mut outcome = self
-            .publish(waits_as, direction, key, options, call_site)
+            .publish(
+                waits_as,
+                direction,
+                key,
+                (&options, call_site),
+                &mut observed,
+            )
             .await;
-        self.manager.complete_as(waits_as, &mut outcome, None).await;
+        observed.ended(outcome.as_ref().map_err(UndoError::observed_code));
+        self.manager
+            .complete_as(waits_as, &mut outcome, None, &mut observed)
+            .await;
         outcome
     }
 
@@ -550,8 +560,8 @@ impl Editor {
         waits_as: WaitsAs,
         direction: Direction,
         key: Option<IdempotencyKey>,
-        options: AcquireOptions,
-        call_site: &'static Location<'static>,
+        (options, call_site): (&AcquireOptions, &'static Location<'static>),
+        observed: &mut Observed,
     ) -> Result<TransactionResult, UndoError> {
         let nothing = match direction {
             Direction::Undo => UndoError::NothingToUndo,
@@ -573,22 +583,24 @@ impl Editor {
             ..asker
         };
         let (manager, store) = (&self.manager, self.store());
+        *observed = store.observe(direction.kind(), &asker);
         // An entry is undone within one call or poll, so it is bound to the thread of that.
-        let grant = match store.try_grant(&asker, &options) {
+        let grant = match store.try_grant(&asker, options) {
             Ok(Some(grant)) => grant,
             // A completed one need not wait.
             granted => match (manager.repeated(once), waits_as) {
                 (Some(outcome), _) => return outcome,
-                (None, WaitsAs::Thread) => granted.and_then(|_| store.grant(&asker, &options))?,
+                (None, WaitsAs::Thread) => granted.and_then(|_| store.grant(&asker, options))?,
                 (None, WaitsAs::Task) => {
                     granted?;
                     let asker = Asker { thread: 0, ..asker };
-                    let grant = store.grant_to_task(&asker, &options).await?;
+                    let grant = store.grant_to_task(&asker, options).await?;
                     store.fifo().bind(grant);
                     grant
                 }
             },
         };
+        observed.granted();
         let owner = self.owner().clone();
         // Dropped after the transaction, hence without the lock: it may hold the last reference to
         // the code of an entry.
@@ -598,7 +610,7 @@ impl Editor {
             Ok(prepared) => prepared,
             Err(repeated) => return *repeated,
         };
-        let rewound = self.rewind(&mut attempt, prepared.transaction)?;
+        let rewound = observed.in_span(|| self.rewind(&mut attempt, prepared.transaction))?;
         let rewound = rewound.ok_or(nothing)?;
         let on = &mut *prepared.transaction;
         on.record(ExecutedOperation::named(name));
@@ -606,6 +618,7 @@ impl Editor {
         let result = prepared.commit(|session, result| {
             session.history.settle(&attempt, result, rewound);
         });
+        observed.ended(result.as_ref().map_err(CommitError::code));
         drop(transaction);
         self.session.drop_removed();
         result.map_err(UndoError::Commit)

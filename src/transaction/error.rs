@@ -81,6 +81,19 @@ codes! { TransactionError {
     Self::Commit(error) => as error;
 }}
 
+impl TransactionError {
+    /// The code under which its outcome is reported: a panic of an operation is a panic.
+    pub(super) fn observed_code(&self) -> &'static str {
+        match self {
+            Self::Operation {
+                cause: cause @ OperationError::Panicked(_),
+                ..
+            } => cause.code(),
+            other => other.code(),
+        }
+    }
+}
+
 /// An error: the first transaction with an idempotency key had other operations, or was an undo or
 /// a redo. See [`IdempotencyKey`](super::IdempotencyKey).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -18,7 +18,8 @@ use crate::document::{Limit, LimitExceeded, Limits};
 use crate::id::{LockId, OwnerId};
 use crate::lock::{AcquireOptions, Grant, WaitsAs, blocking};
 use crate::store::durable::Durability;
-use crate::store::{CommitError, DataStore, Transaction};
+use crate::store::{CommitError, DataStore, Kind, Observed, Transaction};
+use execution::note;
 pub(super) use submission::Submission;
 use submission::first;
 
@@ -368,16 +369,18 @@ impl TransactionManager {
     ) -> Result<TransactionResult, TransactionError> {
         let operations = operations.into_operations();
         self.check_limits(None, &operations)?;
-        let mut transaction = self.0.store.begin_under(lock)?;
+        let mut transaction = self.0.store.begin_under_as(Kind::Batch, lock)?;
         if first(&operations).is_none() {
             return Ok(transaction.commit()?);
         }
         let mut submission = Submission::new(operations);
         submission.before = Hooks::of_submission(self.0.hooks.as_ref());
+        let mut observed = std::mem::take(transaction.observed());
         let prepared = Prepared::new(&mut transaction, None, false);
-        let mut outcome = self.carry_out_in(prepared, &mut submission);
+        let mut outcome = self.carry_out_in(prepared, &mut submission, &observed);
+        note(&mut observed, &outcome);
         drop(transaction);
-        self.complete(&mut outcome, None);
+        self.complete(&mut outcome, None, &mut observed);
         outcome
     }
 
@@ -408,8 +411,9 @@ impl TransactionManager {
         &self,
         outcome: &mut Result<TransactionResult, E>,
         durability: Option<Durability>,
+        observed: &mut Observed,
     ) {
-        blocking(self.complete_as(WaitsAs::Thread, outcome, durability));
+        blocking(self.complete_as(WaitsAs::Thread, outcome, durability, observed));
     }
 
     /// Completes a commit as [`complete`](Self::complete) does, for a thread or a task.
@@ -418,6 +422,7 @@ impl TransactionManager {
         waits_as: WaitsAs,
         outcome: &mut Result<TransactionResult, E>,
         durability: Option<Durability>,
+        observed: &mut Observed,
     ) {
         let Ok(result) = outcome else {
             return;
@@ -425,9 +430,9 @@ impl TransactionManager {
         let manager = &**self.0;
         let durability = durability.or(manager.durability);
         let acknowledged = manager.store.acknowledge_as(waits_as, result, durability);
-        match acknowledged.await {
+        match observed.acknowledge(acknowledged.await) {
             Ok(()) if result.repeated => {}
-            Ok(()) => self.follow(result),
+            Ok(()) => self.follow(result, observed),
             Err(unknown) => *outcome = Err(unknown.into()),
         }
     }
@@ -464,9 +469,9 @@ impl TransactionManager {
     }
 
     /// Runs the after-hooks on a result.
-    fn follow(&self, result: &mut TransactionResult) {
+    fn follow(&self, result: &mut TransactionResult, observed: &Observed) {
         if let Some(hooks) = &self.0.hooks {
-            result.hook_failures = hooks.run_after(result);
+            result.hook_failures = observed.in_span(|| hooks.run_after(result));
         }
     }
 

@@ -175,7 +175,7 @@ impl FifoLock {
         let shared = &self.0;
         let waits = options.limit(shared.timeout.get());
         let deadline = limit.unwrap_or_else(|| shared.deadline(waits));
-        let request = self.request(waits_as, asker, None, deadline)?;
+        let request = self.request(waits_as, asker, &mut None, deadline)?;
         let how = HowToWait {
             at_once: waits.is_some_and(|limit| limit.is_zero()),
             bound: options.queue_bound,

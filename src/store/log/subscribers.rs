@@ -381,6 +381,16 @@ impl Subscribers {
         self.all.get(id)?.call_site
     }
 
+    /// How many commits up to a version the slowest one has not read. A journal, which has no
+    /// channel, does not count.
+    #[cfg(feature = "metrics")]
+    pub(super) fn lag(&self, version: u64) -> u64 {
+        let all = self.all.values();
+        let behind = all.filter(|subscriber| !subscriber.waits && subscriber.ready.is_some());
+        let lags = behind.map(|subscriber| version.saturating_sub(subscriber.cursor));
+        lags.max().unwrap_or_default()
+    }
+
     /// The lossless ones that do not wait, with their cursors and limits.
     pub(super) fn lossless(&self) -> impl Iterator<Item = (SubscriberId, u64, usize)> {
         let all = self.lossless.iter();

@@ -102,6 +102,16 @@ codes! { UndoError {
     Self::Commit(error) => as error;
 }}
 
+impl UndoError {
+    /// The code under which its outcome is reported: a panic of an inverse is a panic.
+    pub(in crate::transaction) fn observed_code(&self) -> &'static str {
+        match self {
+            Self::Inverse(cause @ OperationError::Panicked(_)) => cause.code(),
+            other => other.code(),
+        }
+    }
+}
+
 struct By<'a>(&'a Option<(OwnerId, u64)>);
 
 impl fmt::Display for By<'_> {

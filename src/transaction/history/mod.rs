@@ -56,7 +56,7 @@ use stack::Stack;
 use super::operation::Callback;
 use crate::document::{Changes, PieceMap, Selection};
 use crate::id::{NodeId, OwnerId};
-use crate::store::{LaterCommits, Stretch, Transaction, TransactionResult};
+use crate::store::{Kind, LaterCommits, Stretch, Transaction, TransactionResult};
 use crate::time::MonotonicTime;
 
 /// Undo or redo.
@@ -72,6 +72,13 @@ impl Direction {
         match self {
             Self::Undo => "undo",
             Self::Redo => "redo",
+        }
+    }
+
+    pub(super) fn kind(self) -> Kind {
+        match self {
+            Self::Undo => Kind::Undo,
+            Self::Redo => Kind::Redo,
         }
     }
 }

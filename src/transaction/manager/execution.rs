@@ -9,7 +9,9 @@ use super::{Manager, TransactionManager};
 use crate::document::Changes;
 use crate::id::OwnerId;
 use crate::lock::{AcquireOptions, Answer, Asker, Grant, LockError, QueuedWork, WaitsAs, blocking};
-use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation, Transaction};
+use crate::store::{
+    CommitError, DataStore, EndedBy, ExecutedOperation, Kind, Observed, Transaction,
+};
 use crate::transaction::history::Edit;
 use crate::transaction::run::{OperationBatch, run_batch};
 use crate::transaction::session::{Prepared, Session};
@@ -28,6 +30,7 @@ struct QueuedBatch {
     /// Whether another thread may run its code.
     any_thread: bool,
     room: Room,
+    observed: Observed,
 }
 
 /// Buffers for the operations and changes of a result. The submitter frees them, so the submitter
@@ -55,9 +58,12 @@ impl QueuedWork for QueuedBatch {
             session,
             submission,
             room,
+            observed,
             ..
         } = self;
-        manager.carry_out(grant, session.as_ref(), submission, std::mem::take(room))
+        observed.granted();
+        let room = std::mem::take(room);
+        manager.carry_out(grant, session.as_ref(), submission, room, observed)
     }
 }
 
@@ -97,6 +103,12 @@ fn asker<'a>(
     }
 }
 
+/// Notes the outcome of a batch, which ends its hold.
+#[inline(always)]
+pub(super) fn note(observed: &mut Observed, outcome: &BatchOutcome) {
+    observed.ended(outcome.as_ref().map_err(TransactionError::observed_code));
+}
+
 impl TransactionManager {
     /// Runs a batch for the session.
     pub(in crate::transaction) fn run(
@@ -115,19 +127,21 @@ impl TransactionManager {
             return blocking(self.run_on_nodes(waits_as, attempts, submission, options, call_site));
         }
         let asker = asker(&self.0.owner, options, &label, call_site);
+        let mut observed = self.0.store.observe(Kind::Batch, &asker);
         let granted = self.0.store.try_grant(&asker, options);
         if let Ok(Some(grant)) = granted {
+            observed.granted_at_once();
             let held = self.combining(grant, WaitsAs::Thread, options);
-            return self.run_here(held, session, &mut submission);
+            return self.run_here(held, session, &mut submission, &mut observed);
         }
         let refused = granted.err();
         blocking(self.run_in_queue(
             WaitsAs::Thread,
             submission,
-            options,
-            &asker,
+            (&asker, options),
             session,
             refused,
+            observed,
         ))
     }
 
@@ -150,20 +164,30 @@ impl TransactionManager {
             return Box::pin(run).await;
         }
         let asker = asker(&self.0.owner, options, &label, call_site);
+        let mut observed = self.0.store.observe(Kind::Batch, &asker);
         // A batch that runs at once ends with this poll, so it is bound to the polling thread.
         let granted = self.0.store.try_grant(&asker, options);
         if let Ok(Some(grant)) = granted {
+            observed.granted_at_once();
             let held = self.combining(grant, WaitsAs::Task, options);
             let durability = submission.durability;
-            let mut outcome = self.carry_out(grant, session, &mut submission, Room::default());
+            let room = Room::default();
+            let mut outcome = self.carry_out(grant, session, &mut submission, room, &mut observed);
             drop(held);
-            self.complete_as(WaitsAs::Task, &mut outcome, durability)
+            self.complete_as(WaitsAs::Task, &mut outcome, durability, &mut observed)
                 .await;
             return outcome;
         }
         let (refused, asker) = (granted.err(), Asker { thread: 0, ..asker });
-        self.run_in_queue(WaitsAs::Task, submission, options, &asker, session, refused)
-            .await
+        self.run_in_queue(
+            WaitsAs::Task,
+            submission,
+            (&asker, options),
+            session,
+            refused,
+            observed,
+        )
+        .await
     }
 
     /// Checks a batch before the lock is requested. Returns the label of its request, or `None` for
@@ -184,8 +208,9 @@ impl TransactionManager {
         match self.repeated(submission.once.as_deref()) {
             None => Ok(self.nothing_done()),
             Some(mut outcome) => {
-                let durability = submission.durability;
-                self.complete_as(waits_as, &mut outcome, durability).await;
+                let (durability, mut unobserved) = (submission.durability, Observed::default());
+                self.complete_as(waits_as, &mut outcome, durability, &mut unobserved)
+                    .await;
                 outcome
             }
         }
@@ -210,22 +235,25 @@ impl TransactionManager {
         &self,
         waits_as: WaitsAs,
         mut submission: Submission,
-        options: &AcquireOptions,
-        asker: &Asker<'_>,
+        (asker, options): (&Asker<'_>, &AcquireOptions),
         session: Option<&Session>,
         refused: Option<LockError>,
+        mut observed: Observed,
     ) -> BatchOutcome {
         let store = &self.0.store;
         let durability = submission.durability;
         // A completed batch need not wait.
         if let Some(mut outcome) = self.repeated(submission.once.as_deref()) {
-            self.complete_as(waits_as, &mut outcome, durability).await;
+            note(&mut observed, &outcome);
+            self.complete_as(waits_as, &mut outcome, durability, &mut observed)
+                .await;
             return outcome;
         }
-        if let Some(refused) = refused {
-            return Err(refused.into());
-        }
-        let (admitted, left) = store.admit_as(waits_as, asker, options).await?;
+        let admission = match refused {
+            Some(refused) => Err(refused),
+            None => store.admit_as(waits_as, asker, options).await,
+        };
+        let (admitted, left) = observed.admit(admission)?;
         let options = &*left;
         if submission.operations.len() == 1 {
             // The operations travel in the request: the thread that runs them cannot fetch them
@@ -241,25 +269,34 @@ impl TransactionManager {
                 changes: Changes::with_room(),
             },
             submission,
+            observed,
         };
-        let asked = store.fifo().ask(waits_as, asker, options, Some(batch));
-        let answer = asked.await?;
+        let mut work = Some(batch);
+        let asked = store.fifo().ask(waits_as, asker, options, &mut work);
+        let answer = asked.await;
         // Code of users follows, and may request the lock.
         drop(admitted);
-        let mut outcome = match answer {
-            Answer::Done(outcome, _spent) => outcome,
-            Answer::Granted(grant, batch) => {
-                let mut batch = batch.expect("a batch that no combiner ran is still here");
+        let mut batch = work.expect("a request gives its batch back");
+        let QueuedBatch {
+            submission,
+            observed,
+            ..
+        } = &mut batch;
+        let mut outcome = match observed.admit(answer)? {
+            Answer::Done(outcome) => outcome,
+            Answer::Granted(grant) => {
+                observed.granted();
                 // Of a task, it is run within this poll.
                 let held = self.combining(grant, waits_as, options);
                 if waits_as == WaitsAs::Thread {
-                    return self.run_here(held, session, &mut batch.submission);
+                    return self.run_here(held, session, submission, observed);
                 }
                 store.fifo().bind(grant);
-                self.carry_out(grant, session, &mut batch.submission, Room::default())
+                self.carry_out(grant, session, submission, Room::default(), observed)
             }
         };
-        self.complete_as(waits_as, &mut outcome, durability).await;
+        self.complete_as(waits_as, &mut outcome, durability, observed)
+            .await;
         outcome
     }
 
@@ -269,14 +306,16 @@ impl TransactionManager {
         held: CombinerGrant<'_>,
         session: Option<&Session>,
         submission: &mut Submission,
+        observed: &mut Observed,
     ) -> BatchOutcome {
+        let room = Room::default();
         if self.0.hooks.is_none() && !self.0.store.is_durable() {
             // No frame in between reads the outcome, so it is built in its final place.
-            return self.carry_out(held.grant, session, submission, Room::default());
+            return self.carry_out(held.grant, session, submission, room, observed);
         }
-        let mut outcome = self.carry_out(held.grant, session, submission, Room::default());
+        let mut outcome = self.carry_out(held.grant, session, submission, room, observed);
         drop(held);
-        self.complete(&mut outcome, submission.durability);
+        self.complete(&mut outcome, submission.durability, observed);
         outcome
     }
 
@@ -290,14 +329,19 @@ impl TransactionManager {
         call_site: &'static Location<'static>,
     ) -> BatchOutcome {
         let durability = submission.durability;
+        let asker = options.asker(&self.0.owner, call_site, true);
+        let mut observed = self.0.store.observe(Kind::OnNodes, &asker);
         // A completed batch need not wait.
         if let Some(mut outcome) = self.repeated(submission.once.as_deref()) {
-            self.complete_as(waits_as, &mut outcome, durability).await;
+            note(&mut observed, &outcome);
+            self.complete_as(waits_as, &mut outcome, durability, &mut observed)
+                .await;
             return outcome;
         }
         let mut attempt = 1;
         let mut outcome = loop {
-            let tried = self.try_on_nodes(waits_as, &submission, &options, call_site);
+            let at = (&options, call_site);
+            let tried = self.try_on_nodes(waits_as, &submission, at, &mut observed);
             match tried.await {
                 Err(error) if attempt < attempts && error.is_transient() => {}
                 outcome => break outcome,
@@ -305,7 +349,9 @@ impl TransactionManager {
             retry::pause_as(waits_as, attempt).await;
             attempt += 1;
         };
-        self.complete_as(waits_as, &mut outcome, durability).await;
+        note(&mut observed, &outcome);
+        self.complete_as(waits_as, &mut outcome, durability, &mut observed)
+            .await;
         outcome
     }
 
@@ -313,8 +359,8 @@ impl TransactionManager {
         &self,
         waits_as: WaitsAs,
         submission: &Submission,
-        options: &AcquireOptions,
-        call_site: &'static Location<'static>,
+        (options, call_site): (&AcquireOptions, &'static Location<'static>),
+        observed: &mut Observed,
     ) -> BatchOutcome {
         let Manager { store, owner, .. } = &**self.0;
         let (owner, options) = (owner.clone(), options.clone());
@@ -322,15 +368,20 @@ impl TransactionManager {
             self.run_data(unlocked, submission)
         });
         let (mut transaction, made) = begun.await?;
+        observed.granted();
         let mut left = match made {
             true => Submission::new(Vec::<Operation>::new()),
             false => submission.clone(),
         };
         let once = submission.once.as_deref();
         let outcome = match self.prepare(&mut transaction, once, None, false) {
-            Ok(prepared) => self.carry_out_in(prepared, &mut left),
+            Ok(prepared) => self.carry_out_in(prepared, &mut left, observed),
             Err(repeated) => return *repeated,
         };
+        if outcome.is_ok() {
+            // An error may be that of an attempt that is followed by another.
+            note(observed, &outcome);
+        }
         let lock_error = transaction.take_lock_error();
         drop(transaction);
         match (outcome, lock_error) {
@@ -371,27 +422,27 @@ impl TransactionManager {
         session: Option<&Session>,
         submission: &mut Submission,
         room: Room,
+        observed: &mut Observed,
     ) -> BatchOutcome {
         let Manager { store, owner, .. } = &**self.0;
         let mut transaction = store.begin_granted(grant, owner.clone(), EndedBy::Lender);
         transaction.record_in(room.operations);
         transaction.record_changes_in(room.changes);
         let is_brief = submission.is_brief();
-        match self.prepare(
-            &mut transaction,
-            submission.once.as_deref(),
-            session,
-            is_brief,
-        ) {
-            Ok(prepared) => self.carry_out_in(prepared, submission),
+        let once = submission.once.as_deref();
+        let outcome = match self.prepare(&mut transaction, once, session, is_brief) {
+            Ok(prepared) => self.carry_out_in(prepared, submission, observed),
             Err(repeated) => *repeated,
-        }
+        };
+        note(observed, &outcome);
+        outcome
     }
 
     pub(super) fn carry_out_in(
         &self,
         prepared: Prepared<'_>,
         submission: &mut Submission,
+        observed: &Observed,
     ) -> BatchOutcome {
         let transaction = &mut *prepared.transaction;
         let Submission {
@@ -404,10 +455,14 @@ impl TransactionManager {
         self.limit(transaction);
         if !before.is_empty() {
             let submitted = std::mem::take(operations).into_vec();
-            *operations = before.run(transaction, submitted)?.into();
+            let rewritten = observed.in_span(|| before.run(transaction, submitted));
+            *operations = rewritten?.into();
         }
         code.extend(operations.iter().filter_map(Operation::code).cloned());
-        run_batch(transaction, operations)?;
+        match code.is_empty() {
+            true => run_batch(transaction, operations)?,
+            false => observed.in_span(|| run_batch(transaction, operations))?,
+        }
         if *in_history != HistoryMode::Skipped {
             match code.iter().any(|code| code.inverse().is_some()) {
                 true => transaction.undoes(Vec::new()),

@@ -1,0 +1,43 @@
+//! Without the features `tracing` and `metrics`: nothing.
+
+use smol_str::SmolStr;
+
+use super::Kind;
+use crate::lock::Asker;
+use crate::store::TransactionResult;
+use crate::time::Clock;
+
+pub(in crate::store) struct Observer;
+
+#[derive(Default)]
+pub(crate) struct Observed {}
+
+impl Observer {
+    pub(in crate::store) fn new(_: &SmolStr, _: &Clock) -> Self {
+        Self
+    }
+
+    #[inline(always)]
+    pub(super) fn observe(&self, _: &str, _: Kind, _: &Asker<'_>) -> Observed {
+        Observed {}
+    }
+}
+
+impl Observed {
+    #[inline(always)]
+    pub(crate) fn granted(&mut self) {}
+
+    #[inline(always)]
+    pub(crate) fn granted_at_once(&mut self) {}
+
+    #[inline(always)]
+    pub(crate) fn ended(&mut self, _: Result<&TransactionResult, &'static str>) {}
+
+    #[inline(always)]
+    pub(crate) fn dropped(&mut self) {}
+
+    #[inline(always)]
+    pub(crate) fn in_span<R>(&self, code: impl FnOnce() -> R) -> R {
+        code()
+    }
+}

@@ -1,0 +1,9 @@
+//! What `tracing` and `metrics` see of transactions.
+
+mod outcomes;
+mod panics;
+mod published;
+mod recorder;
+mod spans;
+mod subscriber;
+mod watched;
