@@ -41,6 +41,9 @@ pub(crate) enum Command {
     /// Writes the document of a durable file, as of a version, to a JSON, Markdown or HTML file.
     #[command(after_help = exit_codes())]
     Export(ExportArgs),
+    /// Shows the diagnostics of a running program that has a diagnostics server, once a second.
+    #[command(after_help = exit_codes())]
+    Watch(WatchArgs),
     /// Prints the completions for a shell.
     #[command(after_help = exit_codes())]
     Completions {
@@ -74,10 +77,32 @@ pub(crate) struct RunArgs {
     /// Lets other programs read the durable file meanwhile; each write then takes longer.
     #[arg(long)]
     pub(crate) allow_readers: bool,
+    /// Writes a page to this file: who waited for whom, on a zoomable timeline.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// Writes a trace for Perfetto to this file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
     /// Writes the document at the end to this file: .md, .html or .json.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Prints one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct WatchArgs {
+    /// Where the program listens: the path of a Unix socket, `127.0.0.1:PORT`, or `PORT`.
+    pub(crate) address: String,
+    /// The time between two pictures, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 1000,
+          value_parser = clap::value_parser!(u64).range(100..=3_600_000))]
+    pub(crate) interval: u64,
+    /// Prints one picture, as always if the output is no terminal.
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Prints the pictures as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -38,7 +38,7 @@ pub(crate) const EXIT_CODES: [(u8, &str); 6] = [
     ),
     (3, "another program has the file open"),
     (4, "the file is damaged, or is no document of doclock"),
-    (5, "reading or writing failed"),
+    (5, "reading or writing failed, or no program answers"),
 ];
 
 /// The exit codes, for the help.
@@ -62,6 +62,8 @@ pub(crate) enum ToolError {
     Io { path: PathBuf, source: io::Error },
     #[error("{}: {reason}", path.display())]
     Store { path: PathBuf, reason: String },
+    #[error("{address}: {reason}")]
+    Server { address: String, reason: String },
     #[error("standard output: {0}")]
     Output(io::Error),
 }
@@ -122,7 +124,7 @@ impl ToolError {
                 VersionError::Missing { .. } => 2,
                 _ => 4,
             },
-            Self::Io { .. } | Self::Store { .. } | Self::Output(_) => 5,
+            Self::Io { .. } | Self::Store { .. } | Self::Server { .. } | Self::Output(_) => 5,
         }
     }
 }

@@ -56,6 +56,7 @@ fn run(command: Command) -> Result<Outcome, ToolError> {
         Command::Verify(args) => commands::verify::run(&args),
         Command::Compact(args) => commands::compact::run(&args),
         Command::Export(args) => commands::export::run(&args),
+        Command::Watch(args) => commands::watch::run(&args),
         Command::Completions { shell } => commands::generate::completions(shell),
         Command::Man { out } => commands::generate::man(out.as_deref()),
     }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
+use std::path::PathBuf;
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -55,11 +57,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, ToolError> {
     if let Some(out) = &args.out {
         format::of_file(out)?;
     }
-    let store = document::open(&args.doc, StoreOptions::new(), args.allow_readers)?;
+    let store = document::open(&args.doc, options(args), args.allow_readers)?;
     let version_before = store.version();
     let (tally, elapsed) = run_editors(args, &store, &operations);
     let document = store.snapshot();
     let lock = store.lock_stats();
+    let timeline = store.timeline();
     if store.durable_version().is_some() {
         let closed = store.close();
         closed.map_err(|error| ToolError::Store {
@@ -69,6 +72,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, ToolError> {
     }
     if let Some(out) = &args.out {
         format::write_file(out, &document)?;
+    }
+    if let Some(timeline) = timeline {
+        write_timeline(&args.report, |out| timeline.write_html(out))?;
+        write_timeline(&args.trace, |out| timeline.write_chrome_trace(out))?;
     }
     let transactions = u64::from(args.editors) * u64::from(args.repeat);
     let report = Report {
@@ -88,6 +95,28 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, ToolError> {
         false => output::print(&report.to_string())?,
     }
     Ok(Outcome::of(report.failed == 0))
+}
+
+/// How many requests a report or a trace has: those of the last transactions.
+const RECORDED: usize = 1_000_000;
+
+fn options(args: &RunArgs) -> StoreOptions {
+    match args.report.is_some() || args.trace.is_some() {
+        true => StoreOptions::new().timeline(RECORDED),
+        false => StoreOptions::new(),
+    }
+}
+
+fn write_timeline(
+    path: &Option<PathBuf>,
+    write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>,
+) -> Result<(), ToolError> {
+    let Some(path) = path else {
+        return Ok(());
+    };
+    let mut contents = Vec::new();
+    write(&mut contents).map_err(ToolError::io(path))?;
+    output::write_file(path, &contents)
 }
 
 fn run_editors(args: &RunArgs, store: &DataStore, operations: &[Operation]) -> (Tally, Duration) {

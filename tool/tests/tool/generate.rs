@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::Folder;
 
-const COMMANDS: [&str; 10] = [
+const COMMANDS: [&str; 11] = [
     "run",
     "replay",
     "log",
@@ -13,6 +13,7 @@ const COMMANDS: [&str; 10] = [
     "verify",
     "compact",
     "export",
+    "watch",
     "completions",
     "man",
 ];

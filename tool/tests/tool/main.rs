@@ -6,6 +6,7 @@ mod hostile;
 mod page;
 mod replay;
 mod run;
+mod watch;
 
 use std::ffi::OsStr;
 use std::fs;
