@@ -84,6 +84,7 @@
 //! | [`events`] | commits as data, subscriptions and filters |
 //! | [`durable`] | documents in a file or another journal: options, errors, when a call returns |
 //! | [`lease`] | leases: node locks that an owner holds for a duration |
+//! | [`diagnostics`] | what holds, waits, lags and pins memory now, as data, as a table and over a socket |
 //! | [`lock`] | [`FifoLock`](lock::FifoLock), its options, errors and statistics; [`lock::node`], [`lock::keyed`], [`lock::limiter`] |
 //! | [`inbox`] | messages that are delivered at least once, with effects that happen exactly once |
 //! | `html` | conversion from and to HTML (feature `html`) |

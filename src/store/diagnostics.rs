@@ -19,8 +19,9 @@ use crate::time::{MonotonicTime, millis};
 /// The state of a store for a person who looks for a cause.
 ///
 /// [`DataStore::diagnostics`] documents which parts are of one moment. Serializes in camelCase,
-/// durations in milliseconds and `takenAt` in milliseconds since 1970. [`Display`](std::fmt::Display)
-/// prints a table of at most 100 columns, with the most important first.
+/// durations in milliseconds and `takenAt` in milliseconds since 1970.
+/// [`Display`](std::fmt::Display) prints a table of at most 100 columns, with the most important
+/// first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -273,7 +274,7 @@ impl DataStore {
         let taken_at = SystemTime::now();
         let writer = self.0.writer.as_ref();
         let durable = writer.map(|writer| writer.diagnostics());
-        // A request goes on from the admission to the lock: read in this order, it is in one of them.
+        // A request goes on from the admission to the lock. In this order, one of them has it.
         let admission = self.admission_diagnostics();
         let lock = self.0.lock.diagnostics();
         let (log, version, leases) = self.read_log();

@@ -327,8 +327,8 @@ impl Subscribers {
         (!subscriber.waits).then_some(subscriber.cursor)
     }
 
-    /// Calls `visit` with each subscriber and the number of announced commits that it has not looked
-    /// at.
+    /// Calls `visit` with each subscriber and the number of announced commits that it has not
+    /// looked at.
     pub(super) fn each_lag(&self, mut visit: impl FnMut(SubscriberId, u64)) {
         for (id, subscriber) in &self.all {
             let lag = match subscriber.waits {
