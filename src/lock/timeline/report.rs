@@ -27,7 +27,7 @@ const SCRIPTS: [&str; 7] = [
 ];
 
 /// Where the style, the data and the script are in the page, in this order.
-pub(super) const PART: &str = "<!-- part -->\n";
+pub(super) const PART: &str = "<!-- part -->";
 
 /// How many pairs of owners the page shows.
 const PAIRS: usize = 20;
