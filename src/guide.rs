@@ -59,6 +59,10 @@ pages! {
     keyed: "../docs/guide/keyed.md";
     /// Shows how to choose timeouts, bounds and other limits.
     limits: "../docs/guide/limits.md";
+    /// Shows how to measure waits, holds and outcomes of transactions with `metrics` and `tracing`.
+    // Its examples need the features; its text does not.
+    #[cfg(any(not(doctest), all(feature = "metrics", feature = "tracing")))]
+    observing: "../docs/guide/observing.md";
     /// Shows how to find out why an editor does not respond.
     stuck_editor: "../docs/guide/stuck-editor.md";
     /// Shows how to test timeouts and expiry without sleeping.
