@@ -152,3 +152,21 @@ fn the_page_lists_every_outcome_and_every_field() {
         listed.flat_map(|cells| cells[0].split(", ").map(str::to_owned).collect::<Vec<_>>());
     assert_eq!(listed.collect::<Vec<_>>(), fields);
 }
+
+#[test]
+fn the_dashboard_shows_metrics_that_exist() {
+    let dashboard = include_str!("../../docs/grafana/doclock.json");
+    let known = rows("The metrics")
+        .into_iter()
+        .map(|cells| cells[0].clone());
+    let known: BTreeSet<_> = known.collect();
+    let is_of_name = |char: char| char.is_ascii_lowercase() || char == '_';
+    let starts = dashboard.match_indices("doclock_").map(|(start, _)| start);
+    let names = starts.map(|start| {
+        let name = dashboard[start..].split(|char| !is_of_name(char)).next();
+        name.unwrap().trim_end_matches("_bucket").to_owned()
+    });
+    let shown: BTreeSet<_> = names.collect();
+    assert!(shown.is_subset(&known), "{shown:?}");
+    assert_eq!(shown.len(), known.len(), "{shown:?}");
+}
