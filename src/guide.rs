@@ -61,6 +61,10 @@ pages! {
     limits: "../docs/guide/limits.md";
     /// Leads from the symptom of an editor that hangs to the line of code that causes it.
     my_editor_hangs: "../docs/guide/my-editor-hangs.md";
+    /// Shows how to measure waits, holds and outcomes of transactions with `metrics` and `tracing`.
+    // Its examples need the features; its text does not.
+    #[cfg(any(not(doctest), all(feature = "metrics", feature = "tracing")))]
+    observing: "../docs/guide/observing.md";
     /// Shows how to find out why an editor does not respond.
     stuck_editor: "../docs/guide/stuck-editor.md";
     /// Shows the command-line tool: scripts, recorded histories, the files of durable documents.

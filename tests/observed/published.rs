@@ -1,5 +1,6 @@
 //! The metrics that a store publishes.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use doclock::lock::AcquireOptions;
@@ -76,4 +77,96 @@ fn stores_of_one_name_add_up() {
     TransactionManager::new(two).execute(note("n")).unwrap();
     assert_eq!(metrics.outcome("committed"), 2);
     assert_eq!(metrics.values("doclock_transaction_wait_seconds").len(), 2);
+}
+
+/// The rows of a table of the page, without their markup.
+fn rows(heading: &str) -> Vec<Vec<String>> {
+    let page = include_str!("../../docs/guide/observing.md");
+    let (_, section) = page.split_once(&format!("## {heading}\n")).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    let cells = |row: &str| {
+        let cells = row.trim_matches('|').split('|');
+        cells.map(|cell| cell.trim().replace('`', "")).collect()
+    };
+    rows.map(cells).collect()
+}
+
+#[test]
+fn the_page_lists_every_metric_with_its_type_unit_and_labels() {
+    let folder = tempfile::tempdir().unwrap();
+    let watched = Watched::new();
+    let metrics = &watched.metrics;
+    metrics::with_local_recorder(metrics, || {
+        let path = folder.path().join("notes.doclock");
+        let store = DataStore::open(path).unwrap();
+        store.publish_metrics();
+        watched.store.publish_metrics();
+    });
+    let described = metrics.described();
+    let mut seen = BTreeMap::new();
+    for (key, metric) in metrics.all() {
+        let (name, labels) = key.split_once('{').unwrap();
+        let labels = labels.trim_end_matches('}').split(',');
+        let labels = labels.map(|label| label.split('=').next().unwrap().to_owned());
+        let (kind, unit) = described[name];
+        assert_eq!(metric.kind, kind, "{name}");
+        let in_seconds = unit == Some(metrics::Unit::Seconds);
+        assert_eq!(in_seconds, name.ends_with("_seconds"), "{name}");
+        let row = (
+            kind.to_owned(),
+            in_seconds,
+            labels.collect::<Vec<_>>().join(", "),
+        );
+        seen.insert(name.to_owned(), row);
+    }
+    let names: BTreeSet<_> = described.into_keys().collect();
+    assert_eq!(names, seen.keys().cloned().collect());
+    let listed = rows("The metrics").into_iter().map(|cells| {
+        let [name, kind, unit, labels] = [0, 1, 2, 3].map(|nth| cells[nth].clone());
+        (name, (kind, unit == "seconds", labels))
+    });
+    assert_eq!(listed.collect::<BTreeMap<_, _>>(), seen);
+}
+
+#[test]
+fn the_page_lists_every_outcome_and_every_field() {
+    let watched = Watched::new();
+    watched.manager().execute(note("n")).unwrap();
+    let labels = watched.metrics.all().into_keys();
+    let outcomes = labels.filter_map(|key| {
+        let (_, outcome) = key.split_once("outcome=")?;
+        Some(outcome.trim_end_matches('}').to_owned())
+    });
+    let listed = rows("The outcomes")
+        .into_iter()
+        .map(|cells| cells[0].clone());
+    assert_eq!(
+        listed.collect::<BTreeSet<_>>(),
+        outcomes.collect::<BTreeSet<_>>()
+    );
+    let fields = watched.ended()[0].meta.fields().iter();
+    let fields: Vec<_> = fields.map(|field| field.name().to_owned()).collect();
+    let listed = rows("The span").into_iter();
+    let listed =
+        listed.flat_map(|cells| cells[0].split(", ").map(str::to_owned).collect::<Vec<_>>());
+    assert_eq!(listed.collect::<Vec<_>>(), fields);
+}
+
+#[test]
+fn the_dashboard_shows_metrics_that_exist() {
+    let dashboard = include_str!("../../docs/grafana/doclock.json");
+    let known = rows("The metrics")
+        .into_iter()
+        .map(|cells| cells[0].clone());
+    let known: BTreeSet<_> = known.collect();
+    let is_of_name = |char: char| char.is_ascii_lowercase() || char == '_';
+    let starts = dashboard.match_indices("doclock_").map(|(start, _)| start);
+    let names = starts.map(|start| {
+        let name = dashboard[start..].split(|char| !is_of_name(char)).next();
+        name.unwrap().trim_end_matches("_bucket").to_owned()
+    });
+    let shown: BTreeSet<_> = names.collect();
+    assert!(shown.is_subset(&known), "{shown:?}");
+    assert_eq!(shown.len(), known.len(), "{shown:?}");
 }
