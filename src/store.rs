@@ -149,8 +149,8 @@ impl DataStore {
         snapshot.end_leases();
         let bookkeeping = Bookkeeping::new(options.remembered_keys, writer.is_some());
         Self(Arc::new(StoreShared {
-            observer: Observer::new(&options.name, &options.lock.clock),
-            name: options.name,
+            observer: Observer::new(&options.lock.name, &options.lock.clock),
+            name: options.lock.name.clone(),
             lock: FifoLock::with_options(options.lock),
             published: Arc::new(Mutex::new(snapshot)),
             bookkeeping: Mutex::new(bookkeeping),

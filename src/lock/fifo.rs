@@ -83,7 +83,7 @@ impl FifoLock {
     pub fn with_options(settings: LockOptions) -> Self {
         let lock = random_session();
         let reports = settings.channel;
-        let reports = reports.or_else(|| ReportChannel::with(settings.reports));
+        let reports = reports.or_else(|| ReportChannel::with(settings.reports, &settings.name));
         let observed = Observed::of(settings.timeline, settings.reports, &settings.clock);
         let keeper = KeeperSlot::of(settings.keeper);
         let sampling = match &observed {

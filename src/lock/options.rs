@@ -116,6 +116,8 @@ pub struct LockOptions {
     /// How many requests the timeline records, if there is one.
     pub(crate) timeline: Option<usize>,
     pub(crate) reports: ReportThresholds,
+    /// The name of the store, for its reports.
+    pub(crate) name: SmolStr,
     /// The channel of the reports, if it is that of another lock.
     pub(crate) channel: Option<Arc<ReportChannel>>,
 }
@@ -134,6 +136,7 @@ impl Default for LockOptions {
             keeper: None,
             timeline: None,
             reports: ReportThresholds::default(),
+            name: SmolStr::new_static("default"),
             channel: None,
         }
     }

@@ -1,5 +1,8 @@
 //! Reports of holds and waits that take longer than a threshold.
 
+#[cfg(any(feature = "tracing", feature = "metrics"))]
+mod emitted;
+
 use std::fmt;
 use std::ops::Not;
 use std::sync::Arc;
@@ -9,6 +12,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use serde::Serialize;
+use smol_str::SmolStr;
 
 use super::info::{Millis, millis};
 use super::{LockInfo, QueueEntry};
@@ -147,18 +151,24 @@ pub(crate) struct ReportChannel {
     send: Sender<LockReport>,
     reports: Receiver<LockReport>,
     last_number: AtomicU64,
+    #[cfg(any(feature = "tracing", feature = "metrics"))]
+    emitter: emitted::Emitter,
 }
 
 impl ReportChannel {
     /// `None` without a threshold.
-    pub(super) fn with(thresholds: ReportThresholds) -> Option<Arc<Self>> {
+    pub(super) fn with(thresholds: ReportThresholds, store: &SmolStr) -> Option<Arc<Self>> {
         thresholds.shortest()?;
+        #[cfg(not(any(feature = "tracing", feature = "metrics")))]
+        let _ = store;
         let (send, reports) = bounded(LockReport::KEPT);
         Some(Arc::new(Self {
             thresholds,
             send,
             reports,
             last_number: AtomicU64::new(0),
+            #[cfg(any(feature = "tracing", feature = "metrics"))]
+            emitter: emitted::Emitter::new(store),
         }))
     }
 
@@ -169,6 +179,8 @@ impl ReportChannel {
     /// Publishes a report. Never blocks: of reports that no receiver takes, the oldest is dropped.
     pub(super) fn publish(&self, mut report: LockReport) {
         report.number = self.last_number.fetch_add(1, Ordering::Relaxed) + 1;
+        #[cfg(any(feature = "tracing", feature = "metrics"))]
+        self.emitter.emit(&report);
         let mut refused = self.send.try_send(report);
         while let Err(TrySendError::Full(report)) = refused {
             drop(self.reports.try_recv());

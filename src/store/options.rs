@@ -24,7 +24,6 @@ use crate::time::Clock;
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct StoreOptions {
-    pub(super) name: SmolStr,
     pub(super) session: Option<u32>,
     pub(super) schema: Option<Arc<Schema>>,
     pub(super) lock: LockOptions,
@@ -36,7 +35,6 @@ pub struct StoreOptions {
 impl Default for StoreOptions {
     fn default() -> Self {
         Self {
-            name: SmolStr::new_static("default"),
             session: None,
             schema: None,
             lock: LockOptions::default(),
@@ -113,7 +111,7 @@ impl StoreOptions {
     /// assert_eq!(store.name(), "notes");
     /// ```
     pub fn name(mut self, name: impl Into<SmolStr>) -> Self {
-        self.name = name.into();
+        self.lock.name = name.into();
         self
     }
 

@@ -4,6 +4,7 @@ mod outcomes;
 mod panics;
 mod published;
 mod recorder;
+mod reports;
 mod spans;
 mod subscriber;
 mod watched;

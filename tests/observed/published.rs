@@ -95,7 +95,8 @@ fn rows(heading: &str) -> Vec<Vec<String>> {
 #[test]
 fn the_page_lists_every_metric_with_its_type_unit_and_labels() {
     let folder = tempfile::tempdir().unwrap();
-    let watched = Watched::new();
+    let second = Duration::from_secs(1);
+    let watched = Watched::with(|options| options.report_waits(second));
     let metrics = &watched.metrics;
     metrics::with_local_recorder(metrics, || {
         let path = folder.path().join("notes.doclock");

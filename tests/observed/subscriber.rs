@@ -37,6 +37,8 @@ pub(crate) struct Spans(Arc<Kept>);
 #[derive(Default)]
 struct Kept {
     seen: Mutex<Vec<Seen>>,
+    /// The fields of the events of reports.
+    reports: Mutex<Vec<BTreeMap<&'static str, String>>>,
     hook: Mutex<Option<Arc<Hook>>>,
 }
 
@@ -56,6 +58,11 @@ impl Spans {
 
     pub(crate) fn all(&self) -> Vec<Seen> {
         self.0.seen.lock().unwrap().clone()
+    }
+
+    /// The fields of each report.
+    pub(crate) fn reports(&self) -> Vec<BTreeMap<&'static str, String>> {
+        self.0.reports.lock().unwrap().clone()
     }
 
     /// The spans of transactions that have ended.
@@ -123,7 +130,13 @@ impl Subscriber for Spans {
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
-    fn event(&self, _: &Event<'_>) {
+    fn event(&self, event: &Event<'_>) {
+        if event.metadata().name() == "doclock.report" {
+            self.call("report");
+            let mut fields = BTreeMap::new();
+            event.record(&mut Fields(&mut fields));
+            self.0.reports.lock().unwrap().push(fields);
+        }
         if let Some(id) = ENTERED.with_borrow(|entered| entered.last().copied()) {
             self.with(id, |seen| seen.events += 1);
         }

@@ -99,6 +99,14 @@ fn describe() {
         "doclock_lock_revocations_total",
         "Grants that exceeded their hold limit and were revoked."
     );
+    describe_counter!(
+        "doclock_long_holds_total",
+        "Holds that exceeded the threshold of reports."
+    );
+    describe_counter!(
+        "doclock_long_waits_total",
+        "Waits that exceeded the threshold of reports."
+    );
     describe_gauge!("doclock_lock_queue_length", "Lock requests that wait now.");
     describe_gauge!(
         "doclock_lock_held_seconds",

@@ -1,0 +1,86 @@
+//! Reports of long holds and long waits.
+
+use std::time::Duration;
+
+use crate::watched::Watched;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn reporting() -> Watched {
+    Watched::with(|options| options.report_holds(SECOND).report_waits(SECOND))
+}
+
+#[test]
+fn a_long_hold_is_an_event_with_the_holder_and_a_count() {
+    let watched = reporting();
+    let line = line!() + 1;
+    let guard = watched.store.lock("ann").unwrap();
+    watched.clock.advance(2 * SECOND);
+    drop(guard);
+    let [report] = &watched.spans.reports()[..] else {
+        panic!("one report");
+    };
+    assert_eq!((&*report["kind"], &*report["store"]), ("hold", "notes"));
+    assert_eq!((&*report["holder"], &*report["hold_ms"]), ("ann", "2000.0"));
+    let call_site = &report["holder_call_site"];
+    assert!(
+        call_site.contains(&format!("reports.rs:{line}:")),
+        "{call_site}"
+    );
+    assert!(
+        report["message"].starts_with("long hold: lock-1-"),
+        "{report:?}"
+    );
+    let metrics = &watched.metrics;
+    assert_eq!(metrics.value("doclock_long_holds_total"), 1.0);
+    assert_eq!(metrics.value("doclock_long_waits_total"), 0.0);
+}
+
+#[test]
+fn a_long_wait_that_ends_is_an_event_with_the_waiter_and_a_count() {
+    let watched = reporting();
+    let token = doclock::lock::CancelToken::new();
+    watched.while_held(
+        || {
+            let options = doclock::lock::AcquireOptions::new().cancel_token(&token);
+            let cancelled = watched.store.lock_with("ben", options.no_timeout());
+            assert!(cancelled.is_err());
+        },
+        |_| {
+            watched.clock.advance(SECOND);
+            // The keeper or this thread reports it, whichever comes first.
+            token.cancel();
+        },
+    );
+    while watched.metrics.value("doclock_long_waits_total") == 0.0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(watched.metrics.value("doclock_long_waits_total"), 1.0);
+}
+
+#[test]
+fn a_panic_of_a_subscriber_at_a_report_costs_the_holder_nothing() {
+    let watched = reporting();
+    watched.spans.on_callback(|name| assert_ne!(name, "report"));
+    let guard = watched.store.lock("ann").unwrap();
+    watched.clock.advance(SECOND);
+    drop(guard);
+    assert!(!watched.store.is_locked());
+    let report = watched.store.lock_reports().unwrap().try_recv().unwrap();
+    assert_eq!(report.holder.unwrap().owner_id.as_str(), "ann");
+}
+
+#[test]
+fn a_subscriber_can_use_the_store_at_a_report() {
+    let watched = reporting();
+    let store = watched.store.clone();
+    watched.spans.on_callback(move |name| {
+        if name == "report" {
+            drop(store.lock("subscriber"));
+        }
+    });
+    let guard = watched.store.lock("ann").unwrap();
+    watched.clock.advance(SECOND);
+    drop(guard);
+    assert_eq!(watched.store.lock_stats().total_releases, 2);
+}
