@@ -21,15 +21,15 @@ use machine::Machine;
 use options::{Contended, Growth, Options};
 use report::Report;
 use suites::{
-    contended, document, durable, editors, growth, lock, node_locks, primitives, replay, tasks,
-    text, transaction,
+    contended, document, durable, editors, growth, lock, node_locks, observed, primitives, replay,
+    tasks, text, transaction,
 };
 
 /// Errors only end the run, so any type is fine.
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const USAGE: &str = "\
-usage: doclock-bench lock|node-locks|contended|tasks|primitives|transaction|text|document|durable|editors|replay|growth|all [--json] [--rounds N]
+usage: doclock-bench lock|node-locks|contended|tasks|primitives|transaction|text|document|durable|editors|replay|observed|growth|all [--json] [--rounds N]
        doclock-bench report FILE... --out FOLDER
        contended also takes [--threads N,N..] [--lengths MICROSECONDS,..] [--millis N]
        growth also takes [--most SIZE], and draws charts with --before FILE --after FILE --svg-dir FOLDER";
@@ -37,7 +37,7 @@ usage: doclock-bench lock|node-locks|contended|tasks|primitives|transaction|text
 /// A suite measures all its subjects for some rounds and passes its rows to the report.
 type Suite = fn(&Options, &Report) -> Result;
 
-const SUITES: [(&str, Suite); 12] = [
+const SUITES: [(&str, Suite); 13] = [
     ("lock", |options, report| lock::run(rounds(options), report)),
     ("node-locks", |options, report| {
         node_locks::run(rounds(options), report)
@@ -53,6 +53,9 @@ const SUITES: [(&str, Suite); 12] = [
     }),
     ("transaction", |options, report| {
         transaction::run(rounds(options), report)
+    }),
+    ("observed", |options, report| {
+        observed::run(rounds(options), report)
     }),
     ("text", |options, report| text::run(rounds(options), report)),
     ("document", |options, report| {
