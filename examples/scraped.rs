@@ -76,6 +76,10 @@ fn arguments() -> Result<(u16, Duration)> {
         match word {
             Arg::Long("port") => port = words.value()?.parse()?,
             Arg::Long("seconds") => seconds = words.value()?.parse()?,
+            Arg::Long("help") | Arg::Short('h') => {
+                println!("{USAGE}");
+                std::process::exit(0);
+            }
             other => return Err(format!("{}\n{USAGE}", other.unexpected()).into()),
         }
     }

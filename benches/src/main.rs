@@ -21,15 +21,15 @@ use machine::Machine;
 use options::{Contended, Growth, Options};
 use report::Report;
 use suites::{
-    contended, diagnostics, document, durable, editors, growth, lock, node_locks, primitives,
-    replay, tasks, text, transaction,
+    contended, diagnostics, document, durable, editors, growth, lock, node_locks, observed,
+    primitives, replay, tasks, text, transaction,
 };
 
 /// Errors only end the run, so any type is fine.
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const USAGE: &str = "\
-usage: doclock-bench lock|node-locks|contended|tasks|primitives|transaction|text|document|durable|editors|diagnostics|replay|growth|all [--json] [--rounds N]
+usage: doclock-bench lock|node-locks|contended|tasks|primitives|transaction|text|document|durable|editors|diagnostics|observed|replay|growth|all [--json] [--rounds N]
        doclock-bench report FILE... --out FOLDER
        contended also takes [--threads N,N..] [--lengths MICROSECONDS,..] [--millis N]
        growth also takes [--most SIZE], and draws charts with --before FILE --after FILE --svg-dir FOLDER";
@@ -53,6 +53,9 @@ const SUITES: [(&str, Suite); 13] = [
     }),
     ("transaction", |options, report| {
         transaction::run(rounds(options), report)
+    }),
+    ("observed", |options, report| {
+        observed::run(rounds(options), report)
     }),
     ("text", |options, report| text::run(rounds(options), report)),
     ("document", |options, report| {

@@ -9,6 +9,7 @@ pub mod editors;
 pub mod growth;
 pub mod lock;
 pub mod node_locks;
+pub mod observed;
 pub mod primitives;
 pub mod replay;
 pub mod tasks;
