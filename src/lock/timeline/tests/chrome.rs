@@ -232,6 +232,12 @@ fn an_error_of_the_writer_is_returned() {
             Ok(())
         }
     }
-    let error = simulated(1, 300).write_chrome_trace(Full).unwrap_err();
-    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+    // The small one is written by the last flush.
+    for count in [3, 300] {
+        let timeline = simulated(1, count);
+        for result in [timeline.write_chrome_trace(Full), timeline.write_html(Full)] {
+            let kind = result.unwrap_err().kind();
+            assert_eq!(kind, std::io::ErrorKind::StorageFull, "{count}");
+        }
+    }
 }

@@ -20,6 +20,8 @@ fn percentiles_are_durations_that_occur() {
         (one.p50, one.p95, one.p99, one.max, one.count),
         (7, 7, 7, 7, 1)
     );
+    // At least half of them are at most the median.
+    assert_eq!(of(&[1, 2, 3]).p50, 2);
     assert_eq!(of(&[]), Durations::default());
 }
 
