@@ -36,7 +36,9 @@ fn main() -> Result {
     let folder = tempfile::tempdir()?;
     let options = StoreOptions::new()
         .name("notes")
-        .hold_limit(Duration::from_millis(30));
+        .hold_limit(Duration::from_millis(30))
+        .report_holds(Duration::from_millis(10))
+        .report_waits(Duration::from_millis(10));
     let options = DurableOptions::new()
         .store(options)
         .durability(Durability::Later);

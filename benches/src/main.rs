@@ -37,7 +37,7 @@ usage: doclock-bench lock|node-locks|contended|tasks|primitives|transaction|text
 /// A suite measures all its subjects for some rounds and passes its rows to the report.
 type Suite = fn(&Options, &Report) -> Result;
 
-const SUITES: [(&str, Suite); 13] = [
+const SUITES: [(&str, Suite); 14] = [
     ("lock", |options, report| lock::run(rounds(options), report)),
     ("node-locks", |options, report| {
         node_locks::run(rounds(options), report)

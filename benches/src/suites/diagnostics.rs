@@ -1,5 +1,7 @@
 //! What a picture of a store costs, and how long it delays the transactions of other threads.
 
+mod recorded;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -136,5 +138,6 @@ pub fn run(rounds: usize, report: &Report) -> Result {
         "slowest transaction",
         Unit::NsPerTransaction,
         names.into_iter().zip(spreads),
-    )
+    )?;
+    recorded::run(rounds, report)
 }

@@ -35,12 +35,20 @@ What is recorded, and what it costs.
 Free lock: a guard, acquired and released. One operation: insert a character into a text, or delete
 it again. 8 threads: the same from 8 threads at a time.";
 
-const SUBJECTS: [(&str, fn(StoreOptions) -> StoreOptions); 4] = [
+/// Sets what a store records.
+type Recorded = fn(StoreOptions) -> StoreOptions;
+
+const SUBJECTS: [(&str, Recorded); 4] = [
     ("off", |options| options),
     ("timeline", |options| options.timeline(100_000)),
-    ("reports", |options| options.report_holds(LONG).report_waits(LONG)),
+    ("reports", |options| {
+        options.report_holds(LONG).report_waits(LONG)
+    }),
     ("both", |options| {
-        options.timeline(100_000).report_holds(LONG).report_waits(LONG)
+        options
+            .timeline(100_000)
+            .report_holds(LONG)
+            .report_waits(LONG)
     }),
 ];
 
@@ -50,9 +58,10 @@ struct Subject {
 }
 
 impl Subject {
-    fn new(observed: fn(StoreOptions) -> StoreOptions) -> Result<Self> {
-        let store = DataStore::with_options(observed(StoreOptions::new()));
-        let created = TransactionManager::new(store.clone()).execute(create(text_node("p", "text")))?;
+    fn new(recorded: Recorded) -> Result<Self> {
+        let store = DataStore::with_options(recorded(StoreOptions::new()));
+        let created =
+            TransactionManager::new(store.clone()).execute(create(text_node("p", "text")))?;
         let text = created.operations[0].created[0].clone();
         Ok(Self { store, text })
     }
@@ -100,7 +109,7 @@ pub fn run(rounds: usize, report: &Report) -> Result {
     report.text(ABOUT)?;
     let mut subjects = SUBJECTS
         .iter()
-        .map(|(_, observed)| Subject::new(*observed))
+        .map(|(_, recorded)| Subject::new(*recorded))
         .collect::<Result<Vec<_>>>()?;
     let names = || SUBJECTS.iter().map(|(name, _)| *name);
     let nanos = |time: Duration, count: usize| Some(time.as_secs_f64() * 1e9 / count as f64);
