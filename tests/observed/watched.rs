@@ -113,7 +113,9 @@ impl Watched {
         let spans = self.spans.transactions();
         let seen = |name| self.metrics.values(name).len();
         assert_eq!(seen("doclock_transaction_wait_seconds"), spans.len());
-        let held = spans.iter().filter(|span| span.field("hold_ms") != "");
+        let held = spans
+            .iter()
+            .filter(|span| !span.field("hold_ms").is_empty());
         assert_eq!(seen("doclock_transaction_hold_seconds"), held.count());
         for span in &spans {
             let outcome = span.field("outcome");
