@@ -185,7 +185,7 @@ impl LockOptions {
     /// recorded by default.
     ///
     /// A recorded request takes about 120 bytes. Every hold is measured then, and every release
-    /// locks the mutex of the lock: the cost is in `docs/performance.md`, "Diagnostics".
+    /// locks the mutex of the lock: the cost is in `docs/benchmark-log.md`, "Diagnostics".
     ///
     /// [`FifoLock::timeline`]: super::FifoLock::timeline
     pub fn timeline(mut self, requests: usize) -> Self {
