@@ -101,8 +101,8 @@ impl StoreOptions {
         Ok(DataStore::beginning_with(snapshot, self, None))
     }
 
-    /// Sets the name of the store, which tells its metrics and spans from those of other stores. The
-    /// default is `default`.
+    /// Sets the name of the store, which tells its metrics and spans from those of other stores.
+    /// The default is `default`.
     ///
     /// Stores of one name share their metrics: see the page [observing](crate::guide::observing).
     ///
