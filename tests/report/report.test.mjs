@@ -158,7 +158,9 @@ describe("a report", () => {
     await page.goto(pathToFileURL(join(REPORTS, "exact.html")).href)
     const refused = await page.evaluate(() => new Promise(done => {
       addEventListener("securitypolicyviolation", event => done(event.effectiveDirective))
-      document.body.append(Object.assign(new Image(), { src: "http://127.0.0.1:9/a.png" }))
+      const image = new Image()
+      image.addEventListener("error", () => setTimeout(done, 100, "nothing is refused"))
+      image.src = "http://127.0.0.1:9/a.png"
     }))
     assert.equal(refused, "img-src")
     await context.close()
