@@ -25,7 +25,7 @@ use super::info::millis;
 use crate::id::{LockId, OwnerId};
 
 /// The last requests of a lock, from the recorder that
-/// [`LockOptions::timeline` turns on.
+/// [`LockOptions::timeline`](super::LockOptions::timeline) turns on.
 ///
 /// Serializes in camelCase, with `beganAt` in milliseconds since 1970 and durations in
 /// milliseconds.

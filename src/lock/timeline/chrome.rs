@@ -30,6 +30,18 @@ impl Timeline {
     ///
     /// Returns an error if the writer does.
     ///
+    /// ```
+    /// use doclock::lock::{FifoLock, LockOptions};
+    ///
+    /// let lock = FifoLock::with_options(LockOptions::new().timeline(1_000));
+    /// drop(lock.lock("report")?);
+    /// let mut trace = Vec::new();
+    /// lock.timeline().unwrap().write_chrome_trace(&mut trace)?;
+    /// let trace: serde_json::Value = serde_json::from_slice(&trace)?;
+    /// assert!(trace["traceEvents"].as_array().unwrap().len() > 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// [Trace Event Format]: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
     // Slices on tracks, not asynchronous events: Perfetto binds flow arrows to slices of tracks
     // alone, and shows asynchronous events under their process, not under an owner. Slices of one

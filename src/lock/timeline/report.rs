@@ -44,6 +44,17 @@ impl Timeline {
     /// # Errors
     ///
     /// Returns an error if the writer does.
+    ///
+    /// ```
+    /// use doclock::lock::{FifoLock, LockOptions};
+    ///
+    /// let lock = FifoLock::with_options(LockOptions::new().timeline(1_000));
+    /// drop(lock.lock("report")?);
+    /// let mut page = Vec::new();
+    /// lock.timeline().unwrap().write_html(&mut page)?;
+    /// assert!(page.starts_with(b"<!doctype html>"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn write_html(&self, out: impl Write) -> io::Result<()> {
         let mut out = BufWriter::new(out);
         for (number, html) in PAGE.split(PART).enumerate() {
