@@ -150,6 +150,8 @@ fn another_line_gets_an_error_and_ends_the_connection() {
 fn a_line_without_an_end_is_read_no_further_than_a_request_is_long() {
     let store = DataStore::new();
     let (_server, address) = loopback(&store);
+    let answer = ask(&mut connect(address), &[b'x'; 64]).unwrap();
+    assert_eq!(answer["error"], "the only request is: diagnostics");
     let mut client = connect(address);
     let chunk = vec![b'x'; 1 << 16];
     // A gigabyte, unless the connection ends before.

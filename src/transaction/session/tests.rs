@@ -50,6 +50,20 @@ fn an_editor_alone_records_none_of_its_commits() {
 }
 
 #[test]
+fn editors_and_subscribers_keep_no_old_version() {
+    let store = store();
+    let _events = store.subscribe_to(crate::events::Filter::Subtree("t".into()));
+    let [ann, bob] = ["ann", "bob"].map(|name| Editor::new(store.clone(), name));
+    for _ in 0..10 {
+        for editor in [&ann, &bob] {
+            editor.execute(insert_text(0, "a").on("t")).unwrap();
+        }
+        ann.undo().unwrap();
+    }
+    assert_eq!(store.noted_versions(), 0);
+}
+
+#[test]
 fn records_that_all_editors_have_read_are_dropped_and_not_merged() {
     let store = store();
     let [ann, bob] = ["ann", "bob"].map(|name| Editor::new(store.clone(), name));
