@@ -109,7 +109,7 @@ fn a_batch_that_the_combiner_runs_is_a_child_of_its_submitter() {
     let watched = &Watched::new();
     thread::scope(|scope| {
         let (holds, held) = mpsc::channel();
-        let store = watched.store.clone();
+        let (store, clock) = (watched.store.clone(), watched.clock.clone());
         let combiner = watched.spawn(scope, move || {
             let _span = info_span!("combiner").entered();
             let thread = thread::current().id();
@@ -118,15 +118,18 @@ fn a_batch_that_the_combiner_runs_is_a_child_of_its_submitter() {
                 while store.queue_length() == 0 {
                     thread::yield_now();
                 }
+                clock.advance(3 * SECOND);
                 Ok::<_, Failure>(())
             });
             watched.manager().execute(wait).unwrap();
         });
         let combining = held.recv().unwrap();
         let _span = info_span!("submitter").entered();
+        let clock = watched.clock.clone();
         let code = op(move |_| {
-            info!(by_combiner = thread::current().id() == combining);
+            info!("operation");
             assert_eq!(thread::current().id(), combining);
+            clock.advance(2 * SECOND);
             Ok::<_, Failure>(())
         });
         let options = AcquireOptions::new().any_thread();
@@ -139,11 +142,16 @@ fn a_batch_that_the_combiner_runs_is_a_child_of_its_submitter() {
         .filter(|span| span.is_closed && span.parent.is_some());
     let parents = parents.map(|span| {
         let parent = span.parent.map(|id| all[id as usize - 1].meta.name());
-        (parent.unwrap(), span.events)
+        let times = ["wait_ms", "hold_ms"].map(|name| span.field(name));
+        (parent.unwrap(), span.events, times)
     });
     let mut parents: Vec<_> = parents.collect();
     parents.sort_unstable();
-    assert_eq!(parents, [("combiner", 0), ("submitter", 1)]);
+    let expected = [
+        ("combiner", 0, ["0.0", "3000.0"]),
+        ("submitter", 1, ["3000.0", "2000.0"]),
+    ];
+    assert_eq!(parents, expected);
 }
 
 #[test]
