@@ -88,7 +88,7 @@ impl FifoLock {
         let keeper = KeeperSlot::of(settings.keeper);
         let sampling = match &observed {
             None => Sampling::new(&settings.clock),
-            Some(_) => Sampling::steady(),
+            Some(_) => Sampling::timed(&settings.clock),
         };
         let mut state = LockState::new(lock, settings.overtaking, sampling);
         state.observed = observed;

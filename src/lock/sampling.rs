@@ -14,6 +14,8 @@ use crate::time::{Clock, Timestamp};
 pub(super) struct Sampling {
     /// Whether all holds are measured.
     always: bool,
+    /// Whether the clock is read for all holds, also for those that are not measured.
+    timed: bool,
     /// Whether the next grant counts as quick even if it comes late.
     excused: bool,
     /// How many more holds go without a measurement.
@@ -25,7 +27,7 @@ pub(super) struct Sampling {
     last: Timestamp,
 }
 
-/// A grant that is measured, and how many it stands for.
+/// A grant that is measured, and how many it stands for: for none, if it is only timed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
     pub(super) at: Timestamp,
@@ -43,7 +45,7 @@ impl Sampling {
     /// One hold in this many is measured at a high rate.
     pub(super) const RUN: u32 = 64;
     /// The rate counts as high if the lock is acquired again within this time.
-    const QUICK: Duration = Duration::from_micros(2);
+    pub(super) const QUICK: Duration = Duration::from_micros(2);
     /// Sampling begins after this many quick grants in succession.
     const BELIEVED: u32 = 64;
 
@@ -56,6 +58,7 @@ impl Sampling {
     pub(super) fn of_a_share(clock: &Clock, shares: u32) -> Self {
         Self {
             always: clock.is_manual(),
+            timed: false,
             excused: false,
             unmeasured: 0,
             within: Self::QUICK.as_nanos() as u32 * shares,
@@ -68,11 +71,21 @@ impl Sampling {
     pub(super) fn steady() -> Self {
         Self {
             always: true,
+            timed: false,
             excused: false,
             unmeasured: 0,
             within: 0,
             quick: 0,
             last: Timestamp::default(),
+        }
+    }
+
+    /// Reads the clock for every hold, for a timeline or for reports. To record each hold in the
+    /// metrics as well would cost several times as much as the lock.
+    pub(super) fn timed(clock: &Clock) -> Self {
+        Self {
+            timed: true,
+            ..Self::new(clock)
         }
     }
 
@@ -82,7 +95,10 @@ impl Sampling {
     pub(super) fn measure(&mut self, now: impl FnOnce() -> Timestamp) -> Option<Measured> {
         if self.unmeasured > 0 {
             self.unmeasured -= 1;
-            return None;
+            return self.timed.then(|| Measured {
+                at: now(),
+                weight: 0,
+            });
         }
         Some(self.measured(now()))
     }
@@ -249,6 +265,18 @@ mod tests {
         }
         assert_eq!(taken.after(Sampling::QUICK), Some(1));
         assert_eq!(taken.after(NANO), Some(1));
+    }
+
+    #[test]
+    fn timed_sampling_reads_the_clock_for_the_holds_between() {
+        let mut taken = Taken::new();
+        taken.sampling = Sampling::timed(&Clock::system());
+        assert_eq!(taken.after(Duration::from_secs(1)), Some(1));
+        taken.sample_sparsely();
+        for _ in 1..Sampling::RUN {
+            assert_eq!(taken.after(NANO), Some(0));
+        }
+        assert_eq!(taken.after(NANO), Some(u64::from(Sampling::RUN)));
     }
 
     #[test]

@@ -10,9 +10,10 @@ use crate::time::Timestamp;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HoldStart {
     at: Timestamp,
-    /// How many holds this one stands for in the metrics; zero means that the clock has not been
-    /// read yet.
+    /// How many holds this one stands for in the metrics.
     weight: u64,
+    /// Whether the clock was read.
+    is_known: bool,
     /// Whether the hold began at that moment, and not at some time before.
     pub(super) exact: bool,
 }
@@ -21,6 +22,7 @@ impl HoldStart {
     #[inline(always)]
     pub(super) fn begin(&mut self, measured: Option<Measured>) {
         self.exact = measured.is_some();
+        self.is_known = measured.is_some();
         self.weight = 0;
         if let Some(Measured { at, weight }) = measured {
             self.at = at;
@@ -31,7 +33,7 @@ impl HoldStart {
     /// Whether the clock was read.
     #[inline(always)]
     pub(super) fn is_known(&self) -> bool {
-        self.weight > 0
+        self.is_known
     }
 
     /// Returns when it began, as far as known, and for how many holds it stands.
@@ -48,7 +50,7 @@ impl HoldStart {
     /// Records the first look at an unmeasured hold, which is a lower bound of its length.
     pub(super) fn observe(&mut self, now: Timestamp) {
         if !self.is_known() {
-            (self.at, self.weight) = (now, 1);
+            (self.at, self.weight, self.is_known) = (now, 1, true);
         }
     }
 }

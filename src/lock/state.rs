@@ -333,7 +333,9 @@ impl LockState {
         if let Some((since, weight)) = self.holder.since.known() {
             let hold = now.at - since;
             self.pace.take_in(hold);
-            if self.recorder().hold.record(hold, weight) {
+            let is_missed = weight == 0 && hold > Sampling::QUICK;
+            let weight = if is_missed { 1 } else { weight };
+            if weight > 0 && self.recorder().hold.record(hold, weight) {
                 self.sampling.excuse();
             }
         }
