@@ -184,8 +184,8 @@ impl LockOptions {
     /// Records the last `requests` requests that ended, for [`FifoLock::timeline`]. They are not
     /// recorded by default.
     ///
-    /// A recorded request takes about 120 bytes. Every hold is measured then, and every release
-    /// locks the mutex of the lock: the cost is in `docs/benchmark-log.md`, "Diagnostics".
+    /// A recorded request takes about 120 bytes. The clock is read for every hold then, and every
+    /// release locks the mutex of the lock: the cost is in `docs/benchmark-log.md`, "Diagnostics".
     ///
     /// [`FifoLock::timeline`]: super::FifoLock::timeline
     pub fn timeline(mut self, requests: usize) -> Self {
