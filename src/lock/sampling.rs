@@ -45,7 +45,7 @@ impl Sampling {
     /// One hold in this many is measured at a high rate.
     pub(super) const RUN: u32 = 64;
     /// The rate counts as high if the lock is acquired again within this time.
-    pub(super) const QUICK: Duration = Duration::from_micros(2);
+    const QUICK: Duration = Duration::from_micros(2);
     /// Sampling begins after this many quick grants in succession.
     const BELIEVED: u32 = 64;
 
@@ -101,6 +101,15 @@ impl Sampling {
             });
         }
         Some(self.measured(now()))
+    }
+
+    /// Returns how many holds a hold of this length counts for in the metrics. One that is only
+    /// timed counts if it is too long for the high rate at which others stand for it.
+    pub(super) fn weight_of(hold: Duration, measured: u64) -> u64 {
+        match measured {
+            0 => u64::from(hold > Self::QUICK),
+            weight => weight,
+        }
     }
 
     /// Measures every hold, until the rate is high again.

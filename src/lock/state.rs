@@ -333,8 +333,7 @@ impl LockState {
         if let Some((since, weight)) = self.holder.since.known() {
             let hold = now.at - since;
             self.pace.take_in(hold);
-            let is_missed = weight == 0 && hold > Sampling::QUICK;
-            let weight = if is_missed { 1 } else { weight };
+            let weight = Sampling::weight_of(hold, weight);
             if weight > 0 && self.recorder().hold.record(hold, weight) {
                 self.sampling.excuse();
             }

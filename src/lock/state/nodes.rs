@@ -232,10 +232,7 @@ impl LockState {
                 .push(AfterUnlock::Tell(request, RequestOutcome::Granted(grant)));
         } else {
             self.wait_for_nodes(number, wait, request, since);
-            let member = self
-                .nodes
-                .as_ref()
-                .and_then(|nodes| nodes.list.get(&number));
+            let member = self.member_of_number(number);
             if let Some(asking) = member.and_then(|member| member.asking.as_ref()) {
                 asking.is_reported.set(is_reported.get());
             }
@@ -250,10 +247,7 @@ impl LockState {
         let waited = asking.waited(number, 1);
         self.report_wait(&waited, now);
         // The entry of a first grant is recorded at its end.
-        let member = self
-            .nodes
-            .as_ref()
-            .and_then(|nodes| nodes.list.get(&number));
+        let member = self.member_of_number(number);
         if member.is_some_and(|member| member.grant.is_some()) {
             self.record_wait(&waited, TimelineOutcome::Extended, now.at);
         }
@@ -470,6 +464,11 @@ impl LockState {
         members.list.get(&id.number)
     }
 
+    /// Returns the member whose first request has this number.
+    pub(super) fn member_of_number(&self, number: u64) -> Option<&Member> {
+        self.nodes.as_ref()?.list.get(&number)
+    }
+
     pub(super) fn is_member(&self, id: LockId) -> bool {
         self.member(id).is_some()
     }
@@ -580,10 +579,7 @@ impl LockState {
     }
 
     pub(super) fn waits_for_nodes(&self, number: u64) -> bool {
-        let member = self
-            .nodes
-            .as_ref()
-            .and_then(|nodes| nodes.list.get(&number));
+        let member = self.member_of_number(number);
         member.is_some_and(|member| member.asking.is_some())
     }
 

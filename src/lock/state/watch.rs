@@ -261,7 +261,7 @@ impl LockState {
         if let Some((ticket, waiter)) = waiting.find(|(_, waiter)| waiter.number == number) {
             return Some(waiter.position_at(ticket));
         }
-        let asking = self.nodes.as_ref()?.list.get(&number)?.asking.as_ref()?;
+        let asking = self.member_of_number(number)?.asking.as_ref()?;
         Some(RequestPosition {
             number,
             wait: asking.wait,

@@ -4,14 +4,13 @@ use doclock::{Snapshot, View};
 
 use crate::{CREATE, Folder, INSERT};
 
+const CREATE_NOTE: &str = r#"[{"type": "create", "payload": {"node": {"type": "note"}}}]"#;
+
 #[test]
 fn a_script_runs_in_several_editors_and_the_statistics_are_printed() {
     let folder = Folder::new();
     folder.write("page.md", "# Notes\n\nBuy *milk*.\n");
-    folder.write(
-        "s.json",
-        r#"[{"type": "create", "payload": {"node": {"type": "note"}}}]"#,
-    );
+    folder.write("s.json", CREATE_NOTE);
     let words = [
         "run",
         "page.md",
@@ -183,10 +182,7 @@ fn a_run_that_is_refused_creates_no_file() {
 fn a_run_writes_a_page_and_a_trace_of_what_waited_for_what() {
     let folder = Folder::new();
     folder.write("page.md", "Buy milk.\n");
-    folder.write(
-        "s.json",
-        r#"[{"type": "create", "payload": {"node": {"type": "note"}}}]"#,
-    );
+    folder.write("s.json", CREATE_NOTE);
     let words = [
         "run",
         "page.md",

@@ -47,7 +47,7 @@ impl LockState {
         number: Party,
         now: Timestamp,
     ) -> Option<LockInfo> {
-        let member = self.nodes.as_ref()?.list.get(&number)?;
+        let member = self.member_of_number(number)?;
         Some(self.info(number, member, now))
     }
 
