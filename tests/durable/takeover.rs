@@ -358,8 +358,10 @@ fn cluster_04_a_replica_continues_as_an_open_of_its_journal_does() {
         if dice.one_in(4) {
             owner.close().unwrap();
         }
+        // As if the owner was killed: its drop writes a checkpoint.
+        let opened = memory.copy();
+        let continued = opened.copy();
         drop(owner);
-        let (opened, continued) = (memory.copy(), memory.copy());
         if dice.one_in(2) {
             let epoch = 100 + dice.below(100) as u64;
             opened.set_epoch(epoch);
