@@ -14,7 +14,10 @@ use crate::document::schema::*;
 use crate::document::*;
 use crate::document::{Limit, Position};
 use crate::dsl::op;
-use crate::durable::{DurabilityError, JournalError, JournalErrorKind, OpenError, VersionError};
+use crate::durable::{
+    DurabilityError, JournalError, JournalErrorKind, OpenError, ReplicaError, TakeoverError,
+    VersionError,
+};
 use crate::events::MissingCommits;
 use crate::history::*;
 use crate::html::HtmlError;
@@ -415,6 +418,13 @@ fn journal_failed() -> DurabilityError {
     }
 }
 
+fn journal_fenced() -> DurabilityError {
+    DurabilityError::Fenced {
+        durable_version: 3,
+        cause: JournalError::new(JournalErrorKind::Fenced, "the term has ended"),
+    }
+}
+
 #[rustfmt::skip]
 fn samples_of_commits() -> Vec<Sample> {
     let mut all = samples_of([
@@ -429,6 +439,7 @@ fn samples_of_commits() -> Vec<Sample> {
         ("commitSuperseded", CommitError::Superseded { event: "evt-1".into(), token: FencingToken(7) }),
         ("commitOtherStore", CommitError::OtherStore { event: "evt-1".into() }),
         ("commitUnknown", CommitError::Unknown { version: 4, cause: Box::new(journal_failed()) }),
+        ("commitFenced", CommitError::Fenced { version: 4, cause: Box::new(journal_fenced()) }),
         ("commitReadOnly", CommitError::ReadOnly { cause: Some(journal()) }),
     ]);
     all.extend(samples_of([
@@ -440,6 +451,7 @@ fn samples_of_commits() -> Vec<Sample> {
         ("openNoPermission", OpenError::NoPermission { message: "denied".into() }),
         ("openCorrupt", OpenError::Corrupt(journal())),
         ("journal", OpenError::Journal(journal())),
+        ("openEpochTooLarge", OpenError::EpochTooLarge { epoch: 1 << 28, largest: (1 << 28) - 1 }),
         ("typeUnknown", OpenError::Schema(Box::new(violation()))),
     ]));
     all.extend(samples_of([("journal", journal())]));
@@ -448,10 +460,24 @@ fn samples_of_commits() -> Vec<Sample> {
         ("versionDiffers", VersionError::Differs { version: 4, message: "no node a".into() }),
     ]));
     all.extend(samples_of([
+        ("replicaNew", ReplicaError::New),
+        ("replicaMissingBlock", ReplicaError::MissingBlock { block: 9, expected: 7, version: 12 }),
+        ("replicaMissingVersion", ReplicaError::MissingVersion { block: 7, version: 15, expected: 13 }),
+        ("replicaDiffers", ReplicaError::Differs { block: 6 }),
+        ("replicaDamaged", ReplicaError::Damaged { block: 7, cause: journal() }),
+        ("replicaNewer", ReplicaError::Newer { block: 7, found: 7, known: 1 }),
+        ("journal", ReplicaError::Journal(journal())),
+        ("openCorrupt", ReplicaError::Load(Box::new(OpenError::Corrupt(journal())))),
+    ]));
+    all.extend(samples_of([
+        ("openLocked", TakeoverError { cause: OpenError::Locked, replica: None }),
+    ]));
+    all.extend(samples_of([
         ("notDurable", DurabilityError::NotDurable),
         ("durabilityTimeout", DurabilityError::Timeout { version: 4, durable_version: 3, timeout: Duration::from_secs(1) }),
         ("storeClosed", DurabilityError::Closed { durable_version: 3 }),
         ("durabilityNoKeeper", DurabilityError::NoKeeper { version: 3, reason: "no memory".to_owned() }),
+        ("journalFenced", journal_fenced()),
         ("journalFailed", journal_failed()),
     ]));
     all.extend(samples_of([

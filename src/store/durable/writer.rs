@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::form::StoredHead;
+use super::form::{Checksum, StoredHead};
 use super::{Durability, Journal, JournalError, JournalErrorKind};
 use crate::caught::{CaughtPanic, catch};
 use crate::codes::codes;
@@ -43,6 +43,7 @@ pub(super) struct Beginning {
     pub(super) journal: Box<dyn Journal>,
     pub(super) head: StoredHead,
     pub(super) since: SinceCheckpoint,
+    pub(super) last_block: Option<Checksum>,
     pub(super) unwritten: usize,
     pub(super) checkpoint_after: usize,
     pub(super) kept_log: usize,
@@ -177,6 +178,15 @@ pub enum DurabilityError {
         /// The error of the machine.
         reason: String,
     },
+    /// Another owner has the document, so versions after the durable one are not stored, and never
+    /// will be.
+    #[error("the journal is fenced after version {durable_version}: {cause}")]
+    Fenced {
+        /// The last version that is known to be durable.
+        durable_version: u64,
+        /// The error of the journal.
+        cause: JournalError,
+    },
     /// The journal failed. Versions after the durable one may be stored or not.
     #[error("the journal failed after version {durable_version}: {cause}")]
     Failed {
@@ -194,6 +204,7 @@ codes! { DurabilityError {
     };
     Self::Closed { durable_version } => "storeClosed";
     Self::NoKeeper { version, reason } => "durabilityNoKeeper";
+    Self::Fenced { durable_version, cause } => "journalFenced";
     Self::Failed { durable_version, cause } => "journalFailed";
 }}
 
@@ -427,10 +438,17 @@ impl DataStore {
 fn acknowledged(goal: Goal, answer: Answer) -> Result<(), CommitError> {
     match answer {
         Ok(_) => Ok(()),
-        Err(cause) => Err(CommitError::Unknown {
-            version: goal.version,
-            cause: Box::new(cause),
-        }),
+        Err(cause) => {
+            let (version, fenced) = (
+                goal.version,
+                matches!(cause, DurabilityError::Fenced { .. }),
+            );
+            let cause = Box::new(cause);
+            Err(match fenced {
+                true => CommitError::Fenced { version, cause },
+                false => CommitError::Unknown { version, cause },
+            })
+        }
     }
 }
 
@@ -616,6 +634,12 @@ impl Shared {
         let durable_version = self.durable_version();
         match end {
             End::Closed => DurabilityError::Closed { durable_version },
+            End::Failed(cause) if cause.kind == JournalErrorKind::Fenced => {
+                DurabilityError::Fenced {
+                    durable_version,
+                    cause: cause.clone(),
+                }
+            }
             End::Failed(cause) => DurabilityError::Failed {
                 durable_version,
                 cause: cause.clone(),
