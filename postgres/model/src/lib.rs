@@ -50,9 +50,13 @@ pub use state::*;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// All clocks advance, except that of the process named.
-    Tick { slow: Option<usize> },
+    Tick {
+        slow: Option<usize>,
+    },
     /// The standby is promoted. It may lack the last change of the lease.
-    Failover { lost: bool },
+    Failover {
+        lost: bool,
+    },
     /// A machine inserts a request.
     Insert,
     /// A request becomes visible after its number was drawn, under a fault.
@@ -66,7 +70,6 @@ pub enum Action {
     Acquire(usize),
     Renew(usize),
     HandOver(usize),
-    Load(usize),
     RunLocal(usize),
     RunRequest(usize),
     LookUp(usize),
@@ -133,12 +136,19 @@ pub struct Protocol {
 impl Protocol {
     /// Returns the protocol as it is meant to be.
     pub fn new(bounds: Bounds) -> Protocol {
-        Protocol { bounds, fault: None, reached: Default::default() }
+        Protocol {
+            bounds,
+            fault: None,
+            reached: Default::default(),
+        }
     }
 
     /// Returns the protocol with one wrong rule.
     pub fn with_fault(bounds: Bounds, fault: Fault) -> Protocol {
-        Protocol { fault: Some(fault), ..Protocol::new(bounds) }
+        Protocol {
+            fault: Some(fault),
+            ..Protocol::new(bounds)
+        }
     }
 
     /// Returns how many steps so far were such an event.
@@ -156,7 +166,10 @@ impl Protocol {
 
     fn tick(&self, state: &mut State, slow: Option<usize>) {
         let server = &mut state.server;
-        for lease in [Some(&mut server.lease), server.standby.as_mut()].into_iter().flatten() {
+        for lease in [Some(&mut server.lease), server.standby.as_mut()]
+            .into_iter()
+            .flatten()
+        {
             lease.left = lease.left.saturating_sub(1);
         }
         for (at, process) in state.processes.iter_mut().enumerate() {
@@ -167,7 +180,9 @@ impl Protocol {
             if let Some(term) = &mut process.term {
                 term.window = term.window.saturating_sub(1);
             }
-            if let Some(call) = &mut process.call {
+            if let Some(call) = &mut process.call
+                && call.is_timed()
+            {
                 call.since = WINDOW.min(call.since + 1);
             }
         }
@@ -175,7 +190,10 @@ impl Protocol {
 
     /// Whether the append of an earlier owner for the same request is still on its way.
     fn is_continued(&self, state: &State, at: usize) -> bool {
-        let Some(Call { statement: Statement::Append { row: mine }, .. }) = state.processes[at].call
+        let Some(Call {
+            statement: Statement::Append { row: mine },
+            ..
+        }) = state.processes[at].call
         else {
             return false;
         };
@@ -197,7 +215,9 @@ impl Model for Protocol {
     fn actions(&self, state: &State, steps: &mut Vec<Action>) {
         let is_timed = |process: &Process| {
             process.term.is_some_and(|term| term.window > 0)
-                || process.call.is_some_and(|call| call.since < WINDOW)
+                || process
+                    .call
+                    .is_some_and(|call| call.is_timed() && call.since < WINDOW)
         };
         if state.server.lease.left > 0 || state.processes.iter().any(is_timed) {
             steps.push(Action::Tick { slow: None });
@@ -246,7 +266,10 @@ impl Model for Protocol {
             }
             Action::Insert => {
                 let visible = !self.has(Fault::NumberFromSequence);
-                state.server.requests.push(Request { visible, outcome: None });
+                state.server.requests.push(Request {
+                    visible,
+                    outcome: None,
+                });
             }
             Action::Show(at) => state.server.requests[at].visible = true,
             Action::Cancel(at) => {
@@ -255,7 +278,11 @@ impl Model for Protocol {
             }
             Action::Follow => {
                 let newest = self.has(Fault::NewestRowApplied);
-                let at = if newest { state.server.log.len() - 1 } else { state.follower.len() };
+                let at = if newest {
+                    state.server.log.len() - 1
+                } else {
+                    state.follower.len()
+                };
                 state.follower.push(state.server.log[at]);
             }
             Action::Stray(at) => {
@@ -272,10 +299,6 @@ impl Model for Protocol {
                 self.send(state, at, Statement::Renew { epoch });
             }
             Action::HandOver(at) => self.hand_over(state, at),
-            Action::Load(at) => {
-                let version = u8::try_from(state.server.log.len()).ok();
-                state.processes[at].term.as_mut()?.version = version;
-            }
             Action::RunLocal(at) => {
                 let number = u8::try_from(state.history.told.len()).ok()?;
                 self.run(state, at, Some(Work::Local(number)));
@@ -314,57 +337,83 @@ impl Model for Protocol {
             Property::always("a stale owner appends nothing", |_, state: &State| {
                 !state.history.stale_append
             }),
-            Property::always("an owner with an open window has the lease", |_, state: &State| {
-                let lease = state.server.lease;
-                state.processes.iter().filter_map(|process| process.term).all(|term| {
-                    let is_open = term.window > 0 && term.epoch.timeline == state.server.timeline;
-                    !is_open || lease.epoch == term.epoch && lease.left > 0
-                })
-            }),
-            Property::always("no acknowledgement without the lease", |_, state: &State| {
-                !state.history.late_acknowledgement
-            }),
+            Property::always(
+                "an owner with an open window has the lease",
+                |_, state: &State| {
+                    let lease = state.server.lease;
+                    state
+                        .processes
+                        .iter()
+                        .filter_map(|process| process.term)
+                        .all(|term| {
+                            let is_open =
+                                term.window > 0 && term.epoch.timeline == state.server.timeline;
+                            !is_open || lease.epoch == term.epoch && lease.left > 0
+                        })
+                },
+            ),
+            Property::always(
+                "no acknowledgement without the lease",
+                |_, state: &State| !state.history.late_acknowledgement,
+            ),
             Property::always("versions are dense", |_, state: &State| {
-                (1..).zip(&state.server.log).all(|(version, row)| row.version == version)
+                (1..)
+                    .zip(&state.server.log)
+                    .all(|(version, row)| row.version == version)
             }),
             Property::always("epochs only rise", |_, state: &State| {
                 !state.history.epoch_returned && state.server.log.is_sorted_by_key(|row| row.epoch)
             }),
-            Property::always("an acknowledged commit is in the log", |_, state: &State| {
-                all_told(state, Told::Acknowledged, |times| times == 1)
-            }),
+            Property::always(
+                "an acknowledged commit is in the log",
+                |_, state: &State| all_told(state, Told::Acknowledged, |times| times == 1),
+            ),
             Property::always("a fenced commit is not in the log", |_, state: &State| {
                 all_told(state, Told::Fenced, |times| times == 0)
             }),
             Property::always("nothing runs twice", |_, state: &State| {
-                state.server.log.iter().all(|row| times(state, row.work) == 1)
+                state
+                    .server
+                    .log
+                    .iter()
+                    .all(|row| times(state, row.work) == 1)
             }),
-            Property::always("a request has one outcome, that of the log", |_, state: &State| {
-                !state.history.outcome_changed && outcomes_agree(state)
-            }),
-            Property::always("requests run in the order of their numbers", |_, state: &State| {
-                let requests = state.server.log.iter().filter_map(|row| match row.work {
-                    Work::Request(number) => Some(number),
-                    Work::Local(_) => None,
-                });
-                requests.is_sorted()
-            }),
-            Property::always("the follower has a prefix of the log", |_, state: &State| {
-                state.server.log.starts_with(&state.follower)
-            }),
+            Property::always(
+                "a request has one outcome, that of the log",
+                |_, state: &State| !state.history.outcome_changed && outcomes_agree(state),
+            ),
+            Property::always(
+                "requests run in the order of their numbers",
+                |_, state: &State| {
+                    let requests = state.server.log.iter().filter_map(|row| match row.work {
+                        Work::Request(number) => Some(number),
+                        Work::Local(_) => None,
+                    });
+                    requests.is_sorted()
+                },
+            ),
+            Property::always(
+                "the follower has a prefix of the log",
+                |_, state: &State| state.server.log.starts_with(&state.follower),
+            ),
         ]
     }
 }
 
 fn times(state: &State, work: Work) -> usize {
-    state.server.log.iter().filter(|row| row.work == work).count()
+    state
+        .server
+        .log
+        .iter()
+        .filter(|row| row.work == work)
+        .count()
 }
 
 /// Whether each local commit whose caller was told so is in the log as often as it may be.
 fn all_told(state: &State, told: Told, may: fn(usize) -> bool) -> bool {
-    (0..).zip(&state.history.told).all(|(number, what)| {
-        *what != Some(told) || may(times(state, Work::Local(number)))
-    })
+    (0..)
+        .zip(&state.history.told)
+        .all(|(number, what)| *what != Some(told) || may(times(state, Work::Local(number))))
 }
 
 /// Whether the outcome of each request says what the log says.

@@ -28,7 +28,9 @@ impl Protocol {
             return;
         }
         let Some(term) = term else {
-            if state.server.lease.epoch.counter < self.bounds.epochs {
+            // A candidate that asks earlier gets nothing, or a shorter window.
+            let expired = state.server.lease.left == 0 || self.has(Fault::ExpiryByOwnClock);
+            if expired && state.server.lease.epoch.counter < self.bounds.epochs {
                 steps.push(Action::Acquire(at));
             }
             return;
@@ -44,9 +46,7 @@ impl Protocol {
         if term.window < WINDOW {
             steps.push(Action::Renew(at));
         }
-        if term.version.is_none() {
-            steps.push(Action::Load(at));
-        } else if term.task == Task::Idle && term.window > 0 {
+        if term.task == Task::Idle && term.window > 0 {
             steps.push(Action::HandOver(at));
             if state.history.told.len() < usize::from(self.bounds.locals) {
                 steps.push(Action::RunLocal(at));
@@ -59,13 +59,18 @@ impl Protocol {
 
     /// The pending request with the lowest number.
     fn first_pending(&self, state: &State) -> Option<u8> {
-        let pending = |request: &crate::state::Request| request.visible && request.outcome.is_none();
+        let pending =
+            |request: &crate::state::Request| request.visible && request.outcome.is_none();
         let position = state.server.requests.iter().position(pending)?;
         u8::try_from(position + 1).ok()
     }
 
     pub(crate) fn send(&self, state: &mut State, at: usize, statement: Statement) {
-        state.processes[at].call = Some(Call { statement, since: 0, reply: None });
+        state.processes[at].call = Some(Call {
+            statement,
+            since: 0,
+            reply: None,
+        });
     }
 
     /// Forgets the call. What was sent can still reach the server.
@@ -90,7 +95,10 @@ impl Protocol {
 
     pub(crate) fn run(&self, state: &mut State, at: usize, work: Option<Work>) {
         let work = work.unwrap_or_else(|| {
-            Work::Request(self.first_pending(state).expect("the action has a pending request"))
+            Work::Request(
+                self.first_pending(state)
+                    .expect("the action has a pending request"),
+            )
         });
         if let Work::Local(_) = work {
             state.history.told.push(None);
@@ -100,25 +108,37 @@ impl Protocol {
 
     fn append(&self, state: &mut State, at: usize, work: Work) {
         let term = state.processes[at].term.as_mut().expect("an owner appends");
-        let version = term.version.expect("an owner that appends has loaded") + 1;
+        let version = term.version + 1;
         term.task = Task::Sent(work);
-        let row = Row { version, epoch: term.epoch, work };
+        let row = Row {
+            version,
+            epoch: term.epoch,
+            work,
+        };
         self.send(state, at, Statement::Append { row });
     }
 
     /// Hands over: the window ends before the statement is sent.
     pub(crate) fn hand_over(&self, state: &mut State, at: usize) {
-        let term = state.processes[at].term.take().expect("an owner hands over");
+        let term = state.processes[at]
+            .term
+            .take()
+            .expect("an owner hands over");
         self.stray(state, Statement::HandOver { epoch: term.epoch });
     }
 
     /// A connection ends.
     pub(crate) fn lose(&self, state: &mut State, at: usize) {
-        if state.processes[at].call.is_some_and(|call| call.reply == Some(Reply::Inserted)) {
+        if state.processes[at]
+            .call
+            .is_some_and(|call| call.reply == Some(Reply::Inserted))
+        {
             self.reach(Event::LandedWithoutReply);
         }
         let statement = self.abandon(state, at);
-        let Some(term) = &mut state.processes[at].term else { return };
+        let Some(term) = &mut state.processes[at].term else {
+            return;
+        };
         match (statement, term.task) {
             (Some(Statement::Settle { .. }), _) => term.task = Task::Idle,
             (_, Task::Sent(work)) => term.task = Task::Doubtful(work, Doubt::Lost),
@@ -128,14 +148,28 @@ impl Protocol {
 
     /// A reply arrives.
     pub(crate) fn receive(&self, state: &mut State, at: usize) {
-        let call = state.processes[at].call.take().expect("a reply belongs to a call");
+        let call = state.processes[at]
+            .call
+            .take()
+            .expect("a reply belongs to a call");
         // From the start of the attempt: the server's term begins later, and ends later.
         let anchored = self.has(Fault::AnchorAtEnd);
-        let window = if anchored { WINDOW } else { WINDOW - call.since };
+        let window = if anchored {
+            WINDOW
+        } else {
+            WINDOW - call.since
+        };
         let term = &mut state.processes[at].term;
         match (call.reply.expect("a reply has arrived"), call.statement) {
             (Reply::Acquired(epoch), _) => {
-                *term = Some(Term { epoch, window, version: None, task: Task::Idle });
+                // The acquisition waited for the last append, so the log that it loads is whole.
+                let version = state.server.log.last().map_or(0, |row| row.version);
+                *term = Some(Term {
+                    epoch,
+                    window,
+                    version,
+                    task: Task::Idle,
+                });
             }
             (Reply::Renewed, _) => term.as_mut().expect("an owner renews").window = window,
             (Reply::Inserted, Statement::Append { row } | Statement::Insert { row }) => {
@@ -161,18 +195,31 @@ impl Protocol {
 
     /// Reads what the log has under the version of an append whose outcome is in doubt.
     pub(crate) fn look_up(&self, state: &mut State, at: usize) {
-        let term = state.processes[at].term.as_mut().expect("an owner looks up");
-        let Task::Doubtful(work, doubt) = term.task else { return };
-        let version = term.version.expect("an owner that appended has loaded") + 1;
-        let row = Row { version, epoch: term.epoch, work };
+        let term = state.processes[at]
+            .term
+            .as_mut()
+            .expect("an owner looks up");
+        let Task::Doubtful(work, doubt) = term.task else {
+            return;
+        };
+        let version = term.version + 1;
+        let row = Row {
+            version,
+            epoch: term.epoch,
+            work,
+        };
         if doubt == Doubt::Lost && self.has(Fault::GuessedDone) {
             return self.landed(state, at, row);
         }
         if doubt == Doubt::Lost && self.has(Fault::GuessedLost) {
-            term.version = Some(version);
+            term.version = version;
             return self.append(state, at, work);
         }
-        let found = state.server.log.iter().find(|other| other.version == version);
+        let found = state
+            .server
+            .log
+            .iter()
+            .find(|other| other.version == version);
         match (found, doubt) {
             (Some(found), Doubt::Fenced) if *found == row => {
                 self.reach(Event::FencedAfterLanding);
@@ -202,8 +249,11 @@ impl Protocol {
 
     /// The commit is in the log. Its caller is told so if the window is open.
     fn landed(&self, state: &mut State, at: usize, row: Row) {
-        let term = state.processes[at].term.as_mut().expect("an owner appended");
-        term.version = Some(row.version);
+        let term = state.processes[at]
+            .term
+            .as_mut()
+            .expect("an owner appended");
+        term.version = row.version;
         term.task = Task::Idle;
         let lease = state.server.lease;
         match row.work {

@@ -93,7 +93,11 @@ impl Protocol {
             self.reach(Event::RequestSettledBefore);
             return Reply::Refused(Doubt::Settled);
         }
-        let taken = state.server.log.iter().any(|other| other.version == row.version);
+        let taken = state
+            .server
+            .log
+            .iter()
+            .any(|other| other.version == row.version);
         if taken && !self.has(Fault::NoPrimaryKey) {
             self.reach(Event::VersionTaken);
             return Reply::Refused(Doubt::Taken);

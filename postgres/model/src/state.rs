@@ -70,17 +70,27 @@ pub struct Server {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Statement {
     Acquire,
-    Renew { epoch: Epoch },
-    HandOver { epoch: Epoch },
-    Append { row: Row },
+    Renew {
+        epoch: Epoch,
+    },
+    HandOver {
+        epoch: Epoch,
+    },
+    Append {
+        row: Row,
+    },
     /// The second half of an append that checks its fence in an earlier statement, a fault.
-    Insert { row: Row },
+    Insert {
+        row: Row,
+    },
     /// The outcome of a request in a statement of its own, a fault.
-    Settle { row: Row },
+    Settle {
+        row: Row,
+    },
 }
 
 /// Why an append changed nothing, or is not known to have changed something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Doubt {
     /// The reply was lost.
     Lost,
@@ -93,7 +103,7 @@ pub enum Doubt {
 }
 
 /// The answer of the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reply {
     Acquired(Epoch),
     Renewed,
@@ -104,16 +114,23 @@ pub enum Reply {
 }
 
 /// A statement on its way, and its answer on the way back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Call {
     pub statement: Statement,
-    /// Ticks of the caller's clock since it sent the statement, at most [`WINDOW`].
+    /// Ticks of the caller's clock since it sent an acquisition or a renewal, at most [`WINDOW`].
     pub since: u8,
     pub reply: Option<Reply>,
 }
 
+impl Call {
+    /// Whether the reply begins a window.
+    pub(crate) fn is_timed(&self) -> bool {
+        matches!(self.statement, Statement::Acquire | Statement::Renew { .. })
+    }
+}
+
 /// What an owner is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Task {
     Idle,
     /// An append is on its way.
@@ -123,18 +140,18 @@ pub enum Task {
 }
 
 /// What a process knows that believes to own the document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Term {
     pub epoch: Epoch,
     /// Ticks of its own clock for which it may acknowledge.
     pub window: u8,
-    /// The version of the document in memory, when it is loaded.
-    pub version: Option<u8>,
+    /// The version of the document in memory.
+    pub version: u8,
     pub task: Task,
 }
 
 /// One of the two processes that own the document in turn. Without a term it is a candidate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Process {
     pub term: Option<Term>,
     pub call: Option<Call>,
@@ -192,7 +209,10 @@ pub struct State {
 
 impl State {
     pub(crate) fn new(bounds: Bounds) -> State {
-        let epoch = Epoch { timeline: 1, counter: 0 };
+        let epoch = Epoch {
+            timeline: 1,
+            counter: 0,
+        };
         State {
             server: Server {
                 timeline: 1,
@@ -215,4 +235,30 @@ impl State {
             left: bounds,
         }
     }
+}
+
+/// Returns the state that stands for all that behave alike: the processes are in one order, and
+/// statements that can change nothing any more are left out. Without a fault only: with one, a
+/// statement of an earlier epoch may change something.
+pub fn representative(state: &State) -> State {
+    let mut state = state.clone();
+    state.processes.sort();
+    let Server {
+        lease, timeline, ..
+    } = state.server;
+    state.strays.retain(|stray| match stray {
+        Statement::Acquire => true,
+        Statement::Renew { epoch }
+        | Statement::HandOver { epoch }
+        | Statement::Append {
+            row: Row { epoch, .. },
+        }
+        | Statement::Insert {
+            row: Row { epoch, .. },
+        }
+        | Statement::Settle {
+            row: Row { epoch, .. },
+        } => *epoch == lease.epoch && epoch.timeline == timeline && lease.left > 0,
+    });
+    state
 }
