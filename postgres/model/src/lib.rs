@@ -24,6 +24,12 @@
 //! `process.rs` what an owner does, and [`Protocol::properties`](Model::properties) what must hold.
 //! [`Fault`] changes one rule, and the tests show that a property then fails.
 //!
+//! # Running
+//!
+//! `cargo test -p doclock-postgres-model -- --nocapture` explores five sets of bounds without a
+//! fault, and each fault. It prints the number of states, how often each [`Event`] occurred, and
+//! the steps that lead to the violation of a property. The profile `dev` optimizes this package.
+//!
 //! # What is left out
 //!
 //! - A process has one statement on its way at a time.

@@ -1,7 +1,7 @@
 //! What a process does: it acquires the lease, loads, appends, renews, looks up and steps down.
 
 use crate::state::{
-    Call, Doubt, Process, Reply, Row, State, Statement, Task, Term, Told, WINDOW, Work,
+    Call, Doubt, Process, Reply, Request, Row, State, Statement, Task, Term, Told, WINDOW, Work,
 };
 use crate::{Action, Event, Fault, Protocol};
 
@@ -59,8 +59,7 @@ impl Protocol {
 
     /// The pending request with the lowest number.
     fn first_pending(&self, state: &State) -> Option<u8> {
-        let pending =
-            |request: &crate::state::Request| request.visible && request.outcome.is_none();
+        let pending = |request: &Request| request.visible && request.outcome.is_none();
         let position = state.server.requests.iter().position(pending)?;
         u8::try_from(position + 1).ok()
     }

@@ -1,6 +1,6 @@
 //! What the server does with each statement: the rules that the SQL of the package has.
 
-use crate::state::{Doubt, Lease, Outcome, Reply, Row, State, Statement, TERM, Work};
+use crate::state::{Doubt, Epoch, Lease, Outcome, Reply, Row, State, Statement, TERM, Work};
 use crate::{Event, Fault, Protocol};
 
 impl Protocol {
@@ -66,8 +66,8 @@ impl Protocol {
                 Reply::Nothing
             }
             // WITH l AS (SELECT FROM lease WHERE epoch = $1 AND expires_at > now FOR SHARE),
-            // r AS (UPDATE request SET outcome = … FROM l WHERE number = $2 AND outcome IS NULL)
-            // INSERT INTO log SELECT … FROM l, r
+            // r AS (SELECT FROM l, request WHERE number = ANY($2) AND outcome IS NULL FOR UPDATE),
+            // and only if r has all of $2: UPDATE request SET outcome = …, INSERT INTO log …
             Statement::Append { row } => {
                 let held = lease.epoch == row.epoch && lease.left > 0;
                 if !held || !self.is_current(server.timeline, row.epoch) {
@@ -113,7 +113,7 @@ impl Protocol {
 
     /// Whether an epoch is one of the server's timeline. A connection to the server before a
     /// failover has ended, or a pooler has replaced it and the statement compares.
-    pub(crate) fn is_current(&self, timeline: u8, epoch: crate::state::Epoch) -> bool {
+    pub(crate) fn is_current(&self, timeline: u8, epoch: Epoch) -> bool {
         epoch.timeline == timeline || self.has(Fault::TimelineIgnored)
     }
 }
