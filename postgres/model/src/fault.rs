@@ -33,6 +33,8 @@ pub enum Fault {
     FencedWithoutLookup,
     /// The epoch has no timeline, and an owner continues on a standby that was promoted.
     TimelineIgnored,
+    /// A promoted standby gives the lease away at once, and does not wait until it has expired.
+    FailoverEndsLease,
     /// A follower applies the newest row, which a notification names, and not its next.
     NewestRowApplied,
 }

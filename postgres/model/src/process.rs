@@ -29,8 +29,9 @@ impl Protocol {
         }
         let Some(term) = term else {
             // A candidate that asks earlier gets nothing, or a shorter window.
-            let expired = state.server.lease.left == 0 || self.has(Fault::ExpiryByOwnClock);
-            if expired && state.server.lease.epoch.counter < self.bounds.epochs {
+            if self.has_expired(state.server.timeline, state.server.lease)
+                && state.server.lease.epoch.counter < self.bounds.epochs
+            {
                 steps.push(Action::Acquire(at));
             }
             return;

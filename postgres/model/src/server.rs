@@ -27,8 +27,9 @@ impl Protocol {
         Some(match statement {
             // UPDATE lease SET epoch = epoch + 1, expires_at = now + term WHERE expires_at < now
             Statement::Acquire => {
-                let expired = lease.left == 0 || self.has(Fault::ExpiryByOwnClock);
-                if !expired || lease.epoch.counter == self.bounds.epochs {
+                if !self.has_expired(server.timeline, *lease)
+                    || lease.epoch.counter == self.bounds.epochs
+                {
                     return Some(Reply::Nothing);
                 }
                 if state.processes.iter().any(|process| process.term.is_some()) {
@@ -110,6 +111,14 @@ impl Protocol {
             settle(state, row);
         }
         Reply::Inserted
+    }
+
+    /// Whether a candidate may acquire the lease. A new timeline is no reason: until the lease has
+    /// expired, the owner of the old one does not know of it and its window may be open.
+    pub(crate) fn has_expired(&self, timeline: u8, lease: Lease) -> bool {
+        lease.left == 0
+            || self.has(Fault::ExpiryByOwnClock)
+            || self.has(Fault::FailoverEndsLease) && lease.epoch.timeline != timeline
     }
 
     /// Whether an epoch is one of the server's timeline. A connection to the server before a

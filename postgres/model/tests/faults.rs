@@ -15,7 +15,10 @@ fn find(fault: Fault, properties: &[&'static str]) {
         crashes: 1,
         losses: 1,
         slow_ticks: 0,
-        failovers: u8::from(fault == Fault::TimelineIgnored),
+        failovers: u8::from(matches!(
+            fault,
+            Fault::TimelineIgnored | Fault::FailoverEndsLease
+        )),
     };
     let bounds = match fault {
         Fault::NumberFromSequence => Bounds {
@@ -128,6 +131,11 @@ fn an_append_that_is_sent_twice_and_fenced_once_may_have_landed() {
 #[test]
 fn an_epoch_without_a_timeline_returns_after_a_failover() {
     find(Fault::TimelineIgnored, &[EPOCHS]);
+}
+
+#[test]
+fn a_failover_that_ends_the_lease_at_once_leaves_the_window_of_its_owner_open() {
+    find(Fault::FailoverEndsLease, &[LATE]);
 }
 
 #[test]
