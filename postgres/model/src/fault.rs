@@ -9,7 +9,7 @@ pub enum Fault {
     UpsertOnRenewal,
     /// A hand-over deletes the lease row, and the next acquisition begins with epoch 1.
     ResetEpoch,
-    /// An append checks its lease in an earlier statement than it inserts.
+    /// An append checks its lease in an earlier statement than it inserts, so it has no lock of it.
     AppendWithoutLock,
     /// The version is no primary key of the log.
     NoPrimaryKey,
@@ -31,6 +31,9 @@ pub enum Fault {
     GuessedDone,
     /// An append that was refused is taken for one that changed nothing, also if it was sent twice.
     FencedWithoutLookup,
+    /// An append that met an expired lease is taken for one that changed nothing, although no other
+    /// owner has begun and a copy of it may wait for the lock of the row.
+    FencedByExpiry,
     /// The epoch has no timeline, and an owner continues on a standby that was promoted.
     TimelineIgnored,
     /// A promoted standby gives the lease away at once, and does not wait until it has expired.

@@ -7,6 +7,7 @@
 //! # Steps
 //!
 //! A statement takes three steps: a process sends it, the server executes it, the reply arrives.
+//! The server takes two for an append, because its clock moves while the append waits for a lock.
 //! Between any two steps time passes ([`Action::Tick`]), a process crashes and restarts without
 //! memory, a connection ends, a standby is promoted. A process that takes no step while the clock
 //! moves is paused. A statement whose caller is gone stays in [`State::strays`], and the server may
@@ -103,6 +104,10 @@ pub enum Event {
     FencedAppend,
     /// One copy of an append was fenced, and another had landed.
     FencedAfterLanding,
+    /// An append met an expired lease that no other owner had acquired.
+    FencedByExpiry,
+    /// An append waited for the lock of the lease until this had expired, and landed.
+    AppendAfterExpiry,
     /// The primary key refused an append.
     VersionTaken,
     /// A request was cancelled or answered between the read and the append.
@@ -114,7 +119,7 @@ pub enum Event {
 }
 
 impl Event {
-    pub const ALL: [Event; 12] = [
+    pub const ALL: [Event; 14] = [
         Event::TakeoverFromPausedOwner,
         Event::HandOver,
         Event::LandedWithoutReply,
@@ -123,6 +128,8 @@ impl Event {
         Event::LookupFoundNothing,
         Event::FencedAppend,
         Event::FencedAfterLanding,
+        Event::FencedByExpiry,
+        Event::AppendAfterExpiry,
         Event::VersionTaken,
         Event::RequestSettledBefore,
         Event::RequestContinued,
@@ -204,7 +211,7 @@ impl Protocol {
             return false;
         };
         state.strays.iter().any(|stray| {
-            matches!(stray, Statement::Append { row }
+            matches!(stray, Statement::Append { row } | Statement::Insert { row }
                 if row.work == mine.work && row.epoch < mine.epoch)
         })
     }

@@ -215,6 +215,8 @@ impl Protocol {
             term.version = version;
             return self.append(state, at, work);
         }
+        let is_untaken = state.server.lease.epoch == term.epoch
+            && self.is_current(state.server.timeline, term.epoch);
         let found = state
             .server
             .log
@@ -234,6 +236,12 @@ impl Protocol {
                 self.append(state, at, work);
             }
             (None, Doubt::Settled) => term.task = Task::Idle,
+            // It has expired, and no other owner has begun: a copy of the append that waits for the
+            // lock can land.
+            (None, Doubt::Fenced) if is_untaken && !self.has(Fault::FencedByExpiry) => {
+                self.reach(Event::FencedByExpiry);
+                self.step_down(state, at);
+            }
             // The version is another's, or the lease is: no copy of the append can land any more.
             _ => self.fenced(state, at, work),
         }

@@ -4,7 +4,7 @@ use crate::state::{Doubt, Epoch, Lease, Outcome, Reply, Row, State, Statement, T
 use crate::{Event, Fault, Protocol};
 
 impl Protocol {
-    /// Executes a statement as one step. `None`: it has a second step, under a fault.
+    /// Executes a statement as one step. `None`: an append takes a second one.
     pub(crate) fn execute(&self, state: &mut State, statement: Statement) -> Option<Reply> {
         let before = (state.server.lease, state.server.log.len());
         let reply = self.statement(state, statement);
@@ -76,12 +76,21 @@ impl Protocol {
                     self.reach(Event::FencedAppend);
                     return Some(Reply::Refused(Doubt::Fenced));
                 }
-                if self.has(Fault::AppendWithoutLock) {
-                    return None;
+                return None;
+            }
+            // The statement had to wait for the lock of the row. It looks at the row again if that
+            // has changed, but not at the clock if it has not.
+            Statement::Insert { row } => {
+                let held = lease.epoch == row.epoch && self.is_current(server.timeline, row.epoch);
+                if !held && !self.has(Fault::AppendWithoutLock) {
+                    self.reach(Event::FencedAppend);
+                    return Some(Reply::Refused(Doubt::Fenced));
+                }
+                if lease.left == 0 {
+                    self.reach(Event::AppendAfterExpiry);
                 }
                 self.insert(state, row)
             }
-            Statement::Insert { row } => self.insert(state, row),
             Statement::Settle { row } => {
                 settle(state, row);
                 Reply::Nothing
@@ -104,8 +113,7 @@ impl Protocol {
             self.reach(Event::VersionTaken);
             return Reply::Refused(Doubt::Taken);
         }
-        let lease = state.server.lease;
-        state.history.stale_append |= lease.epoch != row.epoch || lease.left == 0;
+        state.history.stale_append |= state.server.lease.epoch != row.epoch;
         state.server.log.push(row);
         if !self.has(Fault::ResultOutside) {
             settle(state, row);

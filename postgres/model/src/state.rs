@@ -79,7 +79,7 @@ pub enum Statement {
     Append {
         row: Row,
     },
-    /// The second half of an append that checks its fence in an earlier statement, a fault.
+    /// The second half of an append, which has read the clock and waits for the lock of the lease.
     Insert {
         row: Row,
     },
@@ -94,7 +94,7 @@ pub enum Statement {
 pub enum Doubt {
     /// The reply was lost.
     Lost,
-    /// The lease is not that of the epoch, or has expired.
+    /// The lease is not that of the epoch, or had expired.
     Fenced,
     /// The version has a row.
     Taken,
@@ -252,13 +252,10 @@ pub fn representative(state: &State) -> State {
         | Statement::HandOver { epoch }
         | Statement::Append {
             row: Row { epoch, .. },
-        }
-        | Statement::Insert {
-            row: Row { epoch, .. },
-        }
-        | Statement::Settle {
-            row: Row { epoch, .. },
         } => *epoch == lease.epoch && epoch.timeline == timeline && lease.left > 0,
+        Statement::Insert { row } | Statement::Settle { row } => {
+            row.epoch == lease.epoch && row.epoch.timeline == timeline
+        }
     });
     state
 }

@@ -68,7 +68,7 @@ fn one_of_each_is_explored_to_the_end() {
             slow_ticks: 1,
             ..bounds
         },
-        4_011_827,
+        5_539_395,
         &reached,
     );
 }
@@ -90,7 +90,7 @@ fn three_terms_are_explored_to_the_end() {
         Event::FencedAfterLanding,
         Event::RequestContinued,
     ];
-    explore("three terms", bounds, 5_566_004, &events);
+    explore("three terms", bounds, 7_049_912, &events);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn two_requests_are_explored_to_the_end() {
         Event::RequestContinued,
         Event::LookupFoundNothing,
     ];
-    explore("two requests", bounds, 1_046_094, &events);
+    explore("two requests", bounds, 1_466_877, &events);
 }
 
 #[test]
@@ -123,10 +123,12 @@ fn two_lost_replies_are_explored_to_the_end() {
         Event::LandedAfterWindow,
         Event::LookupFound,
         Event::LookupFoundNothing,
+        Event::FencedByExpiry,
+        Event::AppendAfterExpiry,
         Event::FencedAfterLanding,
         Event::VersionTaken,
     ];
-    explore("two lost replies", bounds, 1_983_845, &events);
+    explore("two lost replies", bounds, 3_026_527, &events);
 }
 
 #[test]
@@ -143,7 +145,7 @@ fn a_failover_is_explored_to_the_end() {
         Event::FencedAppend,
         Event::LookupFound,
     ];
-    explore("a failover, with lost replies", bounds, 621_177, &events);
+    explore("a failover, with lost replies", bounds, 695_441, &events);
     let bounds = Bounds {
         epochs: 3,
         requests: 1,
@@ -156,7 +158,7 @@ fn a_failover_is_explored_to_the_end() {
         Event::FencedAppend,
         Event::RequestContinued,
     ];
-    explore("a failover, with three terms", bounds, 473_518, &events);
+    explore("a failover, with three terms", bounds, 526_235, &events);
 }
 
 /// Each state that can be reached has a representative that the exploration reaches.

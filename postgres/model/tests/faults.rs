@@ -129,6 +129,11 @@ fn an_append_that_is_sent_twice_and_fenced_once_may_have_landed() {
 }
 
 #[test]
+fn an_append_that_met_an_expired_lease_may_land_before_the_next_owner() {
+    find(Fault::FencedByExpiry, &[FENCED]);
+}
+
+#[test]
 fn an_epoch_without_a_timeline_returns_after_a_failover() {
     find(Fault::TimelineIgnored, &[EPOCHS]);
 }
