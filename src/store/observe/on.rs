@@ -30,8 +30,8 @@ struct Shared {
 #[derive(Default)]
 pub(crate) struct Observed(Option<Observing>);
 
-/// With a span, an observation is boxed: a transaction is moved several times, which would cost more
-/// than the allocation.
+/// With a span, an observation is boxed: a transaction is moved several times, which would cost
+/// more than the allocation.
 #[cfg(feature = "tracing")]
 type Observing = Box<Observation>;
 #[cfg(not(feature = "tracing"))]
