@@ -1,0 +1,132 @@
+//! The journal of a document: each write is one statement, which the lease of its owner fences.
+
+mod load;
+mod write;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use doclock::durable::{Journal, JournalError, JournalErrorKind, JournalWrite, StoredPart};
+
+use crate::lease::{Acquired, Lease};
+use crate::{LostReason, PostgresError};
+use write::{Outcome, Write};
+
+/// A [`Journal`] in PostgreSQL, for as long as this process owns the document.
+///
+/// It comes from [`Postgres::acquire`](crate::Postgres::acquire). A write returns `Ok` only while
+/// the term lasts. If the term has ended, the write was refused, or it is not known whether the
+/// write is stored; in both cases the next owner goes on with what the log has.
+#[derive(Debug)]
+pub struct PostgresJournal {
+    lease: Arc<Lease>,
+    /// The number of the last write of a checkpoint.
+    checkpoint: i64,
+    /// The last block, and the last version: what was loaded or written.
+    last_block: i64,
+    last_version: i64,
+}
+
+impl PostgresJournal {
+    pub(crate) fn new(lease: Arc<Lease>, acquired: Acquired) -> Self {
+        Self {
+            lease,
+            checkpoint: acquired.checkpoint,
+            last_block: acquired.cut,
+            last_version: 0,
+        }
+    }
+
+    fn fenced(&self) -> JournalError {
+        JournalError::new(FENCED, self.lease.ended())
+    }
+}
+
+/// The kind of the error of a write that was refused, because the term has ended.
+const FENCED: JournalErrorKind = JournalErrorKind::Io;
+
+impl Journal for PostgresJournal {
+    fn load(
+        &mut self,
+        part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        if self.lease.until().is_none() {
+            return Err(self.fenced());
+        }
+        let last = load::load(&self.lease, part)?;
+        if let Some((number, version)) = last {
+            self.last_block = self.last_block.max(number);
+            self.last_version = version;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, write: &JournalWrite) -> Result<(), JournalError> {
+        let Some(until) = self.lease.until() else {
+            return Err(self.fenced());
+        };
+        let last = (self.last_block, self.last_version, self.checkpoint);
+        let Some(write) = Write::new(write, last)? else {
+            return Ok(());
+        };
+        let write = Arc::new(write);
+        let (lease, sent) = (Arc::clone(&self.lease), Arc::clone(&write));
+        let outcome = self
+            .lease
+            .server
+            .call(Some(until), async move { sent.run(&lease).await });
+        match outcome {
+            Ok(Outcome::Done) => {}
+            Ok(Outcome::Fenced(reason)) => {
+                self.lease.lose(reason);
+                return Err(self.fenced());
+            }
+            Ok(Outcome::Unknown(reason)) => {
+                self.lease.lose(reason);
+                return Err(self.unknown());
+            }
+            Ok(Outcome::Failed(error)) => return Err(failed(&error)),
+            Err(error) => {
+                self.lease.lose(LostReason::NotRenewed);
+                return Err(failed(&error));
+            }
+        }
+        // It is stored, and may not be acknowledged after the term.
+        if self.lease.until().is_none() {
+            return Err(self.unknown());
+        }
+        self.last_block = self.last_block.max(write.number.unwrap_or(0));
+        self.last_version = write.last_version;
+        self.checkpoint = write.checkpoint.unwrap_or(self.checkpoint);
+        Ok(())
+    }
+}
+
+impl PostgresJournal {
+    /// The error of a write of which it is not known whether it is stored, or which is stored and
+    /// must not be acknowledged.
+    fn unknown(&self) -> JournalError {
+        let ended = self.lease.ended();
+        JournalError::new(
+            JournalErrorKind::Io,
+            format_args!("{ended}, during a write"),
+        )
+    }
+}
+
+fn failed(error: &PostgresError) -> JournalError {
+    let kind = match error.is_full() {
+        true => JournalErrorKind::Full,
+        false => JournalErrorKind::Io,
+    };
+    JournalError::new(kind, error)
+}
+
+fn corrupt(message: impl std::fmt::Display) -> JournalError {
+    JournalError::new(JournalErrorKind::Corrupt, message)
+}
+
+/// How long an attempt may take: a server that does not answer leaves time for another one.
+fn attempt_deadline(lease: &Lease, until: Instant) -> Instant {
+    until.min(Instant::now() + lease.window / 3)
+}
