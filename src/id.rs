@@ -140,9 +140,27 @@ serde_as_string!(LockId);
 pub struct FencingToken(pub(crate) u64);
 
 impl FencingToken {
+    /// How many bits count the grants of one open of a durable document. A store would have to
+    /// grant its lock so often, without a commit, to reach the tokens of the next open.
+    pub(crate) const COUNTER_BITS: u32 = 36;
+
     /// Returns the number.
     pub fn get(self) -> u64 {
         self.0
+    }
+
+    /// Returns the upper part of the number: the number of the open of a
+    /// [durable](crate::durable) document, or the [epoch](crate::durable::Journal::epoch) of its
+    /// journal. Zero in a store in memory.
+    ///
+    /// ```
+    /// let store = doclock::DataStore::new();
+    /// let lease = store.lease("form", "ann", std::time::Duration::from_secs(60))?;
+    /// assert_eq!(lease.fencing_token().epoch(), 0);
+    /// # Ok::<(), doclock::lease::LeaseError>(())
+    /// ```
+    pub fn epoch(self) -> u64 {
+        self.0 >> Self::COUNTER_BITS
     }
 }
 

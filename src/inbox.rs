@@ -491,9 +491,11 @@ fn carry_out<M>(
                 };
             }
             Err(CommitError::Superseded { .. }) => return Outcome::Superseded,
-            Err(error @ (CommitError::Unknown { .. } | CommitError::ReadOnly { .. })) => {
-                return claim.end_again(&error);
-            }
+            Err(
+                error @ (CommitError::Unknown { .. }
+                | CommitError::Fenced { .. }
+                | CommitError::ReadOnly { .. }),
+            ) => return claim.end_again(&error),
             Err(error) => error.into(),
         },
         Ok((Err(failure), Ok(()))) => {

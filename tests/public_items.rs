@@ -71,6 +71,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     #[cfg(feature = "redb")]
     shared::<doclock::durable::CompactReport>();
     shared::<doclock::durable::DurableFile>();
+    shared::<doclock::durable::WrittenReceipt>();
     shared::<doclock::durable::VerifyReport>();
     shared::<doclock::durable::VersionError>();
     shared::<doclock::events::CommitEvent>();

@@ -415,6 +415,13 @@ fn journal_failed() -> DurabilityError {
     }
 }
 
+fn journal_fenced() -> DurabilityError {
+    DurabilityError::Fenced {
+        durable_version: 3,
+        cause: JournalError::new(JournalErrorKind::Fenced, "the term has ended"),
+    }
+}
+
 #[rustfmt::skip]
 fn samples_of_commits() -> Vec<Sample> {
     let mut all = samples_of([
@@ -429,6 +436,7 @@ fn samples_of_commits() -> Vec<Sample> {
         ("commitSuperseded", CommitError::Superseded { event: "evt-1".into(), token: FencingToken(7) }),
         ("commitOtherStore", CommitError::OtherStore { event: "evt-1".into() }),
         ("commitUnknown", CommitError::Unknown { version: 4, cause: Box::new(journal_failed()) }),
+        ("commitFenced", CommitError::Fenced { version: 4, cause: Box::new(journal_fenced()) }),
         ("commitReadOnly", CommitError::ReadOnly { cause: Some(journal()) }),
     ]);
     all.extend(samples_of([
@@ -440,6 +448,7 @@ fn samples_of_commits() -> Vec<Sample> {
         ("openNoPermission", OpenError::NoPermission { message: "denied".into() }),
         ("openCorrupt", OpenError::Corrupt(journal())),
         ("journal", OpenError::Journal(journal())),
+        ("openEpochTooLarge", OpenError::EpochTooLarge { epoch: 1 << 28, largest: (1 << 28) - 1 }),
         ("typeUnknown", OpenError::Schema(Box::new(violation()))),
     ]));
     all.extend(samples_of([("journal", journal())]));
@@ -452,6 +461,7 @@ fn samples_of_commits() -> Vec<Sample> {
         ("durabilityTimeout", DurabilityError::Timeout { version: 4, durable_version: 3, timeout: Duration::from_secs(1) }),
         ("storeClosed", DurabilityError::Closed { durable_version: 3 }),
         ("durabilityNoKeeper", DurabilityError::NoKeeper { version: 3, reason: "no memory".to_owned() }),
+        ("journalFenced", journal_fenced()),
         ("journalFailed", journal_failed()),
     ]));
     all.extend(samples_of([

@@ -48,7 +48,8 @@ impl ExecutedOperation {
     }
 }
 
-/// An error of a commit. The transaction was rolled back, apart from [`Unknown`](Self::Unknown).
+/// An error of a commit. The transaction was rolled back, apart from [`Unknown`](Self::Unknown) and
+/// [`Fenced`](Self::Fenced).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommitError {
@@ -126,6 +127,15 @@ pub enum CommitError {
         /// Why it is unknown.
         cause: Box<DurabilityError>,
     },
+    /// The transaction was published in this process, but another owner has the document, so it is
+    /// not stored. The store accepts no more commits.
+    #[error("version {version} is not stored: {cause}")]
+    Fenced {
+        /// The version that the transaction made in this process.
+        version: u64,
+        /// Why it is not stored.
+        cause: Box<DurabilityError>,
+    },
     /// The store was closed, or its journal failed, so it accepts no more commits.
     #[error("the store is read-only: {}", ReadOnlyBecause(.cause))]
     ReadOnly {
@@ -153,6 +163,7 @@ codes! { CommitError {
     Self::Superseded { event, token } => "commitSuperseded";
     Self::OtherStore { event } => "commitOtherStore";
     Self::Unknown { version, cause } => "commitUnknown";
+    Self::Fenced { version, cause } => "commitFenced";
     Self::ReadOnly { cause } => "commitReadOnly";
 }}
 

@@ -40,6 +40,9 @@
 //! [`CommitError::ReadOnly`]. A call that waits for its commit returns [`CommitError::Unknown`]:
 //! the commit may be stored or not. The version after the next open tells.
 //!
+//! If the journal reports that another owner has the document, the commit is known not to be
+//! stored, and the call returns [`CommitError::Fenced`].
+//!
 //! # What an open continues
 //!
 //! The document and its version continue, and so do receipts of idempotency keys, the done and dead
@@ -73,9 +76,12 @@ pub use contract::check_journal;
 #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
 pub use file::CompactReport;
 pub use file::{DurableFile, VerifyReport, VersionError};
+pub use form::LARGEST_EPOCH;
 #[cfg(all(test, not(loom)))]
 pub(in crate::store) use journal::Forgetful;
-pub use journal::{Journal, JournalError, JournalErrorKind, JournalWrite, StoredPart};
+pub use journal::{
+    Journal, JournalError, JournalErrorKind, JournalWrite, StoredPart, WrittenReceipt,
+};
 pub use open::{DurableOptions, OpenError, OpenProgress};
 #[cfg(feature = "redb")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]

@@ -11,6 +11,7 @@ use smol_str::SmolStr;
 
 use super::DataStore;
 use super::claims::EventNote;
+use super::durable::WrittenReceipt;
 use super::receipts::Receipt;
 use crate::document::Holding;
 use crate::document::lease::LeaseTargets;
@@ -91,6 +92,18 @@ impl NoteChange {
         match self {
             Self::Kept(note) => (note.key(), Some(note)),
             Self::Forgotten(key) => (key, None),
+        }
+    }
+}
+
+impl ReceiptNote {
+    /// The receipt, for a journal.
+    pub(super) fn written(&self) -> WrittenReceipt {
+        let Receipt { digest, result } = &*self.receipt;
+        WrittenReceipt {
+            key: self.key.clone(),
+            digest: digest.0,
+            result: result.clone(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use doclock::document::{Change, NodeSpec, Selection, SplitPoint, check};
-use doclock::durable::{DurableOptions, OpenError, OpenProgress};
+use doclock::durable::{DurableOptions, LARGEST_EPOCH, OpenError, OpenProgress};
 use doclock::lock::node::Scope;
 use doclock::{CommitError, DataStore, Editor, Snapshot, TransactionManager, View, dsl::*};
 
@@ -366,4 +366,49 @@ fn a_document_with_the_largest_numbers_can_be_opened_again_after_an_import() {
         store.close().unwrap();
         options = DurableOptions::new();
     }
+}
+
+/// An open of a journal without epochs has the next number.
+#[test]
+fn cluster_01_the_epoch_of_a_token_is_that_of_the_journal_and_only_rises() {
+    let memory = Memory::default();
+    let mut last = 0;
+    for (epoch, expected) in [
+        (None, 1),
+        (Some(7), 7),
+        (None, 8),
+        // It does not fall, whatever the journal reports.
+        (Some(3), 9),
+        (Some(9), 10),
+        (Some(LARGEST_EPOCH), LARGEST_EPOCH),
+    ] {
+        memory.set_epoch(epoch);
+        let store = memory.open(DurableOptions::new());
+        let lease = store.lease("x", "ann", Duration::from_secs(9)).unwrap();
+        let guard = store.lock("ann").unwrap();
+        for token in [lease.fencing_token(), guard.fencing_token()] {
+            assert_eq!(token.epoch(), expected, "{epoch:?}");
+            assert!(token.get() > last);
+        }
+        last = lease.fencing_token().max(guard.fencing_token()).get();
+        drop(guard);
+        lease.release().unwrap();
+        drop(store);
+        memory.set_epoch(None);
+    }
+    let before = memory.stored().entries.clone();
+    let error = DataStore::open_journal(memory.clone(), DurableOptions::new()).unwrap_err();
+    let expected = OpenError::EpochTooLarge {
+        epoch: LARGEST_EPOCH + 1,
+        largest: LARGEST_EPOCH,
+    };
+    assert_eq!(error, expected);
+    for epoch in [LARGEST_EPOCH + 1, u64::MAX] {
+        let new = Memory::default();
+        new.set_epoch(Some(epoch));
+        let error = DataStore::open_journal(new, DurableOptions::new()).unwrap_err();
+        let largest = LARGEST_EPOCH;
+        assert_eq!(error, OpenError::EpochTooLarge { epoch, largest });
+    }
+    assert_eq!(memory.stored().entries, before);
 }

@@ -384,10 +384,14 @@ fn durable_04_no_outcome_is_settled_before_it_is_durable() {
     };
     let poison = |_: &mut doclock::Transaction, _: &_| Err(HandlerError::poison("bad"));
     // The first write after the open fails, with the effect or with the dead letter.
-    for first_is_done in [true, false] {
+    let failures = [Failure::Before, Failure::Fenced];
+    for (first_is_done, failure) in [true, false]
+        .into_iter()
+        .flat_map(|it| failures.map(|f| (it, f)))
+    {
         let memory = Memory::default();
         let store = memory.open(DurableOptions::new());
-        memory.fail_at(2, Failure::Before);
+        memory.fail_at(2, failure);
         let inbox = Inbox::new(&store, "inbox");
         let first = match first_is_done {
             true => inbox.process(&("one", ()), effect),
@@ -452,4 +456,36 @@ fn durable_04_a_lease_that_ended_does_not_return_by_another_clock() {
         store.close().unwrap();
         assert!(memory.open(DurableOptions::new()).leased("x").is_none());
     }
+}
+
+/// So that a journal can store the outcome of a request in the write of its commit.
+#[test]
+fn cluster_02_a_write_has_the_receipts_of_its_block() {
+    let memory = Memory::default();
+    let store = memory.open(DurableOptions::new());
+    add(&store, "a");
+    assert_eq!(memory.stored().receipts, []);
+    let first = once(&store, "key");
+    let manager = TransactionManager::new(store.clone());
+    let nothing = set_text("a").on("a");
+    let second = manager
+        .execute_once("unchanged", nothing, AcquireOptions::new())
+        .unwrap();
+    // A repetition makes no other receipt.
+    once(&store, "key");
+    let receipts = memory.stored().receipts.clone();
+    assert_eq!(receipts.len(), 2);
+    for (receipt, result) in receipts.iter().zip([first, second]) {
+        assert_eq!(Some(&receipt.key), result.idempotency_key.as_ref());
+        assert_eq!(receipt.result.transaction_id, result.transaction_id);
+        assert_eq!(receipt.result.version, result.version);
+        assert_eq!(receipt.result.operations, result.operations);
+        assert!(receipt.result.repeated && receipt.result.changes.is_empty());
+    }
+    assert_eq!(receipts[0].result.version, 2);
+    assert_ne!(receipts[0].digest, receipts[1].digest);
+    drop((store, manager));
+    // Receipts that a checkpoint or an open stores again are not new.
+    assert!(once(&memory.open(DurableOptions::new()), "key").repeated);
+    assert_eq!(memory.stored().receipts, receipts);
 }

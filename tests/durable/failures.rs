@@ -223,3 +223,53 @@ fn a_panic_of_the_progress_callback_reaches_the_caller_and_leaves_the_journal_fr
     assert_eq!(panic.downcast_ref(), Some(&"enough"));
     assert_eq!(memory.open(DurableOptions::new()).version(), 1_100);
 }
+
+#[test]
+fn cluster_05_a_fenced_write_ends_its_commits_as_fenced_and_changes_nothing() {
+    let memory = Memory::default();
+    let store = memory.open(DurableOptions::new());
+    add(&store, "a");
+    memory.fail_at(3, Failure::Fenced);
+    let manager = TransactionManager::new(store.clone());
+    let node = |id: &str| create(text_node("paragraph", id).with_id(id));
+    let error = manager.execute(node("b")).unwrap_err();
+    assert_eq!(error.code(), "commitFenced");
+    let expected = "version 2 is not stored: the journal is fenced after version 1: \
+                    another owner has the document: the term has ended";
+    assert_eq!(error.to_string(), expected);
+    let fenced = DurabilityError::Fenced {
+        durable_version: 1,
+        cause: JournalError::new(JournalErrorKind::Fenced, "the term has ended"),
+    };
+    assert_eq!(store.wait_durable(2, None), Err(fenced.clone()));
+    assert_eq!(
+        manager.execute(node("c")).unwrap_err().code(),
+        "commitReadOnly"
+    );
+    assert_eq!(store.close(), Err(fenced));
+    assert_eq!(memory.writes(), 3);
+    drop((store, manager));
+    memory.mend();
+    assert_eq!(memory.open(DurableOptions::new()).version(), 1);
+}
+
+/// Another failure leaves it open whether the commit is stored.
+#[test]
+fn cluster_05_only_a_fenced_write_is_known_to_have_changed_nothing() {
+    for (failure, code) in [
+        (Failure::Before, "commitUnknown"),
+        (Failure::Fenced, "commitFenced"),
+    ] {
+        let memory = Memory::default();
+        let store = memory.open(DurableOptions::new());
+        memory.fail_at(2, failure);
+        let inbox = doclock::inbox::Inbox::new(&store, "inbox");
+        let claim = inbox.claim(&("one", ())).unwrap();
+        let mut transaction = store.begin("ann").unwrap();
+        transaction.create(text_node("x", "")).unwrap();
+        assert_eq!(claim.commit(transaction).unwrap_err().code(), code);
+        // The delivery is not settled: the next owner handles it.
+        let again = inbox.process(&("one", ()), |_, _| Ok(())).unwrap();
+        assert!(!again.is_settled(), "{again:?}");
+    }
+}

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use doclock::DataStore;
 use doclock::durable::{
     DurableOptions, Journal, JournalError, JournalErrorKind, JournalWrite, StoredPart,
+    WrittenReceipt,
 };
 
 /// A journal in memory. A test reads what it stores, and makes a write fail.
@@ -16,6 +17,9 @@ pub(crate) struct Memory(Arc<Mutex<Stored>>);
 pub(crate) struct Stored {
     pub(crate) entries: BTreeMap<String, Vec<u8>>,
     pub(crate) blocks: BTreeMap<u64, Vec<u8>>,
+    /// The receipts of all writes.
+    pub(crate) receipts: Vec<WrittenReceipt>,
+    epoch: Option<u64>,
     writes: usize,
     fails_at: Option<(usize, Failure)>,
 }
@@ -27,6 +31,8 @@ pub(crate) enum Failure {
     /// All is written, and the sync fails.
     After,
     Panic,
+    /// Nothing is written, because another owner has the document.
+    Fenced,
 }
 
 impl Journal for Memory {
@@ -54,9 +60,15 @@ impl Journal for Memory {
             panic!("the journal gives up");
         }
         let error = JournalError::new(JournalErrorKind::Io, "the disk is gone");
-        if failure == Some(Failure::Before) {
-            return Err(error);
+        match failure {
+            Some(Failure::Before) => return Err(error),
+            Some(Failure::Fenced) => {
+                let kind = JournalErrorKind::Fenced;
+                return Err(JournalError::new(kind, "the term has ended"));
+            }
+            _ => {}
         }
+        stored.receipts.extend(write.receipts.iter().cloned());
         for (key, entry) in write.entries.clone() {
             match entry {
                 Some(entry) => drop(stored.entries.insert(key, entry)),
@@ -71,6 +83,10 @@ impl Journal for Memory {
             None => Ok(()),
             Some(_) => Err(error),
         }
+    }
+
+    fn epoch(&self) -> Option<u64> {
+        self.stored().epoch
     }
 }
 
@@ -87,6 +103,11 @@ impl Memory {
             blocks: stored.blocks.clone(),
             ..Stored::default()
         })))
+    }
+
+    /// The owner's term has this epoch from now on.
+    pub(crate) fn set_epoch(&self, epoch: impl Into<Option<u64>>) {
+        self.stored().epoch = epoch.into();
     }
 
     pub(crate) fn fail_at(&self, write: usize, failure: Failure) {

@@ -78,6 +78,7 @@ pub fn check_journal<J: Journal>(mut open: impl FnMut() -> J) -> Result<(), Stri
                 block: block(301, "later"),
                 removed_through: Some(300),
                 version: 7,
+                ..empty()
             },
         ),
         (

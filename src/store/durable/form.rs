@@ -5,15 +5,21 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::JournalError;
+use super::{JournalError, OpenError, WrittenReceipt};
 use crate::document::DocumentHead;
-use crate::id::NodeId;
+use crate::id::{FencingToken, NodeId};
 use crate::store::TransactionResult;
 use crate::store::log::{CommitRecord, HistoryStep};
-use crate::store::notes::{NoteChange, NoteKey};
+use crate::store::notes::{Note, NoteChange, NoteKey};
 
 /// The number of the form. Another form has another number.
 pub(super) const FORMAT: u8 = 1;
+
+/// The largest number of an open, and so the largest [epoch](super::Journal::epoch): 2²⁸ - 1.
+///
+/// A fencing token of 64 bits has the number above 36 bits that count grants. From number 2²⁷ on,
+/// an exported [`Snapshot`](crate::Snapshot) cannot be loaded: its tokens leave too little room.
+pub const LARGEST_EPOCH: u64 = (1 << (u64::BITS - FencingToken::COUNTER_BITS)) - 1;
 
 /// The head of a stored document.
 #[derive(Debug, Serialize, Deserialize)]
@@ -50,6 +56,14 @@ impl Block {
             CommitRecord::stored(Arc::clone(commit), step.cloned())
         })
     }
+
+    /// The receipts among the notes, for a journal.
+    pub(super) fn receipts(&self) -> impl Iterator<Item = WrittenReceipt> {
+        self.notes.iter().filter_map(|note| match note {
+            NoteChange::Kept(Note::Receipt(note)) => Some(note.written()),
+            _ => None,
+        })
+    }
 }
 
 /// The key of an entry of a checkpoint.
@@ -84,17 +98,30 @@ impl EntryKind {
 }
 
 impl StoredHead {
-    /// Counts one more open, and returns its session: a new one, of which no node has an id.
-    pub(super) fn count_open(&mut self, has_nodes: impl Fn(u32) -> bool) -> u32 {
+    /// Counts one more open, which has the epoch of its journal or the next number. Returns its
+    /// session: a new one, of which no node has an id.
+    pub(super) fn count_open(
+        &mut self,
+        epoch: Option<u64>,
+        has_nodes: impl Fn(u32) -> bool,
+    ) -> Result<u32, OpenError> {
         // Odd, so 2³² opens have different sessions; large, so other stores of the process, whose
         // sessions are consecutive, have others.
         const STEP: u32 = 0x9E37_79B9;
+        let mut number = epoch.unwrap_or_default();
         loop {
-            self.opens += 1;
+            number = number.max(self.opens.saturating_add(1));
+            if number > LARGEST_EPOCH {
+                return Err(OpenError::EpochTooLarge {
+                    epoch: number,
+                    largest: LARGEST_EPOCH,
+                });
+            }
+            self.opens = number;
             let steps = STEP.wrapping_mul(self.opens as u32);
             let session = self.first_session.wrapping_add(steps);
             if session != 0 && !has_nodes(session) {
-                return session;
+                return Ok(session);
             }
         }
     }

@@ -4,8 +4,10 @@ use std::fmt;
 use std::io;
 
 use serde::Serialize;
+use smol_str::SmolStr;
 
 use crate::codes::codes;
+use crate::store::TransactionResult;
 
 /// Stores the commits of a document durably.
 ///
@@ -38,8 +40,26 @@ pub trait Journal: Send + 'static {
     ///
     /// # Errors
     ///
-    /// [`JournalError`]. The parts may have been written or not. The store becomes read-only.
+    /// [`JournalError`]. The parts may have been written or not, unless the error is
+    /// [`Fenced`](JournalErrorKind::Fenced): then none of them was. The store becomes read-only.
     fn write(&mut self, write: &JournalWrite) -> Result<(), JournalError>;
+
+    /// Returns the epoch of the owner's term, if several machines can own the document one after
+    /// the other. The default is `None`.
+    ///
+    /// Each term must have a greater epoch than all terms before. An open reads the epoch before
+    /// its first write. The open gets this number, or one more than that of the open before if that
+    /// is greater. It is the upper part of all fencing tokens of the open: [`FencingToken::epoch`].
+    ///
+    /// The largest number is [`LARGEST_EPOCH`]. Beyond it, an open fails with
+    /// [`OpenError::EpochTooLarge`].
+    ///
+    /// [`FencingToken::epoch`]: crate::FencingToken::epoch
+    /// [`LARGEST_EPOCH`]: super::LARGEST_EPOCH
+    /// [`OpenError::EpochTooLarge`]: super::OpenError::EpochTooLarge
+    fn epoch(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A stored part of a document.
@@ -73,6 +93,24 @@ pub struct JournalWrite {
     pub removed_through: Option<u64>,
     /// The version of the document with all commits that are written then. It need not be stored.
     pub version: u64,
+    /// The receipts that the block records, in their order: the outcomes of transactions with an
+    /// idempotency key. They are in the bytes of the block too, so they need not be stored. A
+    /// journal can store the outcome of a request with them, in the same write as its commit.
+    pub receipts: Vec<WrittenReceipt>,
+}
+
+/// The receipt of a transaction with an idempotency key, as a write records it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WrittenReceipt {
+    /// The idempotency key.
+    pub key: SmolStr,
+    /// Identifies the operation batch by its content: another batch under the same key has another
+    /// digest.
+    pub digest: u128,
+    /// The result that a repetition of the transaction returns. It is marked as repeated and has
+    /// no changes.
+    pub result: TransactionResult,
 }
 
 /// An error of a journal.
@@ -103,6 +141,8 @@ pub enum JournalErrorKind {
     Corrupt,
     /// The journal panicked.
     Panic,
+    /// Another owner has the document. The write has changed nothing, and neither will a later one.
+    Fenced,
 }
 
 impl fmt::Display for JournalErrorKind {
@@ -112,6 +152,7 @@ impl fmt::Display for JournalErrorKind {
             Self::Full => "the disk is full",
             Self::Corrupt => "the stored bytes are damaged",
             Self::Panic => "the journal panicked",
+            Self::Fenced => "another owner has the document",
         })
     }
 }

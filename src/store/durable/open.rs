@@ -292,6 +292,15 @@ pub enum OpenError {
     /// The journal cannot be read or written.
     #[error(transparent)]
     Journal(JournalError),
+    /// The number of the open, or the [epoch](Journal::epoch) of its journal, has no room in a
+    /// fencing token.
+    #[error("the epoch {epoch} of the open is too large: the limit is {largest}")]
+    EpochTooLarge {
+        /// The number of the open.
+        epoch: u64,
+        /// The largest number, [`LARGEST_EPOCH`](super::LARGEST_EPOCH).
+        largest: u64,
+    },
     /// The document does not follow the schema of the options.
     #[error(transparent)]
     Schema(Box<SchemaViolation>),
@@ -306,6 +315,7 @@ codes! { OpenError {
     Self::NoPermission { message } => "openNoPermission" { reason: message };
     Self::Corrupt(cause) => "openCorrupt" { cause: cause };
     Self::Journal(error) => as error;
+    Self::EpochTooLarge { epoch, largest } => "openEpochTooLarge";
     Self::Schema(violation) => as violation;
 }}
 
@@ -411,7 +421,7 @@ fn open_unguarded(
         mut since,
         log,
     } = loaded.repeat(head, checkpoint, &*progress)?;
-    let session = head.count_open(|session| snapshot.last_id_of(session) > 0);
+    let session = head.count_open(journal.epoch(), |session| snapshot.last_id_of(session) > 0)?;
     tokens.raise(head.opens << TOKENS_OF_AN_OPEN);
     snapshot.continue_with(&tokens, session);
     if let Some(schema) = &options.store.schema {

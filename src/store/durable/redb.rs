@@ -181,6 +181,7 @@ impl Journal for RedbJournal {
             block,
             removed_through,
             version: _,
+            receipts: _,
         } = write;
         self.storage.release()?;
         let mut transaction = self.database.begin_write().map_err(failed)?;

@@ -8,14 +8,13 @@ use super::writer::SinceCheckpoint;
 use super::{JournalError, OpenError, OpenProgress, StoredPart};
 use crate::brief::Brief;
 use crate::document::{NodeTable, Snapshot, Tokens};
-use crate::id::random_session;
+use crate::id::{FencingToken, random_session};
 use crate::store::TransactionResult;
 use crate::store::log::Records;
 use crate::store::notes::{Note, NoteKey};
 
-/// How far the tokens and lock ids of an open are above those of the one before. A store would have
-/// to grant its lock so often, without a commit, to reach them.
-pub(super) const TOKENS_OF_AN_OPEN: u32 = 36;
+/// How far the tokens and lock ids of an open are above those of the one before, in bits.
+pub(super) const TOKENS_OF_AN_OPEN: u32 = FencingToken::COUNTER_BITS;
 
 /// The parts of a document, as they are loaded.
 #[derive(Default)]

@@ -177,6 +177,15 @@ pub enum DurabilityError {
         /// The error of the machine.
         reason: String,
     },
+    /// Another owner has the document, so versions after the durable one are not stored, and never
+    /// will be.
+    #[error("the journal is fenced after version {durable_version}: {cause}")]
+    Fenced {
+        /// The last version that is known to be durable.
+        durable_version: u64,
+        /// The error of the journal.
+        cause: JournalError,
+    },
     /// The journal failed. Versions after the durable one may be stored or not.
     #[error("the journal failed after version {durable_version}: {cause}")]
     Failed {
@@ -194,6 +203,7 @@ codes! { DurabilityError {
     };
     Self::Closed { durable_version } => "storeClosed";
     Self::NoKeeper { version, reason } => "durabilityNoKeeper";
+    Self::Fenced { durable_version, cause } => "journalFenced";
     Self::Failed { durable_version, cause } => "journalFailed";
 }}
 
@@ -427,10 +437,17 @@ impl DataStore {
 fn acknowledged(goal: Goal, answer: Answer) -> Result<(), CommitError> {
     match answer {
         Ok(_) => Ok(()),
-        Err(cause) => Err(CommitError::Unknown {
-            version: goal.version,
-            cause: Box::new(cause),
-        }),
+        Err(cause) => {
+            let (version, fenced) = (
+                goal.version,
+                matches!(cause, DurabilityError::Fenced { .. }),
+            );
+            let cause = Box::new(cause);
+            Err(match fenced {
+                true => CommitError::Fenced { version, cause },
+                false => CommitError::Unknown { version, cause },
+            })
+        }
     }
 }
 
@@ -616,6 +633,12 @@ impl Shared {
         let durable_version = self.durable_version();
         match end {
             End::Closed => DurabilityError::Closed { durable_version },
+            End::Failed(cause) if cause.kind == JournalErrorKind::Fenced => {
+                DurabilityError::Fenced {
+                    durable_version,
+                    cause: cause.clone(),
+                }
+            }
             End::Failed(cause) => DurabilityError::Failed {
                 durable_version,
                 cause: cause.clone(),

@@ -92,6 +92,7 @@ impl JournalWriter {
         self.write(&JournalWrite {
             block: Some((self.since.next_block(), bytes)),
             version: document.version(),
+            receipts: block.receipts().collect(),
             ..JournalWrite::default()
         })?;
         self.report.commits += count;
