@@ -37,13 +37,11 @@ impl PostgresJournal {
         }
     }
 
+    /// The error of a write of which nothing is stored, and never will be.
     fn fenced(&self) -> JournalError {
-        JournalError::new(FENCED, self.lease.ended())
+        JournalError::new(JournalErrorKind::Fenced, self.lease.ended())
     }
 }
-
-/// The kind of the error of a write that was refused, because the term has ended.
-const FENCED: JournalErrorKind = JournalErrorKind::Io;
 
 impl Journal for PostgresJournal {
     fn load(
@@ -62,9 +60,9 @@ impl Journal for PostgresJournal {
     }
 
     fn write(&mut self, write: &JournalWrite) -> Result<(), JournalError> {
-        let Some(until) = self.lease.until() else {
+        if self.lease.until().is_none() {
             return Err(self.fenced());
-        };
+        }
         let last = (self.last_block, self.last_version, self.checkpoint);
         let Some(write) = Write::new(write, last)? else {
             return Ok(());
@@ -74,7 +72,7 @@ impl Journal for PostgresJournal {
         let outcome = self
             .lease
             .server
-            .call(Some(until), async move { sent.run(&lease).await });
+            .call(None, async move { sent.run(&lease).await });
         match outcome {
             Ok(Outcome::Done) => {}
             Ok(Outcome::Fenced(reason)) => {
@@ -86,6 +84,10 @@ impl Journal for PostgresJournal {
                 return Err(self.unknown());
             }
             Ok(Outcome::Failed(error)) => return Err(failed(&error)),
+            Ok(Outcome::Conflict) => {
+                let number = write.number.unwrap_or(0);
+                return Err(corrupt(format_args!("there is a block {number} already")));
+            }
             Err(error) => {
                 self.lease.lose(LostReason::NotRenewed);
                 return Err(failed(&error));
@@ -99,6 +101,10 @@ impl Journal for PostgresJournal {
         self.last_version = write.last_version;
         self.checkpoint = write.checkpoint.unwrap_or(self.checkpoint);
         Ok(())
+    }
+
+    fn epoch(&self) -> Option<u64> {
+        Some(self.lease.epoch())
     }
 }
 

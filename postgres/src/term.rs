@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use doclock::durable::LARGEST_EPOCH;
 use doclock::events::Receiver;
 use tokio_postgres::types::Type;
 
@@ -13,9 +14,6 @@ use crate::link::{Session, backoff};
 use crate::schema::{LONGEST_DOCUMENT, TIMELINE, checked_name, micros};
 use crate::server::Connections;
 use crate::{LostReason, OwnerEvent, Postgres, PostgresError, PostgresJournal};
-
-/// The last epoch: a fencing token has 28 bits for it.
-const LARGEST_EPOCH: i64 = (1 << 28) - 1;
 
 /// How many bits of an epoch count the owners on one timeline of the server.
 const COUNTER_BITS: u32 = 16;
@@ -281,11 +279,11 @@ impl Attempt {
             let attempt = async |session: &Session| self.attempt(session).await;
             let until = start + self.answer();
             let pause = match connections.leases.run(until.into(), attempt).await {
-                Ok(Ok(acquired)) if acquired.epoch > LARGEST_EPOCH => {
+                Ok(Ok(acquired)) if acquired.epoch.unsigned_abs() > LARGEST_EPOCH => {
                     return Err(PostgresError::Epochs {
                         document: self.document,
                         epoch: acquired.epoch.unsigned_abs(),
-                        largest: LARGEST_EPOCH.unsigned_abs(),
+                        largest: LARGEST_EPOCH,
                     });
                 }
                 Ok(Ok(acquired)) => return Ok((acquired, start)),

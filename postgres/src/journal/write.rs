@@ -64,6 +64,8 @@ pub(super) enum Outcome {
     Unknown(LostReason),
     /// The server has refused it.
     Failed(PostgresError),
+    /// There is another block of its number already.
+    Conflict,
 }
 
 /// What the database says about a write.
@@ -74,6 +76,8 @@ enum Found {
     Ended(LostReason),
     /// The term has ended, and so much was removed since that nothing can be told.
     Untold(LostReason),
+    /// There is another block of its number, although no other owner has begun.
+    Conflict,
 }
 
 impl Write {
@@ -148,18 +152,20 @@ impl Write {
     /// Writes, again if necessary, until the outcome is known or the term has ended.
     pub(super) async fn run(&self, lease: &Lease) -> Outcome {
         let connections = Arc::clone(lease.server.connections());
-        let mut sent = false;
-        let mut failures = 0;
-        // Without a lost answer, nothing is looked up.
+        // Whether a statement was sent whose answer is missing.
+        let mut is_unknown = false;
         let mut look_up = false;
+        let mut failures = 0;
         loop {
+            let ended = |reason| match is_unknown {
+                true => Outcome::Unknown(reason),
+                false => Outcome::Fenced(reason),
+            };
             let Some(until) = lease.until() else {
-                return match sent {
-                    true => Outcome::Unknown(LostReason::NotRenewed),
-                    false => Outcome::Fenced(LostReason::NotRenewed),
-                };
+                return ended(LostReason::NotRenewed);
             };
             let deadline = attempt_deadline(lease, until);
+            let mut sent = false;
             let attempt = async |session: &Session| {
                 if look_up {
                     match self.find(session, lease).await? {
@@ -176,10 +182,15 @@ impl Write {
             match connections.journals.run(deadline.into(), attempt).await {
                 Ok(Some(Found::Stored)) => return Outcome::Done,
                 Ok(Some(Found::Ended(reason))) => return Outcome::Fenced(reason),
-                Ok(Some(Found::Untold(reason))) => return Outcome::Unknown(reason),
+                Ok(Some(Found::Untold(reason))) => return ended(reason),
+                Ok(Some(Found::Conflict)) => return Outcome::Conflict,
                 // It was refused: by another owner, or by an earlier statement of this write.
                 Ok(Some(Found::Missing) | None) => look_up = true,
-                Err(error) if error.is_passing() || error.is_duplicate() => look_up = true,
+                Err(error) if error.is_duplicate() => look_up = true,
+                Err(error) if error.is_passing() => {
+                    look_up = true;
+                    is_unknown |= sent;
+                }
                 Err(error) => return Outcome::Failed(error),
             }
             failures += 1;
@@ -301,8 +312,8 @@ impl Write {
         let reason = taken.unwrap_or(LostReason::Expired);
         Ok(match (self.checkpoint, is_own) {
             (None, Some(true)) => Found::Stored,
-            // Another owner has written it.
-            (None, Some(false)) => Found::Ended(reason),
+            (_, Some(false)) if is_held => Found::Conflict,
+            (_, Some(false)) => Found::Ended(reason),
             (None, None) if self.number.is_some_and(|number| cut >= number) => {
                 Found::Untold(reason)
             }

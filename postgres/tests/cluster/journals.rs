@@ -93,6 +93,7 @@ fn cluster_01_a_write_of_an_earlier_owner_changes_nothing() {
         // By its own clock the first owner has its term still.
         assert!(earlier.is_owner());
         let refused = journal.write(&write).unwrap_err();
+        assert_eq!(refused.kind, JournalErrorKind::Fenced, "{refused}");
         assert!(refused.message.contains("bob has it"), "{refused}");
         assert!(!earlier.is_owner());
         let taken = LostReason::TakenOver {
@@ -128,10 +129,10 @@ fn cluster_01_a_term_that_has_ended_by_the_clock_of_the_server_writes_nothing() 
     steal(&parameters, &document);
     assert!(term.is_owner());
     let refused = journal.write(&block(2, 2, "two")).unwrap_err();
-    assert_eq!(refused.kind, JournalErrorKind::Io, "{refused}");
+    assert_eq!(refused.kind, JournalErrorKind::Fenced, "{refused}");
     assert_eq!(term.lost(), Some(LostReason::Expired));
     assert_eq!(log(&parameters, &document).len(), 1);
-    let event = term.events().iter().last().unwrap();
+    let event = term.events().try_iter().last().unwrap();
     assert!(matches!(event, doclock_postgres::OwnerEvent::Lost { .. }));
 }
 
@@ -163,4 +164,23 @@ fn cluster_02_blocks_have_their_versions_and_parts_that_an_entry_lost_are_gone()
         journal.write(&entries(&[("head", text)], None)).unwrap();
         assert_eq!(count(), expected);
     }
+}
+
+#[test]
+fn cluster_01_a_block_never_takes_the_number_of_another() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let server = connect(&parameters);
+    let document = name("numbers");
+    let (_term, mut journal) = acquire(&server, &document, "ann");
+    journal.write(&block(1, 1, "one")).unwrap();
+    let mut with_entries = block(1, 1, "other");
+    with_entries.entries = entries(&[("head", Some("other"))], None).entries;
+    for write in [block(1, 1, "other"), with_entries] {
+        let refused = journal.write(&write).unwrap_err();
+        assert_eq!(refused.kind, JournalErrorKind::Corrupt, "{refused}");
+    }
+    let expected = (vec![], vec![(1, "one".to_owned())]);
+    assert_eq!(load(&mut journal).unwrap(), expected);
 }

@@ -8,7 +8,7 @@ use doclock::durable::{Journal, JournalError, JournalWrite, StoredPart};
 use doclock_postgres::{Postgres, PostgresJournal, PostgresOptions, Term, TermOptions};
 
 /// The connection parameters of the server beside which the tests run. `None` if there is none.
-pub fn parameters() -> Option<String> {
+pub(crate) fn parameters() -> Option<String> {
     let variable = |name: &str| std::env::var(name).ok();
     let Some(host) = variable("PGHOST") else {
         let required = variable("DOCLOCK_CLUSTER_REQUIRED").is_some();
@@ -25,29 +25,29 @@ pub fn parameters() -> Option<String> {
 }
 
 /// A name that no other test has.
-pub fn name(prefix: &str) -> String {
+pub(crate) fn name(prefix: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     format!("{prefix}-{}-{number}", std::process::id())
 }
 
-pub fn connect(parameters: &str) -> Postgres {
+pub(crate) fn connect(parameters: &str) -> Postgres {
     Postgres::connect(options(parameters)).unwrap()
 }
 
 /// Options that also allow a server without syncs, with which most tests are faster.
-pub fn options(parameters: &str) -> PostgresOptions {
+pub(crate) fn options(parameters: &str) -> PostgresOptions {
     PostgresOptions::new(parameters)
         .unwrap()
         .allow_lossy_server()
 }
 
-pub fn sql(parameters: &str) -> postgres::Client {
+pub(crate) fn sql(parameters: &str) -> postgres::Client {
     postgres::Client::connect(parameters, postgres::NoTls).unwrap()
 }
 
 /// Options with a short term.
-pub fn short(owner: &str) -> TermOptions {
+pub(crate) fn short(owner: &str) -> TermOptions {
     let poll = Duration::from_millis(5);
     TermOptions::new(owner)
         .term(Duration::from_millis(600))
@@ -56,13 +56,13 @@ pub fn short(owner: &str) -> TermOptions {
         .timeout(Duration::from_secs(20))
 }
 
-pub fn acquire(server: &Postgres, document: &str, owner: &str) -> (Term, PostgresJournal) {
+pub(crate) fn acquire(server: &Postgres, document: &str, owner: &str) -> (Term, PostgresJournal) {
     server.acquire(document, short(owner)).unwrap()
 }
 
 /// Waits for a condition, for at most 20 seconds.
 #[track_caller]
-pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !is_so() {
         assert!(Instant::now() < deadline, "20 seconds without: {what}");
@@ -70,14 +70,17 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-pub fn block(number: u64, version: u64, text: &str) -> JournalWrite {
+pub(crate) fn block(number: u64, version: u64, text: &str) -> JournalWrite {
     let mut write = JournalWrite::default();
     write.block = Some((number, text.as_bytes().to_vec()));
     write.version = version;
     write
 }
 
-pub fn entries(entries: &[(&str, Option<&str>)], removed_through: Option<u64>) -> JournalWrite {
+pub(crate) fn entries(
+    entries: &[(&str, Option<&str>)],
+    removed_through: Option<u64>,
+) -> JournalWrite {
     let mut write = JournalWrite::default();
     let bytes = |text: &str| text.as_bytes().to_vec();
     let entry = |(key, text): &(&str, Option<&str>)| ((*key).to_owned(), text.map(bytes));
@@ -87,9 +90,9 @@ pub fn entries(entries: &[(&str, Option<&str>)], removed_through: Option<u64>) -
 }
 
 /// The entries and blocks of a journal, as text.
-pub type Stored = (Vec<(String, String)>, Vec<(u64, String)>);
+pub(crate) type Stored = (Vec<(String, String)>, Vec<(u64, String)>);
 
-pub fn load(journal: &mut PostgresJournal) -> Result<Stored, JournalError> {
+pub(crate) fn load(journal: &mut PostgresJournal) -> Result<Stored, JournalError> {
     let (mut entries, mut blocks) = (Vec::new(), Vec::new());
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     journal.load(&mut |part| {
@@ -103,7 +106,7 @@ pub fn load(journal: &mut PostgresJournal) -> Result<Stored, JournalError> {
 }
 
 /// The blocks in the log, read beside doclock: number, epoch, versions and bytes.
-pub fn log(parameters: &str, document: &str) -> Vec<(i64, i64, i64, i64, String)> {
+pub(crate) fn log(parameters: &str, document: &str) -> Vec<(i64, i64, i64, i64, String)> {
     let statement = "SELECT number, epoch, first_version, last_version,
         convert_from(block, 'UTF8') FROM doclock.doclock_log WHERE document = $1 ORDER BY number";
     let rows = sql(parameters).query(statement, &[&document]).unwrap();
