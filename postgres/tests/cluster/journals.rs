@@ -72,15 +72,13 @@ fn cluster_01_a_write_of_an_earlier_owner_changes_nothing() {
         let options = crate::support::short(owner);
         options.term(std::time::Duration::from_secs(30))
     };
-    for write in [
+    let writes = [
         block(2, 2, "late"),
         entries(&[("head", Some("late"))], None),
         entries(&[("head", None)], Some(1)),
-    ] {
-        let document = format!(
-            "{document} {}",
-            write.entries.len() + write.block.iter().len()
-        );
+    ];
+    for (nth, write) in writes.into_iter().enumerate() {
+        let document = format!("{document} {nth}");
         let (earlier, mut journal) = server.acquire(&document, long("ann")).unwrap();
         let mut first = block(1, 1, "one");
         first.entries = entries(&[("head", Some("first"))], None).entries;
