@@ -16,7 +16,7 @@ use write::{Outcome, Write};
 ///
 /// It comes from [`Postgres::acquire`](crate::Postgres::acquire). A write returns `Ok` only while
 /// the term lasts. If the term has ended, the write was refused, or it is not known whether the
-/// write is stored; in both cases the next owner goes on with what the log has.
+/// write is stored; in both cases the next owner continues with what the log has.
 #[derive(Debug)]
 pub struct PostgresJournal {
     lease: Arc<Lease>,
@@ -36,11 +36,6 @@ impl PostgresJournal {
             last_version: 0,
         }
     }
-
-    /// The error of a write of which nothing is stored, and never will be.
-    fn fenced(&self) -> JournalError {
-        JournalError::new(JournalErrorKind::Fenced, self.lease.ended())
-    }
 }
 
 impl Journal for PostgresJournal {
@@ -48,9 +43,6 @@ impl Journal for PostgresJournal {
         &mut self,
         part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
     ) -> Result<(), JournalError> {
-        if self.lease.until().is_none() {
-            return Err(self.fenced());
-        }
         let last = load::load(&self.lease, part)?;
         if let Some((number, version)) = last {
             self.last_block = self.last_block.max(number);
@@ -61,7 +53,7 @@ impl Journal for PostgresJournal {
 
     fn write(&mut self, write: &JournalWrite) -> Result<(), JournalError> {
         if self.lease.until().is_none() {
-            return Err(self.fenced());
+            return Err(fenced(&self.lease));
         }
         let last = (self.last_block, self.last_version, self.checkpoint);
         let Some(write) = Write::new(write, last)? else {
@@ -77,7 +69,7 @@ impl Journal for PostgresJournal {
             Ok(Outcome::Done) => {}
             Ok(Outcome::Fenced(reason)) => {
                 self.lease.lose(reason);
-                return Err(self.fenced());
+                return Err(fenced(&self.lease));
             }
             Ok(Outcome::Unknown(reason)) => {
                 self.lease.lose(reason);
@@ -118,6 +110,11 @@ impl PostgresJournal {
             format_args!("{ended}, during a write"),
         )
     }
+}
+
+/// The error of a write of which nothing is stored, and never will be.
+fn fenced(lease: &Lease) -> JournalError {
+    JournalError::new(JournalErrorKind::Fenced, lease.ended())
 }
 
 fn failed(error: &PostgresError) -> JournalError {

@@ -3,14 +3,14 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use crossbeam_channel::Sender;
+use crossbeam_channel::{RecvTimeoutError, Sender};
 use doclock::durable::{JournalError, JournalErrorKind, StoredPart};
 use futures_util::TryStreamExt;
 use tokio::runtime::Builder;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::corrupt;
+use super::{corrupt, fenced};
 use crate::lease::Lease;
 use crate::link::Session;
 use crate::{PostgresError, PostgresOptions};
@@ -51,7 +51,13 @@ pub(super) fn load(
     thread.spawn(reader)?;
     let mut entry: Option<(Vec<u8>, i32, Vec<u8>)> = None;
     let mut last = None;
-    for row in rows {
+    loop {
+        // A load is of no use after the term.
+        let row = match rows.recv_deadline(lease.until().ok_or_else(|| fenced(lease))?) {
+            Ok(row) => row,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
         match row.map_err(|error| JournalError::new(JournalErrorKind::Io, error))? {
             Stored::Part(key, 0, data) => {
                 pass_on(entry.replace((key, 0, data)), part)?;

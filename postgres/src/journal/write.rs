@@ -6,8 +6,8 @@
 //!
 //! - A block has its number, which is in the key of the log. A block that was removed since leaves
 //!   its number in the lease (`cut`), and smaller ones are refused.
-//! - The entries of a checkpoint would be overwritten by an earlier write that is late. So each
-//!   write with entries counts itself in the lease (`checkpoint`), and is refused unless it is next.
+//! - A write of a checkpoint that is late would overwrite the entries of a later one. So each of
+//!   them counts itself in the lease (`checkpoint`), and is refused unless it is next.
 //!
 //! Under READ COMMITTED, a statement that waits for the lock of a row looks at its conditions again
 //! if the row has changed meanwhile. If it has not changed, no other owner has begun, and the write

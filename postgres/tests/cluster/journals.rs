@@ -3,7 +3,7 @@
 use doclock::durable::{Journal, JournalErrorKind, check_journal};
 use doclock_postgres::LostReason;
 
-use crate::support::{acquire, block, connect, entries, load, log, name, parameters, sql};
+use crate::support::{acquire, block, connect, entries, load, log, name, parameters, sql, until};
 
 #[test]
 fn cluster_02_the_journal_keeps_its_contract() {
@@ -181,4 +181,34 @@ fn cluster_01_a_block_never_takes_the_number_of_another() {
     }
     let expected = (vec![], vec![(1, "one".to_owned())]);
     assert_eq!(load(&mut journal).unwrap(), expected);
+}
+
+#[test]
+fn cluster_01_an_append_and_a_takeover_wait_for_each_other() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let server = connect(&parameters);
+    let document = name("lock");
+    let options = crate::support::short("ann").term(std::time::Duration::from_secs(30));
+    let (_term, mut journal) = server.acquire(&document, options).unwrap();
+    // The append stops in the middle: the key of its block is not free, and may become so.
+    let mut other = sql(&parameters);
+    let mut transaction = other.transaction().unwrap();
+    let insert = "INSERT INTO doclock.doclock_log VALUES ($1, 1, 1, 1, 0, '')";
+    transaction.execute(insert, &[&document]).unwrap();
+    std::thread::scope(|scope| {
+        let append = scope.spawn(|| journal.write(&block(1, 1, "one")));
+        let mut taker = sql(&parameters);
+        let locked = "SELECT 1 FROM doclock.doclock_lease WHERE document = $1
+            FOR NO KEY UPDATE NOWAIT";
+        until("the lease is locked", || {
+            let refused = taker.query(locked, &[&document]);
+            let locked = postgres::error::SqlState::LOCK_NOT_AVAILABLE;
+            refused.is_err_and(|error| error.code() == Some(&locked))
+        });
+        transaction.rollback().unwrap();
+        append.join().unwrap().unwrap();
+    });
+    assert_eq!(log(&parameters, &document).len(), 1);
 }

@@ -288,3 +288,82 @@ fn cluster_a_hundred_documents_need_as_many_connections_as_one() {
     let connections: i64 = sql(&parameters).query_one(count, &[&role]).unwrap().get(0);
     assert!(connections <= 3, "{connections}");
 }
+
+/// Lets another owner begin although the term lasts, as if the clock of the server had been set.
+fn steal(parameters: &str, document: &str) {
+    let statement = "UPDATE doclock.doclock_lease
+        SET expires_at = clock_timestamp() - interval '1 hour' WHERE document = $1";
+    assert_eq!(sql(parameters).execute(statement, &[&document]).unwrap(), 1);
+}
+
+#[test]
+fn cluster_01_a_renewal_never_takes_a_term_back() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let server = connect(&parameters);
+    let document = name("renewal");
+    // The same name: a renewal by name would renew the term of the other owner.
+    let (term, _journal) = acquire(&server, &document, "ann");
+    steal(&parameters, &document);
+    let (next, _other) = server.try_acquire(&document, short("ann")).unwrap();
+    until("the first owner has lost its term", || !term.is_owner());
+    let taken = |reason: &LostReason| matches!(reason, LostReason::TakenOver { .. });
+    assert!(term.lost().as_ref().is_some_and(taken), "{:?}", term.lost());
+    let lost = term.events().try_iter().last();
+    assert!(matches!(lost, Some(OwnerEvent::Lost { .. })), "{lost:?}");
+    assert!(next.is_owner());
+}
+
+#[test]
+fn cluster_01_a_renewal_never_takes_a_term_that_has_ended() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let server = connect(&parameters);
+    let document = name("ended");
+    let (term, _journal) = acquire(&server, &document, "ann");
+    steal(&parameters, &document);
+    until("the owner has lost its term", || !term.is_owner());
+    assert_eq!(term.lost(), Some(LostReason::Expired));
+    server.try_acquire(&document, short("bob")).unwrap();
+}
+
+#[test]
+fn cluster_01_a_renewal_never_makes_a_row() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let server = connect(&parameters);
+    let document = name("missing");
+    let (term, _journal) = acquire(&server, &document, "ann");
+    let statement = "DELETE FROM doclock.doclock_lease WHERE document = $1";
+    sql(&parameters).execute(statement, &[&document]).unwrap();
+    until("the owner has lost its term", || !term.is_owner());
+    assert_eq!(term.lost(), Some(LostReason::Missing));
+    let count = "SELECT count(*) FROM doclock.doclock_lease WHERE document = $1";
+    let rows: i64 = sql(&parameters)
+        .query_one(count, &[&document])
+        .unwrap()
+        .get(0);
+    assert_eq!(rows, 0);
+}
+
+#[test]
+fn cluster_05_a_term_whose_values_are_dropped_ends_at_once() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let server = connect(&parameters);
+    let document = name("dropped");
+    let (term, journal) = server.acquire(&document, TermOptions::new("ann")).unwrap();
+    drop(term);
+    // The journal alone keeps the term.
+    let refused = server.try_acquire(&document, short("bob")).unwrap_err();
+    assert!(matches!(refused, PostgresError::Held { .. }), "{refused}");
+    drop(journal);
+    let timeout = Duration::from_secs(4);
+    server
+        .acquire(&document, short("bob").timeout(timeout))
+        .unwrap();
+}
