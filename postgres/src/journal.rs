@@ -4,7 +4,6 @@ mod load;
 mod write;
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use doclock::durable::{Journal, JournalError, JournalErrorKind, JournalWrite, StoredPart};
 
@@ -127,9 +126,4 @@ fn failed(error: &PostgresError) -> JournalError {
 
 fn corrupt(message: impl std::fmt::Display) -> JournalError {
     JournalError::new(JournalErrorKind::Corrupt, message)
-}
-
-/// How long an attempt may take: a server that does not answer leaves time for another one.
-fn attempt_deadline(lease: &Lease, until: Instant) -> Instant {
-    until.min(Instant::now() + lease.window / 3)
 }

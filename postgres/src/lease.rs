@@ -1,6 +1,7 @@
 //! The lease of a document: a row in the database, and what this process may still do by its clock.
 
 use std::fmt;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
@@ -122,6 +123,17 @@ impl Lease {
                 None
             }
             State::HandedOver | State::Lost(_) => None,
+        }
+    }
+
+    /// Waits for a future, for as long as this process may acknowledge, which renewals prolong.
+    pub(crate) async fn while_held<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        let mut future = pin!(future);
+        loop {
+            let until = self.until()?;
+            if let Ok(ready) = tokio::time::timeout_at(until.into(), &mut future).await {
+                return Some(ready);
+            }
         }
     }
 

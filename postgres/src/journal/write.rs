@@ -15,12 +15,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use doclock::durable::{JournalError, JournalErrorKind, JournalWrite};
 use tokio_postgres::types::Type;
 
-use super::{attempt_deadline, corrupt};
+use super::corrupt;
 use crate::lease::{Holder, Lease, lock_limit, lock_timeout};
 use crate::link::{Parameter, Session, backoff};
 use crate::schema::TIMELINE;
@@ -149,6 +149,17 @@ impl Write {
         Ok(Some(new))
     }
 
+    fn bytes(&self) -> usize {
+        let of_keys = self.keys.iter().chain(&self.part_keys);
+        let bytes = of_keys.chain(&self.data).chain(&self.block).map(Vec::len);
+        bytes.sum()
+    }
+
+    /// How long the bytes may take to the server: a second for each megabyte.
+    fn transfer(&self) -> Duration {
+        Duration::from_micros(self.bytes() as u64)
+    }
+
     /// Writes, again if necessary, until the outcome is known or the term has ended.
     pub(super) async fn run(&self, lease: &Lease) -> Outcome {
         let connections = Arc::clone(lease.server.connections());
@@ -161,10 +172,13 @@ impl Write {
                 true => Outcome::Unknown(reason),
                 false => Outcome::Fenced(reason),
             };
-            let Some(until) = lease.until() else {
+            if lease.until().is_none() {
                 return ended(LostReason::NotRenewed);
-            };
-            let deadline = attempt_deadline(lease, until);
+            }
+            // A server that does not answer leaves time for another attempt. An attempt that is
+            // given up can wait in the server for a lock, so there are ever fewer of them.
+            let patience = (lease.window / 3) * (1 << failures.min(5));
+            let deadline = Instant::now() + patience + self.transfer();
             let mut sent = false;
             let attempt = async |session: &Session| {
                 if look_up {
@@ -174,12 +188,17 @@ impl Write {
                     }
                 }
                 sent = true;
-                Ok(match self.send(session, lease, deadline).await? {
+                Ok(match self.send(session, lease).await? {
                     true => Some(Found::Stored),
                     false => None,
                 })
             };
-            match connections.journals.run(deadline.into(), attempt).await {
+            let attempt = connections.journals.run(deadline.into(), attempt);
+            let Some(attempted) = lease.while_held(attempt).await else {
+                is_unknown |= sent;
+                continue;
+            };
+            match attempted {
                 Ok(Some(Found::Stored)) => return Outcome::Done,
                 Ok(Some(Found::Ended(reason))) => return Outcome::Fenced(reason),
                 Ok(Some(Found::Untold(reason))) => return ended(reason),
@@ -194,20 +213,16 @@ impl Write {
                 Err(error) => return Outcome::Failed(error),
             }
             failures += 1;
-            let pause = Instant::now() + backoff(failures);
-            tokio::time::sleep_until(pause.min(until).into()).await;
+            lease
+                .while_held(tokio::time::sleep(backoff(failures)))
+                .await;
         }
     }
 
     /// Sends the statement. Returns whether it has written.
-    async fn send(
-        &self,
-        session: &Session,
-        lease: &Lease,
-        deadline: Instant,
-    ) -> Result<bool, PostgresError> {
+    async fn send(&self, session: &Session, lease: &Lease) -> Result<bool, PostgresError> {
         let schema = lease.server.schema();
-        let limit = lock_limit(deadline.saturating_duration_since(Instant::now()));
+        let limit = lock_limit(lease.window / 3);
         let holding = &lease.holding;
         let fence: [Parameter<'_>; 4] = [
             (&holding.document, Type::TEXT),

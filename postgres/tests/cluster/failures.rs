@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use doclock::durable::{DurableOptions, Journal, JournalErrorKind};
 use doclock::{DataStore, TransactionManager, dsl::*};
-use doclock_postgres::{LostReason, Postgres};
+use doclock_postgres::{LostReason, OwnerEvent, Postgres};
 
 use crate::proxy::{Fault, Proxy};
 use crate::support::{
-    acquire, block, connect, entries, load, log, name, options, parameters, short, until,
+    acquire, block, connect, entries, load, log, name, options, parameters, short, sql, until,
 };
 
 const APPEND: &str = "FOR SHARE";
@@ -126,6 +126,38 @@ fn cluster_02_a_write_without_an_answer_until_the_end_of_the_term_is_unknown() {
     let failed = failed.unwrap_err();
     assert_eq!(failed.kind, JournalErrorKind::Io, "{failed}");
     assert!(!term.is_owner());
+}
+
+#[test]
+fn cluster_02_a_write_may_take_longer_than_a_term_that_is_renewed() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let schema = name("locked");
+    let options = options(&parameters).schema(&schema).unwrap();
+    let server = Postgres::connect(options).unwrap();
+    let (term, mut journal) = acquire(&server, "notes", "ann");
+    let mut other = sql(&parameters);
+    let mut transaction = other.transaction().unwrap();
+    let lock = format!("LOCK TABLE \"{schema}\".doclock_log IN EXCLUSIVE MODE");
+    transaction.batch_execute(&lock).unwrap();
+    thread::scope(|scope| {
+        let write = scope.spawn(|| journal.write(&block(1, 1, "one")));
+        let mut renewals = 0;
+        until("two terms have passed", || {
+            let is_renewal = |event: &OwnerEvent| matches!(event, OwnerEvent::Renewed { .. });
+            renewals += term.events().try_iter().filter(is_renewal).count();
+            renewals >= 8
+        });
+        assert!(!write.is_finished());
+        // Now all attempts go on, and one of them is the first.
+        transaction.rollback().unwrap();
+        write.join().unwrap().unwrap();
+    });
+    journal.write(&block(2, 2, "two")).unwrap();
+    assert!(term.is_owner());
+    let blocks = [(1, "one".to_owned()), (2, "two".to_owned())];
+    assert_eq!(load(&mut journal).unwrap().1, blocks);
 }
 
 /// The code of the process that `owner_process` starts. As a test of its own it does nothing.
