@@ -273,6 +273,9 @@ pub(crate) struct Holder {
     pub(crate) remaining: f64,
     /// The timeline of the server.
     pub(crate) timeline: i64,
+    /// When it ends and how long a term is, in seconds. Times that are equal are the same text.
+    pub(crate) expires_at: String,
+    pub(crate) term: f64,
 }
 
 impl Holder {
@@ -281,7 +284,9 @@ impl Holder {
         format!(
             "{alias}.epoch, {alias}.owner, {alias}.address, {alias}.claim,
             extract(epoch FROM greatest({alias}.expires_at, clock_timestamp() - interval '1 year')
-                - clock_timestamp())::float8, {TIMELINE}"
+                - clock_timestamp())::float8, {TIMELINE},
+            extract(epoch FROM {alias}.expires_at)::text,
+            extract(epoch FROM {alias}.term)::float8"
         )
     }
 
@@ -294,6 +299,8 @@ impl Holder {
             claim: row.try_get(3)?,
             remaining: row.try_get(4)?,
             timeline: row.try_get(5)?,
+            expires_at: row.try_get(6)?,
+            term: row.try_get(7)?,
         })
     }
 
@@ -330,6 +337,16 @@ impl Holder {
 
     pub(crate) fn remaining(&self) -> Duration {
         Duration::try_from_secs_f64(self.remaining.max(0.0)).unwrap_or(Duration::MAX)
+    }
+
+    pub(crate) fn term(&self) -> Duration {
+        Duration::try_from_secs_f64(self.term.max(0.0)).unwrap_or(Duration::MAX)
+    }
+
+    /// Whether a row was not renewed since.
+    pub(crate) fn is_unchanged(&self, later: &Self) -> bool {
+        let parts = |holder: &Self| (holder.epoch, holder.claim);
+        parts(self) == parts(later) && self.expires_at == later.expires_at
     }
 }
 

@@ -274,9 +274,15 @@ impl Attempt {
         deadline: Option<Instant>,
     ) -> Result<(Acquired, Instant), PostgresError> {
         let mut failures = 0;
+        let mut seen: Option<(Holder, Instant)> = None;
         loop {
             let start = Instant::now();
-            let attempt = async |session: &Session| self.attempt(session).await;
+            // Its owner has not renewed for a term, by the clock of this process.
+            let old = seen.as_ref().filter(|(holder, since)| {
+                start.saturating_duration_since(*since) >= holder.term().max(self.options.term)
+            });
+            let old = old.map(|(holder, _)| holder);
+            let attempt = async |session: &Session| self.attempt(session, old).await;
             let until = start + self.answer();
             let pause = match connections.leases.run(until.into(), attempt).await {
                 Ok(Ok(acquired)) if acquired.epoch.unsigned_abs() > LARGEST_EPOCH => {
@@ -299,6 +305,12 @@ impl Attempt {
                             remaining,
                         });
                     }
+                    if !seen
+                        .as_ref()
+                        .is_some_and(|(seen, _)| seen.is_unchanged(&holder))
+                    {
+                        seen = Some((holder, Instant::now()));
+                    }
                     // A millisecond past its end, which the server compares.
                     self.options.poll.min(remaining + Duration::from_millis(1))
                 }
@@ -318,9 +330,13 @@ impl Attempt {
     }
 
     /// Tries to acquire the lease once, and returns its holder if there is one.
-    async fn attempt(&self, session: &Session) -> Result<Result<Acquired, Holder>, PostgresError> {
+    async fn attempt(
+        &self,
+        session: &Session,
+        old: Option<&Holder>,
+    ) -> Result<Result<Acquired, Holder>, PostgresError> {
         loop {
-            if let Some(acquired) = self.update(session).await? {
+            if let Some(acquired) = self.update(session, old).await? {
                 return Ok(Ok(acquired));
             }
             match Holder::read(session, &self.schema, &self.document).await? {
@@ -352,14 +368,20 @@ impl Attempt {
 
     /// Takes the lease if it has ended, by the clock of the server.
     ///
-    /// A lease of another timeline or server has ended too: its owner can write nothing here. And
-    /// so has one that ends later than any term could, because the clock was set back.
+    /// A clock that was set back, or that of a standby, may show the end much too late. So a lease
+    /// has also ended if it is `old`: it was not renewed while this process waited for a term, by
+    /// its monotonic clock. Until then, its owner may act, also if the server is on another
+    /// timeline, which the owner does not know yet.
     ///
     /// The epoch is one above the last. Its upper bits are at least the timeline: a standby may not
     /// have received the last epochs of the server before, and its first one has to be above them.
     /// With fewer than 65,536 owners on a timeline it is. With more, they count on in the upper
     /// bits, and it is unless the standby has missed so many.
-    async fn update(&self, session: &Session) -> Result<Option<Acquired>, PostgresError> {
+    async fn update(
+        &self,
+        session: &Session,
+        old: Option<&Holder>,
+    ) -> Result<Option<Acquired>, PostgresError> {
         let schema = &self.schema;
         let statement = format!(
             "UPDATE {schema}.doclock_lease SET epoch = greatest({TIMELINE} << {COUNTER_BITS},
@@ -369,8 +391,7 @@ impl Attempt {
                 system_identifier = $5, term = $6 * interval '1 microsecond',
                 expires_at = clock_timestamp() + $6 * interval '1 microsecond'
             WHERE document = $1 AND (expires_at <= clock_timestamp()
-                OR expires_at > clock_timestamp() + 2 * term
-                OR timeline <> {TIMELINE} OR system_identifier <> $5)
+                OR epoch = $8 AND claim = $9 AND extract(epoch FROM expires_at)::text = $10)
             AND {LOCK_TIMEOUT} IS NOT NULL
             RETURNING epoch, timeline, checkpoint, cut",
             LOCK_TIMEOUT = lock_timeout(7),
@@ -386,6 +407,9 @@ impl Attempt {
             (&session.system as _, Type::TEXT),
             (&term as _, Type::INT8),
             (&limit as _, Type::TEXT),
+            (&old.map(|old| old.epoch) as _, Type::INT8),
+            (&old.map(|old| old.claim) as _, Type::INT8),
+            (&old.map(|old| &*old.expires_at) as _, Type::TEXT),
         ];
         acquired(&session.query(&statement, &parameters).await?)
     }

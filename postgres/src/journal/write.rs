@@ -320,8 +320,8 @@ impl Write {
             return Ok(Found::Ended(LostReason::Missing));
         };
         let holder = Holder::of(row)?;
-        let (checkpoint, cut): (i64, i64) = (row.try_get(6)?, row.try_get(7)?);
-        let is_own: Option<bool> = row.try_get(8)?;
+        let (checkpoint, cut): (i64, i64) = (row.try_get(8)?, row.try_get(9)?);
+        let is_own: Option<bool> = row.try_get(10)?;
         let taken = holder.taken(lease);
         let is_held = taken.is_none();
         let reason = taken.unwrap_or(LostReason::Expired);

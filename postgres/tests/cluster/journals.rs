@@ -3,7 +3,9 @@
 use doclock::durable::{Journal, JournalErrorKind, check_journal};
 use doclock_postgres::LostReason;
 
-use crate::support::{acquire, block, connect, entries, load, log, name, parameters, sql, until};
+use crate::support::{
+    acquire, block, connect, entries, load, log, name, parameters, sql, steal, until,
+};
 
 #[test]
 fn cluster_02_the_journal_keeps_its_contract() {
@@ -52,13 +54,6 @@ fn cluster_02_keys_may_be_long_and_contain_any_character() {
     found.sort();
     expected.sort();
     assert!(found == expected, "{} entries", found.len());
-}
-
-/// Lets another owner begin although the term lasts, as if the clock of the server had been set.
-fn steal(parameters: &str, document: &str) {
-    let statement = "UPDATE doclock.doclock_lease
-        SET expires_at = clock_timestamp() - interval '1 hour' WHERE document = $1";
-    assert_eq!(sql(parameters).execute(statement, &[&document]).unwrap(), 1);
 }
 
 #[test]

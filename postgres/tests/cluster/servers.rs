@@ -10,7 +10,7 @@ use doclock::durable::{DurableOptions, Journal, JournalErrorKind};
 use doclock::{DataStore, TransactionManager, dsl::*};
 use doclock_postgres::{LostReason, Postgres, PostgresError, PostgresOptions};
 
-use crate::support::{acquire, block, connect, load, name, parameters, short, sql, until};
+use crate::support::{acquire, block, connect, load, name, parameters, short, sql, steal, until};
 
 /// A command that runs as the user of the server.
 fn as_user(program: impl AsRef<std::ffi::OsStr>) -> Command {
@@ -291,7 +291,10 @@ fn cluster_01_the_term_is_lost_when_a_standby_takes_over_and_the_epoch_rises() {
         before: timeline,
     };
     assert_eq!(term.lost(), Some(reason));
-    // The lease in the database has not ended, and means nothing on this server.
+    // Until the lease has ended, an owner that does not know of the failover may act as one.
+    let refused = server.try_acquire("notes", options.clone()).unwrap_err();
+    assert!(matches!(refused, PostgresError::Held { .. }), "{refused}");
+    steal(&standby.parameters(), "notes");
     let (next, mut journal) = server.try_acquire("notes", options).unwrap();
     assert!(
         next.epoch() >= 2 << 16 && epoch < 2 << 16,
