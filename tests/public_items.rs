@@ -71,6 +71,10 @@ fn lock_18_every_public_type_is_send_and_sync() {
     #[cfg(feature = "redb")]
     shared::<doclock::durable::CompactReport>();
     shared::<doclock::durable::DurableFile>();
+    shared::<doclock::durable::AppliedBlock>();
+    shared::<doclock::durable::Replica>();
+    shared::<doclock::durable::ReplicaError>();
+    shared::<doclock::durable::TakeoverError>();
     shared::<doclock::durable::WrittenReceipt>();
     shared::<doclock::durable::VerifyReport>();
     shared::<doclock::durable::VersionError>();

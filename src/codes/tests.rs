@@ -14,7 +14,10 @@ use crate::document::schema::*;
 use crate::document::*;
 use crate::document::{Limit, Position};
 use crate::dsl::op;
-use crate::durable::{DurabilityError, JournalError, JournalErrorKind, OpenError, VersionError};
+use crate::durable::{
+    DurabilityError, JournalError, JournalErrorKind, OpenError, ReplicaError, TakeoverError,
+    VersionError,
+};
 use crate::events::MissingCommits;
 use crate::history::*;
 use crate::html::HtmlError;
@@ -455,6 +458,19 @@ fn samples_of_commits() -> Vec<Sample> {
     all.extend(samples_of([
         ("versionMissing", VersionError::Missing { version: 9, first: 3, last: 7 }),
         ("versionDiffers", VersionError::Differs { version: 4, message: "no node a".into() }),
+    ]));
+    all.extend(samples_of([
+        ("replicaNew", ReplicaError::New),
+        ("replicaMissingBlock", ReplicaError::MissingBlock { block: 9, expected: 7, version: 12 }),
+        ("replicaMissingVersion", ReplicaError::MissingVersion { block: 7, version: 15, expected: 13 }),
+        ("replicaDiffers", ReplicaError::Differs { block: 6 }),
+        ("replicaDamaged", ReplicaError::Damaged { block: 7, cause: journal() }),
+        ("replicaNewer", ReplicaError::Newer { block: 7, found: 7, known: 1 }),
+        ("journal", ReplicaError::Journal(journal())),
+        ("openCorrupt", ReplicaError::Load(Box::new(OpenError::Corrupt(journal())))),
+    ]));
+    all.extend(samples_of([
+        ("openLocked", TakeoverError { cause: OpenError::Locked, replica: None }),
     ]));
     all.extend(samples_of([
         ("notDurable", DurabilityError::NotDurable),

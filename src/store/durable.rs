@@ -62,6 +62,7 @@ mod journal;
 mod open;
 #[cfg(feature = "redb")]
 mod redb;
+mod replica;
 mod stored;
 mod writer;
 
@@ -86,6 +87,7 @@ pub use open::{DurableOptions, OpenError, OpenProgress};
 #[cfg(feature = "redb")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
 pub use redb::RedbJournal;
+pub use replica::{AppliedBlock, Replica, ReplicaError, TakeoverError};
 pub(super) use writer::Writer;
 pub use writer::{CloseReport, DurabilityError};
 

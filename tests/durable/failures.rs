@@ -3,7 +3,8 @@
 use std::thread;
 
 use doclock::durable::{
-    DurabilityError, DurableOptions, JournalError, JournalErrorKind, OpenError, check_journal,
+    DurabilityError, DurableOptions, Journal, JournalError, JournalErrorKind, JournalWrite,
+    OpenError, StoredPart, check_journal,
 };
 use doclock::{CommitError, DataStore, TransactionManager, View, dsl::*};
 
@@ -14,6 +15,61 @@ use crate::{add, later};
 fn the_journal_of_these_tests_keeps_the_contract() {
     let memory = Memory::default();
     check_journal(|| memory.clone()).unwrap();
+}
+
+/// How the `load_after` of a journal is wrong.
+#[derive(Clone, Copy)]
+enum Wrong {
+    Block,
+    Entry,
+    Error,
+}
+
+struct Broken(Memory, Wrong);
+
+impl Journal for Broken {
+    fn load(
+        &mut self,
+        part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        self.0.load(part)
+    }
+
+    fn load_after(
+        &mut self,
+        block: u64,
+        key: &str,
+        part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        match self.1 {
+            Wrong::Block => self.0.load_after(block.saturating_sub(1), key, part),
+            Wrong::Entry => self.0.load_after(block, "head", part),
+            Wrong::Error => {
+                let _ = self.0.load_after(block, key, part);
+                Ok(())
+            }
+        }
+    }
+
+    fn write(&mut self, write: &JournalWrite) -> Result<(), JournalError> {
+        self.0.write(write)
+    }
+}
+
+#[test]
+fn a_journal_that_loads_other_parts_after_a_block_breaks_the_contract() {
+    for (wrong, expected) in [
+        (Wrong::Block, "after block 1 with the entry \"head\""),
+        (Wrong::Entry, "after block 0 with the entry \"node/a\""),
+        (
+            Wrong::Error,
+            "`load_after` does not return the error of `part`",
+        ),
+    ] {
+        let memory = Memory::default();
+        let error = check_journal(|| Broken(memory.clone(), wrong)).unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
 }
 
 #[test]

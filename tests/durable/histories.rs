@@ -17,7 +17,7 @@ fn kept(bytes: usize) -> DurableOptions {
     later().keep_log(usize::MAX).store(store)
 }
 
-fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     let seed = std::env::var("SEED").ok().and_then(|it| it.parse().ok());
     let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
     println!("SEED={seed}");
@@ -31,7 +31,7 @@ fn reopened(memory: &Memory, store: &DataStore, options: DurableOptions) -> Data
 }
 
 /// A page of four texts, which is in no history.
-fn page(store: &DataStore) {
+pub(crate) fn page(store: &DataStore) {
     let blocks = (0..4).map(|_| text_node("item", "The quick brown fox"));
     let mut transaction = store.begin("setup").unwrap();
     let page = element("page", blocks).with_id("page");
@@ -40,7 +40,11 @@ fn page(store: &DataStore) {
 }
 
 /// A random edit of the page. Returns whether it changed anything.
-fn edit(dice: &mut Dice, store: &DataStore, run: impl FnOnce(doclock::transaction::Operation)) {
+pub(crate) fn edit(
+    dice: &mut Dice,
+    store: &DataStore,
+    run: impl FnOnce(doclock::transaction::Operation),
+) {
     let document = store.snapshot();
     let blocks = document.children("page").map(|node| node.id().clone());
     let blocks: Vec<NodeId> = blocks.collect();

@@ -13,7 +13,9 @@ mod histories;
 mod kept;
 mod memory;
 mod reading;
+mod replica;
 mod subscriptions;
+mod takeover;
 mod waiting;
 
 use doclock::durable::{Durability, DurableOptions};

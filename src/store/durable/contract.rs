@@ -108,25 +108,52 @@ pub fn check_journal<J: Journal>(mut open: impl FnMut() -> J) -> Result<(), Stri
         }
     }
     compare(&mut open(), &expected, "the end")?;
+    // As for a replica that becomes the owner.
+    let mut journal = open();
+    let loaded = journal.load_after(300, "head", &mut |_| Ok(()));
+    let last = JournalWrite {
+        block: block(400, "last"),
+        ..empty()
+    };
+    let written = loaded.and_then(|()| journal.write(&last));
+    written.map_err(|error| format!("a write after `load_after`: {error}"))?;
     let stop = JournalError::corrupt("stop");
-    let stopped = open().load(&mut |_| Err(stop.clone()));
-    match stopped == Err(stop) {
+    let stopped = journal.load(&mut |_| Err(stop.clone()));
+    if stopped != Err(stop.clone()) {
+        return Err("`load` does not return the error of `part`".into());
+    }
+    match journal.load_after(0, "head", &mut |_| Err(stop.clone())) == Err(stop) {
         true => Ok(()),
-        false => Err("`load` does not return the error of `part`".into()),
+        false => Err("`load_after` does not return the error of `part`".into()),
+    }
+}
+
+impl Parts {
+    fn add(&mut self, part: StoredPart<'_>) -> Result<(), JournalError> {
+        match part {
+            StoredPart::Entry { key, bytes } => {
+                self.entries.insert(key.to_owned(), bytes.to_vec());
+            }
+            StoredPart::Block { number, bytes } => self.blocks.push((number, bytes.to_vec())),
+        }
+        Ok(())
+    }
+
+    /// The entry of this key, and the blocks of greater numbers.
+    fn after(&self, number: u64, key: &str) -> Self {
+        let entry = self.entries.get_key_value(key);
+        let entry = entry.map(|(key, entry)| (key.clone(), entry.clone()));
+        let blocks = self.blocks.iter().filter(|(block, _)| *block > number);
+        Self {
+            entries: entry.into_iter().collect(),
+            blocks: blocks.cloned().collect(),
+        }
     }
 }
 
 fn load(journal: &mut impl Journal) -> Result<Parts, JournalError> {
     let mut parts = Parts::default();
-    journal.load(&mut |part| {
-        match part {
-            StoredPart::Entry { key, bytes } => {
-                parts.entries.insert(key.to_owned(), bytes.to_vec());
-            }
-            StoredPart::Block { number, bytes } => parts.blocks.push((number, bytes.to_vec())),
-        }
-        Ok(())
-    })?;
+    journal.load(&mut |part| parts.add(part))?;
     Ok(parts)
 }
 
@@ -136,9 +163,27 @@ fn compare(journal: &mut impl Journal, expected: &Parts, before: &str) -> Result
         found.entries == expected.entries,
         found.blocks == expected.blocks,
     ) {
-        (true, true) => return Ok(()),
+        (true, true) => return compare_after(journal, expected, before),
         (false, _) => "the entries",
         (true, false) => "the blocks, or their order,",
     };
     Err(format!("before {before}: {what} are not what was written"))
+}
+
+/// Compares what the journal loads after a block.
+fn compare_after(journal: &mut impl Journal, expected: &Parts, before: &str) -> Result<(), String> {
+    for number in [0, 1, 2, 300, u64::MAX] {
+        for key in ["head", "node/a", "missing"] {
+            let mut found = Parts::default();
+            let loaded = journal.load_after(number, key, &mut |part| found.add(part));
+            loaded.map_err(|error| format!("before {before}: {error}"))?;
+            if found != expected.after(number, key) {
+                return Err(format!(
+                    "before {before}: the parts after block {number} with the entry {key:?} are not \
+                     what was written"
+                ));
+            }
+        }
+    }
+    Ok(())
 }

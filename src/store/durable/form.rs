@@ -22,7 +22,7 @@ pub(super) const FORMAT: u8 = 1;
 pub const LARGEST_EPOCH: u64 = (1 << (u64::BITS - FencingToken::COUNTER_BITS)) - 1;
 
 /// The head of a stored document.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct StoredHead {
     /// How often the document was opened.
@@ -31,6 +31,10 @@ pub(super) struct StoredHead {
     pub(super) first_session: u32,
     /// The number of the first block that the checkpoint does not have.
     pub(super) next_block: u64,
+    /// The checksum of the last block that the checkpoint has, also if it is removed. So a replica
+    /// finds that another block has its number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) last_block: Option<Checksum>,
     /// The document of the checkpoint, without its nodes.
     pub(super) document: DocumentHead,
 }
@@ -63,6 +67,32 @@ impl Block {
             NoteChange::Kept(Note::Receipt(note)) => Some(note.written()),
             _ => None,
         })
+    }
+}
+
+/// The checksum in the bytes of a part.
+pub(super) type Checksum = [u8; 4];
+
+/// Identifies a block by its number and its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BlockId {
+    pub(super) number: u64,
+    /// How many bytes it has.
+    pub(super) bytes: usize,
+    pub(super) checksum: Checksum,
+}
+
+impl BlockId {
+    pub(super) fn of(number: u64, bytes: &[u8]) -> Self {
+        Self {
+            number,
+            bytes: bytes.len(),
+            checksum: bytes
+                .get(1..)
+                .and_then(|it| it.first_chunk())
+                .copied()
+                .unwrap_or_default(),
+        }
     }
 }
 
@@ -141,7 +171,7 @@ impl Unreadable {
     }
 }
 
-fn checksum(format: u8, json: &[u8]) -> [u8; 4] {
+fn checksum(format: u8, json: &[u8]) -> Checksum {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&[format]);
     hasher.update(json);

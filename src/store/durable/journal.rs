@@ -15,7 +15,7 @@ use crate::store::TransactionResult;
 /// and the blocks of the log by their numbers. It need not understand them. A block has the commits
 /// of one write.
 ///
-/// The store calls a journal from one thread at a time: [`load`](Self::load) once, then
+/// The store calls a journal from one thread at a time: [`load`](Self::load) at first, then
 /// [`write`](Self::write) as often as commits arrive, in a thread of its own or in one that
 /// commits. After an error or a panic it does not call the journal again. A journal must not commit
 /// to its store, because that commit would wait for itself.
@@ -26,7 +26,8 @@ use crate::store::TransactionResult;
 /// [`DataStore::open`]: crate::DataStore::open
 pub trait Journal: Send + 'static {
     /// Loads what is stored: calls `part` with each entry, in any order, then with each block in
-    /// ascending order of the numbers.
+    /// ascending order of the numbers. All parts are those of one moment, also if another process
+    /// writes meanwhile.
     ///
     /// # Errors
     ///
@@ -35,6 +36,29 @@ pub trait Journal: Send + 'static {
         &mut self,
         part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
     ) -> Result<(), JournalError>;
+
+    /// Loads what was stored after a block: calls `part` with the entry of this key, if there is
+    /// one, then with each block of a greater number in ascending order. All parts are those of
+    /// one moment. It can be called before and after the other methods.
+    ///
+    /// By default it calls [`load`](Self::load) and leaves out the other parts. A journal that many
+    /// replicas follow should read only these parts.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load).
+    fn load_after(
+        &mut self,
+        block: u64,
+        key: &str,
+        part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        self.load(&mut |stored| match stored {
+            StoredPart::Entry { key: found, .. } if found != key => Ok(()),
+            StoredPart::Block { number, .. } if number <= block => Ok(()),
+            stored => part(stored),
+        })
+    }
 
     /// Writes all parts of a write or none of them. When it returns `Ok`, they survive a power cut.
     ///

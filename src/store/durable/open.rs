@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use super::form::{FORMAT, HEAD, Unreadable, encode, node_key};
+use super::form::{FORMAT, HEAD, StoredHead, Unreadable, encode, node_key};
 #[cfg(feature = "redb")]
 use super::redb::{Existing, Readers};
 use super::stored::{Loaded, Stored, TOKENS_OF_AN_OPEN};
@@ -13,7 +13,7 @@ use super::{Durability, Journal, JournalError, JournalWrite, Writer};
 use crate::caught::catch;
 use crate::codes::codes;
 use crate::document::schema::SchemaViolation;
-use crate::document::{AssemblyError, Snapshot, View};
+use crate::document::{AssemblyError, Snapshot, Tokens, View};
 use crate::store::{DataStore, StoreOptions};
 use crate::sync::{Mutex, rank};
 
@@ -400,63 +400,107 @@ pub(super) fn guarded<T>(
     })
 }
 
-fn open_unguarded(
+pub(super) fn open_unguarded(
     mut journal: Box<dyn Journal>,
-    options: DurableOptions,
+    mut options: DurableOptions,
 ) -> Result<DataStore, OpenError> {
-    let progress = Arc::clone(&options.progress);
-    let mut loaded = Loaded::read(options.store.kept_commits, &*progress, |part| {
-        journal.load(part)
-    })?;
-    if !loaded.is_new() && options.document.is_some() {
+    let beginning = options.document.take();
+    let stored = load(&mut *journal, &options, beginning)?;
+    let counted = Counted::new(&mut *journal, &stored, &options)?;
+    Ok(counted.continue_with(journal, stored, options)?)
+}
+
+/// Loads a document. A new one begins with `beginning`, which no other may have.
+pub(super) fn load(
+    journal: &mut dyn Journal,
+    options: &DurableOptions,
+    beginning: Option<Snapshot>,
+) -> Result<Stored, OpenError> {
+    let progress = &*options.progress;
+    let kept = options.store.kept_commits;
+    let mut loaded = Loaded::read(kept, progress, |part| journal.load(part))?;
+    if !loaded.is_new() && beginning.is_some() {
         return Err(OpenError::Exists);
     }
-    let is_new = loaded.is_new();
-    let (head, checkpoint) = loaded.assemble(options.document.unwrap_or_default())?;
-    let Stored {
-        mut head,
-        document: mut snapshot,
-        mut tokens,
-        notes,
-        mut since,
-        log,
-    } = loaded.repeat(head, checkpoint, &*progress)?;
-    let session = head.count_open(journal.epoch(), |session| snapshot.last_id_of(session) > 0)?;
-    tokens.raise(head.opens << TOKENS_OF_AN_OPEN);
-    snapshot.continue_with(&tokens, session);
-    if let Some(schema) = &options.store.schema {
-        let checked = schema.check_all(&snapshot);
-        checked.map_err(|violation| OpenError::Schema(Box::new(violation)))?;
-    }
-    let mut entries = vec![(HEAD.to_owned(), Some(encode(&head)?))];
-    if is_new {
-        for node in snapshot.nodes() {
-            entries.push((node_key(node.id()), Some(encode(node)?)));
+    let (head, checkpoint) = loaded.assemble(beginning.unwrap_or_default())?;
+    loaded.repeat(head, checkpoint, progress)
+}
+
+/// An open that is counted in its journal, before its first grant. So no number of it returns,
+/// whatever happens.
+pub(super) struct Counted {
+    head: StoredHead,
+    tokens: Tokens,
+    session: u32,
+    /// The document with which the store begins.
+    document: Snapshot,
+}
+
+impl Counted {
+    /// Counts the next open.
+    pub(super) fn new(
+        journal: &mut dyn Journal,
+        stored: &Stored,
+        options: &DurableOptions,
+    ) -> Result<Self, OpenError> {
+        let (mut head, mut tokens) = (stored.head.clone(), stored.tokens);
+        let mut document = stored.document.clone();
+        let has_nodes = |session| document.last_id_of(session) > 0;
+        let session = head.count_open(journal.epoch(), has_nodes)?;
+        tokens.raise(head.opens << TOKENS_OF_AN_OPEN);
+        document.continue_with(&tokens, session);
+        if let Some(schema) = &options.store.schema {
+            let checked = schema.check_all(&document);
+            checked.map_err(|violation| OpenError::Schema(Box::new(violation)))?;
         }
+        let mut entries = vec![(HEAD.to_owned(), Some(encode(&head)?))];
+        if stored.is_new {
+            for node in document.nodes() {
+                entries.push((node_key(node.id()), Some(encode(node)?)));
+            }
+        }
+        journal.write(&JournalWrite {
+            entries,
+            version: document.version(),
+            ..JournalWrite::default()
+        })?;
+        Ok(Self {
+            head,
+            tokens,
+            session,
+            document,
+        })
     }
-    // Before the first grant: so no number of this open returns, whatever happens.
-    journal.write(&JournalWrite {
-        entries,
-        version: snapshot.version(),
-        ..JournalWrite::default()
-    })?;
-    let mut store_options = options.store.session(session);
-    store_options.lock.last_number = tokens.lock;
-    let clock = store_options.lock.clock.clone();
-    let keeps_commits = store_options.kept_commits > 0;
-    let writer = Writer::new(options.durability, snapshot.clone(), clock);
-    let store = DataStore::beginning_with(snapshot, store_options, Some(Box::new(writer)));
-    if keeps_commits {
-        store.begin_log(log.records);
+
+    /// Continues the document as a store. Fails only if no thread can be started.
+    pub(super) fn continue_with(
+        self,
+        journal: Box<dyn Journal>,
+        mut stored: Stored,
+        options: DurableOptions,
+    ) -> Result<DataStore, JournalError> {
+        let last_block = stored.last_block();
+        let mut since = stored.since_checkpoint();
+        let Stored { notes, log, .. } = stored;
+        let mut store_options = options.store.session(self.session);
+        store_options.lock.last_number = self.tokens.lock;
+        let clock = store_options.lock.clock.clone();
+        let keeps_commits = store_options.kept_commits > 0;
+        let writer = Writer::new(options.durability, self.document.clone(), clock);
+        let store = DataStore::beginning_with(self.document, store_options, Some(Box::new(writer)));
+        if keeps_commits {
+            store.begin_log(log.records);
+        }
+        since.forget(store.restore(notes.into_values().collect()));
+        store.start_writer(Beginning {
+            journal,
+            head: self.head,
+            since,
+            last_block,
+            unwritten: options.unwritten,
+            checkpoint_after: options.checkpoint_after,
+            kept_log: options.kept_log,
+        })?;
+        Ok(store)
     }
-    since.forget(store.restore(notes.into_values().collect()));
-    store.start_writer(Beginning {
-        journal,
-        head,
-        since,
-        unwritten: options.unwritten,
-        checkpoint_after: options.checkpoint_after,
-        kept_log: options.kept_log,
-    })?;
-    Ok(store)
 }

@@ -1,9 +1,9 @@
 //! A stored document, as it is read: its checkpoint, the later commits, and the log.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 
-use super::form::{Block, EntryKind, StoredHead, Unreadable, decode};
+use super::form::{Block, BlockId, Checksum, EntryKind, StoredHead, Unreadable, decode};
 use super::writer::SinceCheckpoint;
 use super::{JournalError, OpenError, OpenProgress, StoredPart};
 use crate::brief::Brief;
@@ -19,13 +19,14 @@ pub(super) const TOKENS_OF_AN_OPEN: u32 = FencingToken::COUNTER_BITS;
 /// The parts of a document, as they are loaded.
 #[derive(Default)]
 pub(super) struct Loaded {
+    has_head: bool,
     head: Option<StoredHead>,
     nodes: NodeTable,
     notes: HashMap<NoteKey, Note>,
     /// The numbers and sizes of the blocks that the checkpoint has.
     kept: Vec<(u64, usize)>,
-    /// The blocks after the checkpoint, with their numbers and sizes.
-    blocks: Vec<(u64, usize, Block)>,
+    /// The blocks after the checkpoint.
+    blocks: Vec<(BlockId, Block)>,
     log: StoredLog,
 }
 
@@ -62,13 +63,18 @@ impl StoredLog {
 
 /// A document with its later commits repeated.
 pub(super) struct Stored {
+    /// Whether no document is stored yet.
+    pub(super) is_new: bool,
     pub(super) head: StoredHead,
     /// The document of the last version.
     pub(super) document: Snapshot,
     pub(super) tokens: Tokens,
     pub(super) notes: HashMap<NoteKey, Note>,
-    pub(super) since: SinceCheckpoint,
     pub(super) log: StoredLog,
+    /// The numbers and sizes of the blocks that the checkpoint has.
+    kept: VecDeque<(u64, usize)>,
+    /// The blocks after the checkpoint.
+    blocks: VecDeque<(BlockId, Block)>,
 }
 
 impl Loaded {
@@ -102,7 +108,7 @@ impl Loaded {
 
     /// Whether no document is stored yet.
     pub(super) fn is_new(&self) -> bool {
-        self.head.is_none()
+        !self.has_head
     }
 
     fn add(
@@ -112,7 +118,10 @@ impl Loaded {
     ) -> Result<(), Unreadable> {
         match part {
             StoredPart::Entry { key, bytes } => match EntryKind::of(key) {
-                Some(EntryKind::Head) => self.head = Some(decode(bytes)?),
+                Some(EntryKind::Head) => {
+                    self.head = Some(decode(bytes)?);
+                    self.has_head = true;
+                }
                 Some(EntryKind::Node) => {
                     let inserted = self.nodes.insert(decode(bytes)?);
                     inserted.map_err(Unreadable::corrupt)?;
@@ -130,10 +139,10 @@ impl Loaded {
                 }
             },
             StoredPart::Block { number, bytes } => {
-                let block: Block = decode(bytes)?;
+                let (id, block) = (BlockId::of(number, bytes), decode::<Block>(bytes)?);
                 let first = self.head.as_ref().map_or(0, |head| head.next_block);
                 if number >= first {
-                    self.blocks.push((number, bytes.len(), block));
+                    self.blocks.push((id, block));
                     return Ok(());
                 }
                 self.log.add(&block).map_err(Unreadable::Corrupt)?;
@@ -142,6 +151,7 @@ impl Loaded {
         }
         Ok(())
     }
+
     /// Makes the document of the checkpoint, and its head; a new document begins with `beginning`.
     pub(super) fn assemble(
         &mut self,
@@ -160,6 +170,7 @@ impl Loaded {
                     opens: document.tokens.largest() >> TOKENS_OF_AN_OPEN,
                     first_session: random_session(),
                     next_block: 1,
+                    last_block: None,
                     document,
                 };
                 Ok((head, beginning))
@@ -175,73 +186,175 @@ impl Loaded {
         checkpoint: Snapshot,
         progress: &dyn Fn(OpenProgress),
     ) -> Result<Stored, OpenError> {
-        let Self {
-            mut notes,
-            kept,
-            blocks,
-            mut log,
-            ..
-        } = self;
-        let mut document = checkpoint;
-        let mut tokens = head.document.tokens;
-        let mut since = SinceCheckpoint::new(head.next_block);
-        notes.values().for_each(|note| since.note_stored(note));
-        if let Some(last) = log.last
-            && last != document.version()
+        if let Some(last) = self.log.last
+            && last != checkpoint.version()
         {
             return Err(corrupt(format_args!(
                 "the kept blocks end with version {last}, and the checkpoint has version {}",
-                document.version()
+                checkpoint.version()
             )));
         }
-        for (number, bytes) in kept {
-            since.note_kept(number, bytes);
-        }
+        let mut stored = Stored {
+            is_new: self.is_new(),
+            document: checkpoint,
+            tokens: head.document.tokens,
+            notes: self.notes,
+            log: self.log,
+            kept: self.kept.into(),
+            blocks: VecDeque::with_capacity(self.blocks.len()),
+            head,
+        };
         let mut repeated = 0;
-        for (number, bytes, block) in blocks {
-            if number != since.next_block() {
-                return Err(corrupt(format_args!(
-                    "block {} is missing: block {number} follows",
-                    since.next_block()
-                )));
-            }
-            for commit in &block.commits {
-                repeat(&mut document, commit)?;
-                tokens.note(commit.fencing_token.get());
+        for (id, block) in self.blocks {
+            stored.repeat_block(id.number, &block, || {
                 repeated += 1;
                 if repeated % 1024 == 0 {
                     progress(OpenProgress::Commits(repeated));
                 }
-            }
-            for change in block.notes.iter().cloned() {
-                match change.into_parts() {
-                    (key, Some(note)) => drop(notes.insert(key, note)),
-                    (key, None) => drop(notes.remove(&key)),
-                }
-            }
-            log.add(&block)?;
-            since.note(&block.commits, block.notes, bytes);
+            })?;
+            stored.add(id, block)?;
         }
         progress(OpenProgress::Commits(repeated));
-        for note in notes.values() {
-            if let Note::Receipt(note) = note
-                && note.receipt.result.version > document.version()
-            {
-                // A repetition would wait for that version.
-                let key = Brief(&note.key);
-                return Err(corrupt(format_args!(
-                    "the receipt of key {key:?} is of a later version than the document"
-                )));
+        for note in stored.notes.values() {
+            check_receipt(note, stored.document.version())?;
+        }
+        Ok(stored)
+    }
+}
+
+impl Stored {
+    /// The number of the next block.
+    pub(super) fn next_block(&self) -> u64 {
+        match self.blocks.back() {
+            Some((id, _)) => id.number.saturating_add(1),
+            None => self.head.next_block,
+        }
+    }
+
+    /// The checksum of the last block.
+    pub(super) fn last_block(&self) -> Option<Checksum> {
+        match self.blocks.back() {
+            Some((id, _)) => Some(id.checksum),
+            None => self.head.last_block,
+        }
+    }
+
+    /// The checksum of a block that the document has, unless it is before the last one of the
+    /// checkpoint.
+    pub(super) fn checksum(&self, number: u64) -> Option<Checksum> {
+        if number.checked_add(1) == Some(self.head.next_block) {
+            return self.head.last_block;
+        }
+        let at = self.blocks.partition_point(|(id, _)| id.number < number);
+        let (id, _) = self.blocks.get(at)?;
+        (id.number == number).then_some(id.checksum)
+    }
+
+    /// How many blocks there are after the checkpoint.
+    pub(super) fn blocks_since(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Repeats the commits of the next block, and calls `repeated` after each. After an error the
+    /// document has a part of them.
+    pub(super) fn repeat_block(
+        &mut self,
+        number: u64,
+        block: &Block,
+        mut repeated: impl FnMut(),
+    ) -> Result<(), OpenError> {
+        let next = self.next_block();
+        if number != next {
+            return Err(corrupt(format_args!(
+                "block {next} is missing: block {number} follows"
+            )));
+        }
+        for commit in &block.commits {
+            repeat(&mut self.document, commit)?;
+            repeated();
+        }
+        Ok(())
+    }
+
+    /// Adds a block whose commits were repeated.
+    pub(super) fn add(&mut self, id: BlockId, block: Block) -> Result<(), JournalError> {
+        // First, because it can fail.
+        self.log.add(&block)?;
+        for commit in &block.commits {
+            self.tokens.note(commit.fencing_token.get());
+        }
+        for change in block.notes.iter().cloned() {
+            match change.into_parts() {
+                (key, Some(note)) => drop(self.notes.insert(key, note)),
+                (key, None) => drop(self.notes.remove(&key)),
             }
         }
-        Ok(Stored {
-            head,
-            document,
-            tokens,
-            notes,
-            since,
-            log,
-        })
+        self.blocks.push_back((id, block));
+        Ok(())
+    }
+
+    /// The version that the document had before a block, from that of the checkpoint on.
+    pub(super) fn version_before(&self, number: u64) -> u64 {
+        let later = self.blocks.iter().rev();
+        let later = later.take_while(|(id, _)| id.number >= number);
+        let commits = later.map(|(_, block)| block.commits.len() as u64);
+        self.document.version() - commits.sum::<u64>()
+    }
+
+    /// Takes note of a later checkpoint, which has blocks that were added. Of the blocks before it,
+    /// so many bytes stay apart, and the older ones count as one.
+    pub(super) fn note_checkpoint(&mut self, head: StoredHead, apart: usize) {
+        let Self { kept, blocks, .. } = self;
+        let until = blocks.partition_point(|(id, _)| id.number < head.next_block);
+        let checkpointed = blocks.drain(..until);
+        kept.extend(checkpointed.map(|(id, _)| (id.number, id.bytes)));
+        let mut newest = 0_usize;
+        let is_old = |(_, bytes): &(u64, usize)| {
+            newest = newest.saturating_add(*bytes);
+            newest > apart
+        };
+        let old = kept.iter().rev().position(is_old);
+        if let Some(old) = old {
+            let old = kept.drain(..kept.len() - old);
+            let merged =
+                old.reduce(|(_, sum), (number, bytes)| (number, sum.saturating_add(bytes)));
+            merged
+                .into_iter()
+                .for_each(|merged| kept.push_front(merged));
+        }
+        let Tokens { lock, lease, claim } = &mut self.tokens;
+        let later = &head.document.tokens;
+        *lock = later.lock.max(*lock);
+        *lease = later.lease.max(*lease);
+        *claim = later.claim.max(*claim);
+        self.head = head;
+    }
+
+    /// What the next checkpoint has to write.
+    pub(super) fn since_checkpoint(&mut self) -> SinceCheckpoint {
+        let mut since = SinceCheckpoint::new(self.head.next_block);
+        self.notes.values().for_each(|note| since.note_stored(note));
+        for (number, bytes) in std::mem::take(&mut self.kept) {
+            since.note_kept(number, bytes);
+        }
+        for (id, block) in std::mem::take(&mut self.blocks) {
+            since.note(&block.commits, block.notes, id.bytes);
+        }
+        since
+    }
+}
+
+/// Checks that a note is no receipt of a later version than the document. A repetition would wait
+/// for that version.
+pub(super) fn check_receipt(note: &Note, version: u64) -> Result<(), OpenError> {
+    match note {
+        Note::Receipt(note) if note.receipt.result.version > version => {
+            let key = Brief(&note.key);
+            Err(corrupt(format_args!(
+                "the receipt of key {key:?} is of a later version than the document"
+            )))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::form::StoredHead;
+use super::form::{Checksum, StoredHead};
 use super::{Durability, Journal, JournalError, JournalErrorKind};
 use crate::caught::{CaughtPanic, catch};
 use crate::codes::codes;
@@ -43,6 +43,7 @@ pub(super) struct Beginning {
     pub(super) journal: Box<dyn Journal>,
     pub(super) head: StoredHead,
     pub(super) since: SinceCheckpoint,
+    pub(super) last_block: Option<Checksum>,
     pub(super) unwritten: usize,
     pub(super) checkpoint_after: usize,
     pub(super) kept_log: usize,

@@ -3,7 +3,7 @@
 use super::{Beginning, CloseReport, Shared, SinceCheckpoint, panicked};
 use crate::caught::catch;
 use crate::document::Snapshot;
-use crate::store::durable::form::{Block, HEAD, StoredHead, encode};
+use crate::store::durable::form::{Block, BlockId, Checksum, HEAD, StoredHead, encode};
 use crate::store::durable::{Journal, JournalError, JournalWrite};
 use crate::store::log::JournalReader;
 use crate::sync::yield_now;
@@ -14,6 +14,8 @@ pub(super) struct JournalWriter {
     commits: JournalReader,
     head: StoredHead,
     since: SinceCheckpoint,
+    /// The checksum of the last block.
+    last_block: Option<Checksum>,
     /// The document of the last block.
     document: Snapshot,
     checkpoint_after: usize,
@@ -32,6 +34,7 @@ impl JournalWriter {
             journal,
             head,
             since,
+            last_block,
             checkpoint_after,
             kept_log,
             ..
@@ -42,6 +45,7 @@ impl JournalWriter {
             commits,
             head,
             since,
+            last_block,
             document,
             checkpoint_after,
             kept_log,
@@ -88,9 +92,9 @@ impl JournalWriter {
             return Ok(false);
         }
         let bytes = encode(&block)?;
-        let size = bytes.len();
+        let id = BlockId::of(self.since.next_block(), &bytes);
         self.write(&JournalWrite {
-            block: Some((self.since.next_block(), bytes)),
+            block: Some((id.number, bytes)),
             version: document.version(),
             receipts: block.receipts().collect(),
             ..JournalWrite::default()
@@ -99,7 +103,8 @@ impl JournalWriter {
         self.report.writes += 1;
         self.answered += shared.advance(document.clone(), noted);
         let Block { commits, notes, .. } = block;
-        self.since.note(&commits, notes, size);
+        self.since.note(&commits, notes, id.bytes);
+        self.last_block = Some(id.checksum);
         self.commits.note_durable(document.version(), commits);
         self.document = document;
         Ok(true)
@@ -137,6 +142,7 @@ impl JournalWriter {
     fn checkpoint(&mut self) -> Result<(), JournalError> {
         self.head.document = self.document.head();
         self.head.next_block = self.since.next_block();
+        self.head.last_block = self.last_block;
         let (mut entries, removed_through) =
             self.since.checkpoint(&self.document, self.kept_log)?;
         entries.push((HEAD.to_owned(), Some(encode(&self.head)?)));
