@@ -1,6 +1,7 @@
 //! The journal of a document: each write is one statement, which the lease of its owner fences.
 
 mod load;
+mod reader;
 mod write;
 
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use doclock::durable::{Journal, JournalError, JournalErrorKind, JournalWrite, St
 
 use crate::lease::{Acquired, Lease};
 use crate::{LostReason, PostgresError};
+pub use reader::PostgresReader;
 use write::{Outcome, Write};
 
 /// A [`Journal`] in PostgreSQL, for as long as this process owns the document.
@@ -21,8 +23,7 @@ pub struct PostgresJournal {
     lease: Arc<Lease>,
     /// The number of the last write of a checkpoint.
     checkpoint: i64,
-    /// The last block, and the last version: what was loaded or written.
-    last_block: i64,
+    /// The last version that was loaded or written.
     last_version: i64,
 }
 
@@ -31,7 +32,6 @@ impl PostgresJournal {
         Self {
             lease,
             checkpoint: acquired.checkpoint,
-            last_block: acquired.cut,
             last_version: 0,
         }
     }
@@ -42,11 +42,25 @@ impl Journal for PostgresJournal {
         &mut self,
         part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
     ) -> Result<(), JournalError> {
-        let last = load::load(&self.lease, part)?;
-        if let Some((number, version)) = last {
-            self.last_block = self.last_block.max(number);
-            self.last_version = version;
-        }
+        let lease = &self.lease;
+        // A load is of no use after the term.
+        let patience = || lease.until().ok_or_else(|| fenced(lease));
+        let last = load::load(&lease.server, &lease.holding.document, &patience, part)?;
+        self.last_version = last.unwrap_or(self.last_version);
+        Ok(())
+    }
+
+    fn load_after(
+        &mut self,
+        block: u64,
+        key: &str,
+        part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        let lease = &self.lease;
+        let until = lease.until().ok_or_else(|| fenced(lease))?;
+        let after = (block, key);
+        let last = load::load_after(&lease.server, &lease.holding.document, after, until, part)?;
+        self.last_version = last.unwrap_or(self.last_version);
         Ok(())
     }
 
@@ -54,8 +68,7 @@ impl Journal for PostgresJournal {
         if self.lease.until().is_none() {
             return Err(fenced(&self.lease));
         }
-        let last = (self.last_block, self.last_version, self.checkpoint);
-        let Some(write) = Write::new(write, last)? else {
+        let Some(write) = Write::new(write, self.last_version, self.checkpoint)? else {
             return Ok(());
         };
         let write = Arc::new(write);
@@ -88,7 +101,6 @@ impl Journal for PostgresJournal {
         if self.lease.until().is_none() {
             return Err(self.unknown());
         }
-        self.last_block = self.last_block.max(write.number.unwrap_or(0));
         self.last_version = write.last_version;
         self.checkpoint = write.checkpoint.unwrap_or(self.checkpoint);
         Ok(())

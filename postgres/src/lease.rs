@@ -66,8 +66,6 @@ pub(crate) struct Acquired {
     pub(crate) timeline: i64,
     /// The number of the last write of a checkpoint.
     pub(crate) checkpoint: i64,
-    /// The number of the last block that was removed.
-    pub(crate) cut: i64,
 }
 
 impl Lease {

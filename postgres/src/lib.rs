@@ -45,7 +45,7 @@ mod term;
 
 pub use error::PostgresError;
 pub use event::{LostReason, OwnerEvent};
-pub use journal::PostgresJournal;
+pub use journal::{PostgresJournal, PostgresReader};
 pub use options::PostgresOptions;
 pub use server::Postgres;
 pub use term::{Term, TermOptions};

@@ -9,7 +9,12 @@ use crate::link::Session;
 use crate::{PostgresError, PostgresOptions};
 
 /// The tables, without their schema.
-const TABLES: [&str; 3] = ["doclock_lease", "doclock_log", "doclock_checkpoint"];
+const TABLES: [&str; 4] = [
+    "doclock_lease",
+    "doclock_log",
+    "doclock_checkpoint",
+    "doclock_follower",
+];
 
 /// The longest name of a document in bytes: it is in the key of each row.
 pub(crate) const LONGEST_DOCUMENT: usize = 255;
@@ -26,6 +31,7 @@ const LOCK: &str = "SELECT pg_advisory_xact_lock(7163382951083);";
 ///   the second fence. A version would fence as well, but a block can be without commits. Each
 ///   owner writes the number after the last one that it has read, so a late block of an earlier
 ///   owner has the number of a block of the later one.
+/// - A follower has the number of the last block that it has read. It moves it rarely.
 /// - An entry of the checkpoint is stored in parts. Its key is binary, because keys of users may
 ///   contain a NUL. A key that is too long for an index is stored in `long_key`, and `key` has its
 ///   beginning and its hash.
@@ -60,6 +66,13 @@ fn tables(schema: &str) -> String {
             long_key bytea,
             data bytea NOT NULL,
             PRIMARY KEY (document, key, part)
+        );
+        CREATE TABLE IF NOT EXISTS {schema}.doclock_follower (
+            document text NOT NULL,
+            name text NOT NULL,
+            number bigint NOT NULL,
+            seen_at timestamptz NOT NULL,
+            PRIMARY KEY (document, name)
         );"
     )
 }

@@ -393,7 +393,7 @@ impl Attempt {
             WHERE document = $1 AND (expires_at <= clock_timestamp()
                 OR epoch = $8 AND claim = $9 AND extract(epoch FROM expires_at)::text = $10)
             AND {LOCK_TIMEOUT} IS NOT NULL
-            RETURNING epoch, timeline, checkpoint, cut",
+            RETURNING epoch, timeline, checkpoint",
             LOCK_TIMEOUT = lock_timeout(7),
         );
         let term = micros(self.options.term);
@@ -421,7 +421,7 @@ impl Attempt {
             "UPDATE {schema}.doclock_lease SET expires_at = clock_timestamp() + term
             WHERE document = $1 AND claim = $2 AND expires_at > clock_timestamp()
             AND timeline = {TIMELINE} AND system_identifier = $3
-            RETURNING epoch, timeline, checkpoint, cut"
+            RETURNING epoch, timeline, checkpoint"
         );
         let parameters = [
             (&self.document as _, Type::TEXT),
@@ -440,7 +440,6 @@ fn acquired(rows: &[tokio_postgres::Row]) -> Result<Option<Acquired>, PostgresEr
         epoch: row.try_get(0)?,
         timeline: row.try_get(1)?,
         checkpoint: row.try_get(2)?,
-        cut: row.try_get(3)?,
     }))
 }
 

@@ -1,25 +1,29 @@
 //! Loading a document: its entries and blocks, as of one moment, a few rows at a time.
 
 use std::pin::pin;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{RecvTimeoutError, Sender};
-use doclock::durable::{JournalError, JournalErrorKind, StoredPart};
+use doclock::durable::{JournalError, StoredPart};
 use futures_util::TryStreamExt;
 use tokio::runtime::Builder;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::{corrupt, fenced};
-use crate::lease::Lease;
+use super::write::stored_key;
+use super::{corrupt, failed};
 use crate::link::Session;
-use crate::{PostgresError, PostgresOptions};
+use crate::{Postgres, PostgresError, PostgresOptions};
 
 /// How many rows are read ahead. A row has at most 256 KiB of an entry, or a block.
 const AHEAD: usize = 16;
 
 /// How long the next row may take.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What is called with each part.
+type Part<'a> = &'a mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>;
 
 /// A row of a document.
 enum Stored {
@@ -28,13 +32,17 @@ enum Stored {
     Block(i64, i64, Vec<u8>),
 }
 
-/// Loads a document, and returns the number and last version of the last block.
+/// Loads a document, and returns the last version of the last block. `patience` returns until when
+/// the next row is waited for; then it is called again.
 pub(super) fn load(
-    lease: &Lease,
-    part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
-) -> Result<Option<(i64, i64)>, JournalError> {
-    let options = lease.server.connections().options.clone();
-    let (schema, document) = (lease.server.schema(), lease.holding.document.clone());
+    server: &Postgres,
+    document: &str,
+    patience: &dyn Fn() -> Result<Instant, JournalError>,
+    part: Part<'_>,
+) -> Result<Option<i64>, JournalError> {
+    patience()?;
+    let options = server.connections().options.clone();
+    let (schema, document) = (server.schema(), document.to_owned());
     let (sender, rows) = crossbeam_channel::bounded(AHEAD);
     // Waiting for `part` blocks this thread, so it is not that of the other connections.
     let reader = move || {
@@ -52,13 +60,12 @@ pub(super) fn load(
     let mut entry: Option<(Vec<u8>, i32, Vec<u8>)> = None;
     let mut last = None;
     loop {
-        // A load is of no use after the term.
-        let row = match rows.recv_deadline(lease.until().ok_or_else(|| fenced(lease))?) {
+        let row = match rows.recv_deadline(patience()?) {
             Ok(row) => row,
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => break,
         };
-        match row.map_err(|error| JournalError::new(JournalErrorKind::Io, error))? {
+        match row.map_err(|error| failed(&error))? {
             Stored::Part(key, 0, data) => {
                 pass_on(entry.replace((key, 0, data)), part)?;
             }
@@ -71,12 +78,8 @@ pub(super) fn load(
             },
             Stored::Block(number, version, bytes) => {
                 pass_on(entry.take(), part)?;
-                last = Some((number, version));
-                let number = number.unsigned_abs();
-                part(StoredPart::Block {
-                    number,
-                    bytes: &bytes,
-                })?;
+                last = Some(version);
+                block(number, &bytes, part)?;
             }
         }
     }
@@ -84,10 +87,12 @@ pub(super) fn load(
     Ok(last)
 }
 
-fn pass_on(
-    entry: Option<(Vec<u8>, i32, Vec<u8>)>,
-    part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
-) -> Result<(), JournalError> {
+fn block(number: i64, bytes: &[u8], part: Part<'_>) -> Result<(), JournalError> {
+    let number = number.unsigned_abs();
+    part(StoredPart::Block { number, bytes })
+}
+
+fn pass_on(entry: Option<(Vec<u8>, i32, Vec<u8>)>, part: Part<'_>) -> Result<(), JournalError> {
     let Some((key, _, bytes)) = entry else {
         return Ok(());
     };
@@ -158,4 +163,57 @@ async fn pass_rows(
             return Ok(false);
         }
     }
+}
+
+/// Loads the entry of a key and the blocks after one, in one statement, and returns the last
+/// version of the last block.
+pub(super) fn load_after(
+    server: &Postgres,
+    document: &str,
+    (after, key): (u64, &str),
+    deadline: Instant,
+    part: Part<'_>,
+) -> Result<Option<i64>, JournalError> {
+    let connections = Arc::clone(server.connections());
+    let statement = format!(
+        "SELECT part::bigint, NULL::bigint, data FROM {schema}.doclock_checkpoint
+            WHERE document = $1 AND key = {key}
+        UNION ALL SELECT number, last_version, block FROM {schema}.doclock_log
+            WHERE document = $1 AND number > $3
+        ORDER BY 2 NULLS FIRST, 1",
+        schema = server.schema(),
+        key = stored_key("$2::bytea"),
+    );
+    let (document, stored) = (document.to_owned(), key.as_bytes().to_vec());
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    let read = async move {
+        let query = async |session: &Session| {
+            let parameters = [
+                (&document as _, Type::TEXT),
+                (&stored as _, Type::BYTEA),
+                (&after as _, Type::INT8),
+            ];
+            session.query(&statement, &parameters).await
+        };
+        connections.journals.run(deadline.into(), query).await
+    };
+    let rows = server.call(Some(deadline), read).flatten();
+    let rows = rows.map_err(|error| failed(&error))?;
+    let mut entry: Option<(Vec<u8>, i32, Vec<u8>)> = None;
+    let mut last = None;
+    let column = |error: tokio_postgres::Error| failed(&error.into());
+    for row in rows {
+        let version: Option<i64> = row.try_get(1).map_err(column)?;
+        let bytes: &[u8] = row.try_get(2).map_err(column)?;
+        if version.is_none() {
+            let (_, _, whole) = entry.get_or_insert((key.as_bytes().to_vec(), 0, Vec::new()));
+            whole.extend_from_slice(bytes);
+            continue;
+        }
+        last = version;
+        pass_on(entry.take(), part)?;
+        block(row.try_get(0).map_err(column)?, bytes, part)?;
+    }
+    pass_on(entry, part)?;
+    Ok(last)
 }

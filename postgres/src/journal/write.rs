@@ -40,7 +40,7 @@ pub(super) struct Write {
     first_version: i64,
     pub(super) last_version: i64,
     block: Option<Vec<u8>>,
-    /// The blocks up to this number are removed.
+    /// The blocks up to this number are removed, unless a follower needs them.
     cut: Option<i64>,
     /// The number of this write among those of checkpoints, unless it is a block alone.
     pub(super) checkpoint: Option<i64>,
@@ -81,11 +81,11 @@ enum Found {
 }
 
 impl Write {
-    /// Takes over a write. `None` if there is nothing to write. `last` is the last block, the last
-    /// version, and the last write of a checkpoint.
+    /// Takes over a write. `None` if there is nothing to write.
     pub(super) fn new(
         write: &JournalWrite,
-        (last_block, last_version, last_checkpoint): (i64, i64, i64),
+        last_version: i64,
+        last_checkpoint: i64,
     ) -> Result<Option<Self>, JournalError> {
         let number = |number: u64| {
             let too_large = |_| corrupt(format_args!("the number {number} is too large"));
@@ -93,10 +93,8 @@ impl Write {
         };
         let block = write.block.as_ref();
         let block_number = block.map(|(block, _)| number(*block)).transpose()?;
-        let newest = last_block.max(block_number.unwrap_or(0));
-        // Later blocks are not removed in advance.
-        let cut = |through: u64| i64::try_from(through).map_or(newest, |cut| cut.min(newest));
-        let cut = write.removed_through.map(cut);
+        let cut = write.removed_through;
+        let cut = cut.map(|through| i64::try_from(through).unwrap_or(i64::MAX));
         if block.is_none() && cut.is_none() && write.entries.is_empty() {
             return Ok(None);
         }
@@ -258,9 +256,8 @@ impl Write {
         // No two parts of this statement change the same row: `gone` has the parts that an entry
         // no longer has, and a block that would be removed at once is not inserted.
         let statement = format!(
-            "WITH l AS (UPDATE {schema}.doclock_lease
-                SET checkpoint = $8, cut = greatest(cut, $9)
-                WHERE {holds} AND checkpoint = $8 - 1 RETURNING 1),
+            "WITH l AS (UPDATE {schema}.doclock_lease SET checkpoint = $8, cut = {CUT}
+                WHERE {holds} AND checkpoint = $8 - 1 RETURNING cut),
             gone AS (DELETE FROM {schema}.doclock_checkpoint c
                 USING l, unnest($10::bytea[], $11::integer[]) AS e (key, parts)
                 WHERE c.document = $1 AND c.key = {key} AND c.part >= e.parts),
@@ -272,10 +269,11 @@ impl Write {
             block AS (INSERT INTO {schema}.doclock_log
                     (document, number, first_version, last_version, epoch, block)
                 SELECT $1, $4, $5, $6, $2, $7 FROM l
-                WHERE $4 IS NOT NULL AND ($9::bigint IS NULL OR $4 > $9)),
+                WHERE $4 > l.cut),
             removed AS (DELETE FROM {schema}.doclock_log g USING l
-                WHERE g.document = $1 AND g.number <= $9)
+                WHERE g.document = $1 AND g.number <= l.cut)
             SELECT count(*) FROM l",
+            CUT = cut(&schema),
             key = stored_key("e.key"),
             long_key = long_key("e.key"),
         );
@@ -343,11 +341,23 @@ impl Write {
     }
 }
 
+/// The number up to which blocks are removed: as told, and no further than there are blocks, or than
+/// the slowest follower has read. A follower that has not moved for a minute does not count: it
+/// loads the checkpoint instead.
+fn cut(schema: &str) -> String {
+    format!(
+        "CASE WHEN $9::bigint IS NULL THEN cut ELSE greatest(cut, least($9,
+            greatest(cut, $4, (SELECT max(number) FROM {schema}.doclock_log WHERE document = $1)),
+            (SELECT min(number) FROM {schema}.doclock_follower
+                WHERE document = $1 AND seen_at > clock_timestamp() - interval '1 minute'))) END"
+    )
+}
+
 /// The most bytes of a key that an index has. Longer ones have their beginning and their hash,
 /// with a length that no short key has.
 const LONGEST_KEY: usize = 512;
 
-fn stored_key(key: &str) -> String {
+pub(super) fn stored_key(key: &str) -> String {
     let beginning = LONGEST_KEY + 1 - 32;
     format!(
         "(CASE WHEN octet_length({key}) <= {LONGEST_KEY} THEN {key}

@@ -3,6 +3,7 @@
 //! Without PGHOST the tests print that they skip, and fail if DOCLOCK_CLUSTER_REQUIRED is set.
 
 mod failures;
+mod followers;
 mod journals;
 mod owners;
 mod proxy;
