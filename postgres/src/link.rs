@@ -4,15 +4,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, NoTls, Row};
+use tokio_postgres::{Client, NoTls, Row, Statement};
 
 use crate::{PostgresError, PostgresOptions, schema};
 
-/// A parameter of a statement, with its type: a statement is never prepared by name, which a pooler
-/// in transaction mode would not keep.
+/// A parameter of a statement, with its type. A statement is not prepared by name, which a pooler
+/// in transaction mode would not keep, unless the options say so.
 pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// A connection that is made again when it is lost.
@@ -30,6 +31,8 @@ pub(crate) struct Session {
     pub(crate) client: Client,
     /// The system identifier of the server, or nothing if the role may not read it.
     pub(crate) system: String,
+    /// The prepared statement of an append, if it is to be prepared.
+    append: Option<OnceCell<Statement>>,
     /// The task that reads and writes, which is to end with this.
     task: AbortHandle,
 }
@@ -64,6 +67,7 @@ impl Session {
             let mut session = Self {
                 client,
                 system: String::new(),
+                append: options.prepares.then(OnceCell::new),
                 task: task.abort_handle(),
             };
             session.system = schema::check_server(&session, options).await?;
@@ -81,6 +85,22 @@ impl Session {
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, PostgresError> {
         Ok(self.client.query_typed(statement, parameters).await?)
+    }
+
+    /// Executes the statement of an append, of which there is one in a schema.
+    pub(crate) async fn append(
+        &self,
+        statement: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<u64, PostgresError> {
+        let Some(append) = &self.append else {
+            return self.execute(statement, parameters).await;
+        };
+        let types: Vec<_> = parameters.iter().map(|(_, of)| of.clone()).collect();
+        let prepare = || self.client.prepare_typed(statement, &types);
+        let prepared = append.get_or_try_init(prepare).await?;
+        let parameters: Vec<_> = parameters.iter().map(|(value, _)| *value).collect();
+        Ok(self.client.execute(prepared, &parameters).await?)
     }
 
     pub(crate) async fn execute(

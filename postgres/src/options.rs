@@ -22,6 +22,7 @@ pub struct PostgresOptions {
     pub(crate) config: tokio_postgres::Config,
     pub(crate) schema: String,
     pub(crate) connect_timeout: Duration,
+    pub(crate) prepares: bool,
     pub(crate) allows_lossy_server: bool,
 }
 
@@ -45,6 +46,7 @@ impl PostgresOptions {
             config,
             schema: "doclock".to_owned(),
             connect_timeout: Duration::from_secs(5),
+            prepares: false,
             allows_lossy_server: false,
         })
     }
@@ -62,6 +64,14 @@ impl PostgresOptions {
     /// Sets how long a connection may take to be made and checked. The default is 5 seconds.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
+        self
+    }
+
+    /// Prepares the statement of an append once for each connection, so that the server does not
+    /// plan it each time. That is not for a pooler in transaction mode, which would run the
+    /// prepared statement of another client. The default is off.
+    pub fn prepared_statements(mut self) -> Self {
+        self.prepares = true;
         self
     }
 

@@ -249,7 +249,7 @@ impl Write {
                 SELECT $1, $4, $5, $6, $2, $7 FROM l"
             );
             return Ok(session
-                .execute(&statement, &[&fence[..], &log].concat())
+                .append(&statement, &[&fence[..], &log].concat())
                 .await?
                 == 1);
         };

@@ -10,7 +10,7 @@ use doclock::{DataStore, TransactionManager, View, dsl::*};
 use doclock_postgres::{LostReason, OwnerEvent, PostgresError, TermOptions};
 
 use crate::support::{
-    acquire, connect, entries, load, log, name, parameters, short, sql, steal, until,
+    acquire, block, connect, entries, load, log, name, parameters, short, sql, steal, until,
 };
 
 #[test]
@@ -189,6 +189,24 @@ fn cluster_01_epochs_end_with_a_typed_error() {
 }
 
 #[test]
+fn cluster_01_the_first_epoch_of_a_timeline_is_far_above_the_last_of_another() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let server = connect(&parameters);
+    let document = name("timelines");
+    drop(acquire(&server, &document, "ann"));
+    // As if the row had come from another server, with the last epoch that it had received.
+    let statement = "UPDATE doclock.doclock_lease SET epoch = (5 << 16) + 7, timeline = 0
+        WHERE document = $1 AND expires_at <= clock_timestamp()";
+    until("the lease has ended", || {
+        sql(&parameters).execute(statement, &[&document]).unwrap() == 1
+    });
+    let (next, _journal) = acquire(&server, &document, "bob");
+    assert_eq!(next.epoch(), 6 << 16);
+}
+
+#[test]
 fn cluster_05_terms_and_names_that_cannot_be_are_refused() {
     let Some(parameters) = parameters() else {
         return;
@@ -249,6 +267,41 @@ fn cluster_02_a_document_continues_at_the_next_owner() {
     let (_term, journal) = acquire(&server, &document, "bob");
     let store = DataStore::open_journal(journal, DurableOptions::new()).unwrap();
     assert_eq!(store.snapshot().nodes().count(), 60);
+}
+
+#[test]
+fn cluster_02_prepared_statements_write_the_same_on_each_connection() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let role = name("preparing");
+    let statement = format!("CREATE ROLE \"{role}\" LOGIN SUPERUSER");
+    sql(&parameters).batch_execute(&statement).unwrap();
+    let options = crate::support::options(&format!("{parameters} user={role}"));
+    let options = options.prepared_statements();
+    let server = doclock_postgres::Postgres::connect(options).unwrap();
+    let documents = [name("prepared"), name("prepared")];
+    let mut journals = documents.each_ref().map(|document| {
+        let long = short("ann").term(Duration::from_secs(30));
+        server.acquire(document, long).unwrap()
+    });
+    for number in 1..=10 {
+        for (_, journal) in &mut journals {
+            journal.write(&block(number, number, "block")).unwrap();
+        }
+        if number == 5 {
+            let statement = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                WHERE usename = $1";
+            assert!(sql(&parameters).execute(statement, &[&role]).unwrap() > 0);
+        }
+    }
+    for document in documents {
+        let numbers: Vec<_> = log(&parameters, &document)
+            .iter()
+            .map(|row| row.0)
+            .collect();
+        assert_eq!(numbers, (1..=10).collect::<Vec<_>>());
+    }
 }
 
 #[test]
