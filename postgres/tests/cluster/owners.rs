@@ -54,6 +54,9 @@ fn cluster_05_each_step_of_a_term_is_an_event() {
     let (term, _journal) = acquire(&server, &document, "ann");
     let mut events = Vec::new();
     let is_renewal = |event: &OwnerEvent| matches!(event, OwnerEvent::Renewed { .. });
+    // On a busy machine an attempt may have failed.
+    let is_attempt =
+        |event: &OwnerEvent| is_renewal(event) || matches!(event, OwnerEvent::RenewalFailed { .. });
     until("three renewals", || {
         events.extend(term.events().try_iter());
         events.iter().filter(|event| is_renewal(event)).count() >= 3
@@ -63,7 +66,7 @@ fn cluster_05_each_step_of_a_term_is_an_event() {
     assert!(!term.is_owner());
     assert_eq!(term.lost(), None);
     events.extend(term.events().try_iter());
-    events.retain(|event| !is_renewal(event));
+    events.retain(|event| !is_attempt(event));
     let (owner, epoch) = ("ann".to_owned(), term.epoch());
     let acquired = OwnerEvent::Acquired {
         document: document.clone(),
