@@ -341,9 +341,9 @@ impl Write {
     }
 }
 
-/// The number up to which blocks are removed: as told, and no further than there are blocks, or than
-/// the slowest follower has read. A follower that has not moved for a minute does not count: it
-/// loads the checkpoint instead.
+/// The number up to which blocks are removed: as told, and no further than there are blocks, or
+/// than the slowest follower has read. A follower that has not moved for a minute does not count:
+/// it loads the checkpoint instead.
 fn cut(schema: &str) -> String {
     format!(
         "CASE WHEN $9::bigint IS NULL THEN cut ELSE greatest(cut, least($9,
