@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use crate::link::Session;
+use crate::link::{Session, backoff};
 use crate::schema::TIMELINE;
 use crate::{LostReason, OwnerEvent, Postgres, PostgresError};
 
@@ -230,22 +230,30 @@ impl Drop for Lease {
             let (server, holding) = (self.server.clone(), self.holding.clone());
             let until = Instant::now() + self.window;
             self.server.spawn(async move {
-                let schema = server.schema();
-                let expire = async |session: &Session| holding.expire(session, &schema).await;
                 // Nothing waits for the result: without it, the lease ends by itself.
-                let _ = server.connections().leases.run(until.into(), expire).await;
+                let _ = holding.end(&server, until).await;
             });
         }
     }
 }
 
 impl Holding {
-    /// Ends the lease in the database.
-    pub(crate) async fn expire(
-        &self,
-        session: &Session,
-        schema: &str,
-    ) -> Result<bool, PostgresError> {
+    /// Ends the lease in the database, in as many attempts as it takes until the deadline. A
+    /// repetition has no effect on a later owner.
+    pub(crate) async fn end(&self, server: &Postgres, until: Instant) -> Result<(), PostgresError> {
+        let (leases, schema) = (&server.connections().leases, server.schema());
+        let mut failures = 0;
+        loop {
+            let expire = async |session: &Session| self.expire(session, &schema).await;
+            match leases.run(until.into(), expire).await {
+                Err(error) if error.is_passing() && Instant::now() < until => failures += 1,
+                ended => return ended,
+            }
+            tokio::time::sleep(backoff(failures)).await;
+        }
+    }
+
+    async fn expire(&self, session: &Session, schema: &str) -> Result<(), PostgresError> {
         let statement = format!(
             "UPDATE {schema}.doclock_lease SET expires_at = clock_timestamp()
             WHERE document = $1 AND epoch = $2 AND owner = $3 AND claim = $4"
@@ -256,7 +264,7 @@ impl Holding {
             (&self.owner as _, Type::TEXT),
             (&self.claim as _, Type::INT8),
         ];
-        Ok(session.execute(&statement, &parameters).await? == 1)
+        session.execute(&statement, &parameters).await.map(drop)
     }
 }
 

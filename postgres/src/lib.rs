@@ -20,6 +20,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # When a term is lost
+//!
+//! The owner renews its term in the background. If it cannot do so in time, or if another owner has
+//! begun, the term is lost, which is an [`OwnerEvent`]. The store then accepts no commit. A commit
+//! that waits fails as fenced, which means that it is not stored, or as unknown. Drop the store and
+//! the term, and [acquire](Postgres::acquire) the document again: that loads what the log has.
+//!
 //! # What the server must keep
 //!
 //! A role with `synchronous_commit` off is refused, and so is a server with `fsync` off: a crash

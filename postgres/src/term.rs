@@ -174,10 +174,7 @@ impl Term {
 }
 
 async fn hand_over(lease: Arc<Lease>, until: Instant) -> Result<(), PostgresError> {
-    let connections = Arc::clone(lease.server.connections());
-    let schema = lease.server.schema();
-    let expire = async |session: &Session| lease.holding.expire(session, &schema).await;
-    connections.leases.run(until.into(), expire).await?;
+    lease.holding.end(&lease.server, until).await?;
     lease.tell(OwnerEvent::HandedOver {
         document: lease.holding.document.clone(),
         epoch: lease.epoch(),

@@ -161,6 +161,35 @@ fn cluster_02_a_write_may_take_longer_than_a_term_that_is_renewed() {
     assert_eq!(load(&mut journal).unwrap().1, blocks);
 }
 
+#[test]
+fn cluster_05_a_document_is_handed_over_also_if_a_statement_or_an_answer_is_lost() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let (proxy, proxied) = Proxy::start(&parameters);
+    let server = connect(&proxied);
+    let document = name("handed over");
+    for (fault, text) in [
+        (
+            Fault::LosesStatement,
+            "SET expires_at = clock_timestamp()\n",
+        ),
+        (Fault::LosesAnswer, "SET expires_at = clock_timestamp()\n"),
+        (Fault::LosesStatement, "SET epoch = greatest"),
+        (Fault::LosesAnswer, "SET epoch = greatest"),
+    ] {
+        let met = proxy.met();
+        let long = || short("ann").term(Duration::from_secs(30));
+        proxy.next(fault, text);
+        let (term, _journal) = server.acquire(&document, long()).unwrap();
+        term.hand_over().unwrap();
+        assert_eq!(proxy.met(), met + 1);
+        let (next, _journal) = server.try_acquire(&document, long()).unwrap();
+        assert!(next.epoch() > term.epoch());
+        next.hand_over().unwrap();
+    }
+}
+
 /// The code of the process that `owner_process` starts. As a test of its own it does nothing.
 #[test]
 fn cluster_process_of_an_owner() {
