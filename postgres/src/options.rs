@@ -61,9 +61,10 @@ impl PostgresOptions {
         Ok(self)
     }
 
-    /// Sets how long a connection may take to be made and checked. The default is 5 seconds.
+    /// Sets how long a connection may take to be made and checked, up to an hour. The default is 5
+    /// seconds.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.connect_timeout = timeout;
+        self.connect_timeout = timeout.min(Duration::from_secs(60 * 60));
         self
     }
 

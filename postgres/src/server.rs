@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::RecvTimeoutError;
 use tokio::runtime::{Builder, Handle};
@@ -103,13 +103,14 @@ impl Postgres {
         deadline: Option<Instant>,
         future: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, PostgresError> {
+        let deadline = deadline.and_then(|deadline| deadline.checked_add(GRACE));
         let (sender, answer) = crossbeam_channel::bounded(1);
         let began = Instant::now();
         let task = self.0.runtime.spawn(async move {
             let _ = sender.send(future.await);
         });
         let answered = match deadline {
-            Some(deadline) => answer.recv_deadline(deadline + GRACE),
+            Some(deadline) => answer.recv_deadline(deadline),
             None => answer.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         answered.map_err(|error| {
@@ -125,4 +126,4 @@ impl Postgres {
 }
 
 /// How long after its deadline a future is given up.
-const GRACE: std::time::Duration = std::time::Duration::from_millis(250);
+const GRACE: Duration = Duration::from_millis(250);

@@ -66,14 +66,14 @@ impl TermOptions {
         self
     }
 
-    /// Sets how often a process that waits looks whether the owner has handed the document over.
-    /// The default is 50 ms.
+    /// Sets how often a process that waits looks whether the owner has handed the document over:
+    /// from 1 ms to a minute. The default is 50 ms.
     pub fn poll(mut self, poll: Duration) -> Self {
-        self.poll = poll;
+        self.poll = poll.clamp(Duration::from_millis(1), Duration::from_secs(60));
         self
     }
 
-    /// Sets how long [`acquire`](Postgres::acquire) waits for the document.
+    /// Sets how long [`acquire`](Postgres::acquire) waits for the document, and for the server.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -198,7 +198,9 @@ impl Postgres {
         document: &str,
         options: TermOptions,
     ) -> Result<(Term, PostgresJournal), PostgresError> {
-        let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
+        // A time that no clock will show is no limit.
+        let after = |timeout| Instant::now().checked_add(timeout);
+        let deadline = options.timeout.and_then(after);
         self.acquire_until(document, options, deadline)
     }
 
@@ -231,7 +233,7 @@ impl Postgres {
             options,
         };
         let (claim, connections) = (attempt.claim, Arc::clone(self.connections()));
-        let limit = deadline.map(|deadline| deadline + 2 * attempt.answer());
+        let limit = deadline.and_then(|deadline| deadline.checked_add(2 * attempt.answer()));
         let acquire = async move { attempt.acquire(&connections, deadline).await };
         let (acquired, start) = self.call(limit, acquire)??;
         let (sender, events) = crossbeam_channel::unbounded();
@@ -309,7 +311,9 @@ impl Attempt {
                         seen = Some((holder, Instant::now()));
                     }
                     // A millisecond past its end, which the server compares.
-                    self.options.poll.min(remaining + Duration::from_millis(1))
+                    self.options
+                        .poll
+                        .min(remaining.saturating_add(Duration::from_millis(1)))
                 }
                 Err(error) if !error.is_passing() => return Err(error),
                 Err(error) => {

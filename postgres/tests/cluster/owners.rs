@@ -171,6 +171,17 @@ fn cluster_05_a_clock_set_back_by_an_hour_delays_no_owner_for_an_hour() {
 }
 
 #[test]
+fn cluster_times_without_end_are_no_limits() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let options = crate::support::options(&parameters).connect_timeout(Duration::MAX);
+    let server = doclock_postgres::Postgres::connect(options).unwrap();
+    let options = short("ann").timeout(Duration::MAX).poll(Duration::MAX);
+    server.acquire(&name("endless"), options).unwrap();
+}
+
+#[test]
 fn cluster_01_epochs_end_with_a_typed_error() {
     let Some(parameters) = parameters() else {
         return;
