@@ -1,0 +1,370 @@
+//! One write of a journal: its statement, and how an unknown outcome is looked up.
+//!
+//! A statement without an answer may still be carried out, now or much later: the server may be
+//! stopped in the middle of it. So the same write can be sent again only if each of its statements
+//! is refused once another has taken effect.
+//!
+//! - A block has its number, which is in the key of the log. A block that was removed since leaves
+//!   its number in the lease (`cut`), and smaller ones are refused.
+//! - A write of a checkpoint that is late would overwrite the entries of a later one. So each of
+//!   them counts itself in the lease (`checkpoint`), and is refused unless it is next.
+//!
+//! Under READ COMMITTED, a statement that waits for the lock of a row looks at its conditions again
+//! if the row has changed meanwhile. If it has not changed, no other owner has begun, and the write
+//! is right although the term may have ended during the wait: a takeover waits for it in turn.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use doclock::durable::{JournalError, JournalErrorKind, JournalWrite};
+use tokio_postgres::types::Type;
+
+use super::corrupt;
+use crate::lease::{Holder, Lease, lock_limit, lock_timeout};
+use crate::link::{Parameter, Session, backoff};
+use crate::schema::TIMELINE;
+use crate::{LostReason, PostgresError};
+
+/// The most bytes of an entry that one row has, so that a load needs little memory at a time.
+const PART: usize = 1 << 18;
+
+/// The most bytes of a write: the server takes messages of less than a gigabyte.
+const LARGEST_WRITE: usize = 1_000_000_000;
+
+/// A write with all its parameters.
+#[derive(Debug)]
+pub(super) struct Write {
+    /// The number of the block.
+    pub(super) number: Option<i64>,
+    first_version: i64,
+    pub(super) last_version: i64,
+    block: Option<Vec<u8>>,
+    /// The blocks up to this number are removed, unless a follower needs them.
+    cut: Option<i64>,
+    /// The number of this write among those of checkpoints, unless it is a block alone.
+    pub(super) checkpoint: Option<i64>,
+    /// The keys of the entries, and into how many parts each is divided: none if it is removed.
+    keys: Vec<Vec<u8>>,
+    counts: Vec<i32>,
+    /// The parts of the entries.
+    part_keys: Vec<Vec<u8>>,
+    parts: Vec<i32>,
+    data: Vec<Vec<u8>>,
+}
+
+/// What has become of a write.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// It is stored.
+    Done,
+    /// It is not stored, and never will be.
+    Fenced(LostReason),
+    /// It may be stored or not.
+    Unknown(LostReason),
+    /// The server has refused it.
+    Failed(PostgresError),
+    /// There is another block of its number already.
+    Conflict,
+}
+
+/// What the database says about a write.
+enum Found {
+    Stored,
+    /// Not yet, and it may still be sent.
+    Missing,
+    Ended(LostReason),
+    /// The term has ended, and so much was removed since that nothing can be told.
+    Untold(LostReason),
+    /// There is another block of its number, although no other owner has begun.
+    Conflict,
+}
+
+impl Write {
+    /// Takes over a write. `None` if there is nothing to write.
+    pub(super) fn new(
+        write: &JournalWrite,
+        last_version: i64,
+        last_checkpoint: i64,
+    ) -> Result<Option<Self>, JournalError> {
+        let number = |number: u64| {
+            let too_large = |_| corrupt(format_args!("the number {number} is too large"));
+            i64::try_from(number).map_err(too_large)
+        };
+        let block = write.block.as_ref();
+        let block_number = block.map(|(block, _)| number(*block)).transpose()?;
+        let cut = write.removed_through;
+        let cut = cut.map(|through| i64::try_from(through).unwrap_or(i64::MAX));
+        if block.is_none() && cut.is_none() && write.entries.is_empty() {
+            return Ok(None);
+        }
+        let alone = write.entries.is_empty() && cut.is_none();
+        let version = number(write.version)?;
+        let mut new = Self {
+            number: block_number,
+            first_version: last_version.saturating_add(1),
+            last_version: version,
+            block: block.map(|(_, block)| block.clone()),
+            cut,
+            checkpoint: (!alone).then(|| last_checkpoint.saturating_add(1)),
+            keys: Vec::new(),
+            counts: Vec::new(),
+            part_keys: Vec::new(),
+            parts: Vec::new(),
+            data: Vec::new(),
+        };
+        // One statement changes no row twice, so the last entry of a key counts.
+        let entries: BTreeMap<_, _> = write
+            .entries
+            .iter()
+            .map(|(key, data)| (key, data))
+            .collect();
+        for (key, entry) in entries {
+            let mut parts = 0;
+            // An empty entry has a part too.
+            let whole: &[u8] = entry.as_deref().unwrap_or_default();
+            let chunks = whole.chunks(PART).chain(whole.is_empty().then_some(whole));
+            for chunk in chunks.take(if entry.is_some() { usize::MAX } else { 0 }) {
+                new.part_keys.push(key.as_bytes().to_vec());
+                new.parts.push(parts);
+                new.data.push(chunk.to_vec());
+                parts += 1;
+            }
+            new.keys.push(key.as_bytes().to_vec());
+            new.counts.push(parts);
+        }
+        let of_keys = new.keys.iter().chain(&new.part_keys);
+        let bytes: usize = of_keys
+            .chain(&new.data)
+            .chain(&new.block)
+            .map(Vec::len)
+            .sum();
+        if bytes > LARGEST_WRITE {
+            let message =
+                format_args!("a write has {bytes} bytes, and {LARGEST_WRITE} are possible");
+            return Err(JournalError::new(JournalErrorKind::Full, message));
+        }
+        Ok(Some(new))
+    }
+
+    fn bytes(&self) -> usize {
+        let of_keys = self.keys.iter().chain(&self.part_keys);
+        let bytes = of_keys.chain(&self.data).chain(&self.block).map(Vec::len);
+        bytes.sum()
+    }
+
+    /// How long the bytes may take to the server: a second for each megabyte.
+    fn transfer(&self) -> Duration {
+        Duration::from_micros(self.bytes() as u64)
+    }
+
+    /// Writes, again if necessary, until the outcome is known or the term has ended.
+    pub(super) async fn run(&self, lease: &Lease) -> Outcome {
+        let connections = Arc::clone(lease.server.connections());
+        // Whether a statement was sent whose answer is missing.
+        let mut is_unknown = false;
+        let mut look_up = false;
+        let mut failures = 0;
+        loop {
+            let ended = |reason| match is_unknown {
+                true => Outcome::Unknown(reason),
+                false => Outcome::Fenced(reason),
+            };
+            if lease.until().is_none() {
+                return ended(LostReason::NotRenewed);
+            }
+            // A server that does not answer leaves time for another attempt. An attempt that is
+            // given up can wait in the server for a lock, so there are ever fewer of them.
+            let patience = (lease.window / 3) * (1 << failures.min(5));
+            let deadline = Instant::now() + patience + self.transfer();
+            let mut sent = false;
+            let attempt = async |session: &Session| {
+                if look_up {
+                    match self.find(session, lease).await? {
+                        Found::Missing => {}
+                        found => return Ok(Some(found)),
+                    }
+                }
+                sent = true;
+                Ok(match self.send(session, lease).await? {
+                    true => Some(Found::Stored),
+                    false => None,
+                })
+            };
+            let attempt = connections.journals.run(deadline.into(), attempt);
+            let Some(attempted) = lease.while_held(attempt).await else {
+                is_unknown |= sent;
+                continue;
+            };
+            match attempted {
+                Ok(Some(Found::Stored)) => return Outcome::Done,
+                Ok(Some(Found::Ended(reason))) => return Outcome::Fenced(reason),
+                Ok(Some(Found::Untold(reason))) => return ended(reason),
+                Ok(Some(Found::Conflict)) => return Outcome::Conflict,
+                // It was refused: by another owner, or by an earlier statement of this write.
+                Ok(Some(Found::Missing) | None) => look_up = true,
+                Err(error) if error.is_duplicate() => look_up = true,
+                Err(error) if error.is_passing() => {
+                    look_up = true;
+                    is_unknown |= sent;
+                }
+                Err(error) => return Outcome::Failed(error),
+            }
+            failures += 1;
+            lease
+                .while_held(tokio::time::sleep(backoff(failures)))
+                .await;
+        }
+    }
+
+    /// Sends the statement. Returns whether it has written.
+    async fn send(&self, session: &Session, lease: &Lease) -> Result<bool, PostgresError> {
+        let schema = lease.server.schema();
+        let limit = lock_limit(lease.window / 3);
+        let holding = &lease.holding;
+        let fence: [Parameter<'_>; 4] = [
+            (&holding.document, Type::TEXT),
+            (&holding.epoch, Type::INT8),
+            (&limit, Type::TEXT),
+            (&self.number, Type::INT8),
+        ];
+        let log: [Parameter<'_>; 3] = [
+            (&self.first_version, Type::INT8),
+            (&self.last_version, Type::INT8),
+            (&self.block, Type::BYTEA),
+        ];
+        let lock_timeout = lock_timeout(3);
+        // The conditions of both statements: the fence.
+        let holds = format!(
+            "document = $1 AND epoch = $2 AND expires_at > clock_timestamp()
+            AND timeline = {TIMELINE} AND ($4::bigint IS NULL OR cut < $4)
+            AND {lock_timeout} IS NOT NULL"
+        );
+        let Some(checkpoint) = &self.checkpoint else {
+            let statement = format!(
+                "WITH l AS MATERIALIZED
+                    (SELECT 1 FROM {schema}.doclock_lease WHERE {holds} FOR SHARE)
+                INSERT INTO {schema}.doclock_log
+                    (document, number, first_version, last_version, epoch, block)
+                SELECT $1, $4, $5, $6, $2, $7 FROM l"
+            );
+            return Ok(session
+                .append(&statement, &[&fence[..], &log].concat())
+                .await?
+                == 1);
+        };
+        // No two parts of this statement change the same row: `gone` has the parts that an entry
+        // no longer has, and a block that would be removed at once is not inserted.
+        let statement = format!(
+            "WITH l AS (UPDATE {schema}.doclock_lease SET checkpoint = $8, cut = {CUT}
+                WHERE {holds} AND checkpoint = $8 - 1 RETURNING cut),
+            gone AS (DELETE FROM {schema}.doclock_checkpoint c
+                USING l, unnest($10::bytea[], $11::integer[]) AS e (key, parts)
+                WHERE c.document = $1 AND c.key = {key} AND c.part >= e.parts),
+            put AS (INSERT INTO {schema}.doclock_checkpoint AS c
+                    (document, key, part, long_key, data)
+                SELECT $1, {key}, e.part, {long_key}, e.data
+                FROM l, unnest($12::bytea[], $13::integer[], $14::bytea[]) AS e (key, part, data)
+                ON CONFLICT (document, key, part) DO UPDATE SET data = excluded.data),
+            block AS (INSERT INTO {schema}.doclock_log
+                    (document, number, first_version, last_version, epoch, block)
+                SELECT $1, $4, $5, $6, $2, $7 FROM l
+                WHERE $4 > l.cut),
+            removed AS (DELETE FROM {schema}.doclock_log g USING l
+                WHERE g.document = $1 AND g.number <= l.cut)
+            SELECT count(*) FROM l",
+            CUT = cut(&schema),
+            key = stored_key("e.key"),
+            long_key = long_key("e.key"),
+        );
+        let of_checkpoint: [Parameter<'_>; 7] = [
+            (checkpoint, Type::INT8),
+            (&self.cut, Type::INT8),
+            (&self.keys, Type::BYTEA_ARRAY),
+            (&self.counts, Type::INT4_ARRAY),
+            (&self.part_keys, Type::BYTEA_ARRAY),
+            (&self.parts, Type::INT4_ARRAY),
+            (&self.data, Type::BYTEA_ARRAY),
+        ];
+        let parameters = [&fence[..], &log, &of_checkpoint].concat();
+        let rows = session.query(&statement, &parameters).await?;
+        let written: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
+        Ok(written == 1)
+    }
+
+    /// Looks up whether this write is stored.
+    ///
+    /// If another owner has begun, nothing of this write can be stored any more: the takeover has
+    /// waited for statements that held the lock, and later ones see its epoch. The lease and the
+    /// log are read as of one moment, so a stored block is seen.
+    async fn find(&self, session: &Session, lease: &Lease) -> Result<Found, PostgresError> {
+        let schema = lease.server.schema();
+        let columns = Holder::columns("l");
+        let statement = format!(
+            "SELECT {columns}, l.checkpoint, l.cut, g.epoch = $3 AND g.block = $4
+            FROM {schema}.doclock_lease l LEFT JOIN {schema}.doclock_log g
+                ON g.document = l.document AND g.number = $2
+            WHERE l.document = $1"
+        );
+        let holding = &lease.holding;
+        let parameters = [
+            (&holding.document as _, Type::TEXT),
+            (&self.number as _, Type::INT8),
+            (&holding.epoch as _, Type::INT8),
+            (&self.block as _, Type::BYTEA),
+        ];
+        let rows = session.query(&statement, &parameters).await?;
+        let Some(row) = rows.first() else {
+            return Ok(Found::Ended(LostReason::Missing));
+        };
+        let holder = Holder::of(row)?;
+        let (checkpoint, cut): (i64, i64) = (row.try_get(8)?, row.try_get(9)?);
+        let is_own: Option<bool> = row.try_get(10)?;
+        let taken = holder.taken(lease);
+        let is_held = taken.is_none();
+        let reason = taken.unwrap_or(LostReason::Expired);
+        Ok(match (self.checkpoint, is_own) {
+            (None, Some(true)) => Found::Stored,
+            (_, Some(false)) if is_held => Found::Conflict,
+            (_, Some(false)) => Found::Ended(reason),
+            (None, None) if self.number.is_some_and(|number| cut >= number) => {
+                Found::Untold(reason)
+            }
+            (Some(own), _) if checkpoint >= own && is_held => Found::Stored,
+            // The other owner may have counted so far.
+            (Some(own), _) if checkpoint >= own => Found::Untold(reason),
+            _ if !is_held => Found::Ended(reason),
+            _ if holder.remaining > 0.0 => Found::Missing,
+            // A statement that is still under way can be carried out until another owner begins.
+            _ => Found::Untold(reason),
+        })
+    }
+}
+
+/// The number up to which blocks are removed: as told, and no further than there are blocks, or
+/// than the slowest follower has read. A follower that has not moved for a minute does not count:
+/// it loads the checkpoint instead.
+fn cut(schema: &str) -> String {
+    format!(
+        "CASE WHEN $9::bigint IS NULL THEN cut ELSE greatest(cut, least($9,
+            greatest(cut, $4, (SELECT max(number) FROM {schema}.doclock_log WHERE document = $1)),
+            (SELECT min(number) FROM {schema}.doclock_follower
+                WHERE document = $1 AND seen_at > clock_timestamp() - interval '1 minute'))) END"
+    )
+}
+
+/// The most bytes of a key that an index has. Longer ones have their beginning and their hash,
+/// with a length that no short key has.
+const LONGEST_KEY: usize = 512;
+
+pub(super) fn stored_key(key: &str) -> String {
+    let beginning = LONGEST_KEY + 1 - 32;
+    format!(
+        "(CASE WHEN octet_length({key}) <= {LONGEST_KEY} THEN {key}
+        ELSE substring({key} FROM 1 FOR {beginning}) || sha256({key}) END)"
+    )
+}
+
+fn long_key(key: &str) -> String {
+    format!("(CASE WHEN octet_length({key}) > {LONGEST_KEY} THEN {key} END)")
+}

@@ -1,0 +1,168 @@
+//! Connections, each shared by all documents of a process, and made again when they are lost.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::OnceCell;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout_at};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, NoTls, Row, Statement};
+
+use crate::{PostgresError, PostgresOptions, schema};
+
+/// A parameter of a statement, with its type. A statement is not prepared by name, which a pooler
+/// in transaction mode would not keep, unless the options say so.
+pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
+
+/// A connection that is made again when it is lost.
+///
+/// Statements of several documents are under way at the same time, and the server runs them in the
+/// order in which they were sent. Each is complete in itself, so a pooler may run each on another
+/// connection of its own.
+pub(crate) struct Link {
+    options: Arc<PostgresOptions>,
+    session: tokio::sync::Mutex<Option<Arc<Session>>>,
+}
+
+/// One connection, while it lasts.
+pub(crate) struct Session {
+    pub(crate) client: Client,
+    /// The system identifier of the server, or nothing if the role may not read it.
+    pub(crate) system: String,
+    /// The prepared statement of an append, if it is to be prepared.
+    append: Option<OnceCell<Statement>>,
+    /// The task that reads and writes, which is to end with this.
+    task: AbortHandle,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link").finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// Connects, and checks that the server keeps what it confirms.
+    pub(crate) async fn connect(options: &PostgresOptions) -> Result<Self, PostgresError> {
+        let timeout = options.connect_timeout;
+        let connect = async {
+            let mut config = options.config.clone();
+            // Otherwise data that a vanished server does not confirm is sent again for minutes.
+            if config.get_tcp_user_timeout().is_none() {
+                config.tcp_user_timeout(timeout);
+            }
+            let (client, connection) = config.connect(NoTls).await?;
+            let task = tokio::spawn(async move {
+                // The error is that of the statements under way.
+                let _ = connection.await;
+            });
+            let mut session = Self {
+                client,
+                system: String::new(),
+                append: options.prepares.then(OnceCell::new),
+                task: task.abort_handle(),
+            };
+            session.system = schema::check_server(&session, options).await?;
+            Ok(session)
+        };
+        match tokio::time::timeout(timeout, connect).await {
+            Ok(connected) => connected,
+            Err(_) => Err(PostgresError::Timeout { timeout }),
+        }
+    }
+
+    pub(crate) async fn query(
+        &self,
+        statement: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<Vec<Row>, PostgresError> {
+        Ok(self.client.query_typed(statement, parameters).await?)
+    }
+
+    /// Executes the statement of an append, of which there is one in a schema.
+    pub(crate) async fn append(
+        &self,
+        statement: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<u64, PostgresError> {
+        let Some(append) = &self.append else {
+            return self.execute(statement, parameters).await;
+        };
+        let types: Vec<_> = parameters.iter().map(|(_, of)| of.clone()).collect();
+        let prepare = || self.client.prepare_typed(statement, &types);
+        let prepared = append.get_or_try_init(prepare).await?;
+        let parameters: Vec<_> = parameters.iter().map(|(value, _)| *value).collect();
+        Ok(self.client.execute(prepared, &parameters).await?)
+    }
+
+    pub(crate) async fn execute(
+        &self,
+        statement: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<u64, PostgresError> {
+        Ok(self.client.execute_typed(statement, parameters).await?)
+    }
+}
+
+impl Link {
+    pub(crate) fn new(options: Arc<PostgresOptions>) -> Self {
+        Self {
+            options,
+            session: tokio::sync::Mutex::new(None),
+        }
+    }
+
+    /// Returns the connection, or makes it.
+    async fn session(&self) -> Result<Arc<Session>, PostgresError> {
+        let mut current = self.session.lock().await;
+        if let Some(session) = &*current
+            && !session.client.is_closed()
+        {
+            return Ok(Arc::clone(session));
+        }
+        // The lost one is closed first, so that there is at most one.
+        drop(current.take());
+        let session = Arc::new(Session::connect(&self.options).await?);
+        Ok(Arc::clone(current.insert(session)))
+    }
+
+    /// Runs statements until the deadline. If the answer does not come, or if the caller drops
+    /// this future, the statement may have been carried out or not, now or later.
+    ///
+    /// A server that does not answer leaves the connection in an unknown state, so the connection
+    /// is closed, also for the other documents. They look their outcomes up.
+    pub(crate) async fn run<T>(
+        &self,
+        deadline: Instant,
+        statements: impl AsyncFnOnce(&Session) -> Result<T, PostgresError>,
+    ) -> Result<T, PostgresError> {
+        let began = Instant::now();
+        let mut used = None;
+        let ran = timeout_at(deadline, async {
+            let session = self.session().await?;
+            let session = used.insert(session);
+            statements(session).await
+        })
+        .await;
+        ran.unwrap_or_else(|_| {
+            if let Some(session) = used {
+                session.task.abort();
+            }
+            let timeout = deadline.saturating_duration_since(began);
+            Err(PostgresError::Timeout { timeout })
+        })
+    }
+}
+
+/// How long the next attempt waits, after so many that failed.
+pub(crate) fn backoff(attempts: u32) -> Duration {
+    Duration::from_millis(5 << attempts.min(5))
+}

@@ -1,0 +1,181 @@
+//! The tables, and what a server and a role must be set to.
+
+use std::time::Duration;
+
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::Type;
+
+use crate::link::Session;
+use crate::{PostgresError, PostgresOptions};
+
+/// The tables, without their schema.
+const TABLES: [&str; 4] = [
+    "doclock_lease",
+    "doclock_log",
+    "doclock_checkpoint",
+    "doclock_follower",
+];
+
+/// The longest name of a document in bytes: it is in the key of each row.
+pub(crate) const LONGEST_DOCUMENT: usize = 255;
+
+/// Takes the lock under which tables are created. Two processes that create a table at once
+/// would otherwise fail, in spite of `IF NOT EXISTS`. The number is this package's own.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(7163382951083);";
+
+/// The statement that creates the tables.
+///
+/// - The row of a lease is never removed, because its epoch only rises. It is renewed often, so
+///   half of each page is free and no index has the time.
+/// - A row of the log is a block: the commits of one write. Its number is part of the key, which is
+///   the second fence. A version would fence as well, but a block can be without commits. Each
+///   owner writes the number after the last one that it has read, so a late block of an earlier
+///   owner has the number of a block of the later one.
+/// - A follower has the number of the last block that it has read. It moves it rarely.
+/// - An entry of the checkpoint is stored in parts. Its key is binary, because keys of users may
+///   contain a NUL. A key that is too long for an index is stored in `long_key`, and `key` has its
+///   beginning and its hash.
+fn tables(schema: &str) -> String {
+    format!(
+        "CREATE TABLE IF NOT EXISTS {schema}.doclock_lease (
+            document text PRIMARY KEY,
+            epoch bigint NOT NULL,
+            owner text NOT NULL,
+            address text,
+            claim bigint NOT NULL,
+            timeline bigint NOT NULL,
+            system_identifier text NOT NULL,
+            term interval NOT NULL,
+            expires_at timestamptz NOT NULL,
+            checkpoint bigint NOT NULL,
+            cut bigint NOT NULL
+        ) WITH (fillfactor = 50);
+        CREATE TABLE IF NOT EXISTS {schema}.doclock_log (
+            document text NOT NULL,
+            number bigint NOT NULL,
+            first_version bigint NOT NULL,
+            last_version bigint NOT NULL,
+            epoch bigint NOT NULL,
+            block bytea NOT NULL,
+            PRIMARY KEY (document, number)
+        );
+        CREATE TABLE IF NOT EXISTS {schema}.doclock_checkpoint (
+            document text NOT NULL,
+            key bytea NOT NULL,
+            part integer NOT NULL,
+            long_key bytea,
+            data bytea NOT NULL,
+            PRIMARY KEY (document, key, part)
+        );
+        CREATE TABLE IF NOT EXISTS {schema}.doclock_follower (
+            document text NOT NULL,
+            name text NOT NULL,
+            number bigint NOT NULL,
+            seen_at timestamptz NOT NULL,
+            PRIMARY KEY (document, name)
+        );"
+    )
+}
+
+/// Checks that a name can be stored, and returns it.
+pub(crate) fn checked_name(name: &str, most: usize) -> Result<&str, PostgresError> {
+    let bytes = name.len();
+    match bytes > 0 && bytes <= most && !name.contains('\0') {
+        true => Ok(name),
+        false => Err(PostgresError::Name { bytes, most }),
+    }
+}
+
+/// Returns a schema as it is written in a statement.
+pub(crate) fn quoted(schema: &str) -> String {
+    format!("\"{}\"", schema.replace('"', "\"\""))
+}
+
+/// Creates the tables that are missing.
+pub(crate) async fn create(session: &Session, schema: &str) -> Result<(), PostgresError> {
+    // A role that may only use the tables must not be asked to create them.
+    if missing(session, schema).await? == 0 {
+        return Ok(());
+    }
+    let known = "SELECT 1 FROM pg_namespace WHERE nspname = $1";
+    let quoted = quoted(schema);
+    let mut statements = LOCK.to_owned();
+    if session
+        .query(known, &[(&schema, Type::TEXT)])
+        .await?
+        .is_empty()
+    {
+        statements += &format!("CREATE SCHEMA IF NOT EXISTS {quoted};");
+    }
+    statements += &tables(&quoted);
+    // Several statements in one message are one transaction.
+    Ok(session.client.batch_execute(&statements).await?)
+}
+
+/// Counts the tables that are missing.
+async fn missing(session: &Session, schema: &str) -> Result<usize, PostgresError> {
+    let statement = "SELECT c.relname::text, c.relpersistence::text FROM pg_class c
+        JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname = $1 AND c.relname = ANY($2)";
+    let parameters = [
+        (&schema as _, Type::TEXT),
+        (&&TABLES[..] as _, Type::TEXT_ARRAY),
+    ];
+    let found = session.query(statement, &parameters).await?;
+    for row in &found {
+        let (table, persistence): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+        if persistence == "u" {
+            return Err(PostgresError::Unlogged { table });
+        }
+    }
+    Ok(TABLES.len().saturating_sub(found.len()))
+}
+
+/// Checks that the server keeps what it confirms, and returns its system identifier.
+///
+/// Commits with `synchronous_commit` on `local` or `remote_write` survive a crash of the server,
+/// and can be lost in a failover, as with an asynchronous standby.
+pub(crate) async fn check_server(
+    session: &Session,
+    options: &PostgresOptions,
+) -> Result<String, PostgresError> {
+    let statement = "SELECT current_user::text, current_setting('synchronous_commit'),
+        current_setting('fsync')";
+    for row in session.query(statement, &[]).await? {
+        let role: String = row.try_get(0)?;
+        let (confirms, syncs): (String, String) = (row.try_get(1)?, row.try_get(2)?);
+        if confirms == "off" {
+            return Err(PostgresError::SynchronousCommit { role });
+        }
+        if syncs == "off" && !options.allows_lossy_server {
+            return Err(PostgresError::Fsync { role });
+        }
+    }
+    missing(session, &options.schema).await?;
+    let statement = "SELECT system_identifier::text FROM pg_control_system()";
+    match session.query(statement, &[]).await {
+        Ok(rows) => match rows.first() {
+            Some(row) => Ok(row.try_get(0)?),
+            None => Ok(String::new()),
+        },
+        // Some services keep it from roles. The timeline is compared all the same.
+        Err(PostgresError::Server { sqlstate, .. })
+            if sqlstate == SqlState::INSUFFICIENT_PRIVILEGE.code() =>
+        {
+            Ok(String::new())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The number of the server's timeline, which rises when a standby takes over.
+///
+/// `pg_control_checkpoint()` would name the earlier one for a while: a promotion writes its
+/// checkpoint later. In a standby, which cannot be written to, this is an error.
+pub(crate) const TIMELINE: &str =
+    "(SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint)";
+
+/// Returns a duration as the server reads it: a number of microseconds.
+pub(crate) fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}

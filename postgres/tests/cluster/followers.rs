@@ -1,0 +1,134 @@
+//! Reading a document that another process owns, and how far its log is cut.
+
+use doclock::durable::{DurableOptions, Journal, JournalErrorKind, Replica, StoredPart};
+use doclock::{DataStore, TransactionManager, dsl::*};
+
+use crate::support::{acquire, block, connect, entries, log, name, parameters, sql};
+
+#[test]
+fn cluster_04_a_follower_reads_while_the_owner_writes_and_takes_over_without_loading() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let document = name("followed");
+    let (server, other) = (connect(&parameters), connect(&parameters));
+    let (term, journal) = acquire(&server, &document, "ann");
+    let options = DurableOptions::new().checkpoint_after(2000);
+    let store = DataStore::open_journal(journal, options.clone()).unwrap();
+    let manager = TransactionManager::new(store.clone());
+    let mut reader = other.reader(&document).unwrap();
+    let mut replica = Replica::load(&mut reader, &options).unwrap();
+    for _ in 0..40 {
+        let written = manager
+            .execute(create(text_node("paragraph", "text")))
+            .unwrap();
+        replica.catch_up(&mut reader, |_| {}).unwrap();
+        assert_eq!(replica.version(), written.version);
+    }
+    assert_eq!(replica.snapshot(), store.snapshot());
+    store.close().unwrap();
+    term.hand_over().unwrap();
+    let (next, journal) = acquire(&other, &document, "bob");
+    let store = replica
+        .into_store(journal, options)
+        .map_err(|error| error.to_string());
+    let store = store.unwrap();
+    let manager = TransactionManager::new(store.clone());
+    let written = manager.execute(create(element("paragraph", []))).unwrap();
+    assert_eq!(
+        (written.version, written.fencing_token.epoch()),
+        (41, next.epoch())
+    );
+    store.close().unwrap();
+}
+
+#[test]
+fn cluster_04_the_log_is_cut_behind_the_slowest_follower_that_moves() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let document = name("cut");
+    let server = connect(&parameters);
+    let (_term, mut journal) = acquire(&server, &document, "ann");
+    let reader = server.reader(&document).unwrap();
+    let numbers = || -> Vec<i64> {
+        log(&parameters, &document)
+            .iter()
+            .map(|row| row.0)
+            .collect()
+    };
+    for number in 1..=6 {
+        journal.write(&block(number, number, "block")).unwrap();
+    }
+    reader.keep_after("slow", 2).unwrap();
+    reader.keep_after("fast", 5).unwrap();
+    let mut cut = |through| journal.write(&entries(&[("head", Some("head"))], Some(through)));
+    cut(4).unwrap();
+    assert_eq!(numbers(), [3, 4, 5, 6]);
+    reader.keep_after("slow", 3).unwrap();
+    cut(4).unwrap();
+    assert_eq!(numbers(), [4, 5, 6]);
+    // One that has stopped keeps nothing any more.
+    let stopped = "UPDATE doclock.doclock_follower SET seen_at = seen_at - interval '1 minute'
+        WHERE document = $1 AND name = 'slow'";
+    sql(&parameters).execute(stopped, &[&document]).unwrap();
+    cut(u64::MAX).unwrap();
+    assert_eq!(numbers(), [6]);
+    reader.forget("fast").unwrap();
+    cut(u64::MAX).unwrap();
+    assert_eq!(numbers(), [0; 0]);
+    // Later blocks are not cut in advance.
+    journal.write(&block(7, 7, "block")).unwrap();
+    assert_eq!(numbers(), [7]);
+}
+
+#[test]
+fn cluster_04_a_load_is_of_one_moment_while_the_owner_writes() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let document = name("moment");
+    let (server, other) = (connect(&parameters), connect(&parameters));
+    let (_term, mut journal) = acquire(&server, &document, "ann");
+    // More than the connection reads ahead, so the blocks are read after the write.
+    let long = "x".repeat(1 << 18);
+    let keys: Vec<_> = (10..74).map(|nth| format!("node/{nth}")).collect();
+    let all: Vec<_> = keys
+        .iter()
+        .map(|key| (key.as_str(), Some(long.as_str())))
+        .collect();
+    journal.write(&entries(&all, None)).unwrap();
+    journal.write(&block(1, 1, "one")).unwrap();
+    let (mut found, mut blocks) = (0, Vec::new());
+    let mut reader = other.reader(&document).unwrap();
+    reader
+        .load(&mut |part| {
+            match part {
+                StoredPart::Entry { .. } if found == 0 => {
+                    let mut cut = entries(&[(&keys[63], None)], Some(1));
+                    cut.version = 1;
+                    journal.write(&cut).unwrap();
+                    found = 1;
+                }
+                StoredPart::Entry { .. } => found += 1,
+                StoredPart::Block { number, .. } => blocks.push(number),
+            }
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!((found, blocks), (64, vec![1]));
+    assert_eq!(log(&parameters, &document), []);
+}
+
+#[test]
+fn cluster_01_a_reader_writes_nothing() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let server = connect(&parameters);
+    let document = name("read");
+    let mut reader = server.reader(&document).unwrap();
+    let refused = reader.write(&block(1, 1, "one")).unwrap_err();
+    assert_eq!(refused.kind, JournalErrorKind::Fenced);
+    assert_eq!(log(&parameters, &document), []);
+}

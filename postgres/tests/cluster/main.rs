@@ -1,0 +1,12 @@
+//! Documents in a real PostgreSQL: `scripts/with-postgres cargo test -p doclock-postgres`.
+//!
+//! Without PGHOST the tests print that they skip, and fail if DOCLOCK_CLUSTER_REQUIRED is set.
+
+mod failures;
+mod followers;
+mod journals;
+mod owners;
+mod proxy;
+mod servers;
+mod support;
+mod tables;

@@ -1,0 +1,193 @@
+//! A proxy between doclock and the server, which loses and holds back what passes.
+//!
+//! It listens on a Unix socket, so it takes the host of the connection parameters. It looks for the
+//! text of a statement in what a client sends, and does once what it was told.
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// What happens to the next statement with a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The server gets it, and the connection is cut when the answer comes.
+    LosesAnswer,
+    /// The connection is cut before the server gets it.
+    LosesStatement,
+    /// The server gets it when [`Proxy::release`] is called, as if it had stopped in between.
+    /// Nothing of its connection passes any more.
+    HoldsStatement,
+}
+
+#[derive(Default)]
+struct State {
+    next: Option<(Fault, &'static str)>,
+    met: u32,
+    released: bool,
+    carried_out: u32,
+    /// What clients send passes at no more than 4 MB a second.
+    is_slow: bool,
+    /// All connections are cut, and no new one is taken.
+    is_down: bool,
+    open: Vec<UnixStream>,
+}
+
+pub(crate) struct Proxy {
+    folder: tempfile::TempDir,
+    state: Arc<(Mutex<State>, Condvar)>,
+}
+
+impl Proxy {
+    /// Starts a proxy for the server with these parameters, which has a Unix socket.
+    pub(crate) fn start(parameters: &str) -> (Self, String) {
+        let value = |name: &str| {
+            let mut all = parameters
+                .split(' ')
+                .filter_map(|pair| pair.split_once('='));
+            all.find(|(found, _)| *found == name).unwrap().1.to_owned()
+        };
+        let (host, port) = (value("host"), value("port"));
+        let server = PathBuf::from(&host).join(format!(".s.PGSQL.{port}"));
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join(format!(".s.PGSQL.{port}"));
+        let listener = UnixListener::bind(socket).unwrap();
+        let state = Arc::new((Mutex::new(State::default()), Condvar::new()));
+        let shared = Arc::clone(&state);
+        // It ends with the test program.
+        thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let mut state = shared.0.lock().unwrap();
+                if state.is_down {
+                    continue;
+                }
+                let Ok(server) = UnixStream::connect(&server) else {
+                    continue;
+                };
+                state.open.push(client.try_clone().unwrap());
+                state.open.push(server.try_clone().unwrap());
+                drop(state);
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || pass(client, server, &shared));
+            }
+        });
+        let host = folder.path().to_str().unwrap().to_owned();
+        let proxied =
+            parameters.replace(&format!("host={}", value("host")), &format!("host={host}"));
+        (Self { folder, state }, proxied)
+    }
+
+    /// Does this to the next statement with the text.
+    pub(crate) fn next(&self, fault: Fault, text: &'static str) {
+        let mut state = self.state.0.lock().unwrap();
+        assert_eq!(state.next.replace((fault, text)), None);
+    }
+
+    /// How many faults have happened.
+    pub(crate) fn met(&self) -> u32 {
+        self.state.0.lock().unwrap().met
+    }
+
+    /// Passes on what is held back, and waits until the server has answered.
+    pub(crate) fn release(&self) {
+        let (state, changed) = &*self.state;
+        let mut state = state.lock().unwrap();
+        state.released = true;
+        changed.notify_all();
+        while state.carried_out < 1 {
+            state = changed.wait(state).unwrap();
+        }
+    }
+
+    /// Passes what clients send slowly from now on.
+    pub(crate) fn slow_down(&self) {
+        self.state.0.lock().unwrap().is_slow = true;
+    }
+
+    /// Cuts all connections, and takes new ones or none from now on.
+    pub(crate) fn set_down(&self, is_down: bool) {
+        let mut state = self.state.0.lock().unwrap();
+        state.is_down = is_down;
+        if is_down {
+            for stream in state.open.drain(..) {
+                let _ = stream.shutdown(Shutdown::Both);
+            }
+        }
+        assert!(self.folder.path().exists());
+    }
+}
+
+fn contains(bytes: &[u8], text: &str) -> bool {
+    bytes
+        .windows(text.len())
+        .any(|window| window == text.as_bytes())
+}
+
+/// Passes one connection on.
+fn pass(mut client: UnixStream, mut server: UnixStream, shared: &(Mutex<State>, Condvar)) {
+    let loses_answers = Arc::new(Mutex::new(false));
+    let (mut answers, mut to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+    let loses = Arc::clone(&loses_answers);
+    let back = thread::spawn(move || {
+        let mut bytes = [0; 1 << 16];
+        loop {
+            let read = answers.read(&mut bytes).unwrap_or(0);
+            let loses = *loses.lock().unwrap();
+            if read == 0 || loses || to_client.write_all(&bytes[..read]).is_err() {
+                // Of a held statement the connection stays open for the client.
+                if !loses || read > 0 {
+                    let _ = to_client.shutdown(Shutdown::Both);
+                }
+                return read;
+            }
+        }
+    });
+    let mut bytes = [0; 1 << 14];
+    loop {
+        let read = client.read(&mut bytes).unwrap_or(0);
+        if shared.0.lock().unwrap().is_slow {
+            thread::sleep(Duration::from_millis(4));
+        }
+        let sent = &bytes[..read];
+        let mut state = shared.0.lock().unwrap();
+        let meets = |next: &mut (Fault, &str)| contains(sent, next.1);
+        let fault = state
+            .next
+            .take_if(|next| meets(next))
+            .map(|(fault, _)| fault);
+        state.met += u32::from(fault.is_some());
+        match fault {
+            None => drop(state),
+            Some(Fault::LosesStatement) => {
+                let _ = (
+                    client.shutdown(Shutdown::Both),
+                    server.shutdown(Shutdown::Both),
+                );
+                return;
+            }
+            Some(Fault::LosesAnswer) => {
+                drop(state);
+                *loses_answers.lock().unwrap() = true;
+            }
+            Some(Fault::HoldsStatement) => {
+                *loses_answers.lock().unwrap() = true;
+                while !state.released {
+                    state = shared.1.wait(state).unwrap();
+                }
+                drop(state);
+                server.write_all(sent).unwrap();
+                let _ = back.join();
+                shared.0.lock().unwrap().carried_out += 1;
+                shared.1.notify_all();
+                return;
+            }
+        }
+        if read == 0 || server.write_all(sent).is_err() {
+            let _ = server.shutdown(Shutdown::Both);
+            return;
+        }
+    }
+}
