@@ -33,7 +33,7 @@ pub use options::MemberOptions;
 ///
 /// ```no_run
 /// use std::time::Duration;
-/// use doclock::{TransactionManager, View, dsl::*};
+/// use doclock::{TransactionManager, dsl::*};
 /// use doclock_postgres::{Member, MemberOptions, Postgres, PostgresOptions, TermOptions};
 ///
 /// let server = Postgres::connect(PostgresOptions::new("host=/run/postgresql dbname=app")?)?;
@@ -224,6 +224,7 @@ impl Member {
             is_following: false,
             trouble: None,
             not_before: Instant::now(),
+            yields_until: Instant::now(),
             ended: Ok(()),
         };
         let thread = std::thread::Builder::new().name("doclock-member".into());
@@ -416,8 +417,10 @@ struct Worker {
     /// Whether it has told that it follows.
     is_following: bool,
     trouble: Option<Trouble>,
-    /// It does not try to become the owner before that.
+    /// It does not try to become the owner before that, after it could not open the document.
     not_before: Instant,
+    /// As long, after it has handed the document over, or until another one has had it.
+    yields_until: Instant,
     /// How the last term ended.
     ended: Result<(), MemberError>,
 }
@@ -529,7 +532,7 @@ impl Worker {
         };
         let old = follower.seen.old_at(self.options.term.term).map(until);
         let free = old.map_or(expires, |old| old.min(expires));
-        Some(free.max(until(self.not_before)))
+        Some(free.max(until(self.not_before.max(self.yields_until))))
     }
 
     /// A little time, so that not all candidates ask at once.
@@ -576,18 +579,23 @@ impl Worker {
             let document = document();
             self.tell(MemberEvent::Following { document, version });
         }
-        let holder = looked.holder.filter(|holder| holder.remaining > 0.0);
-        let owner = holder.map(|holder| DocumentOwner {
-            owner: holder.owner,
-            address: holder.address,
-            epoch: holder.epoch.unsigned_abs(),
-        });
-        if let Some(owner) = owner.clone()
-            && self.owner_epoch != Some(owner.epoch)
-        {
-            let document = document();
-            self.owner_epoch = Some(owner.epoch);
-            self.tell(MemberEvent::NewOwner { document, owner });
+        let mut owner = None;
+        if let Some(holder) = looked.holder {
+            let seen = DocumentOwner {
+                owner: holder.owner,
+                address: holder.address,
+                epoch: holder.epoch.unsigned_abs(),
+            };
+            let is_new = self.owner_epoch.replace(seen.epoch) != Some(seen.epoch);
+            if is_new {
+                self.yields_until = Instant::now();
+            }
+            // The owner of a lease that has ended may be dead.
+            owner = (holder.remaining > 0.0).then_some(seen);
+            if let Some(owner) = owner.clone().filter(|_| is_new) {
+                let document = document();
+                self.tell(MemberEvent::NewOwner { document, owner });
+            }
         }
         (self.trouble, self.is_following) = (None, true);
         self.shared
@@ -610,16 +618,17 @@ impl Worker {
     }
 
     fn takeover_failed(&mut self, cause: MemberError) {
-        self.wait_for_others();
+        let pause = self.options.term.term;
+        self.not_before = Instant::now() + pause;
         self.tell(MemberEvent::TakeoverFailed {
             document: self.document.clone(),
             cause,
-            pause: self.options.term.term,
+            pause,
         });
     }
 
     /// Leaves the document to other candidates for a term.
     fn wait_for_others(&mut self) {
-        self.not_before = Instant::now() + self.options.term.term;
+        self.yields_until = Instant::now() + self.options.term.term;
     }
 }
