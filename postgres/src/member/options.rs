@@ -39,8 +39,8 @@ impl MemberOptions {
     }
 
     /// Sets the options of the store that this member opens when it becomes the owner. All members
-    /// of a document should have the same. A [document](DurableOptions::document) in them makes each
-    /// takeover of a stored document fail.
+    /// of a document should have the same. With a [document](DurableOptions::document) in them,
+    /// each takeover of a stored document fails.
     pub fn durable(mut self, options: DurableOptions) -> Self {
         self.durable = options;
         self

@@ -9,7 +9,9 @@ use doclock::durable::{Journal, JournalError, JournalWrite, StoredPart, Takeover
 
 use super::doorbell::Bell;
 use super::following::Follower;
-use super::{Command, MemberError, MemberEvent, Part, Reply, Worker};
+use super::shared::Part;
+use super::worker::{Command, Reply, Worker};
+use super::{MemberError, MemberEvent};
 use crate::{DocumentOwner, OwnerEvent, PostgresJournal, Term};
 
 /// The journal of an owner, which rings for each write.
