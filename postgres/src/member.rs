@@ -85,7 +85,8 @@ pub struct MemberSnapshot {
     /// durable, which its followers can see too, and not what its store has published before that.
     pub snapshot: Snapshot,
     /// How long ago this was the newest version in the log, for certain. It is measured by the
-    /// monotonic clock of this process. It is zero for an owner as long as its term lasts.
+    /// monotonic clock of this process, which does not count the time that the machine sleeps. It
+    /// is zero for an owner as long as its term lasts.
     pub lag: Duration,
     /// The owner, if the document had one then.
     pub owner: Option<DocumentOwner>,

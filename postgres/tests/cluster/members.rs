@@ -72,8 +72,14 @@ fn print(what: &str, mut times: Vec<Duration>) -> Duration {
     middle
 }
 
-/// Writes random batches, and returns all versions of the owner by their numbers.
-fn write_randomly(store: &DataStore, seed: u64, count: u32) -> BTreeMap<u64, Snapshot> {
+/// Writes random batches, and returns all versions of the owner by their numbers. Calls `settle`
+/// with a durable version now and then.
+fn write_randomly(
+    store: &DataStore,
+    seed: u64,
+    count: u32,
+    mut settle: impl FnMut(u64),
+) -> BTreeMap<u64, Snapshot> {
     let manager = TransactionManager::new(store.clone());
     let mut random = seed;
     let mut next = |below: u64| {
@@ -93,8 +99,8 @@ fn write_randomly(store: &DataStore, seed: u64, count: u32) -> BTreeMap<u64, Sna
         if manager.execute(batch).is_ok() {
             versions.insert(store.version(), store.snapshot());
         }
-        if next(10) == 0 {
-            store.wait_durable(store.version(), LIMIT).unwrap();
+        if next(30) == 0 {
+            settle(store.wait_durable(store.version(), LIMIT).unwrap());
         }
     }
     store.wait_durable(store.version(), LIMIT).unwrap();
@@ -145,7 +151,12 @@ fn cluster_04_each_snapshot_of_a_follower_is_a_version_of_the_owner() {
             });
         }
         let _end = End(&ends);
-        let versions = write_randomly(&store, seed, 400);
+        // A commit makes the follower look, so it must have seen the last one before the next.
+        let settle = |version| {
+            let has_seen = || seen.lock().unwrap().contains_key(&(version, false));
+            until("the follower has shown a version", has_seen);
+        };
+        let versions = write_randomly(&store, seed, 400, settle);
         until("the follower has all", has(&follower, store.version()));
         versions
     });
