@@ -141,6 +141,8 @@ fn cluster_04_each_snapshot_of_a_follower_is_a_version_of_the_owner() {
                     let shown = member.snapshot();
                     let version = shown.version();
                     assert!(version >= last, "{version} after {last}");
+                    let durable = member.store().and_then(|store| store.durable_version());
+                    assert!(durable.is_none_or(|durable| durable >= version));
                     if version > last {
                         seen.lock()
                             .unwrap()
@@ -393,6 +395,25 @@ fn cluster_01_of_many_members_one_is_the_owner() {
 }
 
 #[test]
+fn cluster_01_a_member_that_only_follows_never_owns() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let document = name("only-follows");
+    let server = connect(&parameters);
+    let follower = join(&server, &document, brief("bob").follow_only());
+    let (owner, store) = own(&server, &document, "ann");
+    let version = write(&store);
+    until("it follows", has(&follower, version));
+    owner.leave().unwrap();
+    until("it sees no owner", || follower.snapshot().owner.is_none());
+    // Several of its looks, each of which would be a takeover.
+    assert!(follower.wait_store(Duration::from_millis(600)).is_none());
+    let (_owner, store) = own(&server, &document, "ann");
+    until("it follows", has(&follower, write(&store)));
+}
+
+#[test]
 fn cluster_05_a_follower_behind_the_cut_loads_the_document_again() {
     let Some(parameters) = parameters() else {
         return;
@@ -411,6 +432,7 @@ fn cluster_05_a_follower_behind_the_cut_loads_the_document_again() {
     let mut has_cursor = || database.query_opt(cursor, &[&document]).unwrap().is_some();
     until("the log is kept for it", &mut has_cursor);
     proxy.set_down(true);
+    let down = Instant::now();
     let mut events = Vec::new();
     let mut is_told = |is: fn(&MemberEvent) -> bool| {
         until("the event", || {
@@ -432,7 +454,9 @@ fn cluster_05_a_follower_behind_the_cut_loads_the_document_again() {
         let row = database.query_one(first, &[&document]).unwrap();
         row.get::<_, Option<i64>>(0).is_none_or(|first| first > 10)
     });
-    assert_eq!(follower.snapshot().version(), 1);
+    let (lag, shown) = (down.elapsed(), follower.snapshot());
+    assert_eq!(shown.version(), 1);
+    assert!(shown.lag >= lag, "{:?} after {lag:?}", shown.lag);
     proxy.set_down(false);
     is_told(|event| matches!(event, MemberEvent::ServerReachable { .. }));
     is_told(|event| matches!(event, MemberEvent::Reloaded { from: 1, .. }));
