@@ -5,6 +5,8 @@
 mod failures;
 mod followers;
 mod journals;
+mod member_processes;
+mod members;
 mod owners;
 mod proxy;
 mod servers;
