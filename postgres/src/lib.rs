@@ -46,6 +46,7 @@ mod journal;
 mod lease;
 mod link;
 mod options;
+mod request;
 mod schema;
 mod server;
 mod term;
@@ -54,5 +55,9 @@ pub use error::PostgresError;
 pub use event::{LostReason, OwnerEvent};
 pub use journal::{PostgresJournal, PostgresReader};
 pub use options::PostgresOptions;
+pub use request::{
+    PendingRequest, RequestError, RequestOptions, RequestRunner, Requests, RunnerEnded,
+    RunnerOptions,
+};
 pub use server::Postgres;
 pub use term::{Term, TermOptions};
