@@ -358,8 +358,10 @@ fn cluster_04_a_replica_continues_as_an_open_of_its_journal_does() {
         if dice.one_in(4) {
             owner.close().unwrap();
         }
+        // As if the owner was killed: its drop writes a checkpoint.
+        let opened = memory.copy();
+        let continued = opened.copy();
         drop(owner);
-        let (opened, continued) = (memory.copy(), memory.copy());
         if dice.one_in(2) {
             let epoch = 100 + dice.below(100) as u64;
             opened.set_epoch(epoch);
@@ -384,15 +386,15 @@ fn cluster_04_a_replica_continues_as_an_open_of_its_journal_does() {
             serde_json::to_string(&other.snapshot()).unwrap(),
             serde_json::to_string(&one.snapshot()).unwrap()
         );
+        let last = one.snapshot();
         for (store, memory) in [(one, &opened), (other, &continued)] {
             if dice.one_in(2) {
                 store.close().unwrap();
             }
             drop(store);
-            DurableFile::read_journal(memory.clone())
-                .unwrap()
-                .verify()
-                .unwrap();
+            let file = DurableFile::read_journal(memory.clone()).unwrap();
+            file.verify().unwrap();
+            assert_eq!(file.document(), &last, "round {round}");
             memory.open(options.clone()).close().unwrap();
         }
         assert_eq!(entries(&continued), entries(&opened), "round {round}");

@@ -162,6 +162,28 @@ fn cluster_02_a_write_may_take_longer_than_a_term_that_is_renewed() {
 }
 
 #[test]
+fn cluster_02_one_attempt_may_take_longer_than_a_term_that_is_renewed() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let (proxy, proxied) = Proxy::start(&parameters);
+    let server = connect(&proxied);
+    let (term, mut journal) = acquire(&server, &name("large"), "ann");
+    let long = "x".repeat(3 << 20);
+    proxy.slow_down();
+    let began = Instant::now();
+    journal
+        .write(&entries(&[("head", Some(&long))], None))
+        .unwrap();
+    assert!(
+        began.elapsed() > Duration::from_millis(600),
+        "{:?}",
+        began.elapsed()
+    );
+    assert!(term.is_owner());
+}
+
+#[test]
 fn cluster_05_a_document_is_handed_over_also_if_a_statement_or_an_answer_is_lost() {
     let Some(parameters) = parameters() else {
         return;

@@ -1,6 +1,6 @@
 //! Reading a document that another process owns, and how far its log is cut.
 
-use doclock::durable::{DurableOptions, Journal, JournalErrorKind, Replica};
+use doclock::durable::{DurableOptions, Journal, JournalErrorKind, Replica, StoredPart};
 use doclock::{DataStore, TransactionManager, dsl::*};
 
 use crate::support::{acquire, block, connect, entries, log, name, parameters, sql};
@@ -80,6 +80,44 @@ fn cluster_04_the_log_is_cut_behind_the_slowest_follower_that_moves() {
     // Later blocks are not cut in advance.
     journal.write(&block(7, 7, "block")).unwrap();
     assert_eq!(numbers(), [7]);
+}
+
+#[test]
+fn cluster_04_a_load_is_of_one_moment_while_the_owner_writes() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let document = name("moment");
+    let (server, other) = (connect(&parameters), connect(&parameters));
+    let (_term, mut journal) = acquire(&server, &document, "ann");
+    // More than the connection reads ahead, so the blocks are read after the write.
+    let long = "x".repeat(1 << 18);
+    let keys: Vec<_> = (10..74).map(|nth| format!("node/{nth}")).collect();
+    let all: Vec<_> = keys
+        .iter()
+        .map(|key| (key.as_str(), Some(long.as_str())))
+        .collect();
+    journal.write(&entries(&all, None)).unwrap();
+    journal.write(&block(1, 1, "one")).unwrap();
+    let (mut found, mut blocks) = (0, Vec::new());
+    let mut reader = other.reader(&document).unwrap();
+    reader
+        .load(&mut |part| {
+            match part {
+                StoredPart::Entry { .. } if found == 0 => {
+                    let mut cut = entries(&[(&keys[63], None)], Some(1));
+                    cut.version = 1;
+                    journal.write(&cut).unwrap();
+                    found = 1;
+                }
+                StoredPart::Entry { .. } => found += 1,
+                StoredPart::Block { number, .. } => blocks.push(number),
+            }
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!((found, blocks), (64, vec![1]));
+    assert_eq!(log(&parameters, &document), []);
 }
 
 #[test]

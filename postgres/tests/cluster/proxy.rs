@@ -9,6 +9,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
+use std::time::Duration;
 
 /// What happens to the next statement with a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,8 @@ struct State {
     met: u32,
     released: bool,
     carried_out: u32,
+    /// What clients send passes at no more than 4 MB a second.
+    is_slow: bool,
     /// All connections are cut, and no new one is taken.
     is_down: bool,
     open: Vec<UnixStream>,
@@ -99,6 +102,11 @@ impl Proxy {
         }
     }
 
+    /// Passes what clients send slowly from now on.
+    pub(crate) fn slow_down(&self) {
+        self.state.0.lock().unwrap().is_slow = true;
+    }
+
     /// Cuts all connections, and takes new ones or none from now on.
     pub(crate) fn set_down(&self, is_down: bool) {
         let mut state = self.state.0.lock().unwrap();
@@ -137,9 +145,12 @@ fn pass(mut client: UnixStream, mut server: UnixStream, shared: &(Mutex<State>, 
             }
         }
     });
-    let mut bytes = [0; 1 << 16];
+    let mut bytes = [0; 1 << 14];
     loop {
         let read = client.read(&mut bytes).unwrap_or(0);
+        if shared.0.lock().unwrap().is_slow {
+            thread::sleep(Duration::from_millis(4));
+        }
         let sent = &bytes[..read];
         let mut state = shared.0.lock().unwrap();
         let meets = |next: &mut (Fault, &str)| contains(sent, next.1);

@@ -266,7 +266,8 @@ impl Replica {
         }
     }
 
-    /// Applies all later blocks of the journal, and calls `applied` after each.
+    /// Applies all later blocks of the journal, and calls `applied` after each. The callback runs
+    /// while the journal loads, so it must not use the journal.
     ///
     /// The last block that the replica has is read again, and so is the head of the checkpoint.
     /// So the replica learns if the journal has lost blocks: after a failover to a server that did
