@@ -144,8 +144,14 @@ fn cluster_02_an_owner_that_ran_a_settled_request_appends_nothing() {
     let Some(parameters) = parameters() else {
         return;
     };
+    for mode in [Mode::Passes, Mode::WithEntry] {
+        ran_a_settled_request(&parameters, mode);
+    }
+}
+
+fn ran_a_settled_request(parameters: &str, mode: Mode) {
     let document = name("settled");
-    let server = connect(&parameters);
+    let server = connect(parameters);
     let requests = server.requests(&document, "other").unwrap();
     let first = Owner::begin(&server, &document, "first").run();
     first.set(Mode::Holds);
@@ -155,9 +161,9 @@ fn cluster_02_an_owner_that_ran_a_settled_request_appends_nothing() {
     assert!(!pending.cancel().unwrap());
     // A crash of the server can lose that it was taken.
     let forget = "UPDATE doclock.doclock_request SET taken = NULL WHERE document = $1";
-    sql(&parameters).execute(forget, &[&document]).unwrap();
+    sql(parameters).execute(forget, &[&document]).unwrap();
     assert!(pending.cancel().unwrap());
-    first.set(Mode::Passes);
+    first.set(mode);
     until("the term is lost", || !first.term.is_owner());
     let number = pending.number();
     assert_eq!(
@@ -166,8 +172,8 @@ fn cluster_02_an_owner_that_ran_a_settled_request_appends_nothing() {
     );
     let refused = first.store.wait_durable(1, None).unwrap_err();
     assert_eq!(refused.code(), "journalFenced");
-    first.die(&parameters);
-    assert!(log_versions(&parameters, &document).is_empty());
+    first.die(parameters);
+    assert!(log_versions(parameters, &document).is_empty());
     let second = Owner::begin(&server, &document, "second").run();
     let next = requests.submit(node("next"), ann()).unwrap();
     assert_eq!(version(&next), 1);
@@ -206,26 +212,23 @@ fn cluster_02_a_checkpoint_with_a_commit_writes_its_outcome_too() {
         return;
     };
     let document = name("checkpoint");
-    let server = connect(&parameters);
-    let requests = server.requests(&document, "other").unwrap();
-    let owner = Owner::begin(&server, &document, "owner").run();
-    owner.set(Mode::Holds);
-    let pending = requests.submit(node("n"), ann()).unwrap();
-    until("it has run", || owner.store.version() == 1);
-    let store = owner.store.clone();
-    let closing = thread::spawn(move || store.close());
+    let (proxy, proxied) = Proxy::start(&parameters);
+    let requests = connect(&parameters).requests(&document, "other").unwrap();
+    let owner = Owner::begin(&connect(&proxied), &document, "owner").run();
+    owner.set(Mode::WithEntry);
+    let statement = "FOR NO KEY UPDATE),";
+    for (met, fault) in (1..).zip([Fault::LosesAnswer, Fault::LosesStatement]) {
+        proxy.next(fault, statement);
+        let pending = requests.submit(node(&format!("n{met}")), ann()).unwrap();
+        assert_eq!(version(&pending), met);
+        until("the fault is met", || u64::from(proxy.met()) == met);
+    }
+    assert_eq!(log_versions(&parameters, &document), [1, 2]);
+    // In the other order of the end: first the store.
     owner.set(Mode::Passes);
-    closing.join().unwrap().unwrap();
-    assert_eq!(version(&pending), 1);
+    owner.store.close().unwrap();
     let ended = owner.runner.as_ref().unwrap().stop();
-    assert!(
-        matches!(
-            ended,
-            Some(RunnerEnded::Stopped | RunnerEnded::Store { .. })
-        ),
-        "{ended:?}"
-    );
-    owner.term.hand_over().unwrap();
+    assert_eq!(ended, Some(RunnerEnded::Stopped));
 }
 
 #[test]

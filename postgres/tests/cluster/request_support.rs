@@ -27,6 +27,8 @@ pub(crate) enum Mode {
     FailsAfter,
     /// It waits.
     Holds,
+    /// It adds an entry, as a write of a checkpoint has them.
+    WithEntry,
 }
 
 #[derive(Debug)]
@@ -50,7 +52,11 @@ impl Journal for Faulty {
         if is(Mode::FailsBefore) {
             return Err(died());
         }
-        self.inner.write(write)?;
+        let mut write = write.clone();
+        if is(Mode::WithEntry) {
+            write.entries.push(("missing".into(), None));
+        }
+        self.inner.write(&write)?;
         match is(Mode::FailsAfter) {
             true => Err(died()),
             false => Ok(()),
