@@ -155,8 +155,12 @@ fn ran_a_settled_request(parameters: &str, mode: Mode) {
     let requests = server.requests(&document, "other").unwrap();
     let first = Owner::begin(&server, &document, "first").run();
     first.set(Mode::Holds);
-    let pending = requests.submit(node("n"), ann()).unwrap();
-    until("it has run", || first.store.version() == 1);
+    let manager = first.manager.clone();
+    let local = thread::spawn(move || manager.execute(node("local")).map(drop));
+    until("the local batch has run", || first.store.version() == 1);
+    // Both are in the block after that of the local batch.
+    let [pending, other] = ["n", "other"].map(|id| requests.submit(node(id), ann()).unwrap());
+    until("both have run", || first.store.version() == 3);
     // While the owner lives, only the owner settles it.
     assert!(!pending.cancel().unwrap());
     // A crash of the server can lose that it was taken.
@@ -170,13 +174,16 @@ fn ran_a_settled_request(parameters: &str, mode: Mode) {
         first.term.lost(),
         Some(LostReason::RequestSettled { number })
     );
-    let refused = first.store.wait_durable(1, None).unwrap_err();
+    let refused = first.store.wait_durable(3, None).unwrap_err();
     assert_eq!(refused.code(), "journalFenced");
+    local.join().unwrap().unwrap();
     first.die(parameters);
-    assert!(log_versions(parameters, &document).is_empty());
+    assert_eq!(log_versions(parameters, &document), [1]);
+    assert_eq!(other.poll(), Ok(None), "it is for the next owner");
     let second = Owner::begin(&server, &document, "second").run();
     let next = requests.submit(node("next"), ann()).unwrap();
-    assert_eq!(version(&next), 1);
+    assert_eq!([version(&other), version(&next)], [2, 3]);
+    assert_eq!(pending.wait(PATIENCE).unwrap_err().code(), "requestCancelled");
     assert!(!second.store.snapshot().contains("n"));
 }
 
