@@ -1,5 +1,6 @@
 //! Errors of requests.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
@@ -33,7 +34,7 @@ pub enum RequestError {
         epoch: u64,
     },
     /// The timeout of the request has passed, by the clock of the server, before the batch began.
-    #[error("request {number} has not begun before its timeout, settled by machine {machine}")]
+    #[error("request {number} has not begun before its timeout{} (settled by machine {machine})", Cause(.error))]
     Expired {
         /// The number of the request.
         number: u64,
@@ -45,7 +46,7 @@ pub enum RequestError {
         epoch: Option<u64>,
     },
     /// The request was cancelled before the batch began.
-    #[error("request {number} was cancelled before it began, settled by machine {machine}")]
+    #[error("request {number} was cancelled before it began{} (settled by machine {machine})", Cause(.error))]
     Cancelled {
         /// The number of the request.
         number: u64,
@@ -67,7 +68,7 @@ pub enum RequestError {
         waited: Duration,
         /// How many pending requests have lower numbers, as last seen.
         ahead: u64,
-        /// The machine that owns the document, as last seen, and whether its term has ended or not.
+        /// The last owner of the document, whose term may have ended.
         owner: Option<String>,
         /// The epoch of that owner.
         epoch: Option<u64>,
@@ -148,7 +149,7 @@ impl RequestError {
                 parts.insert("request".into(), json!(number));
                 parts.insert("machine".into(), json!(machine));
                 parts.insert("epoch".into(), json!(epoch));
-                return Value::Object(parts);
+                Value::Object(parts)
             }
             Self::Expired {
                 number,
@@ -192,6 +193,18 @@ impl Serialize for RequestError {
             parts.insert("message".into(), json!(self.to_string()));
         }
         parts.serialize(serializer)
+    }
+}
+
+/// The message of the queue's error, if there is one.
+struct Cause<'a>(&'a Option<Map<String, Value>>);
+
+impl fmt::Display for Cause<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(error) => write!(f, ": {}", text(error, "message")),
+            None => Ok(()),
+        }
     }
 }
 

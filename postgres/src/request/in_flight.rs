@@ -84,7 +84,9 @@ impl InFlight {
             answers
                 .versions
                 .push(i64::try_from(result.version).unwrap_or(i64::MAX));
-            answers.outcomes.push(Outcome::Done(result).to_bytes());
+            answers
+                .outcomes
+                .push(Outcome::Done(Box::new(result)).to_bytes());
         }
         answers
     }

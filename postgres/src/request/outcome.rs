@@ -13,7 +13,7 @@ pub(super) type Evidence = Map<String, Value>;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Outcome {
-    Done(TransactionResult),
+    Done(Box<TransactionResult>),
     Failed(Evidence),
     /// The timeout has passed. With the error of the queue, if the request waited in it.
     Expired(Option<Evidence>),
@@ -45,7 +45,7 @@ impl Outcome {
     ) -> Result<TransactionResult, RequestError> {
         let SettledBy { machine, epoch } = by;
         Err(match self {
-            Self::Done(result) => return Ok(result),
+            Self::Done(result) => return Ok(*result),
             Self::Failed(error) => RequestError::Failed {
                 number,
                 error,

@@ -243,7 +243,7 @@ impl Runner {
                 }
                 Ok(None)
             }
-            Ok(result) => Ok(Some(Outcome::Done(result))),
+            Ok(result) => Ok(Some(Outcome::Done(Box::new(result)))),
             Err(error) => failed(&error).map(Some),
         }
     }
