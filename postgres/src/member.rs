@@ -2,6 +2,7 @@
 
 mod doorbell;
 mod event;
+mod execute;
 mod following;
 mod options;
 mod owning;
@@ -16,7 +17,7 @@ use crossbeam_channel::{Receiver, Sender, select};
 use doclock::{DataStore, Snapshot};
 use parking_lot::{Condvar, Mutex};
 
-use crate::{Postgres, PostgresError, PostgresJournal, Term};
+use crate::{Postgres, PostgresError, PostgresJournal, Requests, Term};
 pub(crate) use doorbell::Doorbell;
 use doorbell::{Bell, Registered};
 use event::Events;
@@ -29,26 +30,20 @@ pub use options::MemberOptions;
 /// A member follows the owner of the document, and serves [snapshots](Self::snapshot). When the
 /// document has no owner, because it died or handed the document over, one of the members becomes
 /// the owner without loading the document. It then has the [store](Self::store), until it loses the
-/// term or gives it back, and follows again.
+/// term or gives it back, and follows again. On each member, [`execute`](Self::execute) runs an
+/// operation batch.
 ///
 /// ```no_run
-/// use std::time::Duration;
-/// use doclock::{TransactionManager, View, dsl::*};
+/// use doclock::dsl::*;
 /// use doclock_postgres::{Member, MemberOptions, Postgres, PostgresOptions, TermOptions};
 ///
 /// let server = Postgres::connect(PostgresOptions::new("host=/run/postgresql dbname=app")?)?;
 /// let term = TermOptions::new("machine-1").address("10.0.0.7:8080");
 /// let member = Member::join(&server, "notes", MemberOptions::new(term))?;
-/// match member.wait_store(Duration::from_secs(1)) {
-///     Some(store) => {
-///         let manager = TransactionManager::new(store);
-///         manager.execute(create(text_node("paragraph", "Hello")))?;
-///     }
-///     None => {
-///         let seen = member.snapshot();
-///         println!("version {}, {:?} old, of {:?}", seen.version(), seen.lag, seen.owner);
-///     }
-/// }
+/// // On the owner, or on another member.
+/// member.execute(create(text_node("paragraph", "Hello")))?;
+/// let seen = member.snapshot();
+/// println!("version {}, {:?} old, of {:?}", seen.version(), seen.lag, seen.owner);
 /// member.leave()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -69,6 +64,9 @@ struct Handle {
     commands: Sender<Command>,
     events: Receiver<MemberEvent>,
     doorbell: Option<Arc<Doorbell>>,
+    bell: Bell,
+    requests: Requests,
+    options: MemberOptions,
 }
 
 /// How long the drop of the last handle waits.
@@ -185,6 +183,7 @@ impl Member {
         options: MemberOptions,
     ) -> Result<Self, MemberError> {
         options.term.window()?;
+        let requests = server.requests(document, &options.term.owner)?;
         let random = RandomState::new().build_hasher().finish();
         let owner: String = options.term.owner.chars().take(50).collect();
         let name = format!("{owner}-{random:016x}");
@@ -214,7 +213,8 @@ impl Member {
             server: server.clone(),
             document: document.to_owned(),
             bell: Bell::new(server, document),
-            options,
+            requests: requests.clone(),
+            options: options.clone(),
             shared: Arc::clone(&shared),
             inbox,
             woken,
@@ -238,6 +238,9 @@ impl Member {
             commands,
             events: receiver,
             doorbell,
+            bell: Bell::new(server, document),
+            requests,
+            options,
         })))
     }
 
@@ -319,7 +322,8 @@ impl Member {
     /// and gives the lease back. This member follows from then on. If no other one has become the
     /// owner after the length of a term, this one does again.
     ///
-    /// Blocks until the server has confirmed it, for at most about a term after the last commit.
+    /// Blocks until the server has confirmed it, for at most about a term after the last commit. A
+    /// request of another machine that waits in the queue of the store runs before that.
     ///
     /// # Errors
     ///
@@ -410,6 +414,7 @@ struct Worker {
     woken: Receiver<()>,
     registered: Option<Registered>,
     bell: Bell,
+    requests: Requests,
     events: Events,
     /// The epoch of the last owner that was seen.
     owner_epoch: Option<u64>,
@@ -507,7 +512,7 @@ impl Worker {
                     Ok(Command::Leave(reply)) => return Next::Leave(Some(reply)),
                     Err(_) => return Next::Leave(None),
                 },
-                recv(self.woken) -> _ => {}
+                recv(self.woken) -> _ => self.requests.wake(),
                 default(pause) => {}
             }
         }
