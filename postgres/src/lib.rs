@@ -20,6 +20,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Members
+//!
+//! A [`Member`] does all this for a process: it follows the owner of a document, serves snapshots,
+//! and becomes the owner when there is none. So the other ways are for programs that decide
+//! themselves when to own a document.
+//!
 //! # When a term is lost
 //!
 //! The owner renews its term in the background. If it cannot do so in time, or if another owner has

@@ -6,6 +6,8 @@ mod execute;
 mod following;
 mod options;
 mod owning;
+mod shared;
+mod worker;
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -13,17 +15,18 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender, select};
+use crossbeam_channel::{Receiver, Sender};
 use doclock::{DataStore, Snapshot};
-use parking_lot::{Condvar, Mutex};
 
-use crate::{Postgres, PostgresError, PostgresJournal, Requests, Term};
+use crate::{Postgres, PostgresError, Requests};
 pub(crate) use doorbell::Doorbell;
 use doorbell::{Bell, Registered};
 use event::Events;
 pub use event::{DocumentOwner, MemberError, MemberEvent};
-use following::{Follower, Looked, is_of_server};
+use following::Follower;
 pub use options::MemberOptions;
+use shared::{Part, Shared};
+use worker::{Command, Reply, Worker};
 
 /// The part of this process in a document that several machines share.
 ///
@@ -80,7 +83,8 @@ pub struct MemberSnapshot {
     /// durable, which its followers can see too, and not what its store has published before that.
     pub snapshot: Snapshot,
     /// How long ago this was the newest version in the log, for certain. It is measured by the
-    /// monotonic clock of this process. It is zero for an owner as long as its term lasts.
+    /// monotonic clock of this process, which does not count the time that the machine sleeps. It
+    /// is zero for an owner as long as its term lasts.
     pub lag: Duration,
     /// The owner, if the document had one then.
     pub owner: Option<DocumentOwner>,
@@ -91,72 +95,6 @@ impl MemberSnapshot {
     pub fn version(&self) -> u64 {
         self.snapshot.version()
     }
-}
-
-/// What the handles and the thread of a member share.
-struct Shared {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-struct State {
-    part: Part,
-    /// When the snapshot was the newest one.
-    current_at: Instant,
-    owner: Option<DocumentOwner>,
-    has_left: bool,
-}
-
-/// Which part a member has in the document.
-#[derive(Clone)]
-enum Part {
-    Follows(Snapshot),
-    Owns(DataStore, Arc<Term>),
-}
-
-impl Shared {
-    fn set(&self, part: Part, at: Instant, owner: Option<DocumentOwner>) {
-        let before = {
-            let mut state = self.state.lock();
-            (state.current_at, state.owner) = (at, owner);
-            std::mem::replace(&mut state.part, part)
-        };
-        // A store that ends runs code of others, so not under the lock.
-        drop(before);
-        self.changed.notify_all();
-    }
-
-    /// Shows a version that the log has, and no store.
-    fn follow(&self, snapshot: Snapshot) {
-        let part = Part::Follows(snapshot);
-        let before = std::mem::replace(&mut self.state.lock().part, part);
-        drop(before);
-    }
-
-    fn current(&self, at: Instant) {
-        self.state.lock().current_at = at;
-    }
-
-    fn end(&self) {
-        let part = self.state.lock().part.clone();
-        if let Part::Owns(store, _) = part
-            && let Some(durable) = store.durable_snapshot()
-        {
-            self.follow(durable);
-        }
-        let mut state = self.state.lock();
-        (state.has_left, state.owner) = (true, None);
-        drop(state);
-        self.changed.notify_all();
-    }
-}
-
-/// Where a call waits for the end of its command.
-type Reply = Sender<Result<(), MemberError>>;
-
-enum Command {
-    HandOver(Reply),
-    Leave(Reply),
 }
 
 impl fmt::Debug for Member {
@@ -189,15 +127,7 @@ impl Member {
         let name = format!("{owner}-{random:016x}");
         let mut follower = Follower::new(server, document, name, &options)?;
         let looked = follower.look()?;
-        let shared = Arc::new(Shared {
-            state: Mutex::new(State {
-                part: Part::Follows(looked.snapshot.clone()),
-                current_at: looked.at,
-                owner: None,
-                has_left: false,
-            }),
-            changed: Condvar::new(),
-        });
+        let shared = Arc::new(Shared::new(looked.snapshot.clone(), looked.at));
         let (registered, woken) = match options.doorbell {
             true => {
                 let (registered, woken) = Registered::new(server, document);
@@ -224,6 +154,7 @@ impl Member {
             is_following: false,
             trouble: None,
             not_before: Instant::now(),
+            yields_until: Instant::now(),
             ended: Ok(()),
         };
         let thread = std::thread::Builder::new().name("doclock-member".into());
@@ -382,249 +313,5 @@ impl Drop for Handle {
     fn drop(&mut self) {
         // Nothing is left to report a failure to.
         let _ = self.command(Command::Leave, Some(DROP));
-    }
-}
-
-impl State {
-    fn store(&self) -> Option<DataStore> {
-        match &self.part {
-            Part::Owns(store, _) => Some(store.clone()),
-            Part::Follows(_) => None,
-        }
-    }
-}
-
-/// What troubles a follower.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Trouble {
-    /// The server does not answer.
-    Server,
-    /// The log cannot be read.
-    Log,
-}
-
-/// The thread of a member.
-struct Worker {
-    server: Postgres,
-    document: String,
-    options: MemberOptions,
-    shared: Arc<Shared>,
-    inbox: Receiver<Command>,
-    /// Rings.
-    woken: Receiver<()>,
-    registered: Option<Registered>,
-    bell: Bell,
-    requests: Requests,
-    events: Events,
-    /// The epoch of the last owner that was seen.
-    owner_epoch: Option<u64>,
-    /// Whether it has told that it follows.
-    is_following: bool,
-    trouble: Option<Trouble>,
-    /// It does not try to become the owner before that.
-    not_before: Instant,
-    /// How the last term ended.
-    ended: Result<(), MemberError>,
-}
-
-impl Drop for Worker {
-    /// Also after a panic, for example in the progress callback of the options.
-    fn drop(&mut self) {
-        self.shared.end();
-    }
-}
-
-/// Why a member stops to follow.
-enum Next {
-    Own(Box<(Term, PostgresJournal)>),
-    Leave(Option<Reply>),
-}
-
-impl Worker {
-    fn run(mut self, mut follower: Follower) {
-        let reply = loop {
-            match self.follow(&mut follower) {
-                Next::Leave(reply) => break reply,
-                Next::Own(owned) => {
-                    let (term, journal) = *owned;
-                    if let Some(reply) = self.own(&mut follower, term, journal) {
-                        break Some(reply);
-                    }
-                }
-            }
-        };
-        drop(self.registered.take());
-        // It is forgotten after a minute anyway.
-        let _ = follower.forget();
-        let document = self.document.clone();
-        self.tell(MemberEvent::Left { document });
-        let ended = std::mem::replace(&mut self.ended, Ok(()));
-        drop(self);
-        if let Some(reply) = reply {
-            let _ = reply.send(ended);
-        }
-    }
-
-    fn tell(&self, event: MemberEvent) {
-        self.events.tell(event);
-    }
-
-    /// Follows until this member acquires the document or leaves it.
-    fn follow(&mut self, follower: &mut Follower) -> Next {
-        let (least, most) = self.options.poll;
-        let mut interval = least;
-        loop {
-            let pause = match follower.look() {
-                Ok(looked) => {
-                    interval = match looked.is_changed {
-                        true => least,
-                        false => interval.saturating_mul(2).min(most),
-                    };
-                    let remaining = looked.holder.as_ref().map(|holder| holder.remaining());
-                    self.seen(looked);
-                    let until_free = self.until_free(follower, remaining);
-                    if until_free == Some(Duration::ZERO) {
-                        if let Some(owned) = self.try_acquire(follower) {
-                            return Next::Own(Box::new(owned));
-                        }
-                        interval = least;
-                    }
-                    let until_free = until_free.filter(|until| !until.is_zero());
-                    let until_free = until_free.map(|until| until + self.jitter());
-                    until_free.map_or(interval, |until| until.min(interval))
-                }
-                Err(error) => {
-                    // The blocks before the error are applied.
-                    self.failed(error);
-                    interval = interval.saturating_mul(2).min(most);
-                    interval
-                }
-            };
-            if let Err(error) = follower.keep() {
-                self.failed(error.into());
-            }
-            select! {
-                recv(self.inbox) -> command => match command {
-                    Ok(Command::HandOver(reply)) => {
-                        let document = self.document.clone();
-                        let _ = reply.send(Err(MemberError::NotOwner { document }));
-                    }
-                    Ok(Command::Leave(reply)) => return Next::Leave(Some(reply)),
-                    Err(_) => return Next::Leave(None),
-                },
-                recv(self.woken) -> _ => self.requests.wake(),
-                default(pause) => {}
-            }
-        }
-    }
-
-    /// How long this member waits before it tries to become the owner: zero for now, and `None` if
-    /// it never does.
-    fn until_free(&self, follower: &Follower, remaining: Option<Duration>) -> Option<Duration> {
-        if self.options.follows_only {
-            return None;
-        }
-        let now = Instant::now();
-        let until = |at: Instant| at.saturating_duration_since(now);
-        // The server compares the end of the lease with its clock, a moment later.
-        let past = Duration::from_millis(1);
-        let expires = match remaining {
-            None | Some(Duration::ZERO) => Duration::ZERO,
-            Some(remaining) => remaining.saturating_add(past),
-        };
-        let old = follower.seen.old_at(self.options.term.term).map(until);
-        let free = old.map_or(expires, |old| old.min(expires));
-        Some(free.max(until(self.not_before)))
-    }
-
-    /// A little time, so that not all candidates ask at once.
-    fn jitter(&self) -> Duration {
-        let most = Duration::from_millis(20).min(self.options.term.term / 50);
-        let random = RandomState::new().build_hasher().finish();
-        most.mul_f64((random % 1000) as f64 / 1e3)
-    }
-
-    fn try_acquire(&mut self, follower: &Follower) -> Option<(Term, PostgresJournal)> {
-        let (options, seen) = (self.options.term.clone(), follower.seen.clone());
-        match self.server.try_acquire_after(&self.document, options, seen) {
-            Ok(owned) => Some(owned),
-            // Another candidate was faster.
-            Err(PostgresError::Held { .. }) => None,
-            Err(error) if error.is_passing() => {
-                self.failed(error.into());
-                None
-            }
-            Err(error) => {
-                self.takeover_failed(error.into());
-                None
-            }
-        }
-    }
-
-    /// Shows what a look has found.
-    fn seen(&mut self, looked: Looked) {
-        let document = || self.document.clone();
-        let version = looked.snapshot.version();
-        if self.trouble == Some(Trouble::Server) {
-            let document = document();
-            self.tell(MemberEvent::ServerReachable { document });
-        }
-        if let Some((from, cause)) = looked.reloaded {
-            self.tell(MemberEvent::Reloaded {
-                document: document(),
-                from,
-                version,
-                cause,
-            });
-        }
-        if !self.is_following {
-            let document = document();
-            self.tell(MemberEvent::Following { document, version });
-        }
-        let holder = looked.holder.filter(|holder| holder.remaining > 0.0);
-        let owner = holder.map(|holder| DocumentOwner {
-            owner: holder.owner,
-            address: holder.address,
-            epoch: holder.epoch.unsigned_abs(),
-        });
-        if let Some(owner) = owner.clone()
-            && self.owner_epoch != Some(owner.epoch)
-        {
-            let document = document();
-            self.owner_epoch = Some(owner.epoch);
-            self.tell(MemberEvent::NewOwner { document, owner });
-        }
-        (self.trouble, self.is_following) = (None, true);
-        self.shared
-            .set(Part::Follows(looked.snapshot), looked.at, owner);
-    }
-
-    fn failed(&mut self, cause: MemberError) {
-        let document = self.document.clone();
-        let (trouble, event) = match is_of_server(&cause) {
-            true => {
-                let event = MemberEvent::ServerUnreachable { document, cause };
-                (Trouble::Server, event)
-            }
-            false => (Trouble::Log, MemberEvent::FollowFailed { document, cause }),
-        };
-        if self.trouble != Some(trouble) {
-            self.trouble = Some(trouble);
-            self.tell(event);
-        }
-    }
-
-    fn takeover_failed(&mut self, cause: MemberError) {
-        self.wait_for_others();
-        self.tell(MemberEvent::TakeoverFailed {
-            document: self.document.clone(),
-            cause,
-            pause: self.options.term.term,
-        });
-    }
-
-    /// Leaves the document to other candidates for a term.
-    fn wait_for_others(&mut self) {
-        self.not_before = Instant::now() + self.options.term.term;
     }
 }

@@ -28,6 +28,9 @@ use crate::{Postgres, PostgresError, PostgresOptions};
 /// The shortest time between two rings of a document.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// How long the ring of a hand-over is waited for.
+const LAST_RING: Duration = Duration::from_millis(100);
+
 /// How long a notification may take that has to come back.
 const ECHO: Duration = Duration::from_secs(2);
 
@@ -61,6 +64,8 @@ struct Ring {
     last: Option<Instant>,
     /// The version that is to be rung.
     version: Option<u64>,
+    /// Dropped when it has rung.
+    waits: Option<Sender<()>>,
 }
 
 /// What the task of the doorbell waits for.
@@ -103,8 +108,8 @@ impl Bell {
                 Some(ring) => ring.version.replace(version).is_none(),
                 None => {
                     let ring = Ring {
-                        last: None,
                         version: Some(version),
+                        ..Ring::default()
                     };
                     rings.insert(self.document.to_string(), ring);
                     true
@@ -116,15 +121,21 @@ impl Bell {
         }
     }
 
-    /// Rings at once: the lease is free.
+    /// Rings at once, because the lease is free. Waits for a moment until it has rung: the process
+    /// may end next.
     pub(super) fn ring_now(&self, version: u64) {
+        let (waits, rung) = crossbeam_channel::bounded(1);
         let ring = Ring {
             last: None,
             version: Some(version),
+            waits: Some(waits),
         };
         let document = self.document.to_string();
         self.doorbell.bells.lock().rings.insert(document, ring);
         self.doorbell.changed();
+        if self.doorbell.is_listening() {
+            let _ = rung.recv_timeout(LAST_RING);
+        }
     }
 }
 
@@ -210,7 +221,7 @@ impl Doorbell {
         let (mut listening, mut number) = (None, 0);
         let mut retry = Instant::now();
         loop {
-            let is_needed = !self.bells.lock().members.is_empty();
+            let is_needed = self.is_needed(listening.is_some());
             if !is_needed {
                 drop(listening.take());
             } else if listening.is_none() && Instant::now() >= retry {
@@ -255,20 +266,18 @@ impl Doorbell {
         inputs: &mut UnboundedReceiver<Input>,
     ) -> Result<Listening, Duration> {
         let soon = Duration::from_millis(500);
-        let connections = connections.upgrade().ok_or(UNHEARD)?;
-        let listening = self.listen(&connections.options, number).await;
+        let options = Arc::clone(&connections.upgrade().ok_or(UNHEARD)?.options);
+        let listening = self.listen(&options, number).await;
         let listening = listening.map_err(|_| soon)?;
+        let other = Session::connect(&options).await.map_err(|_| soon)?;
         // A pooler lends the connection for each statement to another client, and then nothing
         // arrives here. The token is no name of a document.
         let token = format!("{:016x}", RandomState::new().build_hasher().finish());
         let until = Instant::now() + ECHO;
-        let notify = async |session: &Session| {
-            let (statement, token) = ("SELECT pg_notify($1, $2)", token.as_str());
-            let parameters = [(&self.channel as _, Type::TEXT), (&token as _, Type::TEXT)];
-            session.query(statement, &parameters).await
-        };
-        let notified = connections.leases.run(until.into(), notify).await;
-        notified.map_err(|_| soon)?;
+        let parameters = [(&self.channel as _, Type::TEXT), (&token as _, Type::TEXT)];
+        let notify = other.query("SELECT pg_notify($1, $2)", &parameters);
+        let notified = timeout_at(until.into(), notify).await;
+        notified.map_err(|_| soon)?.map_err(|_| soon)?;
         loop {
             match timeout_at(until.into(), inputs.recv()).await {
                 Ok(Some(Input::Heard(heard))) if heard == token => return Ok(listening),
@@ -326,8 +335,8 @@ impl Doorbell {
         due.min().map_or(limit, |due| due.min(limit))
     }
 
-    /// Takes the documents that are to ring now, with their versions.
-    fn take_rings(&self) -> Vec<(String, u64)> {
+    /// Takes the documents that are to ring now, with their versions and what waits for that.
+    fn take_rings(&self) -> Vec<(String, u64, Option<Sender<()>>)> {
         let now = Instant::now();
         let mut due = Vec::new();
         self.bells.lock().rings.retain(|document, ring| {
@@ -337,11 +346,21 @@ impl Doorbell {
             let Some(version) = ring.version.take() else {
                 return false;
             };
-            due.push((document.clone(), version));
+            due.push((document.clone(), version, ring.waits.take()));
             ring.last = Some(now);
             true
         });
         due
+    }
+
+    /// Whether there is a member, or a ring that the last one has left.
+    fn is_needed(&self, is_listening: bool) -> bool {
+        let mut bells = self.bells.lock();
+        if bells.members.is_empty() && !is_listening {
+            bells.rings.clear();
+        }
+        let rings = bells.rings.values().any(|ring| ring.version.is_some());
+        rings || !bells.members.is_empty()
     }
 
     async fn ring_or_check(&self, listening: &mut Listening) -> Result<(), PostgresError> {
@@ -349,7 +368,7 @@ impl Doorbell {
         if rings.is_empty() && listening.checked.elapsed() < CHECK {
             return Ok(());
         }
-        let payload = |(document, version): &(String, u64)| format!("{version} {document}");
+        let payload = |(document, version, _): &(String, u64, _)| format!("{version} {document}");
         let payloads: Vec<_> = rings.iter().map(payload).collect();
         let statement = "SELECT pg_notify($1, ring) FROM unnest($2::text[]) ring";
         let parameters = [
@@ -369,9 +388,9 @@ impl Doorbell {
     }
 
     /// Keeps rings that may not have left, for the next connection.
-    fn ring_again(&self, rings: Vec<(String, u64)>) {
+    fn ring_again(&self, rings: Vec<(String, u64, Option<Sender<()>>)>) {
         let due = &mut self.bells.lock().rings;
-        for (document, version) in rings {
+        for (document, version, _) in rings {
             let ring = due.entry(document).or_default();
             ring.version.get_or_insert(version);
         }

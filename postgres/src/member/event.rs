@@ -179,3 +179,21 @@ impl Events {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cluster_05_the_oldest_event_makes_room_for_a_new_one() {
+        let (events, receiver) = Events::new();
+        let reachable = |document: String| MemberEvent::ServerReachable { document };
+        for nth in 0..UNREAD + 10 {
+            events.tell(reachable(nth.to_string()));
+        }
+        let kept: Vec<_> = receiver.try_iter().collect();
+        assert_eq!(kept.len(), UNREAD);
+        assert_eq!(kept.first(), Some(&reachable("10".to_owned())));
+        assert_eq!(kept.last(), Some(&reachable((UNREAD + 9).to_string())));
+    }
+}

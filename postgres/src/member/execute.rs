@@ -6,7 +6,8 @@ use doclock::lock::{AcquireOptions, LockError};
 use doclock::transaction::{IntoOperations, Operation, TransactionError, TransactionResult};
 use doclock::{CommitError, DataStore, durable::Durability};
 
-use super::{Member, Part};
+use super::Member;
+use super::shared::Part;
 use crate::request::{Draft, PATIENCE, evidence_of};
 use crate::{PostgresError, RequestError, RequestOptions};
 

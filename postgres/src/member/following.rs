@@ -161,14 +161,11 @@ impl Follower {
 
     /// Tells now and then how far the log is read, so that it is not cut before that.
     pub(super) fn keep(&mut self) -> Result<(), PostgresError> {
-        let last = self
-            .read
-            .as_ref()
-            .and_then(|(replica, _)| replica.last_block());
-        let Some(last) = last.filter(|_| self.kept.is_none_or(|kept| kept.elapsed() >= KEEPS))
-        else {
+        let is_kept = self.kept.is_some_and(|kept| kept.elapsed() < KEEPS);
+        let Some((replica, _)) = self.read.as_ref().filter(|_| !is_kept) else {
             return Ok(());
         };
+        let last = replica.last_block().unwrap_or(0);
         self.kept = Some(Instant::now());
         self.reader.keep_after(&self.name, last)
     }

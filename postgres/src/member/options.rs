@@ -66,8 +66,8 @@ impl MemberOptions {
     }
 
     /// Sets the options of the store that this member opens when it becomes the owner. All members
-    /// of a document should have the same. A [document](DurableOptions::document) in them makes each
-    /// takeover of a stored document fail.
+    /// of a document should have the same. With a [document](DurableOptions::document) in them,
+    /// each takeover of a stored document fails.
     pub fn durable(mut self, options: DurableOptions) -> Self {
         self.durable = options;
         self
@@ -98,7 +98,7 @@ impl MemberOptions {
     /// document should do the same. The default is [`TransactionManager::for_owner`].
     ///
     /// ```
-    /// use doclock::{TransactionManager, transaction::Limits};
+    /// use doclock::{TransactionManager, document::Limits};
     /// use doclock_postgres::{MemberOptions, TermOptions};
     ///
     /// let options = MemberOptions::new(TermOptions::new("machine-1"))

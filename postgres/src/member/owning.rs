@@ -1,7 +1,7 @@
 //! Owning: the store of a term, until the term ends.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Sender, select};
 use doclock::DataStore;
@@ -9,8 +9,13 @@ use doclock::durable::{Journal, JournalError, JournalWrite, StoredPart, Takeover
 
 use super::doorbell::Bell;
 use super::following::Follower;
-use super::{Command, MemberError, MemberEvent, Part, Reply, Worker};
+use super::shared::Part;
+use super::worker::{Command, Reply, Worker};
+use super::{MemberError, MemberEvent};
 use crate::{DocumentOwner, OwnerEvent, PostgresJournal, RequestRunner, RunnerEnded, Term};
+
+/// How long the last event of a lost term is waited for.
+const LAST_EVENT: Duration = Duration::from_millis(100);
 
 /// The journal of an owner, which rings for each write.
 struct RingingJournal {
@@ -208,16 +213,25 @@ impl Worker {
     fn give_up(&mut self, store: &DataStore, term: &Term) -> Result<(), MemberError> {
         let closed = self.step_down(store);
         let handed_over = term.hand_over();
-        if self.registered.is_some() {
-            self.bell.ring_now(store.durable_version().unwrap_or(0));
+        let is_lost = term.lost().is_some();
+        if !is_lost {
+            // Another candidate takes it, if there is one.
+            self.wait_for_others();
+            if self.registered.is_some() {
+                self.bell.ring_now(store.durable_version().unwrap_or(0));
+            }
         }
-        for event in term.events().try_iter() {
+        // Another thread may be about to report the loss.
+        let moment = if is_lost { LAST_EVENT } else { Duration::ZERO };
+        while let Ok(event) = term.events().recv_timeout(moment) {
+            let is_last = matches!(event, OwnerEvent::Lost { .. });
             if !matches!(event, OwnerEvent::Renewed { .. }) {
                 self.tell(MemberEvent::Owner(event));
             }
+            if is_last {
+                break;
+            }
         }
-        // Another candidate takes it, if there is one.
-        self.wait_for_others();
         closed?;
         Ok(handed_over?)
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doclock::transaction::Limits;
+use doclock::document::{Limit, Limits};
 use doclock::{TransactionManager, View, dsl::*};
 use doclock_postgres::{
     Member, MemberOptions, Postgres, RequestError, RequestOptions, RunnerOptions, TermOptions,
@@ -83,7 +83,7 @@ fn cluster_03_a_batch_that_fails_has_the_same_error_on_each_member() {
     let (owner, follower) = pair(&server, &document, |owner| {
         // What the program sets holds for the batches of each member.
         long(owner).managers(|store, owner| {
-            let limits = Limits::new().max_total_operations(2);
+            let limits = Limits::new().with(Limit::Operations, 2);
             TransactionManager::for_owner(store, owner).with_limits(limits)
         })
     });
@@ -107,7 +107,7 @@ fn cluster_03_a_batch_that_fails_has_the_same_error_on_each_member() {
         assert_eq!((*number, machine.as_str(), *epoch), (None, "ann", of.epoch));
     }
     assert_eq!(owner.snapshot().version(), 0);
-    let code = || [op(|_| Ok(()))];
+    let code = || [op(|_| Ok::<(), std::fmt::Error>(()))];
     for member in [&owner, &follower] {
         let refused = member.execute(code()).unwrap_err();
         assert!(matches!(refused, RequestError::NotData { .. }), "{refused}");

@@ -6,6 +6,8 @@ mod executes;
 mod failures;
 mod followers;
 mod journals;
+mod member_processes;
+mod members;
 mod owners;
 mod proxy;
 mod request_owners;
