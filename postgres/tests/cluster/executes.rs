@@ -114,14 +114,23 @@ fn cluster_03_a_batch_that_fails_has_the_same_error_on_each_member() {
     }
     // A batch that waits for the lock of the owner gives up on each member.
     let store = owner.store().unwrap();
-    let held = store.begin("holder").unwrap();
+    let (holds, held) = crossbeam_channel::bounded::<()>(0);
+    let (ends, end) = crossbeam_channel::bounded::<()>(0);
+    let holder = thread::spawn(move || {
+        let transaction = store.begin("holder").unwrap();
+        holds.send(()).unwrap();
+        let _ = end.recv();
+        drop(transaction);
+    });
+    held.recv().unwrap();
     for member in [&owner, &follower] {
         let options = RequestOptions::new("dan").timeout(Duration::from_millis(300));
         let late = member.execute_with(options, create(text_node("p", "late")));
         let late = late.unwrap_err();
         assert!(matches!(late, RequestError::Expired { .. }), "{late}");
     }
-    drop(held);
+    drop(ends);
+    holder.join().unwrap();
     assert_eq!(owner.snapshot().version(), 0);
 }
 
