@@ -10,6 +10,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use crate::link::{Session, backoff};
+use crate::request::InFlight;
 use crate::schema::TIMELINE;
 use crate::{LostReason, OwnerEvent, Postgres, PostgresError};
 
@@ -25,6 +26,8 @@ pub(crate) struct Lease {
     pub(crate) timeline: i64,
     pub(crate) window: Duration,
     pub(crate) state: Mutex<State>,
+    /// The requests of other machines that run now.
+    pub(crate) in_flight: InFlight,
     events: Sender<OwnerEvent>,
 }
 
@@ -83,6 +86,7 @@ impl Lease {
             timeline,
             window,
             state: Mutex::new(State::Held(start + window)),
+            in_flight: InFlight::default(),
             events,
         };
         lease.tell(OwnerEvent::Acquired {
@@ -353,6 +357,32 @@ impl Holder {
     pub(crate) fn is_unchanged(&self, later: &Self) -> bool {
         let parts = |holder: &Self| (holder.epoch, holder.claim);
         parts(self) == parts(later) && self.expires_at == later.expires_at
+    }
+}
+
+/// The row of a lease as it was read last, and since when it has not changed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen(Option<(Holder, Instant)>);
+
+impl Seen {
+    /// Takes note of a row that was read just now.
+    pub(crate) fn see(&mut self, holder: Holder) {
+        match &self.0 {
+            Some((before, _)) if before.is_unchanged(&holder) => {}
+            _ => self.0 = Some((holder, Instant::now())),
+        }
+    }
+
+    /// When its owner has not renewed for a term, by the clock of this process.
+    pub(crate) fn old_at(&self, term: Duration) -> Option<Instant> {
+        let (holder, since) = self.0.as_ref()?;
+        since.checked_add(holder.term().max(term))
+    }
+
+    /// The row, if its owner has not renewed for a term.
+    pub(crate) fn old(&self, term: Duration) -> Option<&Holder> {
+        let is_old = self.old_at(term).is_some_and(|at| at <= Instant::now());
+        self.0.as_ref().map(|(holder, _)| holder).filter(|_| is_old)
     }
 }
 

@@ -2,11 +2,17 @@
 //!
 //! Without PGHOST the tests print that they skip, and fail if DOCLOCK_CLUSTER_REQUIRED is set.
 
+mod executes;
 mod failures;
 mod followers;
 mod journals;
+mod member_processes;
+mod members;
 mod owners;
 mod proxy;
+mod request_owners;
+mod request_support;
+mod requests;
 mod servers;
 mod support;
 mod tables;
