@@ -130,7 +130,14 @@ fn ended(result: Result) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("benchmark failed: {error}");
+            eprint!("benchmark failed: {error}");
+            // The error of a database says in its source what it is.
+            let mut source = error.source();
+            while let Some(error) = source {
+                eprint!(": {error}");
+                source = error.source();
+            }
+            eprintln!();
             ExitCode::FAILURE
         }
     }

@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 use doclock::dsl::{create, text_node};
 use doclock::durable::DurableOptions;
 use doclock::{DataStore, TransactionManager};
-use doclock_postgres::{OwnerEvent, Postgres, PostgresJournal, Term, TermOptions};
+use doclock_postgres::{
+    Member, MemberOptions, OwnerEvent, Postgres, PostgresJournal, Term, TermOptions,
+};
 use postgres::Client;
 
 use super::figures::{Figures, Goal};
-use super::server::{Server, wait};
+use super::server::{Server, long_term, wait};
 use crate::Result;
 
 const DOCUMENTS: usize = 100;
@@ -21,25 +23,50 @@ pub fn run(server: &Server, figures: &Figures<'_>) -> Result {
     let mut client = server.client()?;
     let mut counts = Vec::new();
     for documents in [1, DOCUMENTS] {
-        let name = format!("bench-owns-{documents}");
+        let name = format!("bench-members-{documents}");
         let process = server.process(&name)?;
-        let owned = owned(&process, &name, documents)?;
+        let members = joined(&process, &name, documents)?;
         let connections = count(&mut client, &name)?;
-        let case = format!("{documents} documents");
+        let case = format!("documents: {documents}");
         figures.print(&case, "connections", (connections, ""), None)?;
         counts.push(connections);
-        if documents == DOCUMENTS {
-            renewals(&mut client, &owned, figures)?;
+        let rate = transactions(&mut client)? / documents as f64;
+        let figure = (rate, "/s, document");
+        figures.print(&case, "transactions when idle", figure, None)?;
+        for member in members {
+            member.leave()?;
         }
     }
-    let times = counts[1] / counts[0];
-    let goal = Goal::AtMost(1.5);
-    figures.print(
-        "100 documents",
-        "connections",
-        (times, "× 1 document"),
-        goal,
-    )
+    let figure = (counts[1] / counts[0], "× 1 document");
+    figures.print("documents: 100", "connections", figure, Goal::AtMost(1.5))?;
+    let name = "bench-terms";
+    let owned = owned(&server.process(name)?, name, DOCUMENTS)?;
+    renewals(&mut client, &owned, figures)
+}
+
+/// The transactions of the server in a second, while nothing changes.
+fn transactions(client: &mut Client) -> Result<f64> {
+    let statement = "SELECT xact_commit::float8 FROM pg_stat_database
+        WHERE datname = current_database()";
+    // Each connection reports its transactions about once a second.
+    let (began, before): (_, f64) = (Instant::now(), client.query_one(statement, &[])?.get(0));
+    std::thread::sleep(Duration::from_secs(5));
+    let after: f64 = client.query_one(statement, &[])?.get(0);
+    Ok((after - before) / began.elapsed().as_secs_f64())
+}
+
+/// Joins so many documents, which have no other member, and commits to each.
+fn joined(process: &Postgres, name: &str, documents: usize) -> Result<Vec<Member>> {
+    let join = |nth: usize| -> Result<Member> {
+        let options = MemberOptions::new(long_term("bench"));
+        let member = Member::join(process, &format!("{name} {nth}"), options)?;
+        let store = member.wait_store(Duration::from_secs(60));
+        store.ok_or("the member is not the owner")?;
+        member.execute(create(text_node("text", "x")))?;
+        wait("a doorbell", || member.has_doorbell())?;
+        Ok(member)
+    };
+    (0..documents).map(join).collect()
 }
 
 /// The connections of the process of this name.

@@ -20,8 +20,8 @@ impl Server {
     pub fn of_environment() -> Result<Self> {
         let variable = |name: &str| std::env::var(name).ok();
         let host = variable("PGHOST").ok_or(
-            "the suite cluster needs a PostgreSQL server, and PGHOST is not set: run \
-            scripts/with-postgres cargo run --release -p doclock-bench --features cluster -- cluster",
+            "the suite cluster needs a PostgreSQL server, and PGHOST is not set: \
+            run it with scripts/with-postgres",
         )?;
         let port = variable("PGPORT").unwrap_or_else(|| "5432".into());
         let user = variable("PGUSER").unwrap_or_else(|| "postgres".into());
