@@ -18,26 +18,29 @@ mod suites;
 use std::process::ExitCode;
 
 use machine::Machine;
-use options::{Contended, Growth, Options};
+use options::{Cluster, Contended, Growth, Options};
 use report::Report;
 use suites::{
-    contended, diagnostics, document, durable, editors, growth, lock, node_locks, observed,
-    primitives, replay, tasks, text, transaction,
+    cluster, contended, diagnostics, document, durable, editors, growth, lock, node_locks,
+    observed, primitives, replay, tasks, text, transaction,
 };
 
 /// Errors only end the run, so any type is fine.
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const USAGE: &str = "\
-usage: doclock-bench lock|node-locks|contended|tasks|primitives|transaction|text|document|durable|editors|diagnostics|observed|replay|growth|all [--json] [--rounds N]
+usage: doclock-bench lock|node-locks|contended|tasks|primitives|transaction|text|document|durable|editors|diagnostics|observed|replay|growth|cluster|all [--json] [--rounds N]
        doclock-bench report FILE... --out FOLDER
        contended also takes [--threads N,N..] [--lengths MICROSECONDS,..] [--millis N]
-       growth also takes [--most SIZE], and draws charts with --before FILE --after FILE --svg-dir FOLDER";
+       growth also takes [--most SIZE], and draws charts with --before FILE --after FILE --svg-dir FOLDER
+       cluster also takes [--commits N], and needs a PostgreSQL server and a feature:
+       scripts/with-postgres cargo run --release -p doclock-bench --features cluster -- cluster
+       all includes cluster only with that feature, and if PGHOST is set";
 
 /// A suite measures all its subjects for some rounds and passes its rows to the report.
 type Suite = fn(&Options, &Report) -> Result;
 
-const SUITES: [(&str, Suite); 14] = [
+const SUITES: [(&str, Suite); 15] = [
     ("lock", |options, report| lock::run(rounds(options), report)),
     ("node-locks", |options, report| {
         node_locks::run(rounds(options), report)
@@ -76,10 +79,14 @@ const SUITES: [(&str, Suite); 14] = [
     (GROWTH, |options, report| {
         growth::run(options.rounds, &options.growth, report)
     }),
+    (CLUSTER, |options, report| {
+        cluster::run(options.rounds.unwrap_or(5), &options.cluster, report)
+    }),
 ];
 
 const CONTENDED: &str = "contended";
 const GROWTH: &str = "growth";
+const CLUSTER: &str = "cluster";
 
 /// All suites, one after the other.
 const ALL: &str = "all";
@@ -94,11 +101,14 @@ fn main() -> ExitCode {
         println!("{USAGE}");
         return ExitCode::SUCCESS;
     }
-    if let Some(("report", words)) = words
+    match words
         .split_first()
         .map(|(first, rest)| (first.as_str(), rest))
     {
-        return ended(page::run(words));
+        Some(("report", words)) => return ended(page::run(words)),
+        // The suite starts this program as the owner that it kills.
+        Some((cluster::OWNER, words)) => return ended(cluster::owner(words)),
+        _ => {}
     }
     let (options, suites) = match asked(words) {
         Ok(asked) => asked,
@@ -120,7 +130,14 @@ fn ended(result: Result) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("benchmark failed: {error}");
+            eprint!("benchmark failed: {error}");
+            // The error of a database says in its source what it is.
+            let mut source = error.source();
+            while let Some(error) = source {
+                eprint!(": {error}");
+                source = error.source();
+            }
+            eprintln!();
             ExitCode::FAILURE
         }
     }
@@ -131,7 +148,7 @@ fn asked(words: Vec<String>) -> std::result::Result<(Options, Vec<Suite>), Strin
     let name = options.suite.as_deref().ok_or("no suite named")?;
     let suites: Vec<Suite> = SUITES
         .iter()
-        .filter(|(suite, _)| name == *suite || name == ALL)
+        .filter(|(suite, _)| name == *suite || (name == ALL && is_possible(suite)))
         .map(|(_, run)| *run)
         .collect();
     if suites.is_empty() {
@@ -140,10 +157,16 @@ fn asked(words: Vec<String>) -> std::result::Result<(Options, Vec<Suite>), Strin
     for (suite, unused) in [
         (CONTENDED, options.contended == Contended::default()),
         (GROWTH, options.growth == Growth::default()),
+        (CLUSTER, options.cluster == Cluster::default()),
     ] {
         if !unused && name != suite && name != ALL {
             return Err(format!("only the suite {suite} has those options"));
         }
     }
     Ok((options, suites))
+}
+
+/// Whether all suites include this one.
+fn is_possible(suite: &str) -> bool {
+    suite != CLUSTER || cluster::is_possible()
 }

@@ -10,6 +10,7 @@ pub struct Options {
     pub rounds: Option<usize>,
     pub contended: Contended,
     pub growth: Growth,
+    pub cluster: Cluster,
 }
 
 /// Options of the suite `contended` only.
@@ -32,6 +33,13 @@ pub struct Growth {
     pub svg_dir: Option<PathBuf>,
 }
 
+/// Options of the suite `cluster` only.
+#[derive(Default, PartialEq)]
+pub struct Cluster {
+    /// The commits of one writer in a round. The other counts are in proportion to it.
+    pub commits: Option<usize>,
+}
+
 impl Options {
     pub fn parse(words: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut options = Self::default();
@@ -39,6 +47,7 @@ impl Options {
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("{word} needs a value"));
             let (contended, growth) = (&mut options.contended, &mut options.growth);
+            let cluster = &mut options.cluster;
             match word.as_str() {
                 "--json" => options.json = true,
                 "--rounds" => options.rounds = Some(number(&word, &value()?)?),
@@ -48,6 +57,7 @@ impl Options {
                 "--most" => growth.most = Some(number(&word, &value()?)?),
                 "--before" => growth.before = Some(value()?.into()),
                 "--after" => growth.after = Some(value()?.into()),
+                "--commits" => cluster.commits = Some(number(&word, &value()?)?),
                 "--svg-dir" => growth.svg_dir = Some(value()?.into()),
                 name if options.suite.is_none() && !name.starts_with('-') => {
                     options.suite = Some(word);

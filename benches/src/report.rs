@@ -51,7 +51,7 @@ impl Unit {
             Self::TransactionsPerSecond | Self::MessagesPerSecond if figure >= 1e6 => {
                 format!("{:.2} M", figure / 1e6)
             }
-            Self::TransactionsPerSecond | Self::MessagesPerSecond => {
+            Self::TransactionsPerSecond | Self::MessagesPerSecond if figure >= 1e4 => {
                 format!("{:.1} k", figure / 1e3)
             }
             _ if figure >= 1e3 => format!("{figure:.0}"),

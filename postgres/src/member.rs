@@ -2,6 +2,7 @@
 
 mod doorbell;
 mod event;
+mod execute;
 mod following;
 mod options;
 mod owning;
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender};
 use doclock::{DataStore, Snapshot};
 
-use crate::{Postgres, PostgresError};
+use crate::{Postgres, PostgresError, Requests};
 pub(crate) use doorbell::Doorbell;
 use doorbell::{Bell, Registered};
 use event::Events;
@@ -32,26 +33,20 @@ use worker::{Command, Reply, Worker};
 /// A member follows the owner of the document, and serves [snapshots](Self::snapshot). When the
 /// document has no owner, because it died or handed the document over, one of the members becomes
 /// the owner without loading the document. It then has the [store](Self::store), until it loses the
-/// term or gives it back, and follows again.
+/// term or gives it back, and follows again. On each member, [`execute`](Self::execute) runs an
+/// operation batch.
 ///
 /// ```no_run
-/// use std::time::Duration;
-/// use doclock::{TransactionManager, dsl::*};
+/// use doclock::dsl::*;
 /// use doclock_postgres::{Member, MemberOptions, Postgres, PostgresOptions, TermOptions};
 ///
 /// let server = Postgres::connect(PostgresOptions::new("host=/run/postgresql dbname=app")?)?;
 /// let term = TermOptions::new("machine-1").address("10.0.0.7:8080");
 /// let member = Member::join(&server, "notes", MemberOptions::new(term))?;
-/// match member.wait_store(Duration::from_secs(1)) {
-///     Some(store) => {
-///         let manager = TransactionManager::new(store);
-///         manager.execute(create(text_node("paragraph", "Hello")))?;
-///     }
-///     None => {
-///         let seen = member.snapshot();
-///         println!("version {}, {:?} old, of {:?}", seen.version(), seen.lag, seen.owner);
-///     }
-/// }
+/// // On the owner, or on another member.
+/// member.execute(create(text_node("paragraph", "Hello")))?;
+/// let seen = member.snapshot();
+/// println!("version {}, {:?} old, of {:?}", seen.version(), seen.lag, seen.owner);
 /// member.leave()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -72,6 +67,9 @@ struct Handle {
     commands: Sender<Command>,
     events: Receiver<MemberEvent>,
     doorbell: Option<Arc<Doorbell>>,
+    bell: Bell,
+    requests: Requests,
+    options: MemberOptions,
 }
 
 /// How long the drop of the last handle waits.
@@ -123,6 +121,7 @@ impl Member {
         options: MemberOptions,
     ) -> Result<Self, MemberError> {
         options.term.window()?;
+        let requests = server.requests(document, &options.term.owner)?;
         let random = RandomState::new().build_hasher().finish();
         let owner: String = options.term.owner.chars().take(50).collect();
         let name = format!("{owner}-{random:016x}");
@@ -144,7 +143,8 @@ impl Member {
             server: server.clone(),
             document: document.to_owned(),
             bell: Bell::new(server, document),
-            options,
+            requests: requests.clone(),
+            options: options.clone(),
             shared: Arc::clone(&shared),
             inbox,
             woken,
@@ -169,6 +169,9 @@ impl Member {
             commands,
             events: receiver,
             doorbell,
+            bell: Bell::new(server, document),
+            requests,
+            options,
         })))
     }
 
@@ -250,7 +253,8 @@ impl Member {
     /// and gives the lease back. This member follows from then on. If no other one has become the
     /// owner after the length of a term, this one does again.
     ///
-    /// Blocks until the server has confirmed it, for at most about a term after the last commit.
+    /// Blocks until the server has confirmed it, for at most about a term after the last commit. A
+    /// request of another machine that waits in the queue of the store runs before that.
     ///
     /// # Errors
     ///

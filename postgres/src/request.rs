@@ -15,8 +15,10 @@ mod submit;
 
 pub use error::RequestError;
 pub(crate) use in_flight::{Answers, InFlight};
+pub(crate) use outcome::evidence_of;
 pub use pending::PendingRequest;
 pub use runner::{RequestRunner, RunnerEnded, RunnerOptions};
+pub(crate) use submit::{Draft, PATIENCE};
 pub use submit::{RequestOptions, Requests};
 
 /// The statement that creates the tables of requests.

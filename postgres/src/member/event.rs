@@ -6,7 +6,7 @@ use crossbeam_channel::{Receiver, Sender, TrySendError};
 use doclock::durable::{DurabilityError, JournalError, OpenError, ReplicaError};
 use serde::Serialize;
 
-use crate::{OwnerEvent, PostgresError};
+use crate::{OwnerEvent, PostgresError, RunnerEnded};
 
 /// The process that owns a document, as the database names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -95,6 +95,13 @@ pub enum MemberEvent {
         document: String,
         /// The error of the journal, if it has failed.
         cause: Option<JournalError>,
+    },
+    /// This owner cannot run the requests of other machines. It tries again when it renews its term.
+    RequestsFailed {
+        /// The document.
+        document: String,
+        /// Why it cannot.
+        cause: RunnerEnded,
     },
     /// The member has left the document. This is the last event.
     Left {

@@ -1,10 +1,13 @@
 //! How a process takes part in a document.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use doclock::durable::DurableOptions;
+use doclock::{DataStore, TransactionManager};
 
-use crate::TermOptions;
+use crate::{RunnerOptions, TermOptions};
 
 /// Options of a [`Member`](crate::Member).
 ///
@@ -23,6 +26,26 @@ pub struct MemberOptions {
     pub(super) poll: (Duration, Duration),
     pub(super) doorbell: bool,
     pub(super) follows_only: bool,
+    pub(super) managers: Managers,
+    pub(super) requests: RunnerOptions,
+}
+
+/// Makes the manager for the owner of a transaction.
+#[derive(Clone)]
+pub(super) struct Managers(Arc<MakeManager>);
+
+type MakeManager = dyn Fn(DataStore, &str) -> TransactionManager + Send + Sync;
+
+impl Managers {
+    pub(super) fn make(&self, store: DataStore, owner: &str) -> TransactionManager {
+        (self.0)(store, owner)
+    }
+}
+
+impl fmt::Debug for Managers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Managers").finish_non_exhaustive()
+    }
 }
 
 impl MemberOptions {
@@ -35,6 +58,10 @@ impl MemberOptions {
             poll: (Duration::from_millis(50), Duration::from_secs(1)),
             doorbell: true,
             follows_only: false,
+            managers: Managers(Arc::new(|store, owner| {
+                TransactionManager::for_owner(store, owner)
+            })),
+            requests: RunnerOptions::new(),
         }
     }
 
@@ -62,6 +89,34 @@ impl MemberOptions {
     /// pass notifications on, members poll.
     pub fn doorbell(mut self, rings: bool) -> Self {
         self.doorbell = rings;
+        self
+    }
+
+    /// Sets how this member makes the manager for the owner of a transaction when it owns the
+    /// document, with the hooks and limits of the program. It makes one for each
+    /// [call](crate::Member::execute_with) and for each request of another machine. All members of a
+    /// document should do the same. The default is [`TransactionManager::for_owner`].
+    ///
+    /// ```
+    /// use doclock::{TransactionManager, document::Limits};
+    /// use doclock_postgres::{MemberOptions, TermOptions};
+    ///
+    /// let options = MemberOptions::new(TermOptions::new("machine-1"))
+    ///     .managers(|store, owner| {
+    ///         TransactionManager::for_owner(store, owner).with_limits(Limits::new())
+    ///     });
+    /// ```
+    pub fn managers(
+        mut self,
+        make: impl Fn(DataStore, &str) -> TransactionManager + Send + Sync + 'static,
+    ) -> Self {
+        self.managers = Managers(Arc::new(make));
+        self
+    }
+
+    /// Sets how this member runs requests of other machines when it owns the document.
+    pub fn requests(mut self, options: RunnerOptions) -> Self {
+        self.requests = options;
         self
     }
 

@@ -12,7 +12,7 @@ use super::following::Follower;
 use super::shared::Part;
 use super::worker::{Command, Reply, Worker};
 use super::{MemberError, MemberEvent};
-use crate::{DocumentOwner, OwnerEvent, PostgresJournal, Term};
+use crate::{DocumentOwner, OwnerEvent, PostgresJournal, RequestRunner, RunnerEnded, Term};
 
 /// How long the last event of a lost term is waited for.
 const LAST_EVENT: Duration = Duration::from_millis(100);
@@ -100,29 +100,44 @@ impl Worker {
         self.owner_epoch = Some(owner.epoch);
         let part = Part::Owns(store.clone(), Arc::clone(&term));
         self.shared.set(part, Instant::now(), Some(owner));
+        let mut runner = self.run_requests(&store, &term);
         let leaves = loop {
             select! {
                 recv(self.inbox) -> command => match command {
                     Ok(Command::HandOver(reply)) => {
+                        stop(runner);
                         let ended = self.give_up(&store, &term);
                         let _ = reply.send(ended);
                         break None;
                     }
                     Ok(Command::Leave(reply)) => {
+                        stop(runner);
                         self.ended = self.give_up(&store, &term);
                         break Some(reply);
                     }
                     Err(_) => {
+                        stop(runner);
                         let _ = self.give_up(&store, &term);
                         break Some(crossbeam_channel::bounded(1).0);
                     }
                 },
-                // The rings are its own.
-                recv(self.woken) -> _ => {}
+                // A ring of its own, or of a request.
+                recv(self.woken) -> _ => {
+                    self.requests.wake();
+                    if let Some(runner) = &runner {
+                        runner.wake();
+                    }
+                },
                 recv(term.events()) -> event => match event {
                     Ok(OwnerEvent::Renewed { took, .. }) => {
                         let now = Instant::now();
                         self.shared.current(now.checked_sub(took).unwrap_or(now));
+                        let ended = runner.as_ref().map(RequestRunner::ended);
+                        // The end of the term has an event of its own.
+                        if !matches!(ended, Some(None | Some(RunnerEnded::Term))) {
+                            self.requests_failed(ended.flatten());
+                            runner = self.run_requests(&store, &term);
+                        }
                     }
                     Ok(event) => {
                         let is_lost = matches!(event, OwnerEvent::Lost { .. });
@@ -150,6 +165,34 @@ impl Worker {
         };
         self.is_following = false;
         leaves
+    }
+
+    /// Runs the requests of other machines.
+    fn run_requests(&self, store: &DataStore, term: &Term) -> Option<RequestRunner> {
+        let (managers, of_store) = (self.options.managers.clone(), store.clone());
+        let make = move |owner: &str| managers.make(of_store.clone(), owner);
+        let bell = self.registered.is_some().then(|| self.bell.clone());
+        let (requests, version) = (self.requests.clone(), store.version());
+        let settled = move || {
+            requests.wake();
+            if let Some(bell) = &bell {
+                bell.ring(version);
+            }
+        };
+        match RequestRunner::start_with(term, self.options.requests.clone(), make, settled) {
+            Ok(runner) => Some(runner),
+            Err(cause) => {
+                self.requests_failed(Some(RunnerEnded::Server { cause }));
+                None
+            }
+        }
+    }
+
+    fn requests_failed(&self, cause: Option<RunnerEnded>) {
+        if let Some(cause) = cause {
+            let document = self.document.clone();
+            self.tell(MemberEvent::RequestsFailed { document, cause });
+        }
     }
 
     /// Ends the store for the program, and shows followers' versions from now on.
@@ -191,5 +234,12 @@ impl Worker {
         }
         closed?;
         Ok(handed_over?)
+    }
+}
+
+/// Waits for the batch that runs. Its commit is then stored with the last ones.
+fn stop(runner: Option<RequestRunner>) {
+    if let Some(runner) = runner {
+        let _ = runner.stop();
     }
 }

@@ -12,7 +12,7 @@ use super::event::{DocumentOwner, Events, MemberError, MemberEvent};
 use super::following::{Follower, Looked, is_of_server};
 use super::options::MemberOptions;
 use super::shared::{Part, Shared};
-use crate::{Postgres, PostgresError, PostgresJournal, Term};
+use crate::{Postgres, PostgresError, PostgresJournal, Requests, Term};
 
 /// Where a call waits for the end of its command.
 pub(super) type Reply = Sender<Result<(), MemberError>>;
@@ -42,6 +42,7 @@ pub(super) struct Worker {
     pub(super) woken: Receiver<()>,
     pub(super) registered: Option<Registered>,
     pub(super) bell: Bell,
+    pub(super) requests: Requests,
     pub(super) events: Events,
     /// The epoch of the last owner that was seen.
     pub(super) owner_epoch: Option<u64>,
@@ -142,7 +143,7 @@ impl Worker {
                     Ok(Command::Leave(reply)) => return Next::Leave(Some(reply)),
                     Err(_) => return Next::Leave(None),
                 },
-                recv(self.woken) -> _ => {}
+                recv(self.woken) -> _ => self.requests.wake(),
                 // Looks begin at these times, however long they take.
                 default(next.saturating_sub(began.elapsed())) => {}
             }

@@ -22,10 +22,11 @@ use crate::PostgresError;
 pub enum RequestError {
     /// The batch has failed on the owner's machine.
     #[error(
-        "request {number} failed: {} (on machine {machine}, in epoch {epoch})", text(.error, "message"))]
+        "{} failed: {} (on machine {machine}, in epoch {epoch})", Named(.number), text(.error, "message"))]
     Failed {
-        /// The number of the request.
-        number: u64,
+        /// The number of the request. `None` if the machine that owns the document ran the batch
+        /// itself.
+        number: Option<u64>,
         /// The error in doclock's JSON form: `code`, `message` and the evidence.
         error: Map<String, Value>,
         /// The machine on which the batch failed.
@@ -34,10 +35,11 @@ pub enum RequestError {
         epoch: u64,
     },
     /// The timeout of the request has passed, by the clock of the server, before the batch began.
-    #[error("request {number} has not begun before its timeout{} (settled by machine {machine})", Cause(.error))]
+    #[error("{} has not begun before its timeout{} (settled by machine {machine})", Named(.number), Cause(.error))]
     Expired {
-        /// The number of the request.
-        number: u64,
+        /// The number of the request. `None` if the machine that owns the document ran the batch
+        /// itself.
+        number: Option<u64>,
         /// The error of the queue in doclock's JSON form, if the batch waited in it.
         error: Option<Map<String, Value>>,
         /// The machine that has settled the request: the owner, or the one that submitted it.
@@ -46,10 +48,11 @@ pub enum RequestError {
         epoch: Option<u64>,
     },
     /// The request was cancelled before the batch began.
-    #[error("request {number} was cancelled before it began{} (settled by machine {machine})", Cause(.error))]
+    #[error("{} was cancelled before it began{} (settled by machine {machine})", Named(.number), Cause(.error))]
     Cancelled {
-        /// The number of the request.
-        number: u64,
+        /// The number of the request. `None` if the machine that owns the document ran the batch
+        /// itself.
+        number: Option<u64>,
         /// The error of the queue in doclock's JSON form, if the batch waited in it.
         error: Option<Map<String, Value>>,
         /// The machine that has settled the request: the owner, or the one that submitted it.
@@ -204,6 +207,18 @@ impl fmt::Display for Cause<'_> {
         match self.0 {
             Some(error) => write!(f, ": {}", text(error, "message")),
             None => Ok(()),
+        }
+    }
+}
+
+/// What an error calls a batch.
+struct Named<'a>(&'a Option<u64>);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(number) => write!(f, "request {number}"),
+            None => f.write_str("the batch"),
         }
     }
 }

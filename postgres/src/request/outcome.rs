@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::RequestError;
 
 /// An error of doclock in its JSON form: `code`, `message` and the evidence.
-pub(super) type Evidence = Map<String, Value>;
+pub(crate) type Evidence = Map<String, Value>;
 
 /// The outcome of a request. A request has one, which never changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,19 +47,19 @@ impl Outcome {
         Err(match self {
             Self::Done(result) => return Ok(*result),
             Self::Failed(error) => RequestError::Failed {
-                number,
+                number: Some(number),
                 error,
                 machine,
                 epoch: epoch.unwrap_or(0),
             },
             Self::Expired(error) => RequestError::Expired {
-                number,
+                number: Some(number),
                 error,
                 machine,
                 epoch,
             },
             Self::Cancelled(error) => RequestError::Cancelled {
-                number,
+                number: Some(number),
                 error,
                 machine,
                 epoch,
@@ -79,7 +79,7 @@ pub(super) fn evidence(code: &str, message: &str) -> Evidence {
 }
 
 /// The JSON form of an error of doclock.
-pub(super) fn evidence_of<E: Serialize + std::fmt::Display>(error: &E) -> Evidence {
+pub(crate) fn evidence_of<E: Serialize + std::fmt::Display>(error: &E) -> Evidence {
     match serde_json::to_value(error) {
         Ok(Value::Object(evidence)) => evidence,
         _ => evidence("failed", &error.to_string()),

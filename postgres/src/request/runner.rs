@@ -72,7 +72,7 @@ impl RunnerOptions {
 /// Why a runner has ended.
 ///
 /// Serialized, it is an object with the variant's name as `type`.
-#[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum RunnerEnded {
@@ -135,6 +135,7 @@ pub struct RequestRunner {
 struct Shared {
     lease: Arc<Lease>,
     options: RunnerOptions,
+    settled: Box<dyn Fn() + Send + Sync>,
     stops: AtomicBool,
     ended: Mutex<Option<RunnerEnded>>,
     /// The requests that were taken and have not begun.
@@ -164,9 +165,20 @@ impl RequestRunner {
         options: RunnerOptions,
         manager: impl FnMut(&str) -> TransactionManager + Send + 'static,
     ) -> Result<Self, PostgresError> {
+        Self::start_with(term, options, manager, || ())
+    }
+
+    /// Starts the thread. It calls `settled` when it has written outcomes without a commit.
+    pub(crate) fn start_with(
+        term: &Term,
+        options: RunnerOptions,
+        manager: impl FnMut(&str) -> TransactionManager + Send + 'static,
+        settled: impl Fn() + Send + Sync + 'static,
+    ) -> Result<Self, PostgresError> {
         let shared = Arc::new(Shared {
             lease: Arc::clone(&term.lease),
             options,
+            settled: Box::new(settled),
             stops: AtomicBool::new(false),
             ended: Mutex::new(None),
             waiting: Mutex::new(Vec::new()),

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use doclock::transaction::{IntoOperations, TransactionResult};
+use doclock::transaction::{IntoOperations, Operation, TransactionResult};
 use tokio::sync::Notify;
 use tokio_postgres::types::Type;
 
@@ -19,7 +19,7 @@ use crate::{Postgres, PostgresError};
 const LONGEST_KEY: usize = 512;
 
 /// How long a statement waits for the server.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The longest timeout of a request.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
@@ -68,8 +68,8 @@ impl fmt::Debug for Requests {
 pub struct RequestOptions {
     owner: String,
     label: Option<String>,
-    key: Option<String>,
-    timeout: Option<Duration>,
+    pub(crate) key: Option<String>,
+    pub(crate) timeout: Option<Duration>,
 }
 
 impl RequestOptions {
@@ -157,8 +157,18 @@ impl Requests {
         operations: impl IntoOperations,
         options: RequestOptions,
     ) -> Result<PendingRequest, RequestError> {
-        let operations = operations.into_operations();
-        let batch = serde_json::to_vec(&operations).map_err(|error| RequestError::NotData {
+        let draft = self.draft(&operations.into_operations(), options)?;
+        let deadline = Instant::now() + PATIENCE;
+        self.insert(&draft, deadline)
+    }
+
+    /// Checks a batch and its options, and draws what identifies the request.
+    pub(crate) fn draft(
+        &self,
+        operations: &[Operation],
+        options: RequestOptions,
+    ) -> Result<Draft, RequestError> {
+        let batch = serde_json::to_vec(operations).map_err(|error| RequestError::NotData {
             reason: error.to_string(),
         })?;
         let (bytes, most) = (batch.len(), self.0.largest_batch);
@@ -173,19 +183,28 @@ impl Requests {
         let label = options.label.as_deref();
         let label = label.map(|label| checked_name(label, 255)).transpose()?;
         let timeout = options.timeout.map(|timeout| timeout.min(LONGEST_TIMEOUT));
-        let insert = Insert {
+        Ok(Draft {
             shared: Arc::clone(&self.0),
             ticket,
             owner: checked_name(&options.owner, 255)?.to_owned(),
             label: label.map(str::to_owned),
-            key: key.clone(),
-            batch,
-            timeout: timeout.map(micros),
-        };
-        let deadline = Instant::now() + PATIENCE;
-        let server = &self.0.server;
+            key,
+            batch: batch.into(),
+            timeout,
+        })
+    }
+
+    /// Inserts a request. If that fails, it may be inserted all the same. A repetition with the same
+    /// draft then finds it.
+    pub(crate) fn insert(
+        &self,
+        draft: &Draft,
+        deadline: Instant,
+    ) -> Result<PendingRequest, RequestError> {
+        let (insert, server) = (draft.clone(), &self.0.server);
         let number = server.call(Some(deadline), async move { insert.run(deadline).await })??;
-        Ok(PendingRequest::new(self.clone(), number, Some(key)))
+        let key = Some(draft.key.clone());
+        Ok(PendingRequest::new(self.clone(), number, key))
     }
 
     /// Submits a batch and waits for its outcome: see [`submit`](Self::submit) and
@@ -251,18 +270,19 @@ fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// The insert of a request.
-struct Insert {
+/// A request before its insert.
+#[derive(Clone)]
+pub(crate) struct Draft {
     shared: Arc<Shared>,
     ticket: i64,
-    owner: String,
-    label: Option<String>,
-    key: String,
-    batch: Vec<u8>,
-    timeout: Option<i64>,
+    pub(crate) owner: String,
+    pub(crate) label: Option<String>,
+    pub(crate) key: String,
+    batch: Arc<[u8]>,
+    pub(crate) timeout: Option<Duration>,
 }
 
-impl Insert {
+impl Draft {
     /// Inserts the request, in as many attempts as it takes until the deadline.
     async fn run(&self, deadline: Instant) -> Result<i64, PostgresError> {
         let requests = &self.shared.server.connections().requests;
@@ -321,6 +341,7 @@ impl Insert {
                 clock_timestamp() + $8 * interval '1 microsecond', clock_timestamp()
             FROM n RETURNING number"
         );
+        let (batch, timeout) = (&*self.batch, self.timeout.map(micros));
         let parameters: [Parameter<'_>; 8] = [
             (&self.shared.document, Type::TEXT),
             (&self.shared.machine, Type::TEXT),
@@ -328,8 +349,8 @@ impl Insert {
             (&self.owner, Type::TEXT),
             (&self.label, Type::TEXT),
             (&self.key, Type::TEXT),
-            (&self.batch, Type::BYTEA),
-            (&self.timeout, Type::INT8),
+            (&batch, Type::BYTEA),
+            (&timeout, Type::INT8),
         ];
         let rows = session.query(&statement, &parameters).await?;
         match rows.first() {

@@ -2,6 +2,7 @@
 //!
 //! Without PGHOST the tests print that they skip, and fail if DOCLOCK_CLUSTER_REQUIRED is set.
 
+mod executes;
 mod failures;
 mod followers;
 mod journals;

@@ -273,7 +273,10 @@ impl Runner {
     fn write(&mut self, ready: usize) -> Result<(), RunnerEnded> {
         let settled: Vec<_> = self.settled.drain(..ready).collect();
         match self.statement(Settle { settled })? {
-            true => Ok(()),
+            true => {
+                (self.shared.settled)();
+                Ok(())
+            }
             false => Err(RunnerEnded::Term),
         }
     }

@@ -1,0 +1,247 @@
+//! One call on every member: the owner runs a batch, and another member requests it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use doclock::document::{Limit, Limits};
+use doclock::{TransactionManager, View, dsl::*};
+use doclock_postgres::{
+    Member, MemberOptions, Postgres, RequestError, RequestOptions, RunnerOptions, TermOptions,
+};
+
+use crate::support::{connect, name, parameters, short, sql, steal, until};
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Options with a term that no busy machine lets end.
+fn long(owner: &str) -> MemberOptions {
+    let poll = Duration::from_millis(20)..=Duration::from_millis(200);
+    MemberOptions::new(TermOptions::new(owner).term(LIMIT)).poll(poll)
+}
+
+/// An owner and a follower.
+fn pair(server: &Postgres, document: &str, options: fn(&str) -> MemberOptions) -> (Member, Member) {
+    let owner = Member::join(server, document, options("ann")).unwrap();
+    owner.wait_store(LIMIT).unwrap();
+    let follower = Member::join(server, document, options("bob")).unwrap();
+    (owner, follower)
+}
+
+/// The requests of a document, read beside doclock.
+fn requests(parameters: &str, document: &str) -> i64 {
+    let count = "SELECT count(*) FROM doclock.doclock_request WHERE document = $1";
+    let row = sql(parameters).query_one(count, &[&document]).unwrap();
+    row.get(0)
+}
+
+#[test]
+fn cluster_03_one_call_runs_on_the_owner_and_on_another_member() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let (server, document) = (connect(&parameters), name("call"));
+    let (owner, follower) = pair(&server, &document, long);
+    let node = create(text_node("paragraph", "a").with_id("p"));
+    let first = owner.execute(node).unwrap();
+    assert_eq!(requests(&parameters, &document), 0);
+    let second = follower.execute(insert_text(1, "b").on("p")).unwrap();
+    assert_eq!(requests(&parameters, &document), 1);
+    let third = owner.execute(insert_text(2, "c").on("p")).unwrap();
+    assert_eq!((first.version, second.version, third.version), (1, 2, 3));
+    assert_eq!(
+        (first.owner.as_str(), second.owner.as_str()),
+        ("ann", "bob")
+    );
+    assert!(!first.repeated && !second.repeated && second.changed);
+    until("the follower has it", || follower.snapshot().version() == 3);
+    let text = follower.snapshot().snapshot.text_of("p").unwrap();
+    assert_eq!(text.to_string(), "abc");
+    // A key has one effect on all members.
+    let pay = || RequestOptions::new("cem").key("invoice 7");
+    let paid = follower.execute_with(pay(), create(text_node("payment", "1")));
+    let again = owner.execute_with(pay(), create(text_node("payment", "1")));
+    let (paid, again) = (paid.unwrap(), again.unwrap());
+    assert_eq!((paid.version, again.version), (4, 4));
+    assert!(!paid.repeated && again.repeated);
+}
+
+/// An error without what names the request and the transaction.
+fn evidence(error: &RequestError) -> serde_json::Value {
+    let mut evidence = serde_json::to_value(error).unwrap();
+    let parts = evidence.as_object_mut().unwrap();
+    parts.remove("request");
+    evidence
+}
+
+#[test]
+fn cluster_03_a_batch_that_fails_has_the_same_error_on_each_member() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let (server, document) = (connect(&parameters), name("same"));
+    let (owner, follower) = pair(&server, &document, |owner| {
+        // What the program sets holds for the batches of each member.
+        long(owner).managers(|store, owner| {
+            let limits = Limits::new().with(Limit::Operations, 2);
+            TransactionManager::for_owner(store, owner).with_limits(limits)
+        })
+    });
+    let missing = || set_text("a").on("missing");
+    let many = || vec![create(text_node("p", "a")); 3];
+    for (code, batch) in [("operation", vec![missing()]), ("operationLimit", many())] {
+        let here = owner.execute(batch.clone()).unwrap_err();
+        let there = follower.execute(batch).unwrap_err();
+        println!("{here}\n{there}");
+        assert_eq!(evidence(&here), evidence(&there), "{code}");
+        let RequestError::Failed {
+            number,
+            machine,
+            epoch,
+            ..
+        } = &here
+        else {
+            panic!("{here:?}");
+        };
+        let of = owner.snapshot().owner.unwrap();
+        assert_eq!((*number, machine.as_str(), *epoch), (None, "ann", of.epoch));
+    }
+    assert_eq!(owner.snapshot().version(), 0);
+    let code = || [op(|_| Ok::<(), std::fmt::Error>(()))];
+    for member in [&owner, &follower] {
+        let refused = member.execute(code()).unwrap_err();
+        assert!(matches!(refused, RequestError::NotData { .. }), "{refused}");
+    }
+    // A batch that waits for the lock of the owner gives up on each member.
+    let store = owner.store().unwrap();
+    let (holds, held) = crossbeam_channel::bounded::<()>(0);
+    let (ends, end) = crossbeam_channel::bounded::<()>(0);
+    let holder = thread::spawn(move || {
+        let transaction = store.begin("holder").unwrap();
+        holds.send(()).unwrap();
+        let _ = end.recv();
+        drop(transaction);
+    });
+    held.recv().unwrap();
+    for member in [&owner, &follower] {
+        let options = RequestOptions::new("dan").timeout(Duration::from_millis(300));
+        let late = member.execute_with(options, create(text_node("p", "late")));
+        let late = late.unwrap_err();
+        assert!(matches!(late, RequestError::Expired { .. }), "{late}");
+    }
+    drop(ends);
+    holder.join().unwrap();
+    assert_eq!(owner.snapshot().version(), 0);
+}
+
+#[test]
+fn cluster_02_each_call_has_one_effect_when_the_owner_changes_in_the_middle() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let (server, other) = (connect(&parameters), connect(&parameters));
+    let document = name("changes");
+    let brief = |owner: &str| {
+        let poll = Duration::from_millis(10)..=Duration::from_millis(50);
+        MemberOptions::new(short(owner)).poll(poll)
+    };
+    let members = [(&server, "ann"), (&other, "bob")]
+        .map(|(server, owner)| Member::join(server, &document, brief(owner)).unwrap());
+    let counts = ["ann", "bob"].map(|id| create(text_node("count", "").with_id(id)));
+    members[0].execute(counts).unwrap();
+    let ends = AtomicBool::new(false);
+    let acknowledged = thread::scope(|scope| {
+        let writers: Vec<_> = members
+            .iter()
+            .zip(["ann", "bob"])
+            .map(|(member, id)| {
+                let ends = &ends;
+                scope.spawn(move || {
+                    let (mut versions, mut owned) = (Vec::new(), 0);
+                    while !ends.load(Ordering::SeqCst) {
+                        owned += usize::from(member.store().is_some());
+                        // A second effect would be a second character.
+                        let result = member.execute(insert_text(0, "x").on(id)).unwrap();
+                        assert!(!result.repeated, "{result:?}");
+                        versions.push(result.version);
+                    }
+                    (versions, owned)
+                })
+            })
+            .collect();
+        struct End<'a>(&'a AtomicBool);
+        impl Drop for End<'_> {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::SeqCst);
+            }
+        }
+        let end = End(&ends);
+        for round in 0..8 {
+            let version = members[0].snapshot().version();
+            until("both write", || {
+                members[0].snapshot().version() > version + 20
+            });
+            match round % 2 {
+                // The commits that wait for the server are fenced or unknown.
+                0 => steal(&parameters, &document),
+                _ => members.iter().for_each(|member| {
+                    let _ = member.hand_over();
+                }),
+            }
+        }
+        drop(end);
+        let ended = writers.into_iter().map(|writer| writer.join().unwrap());
+        ended.collect::<Vec<_>>()
+    });
+    let mut versions = Vec::new();
+    for ((acknowledged, owned), id) in acknowledged.into_iter().zip(["ann", "bob"]) {
+        println!(
+            "{id}: {} calls, {owned} of them as the owner",
+            acknowledged.len()
+        );
+        assert!(owned > 0 && owned < acknowledged.len(), "{id}: {owned}");
+        assert!(acknowledged.is_sorted(), "{acknowledged:?}");
+        for member in &members {
+            let last = *acknowledged.last().unwrap();
+            until("it has all", || member.snapshot().version() >= last);
+            let text = member.snapshot().snapshot.text_of(id).unwrap();
+            assert_eq!(text.to_string().len(), acknowledged.len(), "{id}");
+        }
+        versions.extend(acknowledged);
+    }
+    versions.sort_unstable();
+    // Each version is the effect of one call.
+    assert!(versions.iter().copied().eq(2..2 + versions.len() as u64));
+}
+
+#[test]
+fn cluster_03_a_request_rings_the_owner() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let (server, other) = (connect(&parameters), connect(&parameters));
+    let document = name("rings");
+    let rarely = |owner: &str| {
+        let minute = Duration::from_secs(60);
+        let requests = RunnerOptions::new().longest_poll(minute);
+        long(owner).poll(minute..=minute).requests(requests)
+    };
+    let owner = Member::join(&server, &document, rarely("ann")).unwrap();
+    owner.wait_store(LIMIT).unwrap();
+    let follower = Member::join(&other, &document, rarely("bob")).unwrap();
+    until("the doorbells are heard", || {
+        owner.has_doorbell() && follower.has_doorbell()
+    });
+    for _ in 0..3 {
+        let idle = Instant::now();
+        // The owner looks after 1, 2, 4 ... 512 ms, and then after a second more.
+        until("the owner polls rarely", || {
+            idle.elapsed() > Duration::from_millis(1_100)
+        });
+        let began = Instant::now();
+        follower.execute(create(text_node("p", "a"))).unwrap();
+        let took = began.elapsed();
+        println!("a request took {took:?}");
+        assert!(took < Duration::from_millis(500), "{took:?}");
+    }
+}
