@@ -23,8 +23,9 @@
 //! # Members
 //!
 //! A [`Member`] does all this for a process: it follows the owner of a document, serves snapshots,
-//! and becomes the owner when there is none. So the other ways are for programs that decide
-//! themselves when to own a document.
+//! and becomes the owner when there is none. Its [`execute`](Member::execute) runs a batch on every
+//! machine: in the store if this process is the owner, and otherwise as a request. So the other
+//! ways are for programs that decide themselves when to own a document.
 //!
 //! # Writing from any machine
 //!

@@ -10,6 +10,7 @@ use doclock_postgres::{
     Member, MemberOptions, Postgres, RequestError, RequestOptions, RunnerOptions, TermOptions,
 };
 
+use crate::proxy::{Fault, Proxy};
 use crate::support::{connect, name, parameters, short, sql, steal, until};
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -243,5 +244,60 @@ fn cluster_03_a_request_rings_the_owner() {
         let took = began.elapsed();
         println!("a request took {took:?}");
         assert!(took < Duration::from_millis(500), "{took:?}");
+    }
+}
+
+/// Lets a call end when a test fails.
+struct Up<'a>(&'a Proxy);
+
+impl Drop for Up<'_> {
+    fn drop(&mut self) {
+        self.0.set_down(false);
+    }
+}
+
+#[test]
+fn cluster_02_a_call_whose_commit_is_unknown_has_one_effect() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    for is_stored in [true, false] {
+        let (proxy, proxied) = Proxy::start(&parameters);
+        let document = name("unknown-call");
+        let brief = |owner: &str| MemberOptions::new(short(owner)).doorbell(false);
+        let owner = Member::join(&connect(&proxied), &document, brief("ann")).unwrap();
+        let store = owner.wait_store(LIMIT).unwrap();
+        let node = create(text_node("count", "").with_id("p"));
+        owner.execute(node).unwrap();
+        let follower = Member::join(&connect(&parameters), &document, brief("bob")).unwrap();
+        proxy.next(
+            Fault::HoldsStatement,
+            "SELECT $1, $4, $5, $6, $2, $7 FROM l",
+        );
+        let result = thread::scope(|scope| {
+            let call = scope.spawn(|| owner.execute(insert_text(0, "x").on("p")));
+            until("the append is held", || proxy.met() == 1);
+            // The client would look it up after a third of its term.
+            if is_stored {
+                proxy.release();
+            }
+            proxy.set_down(true);
+            let up = Up(&proxy);
+            let last = "SELECT max(last_version) FROM doclock.doclock_log WHERE document = $1";
+            let row = sql(&parameters).query_one(last, &[&document]).unwrap();
+            let version: i64 = row.get(0);
+            assert_eq!(version, 1 + i64::from(is_stored));
+            until("the other one is the owner", || follower.store().is_some());
+            // The commit of the call is unknown to the store.
+            until("the store has ended", || {
+                store.wait_durable(2, Duration::ZERO).is_err()
+            });
+            drop(up);
+            call.join().unwrap()
+        });
+        let result = result.unwrap();
+        assert_eq!((result.version, result.repeated), (2, false));
+        let text = follower.snapshot().snapshot.text_of("p").unwrap();
+        assert_eq!(text.to_string(), "x", "stored before: {is_stored}");
     }
 }
