@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
 
 use doclock::{
     DataStore, StoreOptions,
-    lock::{AcquireOptions, FifoLock, LockError},
+    lock::{AcquireOptions, FifoLock, LockError, LockOptions},
 };
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
@@ -31,9 +32,16 @@ fn count(data: &AtomicU64) {
     data.store(before + 1, Ordering::Relaxed);
 }
 
+/// Reads the clock for each hold, and releases a brief one without the mutex.
+fn timed() -> FifoLock {
+    let options = LockOptions::new().report_holds(Duration::from_secs(1));
+    let lock = FifoLock::with_options(options);
+    lock.sample_sparsely();
+    lock
+}
+
 /// Each finds the writes of earlier holders, even if a hold ends or begins without the mutex.
-fn exclusion(run: &Run, contenders: usize) {
-    let lock = hurried();
+fn exclusion(run: &Run, lock: FifoLock, contenders: usize) {
     let data = Arc::new(AtomicU64::new(0));
     let begun = Arc::new(AtomicUsize::new(0));
     let enter = |lock: &FifoLock, data: &AtomicU64, begun: &AtomicUsize| {
@@ -66,12 +74,20 @@ fn exclusion(run: &Run, contenders: usize) {
 
 #[test]
 fn word_exclusion_two_contenders() {
-    exclusion_model("hurried exclusion, 2 contenders", None).check(|run| exclusion(run, 2));
+    exclusion_model("hurried exclusion, 2 contenders", None)
+        .check(|run| exclusion(run, hurried(), 2));
 }
 
 #[test]
 fn word_exclusion_three_contenders() {
-    exclusion_model("hurried exclusion, 3 contenders", 3).check(|run| exclusion(run, 3));
+    let model = exclusion_model("hurried exclusion, 3 contenders", 3);
+    model.check(|run| exclusion(run, hurried(), 3));
+}
+
+#[test]
+fn word_exclusion_three_contenders_with_reports_of_holds() {
+    let model = exclusion_model("timed exclusion, 3 contenders", 3);
+    model.check(|run| exclusion(run, timed(), 3));
 }
 
 /// One holder, one waiter and one reader: the reader sees a consistent state.
@@ -160,13 +176,12 @@ fn word_release_against_a_waiter_and_a_try() {
     });
 }
 
-#[test]
-fn word_release_against_expiry() {
-    let model = Model::new("hurried release against expiry", 3)
+fn release_against_expiry(name: &'static str, lock: fn() -> FifoLock) {
+    let model = Model::new(name, 3)
         .reaches(["granted"])
         .reaches_by("timer", "timed out");
-    model.check(|run| {
-        let lock = hurried();
+    model.check(move |run| {
+        let lock = lock();
         let first = lock.acquire_lock_with("first", patient()).unwrap();
         let waiters = ["w0", "w1"].map(|name| {
             let lock = lock.clone();
@@ -189,6 +204,16 @@ fn word_release_against_expiry() {
         }
         assert_eq!(stats.total_acquisitions + stats.total_timeouts, 3);
     });
+}
+
+#[test]
+fn word_release_against_expiry() {
+    release_against_expiry("hurried release against expiry", hurried);
+}
+
+#[test]
+fn word_release_against_expiry_with_reports_of_holds() {
+    release_against_expiry("timed release against expiry", timed);
 }
 
 #[test]

@@ -64,6 +64,16 @@ impl Timestamp {
     pub(crate) fn saturating_add(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(nanos(duration)))
     }
+
+    /// Returns the moment as a number of nanoseconds.
+    pub(crate) fn nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Returns the moment of [`nanos`](Self::nanos).
+    pub(crate) fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
 }
 
 impl MonotonicTime {

@@ -11,12 +11,13 @@ use std::time::Duration;
 use crossbeam_channel::Receiver;
 
 use super::batch::Batch;
+use super::brief_holds::BriefHolds;
 use super::error::CancelEvidence;
 use super::keeper::{Keeper, KeeperSlot, KeeperThread};
 use super::options::{PackedDuration, RequestLimit};
 use super::report::ReportChannel;
 use super::request::{Asker, QueuedWork, Request, RequestOutcome, TaskRequest, Waiting};
-use super::sampling::Sampling;
+use super::sampling::{Sampling, Timed};
 use super::shared::{DefaultTimeout, LockShared};
 use super::state::{
     AfterUnlock, Combiner, CombinerKind, LockState, Moment, Observed, RequestPosition,
@@ -86,9 +87,14 @@ impl FifoLock {
         let reports = reports.or_else(|| ReportChannel::with(settings.reports, &settings.name));
         let observed = Observed::of(settings.timeline, settings.reports, &settings.clock);
         let keeper = KeeperSlot::of(settings.keeper);
-        let sampling = match &observed {
+        let timed = match (settings.timeline, settings.reports.holds) {
+            (Some(_), _) => Some(Timed::Timeline),
+            (None, Some(_)) => Some(Timed::Reports),
+            (None, None) => None,
+        };
+        let sampling = match timed {
             None => Sampling::new(&settings.clock),
-            Some(_) => Sampling::timed(&settings.clock),
+            Some(timed) => Sampling::timed(&settings.clock, timed),
         };
         let mut state = LockState::new(lock, settings.overtaking, sampling);
         state.observed = observed;
@@ -98,6 +104,7 @@ impl FifoLock {
         state.queue_bound = settings.queue_bound.unwrap_or(usize::MAX);
         Self(Arc::new_cyclic(|this| LockShared {
             word: Word::new(),
+            brief: BriefHolds::of(timed.and(settings.reports.holds)),
             state: Mutex::new(state),
             timeout: DefaultTimeout::new(settings.timeout),
             lock,

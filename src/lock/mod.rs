@@ -29,6 +29,7 @@
 //! that sleep, clocks, cancellation, metrics and errors.
 
 mod batch;
+mod brief_holds;
 mod cancel;
 mod diagnostics;
 mod discard;

@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use super::word::HoldEnd;
 use crate::time::{Clock, Timestamp};
 
 /// Decides which of the uncontended holds are measured.
@@ -14,8 +15,8 @@ use crate::time::{Clock, Timestamp};
 pub(super) struct Sampling {
     /// Whether all holds are measured.
     always: bool,
-    /// Whether the clock is read for all holds, also for those that are not measured.
-    timed: bool,
+    /// Why the clock is read for holds that are not measured; `None` if it is not.
+    timed: Option<Timed>,
     /// Whether the next grant counts as quick even if it comes late.
     excused: bool,
     /// How many more holds go without a measurement.
@@ -27,17 +28,31 @@ pub(super) struct Sampling {
     last: Timestamp,
 }
 
+/// What the clock is read for, at each hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Timed {
+    /// A timeline, which records each hold.
+    Timeline,
+    /// Reports of long holds. A brief hold ends without the mutex.
+    Reports,
+}
+
 /// A grant that is measured, and how many it stands for: for none, if it is only timed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
     pub(super) at: Timestamp,
     pub(super) weight: u64,
+    pub(super) end: HoldEnd,
 }
 
 impl Measured {
     /// A grant that stands for itself alone.
     pub(super) fn once(at: Timestamp) -> Self {
-        Self { at, weight: 1 }
+        Self {
+            at,
+            weight: 1,
+            end: HoldEnd::Pinned,
+        }
     }
 }
 
@@ -45,7 +60,7 @@ impl Sampling {
     /// One hold in this many is measured at a high rate.
     pub(super) const RUN: u32 = 64;
     /// The rate counts as high if the lock is acquired again within this time.
-    const QUICK: Duration = Duration::from_micros(2);
+    pub(super) const QUICK: Duration = Duration::from_micros(2);
     /// Sampling begins after this many quick grants in succession.
     const BELIEVED: u32 = 64;
 
@@ -58,7 +73,7 @@ impl Sampling {
     pub(super) fn of_a_share(clock: &Clock, shares: u32) -> Self {
         Self {
             always: clock.is_manual(),
-            timed: false,
+            timed: None,
             excused: false,
             unmeasured: 0,
             within: Self::QUICK.as_nanos() as u32 * shares,
@@ -71,7 +86,7 @@ impl Sampling {
     pub(super) fn steady() -> Self {
         Self {
             always: true,
-            timed: false,
+            timed: None,
             excused: false,
             unmeasured: 0,
             within: 0,
@@ -82,9 +97,9 @@ impl Sampling {
 
     /// Reads the clock for every hold, for a timeline or for reports. To record each hold in the
     /// metrics as well would cost several times as much as the lock.
-    pub(super) fn timed(clock: &Clock) -> Self {
+    pub(super) fn timed(clock: &Clock, timed: Timed) -> Self {
         Self {
-            timed: true,
+            timed: Some(timed),
             ..Self::new(clock)
         }
     }
@@ -95,9 +110,13 @@ impl Sampling {
     pub(super) fn measure(&mut self, now: impl FnOnce() -> Timestamp) -> Option<Measured> {
         if self.unmeasured > 0 {
             self.unmeasured -= 1;
-            return self.timed.then(|| Measured {
+            return self.timed.map(|timed| Measured {
                 at: now(),
                 weight: 0,
+                end: match timed {
+                    Timed::Timeline => HoldEnd::Pinned,
+                    Timed::Reports => HoldEnd::FreeIfBrief,
+                },
             });
         }
         Some(self.measured(now()))
@@ -148,6 +167,7 @@ impl Sampling {
         Measured {
             at,
             weight: u64::from(Self::RUN),
+            end: HoldEnd::Pinned,
         }
     }
 }
@@ -279,7 +299,7 @@ mod tests {
     #[test]
     fn timed_sampling_reads_the_clock_for_the_holds_between() {
         let mut taken = Taken::new();
-        taken.sampling = Sampling::timed(&Clock::system());
+        taken.sampling = Sampling::timed(&Clock::system(), Timed::Timeline);
         assert_eq!(taken.after(Duration::from_secs(1)), Some(1));
         taken.sample_sparsely();
         for _ in 1..Sampling::RUN {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::batch::BatchLimit;
+use super::brief_holds::BriefHolds;
 use super::fifo::FifoLock;
 use super::keeper::{Keeper, KeeperSlot, KeeperThread};
 use super::node::Scope;
@@ -34,7 +35,8 @@ use crate::time::{Clock, Deadline};
 pub(super) struct LockShared {
     pub(super) word: Word,
     pub(super) state: Mutex<{ rank::LOCK }, LockState>,
-    /// From here on read-only, except for rare cases.
+    /// From here on read-only, except for rare cases, and for each grant with reports of holds.
+    pub(super) brief: Option<BriefHolds>,
     pub(super) timeout: DefaultTimeout,
     /// The lock's number, a part of its ids.
     pub(super) lock: u32,
@@ -180,8 +182,18 @@ impl LockShared {
 
     #[inline(always)]
     pub(super) fn show(&self, state: &mut LockState, held: Option<HeldWord>) {
+        if held.is_some_and(HeldWord::is_timed) {
+            self.begin_timed(state);
+        }
         state.shown = held;
         self.word.set(held);
+    }
+
+    #[inline(never)]
+    fn begin_timed(&self, state: &LockState) {
+        if let (Some(brief), Some(since)) = (&self.brief, state.held_since()) {
+            brief.begin(since);
+        }
     }
 
     /// Locks the state if the lock is free, and stays free while the guard lives. `None` means only
@@ -232,10 +244,20 @@ impl LockShared {
         grant
     }
 
-    /// Ends a hold for which no request waits and which is not measured.
+    /// Ends a hold for which no request waits and which is not measured. With reports of long
+    /// holds, it has to be brief too.
     #[inline(always)]
     pub(super) fn release(&self, id: LockId, transaction: bool) -> bool {
-        id.lock == self.lock && self.word.release(id, transaction)
+        id.lock == self.lock
+            && (self.word.release(id, transaction) || self.release_if_brief(id, transaction))
+    }
+
+    #[inline(never)]
+    fn release_if_brief(&self, id: LockId, transaction: bool) -> bool {
+        self.brief.as_ref().is_some_and(|brief| {
+            let is_brief = || brief.ends_at(self.clock.now());
+            self.word.release_if(id, transaction, is_brief)
+        })
     }
 
     /// Checks hold limits on behalf of all waiters, and returns when this waiter must check again.

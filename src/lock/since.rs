@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::sampling::Measured;
+use super::word::HoldEnd;
 use crate::time::Timestamp;
 
 /// When a hold began. Plain fields, each written in place, like
@@ -14,6 +15,7 @@ pub(super) struct HoldStart {
     weight: u64,
     /// Whether the clock was read.
     is_known: bool,
+    end: HoldEnd,
     /// Whether the hold began at that moment, and not at some time before.
     pub(super) exact: bool,
 }
@@ -23,22 +25,24 @@ impl HoldStart {
     pub(super) fn begin(&mut self, measured: Option<Measured>) {
         self.exact = measured.is_some();
         self.is_known = measured.is_some();
+        self.end = HoldEnd::Free;
         self.weight = 0;
-        if let Some(Measured { at, weight }) = measured {
-            self.at = at;
-            self.weight = weight;
+        if let Some(measured) = measured {
+            self.at = measured.at;
+            self.weight = measured.weight;
+            self.end = measured.end;
         }
     }
 
-    /// Whether the clock was read.
+    /// Returns how it ends: under the mutex if it is measured, or was looked at.
     #[inline(always)]
-    pub(super) fn is_known(&self) -> bool {
-        self.is_known
+    pub(super) fn end(&self) -> HoldEnd {
+        self.end
     }
 
     /// Returns when it began, as far as known, and for how many holds it stands.
     pub(super) fn known(self) -> Option<(Timestamp, u64)> {
-        self.is_known().then_some((self.at, self.weight))
+        self.is_known.then_some((self.at, self.weight))
     }
 
     /// Returns how long it has lasted, as far as known.
@@ -47,10 +51,12 @@ impl HoldStart {
             .map_or(Duration::ZERO, |(since, _)| now - since)
     }
 
-    /// Records the first look at an unmeasured hold, which is a lower bound of its length.
+    /// Records a look at the hold. For an unmeasured hold, the first one is a lower bound of its
+    /// length.
     pub(super) fn observe(&mut self, now: Timestamp) {
-        if !self.is_known() {
+        if !self.is_known {
             (self.at, self.weight, self.is_known) = (now, 1, true);
         }
+        self.end = HoldEnd::Pinned;
     }
 }

@@ -223,8 +223,14 @@ impl LockState {
             since,
             ..
         } = &self.holder;
-        // If the clock was not read since the hold began, no request waits: its end needs no mutex.
-        HeldWord::by(grant.id().number, claim.transaction, since.is_known())
+        // If no thread has looked since the hold began, no request waits: its end needs no mutex.
+        HeldWord::by(grant.id().number, claim.transaction, since.end())
+    }
+
+    /// Returns when the present hold began, as far as known.
+    #[inline(always)]
+    pub(super) fn held_since(&self) -> Option<Timestamp> {
+        self.holder.since.known().map(|(since, _)| since)
     }
 
     /// Returns the metrics in which the holder counts.

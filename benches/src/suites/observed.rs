@@ -97,7 +97,8 @@ pub fn run(rounds: usize, report: &Report) -> Result {
     counted(|| {
         let mut subjects = Subject::all()?;
         let spreads = measured(rounds, &mut subjects)?;
-        record(report, "counting", &subjects, spreads)
+        record(report, "counting", &subjects, spreads)?;
+        observer_alone(rounds, report)
     })
 }
 
@@ -109,6 +110,28 @@ fn record(
 ) -> Result {
     let case = format!("{FEATURES}/{observer}");
     let names = subjects.iter().map(|subject| subject.name);
+    report.case(SUITE, &case, Unit::NsPerTransaction, names.zip(spreads))
+}
+
+/// What the observer costs by itself: the same span, and the same metrics, around nothing.
+fn observer_alone(rounds: usize, report: &Report) -> Result {
+    let mut alone: Vec<(&str, Box<dyn Fn(usize)>)> = Vec::new();
+    #[cfg(feature = "metrics")]
+    {
+        let metrics = recorder::Alone::new();
+        alone.push(("metrics alone", Box::new(move |nth| metrics.record(nth))));
+    }
+    #[cfg(feature = "tracing")]
+    alone.push(("tracing alone", Box::new(subscriber::alone)));
+    let spreads = interleaved(rounds, &mut alone, |_, (_, observe)| {
+        let time = timed(|| {
+            (0..TRANSACTIONS).for_each(observe);
+            Ok(())
+        })?;
+        Ok(Some(time.as_secs_f64() * 1e9 / TRANSACTIONS as f64))
+    })?;
+    let names = alone.iter().map(|(name, _)| *name);
+    let case = format!("{FEATURES}/alone");
     report.case(SUITE, &case, Unit::NsPerTransaction, names.zip(spreads))
 }
 

@@ -66,7 +66,7 @@ impl CallMetrics {
     pub(super) fn end(&mut self, began: Option<Measured>, now: Timestamp, cancelled: bool) {
         self.counts.ended += 1;
         self.counts.cancelled_running += u64::from(cancelled);
-        if let Some(Measured { at, weight }) = began
+        if let Some(Measured { at, weight, .. }) = began
             && self.latency.record(now - at, weight)
         {
             self.sampling.excuse();

@@ -40,7 +40,10 @@ impl Taken {
             transaction: false,
             hold_limit: RequestLimit::OfTheLock,
         };
-        let measured = weight.map(|weight| Measured { at, weight });
+        let measured = weight.map(|weight| Measured {
+            weight,
+            ..Measured::once(at)
+        });
         self.state.claim().assign(&asker);
         let limit = self.state.hold_limit.map(PackedDuration::get);
         let overdue = limit.and_then(|limit| Overdue::after(limit, &self.clock));

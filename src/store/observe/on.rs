@@ -28,7 +28,14 @@ struct Shared {
 
 /// A transaction under observation, or nothing.
 #[derive(Default)]
-pub(crate) struct Observed(Option<Observation>);
+pub(crate) struct Observed(Option<Observing>);
+
+/// With a span, an observation is boxed: a transaction is moved several times, which would cost
+/// more than the allocation.
+#[cfg(feature = "tracing")]
+type Observing = Box<Observation>;
+#[cfg(not(feature = "tracing"))]
+type Observing = Observation;
 
 struct Observation {
     shared: Arc<Shared>,
@@ -63,7 +70,7 @@ impl Observer {
         }
         #[cfg(not(feature = "tracing"))]
         let _ = (store, kind, asker);
-        Observed(Some(Observation {
+        Observed(Some(Observing::from(Observation {
             shared: Arc::clone(&self.0),
             stopwatch: Stopwatch::start(&self.0.clock),
             wait: None,
@@ -71,7 +78,7 @@ impl Observer {
             ended: None,
             #[cfg(feature = "tracing")]
             span,
-        }))
+        })))
     }
 }
 

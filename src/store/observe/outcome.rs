@@ -43,18 +43,17 @@ impl Outcome {
     }
 }
 
-/// An outcome with its details.
+/// An outcome with the details that a span has.
 #[derive(Clone, Copy, Debug)]
-#[cfg_attr(
-    not(feature = "tracing"),
-    expect(dead_code, reason = "metrics have no details")
-)]
 pub(super) struct Ended {
     pub(super) outcome: Outcome,
     /// The code of the error, if there was one.
+    #[cfg(feature = "tracing")]
     pub(super) code: Option<&'static str>,
+    #[cfg(feature = "tracing")]
     pub(super) version: Option<u64>,
     /// How many operations of a batch were executed.
+    #[cfg(feature = "tracing")]
     pub(super) operations: Option<usize>,
 }
 
@@ -62,8 +61,11 @@ impl From<Outcome> for Ended {
     fn from(outcome: Outcome) -> Self {
         Self {
             outcome,
+            #[cfg(feature = "tracing")]
             code: None,
+            #[cfg(feature = "tracing")]
             version: None,
+            #[cfg(feature = "tracing")]
             operations: None,
         }
     }
@@ -74,11 +76,14 @@ impl From<Result<&TransactionResult, &'static str>> for Ended {
     fn from(result: Result<&TransactionResult, &'static str>) -> Self {
         match result {
             Ok(result) => Self {
+                #[cfg(feature = "tracing")]
                 version: Some(result.version),
+                #[cfg(feature = "tracing")]
                 operations: Some(result.operations.len()),
                 ..Outcome::of_result(result).into()
             },
             Err(code) => Self {
+                #[cfg(feature = "tracing")]
                 code: Some(code),
                 ..Outcome::of_code(code).into()
             },

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use std::time::Duration;
+
 use metrics::{
     Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
+    counter, histogram,
 };
 
 use crate::Result;
@@ -46,6 +49,29 @@ impl Recorder for Atomic {
 
     fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
         Histogram::from_arc(Arc::clone(&self.histograms))
+    }
+}
+
+/// The metrics of one transaction, by themselves.
+pub struct Alone {
+    transactions: Counter,
+    wait: Histogram,
+    hold: Histogram,
+}
+
+impl Alone {
+    pub fn new() -> Self {
+        Self {
+            transactions: counter!("transactions"),
+            wait: histogram!("wait"),
+            hold: histogram!("hold"),
+        }
+    }
+
+    pub fn record(&self, nth: usize) {
+        self.transactions.increment(1);
+        self.wait.record(Duration::ZERO);
+        self.hold.record(Duration::from_nanos(nth as u64));
     }
 }
 
