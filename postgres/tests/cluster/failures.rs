@@ -28,7 +28,12 @@ fn cluster_02_a_write_whose_statement_or_answer_is_lost_is_stored_once() {
     let long = short("ann").term(Duration::from_secs(30));
     let (_term, mut journal) = server.acquire(&document, long).unwrap();
     let mut faults = 0;
-    for fault in [Fault::LosesAnswer, Fault::LosesStatement] {
+    let all = [
+        Fault::LosesAnswer,
+        Fault::LosesStatement,
+        Fault::CutsStatement,
+    ];
+    for fault in all {
         let number = u64::from(faults) + 1;
         proxy.next(fault, APPEND);
         journal.write(&block(number, number, "block")).unwrap();
@@ -48,7 +53,7 @@ fn cluster_02_a_write_whose_statement_or_answer_is_lost_is_stored_once() {
         .iter()
         .map(|row| row.0)
         .collect();
-    assert_eq!(numbers, [1, 3]);
+    assert_eq!(numbers, [1, 3, 5]);
 }
 
 #[test]
@@ -324,7 +329,7 @@ fn cluster_a_pooler_in_transaction_mode_serves_as_well() {
     let Some(parameters) = parameters() else {
         return;
     };
-    let Some((_pooler, pooled)) = crate::servers::pooler(&parameters) else {
+    let Some((_pooler, pooled)) = crate::server::pooler(&parameters) else {
         return;
     };
     let (one, two) = (

@@ -7,6 +7,7 @@ mod followers;
 mod journals;
 mod owners;
 mod proxy;
+mod server;
 mod servers;
 mod support;
 mod tables;
