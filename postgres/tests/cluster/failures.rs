@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use doclock::durable::{DurableOptions, Journal, JournalErrorKind};
 use doclock::{DataStore, TransactionManager, dsl::*};
@@ -229,7 +229,11 @@ fn cluster_process_of_an_owner() {
     let manager = TransactionManager::new(store);
     loop {
         match manager.execute(create(element("paragraph", []))) {
-            Ok(result) => println!("acknowledged {}", result.version),
+            Ok(result) => {
+                let clock = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+                println!("clock {}", clock.unwrap().as_secs());
+                println!("acknowledged {}", result.version);
+            }
             Err(error) => {
                 println!("ended {error}");
                 return;
@@ -240,7 +244,18 @@ fn cluster_process_of_an_owner() {
 
 /// Starts a process that owns a document and commits to it, and returns what it prints.
 fn owner_process(document: &str) -> (Child, impl Iterator<Item = String> + use<>) {
-    let mut child = Command::new(std::env::current_exe().unwrap())
+    start_owner(
+        &mut Command::new(std::env::current_exe().unwrap()),
+        document,
+    )
+}
+
+/// Starts the process with a command that runs this program.
+pub(crate) fn start_owner(
+    command: &mut Command,
+    document: &str,
+) -> (Child, impl Iterator<Item = String> + use<>) {
+    let mut child = command
         .args([
             "--exact",
             "failures::cluster_process_of_an_owner",
@@ -254,11 +269,11 @@ fn owner_process(document: &str) -> (Child, impl Iterator<Item = String> + use<>
     (child, lines.map_while(Result::ok))
 }
 
-fn acknowledged(line: &str) -> Option<u64> {
+pub(crate) fn acknowledged(line: &str) -> Option<u64> {
     line.strip_prefix("acknowledged ")?.parse().ok()
 }
 
-fn signal(child: &Child, signal: &str) {
+pub(crate) fn signal(child: &Child, signal: &str) {
     let kill = Command::new("kill")
         .args([signal, &child.id().to_string()])
         .status();
@@ -266,7 +281,7 @@ fn signal(child: &Child, signal: &str) {
 }
 
 /// Opens the document as the next owner, and returns its version.
-fn take_over(server: &Postgres, document: &str) -> u64 {
+pub(crate) fn take_over(server: &Postgres, document: &str) -> u64 {
     let (term, journal) = acquire(server, document, "next");
     let store = DataStore::open_journal(journal, DurableOptions::new()).unwrap();
     let manager = TransactionManager::new(store.clone());

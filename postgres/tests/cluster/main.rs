@@ -2,6 +2,8 @@
 //!
 //! Without PGHOST the tests print that they skip, and fail if DOCLOCK_CLUSTER_REQUIRED is set.
 
+mod clocks;
+mod failover;
 mod failures;
 mod followers;
 mod journals;

@@ -43,11 +43,16 @@ fn cluster_02_restarts_of_the_server_lose_no_acknowledged_commit() {
                 }
             });
         }
-        for _ in 0..4 {
+        for round in 0..4 {
             let before = commits.load(SeqCst);
             until("more commits", || commits.load(SeqCst) > before + 20);
-            server.crash();
-            server.run("");
+            if round % 2 == 0 {
+                server.crash();
+                server.run("");
+            } else {
+                server.kill();
+                server.run_after_kill("");
+            }
         }
         ends.store(true, SeqCst);
     });

@@ -32,8 +32,7 @@ impl Follower {
                 let read = follow(&server, &document, &mut replica);
                 match read {
                     Ok(()) | Err(ReplicaError::Journal(_) | ReplicaError::Load(_)) => {}
-                    // The log was cut, so the follower loads the document again.
-                    Err(ReplicaError::MissingBlock { .. }) => replica = None,
+                    // It has told how far it has read, so the log was not cut before that.
                     Err(error) => panic!("the follower of {document}: {error}"),
                 }
                 if let Some(replica) = &replica
@@ -64,6 +63,10 @@ fn follow(
     replica: &mut Option<Replica>,
 ) -> Result<(), ReplicaError> {
     let mut reader = server.reader(document).unwrap();
+    // The owner cuts the log, and not behind a follower.
+    let last = replica.as_ref().and_then(Replica::last_block).unwrap_or(0);
+    let kept = reader.keep_after("follower", last);
+    kept.map_err(|error| ReplicaError::Journal(std::io::Error::other(error).into()))?;
     match replica {
         Some(replica) => replica.catch_up(&mut reader, |_| {}),
         None => {
