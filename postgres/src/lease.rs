@@ -356,6 +356,32 @@ impl Holder {
     }
 }
 
+/// The row of a lease as it was read last, and since when it has not changed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen(Option<(Holder, Instant)>);
+
+impl Seen {
+    /// Takes note of a row that was read just now.
+    pub(crate) fn see(&mut self, holder: Holder) {
+        match &self.0 {
+            Some((before, _)) if before.is_unchanged(&holder) => {}
+            _ => self.0 = Some((holder, Instant::now())),
+        }
+    }
+
+    /// When its owner has not renewed for a term, by the clock of this process.
+    pub(crate) fn old_at(&self, term: Duration) -> Option<Instant> {
+        let (holder, since) = self.0.as_ref()?;
+        since.checked_add(holder.term().max(term))
+    }
+
+    /// The row, if its owner has not renewed for a term.
+    pub(crate) fn old(&self, term: Duration) -> Option<&Holder> {
+        let is_old = self.old_at(term).is_some_and(|at| at <= Instant::now());
+        self.0.as_ref().map(|(holder, _)| holder).filter(|_| is_old)
+    }
+}
+
 /// An expression that limits how long its statement waits for locks. It holds for the statement
 /// alone, also with a pooler, and is never null. It has to be a condition of the row that the
 /// statement locks, so that the server computes it before it locks the row.

@@ -20,6 +20,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Members
+//!
+//! A [`Member`] does all this for a process: it follows the owner of a document, serves snapshots,
+//! and becomes the owner when there is none. So the other ways are for programs that decide
+//! themselves when to own a document.
+//!
 //! # When a term is lost
 //!
 //! The owner renews its term in the background. If it cannot do so in time, or if another owner has
@@ -45,6 +51,7 @@ mod event;
 mod journal;
 mod lease;
 mod link;
+mod member;
 mod options;
 mod schema;
 mod server;
@@ -53,6 +60,7 @@ mod term;
 pub use error::PostgresError;
 pub use event::{LostReason, OwnerEvent};
 pub use journal::{PostgresJournal, PostgresReader};
+pub use member::{DocumentOwner, Member, MemberError, MemberEvent, MemberOptions, MemberSnapshot};
 pub use options::PostgresOptions;
 pub use server::Postgres;
 pub use term::{Term, TermOptions};

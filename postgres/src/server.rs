@@ -9,13 +9,15 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
 use crate::link::{Link, Session};
+use crate::member::Doorbell;
 use crate::{PostgresError, PostgresOptions, schema};
 
 /// A PostgreSQL server, as the documents of a process use it.
 ///
 /// It has one thread and two connections, however many documents there are: one for the terms, and
-/// one for the journals, so a long write delays no renewal. They are made when they are needed, and
-/// again when they are lost. A load has a connection of its own for as long as it takes.
+/// one for the journals, so a long write delays no renewal. [Members](crate::Member) have a third
+/// one together, for their doorbell. They are made when they are needed, and again when they are
+/// lost. A load has a connection of its own for as long as it takes.
 ///
 /// The methods block, and can be called in a thread of an async runtime. Clones are handles of the
 /// same connections, which end with the last handle, [`Term`](crate::Term) and journal.
@@ -26,6 +28,7 @@ pub(crate) struct Connections {
     pub(crate) options: Arc<PostgresOptions>,
     pub(crate) leases: Link,
     pub(crate) journals: Link,
+    pub(crate) doorbell: Arc<Doorbell>,
     runtime: Handle,
     /// Ends the thread when it is dropped.
     _end: oneshot::Sender<()>,
@@ -68,6 +71,7 @@ impl Postgres {
         let server = Self(Arc::new(Connections {
             leases: Link::new(Arc::clone(&options)),
             journals: Link::new(Arc::clone(&options)),
+            doorbell: Arc::new(Doorbell::new(&options)),
             options: Arc::clone(&options),
             runtime,
             _end,

@@ -9,7 +9,7 @@ use doclock::durable::LARGEST_EPOCH;
 use doclock::events::Receiver;
 use tokio_postgres::types::Type;
 
-use crate::lease::{Acquired, Holder, Holding, Lease, State, lock_limit, lock_timeout};
+use crate::lease::{Acquired, Holder, Holding, Lease, Seen, State, lock_limit, lock_timeout};
 use crate::link::{Session, backoff};
 use crate::schema::{LONGEST_DOCUMENT, TIMELINE, checked_name, micros};
 use crate::server::Connections;
@@ -22,9 +22,9 @@ const COUNTER_BITS: u32 = 16;
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct TermOptions {
-    owner: String,
-    address: Option<String>,
-    term: Duration,
+    pub(crate) owner: String,
+    pub(crate) address: Option<String>,
+    pub(crate) term: Duration,
     margin: Option<Duration>,
     poll: Duration,
     timeout: Option<Duration>,
@@ -86,7 +86,7 @@ impl TermOptions {
     }
 
     /// Checks the options, and returns how long the owner may act after an attempt.
-    fn window(&self) -> Result<Duration, PostgresError> {
+    pub(crate) fn window(&self) -> Result<Duration, PostgresError> {
         checked_name(&self.owner, 255)?;
         if let Some(address) = &self.address {
             checked_name(address, 255)?;
@@ -201,7 +201,7 @@ impl Postgres {
         // A time that no clock will show is no limit.
         let after = |timeout| Instant::now().checked_add(timeout);
         let deadline = options.timeout.and_then(after);
-        self.acquire_until(document, options, deadline)
+        self.acquire_until(document, options, deadline, Seen::default())
     }
 
     /// Becomes the owner of a document if it has none.
@@ -214,7 +214,17 @@ impl Postgres {
         document: &str,
         options: TermOptions,
     ) -> Result<(Term, PostgresJournal), PostgresError> {
-        self.acquire_until(document, options, Some(Instant::now()))
+        self.try_acquire_after(document, options, Seen::default())
+    }
+
+    /// Becomes the owner of a document if it has none, or if the one that was seen is silent.
+    pub(crate) fn try_acquire_after(
+        &self,
+        document: &str,
+        options: TermOptions,
+        seen: Seen,
+    ) -> Result<(Term, PostgresJournal), PostgresError> {
+        self.acquire_until(document, options, Some(Instant::now()), seen)
     }
 
     fn acquire_until(
@@ -222,6 +232,7 @@ impl Postgres {
         document: &str,
         options: TermOptions,
         deadline: Option<Instant>,
+        seen: Seen,
     ) -> Result<(Term, PostgresJournal), PostgresError> {
         let document = checked_name(document, LONGEST_DOCUMENT)?.to_owned();
         let window = options.window()?;
@@ -234,7 +245,7 @@ impl Postgres {
         };
         let (claim, connections) = (attempt.claim, Arc::clone(self.connections()));
         let limit = deadline.and_then(|deadline| deadline.checked_add(2 * attempt.answer()));
-        let acquire = async move { attempt.acquire(&connections, deadline).await };
+        let acquire = async move { attempt.acquire(&connections, deadline, seen).await };
         let (acquired, start) = self.call(limit, acquire)??;
         let (sender, events) = crossbeam_channel::unbounded();
         let holding = Holding {
@@ -271,16 +282,12 @@ impl Attempt {
         self,
         connections: &Connections,
         deadline: Option<Instant>,
+        mut seen: Seen,
     ) -> Result<(Acquired, Instant), PostgresError> {
         let mut failures = 0;
-        let mut seen: Option<(Holder, Instant)> = None;
         loop {
             let start = Instant::now();
-            // Its owner has not renewed for a term, by the clock of this process.
-            let old = seen.as_ref().filter(|(holder, since)| {
-                start.saturating_duration_since(*since) >= holder.term().max(self.options.term)
-            });
-            let old = old.map(|(holder, _)| holder);
+            let old = seen.old(self.options.term);
             let attempt = async |session: &Session| self.attempt(session, old).await;
             let until = start + self.answer();
             let pause = match connections.leases.run(until.into(), attempt).await {
@@ -304,12 +311,7 @@ impl Attempt {
                             remaining,
                         });
                     }
-                    if !seen
-                        .as_ref()
-                        .is_some_and(|(seen, _)| seen.is_unchanged(&holder))
-                    {
-                        seen = Some((holder, Instant::now()));
-                    }
+                    seen.see(holder);
                     // A millisecond past its end, which the server compares.
                     self.options
                         .poll

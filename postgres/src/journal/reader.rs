@@ -21,6 +21,7 @@ use crate::{Postgres, PostgresError};
 pub struct PostgresReader {
     server: Postgres,
     document: String,
+    patience: Duration,
 }
 
 /// How long the server is waited for.
@@ -36,11 +37,18 @@ impl Postgres {
         Ok(PostgresReader {
             server: self.clone(),
             document: checked_name(document, LONGEST_DOCUMENT)?.to_owned(),
+            patience: PATIENCE,
         })
     }
 }
 
 impl PostgresReader {
+    /// Sets how long the server is waited for at a time.
+    pub(crate) fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
     /// Tells the owner that a follower with this name has read the blocks up to a number, so that
     /// the log is not cut behind it. That holds for a minute. Without another call, the follower
     /// may have to load the checkpoint. A call each ten seconds is enough.
@@ -85,7 +93,7 @@ impl PostgresReader {
         number: Option<i64>,
     ) -> Result<(), PostgresError> {
         let connections = Arc::clone(self.server.connections());
-        let (document, deadline) = (self.document.clone(), Instant::now() + PATIENCE);
+        let (document, deadline) = (self.document.clone(), Instant::now() + self.patience);
         self.server.call(Some(deadline), async move {
             let execute = async |session: &Session| {
                 let parameters = [
@@ -105,7 +113,7 @@ impl Journal for PostgresReader {
         &mut self,
         part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
     ) -> Result<(), JournalError> {
-        let patience = || Ok(Instant::now() + PATIENCE);
+        let patience = || Ok(Instant::now() + self.patience);
         load::load(&self.server, &self.document, &patience, part).map(drop)
     }
 
@@ -115,7 +123,7 @@ impl Journal for PostgresReader {
         key: &str,
         part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
     ) -> Result<(), JournalError> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + self.patience;
         load::load_after(&self.server, &self.document, (block, key), until, part).map(drop)
     }
 

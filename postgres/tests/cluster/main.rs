@@ -7,6 +7,8 @@ mod failover;
 mod failures;
 mod followers;
 mod journals;
+mod member_processes;
+mod members;
 mod owners;
 mod proxy;
 mod server;
