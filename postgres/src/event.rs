@@ -101,6 +101,13 @@ pub enum LostReason {
         /// The timeline on which the term began.
         before: u64,
     },
+    /// The owner ran a request that has an outcome already. That happens if a crash of the server
+    /// has lost that the owner took the request, and the request was then cancelled.
+    #[error("request {number} ran although it has an outcome already")]
+    RequestSettled {
+        /// The number of the request.
+        number: u64,
+    },
     /// The row of the lease is missing.
     #[error("the row of the lease is missing")]
     Missing,

@@ -68,7 +68,13 @@ impl Journal for PostgresJournal {
         if self.lease.until().is_none() {
             return Err(fenced(&self.lease));
         }
-        let Some(write) = Write::new(write, self.last_version, self.checkpoint)? else {
+        let Some(write) = Write::new(
+            write,
+            self.last_version,
+            self.checkpoint,
+            self.lease.in_flight.answers(&write.receipts),
+        )?
+        else {
             return Ok(());
         };
         let write = Arc::new(write);
@@ -78,7 +84,7 @@ impl Journal for PostgresJournal {
             .server
             .call(None, async move { sent.run(&lease).await });
         match outcome {
-            Ok(Outcome::Done) => {}
+            Ok(Outcome::Done) => self.lease.in_flight.answered(&write.answers.numbers),
             Ok(Outcome::Fenced(reason)) => {
                 self.lease.lose(reason);
                 return Err(fenced(&self.lease));

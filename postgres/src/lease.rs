@@ -10,6 +10,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use crate::link::{Session, backoff};
+use crate::request::InFlight;
 use crate::schema::TIMELINE;
 use crate::{LostReason, OwnerEvent, Postgres, PostgresError};
 
@@ -25,6 +26,8 @@ pub(crate) struct Lease {
     pub(crate) timeline: i64,
     pub(crate) window: Duration,
     pub(crate) state: Mutex<State>,
+    /// The requests of other machines that run now.
+    pub(crate) in_flight: InFlight,
     events: Sender<OwnerEvent>,
 }
 
@@ -83,6 +86,7 @@ impl Lease {
             timeline,
             window,
             state: Mutex::new(State::Held(start + window)),
+            in_flight: InFlight::default(),
             events,
         };
         lease.tell(OwnerEvent::Acquired {

@@ -53,6 +53,7 @@ mod lease;
 mod link;
 mod member;
 mod options;
+mod request;
 mod schema;
 mod server;
 mod term;
@@ -62,5 +63,9 @@ pub use event::{LostReason, OwnerEvent};
 pub use journal::{PostgresJournal, PostgresReader};
 pub use member::{DocumentOwner, Member, MemberError, MemberEvent, MemberOptions, MemberSnapshot};
 pub use options::PostgresOptions;
+pub use request::{
+    PendingRequest, RequestError, RequestOptions, RequestRunner, Requests, RunnerEnded,
+    RunnerOptions,
+};
 pub use server::Postgres;
 pub use term::{Term, TermOptions};

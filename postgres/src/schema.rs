@@ -9,11 +9,13 @@ use crate::link::Session;
 use crate::{PostgresError, PostgresOptions};
 
 /// The tables, without their schema.
-const TABLES: [&str; 4] = [
+const TABLES: [&str; 6] = [
     "doclock_lease",
     "doclock_log",
     "doclock_checkpoint",
     "doclock_follower",
+    "doclock_request",
+    "doclock_request_number",
 ];
 
 /// The longest name of a document in bytes: it is in the key of each row.
@@ -73,7 +75,9 @@ fn tables(schema: &str) -> String {
             number bigint NOT NULL,
             seen_at timestamptz NOT NULL,
             PRIMARY KEY (document, name)
-        );"
+        );
+        {requests}",
+        requests = crate::request::tables(schema)
     )
 }
 

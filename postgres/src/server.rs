@@ -14,10 +14,10 @@ use crate::{PostgresError, PostgresOptions, schema};
 
 /// A PostgreSQL server, as the documents of a process use it.
 ///
-/// It has one thread and two connections, however many documents there are: one for the terms, and
-/// one for the journals, so a long write delays no renewal. [Members](crate::Member) have a third
-/// one together, for their doorbell. They are made when they are needed, and again when they are
-/// lost. A load has a connection of its own for as long as it takes.
+/// It has one thread and three connections, however many documents there are: one for the terms, one
+/// for the journals, and one for requests, so a long write delays no renewal.
+/// [Members](crate::Member) have another one together, for their doorbell. They are made when they
+/// are needed, and again when they are lost. A load has its own for as long as it takes.
 ///
 /// The methods block, and can be called in a thread of an async runtime. Clones are handles of the
 /// same connections, which end with the last handle, [`Term`](crate::Term) and journal.
@@ -29,6 +29,7 @@ pub(crate) struct Connections {
     pub(crate) leases: Link,
     pub(crate) journals: Link,
     pub(crate) doorbell: Arc<Doorbell>,
+    pub(crate) requests: Link,
     runtime: Handle,
     /// Ends the thread when it is dropped.
     _end: oneshot::Sender<()>,
@@ -72,6 +73,7 @@ impl Postgres {
             leases: Link::new(Arc::clone(&options)),
             journals: Link::new(Arc::clone(&options)),
             doorbell: Arc::new(Doorbell::new(&options)),
+            requests: Link::new(Arc::clone(&options)),
             options: Arc::clone(&options),
             runtime,
             _end,

@@ -112,7 +112,7 @@ impl TermOptions {
 /// dropped without that, the term is ended in the background, as far as the process lives on.
 #[derive(Debug)]
 pub struct Term {
-    lease: Arc<Lease>,
+    pub(crate) lease: Arc<Lease>,
     events: Receiver<OwnerEvent>,
 }
 

@@ -66,6 +66,15 @@ impl IdempotencyKey {
         self
     }
 
+    /// Computes the digest by which the batches of a key are compared. A
+    /// [`WrittenReceipt`](crate::durable::WrittenReceipt) has that of its batch.
+    ///
+    /// The operations are those of the submission, flattened by
+    /// [`into_operations`](super::IntoOperations::into_operations).
+    pub fn digest(operations: &[Operation]) -> u128 {
+        digest(operations).0
+    }
+
     /// Returns the key as a string.
     pub fn as_str(&self) -> &str {
         &self.key

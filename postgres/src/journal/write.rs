@@ -23,6 +23,7 @@ use tokio_postgres::types::Type;
 use super::corrupt;
 use crate::lease::{Holder, Lease, lock_limit, lock_timeout};
 use crate::link::{Parameter, Session, backoff};
+use crate::request::Answers;
 use crate::schema::TIMELINE;
 use crate::{LostReason, PostgresError};
 
@@ -51,6 +52,8 @@ pub(super) struct Write {
     part_keys: Vec<Vec<u8>>,
     parts: Vec<i32>,
     data: Vec<Vec<u8>>,
+    /// The requests whose outcomes are in the block.
+    pub(super) answers: Answers,
 }
 
 /// What has become of a write.
@@ -78,6 +81,8 @@ enum Found {
     Untold(LostReason),
     /// There is another block of its number, although no other owner has begun.
     Conflict,
+    /// This request of the block has another outcome, or is gone.
+    Settled(i64),
 }
 
 impl Write {
@@ -86,6 +91,7 @@ impl Write {
         write: &JournalWrite,
         last_version: i64,
         last_checkpoint: i64,
+        answers: Answers,
     ) -> Result<Option<Self>, JournalError> {
         let number = |number: u64| {
             let too_large = |_| corrupt(format_args!("the number {number} is too large"));
@@ -112,6 +118,7 @@ impl Write {
             part_keys: Vec::new(),
             parts: Vec::new(),
             data: Vec::new(),
+            answers,
         };
         // One statement changes no row twice, so the last entry of a key counts.
         let entries: BTreeMap<_, _> = write
@@ -135,6 +142,7 @@ impl Write {
         }
         let of_keys = new.keys.iter().chain(&new.part_keys);
         let bytes: usize = of_keys
+            .chain(&new.answers.outcomes)
             .chain(&new.data)
             .chain(&new.block)
             .map(Vec::len)
@@ -149,7 +157,8 @@ impl Write {
 
     fn bytes(&self) -> usize {
         let of_keys = self.keys.iter().chain(&self.part_keys);
-        let bytes = of_keys.chain(&self.data).chain(&self.block).map(Vec::len);
+        let bytes = of_keys.chain(&self.data).chain(&self.block);
+        let bytes = bytes.chain(&self.answers.outcomes).map(Vec::len);
         bytes.sum()
     }
 
@@ -201,6 +210,11 @@ impl Write {
                 Ok(Some(Found::Ended(reason))) => return Outcome::Fenced(reason),
                 Ok(Some(Found::Untold(reason))) => return ended(reason),
                 Ok(Some(Found::Conflict)) => return Outcome::Conflict,
+                // C9: it is final, so no copy of the statement can write any more.
+                Ok(Some(Found::Settled(number))) => {
+                    let number = number.unsigned_abs();
+                    return Outcome::Fenced(LostReason::RequestSettled { number });
+                }
                 // It was refused: by another owner, or by an earlier statement of this write.
                 Ok(Some(Found::Missing) | None) => look_up = true,
                 Err(error) if error.is_duplicate() => look_up = true,
@@ -222,7 +236,7 @@ impl Write {
         let schema = lease.server.schema();
         let limit = lock_limit(lease.window / 3);
         let holding = &lease.holding;
-        let fence: [Parameter<'_>; 4] = [
+        let fence_of: [Parameter<'_>; 4] = [
             (&holding.document, Type::TEXT),
             (&holding.epoch, Type::INT8),
             (&limit, Type::TEXT),
@@ -240,24 +254,56 @@ impl Write {
             AND timeline = {TIMELINE} AND ($4::bigint IS NULL OR cut < $4)
             AND {lock_timeout} IS NOT NULL"
         );
+        let machine = &holding.owner;
+        let of_requests: [Parameter<'_>; 4] = [
+            (&self.answers.numbers, Type::INT8_ARRAY),
+            (&self.answers.outcomes, Type::BYTEA_ARRAY),
+            (&self.answers.versions, Type::INT8_ARRAY),
+            (machine, Type::TEXT),
+        ];
         let Some(checkpoint) = &self.checkpoint else {
+            let fence = format!(
+                "l AS MATERIALIZED (SELECT 1 FROM {schema}.doclock_lease WHERE {holds} FOR SHARE)"
+            );
+            if !self.answers.numbers.is_empty() {
+                let settles = settles(&schema, "l", 8);
+                let statement = format!(
+                    "WITH {fence}, {settles}
+                    INSERT INTO {schema}.doclock_log
+                        (document, number, first_version, last_version, epoch, block)
+                    SELECT $1, $4, $5, $6, $2, $7 FROM f"
+                );
+                let parameters = [&fence_of[..], &log, &of_requests].concat();
+                return Ok(session.execute(&statement, &parameters).await? == 1);
+            }
             let statement = format!(
-                "WITH l AS MATERIALIZED
-                    (SELECT 1 FROM {schema}.doclock_lease WHERE {holds} FOR SHARE)
+                "WITH {fence}
                 INSERT INTO {schema}.doclock_log
                     (document, number, first_version, last_version, epoch, block)
                 SELECT $1, $4, $5, $6, $2, $7 FROM l"
             );
             return Ok(session
-                .append(&statement, &[&fence[..], &log].concat())
+                .append(&statement, &[&fence_of[..], &log].concat())
                 .await?
                 == 1);
         };
         // No two parts of this statement change the same row: `gone` has the parts that an entry
         // no longer has, and a block that would be removed at once is not inserted.
+        let set = format!(
+            "UPDATE {schema}.doclock_lease SET checkpoint = $8, cut = {}",
+            cut(&schema)
+        );
+        let fence = match self.answers.numbers.is_empty() {
+            true => format!("l AS ({set} WHERE {holds} AND checkpoint = $8 - 1 RETURNING cut)"),
+            false => format!(
+                "h AS MATERIALIZED (SELECT 1 FROM {schema}.doclock_lease
+                    WHERE {holds} AND checkpoint = $8 - 1 FOR NO KEY UPDATE),
+                {}, l AS ({set} FROM f WHERE document = $1 RETURNING cut)",
+                settles(&schema, "h", 15)
+            ),
+        };
         let statement = format!(
-            "WITH l AS (UPDATE {schema}.doclock_lease SET checkpoint = $8, cut = {CUT}
-                WHERE {holds} AND checkpoint = $8 - 1 RETURNING cut),
+            "WITH {fence},
             gone AS (DELETE FROM {schema}.doclock_checkpoint c
                 USING l, unnest($10::bytea[], $11::integer[]) AS e (key, parts)
                 WHERE c.document = $1 AND c.key = {key} AND c.part >= e.parts),
@@ -273,7 +319,6 @@ impl Write {
             removed AS (DELETE FROM {schema}.doclock_log g USING l
                 WHERE g.document = $1 AND g.number <= l.cut)
             SELECT count(*) FROM l",
-            CUT = cut(&schema),
             key = stored_key("e.key"),
             long_key = long_key("e.key"),
         );
@@ -286,7 +331,10 @@ impl Write {
             (&self.parts, Type::INT4_ARRAY),
             (&self.data, Type::BYTEA_ARRAY),
         ];
-        let parameters = [&fence[..], &log, &of_checkpoint].concat();
+        let mut parameters = [&fence_of[..], &log, &of_checkpoint].concat();
+        if !self.answers.numbers.is_empty() {
+            parameters.extend(of_requests);
+        }
         let rows = session.query(&statement, &parameters).await?;
         let written: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
         Ok(written == 1)
@@ -301,7 +349,10 @@ impl Write {
         let schema = lease.server.schema();
         let columns = Holder::columns("l");
         let statement = format!(
-            "SELECT {columns}, l.checkpoint, l.cut, g.epoch = $3 AND g.block = $4
+            "SELECT {columns}, l.checkpoint, l.cut, g.epoch = $3 AND g.block = $4,
+                (SELECT min(n) FROM unnest($5::bigint[]) n LEFT JOIN {schema}.doclock_request q
+                    ON q.document = $1 AND q.number = n
+                    WHERE q.number IS NULL OR q.outcome IS NOT NULL)
             FROM {schema}.doclock_lease l LEFT JOIN {schema}.doclock_log g
                 ON g.document = l.document AND g.number = $2
             WHERE l.document = $1"
@@ -312,6 +363,7 @@ impl Write {
             (&self.number as _, Type::INT8),
             (&holding.epoch as _, Type::INT8),
             (&self.block as _, Type::BYTEA),
+            (&self.answers.numbers as _, Type::INT8_ARRAY),
         ];
         let rows = session.query(&statement, &parameters).await?;
         let Some(row) = rows.first() else {
@@ -320,6 +372,7 @@ impl Write {
         let holder = Holder::of(row)?;
         let (checkpoint, cut): (i64, i64) = (row.try_get(8)?, row.try_get(9)?);
         let is_own: Option<bool> = row.try_get(10)?;
+        let settled: Option<i64> = row.try_get(11)?;
         let taken = holder.taken(lease);
         let is_held = taken.is_none();
         let reason = taken.unwrap_or(LostReason::Expired);
@@ -334,11 +387,34 @@ impl Write {
             // The other owner may have counted so far.
             (Some(own), _) if checkpoint >= own => Found::Untold(reason),
             _ if !is_held => Found::Ended(reason),
+            _ if settled.is_some() => Found::Settled(settled.unwrap_or_default()),
             _ if holder.remaining > 0.0 => Found::Missing,
             // A statement that is still under way can be carried out until another owner begins.
             _ => Found::Untold(reason),
         })
     }
+}
+
+/// The parts of an append that write the outcomes of requests, between the fence and the rest, which
+/// both depend on `f`.
+///
+/// C9: all requests of the block are locked while they are pending, or nothing is written. The
+/// outcomes and the block are written under one condition, because an update in a `WITH` runs
+/// whether or not the rest selects a row.
+fn settles(schema: &str, fence: &str, first: u32) -> String {
+    let [outcomes, versions, machine] = [first + 1, first + 2, first + 3];
+    format!(
+        "r AS MATERIALIZED (SELECT q.number FROM {fence}, {schema}.doclock_request q
+            WHERE q.document = $1 AND q.number = ANY(${first}) AND q.outcome IS NULL
+            ORDER BY q.number FOR NO KEY UPDATE OF q),
+        f AS MATERIALIZED (SELECT 1 FROM {fence}
+            WHERE (SELECT count(*) FROM r) = cardinality(${first}::bigint[])),
+        s AS (UPDATE {schema}.doclock_request q SET outcome = a.outcome, version = a.version,
+                epoch = $2, answered_by = ${machine}, answered_at = clock_timestamp()
+            FROM f, unnest(${first}::bigint[], ${outcomes}::bytea[], ${versions}::bigint[])
+                AS a (number, outcome, version)
+            WHERE q.document = $1 AND q.number = a.number)"
+    )
 }
 
 /// The number up to which blocks are removed: as told, and no further than there are blocks, or

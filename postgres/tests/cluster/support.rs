@@ -120,3 +120,11 @@ pub(crate) fn steal(parameters: &str, document: &str) {
         SET expires_at = clock_timestamp() - interval '1 hour' WHERE document = $1";
     assert_eq!(sql(parameters).execute(statement, &[&document]).unwrap(), 1);
 }
+
+/// The versions in the log, which are dense if they count from one.
+pub(crate) fn log_versions(parameters: &str, document: &str) -> Vec<i64> {
+    let statement = "SELECT generate_series(first_version, last_version) AS version
+        FROM doclock.doclock_log WHERE document = $1 ORDER BY version";
+    let rows = sql(parameters).query(statement, &[&document]).unwrap();
+    rows.iter().map(|row| row.get(0)).collect()
+}

@@ -1,0 +1,214 @@
+//! Errors of requests.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value, json};
+
+use crate::PostgresError;
+
+/// Why a request has no result.
+///
+/// [`Failed`](Self::Failed), [`Expired`](Self::Expired) and [`Cancelled`](Self::Cancelled) are
+/// outcomes: the batch has changed nothing, and never will. After the others, ask again by the
+/// number or the key.
+///
+/// Serialized, it is an object with `code`, `message` and the evidence, as doclock's errors are. A
+/// failed request has the code, the message and the evidence of the error on the owner's machine,
+/// and in addition `request`, `machine` and `epoch`.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// The batch has failed on the owner's machine.
+    #[error(
+        "request {number} failed: {} (on machine {machine}, in epoch {epoch})", text(.error, "message"))]
+    Failed {
+        /// The number of the request.
+        number: u64,
+        /// The error in doclock's JSON form: `code`, `message` and the evidence.
+        error: Map<String, Value>,
+        /// The machine on which the batch failed.
+        machine: String,
+        /// The epoch of that owner.
+        epoch: u64,
+    },
+    /// The timeout of the request has passed, by the clock of the server, before the batch began.
+    #[error("request {number} has not begun before its timeout{} (settled by machine {machine})", Cause(.error))]
+    Expired {
+        /// The number of the request.
+        number: u64,
+        /// The error of the queue in doclock's JSON form, if the batch waited in it.
+        error: Option<Map<String, Value>>,
+        /// The machine that has settled the request: the owner, or the one that submitted it.
+        machine: String,
+        /// The epoch of the owner, if it was the owner.
+        epoch: Option<u64>,
+    },
+    /// The request was cancelled before the batch began.
+    #[error("request {number} was cancelled before it began{} (settled by machine {machine})", Cause(.error))]
+    Cancelled {
+        /// The number of the request.
+        number: u64,
+        /// The error of the queue in doclock's JSON form, if the batch waited in it.
+        error: Option<Map<String, Value>>,
+        /// The machine that has settled the request: the owner, or the one that submitted it.
+        machine: String,
+        /// The epoch of the owner, if it was the owner.
+        epoch: Option<u64>,
+    },
+    /// The request has no outcome yet. It can still run.
+    #[error(
+        "request {number} has no outcome after {waited:?}: {ahead} requests are pending before it"
+    )]
+    Timeout {
+        /// The number of the request.
+        number: u64,
+        /// How long the caller has waited.
+        waited: Duration,
+        /// How many pending requests have lower numbers, as last seen.
+        ahead: u64,
+        /// The last owner of the document, whose term may have ended.
+        owner: Option<String>,
+        /// The epoch of that owner.
+        epoch: Option<u64>,
+        /// The epoch of the owner that has taken the request.
+        taken: Option<u64>,
+    },
+    /// There is no request of this number: its outcome was kept for the time that the owner keeps
+    /// outcomes, and then removed.
+    #[error("there is no request {number} of document {document}")]
+    NotFound {
+        /// The document.
+        document: String,
+        /// The number of the request.
+        number: u64,
+    },
+    /// The batch is too large. It was not inserted.
+    #[error("a batch of {bytes} bytes cannot be requested: at most {most} are possible")]
+    TooLarge {
+        /// The size of the batch in bytes of JSON.
+        bytes: usize,
+        /// The largest possible size in bytes.
+        most: usize,
+    },
+    /// An operation of the batch runs code, so another machine cannot run it. It was not inserted.
+    #[error("the batch cannot be sent to another machine: {reason}")]
+    NotData {
+        /// The reason.
+        reason: String,
+    },
+    /// The stored outcome cannot be read: another version of doclock has written it.
+    #[error("the outcome of request {number} cannot be read: {reason}")]
+    Unreadable {
+        /// The number of the request.
+        number: u64,
+        /// The reason.
+        reason: String,
+    },
+    /// The server. A submission that fails so may have been inserted:
+    /// [`find`](super::Requests::find) looks it up by its key.
+    #[error(transparent)]
+    Server(#[from] PostgresError),
+}
+
+impl RequestError {
+    /// Returns the stable name of the error, in camelCase. A failed request has the code of the
+    /// error on the owner's machine.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Failed { error, .. } => text(error, "code"),
+            Self::Expired { .. } => "requestExpired",
+            Self::Cancelled { .. } => "requestCancelled",
+            Self::Timeout { .. } => "requestTimeout",
+            Self::NotFound { .. } => "requestNotFound",
+            Self::TooLarge { .. } => "requestTooLarge",
+            Self::NotData { .. } => "requestNotData",
+            Self::Unreadable { .. } => "requestUnreadable",
+            Self::Server(_) => "requestServer",
+        }
+    }
+
+    /// Whether this is the outcome of the request: it has changed nothing, and never will.
+    pub fn is_outcome(&self) -> bool {
+        matches!(
+            self,
+            Self::Failed { .. } | Self::Expired { .. } | Self::Cancelled { .. }
+        )
+    }
+
+    fn parts(&self) -> Value {
+        match self {
+            Self::Failed {
+                number,
+                error,
+                machine,
+                epoch,
+            } => {
+                let mut parts = error.clone();
+                parts.insert("request".into(), json!(number));
+                parts.insert("machine".into(), json!(machine));
+                parts.insert("epoch".into(), json!(epoch));
+                Value::Object(parts)
+            }
+            Self::Expired {
+                number,
+                error,
+                machine,
+                epoch,
+            }
+            | Self::Cancelled {
+                number,
+                error,
+                machine,
+                epoch,
+            } => json!({ "request": number, "error": error, "machine": machine, "epoch": epoch }),
+            Self::Timeout {
+                number,
+                waited,
+                ahead,
+                owner,
+                epoch,
+                taken,
+            } => json!({
+                "request": number, "waitedMs": waited.as_secs_f64() * 1e3, "ahead": ahead,
+                "machine": owner, "epoch": epoch, "taken": taken
+            }),
+            Self::NotFound { document, number } => {
+                json!({ "document": document, "request": number })
+            }
+            Self::TooLarge { bytes, most } => json!({ "bytes": bytes, "most": most }),
+            Self::NotData { reason } => json!({ "reason": reason }),
+            Self::Unreadable { number, reason } => json!({ "request": number, "reason": reason }),
+            Self::Server(cause) => json!({ "cause": cause }),
+        }
+    }
+}
+
+impl Serialize for RequestError {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut parts = self.parts();
+        if let (Value::Object(parts), false) = (&mut parts, matches!(self, Self::Failed { .. })) {
+            parts.insert("code".into(), json!(self.code()));
+            parts.insert("message".into(), json!(self.to_string()));
+        }
+        parts.serialize(serializer)
+    }
+}
+
+/// The message of the queue's error, if there is one.
+struct Cause<'a>(&'a Option<Map<String, Value>>);
+
+impl fmt::Display for Cause<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(error) => write!(f, ": {}", text(error, "message")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A text of an error in its JSON form.
+fn text<'a>(error: &'a Map<String, Value>, key: &str) -> &'a str {
+    error.get(key).and_then(Value::as_str).unwrap_or("unknown")
+}

@@ -1,0 +1,87 @@
+//! Outcomes of requests, as they are stored.
+
+use doclock::transaction::TransactionResult;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::RequestError;
+
+/// An error of doclock in its JSON form: `code`, `message` and the evidence.
+pub(super) type Evidence = Map<String, Value>;
+
+/// The outcome of a request. A request has one, which never changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Outcome {
+    Done(Box<TransactionResult>),
+    Failed(Evidence),
+    /// The timeout has passed. With the error of the queue, if the request waited in it.
+    Expired(Option<Evidence>),
+    /// With the error of the queue, if the request waited in it.
+    Cancelled(Option<Evidence>),
+}
+
+/// Who has settled a request.
+#[derive(Clone, Debug)]
+pub(super) struct SettledBy {
+    pub(super) machine: String,
+    /// `None` if no owner had taken it.
+    pub(super) epoch: Option<u64>,
+}
+
+impl Outcome {
+    /// Always succeeds for values of doclock: their keys are strings.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_else(|error| {
+            let fallback = Self::Failed(evidence("outcomeNotStored", &error.to_string()));
+            serde_json::to_vec(&fallback).unwrap_or_default()
+        })
+    }
+
+    pub(super) fn into_result(
+        self,
+        number: u64,
+        by: SettledBy,
+    ) -> Result<TransactionResult, RequestError> {
+        let SettledBy { machine, epoch } = by;
+        Err(match self {
+            Self::Done(result) => return Ok(*result),
+            Self::Failed(error) => RequestError::Failed {
+                number,
+                error,
+                machine,
+                epoch: epoch.unwrap_or(0),
+            },
+            Self::Expired(error) => RequestError::Expired {
+                number,
+                error,
+                machine,
+                epoch,
+            },
+            Self::Cancelled(error) => RequestError::Cancelled {
+                number,
+                error,
+                machine,
+                epoch,
+            },
+        })
+    }
+}
+
+/// An error that only has a code and a message.
+pub(super) fn evidence(code: &str, message: &str) -> Evidence {
+    let text = |text: &str| Value::String(text.to_owned());
+    let parts = [("code", text(code)), ("message", text(message))];
+    parts
+        .map(|(key, value)| (key.to_owned(), value))
+        .into_iter()
+        .collect()
+}
+
+/// The JSON form of an error of doclock.
+pub(super) fn evidence_of<E: Serialize + std::fmt::Display>(error: &E) -> Evidence {
+    match serde_json::to_value(error) {
+        Ok(Value::Object(evidence)) => evidence,
+        _ => evidence("failed", &error.to_string()),
+    }
+}

@@ -1,0 +1,305 @@
+//! Waiting for the outcome of a request.
+
+use std::time::{Duration, Instant};
+
+use doclock::transaction::TransactionResult;
+use tokio_postgres::types::Type;
+
+use super::RequestError;
+use super::outcome::{Outcome, SettledBy};
+use super::submit::{PATIENCE, Requests};
+use crate::PostgresError;
+use crate::link::{Parameter, Session, backoff};
+
+/// How long a request that waits pauses at most before it looks again.
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// A request that was submitted. Dropping it changes nothing: the request runs all the same.
+#[derive(Clone, Debug)]
+pub struct PendingRequest {
+    requests: Requests,
+    number: i64,
+    key: Option<String>,
+}
+
+/// What a look at a request has found.
+struct Seen {
+    settled: Option<(Vec<u8>, SettledBy)>,
+    is_late: bool,
+    taken: Option<i64>,
+    owner: Option<String>,
+    epoch: Option<i64>,
+}
+
+impl PendingRequest {
+    pub(super) fn new(requests: Requests, number: i64, key: Option<String>) -> Self {
+        Self {
+            requests,
+            number,
+            key,
+        }
+    }
+
+    /// Returns the number of the request. Requests of a document run in the order of their numbers.
+    pub fn number(&self) -> u64 {
+        self.number.unsigned_abs()
+    }
+
+    /// Returns the idempotency key, unless this handle was made from a number.
+    pub fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+
+    /// Waits for the outcome, for at most `timeout`; `None` sets no limit.
+    ///
+    /// The result is that of the transaction on the owner's machine, without its changes, which the
+    /// log has, and without failures of after-hooks.
+    ///
+    /// It looks for the outcome once a round trip at first, and each 50 ms in the end. Lost
+    /// connections are made again. If the [timeout of the
+    /// request](super::RequestOptions::timeout) has passed and no owner runs it, this settles it as
+    /// expired.
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError::Timeout`] if there is no outcome in time, with what is known. The request
+    /// can still run then: wait again, or [cancel](Self::cancel) it.
+    pub fn wait(
+        &self,
+        timeout: impl Into<Option<Duration>>,
+    ) -> Result<TransactionResult, RequestError> {
+        let this = self.clone();
+        let began = Instant::now();
+        let until = timeout
+            .into()
+            .and_then(|timeout| began.checked_add(timeout));
+        let server = &self.requests.0.server;
+        server.call(None, async move { this.outcome(began, until).await })?
+    }
+
+    /// Looks for the outcome once. `None` if there is none yet.
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError`].
+    pub fn poll(&self) -> Result<Option<TransactionResult>, RequestError> {
+        let this = self.clone();
+        let until = Instant::now() + PATIENCE;
+        let server = &self.requests.0.server;
+        server.call(Some(until), async move {
+            let seen = this.look(until).await?;
+            seen.settled.map(|settled| this.read(settled)).transpose()
+        })?
+    }
+
+    /// Cancels the request, unless it has an outcome, and returns whether it is cancelled now.
+    ///
+    /// A request that an owner has taken is only marked: the owner cancels it if the batch has not
+    /// begun, and [`wait`](Self::wait) returns what has happened.
+    ///
+    /// # Errors
+    ///
+    /// The error of the server. The request may be cancelled or not.
+    pub fn cancel(&self) -> Result<bool, RequestError> {
+        let this = self.clone();
+        let until = Instant::now() + PATIENCE;
+        let server = &self.requests.0.server;
+        server.call(Some(until), async move {
+            let mut failures = 0;
+            loop {
+                let outcome = Outcome::Cancelled(None);
+                match this.settle(&outcome, true, until).await {
+                    // A repetition has no other effect.
+                    Err(error) if error.is_passing() && Instant::now() < until => failures += 1,
+                    Err(error) => return Err(error.into()),
+                    Ok(()) => break,
+                }
+                tokio::time::sleep(backoff(failures)).await;
+            }
+            let seen = this.look(until).await?;
+            match seen.settled.map(|settled| this.read(settled)) {
+                Some(Err(RequestError::Cancelled { .. })) => Ok(true),
+                Some(Err(error)) if !error.is_outcome() => Err(error),
+                _ => Ok(false),
+            }
+        })?
+    }
+
+    async fn outcome(
+        &self,
+        began: Instant,
+        until: Option<Instant>,
+    ) -> Result<TransactionResult, RequestError> {
+        let mut failures = 0;
+        let mut last = None;
+        loop {
+            // Before the look, so that no ring is missed.
+            let rung = self.requests.0.bell.notified();
+            let patience = Instant::now() + PATIENCE;
+            let pause = match self
+                .look(until.map_or(patience, |until| until.min(patience)))
+                .await
+            {
+                Ok(Seen {
+                    settled: Some(settled),
+                    ..
+                }) => return self.read(settled),
+                Ok(seen) => {
+                    failures = 0;
+                    if seen.is_late {
+                        // C9: this settles nothing that an owner may have run.
+                        let settled = self.settle(&Outcome::Expired(None), false, patience).await;
+                        if let Err(error) = settled
+                            && !error.is_passing()
+                        {
+                            return Err(error.into());
+                        }
+                    }
+                    last = Some(seen);
+                    // As long as the answer takes, a quarter may be added.
+                    (began.elapsed() / 4).min(LONGEST_PAUSE)
+                }
+                Err(RequestError::Server(error)) if error.is_passing() => {
+                    if until.is_some_and(|until| Instant::now() >= until) && last.is_none() {
+                        return Err(error.into());
+                    }
+                    failures += 1;
+                    backoff(failures)
+                }
+                Err(error) => return Err(error),
+            };
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return Err(self.timed_out(began, last).await);
+            }
+            let next = Instant::now() + pause;
+            let next = until.map_or(next, |until| next.min(until));
+            // The timer has milliseconds.
+            if pause >= Duration::from_millis(1) {
+                let _ = tokio::time::timeout_at(next.into(), rung).await;
+            } else {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    async fn timed_out(&self, began: Instant, last: Option<Seen>) -> RequestError {
+        let shared = &self.requests.0;
+        let statement = format!(
+            "SELECT count(*) FROM {}.doclock_request
+            WHERE document = $1 AND number < $2 AND outcome IS NULL",
+            shared.server.schema()
+        );
+        let parameters: [Parameter<'_>; 2] =
+            [(&shared.document, Type::TEXT), (&self.number, Type::INT8)];
+        let waited = began.elapsed();
+        let query = async |session: &Session| session.query(&statement, &parameters).await;
+        let deadline = Instant::now() + Duration::from_millis(200);
+        let requests = &shared.server.connections().requests;
+        let rows = requests.run(deadline.into(), query).await;
+        let ahead: Option<i64> = rows.ok().and_then(|rows| rows.first()?.try_get(0).ok());
+        let seen = last.as_ref();
+        RequestError::Timeout {
+            number: self.number(),
+            waited,
+            ahead: ahead.map_or(0, i64::unsigned_abs),
+            owner: seen.and_then(|seen| seen.owner.clone()),
+            epoch: seen.and_then(|seen| seen.epoch).map(i64::unsigned_abs),
+            taken: seen.and_then(|seen| seen.taken).map(i64::unsigned_abs),
+        }
+    }
+
+    /// Reads the row.
+    async fn look(&self, until: Instant) -> Result<Seen, RequestError> {
+        let shared = &self.requests.0;
+        let schema = shared.server.schema();
+        let statement = format!(
+            "SELECT q.outcome, q.answered_by, q.epoch, q.taken, l.owner, l.epoch,
+                q.outcome IS NULL AND q.deadline <= clock_timestamp()
+            FROM {schema}.doclock_request q
+            LEFT JOIN {schema}.doclock_lease l ON l.document = q.document AND l.epoch > 0
+            WHERE q.document = $1 AND q.number = $2"
+        );
+        let parameters: [Parameter<'_>; 2] =
+            [(&shared.document, Type::TEXT), (&self.number, Type::INT8)];
+        let query = async |session: &Session| session.query(&statement, &parameters).await;
+        let requests = &shared.server.connections().requests;
+        let rows = requests.run(until.into(), query).await?;
+        let Some(row) = rows.first() else {
+            return Err(RequestError::NotFound {
+                document: shared.document.clone(),
+                number: self.number(),
+            });
+        };
+        let seen = || {
+            let outcome: Option<Vec<u8>> = row.try_get(0)?;
+            let machine: Option<String> = row.try_get(1)?;
+            let epoch: Option<i64> = row.try_get(2)?;
+            let by = SettledBy {
+                machine: machine.unwrap_or_default(),
+                epoch: epoch.map(i64::unsigned_abs),
+            };
+            let is_late: Option<bool> = row.try_get(6)?;
+            Ok::<_, tokio_postgres::Error>(Seen {
+                settled: outcome.map(|outcome| (outcome, by)),
+                is_late: is_late.unwrap_or(false),
+                taken: row.try_get(3)?,
+                owner: row.try_get(4)?,
+                epoch: row.try_get(5)?,
+            })
+        };
+        Ok(seen().map_err(PostgresError::from)?)
+    }
+
+    /// Settles the request without an owner, if none runs it.
+    ///
+    /// C9: the row lock orders this and the owner that takes the request. An owner that has taken
+    /// it runs it only while it has the lease, in the epoch that is in the row. If another statement
+    /// has changed the row meanwhile, the conditions are computed again, and an epoch that was read
+    /// too early is only too low.
+    async fn settle(
+        &self,
+        outcome: &Outcome,
+        cancels: bool,
+        until: Instant,
+    ) -> Result<(), PostgresError> {
+        let shared = &self.requests.0;
+        let schema = shared.server.schema();
+        let statement = format!(
+            "WITH c AS (SELECT q.taken IS NULL OR q.taken < l.epoch
+                    OR (q.taken = l.epoch AND l.expires_at <= clock_timestamp()) AS is_free
+                FROM {schema}.doclock_request q
+                LEFT JOIN {schema}.doclock_lease l ON l.document = q.document
+                WHERE q.document = $1 AND q.number = $2 AND q.outcome IS NULL
+                    AND set_config('lock_timeout', '1000', true) IS NOT NULL
+                FOR NO KEY UPDATE OF q)
+            UPDATE {schema}.doclock_request q SET cancelled = q.cancelled OR $3,
+                outcome = CASE WHEN c.is_free THEN $4 END,
+                answered_by = CASE WHEN c.is_free THEN $5 END,
+                answered_at = CASE WHEN c.is_free THEN clock_timestamp() END
+            FROM c WHERE q.document = $1 AND q.number = $2 AND (c.is_free OR $3)"
+        );
+        let outcome = outcome.to_bytes();
+        let parameters: [Parameter<'_>; 5] = [
+            (&shared.document, Type::TEXT),
+            (&self.number, Type::INT8),
+            (&cancels, Type::BOOL),
+            (&outcome, Type::BYTEA),
+            (&shared.machine, Type::TEXT),
+        ];
+        let execute = async |session: &Session| session.execute(&statement, &parameters).await;
+        let requests = &shared.server.connections().requests;
+        requests.run(until.into(), execute).await.map(drop)
+    }
+
+    fn read(&self, (outcome, by): (Vec<u8>, SettledBy)) -> Result<TransactionResult, RequestError> {
+        let number = self.number();
+        let read: Result<Outcome, _> = serde_json::from_slice(&outcome);
+        match read {
+            Ok(outcome) => outcome.into_result(number, by),
+            Err(error) => Err(RequestError::Unreadable {
+                number,
+                reason: error.to_string(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! Submitting requests from any machine.
+
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use doclock::transaction::{IntoOperations, TransactionResult};
+use tokio::sync::Notify;
+use tokio_postgres::types::Type;
+
+use super::{PendingRequest, RequestError};
+use crate::link::{Parameter, Session, backoff};
+use crate::schema::{LONGEST_DOCUMENT, checked_name, micros};
+use crate::{Postgres, PostgresError};
+
+/// The longest idempotency key of a request, in bytes.
+const LONGEST_KEY: usize = 512;
+
+/// How long a statement waits for the server.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The longest timeout of a request.
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+
+/// Submits operation batches to the owner of a document, from any machine.
+///
+/// Requests of all machines run in one order, that of their numbers. Clones are handles of the same
+/// value. The methods block, and can be called in a thread of an async runtime.
+///
+/// ```no_run
+/// use doclock::dsl::*;
+/// use doclock_postgres::{Postgres, PostgresOptions, RequestOptions};
+///
+/// let server = Postgres::connect(PostgresOptions::new("host=/run/postgresql dbname=app")?)?;
+/// let requests = server.requests("notes", "machine-2")?;
+/// let options = RequestOptions::new("ann").key("invoice 7");
+/// let pending = requests.submit(create(text_node("paragraph", "Hello")), options)?;
+/// let result = pending.wait(None)?;
+/// println!("request {} made version {}", pending.number(), result.version);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Requests(pub(super) Arc<Shared>);
+
+pub(super) struct Shared {
+    pub(super) server: Postgres,
+    pub(super) document: String,
+    pub(super) machine: String,
+    largest_batch: usize,
+    /// Notified when waiting requests are to look for their outcomes at once.
+    pub(super) bell: Notify,
+}
+
+impl fmt::Debug for Requests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Requests")
+            .field("document", &self.0.document)
+            .field("machine", &self.0.machine)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Options of a request.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct RequestOptions {
+    owner: String,
+    label: Option<String>,
+    key: Option<String>,
+    timeout: Option<Duration>,
+}
+
+impl RequestOptions {
+    /// Creates options with the owner of the transaction, of at most 255 bytes.
+    pub fn new(owner: impl Into<String>) -> Self {
+        Self {
+            owner: owner.into(),
+            label: None,
+            key: None,
+            timeout: None,
+        }
+    }
+
+    /// Sets the label of the lock request, of at most 255 bytes. The default is the name of the
+    /// first operation.
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// Sets the idempotency key, of at most 512 bytes: batches with one key have one effect, on
+    /// whichever machines and in whichever call they are submitted. The default is a new key.
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// Sets within which time after its insert the batch must begin, by the clock of the server.
+    /// Otherwise it never does.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Lets the batch wait as long as it takes. This is the default.
+    pub fn no_timeout(mut self) -> Self {
+        self.timeout = None;
+        self
+    }
+}
+
+impl Postgres {
+    /// Returns a handle to submit requests for a document. `machine` has at most 255 bytes, and
+    /// should be the name of this machine also after a restart, so that
+    /// [`find`](Requests::find) finds earlier requests. Needs no connection.
+    ///
+    /// # Errors
+    ///
+    /// [`PostgresError::Name`].
+    pub fn requests(&self, document: &str, machine: &str) -> Result<Requests, PostgresError> {
+        Ok(Requests(Arc::new(Shared {
+            server: self.clone(),
+            document: checked_name(document, LONGEST_DOCUMENT)?.to_owned(),
+            machine: checked_name(machine, 255)?.to_owned(),
+            largest_batch: 1 << 20,
+            bell: Notify::new(),
+        })))
+    }
+}
+
+impl Requests {
+    /// Sets the largest batch in bytes of JSON. The default is 1 MiB, and at most 64 MiB are
+    /// possible. The result is another handle, which [`wake`](Self::wake) rings for separately.
+    #[must_use]
+    pub fn largest_batch(self, bytes: usize) -> Self {
+        Self(Arc::new(Shared {
+            server: self.0.server.clone(),
+            document: self.0.document.clone(),
+            machine: self.0.machine.clone(),
+            largest_batch: bytes.min(1 << 26),
+            bell: Notify::new(),
+        }))
+    }
+
+    /// Inserts a request, and returns when it has a number.
+    ///
+    /// If the connection is lost, the request is looked up, and inserted again if it is missing.
+    /// Blocks for at most 5 seconds.
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError::TooLarge`] or [`RequestError::NotData`], or the error of the server.
+    pub fn submit(
+        &self,
+        operations: impl IntoOperations,
+        options: RequestOptions,
+    ) -> Result<PendingRequest, RequestError> {
+        let operations = operations.into_operations();
+        let batch = serde_json::to_vec(&operations).map_err(|error| RequestError::NotData {
+            reason: error.to_string(),
+        })?;
+        let (bytes, most) = (batch.len(), self.0.largest_batch);
+        if bytes > most {
+            return Err(RequestError::TooLarge { bytes, most });
+        }
+        let ticket = RandomState::new().build_hasher().finish().cast_signed();
+        let key = match options.key {
+            Some(key) => checked_name(&key, LONGEST_KEY)?.to_owned(),
+            None => format!("{}/{:016x}", self.0.machine, random()),
+        };
+        let label = options.label.as_deref();
+        let label = label.map(|label| checked_name(label, 255)).transpose()?;
+        let timeout = options.timeout.map(|timeout| timeout.min(LONGEST_TIMEOUT));
+        let insert = Insert {
+            shared: Arc::clone(&self.0),
+            ticket,
+            owner: checked_name(&options.owner, 255)?.to_owned(),
+            label: label.map(str::to_owned),
+            key: key.clone(),
+            batch,
+            timeout: timeout.map(micros),
+        };
+        let deadline = Instant::now() + PATIENCE;
+        let server = &self.0.server;
+        let number = server.call(Some(deadline), async move { insert.run(deadline).await })??;
+        Ok(PendingRequest::new(self.clone(), number, Some(key)))
+    }
+
+    /// Submits a batch and waits for its outcome: see [`submit`](Self::submit) and
+    /// [`wait`](PendingRequest::wait). Without a [timeout](RequestOptions::timeout) it waits as
+    /// long as the document has no owner.
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError`].
+    pub fn execute(
+        &self,
+        operations: impl IntoOperations,
+        options: RequestOptions,
+    ) -> Result<TransactionResult, RequestError> {
+        self.submit(operations, options)?.wait(None)
+    }
+
+    /// Returns the request of this number, as a handle. Needs no connection.
+    pub fn request(&self, number: u64) -> PendingRequest {
+        let number = i64::try_from(number).unwrap_or(i64::MAX);
+        PendingRequest::new(self.clone(), number, None)
+    }
+
+    /// Finds the last request of this machine with a key, also one of an earlier process.
+    ///
+    /// # Errors
+    ///
+    /// The error of the server.
+    pub fn find(&self, key: &str) -> Result<Option<PendingRequest>, RequestError> {
+        let shared = Arc::clone(&self.0);
+        let key = checked_name(key, LONGEST_KEY)?.to_owned();
+        let wanted = key.clone();
+        let deadline = Instant::now() + PATIENCE;
+        let found = self.0.server.call(Some(deadline), async move {
+            let statement = format!(
+                "SELECT max(number) FROM {}.doclock_request
+                WHERE document = $1 AND machine = $2 AND key = $3",
+                shared.server.schema()
+            );
+            let parameters: [Parameter<'_>; 3] = [
+                (&shared.document, Type::TEXT),
+                (&shared.machine, Type::TEXT),
+                (&wanted, Type::TEXT),
+            ];
+            let query = async |session: &Session| session.query(&statement, &parameters).await;
+            let requests = &shared.server.connections().requests;
+            let rows = requests.run(deadline.into(), query).await?;
+            let number = rows.first().map_or(Ok(None), |row| row.try_get(0))?;
+            Ok::<Option<i64>, PostgresError>(number)
+        })??;
+        Ok(found.map(|number| PendingRequest::new(self.clone(), number, Some(key))))
+    }
+
+    /// Lets the requests that wait with this handle or a clone look for their outcomes at once: for
+    /// a doorbell.
+    pub fn wake(&self) {
+        self.0.bell.notify_waiters();
+    }
+}
+
+/// A number that no other call has.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// The insert of a request.
+struct Insert {
+    shared: Arc<Shared>,
+    ticket: i64,
+    owner: String,
+    label: Option<String>,
+    key: String,
+    batch: Vec<u8>,
+    timeout: Option<i64>,
+}
+
+impl Insert {
+    /// Inserts the request, in as many attempts as it takes until the deadline.
+    async fn run(&self, deadline: Instant) -> Result<i64, PostgresError> {
+        let requests = &self.shared.server.connections().requests;
+        let mut failures = 0;
+        loop {
+            // An attempt leaves time for another one.
+            let patience = (PATIENCE / 4).max(Duration::from_millis(1));
+            let until = deadline.min(Instant::now() + patience);
+            let attempt = async |session: &Session| {
+                if failures > 0
+                    && let Some(number) = self.find(session).await?
+                {
+                    return Ok(number);
+                }
+                self.insert(session).await
+            };
+            match requests.run(until.into(), attempt).await {
+                // An earlier attempt has inserted it, whose answer was lost.
+                Err(error) if error.is_passing() || error.is_duplicate() => {
+                    if Instant::now() >= deadline {
+                        return Err(error);
+                    }
+                    failures += 1;
+                }
+                ended => return ended,
+            }
+            tokio::time::sleep(backoff(failures)).await;
+        }
+    }
+
+    async fn find(&self, session: &Session) -> Result<Option<i64>, PostgresError> {
+        let statement = format!(
+            "SELECT number FROM {}.doclock_request
+            WHERE document = $1 AND machine = $2 AND ticket = $3",
+            self.shared.server.schema()
+        );
+        let parameters: [Parameter<'_>; 3] = [
+            (&self.shared.document, Type::TEXT),
+            (&self.shared.machine, Type::TEXT),
+            (&self.ticket, Type::INT8),
+        ];
+        let rows = session.query(&statement, &parameters).await?;
+        Ok(rows.first().map(|row| row.try_get(0)).transpose()?)
+    }
+
+    /// C10: the row of the last number is locked until the request is visible.
+    async fn insert(&self, session: &Session) -> Result<i64, PostgresError> {
+        let schema = self.shared.server.schema();
+        let statement = format!(
+            "WITH n AS (INSERT INTO {schema}.doclock_request_number AS n (document, number)
+                SELECT $1, 1 WHERE set_config('lock_timeout', '1000', true) IS NOT NULL
+                ON CONFLICT (document) DO UPDATE SET number = n.number + 1 RETURNING number)
+            INSERT INTO {schema}.doclock_request (document, number, machine, ticket, owner, label,
+                key, batch, deadline, inserted_at)
+            SELECT $1, n.number, $2, $3, $4, $5, $6, $7,
+                clock_timestamp() + $8 * interval '1 microsecond', clock_timestamp()
+            FROM n RETURNING number"
+        );
+        let parameters: [Parameter<'_>; 8] = [
+            (&self.shared.document, Type::TEXT),
+            (&self.shared.machine, Type::TEXT),
+            (&self.ticket, Type::INT8),
+            (&self.owner, Type::TEXT),
+            (&self.label, Type::TEXT),
+            (&self.key, Type::TEXT),
+            (&self.batch, Type::BYTEA),
+            (&self.timeout, Type::INT8),
+        ];
+        let rows = session.query(&statement, &parameters).await?;
+        match rows.first() {
+            Some(row) => Ok(row.try_get(0)?),
+            None => Err(PostgresError::thread("the insert has returned no number")),
+        }
+    }
+}

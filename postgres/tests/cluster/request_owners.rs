@@ -1,0 +1,257 @@
+//! Requests whose owner dies, is cut off or is too late.
+
+use std::thread;
+use std::time::Duration;
+
+use doclock::View;
+use doclock_postgres::{LostReason, PendingRequest, RunnerEnded, RunnerOptions};
+
+use crate::proxy::{Fault, Proxy};
+use crate::request_support::{Mode, Owner, ann, node, row};
+use crate::support::{connect, log_versions, name, parameters, sql, until};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn version(pending: &PendingRequest) -> u64 {
+    pending.wait(PATIENCE).unwrap().version
+}
+
+#[test]
+fn cluster_02_requests_have_one_outcome_when_their_owner_dies_before_the_append() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let document = name("before");
+    let server = connect(&parameters);
+    let requests = server.requests(&document, "other").unwrap();
+    let first = Owner::begin(&server, &document, "first").run();
+    let done = requests.submit(node("done"), ann()).unwrap();
+    assert_eq!(version(&done), 1);
+    let epoch = first.term.epoch();
+    first.set(Mode::FailsBefore);
+    let pending = ["a", "b", "c"].map(|id| requests.submit(node(id), ann()).unwrap());
+    until("the first has run", || first.store.version() > 1);
+    first.die(&parameters);
+    for pending in &pending {
+        assert_eq!(pending.poll(), Ok(None));
+    }
+    let second = Owner::begin(&server, &document, "second").run();
+    assert_eq!(second.store.version(), 1, "nothing of them is in the log");
+    // In their order, each once.
+    assert_eq!(pending.each_ref().map(version), [2, 3, 4]);
+    assert_eq!(second.store.snapshot().len(), 4);
+    assert_eq!(log_versions(&parameters, &document), [1, 2, 3, 4]);
+    let by = |pending: &PendingRequest| {
+        let (machine, epoch, _) = row(&parameters, &document, pending.number());
+        (machine.unwrap(), epoch.unwrap().cast_unsigned())
+    };
+    assert_eq!(by(&done), ("first".into(), epoch));
+    assert_eq!(by(&pending[0]), ("second".into(), second.term.epoch()));
+}
+
+#[test]
+fn cluster_02_a_request_has_one_outcome_when_its_owner_dies_after_the_append() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let document = name("after");
+    let server = connect(&parameters);
+    let requests = server.requests(&document, "other").unwrap();
+    let first = Owner::begin(&server, &document, "first").run();
+    let epoch = first.term.epoch();
+    first.set(Mode::FailsAfter);
+    let pending = requests.submit(node("n"), ann()).unwrap();
+    until("the store has failed", || {
+        first.store.wait_durable(1, None).is_err()
+    });
+    // The outcome came with the commit, and its owner does not know of it.
+    let outcome = pending.poll().unwrap().unwrap();
+    assert_eq!(outcome.version, 1);
+    first.die(&parameters);
+    let second = Owner::begin(&server, &document, "second").run();
+    let later = requests.submit(node("later"), ann()).unwrap();
+    assert_eq!(version(&later), 2);
+    assert_eq!(pending.poll().unwrap().unwrap(), outcome);
+    let by = row(&parameters, &document, pending.number());
+    assert_eq!(by, (Some("first".into()), Some(epoch.cast_signed()), true));
+    assert_eq!(second.store.snapshot().len(), 2);
+}
+
+#[test]
+fn cluster_02_an_append_whose_statement_or_answer_is_lost_writes_one_outcome() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let document = name("lost-append");
+    let (proxy, proxied) = Proxy::start(&parameters);
+    let requests = connect(&parameters).requests(&document, "other").unwrap();
+    let owner = Owner::begin(&connect(&proxied), &document, "owner").run();
+    let faults = [
+        (Fault::LosesAnswer, "FOR NO KEY UPDATE OF q"),
+        (Fault::LosesStatement, "FOR NO KEY UPDATE OF q"),
+        (Fault::LosesAnswer, "SET taken = $2"),
+        (Fault::LosesStatement, "SET taken = $2"),
+    ];
+    for (met, (fault, statement)) in (1..).zip(faults) {
+        proxy.next(fault, statement);
+        let pending = requests.submit(node(&format!("n{met}")), ann()).unwrap();
+        assert_eq!(version(&pending), met);
+        until("the fault is met", || u64::from(proxy.met()) == met);
+    }
+    assert_eq!(log_versions(&parameters, &document), [1, 2, 3, 4]);
+    assert_eq!(owner.store.snapshot().len(), 4);
+    assert!(owner.term.is_owner());
+    // The same for an outcome without a commit.
+    for fault in [Fault::LosesAnswer, Fault::LosesStatement] {
+        proxy.next(fault, "q.number = r.number AND a.number");
+        let pending = requests.submit(node("n1"), ann()).unwrap();
+        let refused = pending.wait(PATIENCE).unwrap_err();
+        assert_eq!(refused.code(), "operationFailed");
+    }
+    assert_eq!(proxy.met(), 6);
+}
+
+#[test]
+fn cluster_02_a_failure_is_told_when_what_it_has_seen_is_durable() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let document = name("durable");
+    let server = connect(&parameters);
+    let requests = server.requests(&document, "other").unwrap();
+    let first = Owner::begin(&server, &document, "first").run();
+    first.set(Mode::Holds);
+    let manager = first.manager.clone();
+    let local = thread::spawn(move || manager.execute(node("n")).map(drop));
+    until("the local batch has run", || first.store.version() == 1);
+    // It fails because of a commit that may be lost, and is: then it does not fail.
+    let pending = requests.submit(node("n"), ann()).unwrap();
+    let behind = requests.submit(node("behind"), ann()).unwrap();
+    until("the request behind it has run", || {
+        first.store.version() == 2
+    });
+    assert_eq!(pending.poll(), Ok(None));
+    first.set(Mode::FailsBefore);
+    assert!(local.join().unwrap().is_err());
+    first.die(&parameters);
+    assert_eq!(pending.poll(), Ok(None));
+    let _second = Owner::begin(&server, &document, "second").run();
+    assert_eq!((version(&pending), version(&behind)), (1, 2));
+}
+
+#[test]
+fn cluster_02_an_owner_that_ran_a_settled_request_appends_nothing() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    for mode in [Mode::Passes, Mode::WithEntry] {
+        ran_a_settled_request(&parameters, mode);
+    }
+}
+
+fn ran_a_settled_request(parameters: &str, mode: Mode) {
+    let document = name("settled");
+    let server = connect(parameters);
+    let requests = server.requests(&document, "other").unwrap();
+    let first = Owner::begin(&server, &document, "first").run();
+    first.set(Mode::Holds);
+    let pending = requests.submit(node("n"), ann()).unwrap();
+    until("it has run", || first.store.version() == 1);
+    // While the owner lives, only the owner settles it.
+    assert!(!pending.cancel().unwrap());
+    // A crash of the server can lose that it was taken.
+    let forget = "UPDATE doclock.doclock_request SET taken = NULL WHERE document = $1";
+    sql(parameters).execute(forget, &[&document]).unwrap();
+    assert!(pending.cancel().unwrap());
+    first.set(mode);
+    until("the term is lost", || !first.term.is_owner());
+    let number = pending.number();
+    assert_eq!(
+        first.term.lost(),
+        Some(LostReason::RequestSettled { number })
+    );
+    let refused = first.store.wait_durable(1, None).unwrap_err();
+    assert_eq!(refused.code(), "journalFenced");
+    first.die(parameters);
+    assert!(log_versions(parameters, &document).is_empty());
+    let second = Owner::begin(&server, &document, "second").run();
+    let next = requests.submit(node("next"), ann()).unwrap();
+    assert_eq!(version(&next), 1);
+    assert!(!second.store.snapshot().contains("n"));
+}
+
+#[test]
+fn cluster_02_a_request_of_a_dead_owner_is_cancelled_by_its_machine() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let document = name("dead");
+    let server = connect(&parameters);
+    let requests = server.requests(&document, "other").unwrap();
+    let first = Owner::begin(&server, &document, "first").run();
+    first.set(Mode::FailsBefore);
+    let [expired, marked] = ["a", "b"].map(|id| requests.submit(node(id), ann()).unwrap());
+    until("it has run", || first.store.version() > 0);
+    until("both are taken", || {
+        row(&parameters, &document, marked.number()).2
+    });
+    assert!(!marked.cancel().unwrap(), "its owner has the lease");
+    first.die(&parameters);
+    assert!(expired.cancel().unwrap(), "its owner has lost the lease");
+    let second = Owner::begin(&server, &document, "second").run();
+    let refused = marked.wait(PATIENCE).unwrap_err();
+    assert_eq!(refused.code(), "requestCancelled");
+    let next = requests.submit(node("next"), ann()).unwrap();
+    assert_eq!(version(&next), 1);
+    assert_eq!(second.store.snapshot().len(), 1);
+}
+
+#[test]
+fn cluster_02_a_checkpoint_with_a_commit_writes_its_outcome_too() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let document = name("checkpoint");
+    let (proxy, proxied) = Proxy::start(&parameters);
+    let requests = connect(&parameters).requests(&document, "other").unwrap();
+    let owner = Owner::begin(&connect(&proxied), &document, "owner").run();
+    owner.set(Mode::WithEntry);
+    let statement = "FOR NO KEY UPDATE),";
+    for (met, fault) in (1..).zip([Fault::LosesAnswer, Fault::LosesStatement]) {
+        proxy.next(fault, statement);
+        let pending = requests.submit(node(&format!("n{met}")), ann()).unwrap();
+        assert_eq!(version(&pending), met);
+        until("the fault is met", || u64::from(proxy.met()) == met);
+    }
+    assert_eq!(log_versions(&parameters, &document), [1, 2]);
+    // In the other order of the end: first the store.
+    owner.set(Mode::Passes);
+    owner.store.close().unwrap();
+    let ended = owner.runner.as_ref().unwrap().stop();
+    assert_eq!(ended, Some(RunnerEnded::Stopped));
+}
+
+#[test]
+fn cluster_02_a_runner_that_stops_leaves_the_rest_to_the_next_owner() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let document = name("stop");
+    let server = connect(&parameters);
+    let requests = server.requests(&document, "other").unwrap();
+    let mut owner = Owner::begin(&server, &document, "first");
+    let held = owner.store.begin("holder").unwrap();
+    let pending = ["a", "b", "c"].map(|id| requests.submit(node(id), ann()).unwrap());
+    owner.run_with(RunnerOptions::new());
+    until("the first waits", || owner.store.queue_length() == 1);
+    // The first runs, and no other one.
+    drop(owner.runner.take());
+    drop(held);
+    until("the first has run", || owner.store.version() == 1);
+    owner.store.close().unwrap();
+    owner.term.hand_over().unwrap();
+    assert_eq!(owner.store.version(), 1);
+    let second = Owner::begin(&server, &document, "second").run();
+    assert_eq!(pending.each_ref().map(version), [1, 2, 3]);
+    assert_eq!(second.store.snapshot().len(), 3);
+}
