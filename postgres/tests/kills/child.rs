@@ -6,8 +6,10 @@ use std::thread;
 use std::time::Duration;
 
 use doclock::durable::{DurabilityError, DurableOptions, Replica};
-use doclock::{CommitError, DataStore, Transaction};
-use doclock_postgres::{Postgres, PostgresJournal, Term, TermOptions};
+use doclock::{CommitError, DataStore, Transaction, TransactionManager};
+use doclock_postgres::{
+    Postgres, PostgresJournal, RequestRunner, RunnerOptions, Term, TermOptions,
+};
 
 use crate::dice::Dice;
 use crate::lists::{self, KEYS};
@@ -128,6 +130,12 @@ impl Child {
                 return;
             }
         }
+        let of_requests = store.clone();
+        let options = RunnerOptions::new().longest_poll(Duration::from_millis(10));
+        let runner = RequestRunner::start(term, options, move |owner| {
+            TransactionManager::for_owner(of_requests.clone(), owner)
+        });
+        let runner = runner.unwrap();
         thread::scope(|scope| {
             for thread in 0..THREADS {
                 let (store, mut dice) = (store.clone(), Dice(epoch * 8 + thread as u64));
@@ -143,6 +151,7 @@ impl Child {
                 });
             }
         });
+        runner.stop();
         // The next owner repeats the log of some owners, and has the checkpoint of others.
         if self.ends() && store.close().is_ok() {
             let _ = term.hand_over();

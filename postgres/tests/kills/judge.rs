@@ -14,12 +14,14 @@ use crate::follower::Seen;
 use crate::history::{History, Key, Op, Transaction, Value};
 use crate::lists;
 use crate::report::{End, Report};
+use crate::requester::{Asked, Told, told};
 
 /// A document after its faults, with the reports of its processes and of its follower.
 pub(crate) struct Run<'a> {
     pub(crate) document: &'a str,
     pub(crate) reports: Vec<(u64, Vec<Report>)>,
     pub(crate) seen: Vec<Seen>,
+    pub(crate) asked: Vec<Asked>,
 }
 
 /// What has happened, in numbers.
@@ -37,6 +39,8 @@ pub(crate) struct Tally {
     stored: usize,
     lost: usize,
     seen: usize,
+    asked: usize,
+    refused: usize,
 }
 
 impl Tally {
@@ -52,6 +56,8 @@ impl Tally {
         self.stored += other.stored;
         self.lost += other.lost;
         self.seen += other.seen;
+        self.asked += other.asked;
+        self.refused += other.refused;
     }
 
     /// Whether enough has happened that a fault of the program could have shown.
@@ -61,7 +67,12 @@ impl Tally {
             Fault::Kill => self.unknown > 0,
             Fault::Restart | Fault::Drop => true,
         };
-        meets && self.committed > 0 && self.read > 0 && self.seen > 0 && self.overlapped > 0
+        meets
+            && self.committed > 0
+            && self.asked > 0
+            && self.read > 0
+            && self.seen > 0
+            && self.overlapped > 0
     }
 }
 
@@ -70,7 +81,8 @@ impl fmt::Display for Tally {
         write!(
             f,
             "{} documents, {} owners ({} without loading), {} committed, {} overlapped, {} read, \
-             {} fenced, {} unknown of which {} are stored, {} terms lost, {} versions followed",
+             {} fenced, {} unknown of which {} are stored, {} terms lost, {} versions followed, \
+             {} requests of which {} are refused",
             self.documents,
             self.owners,
             self.followed,
@@ -81,7 +93,9 @@ impl fmt::Display for Tally {
             self.unknown,
             self.stored,
             self.lost,
-            self.seen
+            self.seen,
+            self.asked,
+            self.refused
         )
     }
 }
@@ -101,6 +115,7 @@ impl Run<'_> {
             ..Tally::default()
         };
         let (version, finals) = self.last(postgres, follower);
+        self.check_requests(postgres);
         let (history, acknowledged) = self.history(&finals, &mut tally);
         self.check_owners(&acknowledged, version, &mut tally);
         let anomalies = check(&history, Level::Strict);
@@ -237,6 +252,35 @@ impl Run<'_> {
                 });
             }
         }
+        for asked in &self.asked {
+            let ops: Vec<Op> = asked.ops.iter().map(Op::from).collect();
+            tally.asked += 1;
+            let (committed, until) = match asked.told {
+                Told::Done {
+                    version,
+                    token,
+                    epoch,
+                } => {
+                    acknowledged.push(Acknowledged {
+                        version,
+                        token,
+                        epoch,
+                    });
+                    (true, asked.ended)
+                }
+                Told::Refused(_) => {
+                    tally.refused += 1;
+                    (false, asked.ended)
+                }
+                Told::Unknown => (tally.is_stored(&ops, finals), u64::MAX),
+            };
+            history.transactions.push(Transaction {
+                process: asked.machine as usize,
+                ops,
+                committed,
+                time: Some(asked.began..until),
+            });
+        }
         // A follower shows earlier versions, so its reads have no time.
         for (_, lists) in &self.seen {
             let read = |(key, observed): (&Key, &Vec<Value>)| Op::Read {
@@ -252,6 +296,43 @@ impl Run<'_> {
         }
         tally.seen += self.seen.len();
         (history, acknowledged)
+    }
+
+    /// Checks that each request has the outcome that its machine was told, and that those with a
+    /// commit have run in the order of their numbers.
+    fn check_requests(&self, postgres: &Postgres) {
+        let requests = postgres.requests(self.document, "judge").unwrap();
+        let mut versions = BTreeMap::new();
+        for asked in &self.asked {
+            let Some(number) = asked.number else { continue };
+            let again = requests.request(number).poll();
+            let again = again.transpose().and_then(told);
+            assert_eq!(
+                again.as_ref(),
+                Some(&asked.told),
+                "{}: {number}",
+                self.document
+            );
+            if let Told::Done { version, .. } = asked.told {
+                let other = versions.insert(number, version);
+                assert_eq!(
+                    other, None,
+                    "{}: {number} was submitted twice",
+                    self.document
+                );
+            }
+        }
+        let mut before = (0, 0);
+        for (number, version) in versions {
+            assert!(
+                version > before.1,
+                "{}: request {number} made version {version}, and {} made {}",
+                self.document,
+                before.0,
+                before.1
+            );
+            before = (number, version);
+        }
     }
 
     /// Checks that epochs rise, that each owner began with all that those before have acknowledged,

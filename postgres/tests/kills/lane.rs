@@ -14,6 +14,7 @@ use crate::judge::{Run, Tally};
 use crate::process::Process;
 use crate::proxy::{self, Proxy};
 use crate::report::Report;
+use crate::requester::Requesters;
 use crate::server::Server;
 use crate::support;
 
@@ -103,6 +104,9 @@ impl<'a> Lane<'a> {
             segment.start();
         }
         let follower = Follower::start(postgres, &segment.document);
+        // Requests need the lists, which the first owner makes.
+        segment.owner(0, 1);
+        let requesters = Requesters::start(postgres, &segment.document, &mut self.dice);
         let mut after = 0;
         for _ in 0..faults {
             let commits = 1 + self.dice.below(10);
@@ -114,6 +118,7 @@ impl<'a> Lane<'a> {
         }
         // The last fault is survived too.
         segment.owner(after, 3);
+        let asked = requesters.end();
         for process in std::mem::take(&mut segment.processes) {
             let number = process.number;
             segment.ended.push((number, process.end()));
@@ -126,6 +131,7 @@ impl<'a> Lane<'a> {
             document: &segment.document,
             reports: segment.ended,
             seen,
+            asked,
         }
         .judge(postgres, replica)
     }

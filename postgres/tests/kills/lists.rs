@@ -1,8 +1,10 @@
-//! Lists in a document: a node for each, whose text has the values with commas between them.
+//! Lists in a document: a node for each, with a child for each value, whose id has the value.
 
 use std::collections::BTreeMap;
 
-use doclock::dsl::element;
+use doclock::document::NodeSpec;
+use doclock::dsl::{add_child, element};
+use doclock::transaction::Operation;
 use doclock::{NodeId, Transaction, View};
 
 use crate::history::{Key, Value};
@@ -13,6 +15,10 @@ pub(crate) const KEYS: Key = 5;
 
 fn node(key: Key) -> NodeId {
     NodeId::from(&*format!("list {key}"))
+}
+
+fn child(value: Value) -> NodeSpec {
+    element("value", []).with_id(&*format!("value {value}"))
 }
 
 /// Whether the document has its lists.
@@ -27,31 +33,32 @@ pub(crate) fn create(transaction: &mut Transaction) {
 }
 
 pub(crate) fn read(view: &impl View, key: Key) -> Vec<Value> {
-    let Some(list) = view.node(node(key)) else {
-        return Vec::new();
-    };
-    let text = list.text().to_string();
-    let values = text.split(',').filter(|value| !value.is_empty());
-    values.map(|value| value.parse().unwrap()).collect()
+    let list = node(key);
+    let children = view.children(&list).map(|child| child.id().to_string());
+    let value = |id: String| id["value ".len()..].parse().unwrap();
+    children.map(value).collect()
 }
 
 pub(crate) fn read_all(view: &impl View) -> BTreeMap<Key, Vec<Value>> {
     (0..KEYS).map(|key| (key, read(view, key))).collect()
 }
 
-/// Writes the whole list, so a change that the transaction did not see would show.
-fn append(transaction: &mut Transaction, key: Key, value: Value) {
-    let mut values = read(transaction, key);
-    values.push(value);
-    let values: Vec<_> = values.iter().map(Value::to_string).collect();
-    transaction.set_text(node(key), values.join(",")).unwrap();
-}
-
 pub(crate) fn perform(transaction: &mut Transaction, ops: &mut [Step]) {
     for op in ops {
         match op {
-            Step::Append(key, value) => append(transaction, *key, *value),
+            Step::Append(key, value) => {
+                transaction.insert(child(*value), node(*key), None).unwrap();
+            }
             Step::Read(key, observed) => *observed = read(transaction, *key),
         }
     }
+}
+
+/// The appends as a batch that another machine can run.
+pub(crate) fn batch(ops: &[Step]) -> Vec<Operation> {
+    let append = |op: &Step| match op {
+        Step::Append(key, value) => Some(add_child(child(*value), None).on(node(*key))),
+        Step::Read(..) => None,
+    };
+    ops.iter().filter_map(append).collect()
 }

@@ -3,7 +3,8 @@
 //!
 //! Each document has three processes, which this program starts from itself. One owns the document
 //! and runs random transactions on lists, the others wait for it to die. Each reports its
-//! transactions through a pipe, with the times of one clock. In the end the [`judge`] compares the
+//! transactions through a pipe, with the times of one clock. Two other machines, which are threads
+//! of this program, submit requests. In the end the [`judge`] compares the
 //! reports with the document. Documents run side by side, each with its own processes.
 //!
 //! `DOCLOCK_OWNER_KILLS`, `DOCLOCK_OWNER_PAUSES`, `DOCLOCK_SERVER_RESTARTS` and
@@ -41,6 +42,7 @@ mod lane;
 mod lists;
 mod process;
 mod report;
+mod requester;
 
 fn main() {
     match std::env::args().nth(1).as_deref() {
