@@ -7,6 +7,7 @@ use doclock::durable::Replica;
 use doclock::{DataStore, document::check as check_document};
 use doclock_postgres::{Postgres, TermOptions};
 
+use crate::anomaly::Anomaly;
 use crate::checker::{Level, check};
 use crate::child::durable_options;
 use crate::faults::Fault;
@@ -119,12 +120,17 @@ impl Run<'_> {
         let (history, acknowledged) = self.history(&finals, &mut tally);
         self.check_owners(&acknowledged, version, &mut tally);
         let anomalies = check(&history, Level::Strict);
-        if let Some(anomaly) = anomalies.first() {
-            let last = anomalies.last().unwrap();
+        if let Some(last) = anomalies.last() {
+            let mut shown = Vec::new();
+            if let Anomaly::Cycle(cycle) = last {
+                let edges = cycle.edges.iter();
+                shown.extend(edges.map(|edge| &history.transactions[edge.from]));
+            }
             panic!(
-                "{}: {} anomalies: {anomaly}; {last}",
+                "{}: {} anomalies: {}; {last}: {shown:#?}",
                 self.document,
-                anomalies.len()
+                anomalies.len(),
+                anomalies[0]
             );
         }
         // The lists were made by one commit, and each other commit appended.
@@ -201,7 +207,8 @@ impl Run<'_> {
                     Report::Ended { nth, at, ops, end } => {
                         let (epoch, began, _) = running.remove(nth).unwrap();
                         let ops: Vec<Op> = ops.iter().map(Op::from).collect();
-                        let (committed, until) = match end {
+                        let mut time = Some(began..*at);
+                        let committed = match end {
                             End::Committed {
                                 version,
                                 token,
@@ -214,24 +221,32 @@ impl Run<'_> {
                                     epoch,
                                 });
                                 tally.committed += 1;
-                                (true, *at)
+                                true
                             }
                             End::Read => {
                                 tally.read += 1;
-                                (true, *at)
+                                true
+                            }
+                            End::ReadDurable => {
+                                tally.read += 1;
+                                time = None;
+                                true
                             }
                             End::Fenced => {
                                 tally.fenced += 1;
-                                (false, *at)
+                                false
                             }
-                            End::Refused => (false, *at),
-                            End::Unknown => (tally.is_stored(&ops, finals), u64::MAX),
+                            End::Refused => false,
+                            End::Unknown => {
+                                time = Some(began..u64::MAX);
+                                tally.is_stored(&ops, finals)
+                            }
                         };
                         history.transactions.push(Transaction {
                             process: *process as usize,
                             ops,
                             committed,
-                            time: Some(began..until),
+                            time,
                         });
                     }
                     Report::Wrong { what } => panic!("{}: {what}", self.document),

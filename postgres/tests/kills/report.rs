@@ -45,6 +45,9 @@ pub(crate) enum End {
     },
     /// It has only read, and the owner had its term when it answered.
     Read,
+    /// It has read the durable snapshot. That may lag behind the log: another machine can learn the
+    /// outcome of its request before the owner has the answer to its append.
+    ReadDurable,
     /// It is certainly not stored.
     Fenced,
     /// It did not run.
