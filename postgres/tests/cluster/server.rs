@@ -182,7 +182,8 @@ pub(crate) fn pooler(parameters: &str) -> Option<(Pooler, String)> {
     let folder = folder();
     let (path, user) = (folder.path(), std::env::var("PGUSER").unwrap());
     let settings = format!(
-        "[databases]\n* = {}\n[pgbouncer]\nlisten_addr =\nunix_socket_dir = {}\nlisten_port = 6432\n\
+        "[databases]\n* = {}\n[pgbouncer]\nlisten_addr =\nunix_socket_dir = {}\n\
+        listen_port = 6432\n\
         auth_type = any\npool_mode = transaction\ndefault_pool_size = 2\nserver_reset_query =\n",
         parameters,
         path.display(),
