@@ -103,7 +103,8 @@ impl Worker {
         let (least, most) = self.options.poll;
         let mut interval = least;
         loop {
-            let pause = match follower.look() {
+            let began = Instant::now();
+            let next = match follower.look() {
                 Ok(looked) => {
                     interval = match looked.is_changed {
                         true => least,
@@ -142,7 +143,8 @@ impl Worker {
                     Err(_) => return Next::Leave(None),
                 },
                 recv(self.woken) -> _ => {}
-                default(pause) => {}
+                // Looks begin at these times, however long they take.
+                default(next.saturating_sub(began.elapsed())) => {}
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -195,7 +196,15 @@ fn cluster_05_a_member_takes_over_without_loading_when_the_owner_is_killed() {
         let document = name("killed");
         let mut owner = Process::start(&document, "ann");
         until("it commits", || owner.acks().len() > 5);
-        let member = Member::join(&server, &document, brief("bob")).unwrap();
+        let loads = Arc::new(AtomicU32::new(0));
+        let counts = Arc::clone(&loads);
+        let durable = DurableOptions::new().progress(move |_| {
+            counts.fetch_add(1, Ordering::SeqCst);
+        });
+        let options = brief("bob").durable(durable);
+        let member = Member::join(&server, &document, options).unwrap();
+        let joined = loads.load(Ordering::SeqCst);
+        assert!(joined > 0);
         let from = member.snapshot().version();
         until("it follows", || member.snapshot().version() > from + 5);
         // At another moment of the term in each round.
@@ -205,6 +214,7 @@ fn cluster_05_a_member_takes_over_without_loading_when_the_owner_is_killed() {
         let began = Instant::now();
         let store = member.wait_store(LIMIT).unwrap();
         times.push(began.elapsed());
+        assert_eq!(loads.load(Ordering::SeqCst), joined);
         let written = TransactionManager::new(store.clone())
             .execute(create(element("paragraph", [])))
             .unwrap();
