@@ -26,6 +26,33 @@
 //! and becomes the owner when there is none. So the other ways are for programs that decide
 //! themselves when to own a document.
 //!
+//! # Writing from any machine
+//!
+//! Any process can [submit](Requests::submit) a batch as a request. A [`RequestRunner`] beside the
+//! owner's store runs requests in the order of their numbers, between local batches, under their
+//! idempotency keys. The outcome is stored with the commit, so a request has one outcome, also if
+//! its owner dies and another one continues.
+//!
+//! ```no_run
+//! use doclock::{DataStore, TransactionManager, dsl::*};
+//! use doclock_postgres::{
+//!     PendingRequest, Postgres, RequestError, RequestOptions, RequestRunner, RunnerOptions, Term,
+//! };
+//!
+//! /// On the machine of the owner: stop it before the store is closed.
+//! fn run(term: &Term, store: DataStore) -> Result<RequestRunner, Box<dyn std::error::Error>> {
+//!     let manager = move |owner: &str| TransactionManager::for_owner(store.clone(), owner);
+//!     Ok(RequestRunner::start(term, RunnerOptions::new(), manager)?)
+//! }
+//!
+//! /// On any machine.
+//! fn submit(server: &Postgres) -> Result<PendingRequest, RequestError> {
+//!     let requests = server.requests("notes", "machine-2")?;
+//!     let batch = create(text_node("paragraph", "Hello"));
+//!     requests.submit(batch, RequestOptions::new("ann").key("invoice 7"))
+//! }
+//! ```
+//!
 //! # When a term is lost
 //!
 //! The owner renews its term in the background. If it cannot do so in time, or if another owner has

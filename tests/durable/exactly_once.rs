@@ -7,7 +7,7 @@ use doclock::inbox::{EventState, HandlerError, Inbox, Outcome};
 use doclock::lease::LeaseTarget;
 use doclock::lock::AcquireOptions;
 use doclock::time::ManualClock;
-use doclock::transaction::TransactionResult;
+use doclock::transaction::{IdempotencyKey, TransactionResult};
 use doclock::{DataStore, Editor, StoreOptions, TransactionManager, View, dsl::*};
 
 use crate::memory::{Failure, Memory};
@@ -484,6 +484,8 @@ fn cluster_02_a_write_has_the_receipts_of_its_block() {
     }
     assert_eq!(receipts[0].result.version, 2);
     assert_ne!(receipts[0].digest, receipts[1].digest);
+    let unchanged = [set_text("a").on("a")];
+    assert_eq!(receipts[1].digest, IdempotencyKey::digest(&unchanged));
     drop((store, manager));
     // Receipts that a checkpoint or an open stores again are not new.
     assert!(once(&memory.open(DurableOptions::new()), "key").repeated);

@@ -395,8 +395,8 @@ impl Write {
     }
 }
 
-/// The parts of an append that write the outcomes of requests, between the fence and the rest, which
-/// both depend on `f`.
+/// The parts of an append that write the outcomes of requests, between the fence and the rest. The
+/// rest depends on `f`.
 ///
 /// C9: all requests of the block are locked while they are pending, or nothing is written. The
 /// outcomes and the block are written under one condition, because an update in a `WITH` runs

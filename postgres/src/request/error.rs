@@ -76,7 +76,7 @@ pub enum RequestError {
         taken: Option<u64>,
     },
     /// There is no request of this number: its outcome was kept for the time that the owner keeps
-    /// outcomes, and then removed.
+    /// outcomes, and then removed. Or a failover of the server has lost it.
     #[error("there is no request {number} of document {document}")]
     NotFound {
         /// The document.

@@ -25,6 +25,7 @@ pub struct PendingRequest {
 /// What a look at a request has found.
 struct Seen {
     settled: Option<(Vec<u8>, SettledBy)>,
+    /// Whether the timeout has passed and no owner runs it.
     is_late: bool,
     taken: Option<i64>,
     owner: Option<String>,
@@ -215,6 +216,7 @@ impl PendingRequest {
         let statement = format!(
             "SELECT q.outcome, q.answered_by, q.epoch, q.taken, l.owner, l.epoch,
                 q.outcome IS NULL AND q.deadline <= clock_timestamp()
+                AND (q.taken IS NULL OR q.taken < l.epoch OR l.expires_at <= clock_timestamp())
             FROM {schema}.doclock_request q
             LEFT JOIN {schema}.doclock_lease l ON l.document = q.document AND l.epoch > 0
             WHERE q.document = $1 AND q.number = $2"
@@ -253,9 +255,9 @@ impl PendingRequest {
     /// Settles the request without an owner, if none runs it.
     ///
     /// C9: the row lock orders this and the owner that takes the request. An owner that has taken
-    /// it runs it only while it has the lease, in the epoch that is in the row. If another statement
-    /// has changed the row meanwhile, the conditions are computed again, and an epoch that was read
-    /// too early is only too low.
+    /// it runs it only while it has the lease, in the epoch that is in the row. If another
+    /// statement has changed the row meanwhile, the conditions are computed again, and an epoch
+    /// that was read too early is only too low.
     async fn settle(
         &self,
         outcome: &Outcome,

@@ -113,8 +113,8 @@ pub enum RunnerEnded {
 ///
 /// Requests run in the order of their numbers. Between them and the owner's local batches:
 ///
-/// - A local batch waits for at most one request in a row. The thread has at most one request in the
-///   queue, which is FIFO, and submits the next one behind all local batches that wait by then.
+/// - A local batch waits for at most one request in a row. The thread has at most one request in
+///   the queue, which is FIFO, and submits the next one behind all local batches that wait by then.
 /// - A request is overtaken by the local batches that are in the queue when it is submitted, and by
 ///   no others. One that is at position `n` among the pending requests is submitted after `n - 1`
 ///   others, so at most `n` times the length of the queue of local batches run before it. Its
@@ -206,8 +206,8 @@ impl RequestRunner {
         self.shared.ended.lock().clone()
     }
 
-    /// Stops: lets the request that runs end, writes its outcome, and ends the thread. Requests that
-    /// were taken and have not begun stay pending for the next runner or owner.
+    /// Stops: lets the request that runs end, writes its outcome, and ends the thread. Requests
+    /// that were taken and have not begun stay pending for the next runner or owner.
     ///
     /// Stop it before the store is closed and the term is handed over. Blocks for as long as the
     /// batch and its write take, and at most for the term after that. A call in the runner's thread

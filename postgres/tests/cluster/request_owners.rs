@@ -155,8 +155,12 @@ fn ran_a_settled_request(parameters: &str, mode: Mode) {
     let requests = server.requests(&document, "other").unwrap();
     let first = Owner::begin(&server, &document, "first").run();
     first.set(Mode::Holds);
-    let pending = requests.submit(node("n"), ann()).unwrap();
-    until("it has run", || first.store.version() == 1);
+    let manager = first.manager.clone();
+    let local = thread::spawn(move || manager.execute(node("local")).map(drop));
+    until("the local batch has run", || first.store.version() == 1);
+    // Both are in the block after that of the local batch.
+    let [pending, other] = ["n", "other"].map(|id| requests.submit(node(id), ann()).unwrap());
+    until("both have run", || first.store.version() == 3);
     // While the owner lives, only the owner settles it.
     assert!(!pending.cancel().unwrap());
     // A crash of the server can lose that it was taken.
@@ -170,13 +174,19 @@ fn ran_a_settled_request(parameters: &str, mode: Mode) {
         first.term.lost(),
         Some(LostReason::RequestSettled { number })
     );
-    let refused = first.store.wait_durable(1, None).unwrap_err();
+    let refused = first.store.wait_durable(3, None).unwrap_err();
     assert_eq!(refused.code(), "journalFenced");
+    local.join().unwrap().unwrap();
     first.die(parameters);
-    assert!(log_versions(parameters, &document).is_empty());
+    assert_eq!(log_versions(parameters, &document), [1]);
+    assert_eq!(other.poll(), Ok(None), "it is for the next owner");
     let second = Owner::begin(&server, &document, "second").run();
     let next = requests.submit(node("next"), ann()).unwrap();
-    assert_eq!(version(&next), 1);
+    assert_eq!([version(&other), version(&next)], [2, 3]);
+    assert_eq!(
+        pending.wait(PATIENCE).unwrap_err().code(),
+        "requestCancelled"
+    );
     assert!(!second.store.snapshot().contains("n"));
 }
 
@@ -254,4 +264,54 @@ fn cluster_02_a_runner_that_stops_leaves_the_rest_to_the_next_owner() {
     let second = Owner::begin(&server, &document, "second").run();
     assert_eq!(pending.each_ref().map(version), [1, 2, 3]);
     assert_eq!(second.store.snapshot().len(), 3);
+}
+
+#[test]
+fn cluster_02_outcomes_are_written_in_order() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let document = name("in-order");
+    let server = connect(&parameters);
+    let requests = server.requests(&document, "other").unwrap();
+    let mut first = Owner::begin(&server, &document, "first");
+    first.set(Mode::Holds);
+    // Neither makes a version, and the second has the result of the first.
+    let submit = |_| {
+        let batch = doclock::dsl::if_unchanged(0);
+        requests.submit(batch, ann().key("k")).unwrap()
+    };
+    let [one, again] = [1, 2].map(submit);
+    let behind = requests.submit(node("behind"), ann()).unwrap();
+    first.run_with(RunnerOptions::new());
+    until("the request behind has run", || first.store.version() == 1);
+    assert_eq!(again.poll(), Ok(None), "the first is not durable");
+    first.set(Mode::Passes);
+    let [one, again] = [one, again].map(|pending| pending.wait(PATIENCE).unwrap());
+    assert_eq!(one.transaction_id, again.transaction_id);
+    assert!(!one.repeated && again.repeated);
+    assert_eq!(version(&behind), 1);
+}
+
+#[test]
+fn cluster_02_an_owner_leaves_an_outcome_that_is_there() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let document = name("there");
+    let server = connect(&parameters);
+    let requests = server.requests(&document, "other").unwrap();
+    let owner = Owner::begin(&server, &document, "owner").run();
+    let held = owner.store.begin("holder").unwrap();
+    let pending = requests.submit(node("n"), ann()).unwrap();
+    until("it waits", || owner.store.queue_length() == 1);
+    let forget = "UPDATE doclock.doclock_request SET taken = NULL WHERE document = $1";
+    sql(&parameters).execute(forget, &[&document]).unwrap();
+    assert!(pending.cancel().unwrap());
+    until("it leaves the queue", || owner.store.queue_length() == 0);
+    drop(held);
+    let next = requests.submit(node("next"), ann()).unwrap();
+    assert_eq!(version(&next), 1);
+    let by = row(&parameters, &document, pending.number());
+    assert_eq!((by.0, by.1), (Some("other".into()), None));
 }

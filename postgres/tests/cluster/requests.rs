@@ -1,6 +1,7 @@
 //! Requests of other machines: their order, outcomes and errors.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -241,7 +242,7 @@ fn cluster_02_a_request_that_has_not_begun_in_time_never_runs() {
         matches!(&refused, RequestError::Expired { machine, epoch: None, .. } if machine == "other"),
         "{refused:?}"
     );
-    // By the clock of the server its time is over, and nobody waits for it.
+    // By the clock of the server its time is over, and no requester settles it.
     let far = ann().timeout(Duration::from_secs(3600));
     let passed = requests.submit(node("passed"), far).unwrap();
     let back = "UPDATE doclock.doclock_request SET deadline = clock_timestamp() - interval '1 s'
@@ -273,7 +274,7 @@ fn cluster_02_a_request_that_has_not_begun_in_time_never_runs() {
     );
     assert_eq!(json["error"]["code"], "lockTimeout", "{json}");
     assert_eq!(json["error"]["holder"]["ownerId"], "holder", "{json}");
-    // Nobody runs it now, and it stays pending.
+    // Without a runner it stays pending.
     drop(owner.runner);
     let pending = requests.submit(node("pending"), ann()).unwrap();
     let refused = pending.wait(Duration::from_millis(60)).unwrap_err();
@@ -344,12 +345,23 @@ fn cluster_02_a_local_batch_under_the_key_of_a_request_is_not_its_outcome() {
     let local =
         thread::spawn(move || manager.execute_once("k", [node("local")], AcquireOptions::new()));
     until("the local batch waits", || owner.store.queue_length() == 1);
+    let (release, released) = mpsc::channel::<()>();
+    let store = owner.store.clone();
+    let holder = thread::spawn(move || {
+        let held = store.begin("holder").unwrap();
+        let _ = released.recv();
+        drop(held);
+    });
+    until("the holder waits", || owner.store.queue_length() == 2);
     let pending = requests.submit(node("remote"), ann().key("k")).unwrap();
     let owner = owner.run();
-    // It is in flight under the key when the local batch is appended.
-    until("the request waits", || owner.store.queue_length() == 2);
+    until("the request waits", || owner.store.queue_length() == 3);
     drop(held);
+    // The local batch is appended while the request waits under the same key.
     local.join().unwrap().unwrap();
+    assert_eq!(pending.poll(), Ok(None));
+    drop(release);
+    holder.join().unwrap();
     let refused = pending.wait(PATIENCE).unwrap_err();
     assert_eq!(refused.code(), "idempotencyMismatch");
     assert!(!owner.store.snapshot().contains("remote"));

@@ -71,13 +71,13 @@ impl Runner {
     fn run_all(&mut self) -> Result<(), RunnerEnded> {
         while !self.stops() {
             self.settle()?;
+            self.remove_old();
             let page = self.take()?;
             let has_run = !page.is_empty();
             if has_run {
                 self.pause = Duration::from_millis(1);
                 self.run_page(page)?;
             } else {
-                self.remove_old();
                 self.rest()?;
             }
         }
@@ -214,6 +214,10 @@ impl Runner {
             return Ok(Some(Outcome::Failed(failed)));
         };
         let manager = manager.with_durability(Durability::Later);
+        if manager.store().durable_version().is_none() {
+            let reason = DurabilityError::NotDurable.to_string();
+            return Err(RunnerEnded::Store { reason });
+        }
         self.store = Some(manager.store().clone());
         let mut options = AcquireOptions::new().cancel_token(token);
         if let Some(label) = taken.label {
@@ -254,7 +258,7 @@ impl Runner {
         let Some(durable) = self.store.as_ref().and_then(DataStore::durable_version) else {
             return match self.settled.is_empty() {
                 true => Ok(()),
-                // Nothing was run, or the store is in memory.
+                // Nothing has run.
                 false => self.write(self.settled.len()),
             };
         };
