@@ -97,3 +97,8 @@ pub use request::{
 };
 pub use server::Postgres;
 pub use term::{Term, TermOptions};
+
+/// Runs the examples of the guide.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/guide/cluster.md")]
+struct Guide;

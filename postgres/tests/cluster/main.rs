@@ -2,7 +2,9 @@
 //!
 //! Without PGHOST the tests print that they skip, and fail if DOCLOCK_CLUSTER_REQUIRED is set.
 
+mod clocks;
 mod executes;
+mod failover;
 mod failures;
 mod followers;
 mod journals;
@@ -13,6 +15,7 @@ mod proxy;
 mod request_owners;
 mod request_support;
 mod requests;
+mod server;
 mod servers;
 mod support;
 mod tables;

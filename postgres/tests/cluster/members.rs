@@ -13,7 +13,7 @@ use doclock_postgres::{
 };
 
 use crate::proxy::Proxy;
-use crate::servers::pooler;
+use crate::server::pooler;
 use crate::support::{connect, name, parameters, short, sql, until};
 
 const LIMIT: Duration = Duration::from_secs(20);

@@ -18,6 +18,8 @@ pub(crate) enum Fault {
     LosesAnswer,
     /// The connection is cut before the server gets it.
     LosesStatement,
+    /// The connection is cut when the server has half of it.
+    CutsStatement,
     /// The server gets it when [`Proxy::release`] is called, as if it had stopped in between.
     /// Nothing of its connection passes any more.
     HoldsStatement,
@@ -161,7 +163,10 @@ fn pass(mut client: UnixStream, mut server: UnixStream, shared: &(Mutex<State>, 
         state.met += u32::from(fault.is_some());
         match fault {
             None => drop(state),
-            Some(Fault::LosesStatement) => {
+            Some(fault @ (Fault::LosesStatement | Fault::CutsStatement)) => {
+                if fault == Fault::CutsStatement {
+                    let _ = server.write_all(&sent[..sent.len() / 2]);
+                }
                 let _ = (
                     client.shutdown(Shutdown::Both),
                     server.shutdown(Shutdown::Both),

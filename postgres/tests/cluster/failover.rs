@@ -1,0 +1,100 @@
+//! Failovers to a standby that has each confirmed commit.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use doclock::durable::DurableOptions;
+use doclock::{CommitError, DataStore, View, dsl::*};
+
+use crate::server::Server;
+use crate::support::{connect, short, sql, until};
+
+/// What a caller was told of its commit.
+#[derive(Debug, PartialEq, Eq)]
+enum Told {
+    Committed,
+    Fenced,
+    Unknown,
+}
+
+#[test]
+fn cluster_05_a_failover_to_a_standby_with_remote_apply_loses_no_acknowledged_commit() {
+    let Some(primary) = Server::start("") else {
+        return;
+    };
+    connect(&primary.parameters());
+    let standby = primary.standby();
+    let settings = [
+        "ALTER SYSTEM SET synchronous_standby_names = '*'",
+        "ALTER SYSTEM SET synchronous_commit = 'remote_apply'",
+        "SELECT pg_reload_conf()",
+    ];
+    for setting in settings {
+        sql(&primary.parameters()).batch_execute(setting).unwrap();
+    }
+    until("the standby is synchronous", || {
+        let state = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
+        let mut sql = sql(&primary.parameters());
+        let setting = sql.query_one("SHOW synchronous_commit", &[]).unwrap();
+        setting.get::<_, String>(0) == "remote_apply"
+            && sql.query_one(state, &[]).unwrap().get::<_, i64>(0) == 1
+    });
+    let folder = |server: &Server| server.folder.path().display().to_string();
+    let hosts = format!("{},{}", folder(&primary), folder(&standby));
+    let parameters = primary.parameters().replace(&folder(&primary), &hosts);
+    let server = connect(&(parameters + " target_session_attrs=read-write"));
+    let options = short("ann").term(Duration::from_secs(2));
+    let (term, journal) = server.acquire("notes", options.clone()).unwrap();
+    let store = DataStore::open_journal(journal, DurableOptions::new()).unwrap();
+    let (commits, told) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    thread::scope(|scope| {
+        for thread in 0..4 {
+            let (store, commits, told) = (&store, &commits, &told);
+            scope.spawn(move || {
+                for nth in 0.. {
+                    let id = format!("{thread}-{nth}");
+                    let mut transaction = store.begin("ann").unwrap();
+                    let node = element("paragraph", []).with_id(&*id);
+                    transaction.create(node).unwrap();
+                    let outcome = match transaction.commit() {
+                        Ok(_) => Told::Committed,
+                        Err(CommitError::Fenced { .. } | CommitError::ReadOnly { .. }) => {
+                            Told::Fenced
+                        }
+                        Err(CommitError::Unknown { .. }) => Told::Unknown,
+                        Err(error) => panic!("{error}"),
+                    };
+                    let ends = outcome != Told::Committed;
+                    told.lock().unwrap().insert(id, outcome);
+                    if ends {
+                        return;
+                    }
+                    commits.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        until("some commits", || commits.load(Ordering::Relaxed) > 100);
+        primary.kill();
+        standby.control(&["-w", "promote"]);
+    });
+    assert!(term.lost().is_some());
+    let (next, journal) = server.acquire("notes", options).unwrap();
+    assert!(next.epoch() >= 2 << 16, "{}", next.epoch());
+    let reopened = DataStore::open_journal(journal, DurableOptions::new()).unwrap();
+    let snapshot = reopened.snapshot();
+    let told = told.into_inner().unwrap();
+    let mut stored = 0;
+    for (id, outcome) in &told {
+        let is_stored = snapshot.contains(&**id);
+        stored += u64::from(is_stored);
+        match outcome {
+            Told::Committed => assert!(is_stored, "{id} was acknowledged"),
+            Told::Fenced => assert!(!is_stored, "{id} was fenced"),
+            Told::Unknown => {}
+        }
+    }
+    assert_eq!(snapshot.version(), stored);
+}
