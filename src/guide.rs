@@ -43,6 +43,10 @@ pages! {
     // Its examples need the feature; its text does not.
     #[cfg(any(not(doctest), feature = "redb"))]
     many_documents: "../docs/guide/many-documents.md";
+    /// Shows how several machines share a document, with PostgreSQL underneath.
+    // Its examples run in the package doclock-postgres.
+    #[cfg(not(doctest))]
+    cluster: "../docs/guide/cluster.md";
     /// Shows how to undo and redo the edits of one editor beside the edits of others.
     undo: "../docs/guide/undo.md";
     /// Shows how to restrict documents to a schema.

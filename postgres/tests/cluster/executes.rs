@@ -60,8 +60,8 @@ fn cluster_03_one_call_runs_on_the_owner_and_on_another_member() {
     assert_eq!(text.to_string(), "abc");
     // A key has one effect on all members.
     let pay = || RequestOptions::new("cem").key("invoice 7");
-    let paid = follower.execute_with(pay(), create(text_node("payment", "1")));
-    let again = owner.execute_with(pay(), create(text_node("payment", "1")));
+    let paid = follower.execute_with(create(text_node("payment", "1")), pay());
+    let again = owner.execute_with(create(text_node("payment", "1")), pay());
     let (paid, again) = (paid.unwrap(), again.unwrap());
     assert_eq!((paid.version, again.version), (4, 4));
     assert!(!paid.repeated && again.repeated);
@@ -126,7 +126,7 @@ fn cluster_03_a_batch_that_fails_has_the_same_error_on_each_member() {
     held.recv().unwrap();
     for member in [&owner, &follower] {
         let options = RequestOptions::new("dan").timeout(Duration::from_millis(300));
-        let late = member.execute_with(options, create(text_node("p", "late")));
+        let late = member.execute_with(create(text_node("p", "late")), options);
         let late = late.unwrap_err();
         assert!(matches!(late, RequestError::Expired { .. }), "{late}");
     }
