@@ -53,8 +53,8 @@ impl Member {
     /// A follower may see the version of the result a moment later.
     ///
     /// Blocks as long as the document has no owner or the server cannot be reached. A
-    /// [timeout](RequestOptions::timeout) limits the time until the batch begins. A call may be made
-    /// in a thread of an async runtime, which it blocks. It can be made after the member has left.
+    /// [timeout](RequestOptions::timeout) limits the time until the batch begins. A call may
+    /// be made in a thread of an async runtime, which it blocks, and after the member has left.
     ///
     /// ```no_run
     /// # use doclock_postgres::{Member, MemberOptions, Postgres, PostgresOptions, TermOptions};

@@ -301,3 +301,25 @@ fn cluster_02_a_call_whose_commit_is_unknown_has_one_effect() {
         assert_eq!(text.to_string(), "x", "stored before: {is_stored}");
     }
 }
+
+#[test]
+fn cluster_02_a_call_whose_request_is_lost_in_a_failover_has_an_outcome() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let (server, document) = (connect(&parameters), name("lost-request"));
+    let follower = Member::join(&server, &document, long("bob").follow_only()).unwrap();
+    let result = thread::scope(|scope| {
+        let call = scope.spawn(|| follower.execute(create(text_node("p", "a"))));
+        until("it waits", || requests(&parameters, &document) == 1);
+        let lose = "DELETE FROM doclock.doclock_request WHERE document = $1";
+        let lost = sql(&parameters).execute(lose, &[&document]).unwrap();
+        assert_eq!(lost, 1);
+        let owner = Member::join(&server, &document, long("ann")).unwrap();
+        let result = call.join().unwrap();
+        owner.leave().unwrap();
+        result
+    });
+    let result = result.unwrap();
+    assert_eq!((result.version, result.repeated), (1, false));
+}
