@@ -96,7 +96,8 @@ pub enum MemberEvent {
         /// The error of the journal, if it has failed.
         cause: Option<JournalError>,
     },
-    /// This owner cannot run the requests of other machines. It tries again when it renews its term.
+    /// This owner cannot run the requests of other machines. It tries again when it renews its
+    /// term.
     RequestsFailed {
         /// The document.
         document: String,

@@ -38,7 +38,7 @@ impl Member {
         operations: impl IntoOperations,
     ) -> Result<TransactionResult, RequestError> {
         let owner = self.0.options.term.owner.clone();
-        self.execute_with(RequestOptions::new(owner), operations)
+        self.execute_with(operations, RequestOptions::new(owner))
     }
 
     /// Runs an operation batch, whichever process owns the document.
@@ -53,8 +53,8 @@ impl Member {
     /// A follower may see the version of the result a moment later.
     ///
     /// Blocks as long as the document has no owner or the server cannot be reached. A
-    /// [timeout](RequestOptions::timeout) limits the time until the batch begins. A call may be made
-    /// in a thread of an async runtime, which it blocks. It can be made after the member has left.
+    /// [timeout](RequestOptions::timeout) limits the time until the batch begins. A call may
+    /// be made in a thread of an async runtime, which it blocks, and after the member has left.
     ///
     /// ```no_run
     /// # use doclock_postgres::{Member, MemberOptions, Postgres, PostgresOptions, TermOptions};
@@ -67,7 +67,7 @@ impl Member {
     /// let member = Member::join(&server, "notes", options)?;
     /// member.execute(create(text_node("paragraph", "Hello")))?;
     /// let options = RequestOptions::new("ann").timeout(Duration::from_secs(2));
-    /// let result = member.execute_with(options, create(text_node("paragraph", "Hi")))?;
+    /// let result = member.execute_with(create(text_node("paragraph", "Hi")), options)?;
     /// println!("version {}", result.version);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -80,8 +80,8 @@ impl Member {
     /// with the same [key](RequestOptions::key).
     pub fn execute_with(
         &self,
-        options: RequestOptions,
         operations: impl IntoOperations,
+        options: RequestOptions,
     ) -> Result<TransactionResult, RequestError> {
         let has_own_key = options.key.is_none();
         let operations = operations.into_operations();
@@ -163,7 +163,11 @@ impl Member {
                     if self.0.doorbell.is_some() {
                         self.0.bell.ring(self.snapshot().version());
                     }
-                    return pending.wait(None);
+                    match pending.wait(None) {
+                        // A failover has lost the request, and so its commit: it runs again.
+                        Err(RequestError::NotFound { .. }) => continue,
+                        outcome => return outcome,
+                    }
                 }
                 Err(error) => error,
             };

@@ -94,8 +94,8 @@ impl MemberOptions {
 
     /// Sets how this member makes the manager for the owner of a transaction when it owns the
     /// document, with the hooks and limits of the program. It makes one for each
-    /// [call](crate::Member::execute_with) and for each request of another machine. All members of a
-    /// document should do the same. The default is [`TransactionManager::for_owner`].
+    /// [call](crate::Member::execute_with) and for each request of another machine. All members
+    /// of a document should do the same. The default is [`TransactionManager::for_owner`].
     ///
     /// ```
     /// use doclock::{TransactionManager, document::Limits};

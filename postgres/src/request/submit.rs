@@ -194,8 +194,8 @@ impl Requests {
         })
     }
 
-    /// Inserts a request. If that fails, it may be inserted all the same. A repetition with the same
-    /// draft then finds it.
+    /// Inserts a request. If that fails, it may be inserted all the same. A repetition with the
+    /// same draft then finds it.
     pub(crate) fn insert(
         &self,
         draft: &Draft,

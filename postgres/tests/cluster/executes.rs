@@ -60,8 +60,8 @@ fn cluster_03_one_call_runs_on_the_owner_and_on_another_member() {
     assert_eq!(text.to_string(), "abc");
     // A key has one effect on all members.
     let pay = || RequestOptions::new("cem").key("invoice 7");
-    let paid = follower.execute_with(pay(), create(text_node("payment", "1")));
-    let again = owner.execute_with(pay(), create(text_node("payment", "1")));
+    let paid = follower.execute_with(create(text_node("payment", "1")), pay());
+    let again = owner.execute_with(create(text_node("payment", "1")), pay());
     let (paid, again) = (paid.unwrap(), again.unwrap());
     assert_eq!((paid.version, again.version), (4, 4));
     assert!(!paid.repeated && again.repeated);
@@ -126,7 +126,7 @@ fn cluster_03_a_batch_that_fails_has_the_same_error_on_each_member() {
     held.recv().unwrap();
     for member in [&owner, &follower] {
         let options = RequestOptions::new("dan").timeout(Duration::from_millis(300));
-        let late = member.execute_with(options, create(text_node("p", "late")));
+        let late = member.execute_with(create(text_node("p", "late")), options);
         let late = late.unwrap_err();
         assert!(matches!(late, RequestError::Expired { .. }), "{late}");
     }
@@ -300,4 +300,26 @@ fn cluster_02_a_call_whose_commit_is_unknown_has_one_effect() {
         let text = follower.snapshot().snapshot.text_of("p").unwrap();
         assert_eq!(text.to_string(), "x", "stored before: {is_stored}");
     }
+}
+
+#[test]
+fn cluster_02_a_call_whose_request_is_lost_in_a_failover_has_an_outcome() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let (server, document) = (connect(&parameters), name("lost-request"));
+    let follower = Member::join(&server, &document, long("bob").follow_only()).unwrap();
+    let result = thread::scope(|scope| {
+        let call = scope.spawn(|| follower.execute(create(text_node("p", "a"))));
+        until("it waits", || requests(&parameters, &document) == 1);
+        let lose = "DELETE FROM doclock.doclock_request WHERE document = $1";
+        let lost = sql(&parameters).execute(lose, &[&document]).unwrap();
+        assert_eq!(lost, 1);
+        let owner = Member::join(&server, &document, long("ann")).unwrap();
+        let result = call.join().unwrap();
+        owner.leave().unwrap();
+        result
+    });
+    let result = result.unwrap();
+    assert_eq!((result.version, result.repeated), (1, false));
 }

@@ -576,7 +576,7 @@ fn cluster_05_members_of_a_process_share_its_connections() {
         row.get::<_, i64>(0)
     };
     // Those of loads end with them.
-    until("there are three connections", || connections() == 3);
+    until("there are four connections", || connections() == 4);
 }
 
 #[test]
