@@ -115,7 +115,8 @@ fn record(
 
 /// What the observer costs by itself: the same span, and the same metrics, around nothing.
 fn observer_alone(rounds: usize, report: &Report) -> Result {
-    let mut alone: Vec<(&str, Box<dyn Fn(usize)>)> = Vec::new();
+    type Observe = Box<dyn Fn(usize)>;
+    let mut alone: Vec<(&str, Observe)> = Vec::new();
     #[cfg(feature = "metrics")]
     {
         let metrics = recorder::Alone::new();

@@ -28,7 +28,7 @@ pub enum RequestError {
         /// itself.
         number: Option<u64>,
         /// The error in doclock's JSON form: `code`, `message` and the evidence.
-        error: Map<String, Value>,
+        error: Box<Map<String, Value>>,
         /// The machine on which the batch failed.
         machine: String,
         /// The epoch of that owner.
@@ -41,7 +41,7 @@ pub enum RequestError {
         /// itself.
         number: Option<u64>,
         /// The error of the queue in doclock's JSON form, if the batch waited in it.
-        error: Option<Map<String, Value>>,
+        error: Option<Box<Map<String, Value>>>,
         /// The machine that has settled the request: the owner, or the one that submitted it.
         machine: String,
         /// The epoch of the owner, if it was the owner.
@@ -54,7 +54,7 @@ pub enum RequestError {
         /// itself.
         number: Option<u64>,
         /// The error of the queue in doclock's JSON form, if the batch waited in it.
-        error: Option<Map<String, Value>>,
+        error: Option<Box<Map<String, Value>>>,
         /// The machine that has settled the request: the owner, or the one that submitted it.
         machine: String,
         /// The epoch of the owner, if it was the owner.
@@ -148,7 +148,7 @@ impl RequestError {
                 machine,
                 epoch,
             } => {
-                let mut parts = error.clone();
+                let mut parts = Map::clone(error);
                 parts.insert("request".into(), json!(number));
                 parts.insert("machine".into(), json!(machine));
                 parts.insert("epoch".into(), json!(epoch));
@@ -200,7 +200,7 @@ impl Serialize for RequestError {
 }
 
 /// The message of the queue's error, if there is one.
-struct Cause<'a>(&'a Option<Map<String, Value>>);
+struct Cause<'a>(&'a Option<Box<Map<String, Value>>>);
 
 impl fmt::Display for Cause<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::RequestError;
 
 /// An error of doclock in its JSON form: `code`, `message` and the evidence.
-pub(crate) type Evidence = Map<String, Value>;
+pub(crate) type Evidence = Box<Map<String, Value>>;
 
 /// The outcome of a request. A request has one, which never changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -72,16 +72,14 @@ impl Outcome {
 pub(super) fn evidence(code: &str, message: &str) -> Evidence {
     let text = |text: &str| Value::String(text.to_owned());
     let parts = [("code", text(code)), ("message", text(message))];
-    parts
-        .map(|(key, value)| (key.to_owned(), value))
-        .into_iter()
-        .collect()
+    let parts = parts.map(|(key, value)| (key.to_owned(), value));
+    Box::new(parts.into_iter().collect())
 }
 
 /// The JSON form of an error of doclock.
 pub(crate) fn evidence_of<E: Serialize + std::fmt::Display>(error: &E) -> Evidence {
     match serde_json::to_value(error) {
-        Ok(Value::Object(evidence)) => evidence,
+        Ok(Value::Object(evidence)) => Box::new(evidence),
         _ => evidence("failed", &error.to_string()),
     }
 }
