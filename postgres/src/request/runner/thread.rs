@@ -23,6 +23,16 @@ const PAGE: usize = 64;
 /// How often old requests are removed.
 const REMOVAL: Duration = Duration::from_secs(10);
 
+/// After a request, the next look follows at once for this long: the next request of a caller comes
+/// soon after the outcome of its last one.
+const AT_ONCE: Duration = Duration::from_millis(4);
+
+/// After a request, the pauses are short for this long: a ring may be held back meanwhile.
+const EAGER: Duration = Duration::from_millis(25);
+
+/// The pause between two looks that do not follow at once.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+
 /// Makes the manager for the owner of a request.
 pub(super) type MakeManager = Box<dyn FnMut(&str) -> TransactionManager + Send>;
 
@@ -40,6 +50,8 @@ pub(super) struct Runner {
     settled: VecDeque<Settled>,
     /// How long the next look for requests waits.
     pause: Duration,
+    /// When the last requests were taken.
+    took_at: Option<Instant>,
     next_removal: Instant,
 }
 
@@ -52,7 +64,8 @@ impl Runner {
             last: 0,
             committed: None,
             settled: VecDeque::new(),
-            pause: Duration::from_millis(1),
+            pause: SHORTEST_PAUSE,
+            took_at: None,
             next_removal: Instant::now(),
         }
     }
@@ -75,8 +88,8 @@ impl Runner {
             let page = self.take()?;
             let has_run = !page.is_empty();
             if has_run {
-                self.pause = Duration::from_millis(1);
                 self.run_page(page)?;
+                self.took_at = Some(Instant::now());
             } else {
                 self.rest()?;
             }
@@ -299,7 +312,11 @@ impl Runner {
         if lease.until().is_none() {
             return Err(RunnerEnded::Term);
         }
-        self.pause = (self.pause * 2).min(self.shared.options.longest_poll);
+        let since = self.took_at.map_or(Duration::MAX, |at| at.elapsed());
+        self.pause = match since < EAGER {
+            true => SHORTEST_PAUSE,
+            false => (self.pause * 2).min(self.shared.options.longest_poll),
+        };
         let durable = self.store.as_ref().and_then(DataStore::durable_version);
         if let (Some(store), Some(durable)) = (&self.store, durable) {
             let settled = self.settled.front();
@@ -326,6 +343,9 @@ impl Runner {
                 let reason = "it keeps too few results of idempotency keys".into();
                 return Err(RunnerEnded::Store { reason });
             }
+        }
+        if since < AT_ONCE {
+            return Ok(());
         }
         let pause = self.pause;
         let rung = Arc::clone(lease);
