@@ -84,7 +84,8 @@ pub struct MemberSnapshot {
     pub snapshot: Snapshot,
     /// How long ago this was the newest version in the log, for certain. It is measured by the
     /// monotonic clock of this process, which does not count the time that the machine sleeps. It
-    /// is zero for an owner as long as its term lasts.
+    /// is zero for an owner as long as its term lasts: the log can be ahead of it only by the write
+    /// that is under way.
     pub lag: Duration,
     /// The owner, if the document had one then.
     pub owner: Option<DocumentOwner>,
