@@ -104,7 +104,7 @@ impl FifoLock {
         state.queue_bound = settings.queue_bound.unwrap_or(usize::MAX);
         Self(Arc::new_cyclic(|this| LockShared {
             word: Word::new(),
-            brief: BriefHolds::of(timed.and(settings.reports.holds)),
+            brief: BriefHolds::of(timed.and(settings.reports.holds)).map(Box::new),
             state: Mutex::new(state),
             timeout: DefaultTimeout::new(settings.timeout),
             lock,

@@ -36,7 +36,7 @@ pub(super) struct LockShared {
     pub(super) word: Word,
     pub(super) state: Mutex<{ rank::LOCK }, LockState>,
     /// From here on read-only, except for rare cases, and for each grant with reports of holds.
-    pub(super) brief: Option<BriefHolds>,
+    pub(super) brief: Option<Box<BriefHolds>>,
     pub(super) timeout: DefaultTimeout,
     /// The lock's number, a part of its ids.
     pub(super) lock: u32,
