@@ -54,12 +54,7 @@ impl Session {
     pub(crate) async fn connect(options: &PostgresOptions) -> Result<Self, PostgresError> {
         let timeout = options.connect_timeout;
         let connect = async {
-            let mut config = options.config.clone();
-            // Otherwise data that a vanished server does not confirm is sent again for minutes.
-            if config.get_tcp_user_timeout().is_none() {
-                config.tcp_user_timeout(timeout);
-            }
-            let (client, connection) = config.connect(NoTls).await?;
+            let (client, connection) = options.limited().connect(NoTls).await?;
             let task = tokio::spawn(async move {
                 // The error is that of the statements under way.
                 let _ = connection.await;

@@ -76,6 +76,22 @@ impl PostgresOptions {
         self
     }
 
+    /// Returns the parameters of a connection, with limits where they have none.
+    pub(crate) fn limited(&self) -> tokio_postgres::Config {
+        let mut config = self.config.clone();
+        // Otherwise data that a vanished server does not confirm is sent again for minutes.
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(self.connect_timeout);
+        }
+        // A host that does not answer leaves time for the next one.
+        if config.get_connect_timeout().is_none() {
+            let hosts = config.get_hosts().len().max(config.get_hostaddrs().len());
+            let hosts = u32::try_from(hosts).unwrap_or(u32::MAX);
+            config.connect_timeout(self.connect_timeout / hosts.saturating_add(1));
+        }
+        config
+    }
+
     /// Allows a server with `fsync` off, whose crash can lose confirmed commits: for tests.
     #[doc(hidden)]
     pub fn allow_lossy_server(mut self) -> Self {

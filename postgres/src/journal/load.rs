@@ -109,7 +109,7 @@ async fn read(
 ) -> Result<(), PostgresError> {
     let session = Session::connect(options).await?;
     let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-    session.client.batch_execute(begin).await?;
+    answered(session.client.batch_execute(begin)).await?;
     let entries = format!(
         "SELECT coalesce(long_key, key), part, data FROM {schema}.doclock_checkpoint
         WHERE document = $1 ORDER BY key, part"
@@ -136,7 +136,17 @@ async fn read(
         ))
     };
     pass_rows(&session, &blocks, document, rows, block).await?;
-    Ok(session.client.batch_execute("COMMIT").await?)
+    answered(session.client.batch_execute("COMMIT")).await
+}
+
+/// Waits for an answer of the server, which can be stopped, or wait for a lock on a table.
+async fn answered<T>(
+    answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Result<T, PostgresError> {
+    match tokio::time::timeout(PATIENCE, answer).await {
+        Ok(answer) => Ok(answer?),
+        Err(_) => Err(PostgresError::Timeout { timeout: PATIENCE }),
+    }
 }
 
 /// Passes rows on as they come. Returns whether the load still needs them.
@@ -148,15 +158,10 @@ async fn pass_rows(
     stored: impl Fn(Row) -> Result<Stored, tokio_postgres::Error>,
 ) -> Result<bool, PostgresError> {
     let parameters = [(document, Type::TEXT)];
-    let found = session
-        .client
-        .query_typed_raw(statement, parameters)
-        .await?;
+    let found = answered(session.client.query_typed_raw(statement, parameters)).await?;
     let mut found = pin!(found);
     loop {
-        let next = tokio::time::timeout(PATIENCE, found.try_next()).await;
-        let timeout = |_| PostgresError::Timeout { timeout: PATIENCE };
-        let Some(row) = next.map_err(timeout)?? else {
+        let Some(row) = answered(found.try_next()).await? else {
             return Ok(true);
         };
         if rows.send(Ok(stored(row)?)).is_err() {

@@ -296,12 +296,9 @@ impl Doorbell {
     ) -> Result<Listening, PostgresError> {
         let limit = options.connect_timeout;
         let connect = async {
-            let mut config = options.config.clone();
+            let mut config = options.limited();
             let name = config.get_application_name().unwrap_or("doclock");
             config.application_name(format!("{name} doorbell"));
-            if config.get_tcp_user_timeout().is_none() {
-                config.tcp_user_timeout(limit);
-            }
             let (client, mut connection) = config.connect(NoTls).await?;
             let inputs = self.inputs.clone();
             let task = tokio::spawn(async move {

@@ -133,8 +133,15 @@ impl Worker {
                         let now = Instant::now();
                         self.shared.current(now.checked_sub(took).unwrap_or(now));
                         let ended = runner.as_ref().map(RequestRunner::ended);
-                        // The end of the term has an event of its own.
-                        if !matches!(ended, Some(None | Some(RunnerEnded::Term))) {
+                        // The end of the term has an event of its own. A store that keeps no
+                        // results would run a request again with each runner.
+                        let is_final = |ended: &RunnerEnded| {
+                            matches!(ended, RunnerEnded::Term | RunnerEnded::Store { .. })
+                        };
+                        let goes_on = ended.as_ref().is_some_and(|ended| {
+                            ended.as_ref().is_none_or(is_final)
+                        });
+                        if !goes_on {
                             self.requests_failed(ended.flatten());
                             runner = self.run_requests(&store, &term);
                         }

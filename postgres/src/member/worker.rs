@@ -105,7 +105,10 @@ impl Worker {
         let mut interval = least;
         loop {
             let began = Instant::now();
-            let next = match follower.look() {
+            let looked = follower.look();
+            // One that cannot read the log does not keep it.
+            let can_read = looked.is_ok();
+            let next = match looked {
                 Ok(looked) => {
                     interval = match looked.is_changed {
                         true => least,
@@ -131,7 +134,7 @@ impl Worker {
                     interval
                 }
             };
-            if let Err(error) = follower.keep() {
+            if can_read && let Err(error) = follower.keep() {
                 self.failed(error.into());
             }
             select! {

@@ -14,12 +14,18 @@ use crate::link::{Parameter, Session, backoff};
 /// How long a request that waits pauses at most before it looks again.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
+/// How long the server has at least for the answer to a look.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// A request that was submitted. Dropping it changes nothing: the request runs all the same.
 #[derive(Clone, Debug)]
 pub struct PendingRequest {
     requests: Requests,
     number: i64,
     key: Option<String>,
+    /// By which the request is known, unless this handle was made from a number: after a failover
+    /// that has lost it, another one can have its number.
+    ticket: Option<i64>,
 }
 
 /// What a look at a request has found.
@@ -33,11 +39,13 @@ struct Seen {
 }
 
 impl PendingRequest {
-    pub(super) fn new(requests: Requests, number: i64, key: Option<String>) -> Self {
+    pub(super) fn new(requests: Requests, number: i64, key: Option<(String, i64)>) -> Self {
+        let (key, ticket) = key.unzip();
         Self {
             requests,
             number,
             key,
+            ticket,
         }
     }
 
@@ -137,10 +145,10 @@ impl PendingRequest {
             // Before the look, so that no ring is missed.
             let rung = self.requests.0.bell.notified();
             let patience = Instant::now() + PATIENCE;
-            let pause = match self
-                .look(until.map_or(patience, |until| until.min(patience)))
-                .await
-            {
+            // A look that is given up ends the connection of all requests of this process.
+            let shortest = Instant::now() + LOOK;
+            let limit = until.map_or(patience, |until| until.clamp(shortest, patience));
+            let pause = match self.look(limit).await {
                 Ok(Seen {
                     settled: Some(settled),
                     ..
@@ -194,7 +202,7 @@ impl PendingRequest {
             [(&shared.document, Type::TEXT), (&self.number, Type::INT8)];
         let waited = began.elapsed();
         let query = async |session: &Session| session.query(&statement, &parameters).await;
-        let deadline = Instant::now() + Duration::from_millis(200);
+        let deadline = Instant::now() + LOOK;
         let requests = &shared.server.connections().requests;
         let rows = requests.run(deadline.into(), query).await;
         let ahead: Option<i64> = rows.ok().and_then(|rows| rows.first()?.try_get(0).ok());
@@ -219,10 +227,15 @@ impl PendingRequest {
                 AND (q.taken IS NULL OR q.taken < l.epoch OR l.expires_at <= clock_timestamp())
             FROM {schema}.doclock_request q
             LEFT JOIN {schema}.doclock_lease l ON l.document = q.document AND l.epoch > 0
-            WHERE q.document = $1 AND q.number = $2"
+            WHERE q.document = $1 AND q.number = $2
+                AND ($3::bigint IS NULL OR q.machine = $4 AND q.ticket = $3)"
         );
-        let parameters: [Parameter<'_>; 2] =
-            [(&shared.document, Type::TEXT), (&self.number, Type::INT8)];
+        let parameters: [Parameter<'_>; 4] = [
+            (&shared.document, Type::TEXT),
+            (&self.number, Type::INT8),
+            (&self.ticket, Type::INT8),
+            (&shared.machine, Type::TEXT),
+        ];
         let query = async |session: &Session| session.query(&statement, &parameters).await;
         let requests = &shared.server.connections().requests;
         let rows = requests.run(until.into(), query).await?;
@@ -272,6 +285,7 @@ impl PendingRequest {
                 FROM {schema}.doclock_request q
                 LEFT JOIN {schema}.doclock_lease l ON l.document = q.document
                 WHERE q.document = $1 AND q.number = $2 AND q.outcome IS NULL
+                    AND ($6::bigint IS NULL OR q.machine = $5 AND q.ticket = $6)
                     AND set_config('lock_timeout', '1000', true) IS NOT NULL
                 FOR NO KEY UPDATE OF q)
             UPDATE {schema}.doclock_request q SET cancelled = q.cancelled OR $3,
@@ -281,12 +295,13 @@ impl PendingRequest {
             FROM c WHERE q.document = $1 AND q.number = $2 AND (c.is_free OR $3)"
         );
         let outcome = outcome.to_bytes();
-        let parameters: [Parameter<'_>; 5] = [
+        let parameters: [Parameter<'_>; 6] = [
             (&shared.document, Type::TEXT),
             (&self.number, Type::INT8),
             (&cancels, Type::BOOL),
             (&outcome, Type::BYTEA),
             (&shared.machine, Type::TEXT),
+            (&self.ticket, Type::INT8),
         ];
         let execute = async |session: &Session| session.execute(&statement, &parameters).await;
         let requests = &shared.server.connections().requests;

@@ -203,7 +203,7 @@ impl Requests {
     ) -> Result<PendingRequest, RequestError> {
         let (insert, server) = (draft.clone(), &self.0.server);
         let number = server.call(Some(deadline), async move { insert.run(deadline).await })??;
-        let key = Some(draft.key.clone());
+        let key = Some((draft.key.clone(), draft.ticket));
         Ok(PendingRequest::new(self.clone(), number, key))
     }
 
@@ -240,8 +240,9 @@ impl Requests {
         let deadline = Instant::now() + PATIENCE;
         let found = self.0.server.call(Some(deadline), async move {
             let statement = format!(
-                "SELECT max(number) FROM {}.doclock_request
-                WHERE document = $1 AND machine = $2 AND key = $3",
+                "SELECT number, ticket FROM {}.doclock_request
+                WHERE document = $1 AND machine = $2 AND key = $3
+                ORDER BY number DESC LIMIT 1",
                 shared.server.schema()
             );
             let parameters: [Parameter<'_>; 3] = [
@@ -252,10 +253,14 @@ impl Requests {
             let query = async |session: &Session| session.query(&statement, &parameters).await;
             let requests = &shared.server.connections().requests;
             let rows = requests.run(deadline.into(), query).await?;
-            let number = rows.first().map_or(Ok(None), |row| row.try_get(0))?;
-            Ok::<Option<i64>, PostgresError>(number)
+            let Some(row) = rows.first() else {
+                return Ok(None);
+            };
+            let found: (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+            Ok::<_, PostgresError>(Some(found))
         })??;
-        Ok(found.map(|number| PendingRequest::new(self.clone(), number, Some(key))))
+        Ok(found
+            .map(|(number, ticket)| PendingRequest::new(self.clone(), number, Some((key, ticket)))))
     }
 
     /// Lets the requests that wait with this handle or a clone look for their outcomes at once: for

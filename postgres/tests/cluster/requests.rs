@@ -534,3 +534,27 @@ fn cluster_02_an_insert_whose_statement_or_answer_is_lost_is_inserted_once() {
     let numbers: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
     assert_eq!(numbers, [1, 2]);
 }
+
+/// Once a call got the outcome of the request that had its number after a failover.
+#[test]
+fn cluster_02_a_request_with_the_number_of_a_lost_one_is_another_request() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let document = name("number");
+    let requests = connect(&parameters).requests(&document, "one").unwrap();
+    let lost = requests.submit(node("a"), ann().key("k")).unwrap();
+    let found = requests.find("k").unwrap().unwrap();
+    let other = "UPDATE doclock.doclock_request SET ticket = ticket + 1 WHERE document = $1";
+    sql(&parameters).execute(other, &[&document]).unwrap();
+    for handle in [&lost, &found] {
+        let polled = handle.poll().unwrap_err();
+        assert!(
+            matches!(polled, RequestError::NotFound { number: 1, .. }),
+            "{polled}"
+        );
+        assert!(handle.cancel().is_err());
+    }
+    // By its number alone, it is whatever has the number.
+    assert_eq!(requests.request(1).poll().unwrap(), None);
+}

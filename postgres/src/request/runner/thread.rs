@@ -209,7 +209,9 @@ impl Runner {
         taken: Taken,
         token: &CancelToken,
     ) -> Result<Option<Outcome>, RunnerEnded> {
-        if taken.cancelled || token.is_cancelled() {
+        // An earlier runner of this term may have run it, and its commit is on the way to the log.
+        let may_have_run = self.shared.lease.in_flight.has(taken.number);
+        if !may_have_run && (taken.cancelled || token.is_cancelled()) {
             return Ok(Some(Outcome::Cancelled(None)));
         }
         let text = String::from_utf8(taken.batch);
@@ -232,11 +234,14 @@ impl Runner {
             return Err(RunnerEnded::Store { reason });
         }
         self.store = Some(manager.store().clone());
-        let mut options = AcquireOptions::new().cancel_token(token);
+        let mut options = match may_have_run {
+            true => AcquireOptions::new(),
+            false => AcquireOptions::new().cancel_token(token),
+        };
         if let Some(label) = taken.label {
             options = options.label(label);
         }
-        options = match taken.deadline {
+        options = match taken.deadline.filter(|_| !may_have_run) {
             Some(deadline) => {
                 let remaining = deadline.saturating_duration_since(Instant::now());
                 if remaining.is_zero() {
