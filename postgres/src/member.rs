@@ -255,7 +255,7 @@ impl Member {
     /// owner after the length of a term, this one does again.
     ///
     /// Blocks until the server has confirmed it, for at most about a term after the last commit. A
-    /// request of another machine that waits in the queue of the store runs before that.
+    /// request of another machine that waits in the queue of the store is left to the next owner.
     ///
     /// # Errors
     ///

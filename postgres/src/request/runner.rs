@@ -219,14 +219,14 @@ impl RequestRunner {
     }
 
     /// Stops: lets the request that runs end, writes its outcome, and ends the thread. Requests
-    /// that were taken and have not begun stay pending for the next runner or owner.
+    /// that were taken and have not begun stay pending for the next runner or owner, also the one
+    /// that waits in the queue of the store.
     ///
     /// Stop it before the store is closed and the term is handed over. Blocks for as long as the
     /// batch and its write take, and at most for the term after that. A call in the runner's thread
     /// returns at once.
     pub fn stop(&self) -> Option<RunnerEnded> {
-        self.shared.stops.store(true, Ordering::Release);
-        self.wake();
+        self.shared.stop();
         let thread = self.thread.lock().take();
         if let Some(thread) = thread
             && thread.thread().id() != std::thread::current().id()
@@ -241,8 +241,7 @@ impl RequestRunner {
 impl Drop for RequestRunner {
     /// Stops the thread without waiting for its end. Until then it has a handle of the store.
     fn drop(&mut self) {
-        self.shared.stops.store(true, Ordering::Release);
-        self.wake();
+        self.shared.stop();
     }
 }
 
@@ -250,6 +249,16 @@ impl Drop for RequestRunner {
 const CANCEL_POLL: Duration = Duration::from_millis(25);
 
 impl Shared {
+    /// Ends the loop of the thread, and its wait in the queue of the store.
+    fn stop(&self) {
+        self.stops.store(true, Ordering::Release);
+        let waiting = self.waiting.lock();
+        let tokens: Vec<_> = waiting.iter().map(|(_, token)| token.clone()).collect();
+        drop(waiting);
+        tokens.iter().for_each(CancelToken::cancel);
+        self.lease.in_flight.changed.notify_one();
+    }
+
     /// Cancels the requests that were cancelled since they were taken and have not begun.
     async fn cancel(&self) {
         let numbers: Vec<_> = {

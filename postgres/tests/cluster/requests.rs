@@ -558,3 +558,27 @@ fn cluster_02_a_request_with_the_number_of_a_lost_one_is_another_request() {
     // By its number alone, it is whatever has the number.
     assert_eq!(requests.request(1).poll().unwrap(), None);
 }
+
+/// Once a runner that was stopped waited for the holder of the lock, even if that holder stopped it.
+#[test]
+fn cluster_02_a_runner_stops_while_its_request_waits_for_the_lock() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let document = name("stops");
+    let server = connect(&parameters);
+    let mut owner = Owner::begin(&server, &document, "owner").run();
+    let requests = server.requests(&document, "one").unwrap();
+    let held = owner.store.begin("holder").unwrap();
+    let pending = requests.submit(node("a"), ann()).unwrap();
+    until("the request waits", || owner.store.queue_length() == 1);
+    let ended = owner.runner.take().unwrap().stop();
+    assert_eq!(ended, Some(doclock_postgres::RunnerEnded::Stopped));
+    assert_eq!(owner.store.queue_length(), 0);
+    assert_eq!(pending.poll().unwrap(), None);
+    drop(held);
+    // The next runner takes it again.
+    owner = owner.run();
+    done(&pending);
+    assert!(owner.store.snapshot().contains("a"));
+}

@@ -211,6 +211,9 @@ impl Runner {
     ) -> Result<Option<Outcome>, RunnerEnded> {
         // An earlier runner of this term may have run it, and its commit is on the way to the log.
         let may_have_run = self.shared.lease.in_flight.has(taken.number);
+        if self.is_left(token) {
+            return Ok(None);
+        }
         if !may_have_run && (taken.cancelled || token.is_cancelled()) {
             return Ok(Some(Outcome::Cancelled(None)));
         }
@@ -266,8 +269,18 @@ impl Runner {
                 Ok(None)
             }
             Ok(result) => Ok(Some(Outcome::Done(Box::new(result)))),
+            Err(TransactionError::Lock(LockError::Cancelled(_))) if self.is_left(token) => {
+                self.shared.lease.in_flight.remove(taken.number);
+                Ok(None)
+            }
             Err(error) => failed(&error).map(Some),
         }
+    }
+
+    /// Whether a request that has not begun is left to the next runner. One that was cancelled by
+    /// its machine too has a mark, which that runner finds.
+    fn is_left(&self, token: &CancelToken) -> bool {
+        token.is_cancelled() && self.stops()
     }
 
     /// Writes the outcomes of requests before which all are answered, as far as what they have seen
