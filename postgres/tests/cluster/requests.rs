@@ -559,7 +559,7 @@ fn cluster_02_a_request_with_the_number_of_a_lost_one_is_another_request() {
     assert_eq!(requests.request(1).poll().unwrap(), None);
 }
 
-/// Once a runner that was stopped waited for the holder of the lock, even if that holder stopped it.
+/// Once a runner that was stopped waited for the holder of the lock, even if that one stopped it.
 #[test]
 fn cluster_02_a_runner_stops_while_its_request_waits_for_the_lock() {
     let Some(parameters) = parameters() else {
