@@ -4,6 +4,7 @@
 //! So the subjects alternate, one short batch each per round, and each round begins with another
 //! subject. The median over the rounds is the result, and the extremes show its precision.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::Result;
@@ -69,4 +70,26 @@ pub fn timed(work: impl FnOnce() -> Result) -> Result<Duration> {
     let start = Instant::now();
     work()?;
     Ok(start.elapsed())
+}
+
+/// Commits once.
+pub type Commit = Box<dyn FnMut() -> Result + Send>;
+
+/// Calls each in a thread of its own.
+pub fn repeat(all: Vec<Commit>, commits: usize) -> Result {
+    thread::scope(|scope| {
+        let threads = all.into_iter().map(|mut commit| {
+            scope.spawn(move || {
+                let mut calls = (0..commits).map(|_| commit());
+                calls
+                    .try_for_each(|done| done)
+                    .map_err(|error| error.to_string())
+            })
+        });
+        let threads: Vec<_> = threads.collect();
+        for thread in threads {
+            thread.join().map_err(|_| "a thread panicked")??;
+        }
+        Ok(())
+    })
 }

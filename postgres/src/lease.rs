@@ -393,6 +393,17 @@ pub(crate) fn lock_timeout(parameter: u32) -> String {
     format!("set_config('lock_timeout', ${parameter}, true)")
 }
 
+/// The condition of the row of the lease under which a statement of the owner has an effect: the
+/// fence. The document is the first parameter, the epoch the second, and `limit` that of
+/// [`lock_timeout`].
+pub(crate) fn holds(limit: u32) -> String {
+    format!(
+        "document = $1 AND epoch = $2 AND expires_at > clock_timestamp()
+        AND timeline = {TIMELINE} AND {} IS NOT NULL",
+        lock_timeout(limit)
+    )
+}
+
 /// A limit for [`lock_timeout`], in milliseconds. Zero would be no limit.
 pub(crate) fn lock_limit(limit: Duration) -> String {
     limit.as_millis().max(1).to_string()

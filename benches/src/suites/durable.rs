@@ -4,7 +4,6 @@ mod figures;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use doclock::dsl::{create, insert_text, text_node};
@@ -15,7 +14,7 @@ use redb::{Database, TableDefinition};
 use rusqlite::{Connection, params};
 
 use crate::Result;
-use crate::measure::{interleaved, timed};
+use crate::measure::{Commit, interleaved, repeat, timed};
 use crate::report::{Report, Unit};
 
 const SUITE: &str = "durable";
@@ -55,8 +54,6 @@ const SUBJECTS: [(&str, Subject); 6] = [
     ("SQLite WAL FULL", Subject::Sqlite("FULL")),
     ("SQLite WAL NORMAL", Subject::Sqlite("NORMAL")),
 ];
-
-type Commit = Box<dyn FnMut() -> Result + Send>;
 
 pub fn run(rounds: usize, report: &Report) -> Result {
     report.heading(SUITE, ABOUT, &[])?;
@@ -162,23 +159,4 @@ fn turn(subject: Subject, folder: &Path, threads: usize, commits: usize) -> Resu
 
 fn prepared(threads: usize, commit: impl FnMut(usize) -> Result<Commit>) -> Result<Vec<Commit>> {
     (0..threads).map(commit).collect()
-}
-
-/// Calls each in a thread of its own.
-fn repeat(all: Vec<Commit>, commits: usize) -> Result {
-    thread::scope(|scope| {
-        let threads = all.into_iter().map(|mut commit| {
-            scope.spawn(move || {
-                let mut calls = (0..commits).map(|_| commit());
-                calls
-                    .try_for_each(|done| done)
-                    .map_err(|error| error.to_string())
-            })
-        });
-        let threads: Vec<_> = threads.collect();
-        for thread in threads {
-            thread.join().map_err(|_| "a thread panicked")??;
-        }
-        Ok(())
-    })
 }

@@ -21,10 +21,9 @@ use doclock::durable::{JournalError, JournalErrorKind, JournalWrite};
 use tokio_postgres::types::Type;
 
 use super::corrupt;
-use crate::lease::{Holder, Lease, lock_limit, lock_timeout};
+use crate::lease::{Holder, Lease, holds, lock_limit};
 use crate::link::{Parameter, Session, backoff};
 use crate::request::Answers;
-use crate::schema::TIMELINE;
 use crate::{LostReason, PostgresError};
 
 /// The most bytes of an entry that one row has, so that a load needs little memory at a time.
@@ -247,13 +246,8 @@ impl Write {
             (&self.last_version, Type::INT8),
             (&self.block, Type::BYTEA),
         ];
-        let lock_timeout = lock_timeout(3);
-        // The conditions of both statements: the fence.
-        let holds = format!(
-            "document = $1 AND epoch = $2 AND expires_at > clock_timestamp()
-            AND timeline = {TIMELINE} AND ($4::bigint IS NULL OR cut < $4)
-            AND {lock_timeout} IS NOT NULL"
-        );
+        // The conditions of both statements.
+        let holds = format!("{} AND ($4::bigint IS NULL OR cut < $4)", holds(3));
         let machine = &holding.owner;
         let of_requests: [Parameter<'_>; 4] = [
             (&self.answers.numbers, Type::INT8_ARRAY),

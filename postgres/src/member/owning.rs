@@ -101,6 +101,7 @@ impl Worker {
         let part = Part::Owns(store.clone(), Arc::clone(&term));
         self.shared.set(part, Instant::now(), Some(owner));
         let mut runner = self.run_requests(&store, &term);
+        let mut refuses_requests = false;
         let leaves = loop {
             select! {
                 recv(self.inbox) -> command => match command {
@@ -132,18 +133,20 @@ impl Worker {
                     Ok(OwnerEvent::Renewed { took, .. }) => {
                         let now = Instant::now();
                         self.shared.current(now.checked_sub(took).unwrap_or(now));
-                        let ended = runner.as_ref().map(RequestRunner::ended);
-                        // The end of the term has an event of its own. A store that keeps no
-                        // results would run a request again with each runner.
-                        let is_final = |ended: &RunnerEnded| {
-                            matches!(ended, RunnerEnded::Term | RunnerEnded::Store { .. })
-                        };
-                        let goes_on = ended.as_ref().is_some_and(|ended| {
-                            ended.as_ref().is_none_or(is_final)
-                        });
-                        if !goes_on {
-                            self.requests_failed(ended.flatten());
-                            runner = self.run_requests(&store, &term);
+                        match runner.as_ref().map(RequestRunner::ended) {
+                            // It runs, or the end of the term has an event of its own.
+                            Some(None | Some(RunnerEnded::Term)) => {}
+                            // A store that keeps no results would run a request again with each
+                            // runner.
+                            Some(Some(RunnerEnded::Store { .. })) if refuses_requests => {}
+                            Some(Some(cause @ RunnerEnded::Store { .. })) => {
+                                refuses_requests = true;
+                                self.requests_failed(Some(cause));
+                            }
+                            ended => {
+                                self.requests_failed(ended.flatten());
+                                runner = self.run_requests(&store, &term);
+                            }
                         }
                     }
                     Ok(event) => {

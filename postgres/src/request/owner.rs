@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use tokio_postgres::types::Type;
 
 use crate::PostgresError;
-use crate::lease::{Lease, lock_limit, lock_timeout};
+use crate::lease::{Lease, holds, lock_limit};
 use crate::link::{Parameter, Session};
-use crate::schema::{TIMELINE, micros};
+use crate::schema::micros;
 
 /// So many bytes of batches are read at once, and at least one batch.
 const PAGE_BYTES: i64 = 4 << 20;
@@ -45,15 +45,6 @@ pub(super) trait OwnerStatement: Send + Sync + 'static {
         session: &Session,
         lease: &Lease,
     ) -> impl Future<Output = Result<Self::Answer, PostgresError>> + Send;
-}
-
-/// The condition of the row of the lease under which a statement of the owner has an effect.
-fn holds(limit: u32) -> String {
-    format!(
-        "document = $1 AND epoch = $2 AND expires_at > clock_timestamp()
-        AND timeline = {TIMELINE} AND {} IS NOT NULL",
-        lock_timeout(limit)
-    )
 }
 
 /// Takes pending requests after a number, in their order.

@@ -1,7 +1,6 @@
 //! Commits of one writer and of 64, beside INSERTs of single rows.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use doclock::dsl::{create, insert_text, text_node};
@@ -10,11 +9,11 @@ use doclock::{DataStore, TransactionManager};
 use doclock_postgres::{Postgres, Term};
 
 use super::figures::{Figures, Goal};
-use super::inserts::{Commit, Inserts};
+use super::inserts::Inserts;
 use super::server::{SCHEMA, Server, long_term};
 use super::{SUITE, connections};
 use crate::Result;
-use crate::measure::{Spread, interleaved, timed};
+use crate::measure::{Commit, Spread, interleaved, repeat, timed};
 use crate::report::{Report, Unit};
 
 /// How many writers there are, and into how many parts the commits of one writer are divided for
@@ -210,23 +209,4 @@ fn inserts(
     let commit = |writer| inserts.writer((writer * each) as i64, bytes, is_prepared);
     let all = (0..writers).map(commit).collect::<Result<Vec<_>>>()?;
     timed(|| repeat(all, each))
-}
-
-/// Calls each in a thread of its own.
-fn repeat(all: Vec<Commit>, commits: usize) -> Result {
-    thread::scope(|scope| {
-        let threads = all.into_iter().map(|mut commit| {
-            scope.spawn(move || {
-                let mut calls = (0..commits).map(|_| commit());
-                calls
-                    .try_for_each(|done| done)
-                    .map_err(|error| error.to_string())
-            })
-        });
-        let threads: Vec<_> = threads.collect();
-        for thread in threads {
-            thread.join().map_err(|_| "a thread panicked")??;
-        }
-        Ok(())
-    })
 }

@@ -4,9 +4,7 @@ use postgres::types::Type;
 
 use super::server::{SCHEMA, Server};
 use crate::Result;
-
-/// Commits once and waits for the server.
-pub type Commit = Box<dyn FnMut() -> Result + Send>;
+use crate::measure::Commit;
 
 /// A table with the columns and the key of the log.
 pub struct Inserts<'a>(&'a Server);
