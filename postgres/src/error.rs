@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use tokio_postgres::error::SqlState;
 
 /// Why PostgreSQL cannot be used, or why a document was not acquired.
@@ -35,10 +35,10 @@ pub enum PostgresError {
     #[error("a term of {term:?} with a margin of {margin:?} leaves no time to own a document")]
     Term {
         /// The length of a term.
-        #[serde(serialize_with = "millis", rename = "termMs")]
+        #[serde(serialize_with = "crate::event::millis", rename = "termMs")]
         term: Duration,
         /// The part at its end in which the owner is no longer sure.
-        #[serde(serialize_with = "millis", rename = "marginMs")]
+        #[serde(serialize_with = "crate::event::millis", rename = "marginMs")]
         margin: Duration,
     },
     /// The thread of the connections cannot be started, or has ended.
@@ -51,7 +51,7 @@ pub enum PostgresError {
     #[error("the server has not answered within {timeout:?}")]
     Timeout {
         /// The time limit.
-        #[serde(serialize_with = "millis", rename = "timeoutMs")]
+        #[serde(serialize_with = "crate::event::millis", rename = "timeoutMs")]
         timeout: Duration,
     },
     /// The connection could not be made, or was lost.
@@ -101,7 +101,7 @@ pub enum PostgresError {
         /// The epoch of the owner.
         epoch: u64,
         /// How long its term lasts, if it is not renewed.
-        #[serde(serialize_with = "millis", rename = "remainingMs")]
+        #[serde(serialize_with = "crate::event::millis", rename = "remainingMs")]
         remaining: Duration,
     },
     /// The document has had so many owners that fencing tokens have no room for another epoch.
@@ -114,10 +114,6 @@ pub enum PostgresError {
         /// The last epoch.
         largest: u64,
     },
-}
-
-fn millis<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64(duration.as_secs_f64() * 1e3)
 }
 
 impl PostgresError {

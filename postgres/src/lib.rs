@@ -81,6 +81,7 @@ mod lease;
 mod link;
 mod member;
 mod options;
+mod random;
 mod request;
 mod schema;
 mod server;

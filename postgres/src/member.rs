@@ -9,15 +9,14 @@ mod owning;
 mod shared;
 mod worker;
 
-use std::collections::hash_map::RandomState;
 use std::fmt;
-use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 use doclock::{DataStore, Snapshot};
 
+use crate::random::random;
 use crate::{Postgres, PostgresError, Requests};
 pub(crate) use doorbell::Doorbell;
 use doorbell::{Bell, Registered};
@@ -123,9 +122,8 @@ impl Member {
     ) -> Result<Self, MemberError> {
         options.term.window()?;
         let requests = server.requests(document, &options.term.owner)?;
-        let random = RandomState::new().build_hasher().finish();
         let owner: String = options.term.owner.chars().take(50).collect();
-        let name = format!("{owner}-{random:016x}");
+        let name = format!("{owner}-{:016x}", random());
         let mut follower = Follower::new(server, document, name, &options)?;
         let looked = follower.look()?;
         let shared = Arc::new(Shared::new(looked.snapshot.clone(), looked.at));

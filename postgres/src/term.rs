@@ -1,7 +1,5 @@
 //! Terms: how a process becomes the owner of a document, and for how long.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -11,6 +9,7 @@ use tokio_postgres::types::Type;
 
 use crate::lease::{Acquired, Holder, Holding, Lease, Seen, State, lock_limit, lock_timeout};
 use crate::link::{Session, backoff};
+use crate::random::random;
 use crate::schema::{LONGEST_DOCUMENT, TIMELINE, checked_name, micros};
 use crate::server::Connections;
 use crate::{LostReason, OwnerEvent, Postgres, PostgresError, PostgresJournal};
@@ -239,7 +238,7 @@ impl Postgres {
         let owner = options.owner.clone();
         let attempt = Attempt {
             schema: self.schema(),
-            claim: RandomState::new().build_hasher().finish().cast_signed(),
+            claim: random().cast_signed(),
             document: document.clone(),
             options,
         };

@@ -6,8 +6,6 @@
 //! came meanwhile at the end of the 20 ms.
 
 use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -22,6 +20,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{AsyncMessage, Client, NoTls};
 
 use crate::link::Session;
+use crate::random::random;
 use crate::server::Connections;
 use crate::{Postgres, PostgresError, PostgresOptions};
 
@@ -272,7 +271,7 @@ impl Doorbell {
         let other = Session::connect(&options).await.map_err(|_| soon)?;
         // A pooler lends the connection for each statement to another client, and then nothing
         // arrives here. The token is no name of a document.
-        let token = format!("{:016x}", RandomState::new().build_hasher().finish());
+        let token = format!("{:016x}", random());
         let until = Instant::now() + ECHO;
         let parameters = [(&self.channel as _, Type::TEXT), (&token as _, Type::TEXT)];
         let notify = other.query("SELECT pg_notify($1, $2)", &parameters);

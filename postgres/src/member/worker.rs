@@ -1,7 +1,5 @@
 //! The thread of a member: it follows, and becomes the owner when the document has none.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,6 +10,7 @@ use super::event::{DocumentOwner, Events, MemberError, MemberEvent};
 use super::following::{Follower, Looked, is_of_server};
 use super::options::MemberOptions;
 use super::shared::{Part, Shared};
+use crate::random::random;
 use crate::{Postgres, PostgresError, PostgresJournal, Requests, Term};
 
 /// Where a call waits for the end of its command.
@@ -179,8 +178,7 @@ impl Worker {
     /// A little time, so that not all candidates ask at once.
     pub(super) fn jitter(&self) -> Duration {
         let most = Duration::from_millis(20).min(self.options.term.term / 50);
-        let random = RandomState::new().build_hasher().finish();
-        most.mul_f64((random % 1000) as f64 / 1e3)
+        most.mul_f64((random() % 1000) as f64 / 1e3)
     }
 
     pub(super) fn try_acquire(&mut self, follower: &Follower) -> Option<(Term, PostgresJournal)> {

@@ -1,8 +1,6 @@
 //! Submitting requests from any machine.
 
-use std::collections::hash_map::RandomState;
 use std::fmt;
-use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,6 +10,7 @@ use tokio_postgres::types::Type;
 
 use super::{PendingRequest, RequestError};
 use crate::link::{Parameter, Session, backoff};
+use crate::random::random;
 use crate::schema::{LONGEST_DOCUMENT, checked_name, micros};
 use crate::{Postgres, PostgresError};
 
@@ -175,7 +174,7 @@ impl Requests {
         if bytes > most {
             return Err(RequestError::TooLarge { bytes, most });
         }
-        let ticket = RandomState::new().build_hasher().finish().cast_signed();
+        let ticket = random().cast_signed();
         let key = match options.key {
             Some(key) => checked_name(&key, LONGEST_KEY)?.to_owned(),
             None => format!("{}/{:016x}", self.0.machine, random()),
@@ -268,11 +267,6 @@ impl Requests {
     pub fn wake(&self) {
         self.0.bell.notify_waiters();
     }
-}
-
-/// A number that no other call has.
-fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
 }
 
 /// A request before its insert.
