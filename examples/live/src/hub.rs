@@ -416,3 +416,24 @@ pub fn text(message: &ToTab) -> Utf8Bytes {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::oneshot::error::TryRecvError;
+
+    #[test]
+    fn a_tab_that_joins_after_the_end_of_the_store_is_disconnected() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = document::open(&folder.path().join("live.doclock")).unwrap();
+        let (hub, commits) = Hub::new(&store, None);
+        let mut before = hub.join("ann", None, None);
+        assert_eq!(before.close.try_recv(), Err(TryRecvError::Empty));
+        store.close().unwrap();
+        commits.pass_on();
+        let mut after = hub.join("bob", None, None);
+        for seat in [&mut before, &mut after] {
+            assert_eq!(seat.close.try_recv(), Err(TryRecvError::Closed));
+        }
+    }
+}

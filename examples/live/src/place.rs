@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::connection;
-use crate::hub::{Close, Hub};
+use crate::hub::{Close, Commits, Hub};
 use crate::protocol::Machine;
 use crate::relay::{self, Upstream};
 
@@ -48,8 +48,16 @@ impl Host {
     /// Passes the commits of a store to the tabs, until the store is closed. Then all its tabs are
     /// disconnected.
     pub fn host(&self, store: &DataStore, machine: Option<Machine>) {
+        self.pass_on(self.begin(store, machine));
+    }
+
+    fn begin(&self, store: &DataStore, machine: Option<Machine>) -> Commits {
         let (hub, commits) = Hub::new(store, machine);
         self.0.send_replace(Some(hub));
+        commits
+    }
+
+    fn pass_on(&self, commits: Commits) {
         commits.pass_on();
         self.0.send_replace(None);
     }
@@ -66,12 +74,8 @@ impl Place {
     /// A place that has the document until its store is closed.
     pub fn of_store(store: &DataStore) -> Self {
         let (place, host) = Self::new(|| None);
-        let (hub, commits) = Hub::new(store, None);
-        host.0.send_replace(Some(hub));
-        std::thread::spawn(move || {
-            commits.pass_on();
-            host.0.send_replace(None);
-        });
+        let commits = host.begin(store, None);
+        std::thread::spawn(move || host.pass_on(commits));
         place
     }
 
