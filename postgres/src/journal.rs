@@ -2,6 +2,7 @@
 
 mod load;
 mod reader;
+mod statements;
 mod write;
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use doclock::durable::{Journal, JournalError, JournalErrorKind, JournalWrite, St
 use crate::lease::{Acquired, Lease};
 use crate::{LostReason, PostgresError};
 pub use reader::PostgresReader;
+pub(crate) use statements::{APPEND, Statements, create_functions};
 use write::{Outcome, Write};
 
 /// A [`Journal`] in PostgreSQL, for as long as this process owns the document.

@@ -11,7 +11,7 @@ use tokio::runtime::Builder;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::write::stored_key;
+use super::statements::stored_key;
 use super::{corrupt, failed};
 use crate::link::Session;
 use crate::{Postgres, PostgresError, PostgresOptions};
