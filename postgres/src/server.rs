@@ -18,8 +18,8 @@ use crate::{PostgresError, PostgresOptions, schema};
 /// It has one thread and three connections, however many documents there are: one for the terms,
 /// one for the journals, and one for requests. So a long write delays no renewal.
 /// [Members](crate::Member) have a fourth one together, for their doorbell. They are made when they
-/// are needed, and again when they are lost. A load has a connection of its own for as long as it
-/// takes.
+/// are needed, and again when they are lost. A load, or a follower that is far behind, has a
+/// connection of its own for as long as it takes.
 ///
 /// The methods block, and can be called in a thread of an async runtime. Clones are handles of the
 /// same connections, which end with the last handle, [`Term`](crate::Term) and journal.
