@@ -8,6 +8,7 @@ use crossbeam_channel::RecvTimeoutError;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
+use crate::journal::Statements;
 use crate::link::{Link, Session};
 use crate::member::Doorbell;
 use crate::{PostgresError, PostgresOptions, schema};
@@ -17,8 +18,8 @@ use crate::{PostgresError, PostgresOptions, schema};
 /// It has one thread and three connections, however many documents there are: one for the terms,
 /// one for the journals, and one for requests. So a long write delays no renewal.
 /// [Members](crate::Member) have a fourth one together, for their doorbell. They are made when they
-/// are needed, and again when they are lost. A load has a connection of its own for as long as it
-/// takes.
+/// are needed, and again when they are lost. A load, or a follower that is far behind, has a
+/// connection of its own for as long as it takes.
 ///
 /// The methods block, and can be called in a thread of an async runtime. Clones are handles of the
 /// same connections, which end with the last handle, [`Term`](crate::Term) and journal.
@@ -31,6 +32,8 @@ pub(crate) struct Connections {
     pub(crate) journals: Link,
     pub(crate) doorbell: Arc<Doorbell>,
     pub(crate) requests: Link,
+    /// The statements of the journals.
+    pub(crate) writes: Statements,
     runtime: Handle,
     /// Ends the thread when it is dropped.
     _end: oneshot::Sender<()>,
@@ -45,10 +48,11 @@ impl fmt::Debug for Postgres {
 }
 
 impl Postgres {
-    /// Connects to a server, checks its settings, and creates the tables that are missing.
+    /// Connects to a server, checks its settings, and creates the tables and functions that are
+    /// missing.
     ///
     /// Blocks for at most the [connect timeout](PostgresOptions::connect_timeout), and for as long
-    /// again while tables are created.
+    /// again while they are created.
     ///
     /// # Errors
     ///
@@ -75,6 +79,7 @@ impl Postgres {
             journals: Link::new(Arc::clone(&options)),
             doorbell: Arc::new(Doorbell::new(&options)),
             requests: Link::new(Arc::clone(&options)),
+            writes: Statements::new(&schema::quoted(&options.schema)),
             options: Arc::clone(&options),
             runtime,
             _end,

@@ -31,7 +31,7 @@ struct State {
     met: u32,
     released: bool,
     carried_out: u32,
-    /// What clients send passes at no more than 4 MB a second.
+    /// What clients and the server send passes at no more than 4 MB a second each.
     is_slow: bool,
     /// All connections are cut, and no new one is taken.
     is_down: bool,
@@ -104,7 +104,7 @@ impl Proxy {
         }
     }
 
-    /// Passes what clients send slowly from now on.
+    /// Passes everything slowly from now on.
     pub(crate) fn slow_down(&self) {
         self.state.0.lock().unwrap().is_slow = true;
     }
@@ -128,15 +128,24 @@ fn contains(bytes: &[u8], text: &str) -> bool {
         .any(|window| window == text.as_bytes())
 }
 
+/// So much passes at once.
+const PASSED: usize = 1 << 14;
+
 /// Passes one connection on.
-fn pass(mut client: UnixStream, mut server: UnixStream, shared: &(Mutex<State>, Condvar)) {
+fn pass(mut client: UnixStream, mut server: UnixStream, shared: &Arc<(Mutex<State>, Condvar)>) {
     let loses_answers = Arc::new(Mutex::new(false));
     let (mut answers, mut to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
-    let loses = Arc::clone(&loses_answers);
+    let (loses, state) = (Arc::clone(&loses_answers), Arc::clone(shared));
+    let slow_down = |state: &Mutex<State>| {
+        if state.lock().unwrap().is_slow {
+            thread::sleep(Duration::from_millis(4));
+        }
+    };
     let back = thread::spawn(move || {
-        let mut bytes = [0; 1 << 16];
+        let mut bytes = [0; PASSED];
         loop {
             let read = answers.read(&mut bytes).unwrap_or(0);
+            slow_down(&state.0);
             let loses = *loses.lock().unwrap();
             if read == 0 || loses || to_client.write_all(&bytes[..read]).is_err() {
                 // Of a held statement the connection stays open for the client.
@@ -147,12 +156,10 @@ fn pass(mut client: UnixStream, mut server: UnixStream, shared: &(Mutex<State>, 
             }
         }
     });
-    let mut bytes = [0; 1 << 14];
+    let mut bytes = [0; PASSED];
     loop {
         let read = client.read(&mut bytes).unwrap_or(0);
-        if shared.0.lock().unwrap().is_slow {
-            thread::sleep(Duration::from_millis(4));
-        }
+        slow_down(&shared.0);
         let sent = &bytes[..read];
         let mut state = shared.0.lock().unwrap();
         let meets = |next: &mut (Fault, &str)| contains(sent, next.1);

@@ -87,8 +87,8 @@ fn cluster_02_an_append_whose_statement_or_answer_is_lost_writes_one_outcome() {
     let requests = connect(&parameters).requests(&document, "other").unwrap();
     let owner = Owner::begin(&connect(&proxied), &document, "owner").run();
     let faults = [
-        (Fault::LosesAnswer, "FOR NO KEY UPDATE OF q"),
-        (Fault::LosesStatement, "FOR NO KEY UPDATE OF q"),
+        (Fault::LosesAnswer, "doclock_append_1("),
+        (Fault::LosesStatement, "doclock_append_1("),
         (Fault::LosesAnswer, "SET taken = $2"),
         (Fault::LosesStatement, "SET taken = $2"),
     ];
