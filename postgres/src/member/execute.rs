@@ -165,7 +165,7 @@ impl Member {
                     }
                     match pending.wait(None) {
                         // A failover has lost the request, and so its commit: it runs again.
-                        Err(RequestError::NotFound { .. }) => continue,
+                        Err(RequestError::Lost { .. }) => continue,
                         outcome => return outcome,
                     }
                 }

@@ -10,6 +10,7 @@ use super::outcome::{Outcome, SettledBy};
 use super::submit::{PATIENCE, Requests};
 use crate::PostgresError;
 use crate::link::{Parameter, Session, backoff};
+use crate::schema::TIMELINE;
 
 /// How long a request that waits pauses at most before it looks again.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
@@ -236,15 +237,15 @@ impl PendingRequest {
             (&self.ticket, Type::INT8),
             (&shared.machine, Type::TEXT),
         ];
-        let query = async |session: &Session| session.query(&statement, &parameters).await;
-        let requests = &shared.server.connections().requests;
-        let rows = requests.run(until.into(), query).await?;
-        let Some(row) = rows.first() else {
-            return Err(RequestError::NotFound {
-                document: shared.document.clone(),
-                number: self.number(),
-            });
+        let look = async |session: &Session| {
+            let rows = session.query(&statement, &parameters).await?;
+            match rows.into_iter().next() {
+                Some(row) => Ok(Ok(row)),
+                None => self.missing(session).await.map(Err),
+            }
         };
+        let requests = &shared.server.connections().requests;
+        let row = requests.run(until.into(), look).await??;
         let seen = || {
             let outcome: Option<Vec<u8>> = row.try_get(0)?;
             let machine: Option<String> = row.try_get(1)?;
@@ -263,6 +264,33 @@ impl PendingRequest {
             })
         };
         Ok(seen().map_err(PostgresError::from)?)
+    }
+
+    /// Finds out why there is no row of this request.
+    ///
+    /// C9: the last number of a document is stored by the statement that inserts the request. So a
+    /// lower one, or another request of this number, is of a server that has gone back to a state
+    /// before the insert. Otherwise the row was removed, and the batch may have run. A standby may
+    /// lack the row as yet, and cannot answer this.
+    async fn missing(&self, session: &Session) -> Result<RequestError, PostgresError> {
+        let shared = &self.requests.0;
+        let schema = shared.server.schema();
+        let statement = format!(
+            "SELECT NOT EXISTS (SELECT FROM {schema}.doclock_request_number
+                    WHERE document = $1 AND number >= $2)
+                OR EXISTS (SELECT FROM {schema}.doclock_request
+                    WHERE document = $1 AND number = $2), {TIMELINE}"
+        );
+        let parameters: [Parameter<'_>; 2] =
+            [(&shared.document, Type::TEXT), (&self.number, Type::INT8)];
+        let rows = session.query(&statement, &parameters).await?;
+        let went_back: bool = rows.first().map_or(Ok(false), |row| row.try_get(0))?;
+        let (document, number) = (shared.document.clone(), self.number());
+        // Without a ticket, it may be a number that no request has had.
+        Ok(match went_back && self.ticket.is_some() {
+            true => RequestError::Lost { document, number },
+            false => RequestError::NotFound { document, number },
+        })
     }
 
     /// Settles the request without an owner, if none runs it.
