@@ -9,7 +9,7 @@ use doclock::{CommitError, DataStore, durable::Durability};
 use super::Member;
 use super::shared::Part;
 use crate::request::{Draft, PATIENCE, evidence_of};
-use crate::{PostgresError, RequestError, RequestOptions};
+use crate::{PostgresError, RequestError, RequestOptions, Term};
 
 /// How long a call pauses while the server cannot be reached.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -19,7 +19,7 @@ type Outcome = Result<TransactionResult, RequestError>;
 
 /// Why the store of this process has no outcome of a batch.
 enum NoOutcome {
-    /// The batch is not stored, because the store has ended.
+    /// The batch is not stored, and the term has ended.
     NotStored,
     /// Nothing says whether it is stored, except its idempotency key.
     Unknown,
@@ -92,7 +92,7 @@ impl Member {
             .and_then(|timeout| Instant::now().checked_add(timeout));
         let part = self.0.shared.state.lock().part.clone();
         if let Part::Owns(store, term) = part {
-            match self.run_here(store, term.epoch(), &draft, operations) {
+            match self.run_here(&store, &term, &draft, operations) {
                 Ok(outcome) => return outcome,
                 Err(NoOutcome::NotStored) => {}
                 // It has begun in time. If it is stored, the request returns its result.
@@ -108,12 +108,12 @@ impl Member {
     /// Runs a batch in the queue of this process.
     fn run_here(
         &self,
-        store: DataStore,
-        epoch: u64,
+        store: &DataStore,
+        term: &Term,
         draft: &Draft,
         operations: Vec<Operation>,
     ) -> Result<Outcome, NoOutcome> {
-        let manager = self.0.options.managers.make(store, &draft.owner);
+        let manager = self.0.options.managers.make(store.clone(), &draft.owner);
         let manager = manager.with_durability(Durability::Durable);
         let mut options = match draft.timeout {
             Some(timeout) => AcquireOptions::new().timeout(timeout),
@@ -126,7 +126,7 @@ impl Member {
             Ok(result) => return Ok(Ok(result)),
             Err(error) => error,
         };
-        let machine = self.0.options.term.owner.clone();
+        let (machine, epoch) = (self.0.options.term.owner.clone(), term.epoch());
         Ok(Err(match &error {
             TransactionError::Commit(CommitError::Unknown { .. }) => {
                 return Err(NoOutcome::Unknown);
@@ -140,12 +140,19 @@ impl Member {
                 machine,
                 epoch: Some(epoch),
             },
-            error => RequestError::Failed {
-                number: None,
-                error: evidence_of(error),
-                machine,
-                epoch,
-            },
+            error => {
+                // C12: it depends on what the batch has seen, which is at most this version.
+                let seen = store.wait_durable(store.version(), None);
+                if seen.is_err() || !term.is_owner() {
+                    return Err(NoOutcome::NotStored);
+                }
+                RequestError::Failed {
+                    number: None,
+                    error: evidence_of(error),
+                    machine,
+                    epoch,
+                }
+            }
         }))
     }
 

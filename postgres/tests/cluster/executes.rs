@@ -1,11 +1,13 @@
 //! One call on every member: the owner runs a batch, and another member requests it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use doclock::document::{Limit, Limits};
 use doclock::durable::DurableOptions;
+use doclock::transaction::Hooks;
 use doclock::{StoreOptions, TransactionManager, View, dsl::*};
 use doclock_postgres::{
     Member, MemberOptions, Postgres, RequestError, RequestOptions, RunnerOptions, TermOptions,
@@ -300,6 +302,62 @@ fn cluster_02_a_call_whose_commit_is_unknown_has_one_effect() {
         assert_eq!((result.version, result.repeated), (2, false));
         let text = follower.snapshot().snapshot.text_of("p").unwrap();
         assert_eq!(text.to_string(), "x", "stored before: {is_stored}");
+    }
+}
+
+/// Once the owner returned a failure because of a commit that was then lost with its term.
+#[test]
+fn cluster_02_a_call_on_the_owner_fails_when_what_it_has_seen_is_durable() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    for is_stored in [true, false] {
+        let (proxy, proxied) = Proxy::start(&parameters);
+        let document = name("seen");
+        let has_begun = Arc::new(AtomicBool::new(false));
+        let hooks = Hooks::new();
+        let begins = Arc::clone(&has_begun);
+        hooks.before(move |_, operations| {
+            begins.store(true, Ordering::SeqCst);
+            Ok(operations)
+        });
+        let brief = |owner: &str| MemberOptions::new(short(owner)).doorbell(false);
+        let hooked = brief("ann").managers(move |store, owner| {
+            TransactionManager::for_owner(store, owner).with_hooks(hooks.clone())
+        });
+        let owner = Member::join(&connect(&proxied), &document, hooked).unwrap();
+        let store = owner.wait_store(LIMIT).unwrap();
+        let follower = Member::join(&connect(&parameters), &document, brief("bob")).unwrap();
+        let node = || create(text_node("p", "a").with_id("p"));
+        proxy.next(
+            Fault::HoldsStatement,
+            "SELECT $1, $4, $5, $6, $2, $7 FROM l",
+        );
+        let (local, call) = thread::scope(|scope| {
+            let manager = TransactionManager::new(store.clone());
+            let local = scope.spawn(move || manager.execute(node()).map(drop));
+            until("the append is held", || proxy.met() == 1);
+            assert_eq!(store.version(), 1);
+            let call = scope.spawn(|| owner.execute(node()));
+            until("the call has begun", || has_begun.load(Ordering::SeqCst));
+            if is_stored {
+                proxy.release();
+            }
+            proxy.set_down(true);
+            let up = Up(&proxy);
+            until("the other one is the owner", || follower.store().is_some());
+            drop(up);
+            (local.join().unwrap(), call.join().unwrap())
+        });
+        assert!(local.is_err());
+        match call {
+            Ok(result) if !is_stored => assert_eq!((result.version, result.repeated), (1, false)),
+            // The next owner has it too.
+            Err(error) if is_stored => assert_eq!(error.code(), "operationFailed"),
+            ended => panic!("stored: {is_stored}: {ended:?}"),
+        }
+        until("it has the node", || follower.snapshot().version() == 1);
+        follower.leave().unwrap();
     }
 }
 
