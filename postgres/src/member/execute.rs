@@ -53,8 +53,9 @@ impl Member {
     /// A follower may see the version of the result a moment later.
     ///
     /// Blocks as long as the document has no owner or the server cannot be reached. A
-    /// [timeout](RequestOptions::timeout) limits the time until the batch begins. A call may
-    /// be made in a thread of an async runtime, which it blocks, and after the member has left.
+    /// [timeout](RequestOptions::timeout) limits the time until the batch begins, and a
+    /// [token](RequestOptions::cancel_token) cancels a batch that has not begun. A call may be made
+    /// in a thread of an async runtime, which it blocks, and after the member has left.
     ///
     /// ```no_run
     /// # use doclock_postgres::{Member, MemberOptions, Postgres, PostgresOptions, TermOptions};
@@ -96,9 +97,10 @@ impl Member {
                 Ok(outcome) => return outcome,
                 Err(NoOutcome::NotStored) => {}
                 // It has begun in time. If it is stored, the request returns its result.
-                Err(NoOutcome::Unknown) => draft.timeout = None,
+                Err(NoOutcome::Unknown) => (draft.timeout, draft.cancel) = (None, None),
             }
         }
+        draft.check_cancelled()?;
         let mut result = self.request(draft, deadline)?;
         // Nothing but this call has the key.
         result.repeated &= !has_own_key;
@@ -122,6 +124,9 @@ impl Member {
         if let Some(label) = &draft.label {
             options = options.label(label.as_str());
         }
+        if let Some(token) = &draft.cancel {
+            options = options.cancel_token(token);
+        }
         let error = match manager.execute_once(draft.key.as_str(), operations, options) {
             Ok(result) => return Ok(Ok(result)),
             Err(error) => error,
@@ -135,6 +140,12 @@ impl Member {
                 return Err(NoOutcome::NotStored);
             }
             TransactionError::Lock(LockError::Timeout(_)) => RequestError::Expired {
+                number: None,
+                error: Some(evidence_of(&error)),
+                machine,
+                epoch: Some(epoch),
+            },
+            TransactionError::Lock(LockError::Cancelled(_)) => RequestError::Cancelled {
                 number: None,
                 error: Some(evidence_of(&error)),
                 machine,
@@ -172,14 +183,18 @@ impl Member {
                     }
                     match pending.wait(None) {
                         // A failover has lost the request, and so its commit: it runs again.
-                        Err(RequestError::Lost { .. }) => continue,
+                        Err(RequestError::Lost { .. }) => {
+                            draft.check_cancelled()?;
+                            continue;
+                        }
                         outcome => return outcome,
                     }
                 }
                 Err(error) => error,
             };
             let is_passing = matches!(&error, RequestError::Server(error) if may_pass(error));
-            if !is_passing || deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if !is_passing || is_late || draft.is_cancelled() {
                 return Err(error);
             }
             std::thread::sleep(PAUSE);

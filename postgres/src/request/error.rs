@@ -50,8 +50,8 @@ pub enum RequestError {
     /// The request was cancelled before the batch began.
     #[error("{} was cancelled before it began{} (settled by machine {machine})", Named(.number), Cause(.error))]
     Cancelled {
-        /// The number of the request. `None` if the machine that owns the document ran the batch
-        /// itself.
+        /// The number of the request. `None` if it was not inserted, or if the machine that owns
+        /// the document ran the batch itself.
         number: Option<u64>,
         /// The error of the queue in doclock's JSON form, if the batch waited in it.
         error: Option<Box<Map<String, Value>>>,

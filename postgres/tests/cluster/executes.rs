@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use doclock::document::{Limit, Limits};
 use doclock::durable::DurableOptions;
+use doclock::lock::CancelToken;
 use doclock::transaction::Hooks;
 use doclock::{StoreOptions, TransactionManager, View, dsl::*};
 use doclock_postgres::{
@@ -278,8 +279,12 @@ fn cluster_02_a_call_whose_commit_is_unknown_has_one_effect() {
             "SELECT $1, $4, $5, $6, $2, $7 FROM l",
         );
         let result = thread::scope(|scope| {
-            let call = scope.spawn(|| owner.execute(insert_text(0, "x").on("p")));
+            let token = CancelToken::new();
+            let options = RequestOptions::new("ann").cancel_token(&token);
+            let call = scope.spawn(|| owner.execute_with(insert_text(0, "x").on("p"), options));
             until("the append is held", || proxy.met() == 1);
+            // It has begun.
+            token.cancel();
             // The client would look it up after a third of its term.
             if is_stored {
                 proxy.release();

@@ -2,6 +2,7 @@
 //!
 //! Without PGHOST the tests print that they skip, and fail if DOCLOCK_CLUSTER_REQUIRED is set.
 
+mod cancels;
 mod clocks;
 mod executes;
 mod failover;
