@@ -8,6 +8,7 @@ mod executes;
 mod failover;
 mod failures;
 mod followers;
+mod hand_overs;
 mod journals;
 mod member_processes;
 mod members;
