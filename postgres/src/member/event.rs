@@ -138,6 +138,13 @@ pub enum MemberError {
         /// The document.
         document: String,
     },
+    /// The call was made in a thread that it waits for: by a hook of a request of another machine,
+    /// or by the progress callback of the options. Nothing was done. Call in another thread.
+    #[error("a thread of the member of document {document} cannot wait for the member")]
+    OwnThread {
+        /// The document.
+        document: String,
+    },
     /// The error of the server.
     #[error(transparent)]
     #[serde(untagged)]

@@ -180,7 +180,12 @@ impl Worker {
     /// Runs the requests of other machines.
     fn run_requests(&self, store: &DataStore, term: &Term) -> Option<RequestRunner> {
         let (managers, of_store) = (self.options.managers.clone(), store.clone());
-        let make = move |owner: &str| managers.make(of_store.clone(), owner);
+        let shared = Arc::clone(&self.shared);
+        let make = move |owner: &str| {
+            // Before code of the program runs in this thread.
+            shared.state.lock().of_requests = Some(std::thread::current().id());
+            managers.make(of_store.clone(), owner)
+        };
         let bell = self.registered.is_some().then(|| self.bell.clone());
         let (requests, version) = (self.requests.clone(), store.version());
         let settled = move || {

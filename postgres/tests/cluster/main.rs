@@ -2,11 +2,13 @@
 //!
 //! Without PGHOST the tests print that they skip, and fail if DOCLOCK_CLUSTER_REQUIRED is set.
 
+mod cancels;
 mod clocks;
 mod executes;
 mod failover;
 mod failures;
 mod followers;
+mod hand_overs;
 mod journals;
 mod member_processes;
 mod members;

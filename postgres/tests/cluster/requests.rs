@@ -550,7 +550,7 @@ fn cluster_02_a_request_with_the_number_of_a_lost_one_is_another_request() {
     for handle in [&lost, &found] {
         let polled = handle.poll().unwrap_err();
         assert!(
-            matches!(polled, RequestError::NotFound { number: 1, .. }),
+            matches!(polled, RequestError::Lost { number: 1, .. }),
             "{polled}"
         );
         assert!(handle.cancel().is_err());
