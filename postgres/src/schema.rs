@@ -5,9 +5,8 @@ use std::time::Duration;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
-use crate::journal::{APPEND, create_functions};
 use crate::link::Session;
-use crate::{PostgresError, PostgresOptions};
+use crate::{PostgresError, PostgresOptions, journal, request};
 
 /// The tables, without their schema.
 const TABLES: [&str; 6] = [
@@ -17,6 +16,14 @@ const TABLES: [&str; 6] = [
     "doclock_follower",
     "doclock_request",
     "doclock_request_number",
+];
+
+/// The functions, without their schema.
+const FUNCTIONS: [&str; 4] = [
+    journal::APPEND,
+    request::INSERT,
+    request::TAKE,
+    request::LOOK,
 ];
 
 /// The longest name of a document in bytes: it is in the key of each row.
@@ -78,7 +85,7 @@ fn tables(schema: &str) -> String {
             PRIMARY KEY (document, name)
         );
         {requests}",
-        requests = crate::request::tables(schema)
+        requests = request::tables(schema)
     )
 }
 
@@ -97,8 +104,27 @@ pub(crate) fn quoted(schema: &str) -> String {
 }
 
 /// Returns a text as a string of a statement, whatever the server takes a backslash for.
-pub(crate) fn literal(text: &str) -> String {
+fn literal(text: &str) -> String {
     format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}
+
+/// A statement that creates a function in PL/pgSQL, unless it is there. A function of an earlier
+/// version stays, because a process of that version may call it.
+pub(crate) fn create_function(
+    schema: &str,
+    name: &str,
+    arguments: &str,
+    returns: &str,
+    body: &str,
+) -> String {
+    let create = format!(
+        "BEGIN
+            CREATE FUNCTION {schema}.{name}({arguments}) RETURNS {returns} LANGUAGE plpgsql AS {};
+        EXCEPTION WHEN duplicate_function THEN NULL;
+        END",
+        literal(body)
+    );
+    format!("DO {};", literal(&create))
 }
 
 /// Creates the tables and functions that are missing.
@@ -118,7 +144,8 @@ pub(crate) async fn create(session: &Session, schema: &str) -> Result<(), Postgr
         statements += &format!("CREATE SCHEMA IF NOT EXISTS {quoted};");
     }
     statements += &tables(&quoted);
-    statements += &create_functions(&quoted);
+    statements += &journal::create_functions(&quoted);
+    statements += &request::create_functions(&quoted);
     // Several statements in one message are one transaction.
     Ok(session.client.batch_execute(&statements).await?)
 }
@@ -130,11 +157,11 @@ async fn missing(session: &Session, schema: &str) -> Result<usize, PostgresError
         WHERE n.nspname = $1 AND c.relname = ANY($2)
         UNION SELECT p.proname::text, '' FROM pg_proc p
         JOIN pg_namespace n ON n.oid = p.pronamespace
-        WHERE n.nspname = $1 AND p.proname = $3";
+        WHERE n.nspname = $1 AND p.proname = ANY($3)";
     let parameters = [
         (&schema as _, Type::TEXT),
         (&&TABLES[..] as _, Type::TEXT_ARRAY),
-        (&APPEND as _, Type::TEXT),
+        (&&FUNCTIONS[..] as _, Type::TEXT_ARRAY),
     ];
     let found = session.query(statement, &parameters).await?;
     for row in &found {
@@ -143,7 +170,7 @@ async fn missing(session: &Session, schema: &str) -> Result<usize, PostgresError
             return Err(PostgresError::Unlogged { table });
         }
     }
-    Ok((TABLES.len() + 1).saturating_sub(found.len()))
+    Ok((TABLES.len() + FUNCTIONS.len()).saturating_sub(found.len()))
 }
 
 /// Checks that the server keeps what it confirms, and returns its system identifier.

@@ -8,10 +8,9 @@ use crossbeam_channel::RecvTimeoutError;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-use crate::journal::Statements;
 use crate::link::{Link, Session};
 use crate::member::Doorbell;
-use crate::{PostgresError, PostgresOptions, schema};
+use crate::{PostgresError, PostgresOptions, journal, request, schema};
 
 /// A PostgreSQL server, as the documents of a process use it.
 ///
@@ -33,7 +32,8 @@ pub(crate) struct Connections {
     pub(crate) doorbell: Arc<Doorbell>,
     pub(crate) requests: Link,
     /// The statements of the journals.
-    pub(crate) writes: Statements,
+    pub(crate) of_journals: journal::Statements,
+    pub(crate) of_requests: request::Statements,
     runtime: Handle,
     /// Ends the thread when it is dropped.
     _end: oneshot::Sender<()>,
@@ -74,12 +74,14 @@ impl Postgres {
         });
         spawned.map_err(PostgresError::thread)?;
         let runtime = runtime.recv().map_err(PostgresError::thread)??;
+        let schema = schema::quoted(&options.schema);
         let server = Self(Arc::new(Connections {
             leases: Link::new(Arc::clone(&options)),
             journals: Link::new(Arc::clone(&options)),
             doorbell: Arc::new(Doorbell::new(&options)),
             requests: Link::new(Arc::clone(&options)),
-            writes: Statements::new(&schema::quoted(&options.schema)),
+            of_journals: journal::Statements::new(&schema),
+            of_requests: request::Statements::new(&schema),
             options: Arc::clone(&options),
             runtime,
             _end,

@@ -1,7 +1,7 @@
 //! The statements of a write, and the function that an append calls. They are made once.
 
 use crate::lease::holds;
-use crate::schema::literal;
+use crate::schema::create_function;
 
 /// The function of an append, without its schema. A function with another body gets another number,
 /// because processes of several versions can use one schema.
@@ -63,15 +63,9 @@ pub(crate) fn create_functions(schema: &str) -> String {
         outcomes = outcomes(schema, 11),
         answers = answers(8),
     );
-    let create = format!(
-        "BEGIN
-            CREATE FUNCTION {schema}.{APPEND}(text, bigint, text, bigint, bigint, bigint, bytea,
-                bigint[], bytea[], bigint[], text) RETURNS boolean LANGUAGE plpgsql AS {};
-        EXCEPTION WHEN duplicate_function THEN NULL;
-        END",
-        literal(&body)
-    );
-    format!("DO {};", literal(&create))
+    let arguments = "text, bigint, text, bigint, bigint, bigint, bytea, bigint[], bytea[],
+        bigint[], text";
+    create_function(schema, APPEND, arguments, "boolean", &body)
 }
 
 /// The statement of a write with entries of a checkpoint.

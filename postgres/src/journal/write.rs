@@ -250,7 +250,7 @@ impl Write {
             (&answers.versions, Type::INT8_ARRAY),
             (&holding.owner, Type::TEXT),
         ];
-        let statements = &lease.server.connections().writes;
+        let statements = &lease.server.connections().of_journals;
         let rows = match &self.checkpoint {
             None => session.append(&statements.append, &append).await?,
             Some(checkpoint) => {

@@ -89,7 +89,7 @@ pub enum RequestError {
         number: u64,
     },
     /// The server has gone back to a state before the request was inserted, in a failover or a
-    /// restore. So the log has no commit of it. Submit the batch again.
+    /// restore from a backup. So the log has no commit of it. Submit the batch again.
     #[error("request {number} of document {document} was lost in a failover of the server")]
     Lost {
         /// The document.

@@ -267,17 +267,6 @@ impl PendingRequest {
     /// Reads the row.
     async fn look(&self, until: Instant) -> Result<Seen, RequestError> {
         let shared = &self.requests.0;
-        let schema = shared.server.schema();
-        let statement = format!(
-            "SELECT q.outcome, q.answered_by, q.epoch, q.taken, l.owner, l.epoch,
-                q.outcome IS NULL
-                AND (q.taken IS NULL OR q.taken < l.epoch OR l.expires_at <= clock_timestamp()),
-                q.deadline <= clock_timestamp()
-            FROM {schema}.doclock_request q
-            LEFT JOIN {schema}.doclock_lease l ON l.document = q.document AND l.epoch > 0
-            WHERE q.document = $1 AND q.number = $2
-                AND ($3::bigint IS NULL OR q.machine = $4 AND q.ticket = $3)"
-        );
         let parameters: [Parameter<'_>; 4] = [
             (&shared.document, Type::TEXT),
             (&self.number, Type::INT8),
@@ -285,7 +274,8 @@ impl PendingRequest {
             (&shared.machine, Type::TEXT),
         ];
         let look = async |session: &Session| {
-            let rows = session.query(&statement, &parameters).await?;
+            let statement = &shared.server.connections().of_requests.look;
+            let rows = session.query(statement, &parameters).await?;
             match rows.into_iter().next() {
                 Some(row) => Ok(Ok(row)),
                 None => self.missing(session).await.map(Err),

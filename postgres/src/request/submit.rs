@@ -227,6 +227,7 @@ impl Requests {
             batch: batch.into(),
             timeout,
             cancel: options.cancel,
+            is_resubmitted: false,
         })
     }
 
@@ -319,6 +320,9 @@ pub(crate) struct Draft {
     batch: Arc<[u8]>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) cancel: Option<CancelToken>,
+    /// Whether the caller submits it again if a crash or a failover of the server loses it. Then
+    /// the insert does not wait for the disk: an outcome that the caller gets is stored after it.
+    pub(crate) is_resubmitted: bool,
 }
 
 impl Draft {
@@ -384,21 +388,9 @@ impl Draft {
         Ok(rows.first().map(|row| row.try_get(0)).transpose()?)
     }
 
-    /// C10: the row of the last number is locked until the request is visible.
     async fn insert(&self, session: &Session) -> Result<i64, PostgresError> {
-        let schema = self.shared.server.schema();
-        let statement = format!(
-            "WITH n AS (INSERT INTO {schema}.doclock_request_number AS n (document, number)
-                SELECT $1, 1 WHERE set_config('lock_timeout', '1000', true) IS NOT NULL
-                ON CONFLICT (document) DO UPDATE SET number = n.number + 1 RETURNING number)
-            INSERT INTO {schema}.doclock_request (document, number, machine, ticket, owner, label,
-                key, batch, deadline, inserted_at)
-            SELECT $1, n.number, $2, $3, $4, $5, $6, $7,
-                clock_timestamp() + $8 * interval '1 microsecond', clock_timestamp()
-            FROM n RETURNING number"
-        );
         let (batch, timeout) = (&*self.batch, self.timeout.map(micros));
-        let parameters: [Parameter<'_>; 8] = [
+        let parameters: [Parameter<'_>; 9] = [
             (&self.shared.document, Type::TEXT),
             (&self.shared.machine, Type::TEXT),
             (&self.ticket, Type::INT8),
@@ -407,8 +399,10 @@ impl Draft {
             (&self.key, Type::TEXT),
             (&batch, Type::BYTEA),
             (&timeout, Type::INT8),
+            (&!self.is_resubmitted, Type::BOOL),
         ];
-        let rows = session.query(&statement, &parameters).await?;
+        let statement = &self.shared.server.connections().of_requests.insert;
+        let rows = session.query(statement, &parameters).await?;
         match rows.first() {
             Some(row) => Ok(row.try_get(0)?),
             None => Err(PostgresError::thread("the insert has returned no number")),

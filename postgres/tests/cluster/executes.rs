@@ -15,7 +15,7 @@ use doclock_postgres::{
 };
 
 use crate::proxy::{Fault, Proxy};
-use crate::support::{connect, name, parameters, short, sql, steal, until};
+use crate::support::{APPEND, connect, name, parameters, short, sql, steal, until};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -274,10 +274,7 @@ fn cluster_02_a_call_whose_commit_is_unknown_has_one_effect() {
         let node = create(text_node("count", "").with_id("p"));
         owner.execute(node).unwrap();
         let follower = Member::join(&connect(&parameters), &document, brief("bob")).unwrap();
-        proxy.next(
-            Fault::HoldsStatement,
-            "SELECT $1, $4, $5, $6, $2, $7 FROM l",
-        );
+        proxy.next(Fault::HoldsStatement, APPEND);
         let result = thread::scope(|scope| {
             let token = CancelToken::new();
             let options = RequestOptions::new("ann").cancel_token(&token);
@@ -334,10 +331,7 @@ fn cluster_02_a_call_on_the_owner_fails_when_what_it_has_seen_is_durable() {
         let store = owner.wait_store(LIMIT).unwrap();
         let follower = Member::join(&connect(&parameters), &document, brief("bob")).unwrap();
         let node = || create(text_node("p", "a").with_id("p"));
-        proxy.next(
-            Fault::HoldsStatement,
-            "SELECT $1, $4, $5, $6, $2, $7 FROM l",
-        );
+        proxy.next(Fault::HoldsStatement, APPEND);
         let (local, call) = thread::scope(|scope| {
             let manager = TransactionManager::new(store.clone());
             let local = scope.spawn(move || manager.execute(node()).map(drop));

@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 use doclock::durable::{Journal, JournalError, JournalWrite, StoredPart};
 use doclock_postgres::{Postgres, PostgresJournal, PostgresOptions, Term, TermOptions};
 
+/// A part of the statement of an append.
+pub(crate) const APPEND: &str = "doclock_append_1(";
+
 /// The connection parameters of the server beside which the tests run. `None` if there is none.
 pub(crate) fn parameters() -> Option<String> {
     let variable = |name: &str| std::env::var(name).ok();
