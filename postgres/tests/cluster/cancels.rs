@@ -26,7 +26,7 @@ fn long(owner: &str) -> MemberOptions {
 fn call(token: &CancelToken, run: impl FnOnce(RequestOptions) -> Outcome + Send + 'static) -> Call {
     let (ends, ended) = crossbeam_channel::bounded(1);
     let options = ann().cancel_token(token);
-    thread::spawn(move || ends.send(run(options)));
+    thread::spawn(move || drop(ends.send(run(options))));
     Call(ended)
 }
 
