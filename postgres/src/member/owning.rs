@@ -228,8 +228,8 @@ impl Worker {
     fn give_up(&mut self, store: &DataStore, term: &Term) -> Result<(), MemberError> {
         let closed = self.step_down(store);
         let handed_over = term.hand_over();
-        let is_lost = term.lost().is_some();
-        if !is_lost {
+        let lost = term.lost();
+        if lost.is_none() {
             // Another candidate takes it, if there is one.
             self.wait_for_others();
             if self.registered.is_some() {
@@ -237,7 +237,7 @@ impl Worker {
             }
         }
         // Another thread may be about to report the loss.
-        let moment = if is_lost { LAST_EVENT } else { Duration::ZERO };
+        let moment = lost.as_ref().map_or(Duration::ZERO, |_| LAST_EVENT);
         while let Ok(event) = term.events().recv_timeout(moment) {
             let is_last = matches!(event, OwnerEvent::Lost { .. });
             if !matches!(event, OwnerEvent::Renewed { .. }) {
@@ -248,7 +248,15 @@ impl Worker {
             }
         }
         closed?;
-        Ok(handed_over?)
+        handed_over?;
+        match lost {
+            None => Ok(()),
+            Some(reason) => Err(MemberError::TermLost {
+                document: self.document.clone(),
+                epoch: term.epoch(),
+                reason,
+            }),
+        }
     }
 }
 

@@ -1,15 +1,16 @@
 //! Hand-overs of members that cannot be made, and that hold up no other document.
 
 use std::sync::{Arc, OnceLock};
+use std::thread;
 use std::time::Duration;
 
 use doclock::TransactionManager;
 use doclock::durable::DurableOptions;
-use doclock::transaction::Hooks;
-use doclock_postgres::{Member, MemberError, MemberOptions, TermOptions};
+use doclock::transaction::{Hooks, Refusal};
+use doclock_postgres::{Member, MemberError, MemberOptions, Postgres, TermOptions};
 
 use crate::request_support::node;
-use crate::support::{connect, name, parameters, until};
+use crate::support::{connect, name, parameters, short, steal, until};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -47,7 +48,7 @@ fn cluster_05_a_hook_of_a_request_cannot_hand_over_and_one_of_a_local_batch_can(
     assert!(itself.set(owner.clone()).is_ok());
     let follower = Member::join(&server, &document, long("bob")).unwrap();
     let of_bob = follower.clone();
-    let request = std::thread::spawn(move || of_bob.execute(node("request")));
+    let request = thread::spawn(move || of_bob.execute(node("request")));
     let result = || results.recv_timeout(LIMIT).expect("the hook does not end");
     for _ in 0..3 {
         let document = document.clone();
@@ -56,7 +57,7 @@ fn cluster_05_a_hook_of_a_request_cannot_hand_over_and_one_of_a_local_batch_can(
     assert_eq!(request.join().unwrap().unwrap().version, 1);
     assert!(owner.store().is_some());
     // The batch is not stored here, and runs in the next term, without this hook.
-    let local = std::thread::spawn(move || owner.execute(node("local")));
+    let local = thread::spawn(move || owner.execute(node("local")));
     assert_eq!(result(), Ok(()));
     assert_eq!(local.join().unwrap().unwrap().version, 2);
     assert!(follower.store().is_some());
@@ -89,4 +90,62 @@ fn cluster_05_a_progress_callback_cannot_leave() {
     assert_eq!(result, Err(MemberError::OwnThread { document }));
     until("it follows", || member.snapshot().version() == 1);
     member.leave().unwrap();
+}
+
+#[test]
+fn cluster_05_a_hand_over_of_a_term_that_is_lost_meanwhile_is_an_error() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let server = connect(&parameters);
+    until(
+        "the hand-over begins before the loss is seen",
+        || match lost_while_it_hands_over(&server, &parameters) {
+            Err(MemberError::TermLost { .. }) => true,
+            Err(MemberError::NotOwner { .. }) => false,
+            ended => panic!("{ended:?}"),
+        },
+    );
+}
+
+/// Hands over while a request runs, in a term that is lost before the request ends.
+fn lost_while_it_hands_over(server: &Postgres, parameters: &str) -> Result<(), MemberError> {
+    let document = name("lost");
+    let (begins, has_begun) = crossbeam_channel::unbounded();
+    let (goes_on, may_go_on) = crossbeam_channel::bounded::<()>(0);
+    let hooks = Hooks::new();
+    hooks.before(move |_, _| {
+        let _ = (begins.send(()), may_go_on.recv());
+        Err(Refusal::new("nothing is to be stored"))
+    });
+    let options = MemberOptions::new(short("ann").term(Duration::from_secs(3)));
+    let hooked = options.managers(move |store, owner| {
+        TransactionManager::for_owner(store, owner).with_hooks(hooks.clone())
+    });
+    let owner = Member::join(server, &document, hooked).unwrap();
+    let store = owner.wait_store(LIMIT).unwrap();
+    let follower = Member::join(server, &document, long("bob").follow_only()).unwrap();
+    thread::scope(|scope| {
+        let request = scope.spawn(|| follower.execute(node("n")));
+        has_begun.recv_timeout(LIMIT).unwrap();
+        let (calls, called) = crossbeam_channel::bounded(0);
+        let owner = &owner;
+        let handed_over = scope.spawn(move || {
+            calls.send(()).unwrap();
+            owner.hand_over()
+        });
+        called.recv().unwrap();
+        // Otherwise its last write is an error already.
+        store.close().unwrap();
+        steal(parameters, &document);
+        until("the term is lost", || owner.snapshot().lag > Duration::ZERO);
+        drop(goes_on);
+        let ended = handed_over.join().unwrap();
+        // In the next term.
+        assert_eq!(
+            request.join().unwrap().unwrap_err().code(),
+            "beforeHookRefused"
+        );
+        ended
+    })
 }

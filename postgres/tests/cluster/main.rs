@@ -10,6 +10,7 @@ mod failures;
 mod followers;
 mod hand_overs;
 mod journals;
+mod locks;
 mod member_processes;
 mod members;
 mod owners;
