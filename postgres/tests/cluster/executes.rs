@@ -11,7 +11,7 @@ use doclock_postgres::{
 };
 
 use crate::proxy::{Fault, Proxy};
-use crate::support::{connect, name, parameters, short, sql, steal, until};
+use crate::support::{APPEND, connect, name, parameters, short, sql, steal, until};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -247,6 +247,37 @@ fn cluster_03_a_request_rings_the_owner() {
     }
 }
 
+#[test]
+fn cluster_05_an_idle_owner_that_hears_its_doorbell_looks_for_requests_once_a_second() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    for hears in [true, false] {
+        let (proxy, proxied) = Proxy::start(&parameters);
+        let options = long("ann").doorbell(hears);
+        let owner = Member::join(&connect(&proxied), &name("idle"), options).unwrap();
+        owner.wait_store(LIMIT).unwrap();
+        until("it hears the doorbell", || owner.has_doorbell() == hears);
+        let passed = |millis| {
+            let began = Instant::now();
+            until("time has passed", || {
+                began.elapsed() > Duration::from_millis(millis)
+            });
+        };
+        // Its first pauses are 1, 2, 4 ... 512 ms.
+        passed(1_100);
+        proxy.count("SET taken = $2");
+        match hears {
+            true => {
+                passed(2_000);
+                let looks = proxy.counted();
+                assert!(looks <= 3, "{looks} looks");
+            }
+            false => until("it looks often", || proxy.counted() > 20),
+        }
+    }
+}
+
 /// Lets a call end when a test fails.
 struct Up<'a>(&'a Proxy);
 
@@ -270,10 +301,7 @@ fn cluster_02_a_call_whose_commit_is_unknown_has_one_effect() {
         let node = create(text_node("count", "").with_id("p"));
         owner.execute(node).unwrap();
         let follower = Member::join(&connect(&parameters), &document, brief("bob")).unwrap();
-        proxy.next(
-            Fault::HoldsStatement,
-            "SELECT $1, $4, $5, $6, $2, $7 FROM l",
-        );
+        proxy.next(Fault::HoldsStatement, APPEND);
         let result = thread::scope(|scope| {
             let call = scope.spawn(|| owner.execute(insert_text(0, "x").on("p")));
             until("the append is held", || proxy.met() == 1);

@@ -11,10 +11,10 @@ use doclock_postgres::{LostReason, OwnerEvent, Postgres};
 
 use crate::proxy::{Fault, Proxy};
 use crate::support::{
-    acquire, block, connect, entries, load, log, name, options, parameters, short, sql, until,
+    APPEND, acquire, block, connect, entries, load, log, name, options, parameters, short, sql,
+    until,
 };
 
-const APPEND: &str = "doclock_append_1(";
 const CHECKPOINT: &str = "SET checkpoint = $12";
 
 #[test]

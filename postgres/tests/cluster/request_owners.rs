@@ -8,7 +8,7 @@ use doclock_postgres::{LostReason, PendingRequest, RunnerEnded, RunnerOptions};
 
 use crate::proxy::{Fault, Proxy};
 use crate::request_support::{Mode, Owner, ann, node, row};
-use crate::support::{connect, log_versions, name, parameters, sql, until};
+use crate::support::{APPEND, connect, log_versions, name, parameters, sql, until};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -87,8 +87,8 @@ fn cluster_02_an_append_whose_statement_or_answer_is_lost_writes_one_outcome() {
     let requests = connect(&parameters).requests(&document, "other").unwrap();
     let owner = Owner::begin(&connect(&proxied), &document, "owner").run();
     let faults = [
-        (Fault::LosesAnswer, "doclock_append_1("),
-        (Fault::LosesStatement, "doclock_append_1("),
+        (Fault::LosesAnswer, APPEND),
+        (Fault::LosesStatement, APPEND),
         (Fault::LosesAnswer, "SET taken = $2"),
         (Fault::LosesStatement, "SET taken = $2"),
     ];
