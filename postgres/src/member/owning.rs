@@ -194,7 +194,10 @@ impl Worker {
                 bell.ring(version);
             }
         };
-        match RequestRunner::start_with(term, self.options.requests.clone(), make, settled) {
+        let bell = self.registered.is_some().then(|| self.bell.clone());
+        let is_heard = move || bell.as_ref().is_some_and(Bell::is_heard);
+        let options = self.options.requests.clone();
+        match RequestRunner::start_with(term, options, make, settled, is_heard) {
             Ok(runner) => Some(runner),
             Err(cause) => {
                 self.requests_failed(Some(RunnerEnded::Server { cause }));

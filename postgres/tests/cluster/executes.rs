@@ -251,6 +251,37 @@ fn cluster_03_a_request_rings_the_owner() {
     }
 }
 
+#[test]
+fn cluster_05_an_idle_owner_that_hears_its_doorbell_looks_for_requests_once_a_second() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    for hears in [true, false] {
+        let (proxy, proxied) = Proxy::start(&parameters);
+        let options = long("ann").doorbell(hears);
+        let owner = Member::join(&connect(&proxied), &name("idle"), options).unwrap();
+        owner.wait_store(LIMIT).unwrap();
+        until("it hears the doorbell", || owner.has_doorbell() == hears);
+        let passed = |millis| {
+            let began = Instant::now();
+            until("time has passed", || {
+                began.elapsed() > Duration::from_millis(millis)
+            });
+        };
+        // Its first pauses are 1, 2, 4 ... 512 ms.
+        passed(1_100);
+        proxy.count("SET taken = $2");
+        match hears {
+            true => {
+                passed(2_000);
+                let looks = proxy.counted();
+                assert!(looks <= 3, "{looks} looks");
+            }
+            false => until("it looks often", || proxy.counted() > 20),
+        }
+    }
+}
+
 /// Lets a call end when a test fails.
 struct Up<'a>(&'a Proxy);
 

@@ -29,6 +29,8 @@ pub(crate) enum Fault {
 struct State {
     next: Option<(Fault, &'static str)>,
     met: u32,
+    /// What is counted, and how often it was sent.
+    counted: Option<(&'static str, u32)>,
     released: bool,
     carried_out: u32,
     /// What clients and the server send passes at no more than 4 MB a second each.
@@ -91,6 +93,16 @@ impl Proxy {
     /// How many faults have happened.
     pub(crate) fn met(&self) -> u32 {
         self.state.0.lock().unwrap().met
+    }
+
+    /// Counts the statements with a text from now on.
+    pub(crate) fn count(&self, text: &'static str) {
+        self.state.0.lock().unwrap().counted = Some((text, 0));
+    }
+
+    pub(crate) fn counted(&self) -> u32 {
+        let counted = self.state.0.lock().unwrap().counted;
+        counted.map_or(0, |(_, times)| times)
     }
 
     /// Passes on what is held back, and waits until the server has answered.
@@ -168,6 +180,9 @@ fn pass(mut client: UnixStream, mut server: UnixStream, shared: &Arc<(Mutex<Stat
             .take_if(|next| meets(next))
             .map(|(fault, _)| fault);
         state.met += u32::from(fault.is_some());
+        if let Some((text, times)) = &mut state.counted {
+            *times += u32::from(contains(sent, text));
+        }
         match fault {
             None => drop(state),
             Some(fault @ (Fault::LosesStatement | Fault::CutsStatement)) => {

@@ -7,9 +7,6 @@ use std::time::{Duration, Instant};
 use doclock::durable::{Journal, JournalError, JournalWrite, StoredPart};
 use doclock_postgres::{Postgres, PostgresJournal, PostgresOptions, Term, TermOptions};
 
-/// A part of the statement of an append.
-pub(crate) const APPEND: &str = "doclock_append_1(";
-
 /// The connection parameters of the server beside which the tests run. `None` if there is none.
 pub(crate) fn parameters() -> Option<String> {
     let variable = |name: &str| std::env::var(name).ok();
@@ -26,6 +23,9 @@ pub(crate) fn parameters() -> Option<String> {
         "host={host} port={port} user={user} dbname={database}"
     ))
 }
+
+/// What the statement of an append has, and no other one.
+pub(crate) const APPEND: &str = "doclock_append_1(";
 
 /// A name that no other test has.
 pub(crate) fn name(prefix: &str) -> String {
