@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::RecvTimeoutError;
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::link::{Link, Session};
 use crate::member::Doorbell;
@@ -18,7 +18,8 @@ use crate::{PostgresError, PostgresOptions, journal, request, schema};
 /// one for the journals, and one for requests. So a long write delays no renewal.
 /// [Members](crate::Member) have a fourth one together, for their doorbell. They are made when they
 /// are needed, and again when they are lost. A load, or a follower that is far behind, has a
-/// connection of its own for as long as it takes.
+/// connection of its own for as long as it takes. There are four of them at a time, and others
+/// wait.
 ///
 /// The methods block, and can be called in a thread of an async runtime. Clones are handles of the
 /// same connections, which end with the last handle, [`Term`](crate::Term) and journal.
@@ -31,6 +32,8 @@ pub(crate) struct Connections {
     pub(crate) journals: Link,
     pub(crate) doorbell: Arc<Doorbell>,
     pub(crate) requests: Link,
+    /// The connections of loads, as far as more of them may be made.
+    pub(crate) loads: Arc<Semaphore>,
     /// The statements of the journals.
     pub(crate) of_journals: journal::Statements,
     pub(crate) of_requests: request::Statements,
@@ -80,6 +83,7 @@ impl Postgres {
             journals: Link::new(Arc::clone(&options)),
             doorbell: Arc::new(Doorbell::new(&options)),
             requests: Link::new(Arc::clone(&options)),
+            loads: Arc::new(Semaphore::new(LOADS)),
             of_journals: journal::Statements::new(&schema),
             of_requests: request::Statements::new(&schema),
             options: Arc::clone(&options),
@@ -138,6 +142,9 @@ impl Postgres {
         })
     }
 }
+
+/// So many loads have a connection at a time.
+const LOADS: usize = 4;
 
 /// How long after its deadline a future is given up.
 const GRACE: Duration = Duration::from_millis(250);

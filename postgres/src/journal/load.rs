@@ -8,6 +8,7 @@ use crossbeam_channel::{RecvTimeoutError, Sender};
 use doclock::durable::{JournalError, StoredPart};
 use futures_util::TryStreamExt;
 use tokio::runtime::Builder;
+use tokio::sync::Semaphore;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -223,6 +224,7 @@ fn load_rows(
     patience.until()?;
     let reading = Reading {
         options: Arc::clone(&server.connections().options),
+        loads: Arc::clone(&server.connections().loads),
         schema: server.schema(),
         wanted,
         limit: patience.row,
@@ -255,6 +257,7 @@ fn load_rows(
 /// Reads rows in a thread of its own.
 struct Reading {
     options: Arc<PostgresOptions>,
+    loads: Arc<Semaphore>,
     schema: String,
     wanted: Wanted,
     /// How long the next row may take.
@@ -268,6 +271,9 @@ impl Reading {
         rows: &Sender<Result<Stored, PostgresError>>,
     ) -> Result<(), PostgresError> {
         let (schema, wanted) = (&self.schema, &self.wanted);
+        // Many followers can be far behind at once, after a time without the server.
+        let permit = self.loads.acquire().await;
+        let _permit = permit.map_err(PostgresError::thread)?;
         let session = Session::connect(&self.options).await?;
         let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
         self.answered(session.client.batch_execute(begin)).await?;

@@ -51,9 +51,9 @@ impl RunnerOptions {
     /// default is 50 ms. It looks more often after a request came, and at once after
     /// [`wake`](RequestRunner::wake).
     ///
-    /// A member that hears its doorbell looks each second, unless this is longer. A request of a
-    /// machine that does not ring waits as long then. For a minute after such a request, the owner
-    /// looks as often as without a doorbell.
+    /// An owner with a [doorbell](crate::MemberOptions::doorbell) looks each second, unless this is
+    /// longer. A request of a machine without a doorbell waits as long then. For a minute after
+    /// such a request, the owner looks as often as without a doorbell.
     pub fn longest_poll(mut self, poll: Duration) -> Self {
         self.longest_poll = poll.clamp(Duration::from_millis(1), Duration::from_secs(60));
         self

@@ -252,16 +252,16 @@ fn cluster_03_a_request_rings_the_owner() {
 }
 
 #[test]
-fn cluster_05_an_idle_owner_that_hears_its_doorbell_looks_for_requests_once_a_second() {
+fn cluster_05_an_idle_owner_with_a_doorbell_looks_for_requests_once_a_second() {
     let Some(parameters) = parameters() else {
         return;
     };
-    for hears in [true, false] {
+    for listens in [true, false] {
         let (proxy, proxied) = Proxy::start(&parameters);
-        let options = long("ann").doorbell(hears);
+        let options = long("ann").doorbell(listens);
         let owner = Member::join(&connect(&proxied), &name("idle"), options).unwrap();
         owner.wait_store(LIMIT).unwrap();
-        until("it hears the doorbell", || owner.has_doorbell() == hears);
+        until("it listens", || owner.has_doorbell() == listens);
         let passed = |millis| {
             let began = Instant::now();
             until("time has passed", || {
@@ -271,7 +271,7 @@ fn cluster_05_an_idle_owner_that_hears_its_doorbell_looks_for_requests_once_a_se
         // Its first pauses are 1, 2, 4 ... 512 ms.
         passed(1_100);
         proxy.count("SET taken = $2");
-        match hears {
+        match listens {
             true => {
                 passed(2_000);
                 let looks = proxy.counted();

@@ -299,3 +299,48 @@ fn cluster_04_a_follower_reads_however_many_blocks_there_are() {
         assert!(found.iter().copied().eq(after + 1..=2000), "after {after}");
     }
 }
+
+#[test]
+fn cluster_05_followers_that_are_far_behind_share_four_connections() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let (document, program) = (name("shared-loads"), name("loads"));
+    let (_term, mut journal) = acquire(&connect(&parameters), &document, "ann");
+    write_much(&mut journal);
+    let server = connect(&format!("{parameters} application_name={program}"));
+    let (reads, reading) = crossbeam_channel::unbounded();
+    let (goes_on, go_on) = crossbeam_channel::bounded::<()>(0);
+    let mut database = sql(&parameters);
+    let mut connections = || -> i64 {
+        let count = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1";
+        database.query_one(count, &[&program]).unwrap().get(0)
+    };
+    thread::scope(|scope| {
+        let read = || {
+            let mut reader = server.reader(&document).unwrap();
+            let mut blocks = 0;
+            let read = reader.load_after(0, "head", &mut |_| {
+                if blocks == 0 {
+                    reads.send(()).unwrap();
+                    let _ = go_on.recv();
+                }
+                blocks += 1;
+                Ok(())
+            });
+            assert_eq!((read, blocks), (Ok(()), 16));
+        };
+        for _ in 0..6 {
+            scope.spawn(read);
+        }
+        for _ in 0..4 {
+            reading.recv().unwrap();
+        }
+        // Beside them, the connection of the terms made the tables, and that of the journals has
+        // found that the blocks are too many.
+        assert_eq!(connections(), 6);
+        assert!(reading.is_empty());
+        drop(goes_on);
+    });
+    assert_eq!(reading.len(), 2);
+}
