@@ -15,6 +15,9 @@ use crate::support::{connect, name, parameters, short, sql, steal, until};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
+/// In the statement that appends commits of requests with their outcomes.
+const APPEND_OF_REQUESTS: &str = "SELECT $1, $4, $5, $6, $2, $7 FROM f";
+
 /// Options with a term that no busy machine lets end.
 fn long(owner: &str) -> MemberOptions {
     let poll = Duration::from_millis(20)..=Duration::from_millis(200);
@@ -322,4 +325,39 @@ fn cluster_02_a_call_whose_request_is_lost_in_a_failover_has_an_outcome() {
     });
     let result = result.unwrap();
     assert_eq!((result.version, result.repeated), (1, false));
+}
+
+#[test]
+fn cluster_04_an_outcome_is_known_elsewhere_before_the_owner_shows_its_commit() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let (proxy, proxied) = Proxy::start(&parameters);
+    let document = name("known-elsewhere");
+    let owner = Member::join(&connect(&proxied), &document, long("ann")).unwrap();
+    let store = owner.wait_store(LIMIT).unwrap();
+    let node = create(text_node("paragraph", "").with_id("p"));
+    owner.execute(node).unwrap();
+    let follower = long("bob").follow_only();
+    let follower = Member::join(&connect(&parameters), &document, follower).unwrap();
+    proxy.next(Fault::HoldsAnswer, APPEND_OF_REQUESTS);
+    let elsewhere = follower.execute(insert_text(0, "x").on("p")).unwrap();
+    assert_eq!((elsewhere.version, proxy.met()), (2, 1));
+    until("a follower shows it", || follower.snapshot().version() == 2);
+    // The owner has no answer yet, and its term lasts.
+    let shown = owner.snapshot();
+    assert_eq!((shown.version(), shown.lag), (1, Duration::ZERO));
+    assert_eq!((store.version(), store.durable_version()), (2, Some(1)));
+    // A commit that this process acknowledges itself is in its next snapshot.
+    thread::scope(|scope| {
+        let here = scope.spawn(|| owner.execute(insert_text(0, "y").on("p")).unwrap());
+        until("the batch has run", || store.version() == 3);
+        assert!(!here.is_finished());
+        assert_eq!(owner.snapshot().version(), 1);
+        proxy.release();
+        assert_eq!(here.join().unwrap().version, 3);
+        let text = owner.snapshot().snapshot.text_of("p").unwrap();
+        assert_eq!(text.to_string(), "yx");
+    });
+    assert_eq!(owner.snapshot().lag, Duration::ZERO);
 }
