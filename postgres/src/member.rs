@@ -85,7 +85,7 @@ pub struct MemberSnapshot {
     /// monotonic clock of this process, which does not count the time that the machine sleeps.
     ///
     /// It is zero for an owner as long as its term lasts. The snapshot then has all commits that
-    /// this process has acknowledged. The log can be ahead of it by the commits of one write: the
+    /// its store has acknowledged. The log can be ahead of it by the commits of one write: the
     /// one whose answer has not come yet. If they are those of requests, other machines can have
     /// their outcomes already. After the term the time counts from the last renewal, as of which
     /// the same holds, until this member follows.

@@ -185,7 +185,7 @@ impl Child {
             ops: ops.clone(),
         });
         let end = match only_reads {
-            true if dice.one_in(2) => read_durable(store, &mut ops),
+            true if dice.one_in(2) => read_durable(term, store, &mut ops),
             _ => match store.begin(format!("thread {thread}")) {
                 Ok(mut transaction) => {
                     lists::perform(&mut transaction, &mut ops);
@@ -208,14 +208,16 @@ impl Child {
 }
 
 /// Answers from the durable snapshot.
-fn read_durable(store: &DataStore, ops: &mut [Step]) -> End {
+fn read_durable(term: &Term, store: &DataStore, ops: &mut [Step]) -> End {
     let snapshot = store.durable_snapshot().unwrap();
-    for op in ops {
-        if let Step::Read(key, observed) = op {
-            *observed = lists::read(&snapshot, *key);
-        }
+    // After the term it is as old as it is.
+    let lag = if term.is_owner() { 0 } else { u64::MAX };
+    lists::observe(&snapshot, ops);
+    End::Showed {
+        version: snapshot.version(),
+        epoch: Some(term.epoch()),
+        lag,
     }
-    End::ReadDurable
 }
 
 /// Answers from a transaction, if what it has seen is durable and the term lasts.

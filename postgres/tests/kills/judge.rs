@@ -16,6 +16,7 @@ use crate::history::{History, Key, Op, Transaction, Value};
 use crate::lists;
 use crate::report::{End, Report};
 use crate::requester::{Asked, Told, told};
+use crate::snapshots::{self, Acknowledged, Shown};
 
 /// A document after its faults, with the reports of its processes and of its follower.
 pub(crate) struct Run<'a> {
@@ -34,6 +35,7 @@ pub(crate) struct Tally {
     committed: usize,
     overlapped: usize,
     read: usize,
+    shown: usize,
     fenced: usize,
     unknown: usize,
     /// Of the unknown ones, those that are in the document.
@@ -52,6 +54,7 @@ impl Tally {
         self.committed += other.committed;
         self.overlapped += other.overlapped;
         self.read += other.read;
+        self.shown += other.shown;
         self.fenced += other.fenced;
         self.unknown += other.unknown;
         self.stored += other.stored;
@@ -72,6 +75,7 @@ impl Tally {
             && self.committed > 0
             && self.asked > 0
             && self.read > 0
+            && self.shown > 0
             && self.seen > 0
             && self.overlapped > 0
     }
@@ -82,6 +86,7 @@ impl fmt::Display for Tally {
         write!(
             f,
             "{} documents, {} owners ({} without loading), {} committed, {} overlapped, {} read, \
+             {} snapshots, \
              {} fenced, {} unknown of which {} are stored, {} terms lost, {} versions followed, \
              {} requests of which {} are refused",
             self.documents,
@@ -90,6 +95,7 @@ impl fmt::Display for Tally {
             self.committed,
             self.overlapped,
             self.read,
+            self.shown,
             self.fenced,
             self.unknown,
             self.stored,
@@ -101,13 +107,6 @@ impl fmt::Display for Tally {
     }
 }
 
-/// A commit that was acknowledged.
-struct Acknowledged {
-    version: u64,
-    token: u64,
-    epoch: u64,
-}
-
 impl Run<'_> {
     /// Fails with what does not agree.
     pub(crate) fn judge(self, postgres: &Postgres, follower: Option<Replica>) -> Tally {
@@ -117,7 +116,7 @@ impl Run<'_> {
         };
         let (version, finals) = self.last(postgres, follower);
         self.check_requests(postgres);
-        let (history, acknowledged) = self.history(&finals, &mut tally);
+        let (history, acknowledged, shown) = self.history(&finals, &mut tally);
         self.check_owners(&acknowledged, version, &mut tally);
         let anomalies = check(&history, Level::Strict);
         if let Some(last) = anomalies.last() {
@@ -133,6 +132,7 @@ impl Run<'_> {
                 anomalies[0]
             );
         }
+        snapshots::check(self.document, &finals, &acknowledged, &shown);
         // The lists were made by one commit, and each other commit appended.
         let appended = history.transactions.iter().filter(|transaction| {
             let mut ops = transaction.ops.iter();
@@ -186,8 +186,8 @@ impl Run<'_> {
         &self,
         finals: &BTreeMap<Key, Vec<Value>>,
         tally: &mut Tally,
-    ) -> (History, Vec<Acknowledged>) {
-        let mut acknowledged = Vec::new();
+    ) -> (History, Vec<Acknowledged>, Vec<Shown>) {
+        let (mut acknowledged, mut shown) = (Vec::new(), Vec::new());
         let mut history = History {
             finals: finals.clone(),
             ..History::default()
@@ -216,9 +216,14 @@ impl Run<'_> {
                             } => {
                                 assert_eq!(*token_epoch, epoch, "{}: {report:?}", self.document);
                                 acknowledged.push(Acknowledged {
+                                    process: *process,
+                                    began,
+                                    ended: *at,
                                     version: *version,
                                     token: *token,
-                                    epoch,
+                                    epoch: *token_epoch,
+                                    is_own: *token_epoch == epoch,
+                                    appends: appends(&ops),
                                 });
                                 tally.committed += 1;
                                 true
@@ -227,10 +232,22 @@ impl Run<'_> {
                                 tally.read += 1;
                                 true
                             }
-                            End::ReadDurable => {
-                                tally.read += 1;
-                                time = None;
-                                true
+                            End::Showed {
+                                version,
+                                epoch,
+                                lag,
+                            } => {
+                                tally.shown += 1;
+                                shown.push(Shown {
+                                    process: *process,
+                                    began,
+                                    ended: *at,
+                                    version: *version,
+                                    epoch: *epoch,
+                                    lag: *lag,
+                                    ops,
+                                });
+                                continue;
                             }
                             End::Fenced => {
                                 tally.fenced += 1;
@@ -277,9 +294,14 @@ impl Run<'_> {
                     epoch,
                 } => {
                     acknowledged.push(Acknowledged {
+                        process: asked.machine,
+                        began: asked.began,
+                        ended: asked.ended,
                         version,
                         token,
                         epoch,
+                        is_own: false,
+                        appends: appends(&ops),
                     });
                     (true, asked.ended)
                 }
@@ -296,21 +318,32 @@ impl Run<'_> {
                 time: Some(asked.began..until),
             });
         }
-        // A follower shows earlier versions, so its reads have no time.
-        for (_, lists) in &self.seen {
+        for (version, lists) in &self.seen {
             let read = |(key, observed): (&Key, &Vec<Value>)| Op::Read {
                 key: *key,
                 observed: observed.clone(),
             };
-            history.transactions.push(Transaction {
+            // It does not say how old it is.
+            shown.push(Shown {
                 process: 0,
+                began: 0,
+                ended: u64::MAX,
+                version: *version,
+                epoch: None,
+                lag: u64::MAX,
                 ops: lists.iter().map(read).collect(),
-                committed: true,
-                time: None,
             });
         }
         tally.seen += self.seen.len();
-        (history, acknowledged)
+        for snapshot in &shown {
+            history.transactions.push(Transaction {
+                process: snapshot.process as usize,
+                ops: snapshot.ops.clone(),
+                committed: true,
+                time: Some(snapshot.since(&acknowledged)..snapshot.ended),
+            });
+        }
+        (history, acknowledged, shown)
     }
 
     /// Checks that each request has the outcome that its machine was told, and that those with a
@@ -411,6 +444,14 @@ impl Run<'_> {
             token = commit.token;
         }
     }
+}
+
+fn appends(ops: &[Op]) -> Vec<(Key, Value)> {
+    let append = |op: &Op| match op {
+        Op::Append { key, value } => Some((*key, *value)),
+        Op::Read { .. } => None,
+    };
+    ops.iter().filter_map(append).collect()
 }
 
 impl Tally {

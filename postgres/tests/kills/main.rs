@@ -5,7 +5,7 @@
 //! and runs random transactions on lists, the others wait for it to die. Each reports its
 //! transactions through a pipe, with the times of one clock. Two other machines, which are threads
 //! of this program, submit requests. In the end the [`judge`] compares the
-//! reports with the document. Documents run side by side, each with its own processes.
+//! reports with the document, and what was read with the promises about [`snapshots`]. Documents run side by side, each with its own processes.
 //!
 //! `DOCLOCK_OWNER_KILLS`, `DOCLOCK_OWNER_PAUSES`, `DOCLOCK_SERVER_RESTARTS` and
 //! `DOCLOCK_DROPPED_CONNECTIONS` set the numbers of faults, `SEED` their moments, and
@@ -43,6 +43,7 @@ mod lists;
 mod process;
 mod report;
 mod requester;
+mod snapshots;
 
 fn main() {
     match std::env::args().nth(1).as_deref() {

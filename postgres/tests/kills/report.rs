@@ -45,9 +45,14 @@ pub(crate) enum End {
     },
     /// It has only read, and the owner had its term when it answered.
     Read,
-    /// It has read the durable snapshot. That may lag behind the log: another machine can learn the
-    /// outcome of its request before the owner has the answer to its append.
-    ReadDurable,
+    /// It has read a snapshot of this version.
+    Showed {
+        version: u64,
+        /// The epoch of the process, if it showed the snapshot as the owner.
+        epoch: Option<u64>,
+        /// How long ago the version was the newest one. Zero for an owner while its term lasts.
+        lag: u64,
+    },
     /// It is certainly not stored.
     Fenced,
     /// It did not run.
