@@ -1,14 +1,19 @@
 //! Servers of the tests' own, which they stop, restart and promote.
 
+use std::os::unix::net::UnixListener;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use doclock::durable::{DurableOptions, Journal, JournalErrorKind};
 use doclock::{DataStore, TransactionManager, dsl::*};
-use doclock_postgres::{LostReason, Postgres, PostgresError, PostgresOptions};
+use doclock_postgres::{
+    LostReason, Member, MemberOptions, Postgres, PostgresError, PostgresOptions,
+};
 
 use crate::server::{Server, run};
-use crate::support::{acquire, block, connect, load, name, short, sql, steal, until};
+use crate::support::{
+    acquire, block, connect, load, name, options, parameters, short, sql, steal, until,
+};
 
 #[test]
 fn cluster_05_a_server_without_syncs_is_refused() {
@@ -156,4 +161,35 @@ fn cluster_05_a_server_that_stops_answering_holds_no_call_beyond_the_term() {
     assert!(blocks.len() <= 2, "{blocks:?}");
     let next = blocks.len() as u64 + 1;
     journal.write(&block(next, next, "next")).unwrap();
+}
+
+#[test]
+fn cluster_05_a_host_that_does_not_answer_leaves_time_for_the_next_one() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let value = |name: &str| {
+        let mut pairs = parameters
+            .split(' ')
+            .filter_map(|pair| pair.split_once('='));
+        pairs.find(|(found, _)| *found == name).unwrap().1
+    };
+    // Connections are made to it, as to a server that was stopped, and nothing reads from them.
+    let folder = tempfile::tempdir().unwrap();
+    let socket = format!(".s.PGSQL.{}", value("port"));
+    let _silent = UnixListener::bind(folder.path().join(socket)).unwrap();
+    let host = value("host");
+    let hosts = format!("host={},{host}", folder.path().display());
+    let both = parameters.replace(&format!("host={host}"), &hosts);
+    let both = format!("{both} target_session_attrs=read-write");
+    let began = Instant::now();
+    let limit = Duration::from_secs(3);
+    let server = Postgres::connect(options(&both).connect_timeout(limit)).unwrap();
+    assert!(began.elapsed() < limit, "{:?}", began.elapsed());
+    // Each of its connections.
+    let options = MemberOptions::new(short("ann").term(Duration::from_secs(20)));
+    let member = Member::join(&server, &name("silent"), options).unwrap();
+    assert!(member.wait_store(Duration::from_secs(20)).is_some());
+    member.execute(create(element("paragraph", []))).unwrap();
+    until("the doorbell is heard", || member.has_doorbell());
 }
