@@ -45,7 +45,8 @@ impl Journal for PostgresJournal {
         let lease = &self.lease;
         // A load is of no use after the term.
         let patience = || lease.until().ok_or_else(|| fenced(lease));
-        let last = load::load(&lease.server, &lease.holding.document, &patience, part)?;
+        let (server, document) = (&lease.server, &lease.holding.document);
+        let last = load::load(server, document, load::PATIENCE, &patience, part)?;
         self.last_version = last.unwrap_or(self.last_version);
         Ok(())
     }

@@ -19,8 +19,8 @@ use crate::{Postgres, PostgresError, PostgresOptions};
 /// How many rows are read ahead. A row has at most 256 KiB of an entry, or a block.
 const AHEAD: usize = 16;
 
-/// How long the next row may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long the next row may take, for an owner.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What is called with each part.
 type Part<'a> = &'a mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>;
@@ -32,11 +32,12 @@ enum Stored {
     Block(i64, i64, Vec<u8>),
 }
 
-/// Loads a document, and returns the last version of the last block. `patience` returns until when
-/// the next row is waited for; then it is called again.
+/// Loads a document, and returns the last version of the last block. The server may take `limit`
+/// for each row. `patience` returns until when the next one is waited for; then it is called again.
 pub(super) fn load(
     server: &Postgres,
     document: &str,
+    limit: Duration,
     patience: &dyn Fn() -> Result<Instant, JournalError>,
     part: Part<'_>,
 ) -> Result<Option<i64>, JournalError> {
@@ -47,7 +48,7 @@ pub(super) fn load(
     // Waiting for `part` blocks this thread, so it is not that of the other connections.
     let reader = move || {
         let read = match Builder::new_current_thread().enable_all().build() {
-            Ok(runtime) => runtime.block_on(read(&options, &schema, &document, &sender)),
+            Ok(runtime) => runtime.block_on(read(&options, &schema, &document, limit, &sender)),
             Err(error) => Err(PostgresError::thread(error)),
         };
         if let Err(error) = read {
@@ -105,11 +106,12 @@ async fn read(
     options: &PostgresOptions,
     schema: &str,
     document: &str,
+    limit: Duration,
     rows: &Sender<Result<Stored, PostgresError>>,
 ) -> Result<(), PostgresError> {
     let session = Session::connect(options).await?;
     let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-    answered(session.client.batch_execute(begin)).await?;
+    answered(limit, session.client.batch_execute(begin)).await?;
     let entries = format!(
         "SELECT coalesce(long_key, key), part, data FROM {schema}.doclock_checkpoint
         WHERE document = $1 ORDER BY key, part"
@@ -121,7 +123,7 @@ async fn read(
             row.try_get(2)?,
         ))
     };
-    if !pass_rows(&session, &entries, document, rows, entry).await? {
+    if !pass_rows(&session, &entries, document, (limit, rows), entry).await? {
         return Ok(());
     }
     let blocks = format!(
@@ -135,17 +137,18 @@ async fn read(
             row.try_get(2)?,
         ))
     };
-    pass_rows(&session, &blocks, document, rows, block).await?;
-    answered(session.client.batch_execute("COMMIT")).await
+    pass_rows(&session, &blocks, document, (limit, rows), block).await?;
+    answered(limit, session.client.batch_execute("COMMIT")).await
 }
 
 /// Waits for an answer of the server, which can be stopped, or wait for a lock on a table.
 async fn answered<T>(
+    limit: Duration,
     answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, PostgresError> {
-    match tokio::time::timeout(PATIENCE, answer).await {
+    match tokio::time::timeout(limit, answer).await {
         Ok(answer) => Ok(answer?),
-        Err(_) => Err(PostgresError::Timeout { timeout: PATIENCE }),
+        Err(_) => Err(PostgresError::Timeout { timeout: limit }),
     }
 }
 
@@ -154,14 +157,14 @@ async fn pass_rows(
     session: &Session,
     statement: &str,
     document: &str,
-    rows: &Sender<Result<Stored, PostgresError>>,
+    (limit, rows): (Duration, &Sender<Result<Stored, PostgresError>>),
     stored: impl Fn(Row) -> Result<Stored, tokio_postgres::Error>,
 ) -> Result<bool, PostgresError> {
     let parameters = [(document, Type::TEXT)];
-    let found = answered(session.client.query_typed_raw(statement, parameters)).await?;
+    let found = answered(limit, session.client.query_typed_raw(statement, parameters)).await?;
     let mut found = pin!(found);
     loop {
-        let Some(row) = answered(found.try_next()).await? else {
+        let Some(row) = answered(limit, found.try_next()).await? else {
             return Ok(true);
         };
         if rows.send(Ok(stored(row)?)).is_err() {

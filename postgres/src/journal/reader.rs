@@ -114,7 +114,7 @@ impl Journal for PostgresReader {
         part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
     ) -> Result<(), JournalError> {
         let patience = || Ok(Instant::now() + self.patience);
-        load::load(&self.server, &self.document, &patience, part).map(drop)
+        load::load(&self.server, &self.document, self.patience, &patience, part).map(drop)
     }
 
     fn load_after(

@@ -15,9 +15,6 @@ use crate::support::{connect, name, parameters, short, sql, steal, until};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// In the statement that appends commits of requests with their outcomes.
-const APPEND_OF_REQUESTS: &str = "SELECT $1, $4, $5, $6, $2, $7 FROM f";
-
 /// Options with a term that no busy machine lets end.
 fn long(owner: &str) -> MemberOptions {
     let poll = Duration::from_millis(20)..=Duration::from_millis(200);
@@ -340,8 +337,11 @@ fn cluster_04_an_outcome_is_known_elsewhere_before_the_owner_shows_its_commit() 
     owner.execute(node).unwrap();
     let follower = long("bob").follow_only();
     let follower = Member::join(&connect(&parameters), &document, follower).unwrap();
-    proxy.next(Fault::HoldsAnswer, APPEND_OF_REQUESTS);
-    let elsewhere = follower.execute(insert_text(0, "x").on("p")).unwrap();
+    // The outcome that the append writes has the owner of the transaction.
+    proxy.next(Fault::HoldsAnswer, "cem elsewhere");
+    let batch = insert_text(0, "x").on("p");
+    let elsewhere = follower.execute_with(batch, RequestOptions::new("cem elsewhere"));
+    let elsewhere = elsewhere.unwrap();
     assert_eq!((elsewhere.version, proxy.met()), (2, 1));
     until("a follower shows it", || follower.snapshot().version() == 2);
     // The owner has no answer yet, and its term lasts.

@@ -1,9 +1,14 @@
 //! Reading a document that another process owns, and how far its log is cut.
 
+use std::thread;
+
 use doclock::durable::{DurableOptions, Journal, JournalErrorKind, Replica, StoredPart};
 use doclock::{DataStore, TransactionManager, dsl::*};
+use doclock_postgres::Member;
 
-use crate::support::{acquire, block, connect, entries, log, name, parameters, sql};
+use crate::members::brief;
+use crate::proxy::{Fault, Proxy};
+use crate::support::{acquire, block, connect, entries, log, name, parameters, sql, until};
 
 #[test]
 fn cluster_04_a_follower_reads_while_the_owner_writes_and_takes_over_without_loading() {
@@ -142,4 +147,27 @@ fn cluster_01_a_reader_writes_nothing() {
     let refused = reader.write(&block(1, 1, "one")).unwrap_err();
     assert_eq!(refused.kind, JournalErrorKind::Fenced);
     assert_eq!(log(&parameters, &document), []);
+}
+
+#[test]
+fn cluster_05_a_server_that_stops_in_the_middle_of_a_load_ends_the_load() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let document = name("stops-in-load");
+    let (_term, mut journal) = acquire(&connect(&parameters), &document, "ann");
+    journal
+        .write(&entries(&[("head", Some("head"))], None))
+        .unwrap();
+    let (proxy, proxied) = Proxy::start(&parameters);
+    let server = connect(&proxied);
+    // It has answered the statement before.
+    proxy.next(Fault::HoldsAnswer, "SELECT number, last_version, block");
+    let member = brief("bob").follow_only();
+    let join = thread::spawn(move || Member::join(&server, &document, member).map(drop));
+    until("the load ends", || join.is_finished());
+    let error = join.join().unwrap().unwrap_err();
+    assert!(error.to_string().contains("has not answered"), "{error}");
+    assert_eq!(proxy.met(), 1);
+    proxy.release();
 }
