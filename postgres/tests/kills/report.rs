@@ -13,12 +13,14 @@ pub(crate) enum Report {
     /// The process has opened the document as its owner.
     Owns {
         epoch: u64,
-        version: u64,
+        /// The version with which it began, if it is known.
+        version: Option<u64>,
         /// Whether it continued as a follower, without loading the document.
         followed: bool,
     },
     Began {
         nth: u64,
+        /// That of the process. Zero if it is not the owner.
         epoch: u64,
         at: u64,
         ops: Vec<Step>,

@@ -13,8 +13,9 @@ pub(crate) struct Acknowledged {
     pub(crate) version: u64,
     pub(crate) token: u64,
     pub(crate) epoch: u64,
-    /// Whether the store of this process has acknowledged it. Otherwise it was read in the row of a
-    /// request, where it can be before the owner has the answer to its append.
+    /// Whether the store of this process has acknowledged it, if it was an owner all the time.
+    /// Otherwise it was read in the row of a request, where it can be before the owner has the
+    /// answer to its append.
     pub(crate) is_own: bool,
     pub(crate) appends: Vec<(Key, Value)>,
 }
@@ -51,15 +52,10 @@ impl Shown {
 
     /// Why it must have a commit, if it must.
     fn needs(&self, commit: &Acknowledged, since: u64) -> Option<&'static str> {
-        let is_before = commit.ended <= self.began;
+        let is_own = commit.is_own && commit.process == self.process && commit.ended <= self.began;
         match self.epoch {
             Some(epoch) if commit.epoch < epoch => Some("the owner began with it"),
-            Some(epoch)
-                if commit.epoch == epoch
-                    && is_before
-                    && commit.is_own
-                    && commit.process == self.process =>
-            {
+            Some(epoch) if commit.epoch == epoch && is_own && self.lag == 0 => {
                 Some("the owner had acknowledged it itself")
             }
             Some(_) if commit.ended <= since => Some("the owner had the answers to later writes"),
