@@ -231,6 +231,7 @@ impl Child {
 
 /// Answers from the durable snapshot.
 fn read_durable(term: &Term, store: &DataStore, ops: &mut [Step]) -> End {
+    let at = now();
     let snapshot = store.durable_snapshot().unwrap();
     // After the term it is as old as it is.
     let lag = if term.is_owner() { 0 } else { u64::MAX };
@@ -238,6 +239,7 @@ fn read_durable(term: &Term, store: &DataStore, ops: &mut [Step]) -> End {
     End::Showed {
         version: snapshot.version(),
         epoch: Some(term.epoch()),
+        at,
         lag,
     }
 }

@@ -34,6 +34,8 @@ pub(crate) struct Tally {
     owners: usize,
     followed: usize,
     committed: usize,
+    /// Of these, those that a process which did not own the document has requested.
+    requested: usize,
     overlapped: usize,
     read: usize,
     shown: usize,
@@ -53,6 +55,7 @@ impl Tally {
         self.owners += other.owners;
         self.followed += other.followed;
         self.committed += other.committed;
+        self.requested += other.requested;
         self.overlapped += other.overlapped;
         self.read += other.read;
         self.shown += other.shown;
@@ -76,7 +79,10 @@ impl Tally {
             Fault::Restart | Fault::Drop => true,
         };
         meets
-            && (is_member || self.read > 0)
+            && match is_member {
+                true => self.requested > 0 && self.requested < self.committed,
+                false => self.read > 0,
+            }
             && self.committed > 0
             && self.asked > 0
             && self.shown > 0
@@ -89,7 +95,7 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} documents, {} owners ({} without loading), {} committed, {} overlapped, {} read, \
+            "{} documents, {} owners ({} without loading), {} committed of which {} are requested, {} overlapped, {} read, \
              {} snapshots, \
              {} fenced, {} unknown of which {} are stored, {} terms lost, {} versions followed, \
              {} requests of which {} are refused",
@@ -97,6 +103,7 @@ impl fmt::Display for Tally {
             self.owners,
             self.followed,
             self.committed,
+            self.requested,
             self.overlapped,
             self.read,
             self.shown,
@@ -234,6 +241,7 @@ impl Run<'_> {
                                     appends: appends(&ops),
                                 });
                                 tally.committed += 1;
+                                tally.requested += usize::from(*token_epoch != epoch);
                                 true
                             }
                             End::Read => {
@@ -243,12 +251,13 @@ impl Run<'_> {
                             End::Showed {
                                 version,
                                 epoch,
+                                at: began,
                                 lag,
                             } => {
                                 tally.shown += 1;
                                 shown.push(Shown {
                                     process: *process,
-                                    began,
+                                    began: *began,
                                     ended: *at,
                                     version: *version,
                                     epoch: *epoch,

@@ -12,7 +12,7 @@
 //! `DOCLOCK_OWNER_KILLS`, `DOCLOCK_OWNER_PAUSES`, `DOCLOCK_SERVER_RESTARTS` and
 //! `DOCLOCK_DROPPED_CONNECTIONS` set the numbers of faults, and `DOCLOCK_MEMBER_KILLS`,
 //! `DOCLOCK_MEMBER_PAUSES`, `DOCLOCK_MEMBER_RESTARTS` and `DOCLOCK_MEMBER_DROPS` those of documents
-//! with members. `SEED` sets their moments, and `DOCLOCK_LANES` how many documents run side by side.
+//! with members. `SEED` sets their moments, and `DOCLOCK_LANES` how many documents run at a time.
 
 #[path = "../../../tests/serializable/anomaly.rs"]
 mod anomaly;

@@ -131,6 +131,7 @@ fn create_lists(member: &Member) {
 }
 
 fn read(member: &Member, name: &str, ops: &mut [Step]) -> End {
+    let at = now();
     let shown = member.snapshot();
     lists::observe(&shown.snapshot, ops);
     // After its term, an owner shows its durable version until it follows.
@@ -139,6 +140,7 @@ fn read(member: &Member, name: &str, ops: &mut [Step]) -> End {
     End::Showed {
         version: shown.snapshot.version(),
         epoch: own.map(|owner| owner.epoch),
+        at,
         lag,
     }
 }

@@ -52,6 +52,8 @@ pub(crate) enum End {
         version: u64,
         /// The epoch of the process, if it showed the snapshot as the owner.
         epoch: Option<u64>,
+        /// When it was asked for.
+        at: u64,
         /// How long ago the version was the newest one. Zero for an owner while its term lasts.
         lag: u64,
     },
