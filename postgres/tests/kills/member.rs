@@ -1,4 +1,4 @@
-//! A process that is a member of a document, and edits it whoever owns it.
+//! A process that is a member of a document, and edits it as the owner and as a follower.
 
 use std::thread;
 use std::time::Duration;
