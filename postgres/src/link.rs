@@ -8,7 +8,7 @@ use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, NoTls, Row, Statement};
+use tokio_postgres::{Client, Row, Statement};
 
 use crate::{PostgresError, PostgresOptions, schema};
 
@@ -54,7 +54,7 @@ impl Session {
     pub(crate) async fn connect(options: &PostgresOptions) -> Result<Self, PostgresError> {
         let timeout = options.connect_timeout;
         let connect = async {
-            let (client, connection) = options.limited().connect(NoTls).await?;
+            let (client, connection) = options.connect("").await?;
             let task = tokio::spawn(async move {
                 // The error is that of the statements under way.
                 let _ = connection.await;

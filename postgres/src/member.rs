@@ -85,9 +85,13 @@ pub struct MemberSnapshot {
     /// durable, which its followers can see too, and not what its store has published before that.
     pub snapshot: Snapshot,
     /// How long ago this was the newest version in the log, for certain. It is measured by the
-    /// monotonic clock of this process, which does not count the time that the machine sleeps. It
-    /// is zero for an owner as long as its term lasts: the log can be ahead of it only by the write
-    /// that is under way.
+    /// monotonic clock of this process, which does not count the time that the machine sleeps.
+    ///
+    /// It is zero for an owner as long as its term lasts. The snapshot then has all commits that
+    /// its store has acknowledged. The log can be ahead of it by the commits of one write: the
+    /// one whose answer has not come yet. If they are those of requests, other machines can have
+    /// their outcomes already. After the term the time counts from the last renewal, as of which
+    /// the same holds, until this member follows.
     pub lag: Duration,
     /// The owner, if the document had one then.
     pub owner: Option<DocumentOwner>,

@@ -2,7 +2,13 @@
 
 use std::time::Duration;
 
+use tokio::time::timeout;
+use tokio_postgres::config::{Host, LoadBalanceHosts};
+use tokio_postgres::tls::NoTlsStream;
+use tokio_postgres::{Client, Config, Connection, NoTls, Socket};
+
 use crate::PostgresError;
+use crate::random::random;
 use crate::schema::checked_name;
 
 /// Options of a connection to PostgreSQL.
@@ -62,7 +68,7 @@ impl PostgresOptions {
     }
 
     /// Sets how long a connection may take to be made and checked, up to an hour. The default is 5
-    /// seconds.
+    /// seconds. Of several hosts, each but the last has a part of it.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout.min(Duration::from_secs(60 * 60));
         self
@@ -77,9 +83,42 @@ impl PostgresOptions {
         self
     }
 
+    /// Connects to the first host that answers, with this in addition to the name of the program.
+    ///
+    /// The limit of the connection parameters ends when a host has taken the connection, also if
+    /// it answers nothing. So each host but the last has a part of the time, until it is usable.
+    pub(crate) async fn connect(&self, name: &str) -> Result<Connected, tokio_postgres::Error> {
+        let config = self.limited(name);
+        let hosts = config.get_hosts().len().max(config.get_hostaddrs().len());
+        let of = |count: usize| count == 0 || count == hosts;
+        let is_listed = of(config.get_hosts().len())
+            && of(config.get_hostaddrs().len())
+            && (of(config.get_ports().len()) || config.get_ports().len() == 1);
+        // Otherwise this returns the error.
+        if is_listed && hosts > 1 {
+            let first = match config.get_load_balance_hosts() {
+                LoadBalanceHosts::Random => random() as usize % hosts,
+                _ => 0,
+            };
+            for nth in 0..hosts {
+                let alone = of_host(&config, (first + nth) % hosts);
+                if nth + 1 == hosts {
+                    return alone.connect(NoTls).await;
+                }
+                let limit = config.get_connect_timeout().copied().unwrap_or_default();
+                if let Ok(Ok(connected)) = timeout(limit, alone.connect(NoTls)).await {
+                    return Ok(connected);
+                }
+            }
+        }
+        config.connect(NoTls).await
+    }
+
     /// Returns the parameters of a connection, with limits where they have none.
-    pub(crate) fn limited(&self) -> tokio_postgres::Config {
+    fn limited(&self, name: &str) -> Config {
         let mut config = self.config.clone();
+        let program = config.get_application_name().unwrap_or("doclock");
+        config.application_name(format!("{program}{name}"));
         // Otherwise data that a vanished server does not confirm is sent again for minutes.
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(self.connect_timeout);
@@ -98,5 +137,82 @@ impl PostgresOptions {
     pub fn allow_lossy_server(mut self) -> Self {
         self.allows_lossy_server = true;
         self
+    }
+}
+
+/// A connection, and what reads and writes it.
+pub(crate) type Connected = (Client, Connection<Socket, NoTlsStream>);
+
+/// The parameters of a connection to one of several hosts.
+fn of_host(all: &Config, nth: usize) -> Config {
+    let mut one = Config::new();
+    match all.get_hosts().get(nth) {
+        Some(Host::Tcp(host)) => drop(one.host(host)),
+        #[cfg(unix)]
+        Some(Host::Unix(path)) => drop(one.host_path(path)),
+        None => {}
+    }
+    if let Some(address) = all.get_hostaddrs().get(nth) {
+        one.hostaddr(*address);
+    }
+    let ports = all.get_ports();
+    if let Some(port) = ports.get(nth).or(ports.first()) {
+        one.port(*port);
+    }
+    if let Some(user) = all.get_user() {
+        one.user(user);
+    }
+    if let Some(password) = all.get_password() {
+        one.password(password);
+    }
+    if let Some(dbname) = all.get_dbname() {
+        one.dbname(dbname);
+    }
+    if let Some(options) = all.get_options() {
+        one.options(options);
+    }
+    if let Some(name) = all.get_application_name() {
+        one.application_name(name);
+    }
+    if let Some(limit) = all.get_connect_timeout() {
+        one.connect_timeout(*limit);
+    }
+    if let Some(limit) = all.get_tcp_user_timeout() {
+        one.tcp_user_timeout(*limit);
+    }
+    if let Some(interval) = all.get_keepalives_interval() {
+        one.keepalives_interval(interval);
+    }
+    if let Some(retries) = all.get_keepalives_retries() {
+        one.keepalives_retries(retries);
+    }
+    one.keepalives(all.get_keepalives())
+        .keepalives_idle(all.get_keepalives_idle())
+        .ssl_mode(all.get_ssl_mode())
+        .ssl_negotiation(all.get_ssl_negotiation())
+        .channel_binding(all.get_channel_binding())
+        .target_session_attrs(all.get_target_session_attrs())
+        .load_balance_hosts(all.get_load_balance_hosts());
+    one
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parameters_of_a_host_are_those_of_all_hosts() {
+        let rest = "user=ann password=x dbname=app options=-cwork_mem=4MB application_name=p \
+            sslmode=disable connect_timeout=3 tcp_user_timeout=4 keepalives=0 keepalives_idle=5 \
+            keepalives_interval=6 keepalives_retries=7 target_session_attrs=read-write \
+            channel_binding=disable load_balance_hosts=random";
+        let config = |text: String| text.parse::<Config>().unwrap();
+        let all = config(format!("host=a,/b hostaddr=::1,::2 port=1,2 {rest}"));
+        for (nth, alone) in ["host=a hostaddr=::1 port=1", "host=/b hostaddr=::2 port=2"]
+            .iter()
+            .enumerate()
+        {
+            assert_eq!(of_host(&all, nth), config(format!("{alone} {rest}")));
+        }
     }
 }

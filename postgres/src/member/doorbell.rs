@@ -17,7 +17,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::AbortHandle;
 use tokio::time::{timeout, timeout_at};
 use tokio_postgres::types::Type;
-use tokio_postgres::{AsyncMessage, Client, NoTls};
+use tokio_postgres::{AsyncMessage, Client};
 
 use crate::link::Session;
 use crate::random::random;
@@ -305,10 +305,7 @@ impl Doorbell {
     ) -> Result<Listening, PostgresError> {
         let limit = options.connect_timeout;
         let connect = async {
-            let mut config = options.limited();
-            let name = config.get_application_name().unwrap_or("doclock");
-            config.application_name(format!("{name} doorbell"));
-            let (client, mut connection) = config.connect(NoTls).await?;
+            let (client, mut connection) = options.connect(" doorbell").await?;
             let inputs = self.inputs.clone();
             let task = tokio::spawn(async move {
                 let mut messages = stream::poll_fn(|context| connection.poll_message(context));

@@ -97,7 +97,7 @@ pub enum MemberEvent {
         cause: Option<JournalError>,
     },
     /// This owner cannot run the requests of other machines. It tries again when it renews its
-    /// term.
+    /// term, unless its store cannot run any.
     RequestsFailed {
         /// The document.
         document: String,

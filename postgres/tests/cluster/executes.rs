@@ -432,3 +432,41 @@ fn cluster_02_a_call_whose_outcome_is_no_longer_kept_does_not_run_again() {
     let number = 1;
     assert_eq!(result, Err(RequestError::NotFound { document, number }));
 }
+
+#[test]
+fn cluster_04_an_outcome_is_known_elsewhere_before_the_owner_shows_its_commit() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let (proxy, proxied) = Proxy::start(&parameters);
+    let document = name("known-elsewhere");
+    let owner = Member::join(&connect(&proxied), &document, long("ann")).unwrap();
+    let store = owner.wait_store(LIMIT).unwrap();
+    let node = create(text_node("paragraph", "").with_id("p"));
+    owner.execute(node).unwrap();
+    let follower = long("bob").follow_only();
+    let follower = Member::join(&connect(&parameters), &document, follower).unwrap();
+    // The outcome that the append writes has the owner of the transaction.
+    proxy.next(Fault::HoldsAnswer, "cem elsewhere");
+    let batch = insert_text(0, "x").on("p");
+    let elsewhere = follower.execute_with(batch, RequestOptions::new("cem elsewhere"));
+    let elsewhere = elsewhere.unwrap();
+    assert_eq!((elsewhere.version, proxy.met()), (2, 1));
+    until("a follower shows it", || follower.snapshot().version() == 2);
+    // The owner has no answer yet, and its term lasts.
+    let shown = owner.snapshot();
+    assert_eq!((shown.version(), shown.lag), (1, Duration::ZERO));
+    assert_eq!((store.version(), store.durable_version()), (2, Some(1)));
+    // A commit that this process acknowledges itself is in its next snapshot.
+    thread::scope(|scope| {
+        let here = scope.spawn(|| owner.execute(insert_text(0, "y").on("p")).unwrap());
+        until("the batch has run", || store.version() == 3);
+        assert!(!here.is_finished());
+        assert_eq!(owner.snapshot().version(), 1);
+        proxy.release();
+        assert_eq!(here.join().unwrap().version, 3);
+        let text = owner.snapshot().snapshot.text_of("p").unwrap();
+        assert_eq!(text.to_string(), "yx");
+    });
+    assert_eq!(owner.snapshot().lag, Duration::ZERO);
+}

@@ -1,11 +1,14 @@
 //! Reading a document that another process owns, and how far its log is cut.
 
+use std::sync::Once;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use doclock::durable::{DurableOptions, Journal, JournalErrorKind, Replica, StoredPart};
 use doclock::{DataStore, TransactionManager, dsl::*};
+use doclock_postgres::{Member, MemberError, MemberEvent};
 
+use crate::members::brief;
 use crate::proxy::{Fault, Proxy};
 use crate::support::{acquire, block, connect, entries, log, name, parameters, short, sql, until};
 
@@ -343,4 +346,66 @@ fn cluster_05_followers_that_are_far_behind_share_four_connections() {
         drop(goes_on);
     });
     assert_eq!(reading.len(), 2);
+}
+
+#[test]
+fn cluster_05_a_server_that_stops_in_the_middle_of_a_load_ends_the_load() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let document = name("stops-in-load");
+    let (_term, mut journal) = acquire(&connect(&parameters), &document, "ann");
+    journal
+        .write(&entries(&[("head", Some("head"))], None))
+        .unwrap();
+    let (proxy, proxied) = Proxy::start(&parameters);
+    let server = connect(&proxied);
+    // It has answered the statement before.
+    proxy.next(Fault::HoldsAnswer, "SELECT number, last_version, block");
+    let member = brief("bob").follow_only();
+    let join = thread::spawn(move || Member::join(&server, &document, member).map(drop));
+    until("the load ends", || join.is_finished());
+    let error = join.join().unwrap().unwrap_err();
+    assert!(error.to_string().contains("has not answered"), "{error}");
+    assert_eq!(proxy.met(), 1);
+    proxy.release();
+}
+
+#[test]
+fn cluster_04_a_follower_that_cannot_read_the_log_does_not_keep_it() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let (server, document) = (connect(&parameters), name("unreadable"));
+    let (term, journal) = acquire(&server, &document, "ann");
+    let store = DataStore::open_journal(journal, DurableOptions::new()).unwrap();
+    let manager = TransactionManager::new(store.clone());
+    manager.execute(create(element("paragraph", []))).unwrap();
+    // It loads the document, and from then on it cannot read what follows.
+    let (database, of, once) = (parameters.clone(), document.clone(), Once::new());
+    let durable = DurableOptions::new().progress(move |_| {
+        once.call_once(|| {
+            let broken = "INSERT INTO doclock.doclock_log
+                (document, number, first_version, last_version, epoch, block)
+                SELECT document, number + 1, 2, 2, epoch, 'broken' FROM doclock.doclock_log
+                WHERE document = $1 ORDER BY number DESC LIMIT 1";
+            assert_eq!(sql(&database).execute(broken, &[&of]).unwrap(), 1);
+        });
+    });
+    let minute = Duration::from_secs(60);
+    let options = brief("bob").durable(durable).poll(minute..=minute);
+    let member = Member::join(&server, &document, options.doorbell(false).follow_only()).unwrap();
+    let is_told = |event: &MemberEvent| matches!(event, MemberEvent::FollowFailed { .. });
+    until("it cannot read", || {
+        member.events().try_iter().any(|event| is_told(&event))
+    });
+    // It answers this when it has told how far it has read, if it does.
+    assert!(matches!(
+        member.hand_over(),
+        Err(MemberError::NotOwner { .. })
+    ));
+    let kept = "SELECT number FROM doclock.doclock_follower WHERE document = $1";
+    let kept = sql(&parameters).query(kept, &[&document]).unwrap();
+    assert_eq!((kept.len(), member.snapshot().version()), (0, 1));
+    drop((store, term));
 }

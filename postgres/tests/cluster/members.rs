@@ -7,9 +7,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use doclock::durable::{Durability, DurableOptions};
-use doclock::{DataStore, Snapshot, TransactionManager, dsl::*};
+use doclock::{DataStore, Snapshot, StoreOptions, TransactionManager, dsl::*};
 use doclock_postgres::{
-    Member, MemberError, MemberEvent, MemberOptions, OwnerEvent, Postgres, TermOptions,
+    Member, MemberError, MemberEvent, MemberOptions, OwnerEvent, Postgres, RequestOptions,
+    RunnerEnded, TermOptions,
 };
 
 use crate::proxy::Proxy;
@@ -602,4 +603,47 @@ fn cluster_05_members_work_in_a_thread_of_a_runtime() {
         let options = MemberOptions::new(short("ann").margin(Duration::from_secs(9)));
         assert!(Member::join(&server, "notes", options).is_err());
     });
+}
+
+#[test]
+fn cluster_02_a_store_that_keeps_no_results_runs_no_request_twice() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let document = name("keeps-nothing");
+    let server = connect(&parameters);
+    let store = StoreOptions::new().remembered_keys(0);
+    let durable = DurableOptions::new().store(store);
+    let options = MemberOptions::new(short("ann").term(Duration::from_secs(3)));
+    let (owner, store) = own_with(&server, &document, options.durable(durable));
+    let requests = server.requests(&document, "other").unwrap();
+    let batch = create(text_node("paragraph", "text"));
+    let pending = requests.submit(batch, RequestOptions::new("cem")).unwrap();
+    let mut causes = Vec::new();
+    let mut told = || {
+        for event in owner.events().try_iter() {
+            if let MemberEvent::RequestsFailed { cause, .. } = event {
+                causes.push(cause);
+            }
+        }
+        causes.clone()
+    };
+    until("it is reported", || !told().is_empty());
+    // With each renewal, a runner that has ended for another reason starts again.
+    let mut database = sql(&parameters);
+    let mut expires = || {
+        let expires = "SELECT expires_at::text FROM doclock.doclock_lease WHERE document = $1";
+        let row = database.query_one(expires, &[&document]).unwrap();
+        row.get::<_, String>(0)
+    };
+    for _ in 0..2 {
+        let before = expires();
+        until("a renewal", || expires() != before);
+    }
+    let causes = told();
+    assert!(
+        matches!(causes[..], [RunnerEnded::Store { .. }]),
+        "{causes:?}"
+    );
+    assert_eq!((store.version(), pending.poll()), (1, Ok(None)));
 }

@@ -23,6 +23,8 @@ pub(crate) enum Fault {
     /// The server gets it when [`Proxy::release`] is called, as if it had stopped in between.
     /// Nothing of its connection passes any more.
     HoldsStatement,
+    /// The server gets it, and the client gets the answer when [`Proxy::release`] is called.
+    HoldsAnswer,
 }
 
 #[derive(Default)]
@@ -40,9 +42,11 @@ struct State {
     open: Vec<UnixStream>,
 }
 
+type Shared = Arc<(Mutex<State>, Condvar)>;
+
 pub(crate) struct Proxy {
     folder: tempfile::TempDir,
-    state: Arc<(Mutex<State>, Condvar)>,
+    state: Shared,
 }
 
 impl Proxy {
@@ -105,7 +109,8 @@ impl Proxy {
         counted.map_or(0, |(_, times)| times)
     }
 
-    /// Passes on what is held back, and waits until the server has answered.
+    /// Passes on what is held back: a statement, and waits until the server has answered, or an
+    /// answer.
     pub(crate) fn release(&self) {
         let (state, changed) = &*self.state;
         let mut state = state.lock().unwrap();
@@ -144,10 +149,10 @@ fn contains(bytes: &[u8], text: &str) -> bool {
 const PASSED: usize = 1 << 14;
 
 /// Passes one connection on.
-fn pass(mut client: UnixStream, mut server: UnixStream, shared: &Arc<(Mutex<State>, Condvar)>) {
-    let loses_answers = Arc::new(Mutex::new(false));
+fn pass(mut client: UnixStream, mut server: UnixStream, shared: &Shared) {
+    let of_answers: Arc<Mutex<Option<Fault>>> = Arc::default();
     let (mut answers, mut to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
-    let (loses, state) = (Arc::clone(&loses_answers), Arc::clone(shared));
+    let (fault, state) = (Arc::clone(&of_answers), Arc::clone(shared));
     let slow_down = |state: &Mutex<State>| {
         if state.lock().unwrap().is_slow {
             thread::sleep(Duration::from_millis(4));
@@ -158,7 +163,17 @@ fn pass(mut client: UnixStream, mut server: UnixStream, shared: &Arc<(Mutex<Stat
         loop {
             let read = answers.read(&mut bytes).unwrap_or(0);
             slow_down(&state.0);
-            let loses = *loses.lock().unwrap();
+            let fault = *fault.lock().unwrap();
+            if fault == Some(Fault::HoldsAnswer) {
+                let (state, changed) = &*state;
+                let mut state = state.lock().unwrap();
+                while !state.released {
+                    state = changed.wait(state).unwrap();
+                }
+                state.carried_out += 1;
+                changed.notify_all();
+            }
+            let loses = matches!(fault, Some(Fault::LosesAnswer | Fault::HoldsStatement));
             if read == 0 || loses || to_client.write_all(&bytes[..read]).is_err() {
                 // Of a held statement the connection stays open for the client.
                 if !loses || read > 0 {
@@ -195,12 +210,12 @@ fn pass(mut client: UnixStream, mut server: UnixStream, shared: &Arc<(Mutex<Stat
                 );
                 return;
             }
-            Some(Fault::LosesAnswer) => {
+            Some(Fault::LosesAnswer | Fault::HoldsAnswer) => {
                 drop(state);
-                *loses_answers.lock().unwrap() = true;
+                *of_answers.lock().unwrap() = fault;
             }
             Some(Fault::HoldsStatement) => {
-                *loses_answers.lock().unwrap() = true;
+                *of_answers.lock().unwrap() = fault;
                 while !state.released {
                     state = shared.1.wait(state).unwrap();
                 }

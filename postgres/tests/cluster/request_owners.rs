@@ -318,3 +318,32 @@ fn cluster_02_an_owner_leaves_an_outcome_that_is_there() {
     let by = row(&parameters, &document, pending.number());
     assert_eq!((by.0, by.1), (Some("other".into()), None));
 }
+
+#[test]
+fn cluster_02_a_runner_that_starts_again_settles_nothing_that_may_have_run() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let document = name("again");
+    let server = connect(&parameters);
+    let requests = server.requests(&document, "other").unwrap();
+    let mut owner = Owner::begin(&server, &document, "owner").run();
+    owner.set(Mode::Holds);
+    let [cancelled, late] = ["a", "b"].map(|id| requests.submit(node(id), ann()).unwrap());
+    until("both have run", || owner.store.version() == 2);
+    drop(owner.runner.take());
+    assert!(!cancelled.cancel().unwrap(), "its owner has the lease");
+    let past = "UPDATE doclock.doclock_request
+        SET deadline = clock_timestamp() - interval '1 second' WHERE document = $1 AND number = $2";
+    let number = late.number().cast_signed();
+    let updated = sql(&parameters).execute(past, &[&document, &number]);
+    assert_eq!(updated.unwrap(), 1);
+    owner.run_with(RunnerOptions::new());
+    // It looks at the others first.
+    let behind = requests.submit(node("behind"), ann()).unwrap();
+    until("the next one has run", || owner.store.version() == 3);
+    assert_eq!((cancelled.poll(), late.poll()), (Ok(None), Ok(None)));
+    owner.set(Mode::Passes);
+    assert_eq!([cancelled, late, behind].each_ref().map(version), [1, 2, 3]);
+    assert_eq!(owner.store.snapshot().len(), 3);
+}

@@ -582,3 +582,39 @@ fn cluster_02_a_runner_stops_while_its_request_waits_for_the_lock() {
     done(&pending);
     assert!(owner.store.snapshot().contains("a"));
 }
+
+#[test]
+fn cluster_05_a_wait_of_no_time_leaves_the_connection_of_all_requests() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let (program, document) = (name("no-time"), name("no-time"));
+    let server = connect(&format!("{parameters} application_name={program}"));
+    let requests = server.requests(&document, "other").unwrap();
+    let pending = requests.submit(node("n"), ann()).unwrap();
+    let mut database = sql(&parameters);
+    let mut connections = || -> Vec<i32> {
+        let pids = "SELECT pid FROM pg_stat_activity WHERE application_name = $1 ORDER BY pid";
+        let rows = database.query(pids, &[&program]).unwrap();
+        rows.iter().map(|row| row.get(0)).collect()
+    };
+    let before = connections();
+    assert_eq!(
+        before.len(),
+        2,
+        "that of the terms, and that of the requests"
+    );
+    for timeout in [
+        Duration::ZERO,
+        Duration::from_nanos(1),
+        Duration::from_micros(50),
+    ] {
+        for _ in 0..10 {
+            let refused = pending.wait(timeout).unwrap_err();
+            assert!(matches!(refused, RequestError::Timeout { .. }), "{refused}");
+        }
+    }
+    // A lost connection would be made again.
+    assert_eq!(pending.poll(), Ok(None));
+    assert_eq!(connections(), before);
+}

@@ -1,8 +1,9 @@
 //! Servers of the tests' own, which they stop, restart and promote.
 
+use std::os::unix::net::UnixListener;
 use std::process::Command;
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use doclock::durable::{DurableOptions, Journal, JournalErrorKind};
 use doclock::{DataStore, TransactionManager, dsl::*};
@@ -11,7 +12,9 @@ use doclock_postgres::{
 };
 
 use crate::server::{Server, run};
-use crate::support::{acquire, block, connect, load, name, short, sql, steal, until};
+use crate::support::{
+    acquire, block, connect, load, name, options, parameters, short, sql, steal, until,
+};
 
 #[test]
 fn cluster_05_a_server_without_syncs_is_refused() {
@@ -194,4 +197,35 @@ fn cluster_02_a_call_whose_request_a_crash_has_lost_submits_it_again() {
         result
     });
     assert_eq!((result.version, result.repeated), (1, false));
+}
+
+#[test]
+fn cluster_05_a_host_that_does_not_answer_leaves_time_for_the_next_one() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let value = |name: &str| {
+        let mut pairs = parameters
+            .split(' ')
+            .filter_map(|pair| pair.split_once('='));
+        pairs.find(|(found, _)| *found == name).unwrap().1
+    };
+    // Connections are made to it, as to a server that was stopped, and nothing reads from them.
+    let folder = tempfile::tempdir().unwrap();
+    let socket = format!(".s.PGSQL.{}", value("port"));
+    let _silent = UnixListener::bind(folder.path().join(socket)).unwrap();
+    let host = value("host");
+    let hosts = format!("host={},{host}", folder.path().display());
+    let both = parameters.replace(&format!("host={host}"), &hosts);
+    let both = format!("{both} target_session_attrs=read-write");
+    let began = Instant::now();
+    let limit = Duration::from_secs(3);
+    let server = Postgres::connect(options(&both).connect_timeout(limit)).unwrap();
+    assert!(began.elapsed() < limit, "{:?}", began.elapsed());
+    // Each of its connections.
+    let options = MemberOptions::new(short("ann").term(Duration::from_secs(20)));
+    let member = Member::join(&server, &name("silent"), options).unwrap();
+    assert!(member.wait_store(Duration::from_secs(20)).is_some());
+    member.execute(create(element("paragraph", []))).unwrap();
+    until("the doorbell is heard", || member.has_doorbell());
 }

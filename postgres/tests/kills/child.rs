@@ -1,4 +1,4 @@
-//! A process that owns a document whenever it can.
+//! A process that owns a document whenever it can, with the parts of which a member consists.
 
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,23 +16,32 @@ use crate::lists::{self, KEYS};
 use crate::report::{End, Report, Step, now, report};
 use crate::support;
 
-pub(crate) const ARGUMENT: &str = "process-of-an-owner";
+pub(crate) const ARGUMENT: &str = "process-of-a-document";
+
+/// With what a process takes part in a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum With {
+    /// A `Term`, a store in its journal, a `RequestRunner` and a `Replica`.
+    Parts,
+    /// A `Member`.
+    Member,
+}
 
 /// How long a term lasts.
 pub(crate) const TERM: Duration = Duration::from_millis(300);
 
 /// How many threads of an owner run transactions.
-const THREADS: usize = 3;
+pub(crate) const THREADS: usize = 3;
 
 /// Small checkpoints, so that many faults meet one.
 pub(crate) fn durable_options() -> DurableOptions {
     DurableOptions::new().checkpoint_after(30_000)
 }
 
-/// The arguments: the connection parameters, the document, the number of the process.
+/// The arguments: with what, the connection parameters, the document, the number of the process.
 pub(crate) fn run() {
     let arguments: Vec<String> = std::env::args().skip(2).collect();
-    let [parameters, document, number] = &arguments[..] else {
+    let [with, parameters, document, number] = &arguments[..] else {
         panic!("{arguments:?}")
     };
     let number: u64 = number.parse().unwrap();
@@ -56,20 +65,33 @@ pub(crate) fn run() {
             Err(_) => thread::sleep(Duration::from_millis(20)),
         }
     };
-    child.live(&server);
+    match *with == format!("{:?}", With::Member) {
+        true => child.take_part(&server),
+        false => child.live(&server),
+    }
 }
 
-struct Child {
-    document: String,
-    number: u64,
+pub(crate) struct Child {
+    pub(crate) document: String,
+    pub(crate) number: u64,
     values: AtomicU64,
     nth: AtomicU64,
     ends: &'static AtomicBool,
 }
 
 impl Child {
-    fn ends(&self) -> bool {
+    pub(crate) fn ends(&self) -> bool {
         self.ends.load(Ordering::Relaxed)
+    }
+
+    /// The number of the next transaction.
+    pub(crate) fn next(&self) -> u64 {
+        self.nth.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A value that no other transaction appends.
+    pub(crate) fn value(&self) -> u64 {
+        self.values.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Follows the document until it has no owner, owns it until the term is lost, and again.
@@ -117,7 +139,7 @@ impl Child {
         };
         report(&Report::Owns {
             epoch,
-            version: store.version(),
+            version: Some(store.version()),
             followed,
         });
         if !lists::exist(&store.snapshot()) {
@@ -163,7 +185,7 @@ impl Child {
     }
 
     fn transaction(&self, term: &Term, store: &DataStore, dice: &mut Dice, thread: usize) -> End {
-        let nth = self.nth.fetch_add(1, Ordering::Relaxed);
+        let nth = self.next();
         // For a third of the time an owner only reads. Otherwise a refused commit would tell it at
         // once that another owner has begun, and no stale read could show.
         let is_calm = (now() / 60_000_000).is_multiple_of(3);
@@ -173,7 +195,7 @@ impl Child {
                 let key = dice.below(KEYS as usize) as u32;
                 match only_reads || dice.one_in(2) {
                     true => Step::Read(key, Vec::new()),
-                    false => Step::Append(key, self.values.fetch_add(1, Ordering::Relaxed)),
+                    false => Step::Append(key, self.value()),
                 }
             })
             .collect();
@@ -185,7 +207,7 @@ impl Child {
             ops: ops.clone(),
         });
         let end = match only_reads {
-            true if dice.one_in(2) => read_durable(store, &mut ops),
+            true if dice.one_in(2) => read_durable(term, store, &mut ops),
             _ => match store.begin(format!("thread {thread}")) {
                 Ok(mut transaction) => {
                     lists::perform(&mut transaction, &mut ops);
@@ -208,14 +230,18 @@ impl Child {
 }
 
 /// Answers from the durable snapshot.
-fn read_durable(store: &DataStore, ops: &mut [Step]) -> End {
+fn read_durable(term: &Term, store: &DataStore, ops: &mut [Step]) -> End {
+    let at = now();
     let snapshot = store.durable_snapshot().unwrap();
-    for op in ops {
-        if let Step::Read(key, observed) = op {
-            *observed = lists::read(&snapshot, *key);
-        }
+    // After the term it is as old as it is.
+    let lag = if term.is_owner() { 0 } else { u64::MAX };
+    lists::observe(&snapshot, ops);
+    End::Showed {
+        version: snapshot.version(),
+        epoch: Some(term.epoch()),
+        at,
+        lag,
     }
-    End::ReadDurable
 }
 
 /// Answers from a transaction, if what it has seen is durable and the term lasts.

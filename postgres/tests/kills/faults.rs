@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
+use crate::child::With;
 use crate::dice::Dice;
 use crate::judge::Tally;
 use crate::lane::Lane;
@@ -24,12 +25,28 @@ pub(crate) enum Fault {
 }
 
 /// The faults of one kind, their number in a quick run, and how many documents have them at once.
-const KINDS: [(Fault, &str, u64, u64); 4] = [
-    (Fault::Kill, "DOCLOCK_OWNER_KILLS", 40, 4),
-    (Fault::Pause, "DOCLOCK_OWNER_PAUSES", 20, 4),
+const KINDS: [(With, Fault, &str, u64, u64); 8] = [
+    (With::Parts, Fault::Kill, "DOCLOCK_OWNER_KILLS", 40, 4),
+    (With::Parts, Fault::Pause, "DOCLOCK_OWNER_PAUSES", 20, 4),
     // Each restart is one for all documents.
-    (Fault::Restart, "DOCLOCK_SERVER_RESTARTS", 8, 1),
-    (Fault::Drop, "DOCLOCK_DROPPED_CONNECTIONS", 10, 2),
+    (With::Parts, Fault::Restart, "DOCLOCK_SERVER_RESTARTS", 8, 1),
+    (
+        With::Parts,
+        Fault::Drop,
+        "DOCLOCK_DROPPED_CONNECTIONS",
+        10,
+        2,
+    ),
+    (With::Member, Fault::Kill, "DOCLOCK_MEMBER_KILLS", 20, 4),
+    (With::Member, Fault::Pause, "DOCLOCK_MEMBER_PAUSES", 12, 4),
+    (
+        With::Member,
+        Fault::Restart,
+        "DOCLOCK_MEMBER_RESTARTS",
+        2,
+        1,
+    ),
+    (With::Member, Fault::Drop, "DOCLOCK_MEMBER_DROPS", 6, 2),
 ];
 
 fn given(variable: &str) -> Option<u64> {
@@ -47,7 +64,7 @@ pub(crate) fn run() {
     println!("SEED={seed}");
     let mut dice = Dice(seed);
     let mut passed = 0;
-    for (fault, variable, usual, lanes) in KINDS {
+    for (with, fault, variable, usual, lanes) in KINDS {
         let count = given(variable).unwrap_or(usual);
         let lanes = match fault {
             Fault::Restart => 1,
@@ -58,7 +75,7 @@ pub(crate) fn run() {
         let is_failed = AtomicU64::new(0);
         thread::scope(|scope| {
             for number in 0..lanes {
-                let lane = Lane::new(&server, fault, number, dice.next());
+                let lane = Lane::new(&server, (with, fault), number, dice.next());
                 let (left, tally, is_failed) = (&left, &tally, &is_failed);
                 scope.spawn(move || {
                     let failed = Failed(is_failed);
@@ -75,11 +92,11 @@ pub(crate) fn run() {
         let took = began.elapsed().as_secs_f64();
         let tally = tally.into_inner().unwrap();
         println!(
-            "{fault:?}: {count} in {took:.1} s, {:.1} a second: {tally}",
+            "{with:?} {fault:?}: {count} in {took:.1} s, {:.1} a second: {tally}",
             count as f64 / took
         );
         assert!(
-            count == 0 || tally.has_all_outcomes(fault),
+            count == 0 || tally.has_all_outcomes(with, fault),
             "too little happened in {tally:?}"
         );
         passed += count;

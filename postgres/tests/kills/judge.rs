@@ -1,6 +1,6 @@
 //! Whether what processes have reported agrees with the document that they left.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use doclock::durable::Replica;
@@ -9,17 +9,19 @@ use doclock_postgres::{Postgres, TermOptions};
 
 use crate::anomaly::Anomaly;
 use crate::checker::{Level, check};
-use crate::child::durable_options;
+use crate::child::{With, durable_options};
 use crate::faults::Fault;
 use crate::follower::Seen;
 use crate::history::{History, Key, Op, Transaction, Value};
 use crate::lists;
 use crate::report::{End, Report};
 use crate::requester::{Asked, Told, told};
+use crate::snapshots::{self, Acknowledged, Shown};
 
 /// A document after its faults, with the reports of its processes and of its follower.
 pub(crate) struct Run<'a> {
     pub(crate) document: &'a str,
+    pub(crate) with: With,
     pub(crate) reports: Vec<(u64, Vec<Report>)>,
     pub(crate) seen: Vec<Seen>,
     pub(crate) asked: Vec<Asked>,
@@ -32,8 +34,11 @@ pub(crate) struct Tally {
     owners: usize,
     followed: usize,
     committed: usize,
+    /// Of these, those that a process which did not own the document has requested.
+    requested: usize,
     overlapped: usize,
     read: usize,
+    shown: usize,
     fenced: usize,
     unknown: usize,
     /// Of the unknown ones, those that are in the document.
@@ -50,8 +55,10 @@ impl Tally {
         self.owners += other.owners;
         self.followed += other.followed;
         self.committed += other.committed;
+        self.requested += other.requested;
         self.overlapped += other.overlapped;
         self.read += other.read;
+        self.shown += other.shown;
         self.fenced += other.fenced;
         self.unknown += other.unknown;
         self.stored += other.stored;
@@ -62,16 +69,23 @@ impl Tally {
     }
 
     /// Whether enough has happened that a fault of the program could have shown.
-    pub(crate) fn has_all_outcomes(&self, fault: Fault) -> bool {
+    pub(crate) fn has_all_outcomes(&self, with: With, fault: Fault) -> bool {
+        // A member that has lost the term waits for the outcome in the next one, and reads only
+        // snapshots.
+        let is_member = with == With::Member;
         let meets = match fault {
-            Fault::Pause => self.lost > 0 && self.fenced + self.unknown > 0,
+            Fault::Pause => self.lost > 0 && (is_member || self.fenced + self.unknown > 0),
             Fault::Kill => self.unknown > 0,
             Fault::Restart | Fault::Drop => true,
         };
         meets
+            && match is_member {
+                true => self.requested > 0 && self.requested < self.committed,
+                false => self.read > 0,
+            }
             && self.committed > 0
             && self.asked > 0
-            && self.read > 0
+            && self.shown > 0
             && self.seen > 0
             && self.overlapped > 0
     }
@@ -81,15 +95,18 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} documents, {} owners ({} without loading), {} committed, {} overlapped, {} read, \
+            "{} documents, {} owners ({} without loading), {} committed of which {} are requested, {} overlapped, {} read, \
+             {} snapshots, \
              {} fenced, {} unknown of which {} are stored, {} terms lost, {} versions followed, \
              {} requests of which {} are refused",
             self.documents,
             self.owners,
             self.followed,
             self.committed,
+            self.requested,
             self.overlapped,
             self.read,
+            self.shown,
             self.fenced,
             self.unknown,
             self.stored,
@@ -101,13 +118,6 @@ impl fmt::Display for Tally {
     }
 }
 
-/// A commit that was acknowledged.
-struct Acknowledged {
-    version: u64,
-    token: u64,
-    epoch: u64,
-}
-
 impl Run<'_> {
     /// Fails with what does not agree.
     pub(crate) fn judge(self, postgres: &Postgres, follower: Option<Replica>) -> Tally {
@@ -117,7 +127,7 @@ impl Run<'_> {
         };
         let (version, finals) = self.last(postgres, follower);
         self.check_requests(postgres);
-        let (history, acknowledged) = self.history(&finals, &mut tally);
+        let (history, acknowledged, shown) = self.history(&finals, &mut tally);
         self.check_owners(&acknowledged, version, &mut tally);
         let anomalies = check(&history, Level::Strict);
         if let Some(last) = anomalies.last() {
@@ -133,6 +143,7 @@ impl Run<'_> {
                 anomalies[0]
             );
         }
+        snapshots::check(self.document, &finals, &acknowledged, &shown);
         // The lists were made by one commit, and each other commit appended.
         let appended = history.transactions.iter().filter(|transaction| {
             let mut ops = transaction.ops.iter();
@@ -186,8 +197,8 @@ impl Run<'_> {
         &self,
         finals: &BTreeMap<Key, Vec<Value>>,
         tally: &mut Tally,
-    ) -> (History, Vec<Acknowledged>) {
-        let mut acknowledged = Vec::new();
+    ) -> (History, Vec<Acknowledged>, Vec<Shown>) {
+        let (mut acknowledged, mut shown) = (Vec::new(), Vec::new());
         let mut history = History {
             finals: finals.clone(),
             ..History::default()
@@ -214,23 +225,46 @@ impl Run<'_> {
                                 token,
                                 token_epoch,
                             } => {
-                                assert_eq!(*token_epoch, epoch, "{}: {report:?}", self.document);
+                                assert!(
+                                    self.with == With::Member || *token_epoch == epoch,
+                                    "{}: {report:?}",
+                                    self.document
+                                );
                                 acknowledged.push(Acknowledged {
+                                    process: *process,
+                                    began,
+                                    ended: *at,
                                     version: *version,
                                     token: *token,
-                                    epoch,
+                                    epoch: *token_epoch,
+                                    is_own: *token_epoch == epoch,
+                                    appends: appends(&ops),
                                 });
                                 tally.committed += 1;
+                                tally.requested += usize::from(*token_epoch != epoch);
                                 true
                             }
                             End::Read => {
                                 tally.read += 1;
                                 true
                             }
-                            End::ReadDurable => {
-                                tally.read += 1;
-                                time = None;
-                                true
+                            End::Showed {
+                                version,
+                                epoch,
+                                at: began,
+                                lag,
+                            } => {
+                                tally.shown += 1;
+                                shown.push(Shown {
+                                    process: *process,
+                                    began: *began,
+                                    ended: *at,
+                                    version: *version,
+                                    epoch: *epoch,
+                                    lag: *lag,
+                                    ops,
+                                });
+                                continue;
                             }
                             End::Fenced => {
                                 tally.fenced += 1;
@@ -277,9 +311,14 @@ impl Run<'_> {
                     epoch,
                 } => {
                     acknowledged.push(Acknowledged {
+                        process: asked.machine,
+                        began: asked.began,
+                        ended: asked.ended,
                         version,
                         token,
                         epoch,
+                        is_own: false,
+                        appends: appends(&ops),
                     });
                     (true, asked.ended)
                 }
@@ -296,21 +335,32 @@ impl Run<'_> {
                 time: Some(asked.began..until),
             });
         }
-        // A follower shows earlier versions, so its reads have no time.
-        for (_, lists) in &self.seen {
+        for (version, lists) in &self.seen {
             let read = |(key, observed): (&Key, &Vec<Value>)| Op::Read {
                 key: *key,
                 observed: observed.clone(),
             };
-            history.transactions.push(Transaction {
+            // It does not say how old it is.
+            shown.push(Shown {
                 process: 0,
+                began: 0,
+                ended: u64::MAX,
+                version: *version,
+                epoch: None,
+                lag: u64::MAX,
                 ops: lists.iter().map(read).collect(),
-                committed: true,
-                time: None,
             });
         }
         tally.seen += self.seen.len();
-        (history, acknowledged)
+        for snapshot in &shown {
+            history.transactions.push(Transaction {
+                process: snapshot.process as usize,
+                ops: snapshot.ops.clone(),
+                committed: true,
+                time: Some(snapshot.since(&acknowledged)..snapshot.ended),
+            });
+        }
+        (history, acknowledged, shown)
     }
 
     /// Checks that each request has the outcome that its machine was told, and that those with a
@@ -354,7 +404,7 @@ impl Run<'_> {
     /// and that versions and fencing tokens rise together.
     fn check_owners(&self, acknowledged: &[Acknowledged], last: u64, tally: &mut Tally) {
         let document = self.document;
-        let mut opened = BTreeMap::new();
+        let (mut epochs, mut opened) = (BTreeSet::new(), BTreeMap::new());
         for (_, reports) in &self.reports {
             for report in reports {
                 if let Report::Owns {
@@ -363,8 +413,11 @@ impl Run<'_> {
                     followed,
                 } = report
                 {
-                    let before = opened.insert(*epoch, *version);
-                    assert_eq!(before, None, "{document}: two owners have epoch {epoch}");
+                    assert!(
+                        epochs.insert(*epoch),
+                        "{document}: two owners have epoch {epoch}"
+                    );
+                    opened.extend(version.map(|version| (*epoch, version)));
                     tally.owners += 1;
                     tally.followed += usize::from(*followed);
                 }
@@ -389,28 +442,40 @@ impl Run<'_> {
                 "{document}: two commits of {}",
                 commit.version
             );
-            let began = opened[&commit.epoch];
+            let Some(began) = opened.get(&commit.epoch) else {
+                assert_eq!(self.with, With::Member, "{document}: {}", commit.version);
+                continue;
+            };
             let mut later = opened.range(commit.epoch + 1..);
             let end = later.next().map_or(last, |(_, version)| *version);
             assert!(
-                began < commit.version && commit.version <= end,
+                *began < commit.version && commit.version <= end,
                 "{document}: version {} was acknowledged in epoch {}, which began with version \
                  {began}, and the next owner began with version {end}",
                 commit.version,
                 commit.epoch
             );
         }
-        let mut token = 0;
+        let (mut token, mut epoch) = (0, 0);
         for commit in by_version.values() {
             assert!(
-                commit.token > token,
-                "{document}: version {} has token {}, after {token}",
+                commit.token > token && commit.epoch >= epoch,
+                "{document}: version {} has token {} of epoch {}, after {token} of {epoch}",
                 commit.version,
-                commit.token
+                commit.token,
+                commit.epoch
             );
-            token = commit.token;
+            (token, epoch) = (commit.token, commit.epoch);
         }
     }
+}
+
+fn appends(ops: &[Op]) -> Vec<(Key, Value)> {
+    let append = |op: &Op| match op {
+        Op::Append { key, value } => Some((*key, *value)),
+        Op::Read { .. } => None,
+    };
+    ops.iter().filter_map(append).collect()
 }
 
 impl Tally {

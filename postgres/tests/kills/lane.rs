@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use doclock_postgres::Postgres;
 use rustix::process::Signal;
 
+use crate::child::With;
 use crate::dice::Dice;
 use crate::faults::{Fault, SETTINGS};
 use crate::follower::Follower;
@@ -29,6 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Lane<'a> {
     server: &'a Server,
+    with: With,
     fault: Fault,
     number: u64,
     dice: Dice,
@@ -36,6 +38,7 @@ pub(crate) struct Lane<'a> {
 
 /// A document with its processes.
 struct Segment {
+    with: With,
     document: String,
     parameters: String,
     processes: Vec<Process>,
@@ -48,9 +51,15 @@ struct Segment {
 }
 
 impl<'a> Lane<'a> {
-    pub(crate) fn new(server: &'a Server, fault: Fault, number: u64, seed: u64) -> Self {
+    pub(crate) fn new(
+        server: &'a Server,
+        (with, fault): (With, Fault),
+        number: u64,
+        seed: u64,
+    ) -> Self {
         Self {
             server,
+            with,
             fault,
             number,
             dice: Dice(seed),
@@ -75,7 +84,7 @@ impl<'a> Lane<'a> {
             if faults == 0 || fails() {
                 return;
             }
-            let document = format!("{:?} {} {nth}", self.fault, self.number);
+            let document = format!("{:?} {:?} {} {nth}", self.with, self.fault, self.number);
             add(self.segment(&postgres, &parameters, document, faults));
         }
     }
@@ -93,6 +102,7 @@ impl<'a> Lane<'a> {
             None => (None, parameters.to_owned()),
         };
         let mut segment = Segment {
+            with: self.with,
             document,
             parameters: of_processes,
             processes: Vec::new(),
@@ -129,6 +139,7 @@ impl<'a> Lane<'a> {
         let (replica, seen) = follower.end();
         Run {
             document: &segment.document,
+            with: self.with,
             reports: segment.ended,
             seen,
             asked,
@@ -185,7 +196,7 @@ impl<'a> Lane<'a> {
 
 impl Segment {
     fn start(&mut self) {
-        let process = Process::start(&self.parameters, &self.document, self.next);
+        let process = Process::start(self.with, &self.parameters, &self.document, self.next);
         self.next += 1;
         self.processes.push(process);
     }

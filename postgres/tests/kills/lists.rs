@@ -43,6 +43,15 @@ pub(crate) fn read_all(view: &impl View) -> BTreeMap<Key, Vec<Value>> {
     (0..KEYS).map(|key| (key, read(view, key))).collect()
 }
 
+/// Answers reads.
+pub(crate) fn observe(view: &impl View, ops: &mut [Step]) {
+    for op in ops {
+        if let Step::Read(key, observed) = op {
+            *observed = read(view, *key);
+        }
+    }
+}
+
 pub(crate) fn perform(transaction: &mut Transaction, ops: &mut [Step]) {
     for op in ops {
         match op {

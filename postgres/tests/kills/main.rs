@@ -1,15 +1,18 @@
 //! Processes that own documents in turn, while they are killed and paused, their server is
 //! restarted, and their connections are cut in the middle of statements.
 //!
-//! Each document has three processes, which this program starts from itself. One owns the document
-//! and runs random transactions on lists, the others wait for it to die. Each reports its
-//! transactions through a pipe, with the times of one clock. Two other machines, which are threads
-//! of this program, submit requests. In the end the [`judge`] compares the
-//! reports with the document. Documents run side by side, each with its own processes.
+//! Each document has three processes, which this program starts from itself. In some documents a
+//! process takes part with a `Term`, a store and a `RequestRunner`: one owns the document and runs
+//! random transactions on lists, the others wait for it to die. In others it is a `Member`, and all
+//! processes edit with the same call. Each reports its transactions through a pipe, with the times
+//! of one clock. Two other machines, which are threads of this program, submit requests. In the end
+//! the [`judge`] compares the reports with the document, and what was read with the promises about
+//! [`snapshots`]. Documents run side by side, each with its own processes.
 //!
 //! `DOCLOCK_OWNER_KILLS`, `DOCLOCK_OWNER_PAUSES`, `DOCLOCK_SERVER_RESTARTS` and
-//! `DOCLOCK_DROPPED_CONNECTIONS` set the numbers of faults, `SEED` their moments, and
-//! `DOCLOCK_LANES` how many documents run side by side.
+//! `DOCLOCK_DROPPED_CONNECTIONS` set the numbers of faults, and `DOCLOCK_MEMBER_KILLS`,
+//! `DOCLOCK_MEMBER_PAUSES`, `DOCLOCK_MEMBER_RESTARTS` and `DOCLOCK_MEMBER_DROPS` those of documents
+//! with members. `SEED` sets their moments, and `DOCLOCK_LANES` how many documents run at a time.
 
 #[path = "../../../tests/serializable/anomaly.rs"]
 mod anomaly;
@@ -40,9 +43,11 @@ mod follower;
 mod judge;
 mod lane;
 mod lists;
+mod member;
 mod process;
 mod report;
 mod requester;
+mod snapshots;
 
 fn main() {
     match std::env::args().nth(1).as_deref() {

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::child;
+use crate::child::{self, With};
 use crate::report::{End, Report};
 
 /// A process, and what it has reported so far.
@@ -19,10 +19,12 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn start(parameters: &str, document: &str, number: u64) -> Self {
+    pub(crate) fn start(with: With, parameters: &str, document: &str, number: u64) -> Self {
+        let with = format!("{with:?}");
         let program = std::env::current_exe().unwrap();
         let mut child = Command::new(program)
-            .args([child::ARGUMENT, parameters, document, &number.to_string()])
+            .args([child::ARGUMENT, &with, parameters, document])
+            .arg(number.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -50,18 +52,19 @@ impl Process {
     /// The epoch that it owns or owned last, and how many of its transactions were committed in it.
     pub(crate) fn epoch(&self) -> Option<(u64, usize)> {
         let reports = self.reports.lock().unwrap();
-        let mut committed = 0;
-        for report in reports.iter().rev() {
-            match report {
-                Report::Owns { epoch, .. } => return Some((*epoch, committed)),
-                Report::Ended {
-                    end: End::Committed { .. },
-                    ..
-                } => committed += 1,
-                _ => {}
-            }
-        }
-        None
+        let owns = |report: &Report| match report {
+            Report::Owns { epoch, .. } => Some(*epoch),
+            _ => None,
+        };
+        let last = reports.iter().filter_map(owns).next_back()?;
+        let is_of_it = |report: &&Report| match report {
+            Report::Ended {
+                end: End::Committed { token_epoch, .. },
+                ..
+            } => *token_epoch == last,
+            _ => false,
+        };
+        Some((last, reports.iter().filter(is_of_it).count()))
     }
 
     /// The highest version that it has acknowledged.

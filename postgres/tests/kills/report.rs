@@ -13,12 +13,14 @@ pub(crate) enum Report {
     /// The process has opened the document as its owner.
     Owns {
         epoch: u64,
-        version: u64,
+        /// The version with which it began, if it is known.
+        version: Option<u64>,
         /// Whether it continued as a follower, without loading the document.
         followed: bool,
     },
     Began {
         nth: u64,
+        /// That of the process. Zero if it is not the owner.
         epoch: u64,
         at: u64,
         ops: Vec<Step>,
@@ -45,9 +47,16 @@ pub(crate) enum End {
     },
     /// It has only read, and the owner had its term when it answered.
     Read,
-    /// It has read the durable snapshot. That may lag behind the log: another machine can learn the
-    /// outcome of its request before the owner has the answer to its append.
-    ReadDurable,
+    /// It has read a snapshot of this version.
+    Showed {
+        version: u64,
+        /// The epoch of the process, if it showed the snapshot as the owner.
+        epoch: Option<u64>,
+        /// When it was asked for.
+        at: u64,
+        /// How long ago the version was the newest one. Zero for an owner while its term lasts.
+        lag: u64,
+    },
     /// It is certainly not stored.
     Fenced,
     /// It did not run.
