@@ -168,3 +168,22 @@ pub(super) fn stored_key(key: &str) -> String {
 fn long_key(key: &str) -> String {
     format!("(CASE WHEN octet_length({key}) > {LONGEST_KEY} THEN {key} END)")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A schema keeps the function that it has. So another body needs another number in
+    /// [`APPEND`], and then another checksum here.
+    #[test]
+    fn a_function_with_another_body_has_another_number() {
+        let bytes = create_functions("schema").into_bytes();
+        let checksum = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
+            (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+        });
+        assert_eq!(
+            (APPEND, checksum),
+            ("doclock_append_1", 0xf0f6_ce7a_e959_96f5)
+        );
+    }
+}
