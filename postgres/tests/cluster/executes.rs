@@ -16,7 +16,7 @@ use doclock_postgres::{
 
 use crate::proxy::{Fault, Proxy};
 use crate::request_support::Cancels;
-use crate::support::{APPEND, connect, name, parameters, short, sql, steal, until};
+use crate::support::{APPEND, TAKE, connect, name, parameters, short, sql, steal, until};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -271,7 +271,7 @@ fn cluster_05_an_idle_owner_with_a_doorbell_looks_for_requests_once_a_second() {
         };
         // Its first pauses are 1, 2, 4 ... 512 ms.
         passed(1_100);
-        proxy.count("SET taken = $2");
+        proxy.count(TAKE);
         match listens {
             true => {
                 passed(2_000);
