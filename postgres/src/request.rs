@@ -27,6 +27,8 @@ pub use submit::{RequestOptions, Requests};
 ///
 /// - C10: a statement that inserts a request holds the row of the last number until its end. So
 ///   numbers become visible in their order, which those of a sequence do not.
+/// - The other indexes begin with the machine. So a query for a number has no index but one with
+///   the number.
 /// - A ticket is drawn by each submission, so an insert that is repeated has one effect.
 /// - `taken` has the epoch of the owner that runs the request. While that owner has the lease, only
 ///   it settles the request.
@@ -52,12 +54,12 @@ pub(crate) fn tables(schema: &str) -> String {
             answered_by text,
             answered_at timestamptz,
             PRIMARY KEY (document, number),
-            UNIQUE (document, machine, ticket)
+            UNIQUE (machine, document, ticket)
         );
         CREATE INDEX IF NOT EXISTS doclock_request_pending
             ON {schema}.doclock_request (document, number) WHERE outcome IS NULL;
         CREATE INDEX IF NOT EXISTS doclock_request_key
-            ON {schema}.doclock_request (document, machine, key);
+            ON {schema}.doclock_request (machine, document, key);
         CREATE TABLE IF NOT EXISTS {schema}.doclock_request_number (
             document text PRIMARY KEY,
             number bigint NOT NULL
