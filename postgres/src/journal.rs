@@ -2,6 +2,7 @@
 
 mod load;
 mod reader;
+mod statements;
 mod write;
 
 use std::sync::Arc;
@@ -10,7 +11,9 @@ use doclock::durable::{Journal, JournalError, JournalErrorKind, JournalWrite, St
 
 use crate::lease::{Acquired, Lease};
 use crate::{LostReason, PostgresError};
+use load::Patience;
 pub use reader::PostgresReader;
+pub(crate) use statements::{APPEND, Statements, create_functions};
 use write::{Outcome, Write};
 
 /// A [`Journal`] in PostgreSQL, for as long as this process owns the document.
@@ -43,10 +46,8 @@ impl Journal for PostgresJournal {
         part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
     ) -> Result<(), JournalError> {
         let lease = &self.lease;
-        // A load is of no use after the term.
-        let patience = || lease.until().ok_or_else(|| fenced(lease));
-        let (server, document) = (&lease.server, &lease.holding.document);
-        let last = load::load(server, document, load::PATIENCE, &patience, part)?;
+        let patience = Patience::of(lease);
+        let last = load::load(&lease.server, &lease.holding.document, patience, part)?;
         self.last_version = last.unwrap_or(self.last_version);
         Ok(())
     }
@@ -58,9 +59,8 @@ impl Journal for PostgresJournal {
         part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
     ) -> Result<(), JournalError> {
         let lease = &self.lease;
-        let until = lease.until().ok_or_else(|| fenced(lease))?;
-        let after = (block, key);
-        let last = load::load_after(&lease.server, &lease.holding.document, after, until, part)?;
+        let (document, patience) = (&lease.holding.document, Patience::of(lease));
+        let last = load::load_after(&lease.server, document, (block, key), patience, part)?;
         self.last_version = last.unwrap_or(self.last_version);
         Ok(())
     }

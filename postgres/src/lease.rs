@@ -232,10 +232,10 @@ impl Drop for Lease {
     fn drop(&mut self) {
         if self.end() {
             let (server, holding) = (self.server.clone(), self.holding.clone());
-            let until = Instant::now() + self.window;
+            let window = self.window;
             self.server.spawn(async move {
                 // Nothing waits for the result: without it, the lease ends by itself.
-                let _ = holding.end(&server, until).await;
+                let _ = holding.end(&server, Instant::now() + window, window).await;
             });
         }
     }
@@ -244,11 +244,18 @@ impl Drop for Lease {
 impl Holding {
     /// Ends the lease in the database, in as many attempts as it takes until the deadline. A
     /// repetition has no effect on a later owner.
-    pub(crate) async fn end(&self, server: &Postgres, until: Instant) -> Result<(), PostgresError> {
+    pub(crate) async fn end(
+        &self,
+        server: &Postgres,
+        until: Instant,
+        window: Duration,
+    ) -> Result<(), PostgresError> {
         let (leases, schema) = (&server.connections().leases, server.schema());
+        // The terms of other documents are renewed on the same connection.
+        let limit = lock_limit(window / 6);
         let mut failures = 0;
         loop {
-            let expire = async |session: &Session| self.expire(session, &schema).await;
+            let expire = async |session: &Session| self.expire(session, &schema, &limit).await;
             match leases.run(until.into(), expire).await {
                 Err(error) if error.is_passing() && Instant::now() < until => failures += 1,
                 ended => return ended,
@@ -257,16 +264,24 @@ impl Holding {
         }
     }
 
-    async fn expire(&self, session: &Session, schema: &str) -> Result<(), PostgresError> {
+    async fn expire(
+        &self,
+        session: &Session,
+        schema: &str,
+        limit: &str,
+    ) -> Result<(), PostgresError> {
         let statement = format!(
             "UPDATE {schema}.doclock_lease SET expires_at = clock_timestamp()
-            WHERE document = $1 AND epoch = $2 AND owner = $3 AND claim = $4"
+            WHERE document = $1 AND epoch = $2 AND owner = $3 AND claim = $4
+            AND {LOCK_TIMEOUT} IS NOT NULL",
+            LOCK_TIMEOUT = lock_timeout(5),
         );
         let parameters = [
             (&self.document as _, Type::TEXT),
             (&self.epoch as _, Type::INT8),
             (&self.owner as _, Type::TEXT),
             (&self.claim as _, Type::INT8),
+            (&limit as _, Type::TEXT),
         ];
         session.execute(&statement, &parameters).await.map(drop)
     }

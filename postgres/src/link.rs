@@ -82,20 +82,20 @@ impl Session {
         Ok(self.client.query_typed(statement, parameters).await?)
     }
 
-    /// Executes the statement of an append, of which there is one in a schema.
+    /// Runs the statement of an append, of which there is one in a schema.
     pub(crate) async fn append(
         &self,
         statement: &str,
         parameters: &[Parameter<'_>],
-    ) -> Result<u64, PostgresError> {
+    ) -> Result<Vec<Row>, PostgresError> {
         let Some(append) = &self.append else {
-            return self.execute(statement, parameters).await;
+            return self.query(statement, parameters).await;
         };
         let types: Vec<_> = parameters.iter().map(|(_, of)| of.clone()).collect();
         let prepare = || self.client.prepare_typed(statement, &types);
         let prepared = append.get_or_try_init(prepare).await?;
         let parameters: Vec<_> = parameters.iter().map(|(value, _)| *value).collect();
-        Ok(self.client.execute(prepared, &parameters).await?)
+        Ok(self.client.query(prepared, &parameters).await?)
     }
 
     pub(crate) async fn execute(

@@ -11,6 +11,7 @@ mod worker;
 
 use std::fmt;
 use std::sync::Arc;
+use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
@@ -63,6 +64,8 @@ pub struct Member(Arc<Handle>);
 struct Handle {
     document: String,
     shared: Arc<Shared>,
+    /// The thread of the member.
+    thread: ThreadId,
     commands: Sender<Command>,
     events: Receiver<MemberEvent>,
     doorbell: Option<Arc<Doorbell>>,
@@ -165,10 +168,11 @@ impl Member {
             worker.seen(looked);
             worker.run(follower);
         });
-        spawned.map_err(PostgresError::thread)?;
+        let spawned = spawned.map_err(PostgresError::thread)?;
         Ok(Self(Arc::new(Handle {
             document: document.to_owned(),
             shared,
+            thread: spawned.thread().id(),
             commands,
             events: receiver,
             doorbell,
@@ -263,6 +267,10 @@ impl Member {
     ///
     /// [`MemberError`]: this process is not the owner, has left, has lost the term meanwhile, or
     /// the server has not confirmed it. In each case it is not the owner any more.
+    ///
+    /// [`MemberError::OwnThread`] if a hook of a request calls this, or the progress callback of
+    /// the options. Then nothing has changed. A hook of a local batch may call it. That batch is
+    /// not stored, and [`execute`](Self::execute) requests it of the next owner.
     pub fn hand_over(&self) -> Result<(), MemberError> {
         self.command(Command::HandOver, None)
     }
@@ -276,7 +284,7 @@ impl Member {
     /// # Errors
     ///
     /// As [`hand_over`](Self::hand_over), apart from [`MemberError::NotOwner`]. The member has left
-    /// in each case.
+    /// in each case, apart from [`MemberError::OwnThread`].
     pub fn leave(&self) -> Result<(), MemberError> {
         match self.command(Command::Leave, None) {
             Err(MemberError::Left { .. }) => Ok(()),
@@ -299,8 +307,16 @@ impl Handle {
         command: fn(Reply) -> Command,
         limit: Option<Duration>,
     ) -> Result<(), MemberError> {
+        let document = || self.document.clone();
+        let caller = std::thread::current().id();
+        // The command ends when the batch of a request has ended.
+        let waits_for = [Some(self.thread), self.shared.state.lock().of_requests];
+        if waits_for.contains(&Some(caller)) {
+            let document = document();
+            return Err(MemberError::OwnThread { document });
+        }
         let left = || MemberError::Left {
-            document: self.document.clone(),
+            document: document(),
         };
         let (reply, answer) = crossbeam_channel::bounded(1);
         self.commands.send(command(reply)).map_err(|_| left())?;
@@ -314,7 +330,7 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // Nothing is left to report a failure to.
+        // Nothing is left to report a failure to. The member also leaves when its commands end.
         let _ = self.command(Command::Leave, Some(DROP));
     }
 }

@@ -75,8 +75,9 @@ impl PostgresOptions {
     }
 
     /// Prepares the statement of an append once for each connection, so that the server does not
-    /// plan it each time. That is not for a pooler in transaction mode, which would run the
-    /// prepared statement of another client. The default is off.
+    /// parse it each time. The statement calls a function, whose plan the server keeps in any case.
+    /// That is not for a pooler in transaction mode, which would run the prepared statement of
+    /// another client. The default is off.
     pub fn prepared_statements(mut self) -> Self {
         self.prepares = true;
         self

@@ -11,6 +11,7 @@ mod outcome;
 mod owner;
 mod pending;
 mod runner;
+mod statements;
 mod submit;
 
 pub use error::RequestError;
@@ -18,6 +19,7 @@ pub(crate) use in_flight::{Answers, InFlight};
 pub(crate) use outcome::evidence_of;
 pub use pending::PendingRequest;
 pub use runner::{RequestRunner, RunnerEnded, RunnerOptions};
+pub(crate) use statements::{INSERT, LOOK, Statements, TAKE, create_functions};
 pub(crate) use submit::{Draft, PATIENCE};
 pub use submit::{RequestOptions, Requests};
 

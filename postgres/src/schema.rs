@@ -6,7 +6,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
 use crate::link::Session;
-use crate::{PostgresError, PostgresOptions};
+use crate::{PostgresError, PostgresOptions, journal, request};
 
 /// The tables, without their schema.
 const TABLES: [&str; 6] = [
@@ -18,11 +18,19 @@ const TABLES: [&str; 6] = [
     "doclock_request_number",
 ];
 
+/// The functions, without their schema.
+const FUNCTIONS: [&str; 4] = [
+    journal::APPEND,
+    request::INSERT,
+    request::TAKE,
+    request::LOOK,
+];
+
 /// The longest name of a document in bytes: it is in the key of each row.
 pub(crate) const LONGEST_DOCUMENT: usize = 255;
 
-/// Takes the lock under which tables are created. Two processes that create a table at once
-/// would otherwise fail, in spite of `IF NOT EXISTS`. The number is this package's own.
+/// Takes the lock under which tables and functions are created. Two processes that create a table
+/// at once would otherwise fail, in spite of `IF NOT EXISTS`. The number is this package's own.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7163382951083);";
 
 /// The statement that creates the tables.
@@ -77,7 +85,7 @@ fn tables(schema: &str) -> String {
             PRIMARY KEY (document, name)
         );
         {requests}",
-        requests = crate::request::tables(schema)
+        requests = request::tables(schema)
     )
 }
 
@@ -95,9 +103,33 @@ pub(crate) fn quoted(schema: &str) -> String {
     format!("\"{}\"", schema.replace('"', "\"\""))
 }
 
-/// Creates the tables that are missing.
+/// Returns a text as a string of a statement, whatever the server takes a backslash for.
+fn literal(text: &str) -> String {
+    format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}
+
+/// A statement that creates a function in PL/pgSQL, unless it is there. A function of an earlier
+/// version stays, because a process of that version may call it.
+pub(crate) fn create_function(
+    schema: &str,
+    name: &str,
+    arguments: &str,
+    returns: &str,
+    body: &str,
+) -> String {
+    let create = format!(
+        "BEGIN
+            CREATE FUNCTION {schema}.{name}({arguments}) RETURNS {returns} LANGUAGE plpgsql AS {};
+        EXCEPTION WHEN duplicate_function THEN NULL;
+        END",
+        literal(body)
+    );
+    format!("DO {};", literal(&create))
+}
+
+/// Creates the tables and functions that are missing.
 pub(crate) async fn create(session: &Session, schema: &str) -> Result<(), PostgresError> {
-    // A role that may only use the tables must not be asked to create them.
+    // A role that may only use them must not be asked to create them.
     if missing(session, schema).await? == 0 {
         return Ok(());
     }
@@ -112,18 +144,24 @@ pub(crate) async fn create(session: &Session, schema: &str) -> Result<(), Postgr
         statements += &format!("CREATE SCHEMA IF NOT EXISTS {quoted};");
     }
     statements += &tables(&quoted);
+    statements += &journal::create_functions(&quoted);
+    statements += &request::create_functions(&quoted);
     // Several statements in one message are one transaction.
     Ok(session.client.batch_execute(&statements).await?)
 }
 
-/// Counts the tables that are missing.
+/// Counts the tables and functions that are missing.
 async fn missing(session: &Session, schema: &str) -> Result<usize, PostgresError> {
     let statement = "SELECT c.relname::text, c.relpersistence::text FROM pg_class c
         JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE n.nspname = $1 AND c.relname = ANY($2)";
+        WHERE n.nspname = $1 AND c.relname = ANY($2)
+        UNION SELECT p.proname::text, '' FROM pg_proc p
+        JOIN pg_namespace n ON n.oid = p.pronamespace
+        WHERE n.nspname = $1 AND p.proname = ANY($3)";
     let parameters = [
         (&schema as _, Type::TEXT),
         (&&TABLES[..] as _, Type::TEXT_ARRAY),
+        (&&FUNCTIONS[..] as _, Type::TEXT_ARRAY),
     ];
     let found = session.query(statement, &parameters).await?;
     for row in &found {
@@ -132,7 +170,7 @@ async fn missing(session: &Session, schema: &str) -> Result<usize, PostgresError
             return Err(PostgresError::Unlogged { table });
         }
     }
-    Ok(TABLES.len().saturating_sub(found.len()))
+    Ok((TABLES.len() + FUNCTIONS.len()).saturating_sub(found.len()))
 }
 
 /// Checks that the server keeps what it confirms, and returns its system identifier.

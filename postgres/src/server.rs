@@ -6,19 +6,20 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::RecvTimeoutError;
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::link::{Link, Session};
 use crate::member::Doorbell;
-use crate::{PostgresError, PostgresOptions, schema};
+use crate::{PostgresError, PostgresOptions, journal, request, schema};
 
 /// A PostgreSQL server, as the documents of a process use it.
 ///
 /// It has one thread and three connections, however many documents there are: one for the terms,
 /// one for the journals, and one for requests. So a long write delays no renewal.
 /// [Members](crate::Member) have a fourth one together, for their doorbell. They are made when they
-/// are needed, and again when they are lost. A load has a connection of its own for as long as it
-/// takes.
+/// are needed, and again when they are lost. A load, or a follower that is far behind, has a
+/// connection of its own for as long as it takes. There are four of them at a time, and others
+/// wait.
 ///
 /// The methods block, and can be called in a thread of an async runtime. Clones are handles of the
 /// same connections, which end with the last handle, [`Term`](crate::Term) and journal.
@@ -31,6 +32,11 @@ pub(crate) struct Connections {
     pub(crate) journals: Link,
     pub(crate) doorbell: Arc<Doorbell>,
     pub(crate) requests: Link,
+    /// The connections of loads, as far as more of them may be made.
+    pub(crate) loads: Arc<Semaphore>,
+    /// The statements of the journals.
+    pub(crate) of_journals: journal::Statements,
+    pub(crate) of_requests: request::Statements,
     runtime: Handle,
     /// Ends the thread when it is dropped.
     _end: oneshot::Sender<()>,
@@ -45,10 +51,11 @@ impl fmt::Debug for Postgres {
 }
 
 impl Postgres {
-    /// Connects to a server, checks its settings, and creates the tables that are missing.
+    /// Connects to a server, checks its settings, and creates the tables and functions that are
+    /// missing.
     ///
     /// Blocks for at most the [connect timeout](PostgresOptions::connect_timeout), and for as long
-    /// again while tables are created.
+    /// again while they are created.
     ///
     /// # Errors
     ///
@@ -70,11 +77,15 @@ impl Postgres {
         });
         spawned.map_err(PostgresError::thread)?;
         let runtime = runtime.recv().map_err(PostgresError::thread)??;
+        let schema = schema::quoted(&options.schema);
         let server = Self(Arc::new(Connections {
             leases: Link::new(Arc::clone(&options)),
             journals: Link::new(Arc::clone(&options)),
             doorbell: Arc::new(Doorbell::new(&options)),
             requests: Link::new(Arc::clone(&options)),
+            loads: Arc::new(Semaphore::new(LOADS)),
+            of_journals: journal::Statements::new(&schema),
+            of_requests: request::Statements::new(&schema),
             options: Arc::clone(&options),
             runtime,
             _end,
@@ -131,6 +142,9 @@ impl Postgres {
         })
     }
 }
+
+/// So many loads have a connection at a time.
+const LOADS: usize = 4;
 
 /// How long after its deadline a future is given up.
 const GRACE: Duration = Duration::from_millis(250);

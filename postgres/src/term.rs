@@ -173,7 +173,8 @@ impl Term {
 }
 
 async fn hand_over(lease: Arc<Lease>, until: Instant) -> Result<(), PostgresError> {
-    lease.holding.end(&lease.server, until).await?;
+    let holding = &lease.holding;
+    holding.end(&lease.server, until, lease.window).await?;
     lease.tell(OwnerEvent::HandedOver {
         document: lease.holding.document.clone(),
         epoch: lease.epoch(),
@@ -274,6 +275,12 @@ impl Attempt {
     /// How long an answer of the server is waited for.
     fn answer(&self) -> Duration {
         self.options.term.max(Duration::from_secs(5))
+    }
+
+    /// How long a statement waits for the row: the terms of other documents are renewed on the same
+    /// connection.
+    fn lock_limit(&self) -> String {
+        lock_limit(self.options.term / 6)
     }
 
     /// Acquires the lease. Returns when the attempt began that has acquired it.
@@ -399,8 +406,7 @@ impl Attempt {
             LOCK_TIMEOUT = lock_timeout(7),
         );
         let term = micros(self.options.term);
-        // The terms of other documents are renewed on the same connection.
-        let limit = lock_limit(self.options.term / 6);
+        let limit = self.lock_limit();
         let parameters = [
             (&self.document as _, Type::TEXT),
             (&self.options.owner as _, Type::TEXT),
@@ -423,12 +429,16 @@ impl Attempt {
             "UPDATE {schema}.doclock_lease SET expires_at = clock_timestamp() + term
             WHERE document = $1 AND claim = $2 AND expires_at > clock_timestamp()
             AND timeline = {TIMELINE} AND system_identifier = $3
-            RETURNING epoch, timeline, checkpoint"
+            AND {LOCK_TIMEOUT} IS NOT NULL
+            RETURNING epoch, timeline, checkpoint",
+            LOCK_TIMEOUT = lock_timeout(4),
         );
+        let limit = self.lock_limit();
         let parameters = [
             (&self.document as _, Type::TEXT),
             (&self.claim as _, Type::INT8),
             (&session.system as _, Type::TEXT),
+            (&limit as _, Type::TEXT),
         ];
         acquired(&session.query(&statement, &parameters).await?)
     }

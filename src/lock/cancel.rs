@@ -1,10 +1,13 @@
 //! Cancelling requests from another thread.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 
 use slotmap::SlotMap;
 
+use crate::caught;
 use crate::sync::{Mutex, key_code, rank};
 
 /// Cancels every waiting request that carries it, at once and permanently.
@@ -64,6 +67,38 @@ impl CancelToken {
     /// Returns whether [`cancel`](CancelToken::cancel) was called.
     pub fn is_cancelled(&self) -> bool {
         self.0.lock().cancelled
+    }
+
+    /// Waits until [`cancel`](CancelToken::cancel) is called, in a task: for a wait of a program's
+    /// own that is to end with this token.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future can be dropped at any time, and then nothing waits any more.
+    ///
+    /// ```
+    /// use doclock::lock::CancelToken;
+    ///
+    /// let token = CancelToken::new();
+    /// let cancelled = token.cancelled();
+    /// std::thread::spawn(move || token.cancel());
+    /// pollster::block_on(cancelled);
+    /// ```
+    pub fn cancelled(&self) -> impl Future<Output = ()> + Send + Sync + 'static {
+        let token = self.clone();
+        let mut attached: Option<(Waker, Attached)> = None;
+        poll_fn(move |context| {
+            if token.is_cancelled() {
+                return Poll::Ready(());
+            }
+            let is_known = |(waker, _): &(Waker, _)| waker.will_wake(context.waker());
+            if !attached.as_ref().is_some_and(is_known) {
+                let task = context.waker().clone();
+                let wakes = token.attach(move || caught::wake(task));
+                attached = Some((context.waker().clone(), wakes));
+            }
+            Poll::Pending
+        })
     }
 
     /// Attaches a waiting request, by its `withdraw` function, for the life of the returned value.

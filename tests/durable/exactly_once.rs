@@ -458,6 +458,19 @@ fn durable_04_a_lease_that_ended_does_not_return_by_another_clock() {
     }
 }
 
+#[test]
+fn a_journal_that_does_not_read_receipts_gets_none() {
+    let memory = Memory::default();
+    memory.stored().leaves_receipts = true;
+    let store = memory.open(DurableOptions::new());
+    add(&store, "a");
+    assert!(!once(&store, "key").repeated);
+    assert_eq!(memory.stored().receipts, []);
+    drop(store);
+    // The blocks have them.
+    assert!(once(&memory.open(DurableOptions::new()), "key").repeated);
+}
+
 /// So that a journal can store the outcome of a request in the write of its commit.
 #[test]
 fn cluster_02_a_write_has_the_receipts_of_its_block() {

@@ -19,6 +19,8 @@ pub(crate) struct Stored {
     pub(crate) blocks: BTreeMap<u64, Vec<u8>>,
     /// The receipts of all writes.
     pub(crate) receipts: Vec<WrittenReceipt>,
+    /// Whether the journal does not read them.
+    pub(crate) leaves_receipts: bool,
     epoch: Option<u64>,
     writes: usize,
     fails_at: Option<(usize, Failure)>,
@@ -87,6 +89,10 @@ impl Journal for Memory {
 
     fn epoch(&self) -> Option<u64> {
         self.stored().epoch
+    }
+
+    fn reads_receipts(&self) -> bool {
+        !self.stored().leaves_receipts
     }
 }
 

@@ -1,12 +1,14 @@
 //! Tasks and threads in one queue: order, timeouts, tokens, bounds, and futures that are dropped.
 
+use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 
 use doclock::lock::{AcquireOptions, CancelToken, FifoLock, LockError, LockOptions, Priority};
 use doclock::time::ManualClock;
 
-use crate::common::{Task, at_rest, eventually};
+use crate::common::{Count, Task, at_rest, eventually};
 
 #[test]
 fn async_01_tasks_and_threads_are_granted_in_one_order() {
@@ -133,6 +135,32 @@ fn async_01_a_token_cancels_tasks_that_wait_and_those_that_come_later() {
     assert!(matches!(later, Some(Err(LockError::Cancelled(_)))));
     drop(held);
     at_rest(&lock);
+}
+
+#[test]
+fn async_01_a_task_waits_for_the_cancellation_of_a_token() {
+    let token = CancelToken::new();
+    let mut waiting = Task::waiting(token.cancelled());
+    assert!(waiting.poll().is_none());
+    drop(Task::waiting(token.cancelled()));
+    assert!(format!("{token:?}").contains("waiting: 1"), "{token:?}");
+    token.cancel();
+    assert_eq!((waiting.woken(), waiting.poll()), (1, Some(())));
+    assert_eq!(Task::new(token.cancelled()).poll(), Some(()));
+    // Each poll can be that of another task.
+    let token = CancelToken::new();
+    let mut moved = Box::pin(token.cancelled());
+    let first = Arc::new(Count::default());
+    let waker = Waker::from(Arc::clone(&first));
+    assert!(
+        moved
+            .as_mut()
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
+    let mut last = Task::waiting(moved);
+    token.clone().cancel();
+    assert_eq!((first.get(), last.woken(), last.poll()), (0, 1, Some(())));
 }
 
 #[test]

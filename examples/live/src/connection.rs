@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
+use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
 use doclock::lock::{AcquireOptions, LockError};
 use doclock::transaction::{OperationError, TransactionError, TransactionResult};
 use doclock::{CommitError, Editor, dsl::*, history::UndoError};
@@ -70,6 +70,11 @@ pub async fn serve(hub: Arc<Hub>, socket: WebSocket) {
     };
     // A tab that does not read gets no close frame.
     let _ = timeout(PATIENCE, close(&mut writer, end)).await;
+}
+
+/// Closes the connection of a tab that cannot be served.
+pub async fn refuse(socket: WebSocket, why: Close) {
+    let _ = timeout(PATIENCE, close(&mut socket.split().0, why.into())).await;
 }
 
 async fn hello(hub: &Arc<Hub>, reader: &mut Requests) -> Result<(String, Seat), End> {
@@ -153,7 +158,6 @@ async fn talk(
 }
 
 async fn close(writer: &mut Writer, end: End) {
-    let Close(code, reason) = end.close;
     if let Some(message) = end.error {
         let error = ToTab::Error {
             code: "badMessage",
@@ -163,10 +167,7 @@ async fn close(writer: &mut Writer, end: End) {
             return;
         }
     }
-    let frame = CloseFrame {
-        code,
-        reason: reason.into(),
-    };
+    let frame = end.close.frame();
     let _ = writer.send(Message::Close(Some(frame))).await;
 }
 
@@ -293,14 +294,21 @@ struct Refused {
     retry: bool,
 }
 
+/// Whether the store has ended. Then the tab connects again, and asks what has become of the
+/// request.
+fn has_ended(error: &CommitError) -> bool {
+    matches!(
+        error,
+        CommitError::Unknown { .. } | CommitError::Fenced { .. } | CommitError::ReadOnly { .. }
+    )
+}
+
 impl Refused {
-    /// `None` if the request may be committed after all.
+    /// `None` if the store has ended.
     fn edit(error: TransactionError) -> Option<Self> {
         let retry = matches!(error, TransactionError::Lock(LockError::Timeout(_)));
         match &error {
-            TransactionError::Commit(
-                CommitError::Unknown { .. } | CommitError::ReadOnly { .. },
-            ) => None,
+            TransactionError::Commit(error) if has_ended(error) => None,
             TransactionError::Operation {
                 cause: OperationError::Failed(cause),
                 ..
@@ -321,10 +329,11 @@ impl Refused {
         }
     }
 
+    /// The same of an undo or a redo.
     fn undo(error: UndoError) -> Option<Self> {
         let retry = matches!(error, UndoError::Lock(LockError::Timeout(_)));
         match &error {
-            UndoError::Commit(CommitError::Unknown { .. } | CommitError::ReadOnly { .. }) => None,
+            UndoError::Commit(error) if has_ended(error) => None,
             _ => Some(Self {
                 code: error.code(),
                 message: error.to_string(),

@@ -92,7 +92,11 @@ fn digest(text: &str) -> u32 {
 
 /// Reads a document that no server has open, and replays its log from the beginning.
 pub fn check(path: &Path) -> Result<Report, DocumentError> {
-    let store = DataStore::open_with(path, options().only_existing())?;
+    report(&DataStore::open_with(path, options().only_existing())?)
+}
+
+/// Replays the log of a document from the beginning.
+pub fn report(store: &DataStore) -> Result<Report, DocumentError> {
     let commits = store.commits_since(0)?;
     let copy = DataStore::new();
     let mut digests = Vec::new();

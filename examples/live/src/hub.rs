@@ -1,17 +1,18 @@
 //! The hub: sends each durable commit to all tabs, in the order of versions.
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use axum::extract::ws::Utf8Bytes;
-use doclock::events::CommitEvent;
+use axum::extract::ws::{CloseFrame, Utf8Bytes};
+use doclock::events::{CommitEvent, Subscription};
 use doclock::transaction::{Operation, TransactionResult};
 use doclock::{DataStore, Editor, dsl::transaction};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::document;
-use crate::protocol::{Commit, Panel, RequestState, Since, TabCaret, ToTab};
+use crate::protocol::{Commit, Machine, Panel, RequestState, Since, TabCaret, ToTab};
 
 /// The most bytes that wait for a tab.
 const QUEUE: usize = 8 << 20;
@@ -32,21 +33,40 @@ impl Close {
     pub const SHUT_DOWN: Self = Self(1001, "the server ends");
     pub const TOO_BIG: Self = Self(1009, "the message is too big");
     pub const UNKNOWN: Self = Self(1011, "the result is unknown: connect again");
+    pub const NOWHERE: Self = Self(1013, "no server has the document now");
     pub const BAD_MESSAGE: Self = Self(4400, "bad message");
     pub const NO_HELLO: Self = Self(4408, "no hello in time");
     pub const REPLACED: Self = Self(4409, "another connection has this session");
     pub const TOO_MANY: Self = Self(4429, "too many messages");
     pub const SLOW: Self = Self(4430, "the tab reads too slowly");
+
+    pub fn frame(self) -> CloseFrame {
+        let Self(code, reason) = self;
+        CloseFrame {
+            code,
+            reason: reason.into(),
+        }
+    }
 }
 
 /// The tabs, and a copy of the document at the version that they have.
 pub struct Hub {
     store: DataStore,
+    machine: Option<Machine>,
     editors: Mutex<HashMap<String, Arc<Editor>>>,
     state: Mutex<State>,
 }
 
+/// The durable commits of a store, for the tabs of its hub.
+pub struct Commits {
+    events: Subscription,
+    /// They must not keep the store open.
+    hub: Weak<Hub>,
+}
+
 struct State {
+    /// The store is closed.
+    has_ended: bool,
     replica: DataStore,
     /// The latest commits, for carets that are behind.
     recent: VecDeque<Commit>,
@@ -115,36 +135,37 @@ fn queue() -> (Sender, Receiver) {
     )
 }
 
+impl fmt::Debug for Hub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hub")
+            .field("machine", &self.machine)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Hub {
-    /// Starts a thread that follows the commits until the store is closed, and then calls `ended`.
-    pub fn follow(store: &DataStore, ended: impl FnOnce() + Send + 'static) -> Arc<Self> {
+    /// Makes the hub of a store, and what passes the commits to it. The machine is shown in the
+    /// panel.
+    pub fn new(store: &DataStore, machine: Option<Machine>) -> (Arc<Self>, Commits) {
         let events = store.subscribe_lossless(UNSENT).durable();
         let snapshot = store.durable_snapshot().unwrap_or_else(|| store.snapshot());
         let hub = Arc::new(Self {
             store: store.clone(),
+            machine,
             editors: Mutex::default(),
             state: Mutex::new(State {
+                has_ended: false,
                 replica: document::replica(snapshot),
                 recent: VecDeque::new(),
                 tabs: HashMap::new(),
                 connections: 0,
             }),
         });
-        // The thread must not keep the store open.
-        let following = Arc::downgrade(&hub);
-        std::thread::spawn(move || {
-            for CommitEvent { commit, .. } in &events {
-                let Some(hub) = following.upgrade() else {
-                    break;
-                };
-                if let Err(error) = lock(&hub.state).publish(&commit) {
-                    eprintln!("version {} cannot be followed: {error}", commit.version);
-                    break;
-                }
-            }
-            ended();
-        });
-        hub
+        let commits = Commits {
+            events,
+            hub: Arc::downgrade(&hub),
+        };
+        (hub, commits)
     }
 
     /// Gives a tab its editor, the welcome, and every commit from then on. An earlier connection
@@ -184,7 +205,9 @@ impl Hub {
             close,
             caret: None,
         };
-        if let Some(earlier) = state.tabs.insert(tab.to_owned(), joined) {
+        if state.has_ended {
+            drop(joined);
+        } else if let Some(earlier) = state.tabs.insert(tab.to_owned(), joined) {
             let _ = earlier.close.send(Close::REPLACED);
         }
         Seat {
@@ -274,6 +297,7 @@ impl Hub {
         let stats = self.store.lock_stats();
         let panel = Panel {
             version: state.replica.version(),
+            machine: self.machine.clone(),
             tabs: state.tabs.len(),
             holder: stats.current_lock,
             queue: stats.queue,
@@ -283,6 +307,26 @@ impl Hub {
             hold: stats.hold,
         };
         state.broadcast(&ToTab::Panel(&panel), None);
+    }
+}
+
+impl Commits {
+    /// Sends each commit to all tabs until the store is closed, and disconnects them then.
+    pub fn pass_on(self) {
+        for CommitEvent { commit, .. } in &self.events {
+            let Some(hub) = self.hub.upgrade() else {
+                return;
+            };
+            if let Err(error) = lock(&hub.state).publish(&commit) {
+                eprintln!("version {} cannot be followed: {error}", commit.version);
+                break;
+            }
+        }
+        if let Some(hub) = self.hub.upgrade() {
+            let mut state = lock(&hub.state);
+            state.has_ended = true;
+            state.tabs.clear();
+        }
     }
 }
 
@@ -371,4 +415,25 @@ pub fn text(message: &ToTab) -> Utf8Bytes {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::oneshot::error::TryRecvError;
+
+    #[test]
+    fn a_tab_that_joins_after_the_end_of_the_store_is_disconnected() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = document::open(&folder.path().join("live.doclock")).unwrap();
+        let (hub, commits) = Hub::new(&store, None);
+        let mut before = hub.join("ann", None, None);
+        assert_eq!(before.close.try_recv(), Err(TryRecvError::Empty));
+        store.close().unwrap();
+        commits.pass_on();
+        let mut after = hub.join("bob", None, None);
+        for seat in [&mut before, &mut after] {
+            assert_eq!(seat.close.try_recv(), Err(TryRecvError::Closed));
+        }
+    }
 }

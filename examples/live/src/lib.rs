@@ -2,10 +2,13 @@
 //!
 //! `README.md` has the protocol and the reasons.
 
+pub mod cluster;
 mod connection;
 pub mod document;
 mod hub;
+pub mod place;
 pub mod protocol;
+mod relay;
 pub mod splice;
 
 use std::future::Future;
@@ -22,16 +25,15 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::serve::ListenerExt;
-use doclock::DataStore;
 use tokio::net::TcpListener;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Semaphore;
 use tower::ServiceBuilder;
 use tower::limit::GlobalConcurrencyLimitLayer;
 use tower_http::services::ServeDir;
 use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::timeout::TimeoutLayer;
 
-use hub::Hub;
+use place::Place;
 
 /// The most tabs.
 pub const MAX_TABS: usize = 1_000;
@@ -44,25 +46,22 @@ const POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; fram
 
 #[derive(Clone)]
 struct App {
-    hub: Arc<Hub>,
+    place: Place,
     tabs: Arc<Semaphore>,
     /// What a browser names as the host of this server.
     hosts: Arc<[String]>,
 }
 
-/// Serves a document, and the page in the folder `web`, until the store is closed or `stop`
+/// Serves a document, and the page in the folder `web`, until the place has ended or `stop`
 /// resolves.
 pub async fn serve(
-    store: DataStore,
+    place: Place,
     listener: TcpListener,
     web: &Path,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let ended = Arc::new(Notify::new());
-    let closed = Arc::clone(&ended);
-    let hub = Hub::follow(&store, move || closed.notify_one());
     let app = App {
-        hub: Arc::clone(&hub),
+        place: place.clone(),
         tabs: Arc::new(Semaphore::new(MAX_TABS)),
         hosts: hosts(listener.local_addr()?).into(),
     };
@@ -84,17 +83,20 @@ pub async fn serve(
     let listener = listener.tap_io(|connection| {
         let _ = connection.set_nodelay(true);
     });
+    let shown = place.clone();
     let panel = async {
         let mut interval = tokio::time::interval(PANEL_INTERVAL);
         loop {
             interval.tick().await;
-            hub.show_panel();
+            if let Some(hub) = shown.hub() {
+                hub.show_panel();
+            }
         }
     };
     tokio::select! {
         served = axum::serve(listener, router) => served,
         () = panel => Ok(()),
-        () = ended.notified() => Ok(()),
+        () = place.ended() => Ok(()),
         () = stop => Ok(()),
     }
 }
@@ -137,6 +139,14 @@ async fn live(State(app): State<App>, headers: HeaderMap, upgrade: WebSocketUpgr
         )
             .into_response();
     }
+    let is_relayed = headers.contains_key(relay::RELAYED);
+    if is_relayed && app.place.hub().is_none() {
+        return (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the document is on another server\n",
+        )
+            .into_response();
+    }
     let Ok(permit) = app.tabs.try_acquire_owned() else {
         return (StatusCode::SERVICE_UNAVAILABLE, "there are too many tabs\n").into_response();
     };
@@ -144,7 +154,7 @@ async fn live(State(app): State<App>, headers: HeaderMap, upgrade: WebSocketUpgr
         .max_message_size(connection::MAX_MESSAGE)
         .max_frame_size(connection::MAX_MESSAGE);
     upgrade.on_upgrade(move |socket| async move {
-        connection::serve(app.hub, socket).await;
+        app.place.serve(socket, is_relayed).await;
         drop(permit);
     })
 }

@@ -10,49 +10,74 @@ use std::time::Duration;
 
 use doclock::DataStore;
 use doclock::lock::AcquireOptions;
-use doclock_live::document;
+use doclock_live::place::Place;
+use doclock_live::{cluster, document};
 use lexopt::prelude::*;
 
 const HELP: &str = "\
 A document that several browser tabs edit at once.
 
 Usage: doclock-live [--store FILE] [--listen ADDRESS] [--web FOLDER] [--check]
+       doclock-live --cluster PARAMETERS [--document NAME] [--listen ADDRESS] ...
 
-  --store FILE      the document (live.doclock)
-  --listen ADDRESS  where to listen (127.0.0.1:7878; port 0 is any free port)
-  --web FOLDER      the built page (web/dist beside this package)
-  --check           prints the text of the document and the text that its log gives, as JSON
+  --store FILE          the document (live.doclock)
+  --cluster PARAMETERS  the PostgreSQL server that has the document for several servers, for example
+                        'host=/run/postgresql dbname=app'
+  --document NAME       the document in the cluster (live)
+  --listen ADDRESS      where to listen (127.0.0.1:7878; port 0 is any free port); the other servers
+                        of a cluster must reach it
+  --web FOLDER          the built page (web/dist beside this package)
+  --check               prints the text of the document and the text that its log gives, as JSON
 
 While it runs, the line `hold SECONDS` on its standard input holds the lock for so long, or until
 the next line or the end of the input.
 ";
 
 struct Arguments {
-    store: PathBuf,
+    document: Document,
     listen: SocketAddr,
     web: PathBuf,
     check: bool,
 }
 
+enum Document {
+    File(PathBuf),
+    Cluster { parameters: String, name: String },
+}
+
 fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
-    let mut arguments = Arguments {
-        store: "live.doclock".into(),
-        listen: SocketAddr::from(([127, 0, 0, 1], 7878)),
-        web: concat!(env!("CARGO_MANIFEST_DIR"), "/web/dist").into(),
-        check: false,
-    };
+    let (mut store, mut parameters, mut name) = (None, None, None);
+    let mut listen = SocketAddr::from(([127, 0, 0, 1], 7878));
+    let mut web = concat!(env!("CARGO_MANIFEST_DIR"), "/web/dist").into();
+    let mut check = false;
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
         match argument {
-            Long("store") => arguments.store = parser.value()?.into(),
-            Long("listen") => arguments.listen = parser.value()?.parse()?,
-            Long("web") => arguments.web = parser.value()?.into(),
-            Long("check") => arguments.check = true,
+            Long("store") => store = Some(parser.value()?.into()),
+            Long("cluster") => parameters = Some(parser.value()?.string()?),
+            Long("document") => name = Some(parser.value()?.string()?),
+            Long("listen") => listen = parser.value()?.parse()?,
+            Long("web") => web = parser.value()?.into(),
+            Long("check") => check = true,
             Long("help") | Short('h') => return Ok(None),
             _ => return Err(argument.unexpected()),
         }
     }
-    Ok(Some(arguments))
+    let document = match (parameters, store, name) {
+        (Some(parameters), None, name) => Document::Cluster {
+            parameters,
+            name: name.unwrap_or_else(|| "live".into()),
+        },
+        (None, store, None) => Document::File(store.unwrap_or_else(|| "live.doclock".into())),
+        (Some(_), Some(_), _) => return Err("--store and --cluster exclude each other".into()),
+        (None, _, Some(_)) => return Err("--document needs --cluster".into()),
+    };
+    Ok(Some(Arguments {
+        document,
+        listen,
+        web,
+        check,
+    }))
 }
 
 fn main() -> ExitCode {
@@ -72,7 +97,10 @@ fn main() -> ExitCode {
 }
 
 fn check(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
-    let report = document::check(&arguments.store)?;
+    let report = match &arguments.document {
+        Document::File(path) => document::check(path)?,
+        Document::Cluster { parameters, name } => cluster::check(parameters, name)?,
+    };
     writeln!(io::stdout(), "{}", serde_json::to_string(&report)?)?;
     Ok(match report.text == report.replayed {
         true => ExitCode::SUCCESS,
@@ -88,27 +116,57 @@ fn serve(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
         )
         .into());
     }
-    let store = document::open(&arguments.store)?;
+    let listener = std::net::TcpListener::bind(arguments.listen)?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    match &arguments.document {
+        Document::File(path) => {
+            let store = document::open(path)?;
+            let held = store.clone();
+            run(Place::of_store(&store), listener, arguments, move || {
+                Some(held.clone())
+            })?;
+            // Requests that still wait are refused, so their threads end.
+            let report = store.close()?;
+            writeln!(io::stdout(), "closed at version {}", report.durable_version)?;
+        }
+        Document::Cluster { parameters, name } => {
+            let (member, place) = cluster::join(parameters, name, address.to_string())?;
+            let held = member.clone();
+            run(place, listener, arguments, move || held.store())?;
+            member.leave()?;
+            writeln!(
+                io::stdout(),
+                "left at version {}",
+                member.snapshot().version()
+            )?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Serves until a signal comes or the document ends. `store` is what the operator can hold.
+fn run(
+    place: Place,
+    listener: std::net::TcpListener,
+    arguments: &Arguments,
+    store: impl Fn() -> Option<DataStore> + Send + 'static,
+) -> io::Result<()> {
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(async {
-        let listener = tokio::net::TcpListener::bind(arguments.listen).await?;
+        let listener = tokio::net::TcpListener::from_std(listener)?;
         writeln!(io::stdout(), "http://{}/", listener.local_addr()?)?;
-        let operator = store.clone();
-        std::thread::spawn(move || obey(&operator));
+        std::thread::spawn(move || obey(&store));
         let stop = async {
             // Without a handler the process ends at the signal, which loses no commit either.
             let _ = tokio::signal::ctrl_c().await;
         };
-        doclock_live::serve(store.clone(), listener, &arguments.web, stop).await
-    })?;
-    // Requests that still wait are refused, so their threads end.
-    let report = store.close()?;
-    writeln!(io::stdout(), "closed at version {}", report.durable_version)?;
-    Ok(ExitCode::SUCCESS)
+        doclock_live::serve(place, listener, &arguments.web, stop).await
+    })
 }
 
 /// Holds the lock at the operator's command, to show how the tabs wait and what the panel reports.
-fn obey(store: &DataStore) {
+fn obey(store: &impl Fn() -> Option<DataStore>) {
     let (send, lines) = mpsc::channel();
     std::thread::spawn(move || {
         let mut typed = io::stdin().lines().map_while(Result::ok);
@@ -120,9 +178,15 @@ fn obey(store: &DataStore) {
             .strip_prefix("hold ")
             .and_then(|seconds| seconds.trim().parse().ok());
         next = match seconds {
-            Some(seconds @ 0..=60) => hold(store, || {
-                lines.recv_timeout(Duration::from_secs(seconds)).ok()
-            }),
+            Some(seconds @ 0..=60) => match store() {
+                Some(store) => hold(&store, || {
+                    lines.recv_timeout(Duration::from_secs(seconds)).ok()
+                }),
+                None => {
+                    eprintln!("another server has the document");
+                    None
+                }
+            },
             _ => {
                 if !line.is_empty() {
                     eprintln!("{line:?} is not `hold SECONDS`, with at most 60 seconds");

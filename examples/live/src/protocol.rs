@@ -167,11 +167,20 @@ impl TabCaret {
     }
 }
 
+/// The server that has the document, and the epoch of its term.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Machine {
+    pub address: String,
+    pub epoch: u64,
+}
+
 /// The lock, its holder and its queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Panel {
     pub version: u64,
+    /// The server that has the document, if there are several.
+    pub machine: Option<Machine>,
     pub tabs: usize,
     pub holder: Option<LockInfo>,
     pub queue: Vec<QueueEntry>,

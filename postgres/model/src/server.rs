@@ -66,10 +66,10 @@ impl Protocol {
                 }
                 Reply::Nothing
             }
-            // Locks the lease: WITH l AS (SELECT FROM lease WHERE epoch = $1 AND expires_at > now
-            // FOR SHARE). Locks the requests: r AS (SELECT FROM l, request WHERE number = ANY ($2)
-            // AND outcome IS NULL FOR UPDATE). Then, only if r has all of $2, and in the same
-            // statement: UPDATE request SET outcome = …, INSERT INTO log ….
+            // A function, in one transaction. It locks the lease: SELECT FROM lease WHERE epoch =
+            // $1 AND expires_at > now FOR SHARE. It locks the requests: SELECT FROM request WHERE
+            // number = ANY ($2) AND outcome IS NULL FOR NO KEY UPDATE. Then, only if these are all
+            // of $2: UPDATE request SET outcome = …, INSERT INTO log ….
             Statement::Append { row } => {
                 let held = lease.epoch == row.epoch && lease.left > 0;
                 if !held || !self.is_current(server.timeline, row.epoch) {

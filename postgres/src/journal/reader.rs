@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use doclock::durable::{Journal, JournalError, JournalErrorKind, JournalWrite, StoredPart};
 use tokio_postgres::types::Type;
 
-use super::load;
+use super::load::{self, PATIENCE, Patience};
 use crate::link::Session;
 use crate::schema::{LONGEST_DOCUMENT, checked_name};
 use crate::{Postgres, PostgresError};
@@ -14,18 +14,16 @@ use crate::{Postgres, PostgresError};
 /// A [`Journal`] that only reads, for a [`Replica`](doclock::durable::Replica) of a document that
 /// another process owns.
 ///
-/// [`load_after`](Journal::load_after) is one statement on the connection of the journals. Each
-/// call waits for the server for at most 30 seconds at a time. A write fails as
-/// [`Fenced`](JournalErrorKind::Fenced).
+/// [`load_after`](Journal::load_after) is one statement on the connection of the journals if there
+/// are at most 256 KiB and 1,023 blocks. Otherwise it has a connection of its own, like
+/// [`load`](Journal::load), so it delays no append. A call waits for each part for at most 30
+/// seconds. A write fails as [`Fenced`](JournalErrorKind::Fenced).
 #[derive(Clone, Debug)]
 pub struct PostgresReader {
     server: Postgres,
     document: String,
     patience: Duration,
 }
-
-/// How long the server is waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Postgres {
     /// Returns a reader of a document. Needs no connection.
@@ -86,6 +84,13 @@ impl PostgresReader {
         self.execute(statement, follower, None)
     }
 
+    fn patience(&self) -> Patience<'static> {
+        Patience {
+            row: self.patience,
+            lease: None,
+        }
+    }
+
     fn execute(
         &self,
         statement: String,
@@ -113,8 +118,7 @@ impl Journal for PostgresReader {
         &mut self,
         part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
     ) -> Result<(), JournalError> {
-        let patience = || Ok(Instant::now() + self.patience);
-        load::load(&self.server, &self.document, self.patience, &patience, part).map(drop)
+        load::load(&self.server, &self.document, self.patience(), part).map(drop)
     }
 
     fn load_after(
@@ -123,8 +127,8 @@ impl Journal for PostgresReader {
         key: &str,
         part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
     ) -> Result<(), JournalError> {
-        let until = Instant::now() + self.patience;
-        load::load_after(&self.server, &self.document, (block, key), until, part).map(drop)
+        let (document, patience) = (&self.document, self.patience());
+        load::load_after(&self.server, document, (block, key), patience, part).map(drop)
     }
 
     fn write(&mut self, _: &JournalWrite) -> Result<(), JournalError> {

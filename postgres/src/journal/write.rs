@@ -9,9 +9,12 @@
 //! - A write of a checkpoint that is late would overwrite the entries of a later one. So each of
 //!   them counts itself in the lease (`checkpoint`), and is refused unless it is next.
 //!
-//! Under READ COMMITTED, a statement that waits for the lock of a row looks at its conditions again
-//! if the row has changed meanwhile. If it has not changed, no other owner has begun, and the write
-//! is right although the term may have ended during the wait: a takeover waits for it in turn.
+//! Each statement is a transaction. It locks the row of the lease before it writes anything, and
+//! keeps the lock until its end. So another owner begins before it, and then it writes nothing, or
+//! after it. Under READ COMMITTED, a query that waits for the lock of a row looks at its conditions
+//! again if the row has changed meanwhile. If it has not changed, no other owner has begun. The
+//! write is right then, although the term may have ended during the wait: a takeover waits for it
+//! in turn.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +24,7 @@ use doclock::durable::{JournalError, JournalErrorKind, JournalWrite};
 use tokio_postgres::types::Type;
 
 use super::corrupt;
-use crate::lease::{Holder, Lease, holds, lock_limit};
+use crate::lease::{Holder, Lease, lock_limit};
 use crate::link::{Parameter, Session, backoff};
 use crate::request::Answers;
 use crate::{LostReason, PostgresError};
@@ -232,106 +235,39 @@ impl Write {
 
     /// Sends the statement. Returns whether it has written.
     async fn send(&self, session: &Session, lease: &Lease) -> Result<bool, PostgresError> {
-        let schema = lease.server.schema();
         let limit = lock_limit(lease.window / 3);
-        let holding = &lease.holding;
-        let fence_of: [Parameter<'_>; 4] = [
+        let (holding, answers) = (&lease.holding, &self.answers);
+        let append: [Parameter<'_>; 11] = [
             (&holding.document, Type::TEXT),
             (&holding.epoch, Type::INT8),
             (&limit, Type::TEXT),
             (&self.number, Type::INT8),
-        ];
-        let log: [Parameter<'_>; 3] = [
             (&self.first_version, Type::INT8),
             (&self.last_version, Type::INT8),
             (&self.block, Type::BYTEA),
+            (&answers.numbers, Type::INT8_ARRAY),
+            (&answers.outcomes, Type::BYTEA_ARRAY),
+            (&answers.versions, Type::INT8_ARRAY),
+            (&holding.owner, Type::TEXT),
         ];
-        // The conditions of both statements.
-        let holds = format!("{} AND ($4::bigint IS NULL OR cut < $4)", holds(3));
-        let machine = &holding.owner;
-        let of_requests: [Parameter<'_>; 4] = [
-            (&self.answers.numbers, Type::INT8_ARRAY),
-            (&self.answers.outcomes, Type::BYTEA_ARRAY),
-            (&self.answers.versions, Type::INT8_ARRAY),
-            (machine, Type::TEXT),
-        ];
-        let Some(checkpoint) = &self.checkpoint else {
-            let fence = format!(
-                "l AS MATERIALIZED (SELECT 1 FROM {schema}.doclock_lease WHERE {holds} FOR SHARE)"
-            );
-            if !self.answers.numbers.is_empty() {
-                let settles = settles(&schema, "l", 8);
-                let statement = format!(
-                    "WITH {fence}, {settles}
-                    INSERT INTO {schema}.doclock_log
-                        (document, number, first_version, last_version, epoch, block)
-                    SELECT $1, $4, $5, $6, $2, $7 FROM f"
-                );
-                let parameters = [&fence_of[..], &log, &of_requests].concat();
-                return Ok(session.execute(&statement, &parameters).await? == 1);
+        let statements = &lease.server.connections().of_journals;
+        let rows = match &self.checkpoint {
+            None => session.append(&statements.append, &append).await?,
+            Some(checkpoint) => {
+                let of_checkpoint: [Parameter<'_>; 7] = [
+                    (checkpoint, Type::INT8),
+                    (&self.cut, Type::INT8),
+                    (&self.keys, Type::BYTEA_ARRAY),
+                    (&self.counts, Type::INT4_ARRAY),
+                    (&self.part_keys, Type::BYTEA_ARRAY),
+                    (&self.parts, Type::INT4_ARRAY),
+                    (&self.data, Type::BYTEA_ARRAY),
+                ];
+                let parameters = [&append[..], &of_checkpoint].concat();
+                session.query(&statements.checkpoint, &parameters).await?
             }
-            let statement = format!(
-                "WITH {fence}
-                INSERT INTO {schema}.doclock_log
-                    (document, number, first_version, last_version, epoch, block)
-                SELECT $1, $4, $5, $6, $2, $7 FROM l"
-            );
-            return Ok(session
-                .append(&statement, &[&fence_of[..], &log].concat())
-                .await?
-                == 1);
         };
-        // No two parts of this statement change the same row: `gone` has the parts that an entry
-        // no longer has, and a block that would be removed at once is not inserted.
-        let set = format!(
-            "UPDATE {schema}.doclock_lease SET checkpoint = $8, cut = {}",
-            cut(&schema)
-        );
-        let fence = match self.answers.numbers.is_empty() {
-            true => format!("l AS ({set} WHERE {holds} AND checkpoint = $8 - 1 RETURNING cut)"),
-            false => format!(
-                "h AS MATERIALIZED (SELECT 1 FROM {schema}.doclock_lease
-                    WHERE {holds} AND checkpoint = $8 - 1 FOR NO KEY UPDATE),
-                {}, l AS ({set} FROM f WHERE document = $1 RETURNING cut)",
-                settles(&schema, "h", 15)
-            ),
-        };
-        let statement = format!(
-            "WITH {fence},
-            gone AS (DELETE FROM {schema}.doclock_checkpoint c
-                USING l, unnest($10::bytea[], $11::integer[]) AS e (key, parts)
-                WHERE c.document = $1 AND c.key = {key} AND c.part >= e.parts),
-            put AS (INSERT INTO {schema}.doclock_checkpoint AS c
-                    (document, key, part, long_key, data)
-                SELECT $1, {key}, e.part, {long_key}, e.data
-                FROM l, unnest($12::bytea[], $13::integer[], $14::bytea[]) AS e (key, part, data)
-                ON CONFLICT (document, key, part) DO UPDATE SET data = excluded.data),
-            block AS (INSERT INTO {schema}.doclock_log
-                    (document, number, first_version, last_version, epoch, block)
-                SELECT $1, $4, $5, $6, $2, $7 FROM l
-                WHERE $4 > l.cut),
-            removed AS (DELETE FROM {schema}.doclock_log g USING l
-                WHERE g.document = $1 AND g.number <= l.cut)
-            SELECT count(*) FROM l",
-            key = stored_key("e.key"),
-            long_key = long_key("e.key"),
-        );
-        let of_checkpoint: [Parameter<'_>; 7] = [
-            (checkpoint, Type::INT8),
-            (&self.cut, Type::INT8),
-            (&self.keys, Type::BYTEA_ARRAY),
-            (&self.counts, Type::INT4_ARRAY),
-            (&self.part_keys, Type::BYTEA_ARRAY),
-            (&self.parts, Type::INT4_ARRAY),
-            (&self.data, Type::BYTEA_ARRAY),
-        ];
-        let mut parameters = [&fence_of[..], &log, &of_checkpoint].concat();
-        if !self.answers.numbers.is_empty() {
-            parameters.extend(of_requests);
-        }
-        let rows = session.query(&statement, &parameters).await?;
-        let written: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
-        Ok(written == 1)
+        Ok(rows.first().map_or(Ok(false), |row| row.try_get(0))?)
     }
 
     /// Looks up whether this write is stored.
@@ -387,54 +323,4 @@ impl Write {
             _ => Found::Untold(reason),
         })
     }
-}
-
-/// The parts of an append that write the outcomes of requests, between the fence and the rest. The
-/// rest depends on `f`.
-///
-/// C9: all requests of the block are locked while they are pending, or nothing is written. The
-/// outcomes and the block are written under one condition, because an update in a `WITH` runs
-/// whether or not the rest selects a row.
-fn settles(schema: &str, fence: &str, first: u32) -> String {
-    let [outcomes, versions, machine] = [first + 1, first + 2, first + 3];
-    format!(
-        "r AS MATERIALIZED (SELECT q.number FROM {fence}, {schema}.doclock_request q
-            WHERE q.document = $1 AND q.number = ANY(${first}) AND q.outcome IS NULL
-            ORDER BY q.number FOR NO KEY UPDATE OF q),
-        f AS MATERIALIZED (SELECT 1 FROM {fence}
-            WHERE (SELECT count(*) FROM r) = cardinality(${first}::bigint[])),
-        s AS (UPDATE {schema}.doclock_request q SET outcome = a.outcome, version = a.version,
-                epoch = $2, answered_by = ${machine}, answered_at = clock_timestamp()
-            FROM f, unnest(${first}::bigint[], ${outcomes}::bytea[], ${versions}::bigint[])
-                AS a (number, outcome, version)
-            WHERE q.document = $1 AND q.number = a.number)"
-    )
-}
-
-/// The number up to which blocks are removed: as told, and no further than there are blocks, or
-/// than the slowest follower has read. A follower that has not moved for a minute does not count:
-/// it loads the checkpoint instead.
-fn cut(schema: &str) -> String {
-    format!(
-        "CASE WHEN $9::bigint IS NULL THEN cut ELSE greatest(cut, least($9,
-            greatest(cut, $4, (SELECT max(number) FROM {schema}.doclock_log WHERE document = $1)),
-            (SELECT min(number) FROM {schema}.doclock_follower
-                WHERE document = $1 AND seen_at > clock_timestamp() - interval '1 minute'))) END"
-    )
-}
-
-/// The most bytes of a key that an index has. Longer ones have their beginning and their hash,
-/// with a length that no short key has.
-const LONGEST_KEY: usize = 512;
-
-pub(super) fn stored_key(key: &str) -> String {
-    let beginning = LONGEST_KEY + 1 - 32;
-    format!(
-        "(CASE WHEN octet_length({key}) <= {LONGEST_KEY} THEN {key}
-        ELSE substring({key} FROM 1 FOR {beginning}) || sha256({key}) END)"
-    )
-}
-
-fn long_key(key: &str) -> String {
-    format!("(CASE WHEN octet_length({key}) > {LONGEST_KEY} THEN {key} END)")
 }

@@ -99,6 +99,11 @@ impl Bell {
         }
     }
 
+    /// Whether the members of this process hear the doorbell now.
+    pub(super) fn is_heard(&self) -> bool {
+        self.doorbell.is_listening()
+    }
+
     /// Rings soon. Never waits for the server.
     pub(super) fn ring(&self, version: u64) {
         let is_new = {
@@ -207,6 +212,10 @@ impl Doorbell {
         self.is_listening.load(Ordering::Relaxed)
     }
 
+    fn set_listening(&self, is_listening: bool) {
+        self.is_listening.store(is_listening, Ordering::Relaxed);
+    }
+
     fn changed(&self) {
         // The task ends with the connections, and then nothing rings.
         let _ = self.inputs.send(Input::Changed);
@@ -223,17 +232,18 @@ impl Doorbell {
             let is_needed = self.is_needed(listening.is_some());
             if !is_needed {
                 drop(listening.take());
-            } else if listening.is_none() && Instant::now() >= retry {
+            }
+            self.set_listening(listening.is_some());
+            if is_needed && listening.is_none() && Instant::now() >= retry {
                 number += 1;
                 let connected = self.connect(&connections, number, &mut inputs).await;
                 listening = connected
                     .map_err(|pause| retry = Instant::now() + pause)
                     .ok();
+                self.set_listening(listening.is_some());
                 // Nothing was heard meanwhile.
                 self.wake_all();
             }
-            self.is_listening
-                .store(listening.is_some(), Ordering::Relaxed);
             let next = match &listening {
                 Some(listening) => self.next_ring(listening.checked + CHECK),
                 None => retry.max(Instant::now() + Duration::from_millis(10)),

@@ -6,7 +6,7 @@ use crossbeam_channel::{Receiver, Sender, TrySendError};
 use doclock::durable::{DurabilityError, JournalError, OpenError, ReplicaError};
 use serde::Serialize;
 
-use crate::{OwnerEvent, PostgresError, RunnerEnded};
+use crate::{LostReason, OwnerEvent, PostgresError, RunnerEnded};
 
 /// The process that owns a document, as the database names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -135,6 +135,24 @@ pub enum MemberError {
     /// The member has left the document.
     #[error("this process has left document {document}")]
     Left {
+        /// The document.
+        document: String,
+    },
+    /// The term was lost while this process handed it over. All commits are stored, and another
+    /// process may be the owner.
+    #[error("the term of document {document} in epoch {epoch} was lost: {reason}")]
+    TermLost {
+        /// The document.
+        document: String,
+        /// The epoch that has ended.
+        epoch: u64,
+        /// Why it has ended.
+        reason: LostReason,
+    },
+    /// The call was made in a thread that it waits for: by a hook of a request of another machine,
+    /// or by the progress callback of the options. Nothing was done. Call in another thread.
+    #[error("a thread of the member of document {document} cannot wait for the member")]
+    OwnThread {
         /// The document.
         document: String,
     },

@@ -9,7 +9,7 @@ use doclock::{CommitError, DataStore, durable::Durability};
 use super::Member;
 use super::shared::Part;
 use crate::request::{Draft, PATIENCE, evidence_of};
-use crate::{PostgresError, RequestError, RequestOptions};
+use crate::{PostgresError, RequestError, RequestOptions, Term};
 
 /// How long a call pauses while the server cannot be reached.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -19,7 +19,7 @@ type Outcome = Result<TransactionResult, RequestError>;
 
 /// Why the store of this process has no outcome of a batch.
 enum NoOutcome {
-    /// The batch is not stored, because the store has ended.
+    /// The batch is not stored, and the term has ended.
     NotStored,
     /// Nothing says whether it is stored, except its idempotency key.
     Unknown,
@@ -53,8 +53,9 @@ impl Member {
     /// A follower may see the version of the result a moment later.
     ///
     /// Blocks as long as the document has no owner or the server cannot be reached. A
-    /// [timeout](RequestOptions::timeout) limits the time until the batch begins. A call may
-    /// be made in a thread of an async runtime, which it blocks, and after the member has left.
+    /// [timeout](RequestOptions::timeout) limits the time until the batch begins, and a
+    /// [token](RequestOptions::cancel_token) cancels a batch that has not begun. A call may be made
+    /// in a thread of an async runtime, which it blocks, and after the member has left.
     ///
     /// ```no_run
     /// # use doclock_postgres::{Member, MemberOptions, Postgres, PostgresOptions, TermOptions};
@@ -86,19 +87,21 @@ impl Member {
         let has_own_key = options.key.is_none();
         let operations = operations.into_operations();
         let mut draft = self.0.requests.draft(&operations, options)?;
+        draft.is_resubmitted = true;
         // A time that no clock will show is no limit.
         let deadline = draft
             .timeout
             .and_then(|timeout| Instant::now().checked_add(timeout));
         let part = self.0.shared.state.lock().part.clone();
         if let Part::Owns(store, term) = part {
-            match self.run_here(store, term.epoch(), &draft, operations) {
+            match self.run_here(&store, &term, &draft, operations) {
                 Ok(outcome) => return outcome,
                 Err(NoOutcome::NotStored) => {}
                 // It has begun in time. If it is stored, the request returns its result.
-                Err(NoOutcome::Unknown) => draft.timeout = None,
+                Err(NoOutcome::Unknown) => (draft.timeout, draft.cancel) = (None, None),
             }
         }
+        draft.check_cancelled()?;
         let mut result = self.request(draft, deadline)?;
         // Nothing but this call has the key.
         result.repeated &= !has_own_key;
@@ -108,12 +111,12 @@ impl Member {
     /// Runs a batch in the queue of this process.
     fn run_here(
         &self,
-        store: DataStore,
-        epoch: u64,
+        store: &DataStore,
+        term: &Term,
         draft: &Draft,
         operations: Vec<Operation>,
     ) -> Result<Outcome, NoOutcome> {
-        let manager = self.0.options.managers.make(store, &draft.owner);
+        let manager = self.0.options.managers.make(store.clone(), &draft.owner);
         let manager = manager.with_durability(Durability::Durable);
         let mut options = match draft.timeout {
             Some(timeout) => AcquireOptions::new().timeout(timeout),
@@ -122,11 +125,14 @@ impl Member {
         if let Some(label) = &draft.label {
             options = options.label(label.as_str());
         }
+        if let Some(token) = &draft.cancel {
+            options = options.cancel_token(token);
+        }
         let error = match manager.execute_once(draft.key.as_str(), operations, options) {
             Ok(result) => return Ok(Ok(result)),
             Err(error) => error,
         };
-        let machine = self.0.options.term.owner.clone();
+        let (machine, epoch) = (self.0.options.term.owner.clone(), term.epoch());
         Ok(Err(match &error {
             TransactionError::Commit(CommitError::Unknown { .. }) => {
                 return Err(NoOutcome::Unknown);
@@ -140,12 +146,25 @@ impl Member {
                 machine,
                 epoch: Some(epoch),
             },
-            error => RequestError::Failed {
+            TransactionError::Lock(LockError::Cancelled(_)) => RequestError::Cancelled {
                 number: None,
-                error: evidence_of(error),
+                error: Some(evidence_of(&error)),
                 machine,
-                epoch,
+                epoch: Some(epoch),
             },
+            error => {
+                // C12: it depends on what the batch has seen, which is at most this version.
+                let seen = store.wait_durable(store.version(), None);
+                if seen.is_err() || !term.is_owner() {
+                    return Err(NoOutcome::NotStored);
+                }
+                RequestError::Failed {
+                    number: None,
+                    error: evidence_of(error),
+                    machine,
+                    epoch,
+                }
+            }
         }))
     }
 
@@ -165,14 +184,18 @@ impl Member {
                     }
                     match pending.wait(None) {
                         // A failover has lost the request, and so its commit: it runs again.
-                        Err(RequestError::NotFound { .. }) => continue,
+                        Err(RequestError::Lost { .. }) => {
+                            draft.check_cancelled()?;
+                            continue;
+                        }
                         outcome => return outcome,
                     }
                 }
                 Err(error) => error,
             };
             let is_passing = matches!(&error, RequestError::Server(error) if may_pass(error));
-            if !is_passing || deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if !is_passing || is_late || draft.is_cancelled() {
                 return Err(error);
             }
             std::thread::sleep(PAUSE);

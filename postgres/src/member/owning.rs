@@ -180,7 +180,12 @@ impl Worker {
     /// Runs the requests of other machines.
     fn run_requests(&self, store: &DataStore, term: &Term) -> Option<RequestRunner> {
         let (managers, of_store) = (self.options.managers.clone(), store.clone());
-        let make = move |owner: &str| managers.make(of_store.clone(), owner);
+        let shared = Arc::clone(&self.shared);
+        let make = move |owner: &str| {
+            // Before code of the program runs in this thread.
+            shared.state.lock().of_requests = Some(std::thread::current().id());
+            managers.make(of_store.clone(), owner)
+        };
         let bell = self.registered.is_some().then(|| self.bell.clone());
         let (requests, version) = (self.requests.clone(), store.version());
         let settled = move || {
@@ -189,7 +194,10 @@ impl Worker {
                 bell.ring(version);
             }
         };
-        match RequestRunner::start_with(term, self.options.requests.clone(), make, settled) {
+        let bell = self.registered.is_some().then(|| self.bell.clone());
+        let is_heard = move || bell.as_ref().is_some_and(Bell::is_heard);
+        let options = self.options.requests.clone();
+        match RequestRunner::start_with(term, options, make, settled, is_heard) {
             Ok(runner) => Some(runner),
             Err(cause) => {
                 self.requests_failed(Some(RunnerEnded::Server { cause }));
@@ -223,8 +231,8 @@ impl Worker {
     fn give_up(&mut self, store: &DataStore, term: &Term) -> Result<(), MemberError> {
         let closed = self.step_down(store);
         let handed_over = term.hand_over();
-        let is_lost = term.lost().is_some();
-        if !is_lost {
+        let lost = term.lost();
+        if lost.is_none() {
             // Another candidate takes it, if there is one.
             self.wait_for_others();
             if self.registered.is_some() {
@@ -232,7 +240,7 @@ impl Worker {
             }
         }
         // Another thread may be about to report the loss.
-        let moment = if is_lost { LAST_EVENT } else { Duration::ZERO };
+        let moment = lost.as_ref().map_or(Duration::ZERO, |_| LAST_EVENT);
         while let Ok(event) = term.events().recv_timeout(moment) {
             let is_last = matches!(event, OwnerEvent::Lost { .. });
             if !matches!(event, OwnerEvent::Renewed { .. }) {
@@ -243,7 +251,15 @@ impl Worker {
             }
         }
         closed?;
-        Ok(handed_over?)
+        handed_over?;
+        match lost {
+            None => Ok(()),
+            Some(reason) => Err(MemberError::TermLost {
+                document: self.document.clone(),
+                epoch: term.epoch(),
+                reason,
+            }),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the handles and the thread of a member share.
 
 use std::sync::Arc;
+use std::thread::ThreadId;
 use std::time::Instant;
 
 use doclock::{DataStore, Snapshot};
@@ -20,6 +21,8 @@ pub(super) struct State {
     /// When the snapshot was the newest one.
     pub(super) current_at: Instant,
     pub(super) owner: Option<DocumentOwner>,
+    /// The thread in which this owner runs requests, and their hooks.
+    pub(super) of_requests: Option<ThreadId>,
     pub(super) has_left: bool,
 }
 
@@ -36,6 +39,7 @@ impl Shared {
             part: Part::Follows(snapshot),
             current_at: at,
             owner: None,
+            of_requests: None,
             has_left: false,
         };
         Self {

@@ -11,8 +11,8 @@ use crate::PostgresError;
 /// Why a request has no result.
 ///
 /// [`Failed`](Self::Failed), [`Expired`](Self::Expired) and [`Cancelled`](Self::Cancelled) are
-/// outcomes: the batch has changed nothing, and never will. After the others, ask again by the
-/// number or the key.
+/// outcomes: the batch has changed nothing, and never will. After [`Timeout`](Self::Timeout) and
+/// [`Server`](Self::Server), ask again by the number or the key.
 ///
 /// Serialized, it is an object with `code`, `message` and the evidence, as doclock's errors are. A
 /// failed request has the code, the message and the evidence of the error on the owner's machine,
@@ -50,8 +50,8 @@ pub enum RequestError {
     /// The request was cancelled before the batch began.
     #[error("{} was cancelled before it began{} (settled by machine {machine})", Named(.number), Cause(.error))]
     Cancelled {
-        /// The number of the request. `None` if the machine that owns the document ran the batch
-        /// itself.
+        /// The number of the request. `None` if it was not inserted, or if the machine that owns
+        /// the document ran the batch itself.
         number: Option<u64>,
         /// The error of the queue in doclock's JSON form, if the batch waited in it.
         error: Option<Box<Map<String, Value>>>,
@@ -78,13 +78,23 @@ pub enum RequestError {
         /// The epoch of the owner that has taken the request.
         taken: Option<u64>,
     },
-    /// There is no request of this number: its outcome was kept for the time that the owner keeps
-    /// outcomes, and then removed. Or a failover of the server has lost it.
-    #[error("there is no request {number} of document {document}")]
+    /// There is no request of this number. One that was submitted has had an outcome, which was
+    /// removed after the time for which the owner [keeps](crate::RunnerOptions::keep_outcomes)
+    /// outcomes. So its batch may have run.
+    #[error("there is no request {number} of document {document}, or its outcome is kept no more")]
     NotFound {
         /// The document.
         document: String,
         /// The number of the request.
+        number: u64,
+    },
+    /// The server has gone back to a state before the request was inserted, in a failover or a
+    /// restore from a backup. So the log has no commit of it. Submit the batch again.
+    #[error("request {number} of document {document} was lost in a failover of the server")]
+    Lost {
+        /// The document.
+        document: String,
+        /// The number that the request had.
         number: u64,
     },
     /// The batch is too large. It was not inserted.
@@ -125,6 +135,7 @@ impl RequestError {
             Self::Cancelled { .. } => "requestCancelled",
             Self::Timeout { .. } => "requestTimeout",
             Self::NotFound { .. } => "requestNotFound",
+            Self::Lost { .. } => "requestLost",
             Self::TooLarge { .. } => "requestTooLarge",
             Self::NotData { .. } => "requestNotData",
             Self::Unreadable { .. } => "requestUnreadable",
@@ -177,7 +188,7 @@ impl RequestError {
                 "request": number, "waitedMs": waited.as_secs_f64() * 1e3, "ahead": ahead,
                 "machine": owner, "epoch": epoch, "taken": taken
             }),
-            Self::NotFound { document, number } => {
+            Self::NotFound { document, number } | Self::Lost { document, number } => {
                 json!({ "document": document, "request": number })
             }
             Self::TooLarge { bytes, most } => json!({ "bytes": bytes, "most": most }),

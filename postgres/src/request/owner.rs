@@ -52,7 +52,7 @@ pub(super) trait OwnerStatement: Send + Sync + 'static {
 /// C10: what is visible has no gap that fills later, because numbers become visible in their
 /// order. C9: from now on no other machine settles them while this owner has the lease. That may be
 /// lost in a crash of the server, so the statement does not wait for the disk: an append checks the
-/// outcomes again. Without pending requests, nothing is locked or written.
+/// outcomes again.
 #[derive(Debug)]
 pub(super) struct Take {
     pub(super) after: i64,
@@ -63,22 +63,6 @@ impl OwnerStatement for Take {
     type Answer = Vec<Taken>;
 
     async fn run(&self, session: &Session, lease: &Lease) -> Result<Vec<Taken>, PostgresError> {
-        let schema = lease.server.schema();
-        let holds = holds(3);
-        let statement = format!(
-            "WITH p AS MATERIALIZED (SELECT number, octet_length(batch) AS bytes
-                FROM {schema}.doclock_request
-                WHERE document = $1 AND outcome IS NULL AND number > $4 ORDER BY number LIMIT $5),
-            l AS MATERIALIZED (SELECT 1 FROM {schema}.doclock_lease
-                WHERE EXISTS (SELECT FROM p) AND {holds}
-                AND set_config('synchronous_commit', 'off', true) IS NOT NULL FOR SHARE),
-            w AS (SELECT number FROM l, (SELECT number,
-                sum(bytes) OVER (ORDER BY number) - bytes AS before FROM p) b WHERE before < $6)
-            UPDATE {schema}.doclock_request q SET taken = $2 FROM w
-            WHERE q.document = $1 AND q.number = w.number AND q.outcome IS NULL
-            RETURNING q.number, q.owner, q.label, q.key, q.batch, q.cancelled,
-                extract(epoch FROM q.deadline - clock_timestamp())::float8"
-        );
         let limit = lock_limit(lease.window / 6);
         let parameters: [Parameter<'_>; 6] = [
             (&lease.holding.document, Type::TEXT),
@@ -91,7 +75,8 @@ impl OwnerStatement for Take {
         // Before the server reads its clock.
         let start = Instant::now();
         let mut page = Vec::new();
-        for row in session.query(&statement, &parameters).await? {
+        let statement = &lease.server.connections().of_requests.take;
+        for row in session.query(statement, &parameters).await? {
             let remaining: Option<f64> = row.try_get(6)?;
             let remaining =
                 remaining.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());

@@ -1,8 +1,12 @@
 //! Waiting for the outcome of a request.
 
+use std::future::pending;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
+use doclock::lock::CancelToken;
 use doclock::transaction::TransactionResult;
+use futures_util::future::select;
 use tokio_postgres::types::Type;
 
 use super::RequestError;
@@ -10,6 +14,7 @@ use super::outcome::{Outcome, SettledBy};
 use super::submit::{PATIENCE, Requests};
 use crate::PostgresError;
 use crate::link::{Parameter, Session, backoff};
+use crate::schema::TIMELINE;
 
 /// How long a request that waits pauses at most before it looks again.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
@@ -26,12 +31,15 @@ pub struct PendingRequest {
     /// By which the request is known, unless this handle was made from a number: after a failover
     /// that has lost it, another one can have its number.
     ticket: Option<i64>,
+    cancel: Option<CancelToken>,
 }
 
 /// What a look at a request has found.
 struct Seen {
     settled: Option<(Vec<u8>, SettledBy)>,
-    /// Whether the timeout has passed and no owner runs it.
+    /// Whether it has no outcome and no owner runs it.
+    is_free: bool,
+    /// Whether the timeout has passed.
     is_late: bool,
     taken: Option<i64>,
     owner: Option<String>,
@@ -46,7 +54,16 @@ impl PendingRequest {
             number,
             key,
             ticket,
+            cancel: None,
         }
+    }
+
+    pub(super) fn with_token(self, cancel: Option<CancelToken>) -> Self {
+        Self { cancel, ..self }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancel.as_ref().is_some_and(CancelToken::is_cancelled)
     }
 
     /// Returns the number of the request. Requests of a document run in the order of their numbers.
@@ -67,12 +84,14 @@ impl PendingRequest {
     /// It looks for the outcome once a round trip at first, and each 50 ms in the end. Lost
     /// connections are made again. If the [timeout of the
     /// request](super::RequestOptions::timeout) has passed and no owner runs it, this settles it as
-    /// expired.
+    /// expired. If the [token](super::RequestOptions::cancel_token) of the request is cancelled,
+    /// this cancels the request, and waits for what has happened.
     ///
     /// # Errors
     ///
     /// [`RequestError::Timeout`] if there is no outcome in time, with what is known. The request
-    /// can still run then: wait again, or [cancel](Self::cancel) it.
+    /// can still run then: wait again, or [cancel](Self::cancel) it. After the token was cancelled,
+    /// [`RequestError::Server`] if the server does not answer within some seconds.
     pub fn wait(
         &self,
         timeout: impl Into<Option<Duration>>,
@@ -140,7 +159,10 @@ impl PendingRequest {
         until: Option<Instant>,
     ) -> Result<TransactionResult, RequestError> {
         let mut failures = 0;
-        let mut last = None;
+        let mut last: Option<Seen> = None;
+        // Until when a request that is to be cancelled waits for the server.
+        let mut gives_up = None;
+        let mut is_marked = false;
         loop {
             // Before the look, so that no ring is missed.
             let rung = self.requests.0.bell.notified();
@@ -148,14 +170,21 @@ impl PendingRequest {
             // A look that is given up ends the connection of all requests of this process.
             let shortest = Instant::now() + LOOK;
             let limit = until.map_or(patience, |until| until.clamp(shortest, patience));
-            let pause = match self.look(limit).await {
+            let is_cancelled = self.is_cancelled();
+            if is_cancelled {
+                gives_up.get_or_insert(patience);
+            }
+            let cancels = is_cancelled && !is_marked;
+            let pause = match self.look_or_cancel(cancels, limit).await {
                 Ok(Seen {
                     settled: Some(settled),
                     ..
                 }) => return self.read(settled),
                 Ok(seen) => {
                     failures = 0;
-                    if seen.is_late {
+                    // The owner that was to see the mark may have lost the lease.
+                    is_marked = is_cancelled && !seen.is_free;
+                    if seen.is_late && seen.is_free {
                         // C9: this settles nothing that an owner may have run.
                         let settled = self.settle(&Outcome::Expired(None), false, patience).await;
                         if let Err(error) = settled
@@ -164,12 +193,15 @@ impl PendingRequest {
                             return Err(error.into());
                         }
                     }
+                    gives_up = None;
                     last = Some(seen);
                     // As long as the answer takes, a quarter may be added.
                     (began.elapsed() / 4).min(LONGEST_PAUSE)
                 }
                 Err(RequestError::Server(error)) if error.is_passing() => {
-                    if until.is_some_and(|until| Instant::now() >= until) && last.is_none() {
+                    let is_over = |until| Instant::now() >= until;
+                    if until.is_some_and(is_over) && last.is_none() || gives_up.is_some_and(is_over)
+                    {
                         return Err(error.into());
                     }
                     failures += 1;
@@ -182,13 +214,28 @@ impl PendingRequest {
             }
             let next = Instant::now() + pause;
             let next = until.map_or(next, |until| next.min(until));
+            let cancelled = async {
+                match &self.cancel {
+                    Some(token) if !is_cancelled => token.cancelled().await,
+                    _ => pending().await,
+                }
+            };
             // The timer has milliseconds.
             if pause >= Duration::from_millis(1) {
-                let _ = tokio::time::timeout_at(next.into(), rung).await;
+                let (rung, cancelled) = (pin!(rung), pin!(cancelled));
+                let _ = tokio::time::timeout_at(next.into(), select(rung, cancelled)).await;
             } else {
                 tokio::task::yield_now().await;
             }
         }
+    }
+
+    /// Looks for the outcome, after it has cancelled the request as far as no owner runs it.
+    async fn look_or_cancel(&self, cancels: bool, until: Instant) -> Result<Seen, RequestError> {
+        if cancels {
+            self.settle(&Outcome::Cancelled(None), true, until).await?;
+        }
+        self.look(until).await
     }
 
     async fn timed_out(&self, began: Instant, last: Option<Seen>) -> RequestError {
@@ -220,31 +267,22 @@ impl PendingRequest {
     /// Reads the row.
     async fn look(&self, until: Instant) -> Result<Seen, RequestError> {
         let shared = &self.requests.0;
-        let schema = shared.server.schema();
-        let statement = format!(
-            "SELECT q.outcome, q.answered_by, q.epoch, q.taken, l.owner, l.epoch,
-                q.outcome IS NULL AND q.deadline <= clock_timestamp()
-                AND (q.taken IS NULL OR q.taken < l.epoch OR l.expires_at <= clock_timestamp())
-            FROM {schema}.doclock_request q
-            LEFT JOIN {schema}.doclock_lease l ON l.document = q.document AND l.epoch > 0
-            WHERE q.document = $1 AND q.number = $2
-                AND ($3::bigint IS NULL OR q.machine = $4 AND q.ticket = $3)"
-        );
         let parameters: [Parameter<'_>; 4] = [
             (&shared.document, Type::TEXT),
             (&self.number, Type::INT8),
             (&self.ticket, Type::INT8),
             (&shared.machine, Type::TEXT),
         ];
-        let query = async |session: &Session| session.query(&statement, &parameters).await;
-        let requests = &shared.server.connections().requests;
-        let rows = requests.run(until.into(), query).await?;
-        let Some(row) = rows.first() else {
-            return Err(RequestError::NotFound {
-                document: shared.document.clone(),
-                number: self.number(),
-            });
+        let look = async |session: &Session| {
+            let statement = &shared.server.connections().of_requests.look;
+            let rows = session.query(statement, &parameters).await?;
+            match rows.into_iter().next() {
+                Some(row) => Ok(Ok(row)),
+                None => self.missing(session).await.map(Err),
+            }
         };
+        let requests = &shared.server.connections().requests;
+        let row = requests.run(until.into(), look).await??;
         let seen = || {
             let outcome: Option<Vec<u8>> = row.try_get(0)?;
             let machine: Option<String> = row.try_get(1)?;
@@ -253,9 +291,11 @@ impl PendingRequest {
                 machine: machine.unwrap_or_default(),
                 epoch: epoch.map(i64::unsigned_abs),
             };
-            let is_late: Option<bool> = row.try_get(6)?;
+            let is_free: Option<bool> = row.try_get(6)?;
+            let is_late: Option<bool> = row.try_get(7)?;
             Ok::<_, tokio_postgres::Error>(Seen {
                 settled: outcome.map(|outcome| (outcome, by)),
+                is_free: is_free.unwrap_or(false),
                 is_late: is_late.unwrap_or(false),
                 taken: row.try_get(3)?,
                 owner: row.try_get(4)?,
@@ -263,6 +303,33 @@ impl PendingRequest {
             })
         };
         Ok(seen().map_err(PostgresError::from)?)
+    }
+
+    /// Finds out why there is no row of this request.
+    ///
+    /// C9: the last number of a document is stored by the statement that inserts the request. So a
+    /// lower one, or another request of this number, is of a server that has gone back to a state
+    /// before the insert. Otherwise the row was removed, and the batch may have run. A standby may
+    /// lack the row as yet, and cannot answer this.
+    async fn missing(&self, session: &Session) -> Result<RequestError, PostgresError> {
+        let shared = &self.requests.0;
+        let schema = shared.server.schema();
+        let statement = format!(
+            "SELECT NOT EXISTS (SELECT FROM {schema}.doclock_request_number
+                    WHERE document = $1 AND number >= $2)
+                OR EXISTS (SELECT FROM {schema}.doclock_request
+                    WHERE document = $1 AND number = $2), {TIMELINE}"
+        );
+        let parameters: [Parameter<'_>; 2] =
+            [(&shared.document, Type::TEXT), (&self.number, Type::INT8)];
+        let rows = session.query(&statement, &parameters).await?;
+        let went_back: bool = rows.first().map_or(Ok(false), |row| row.try_get(0))?;
+        let (document, number) = (shared.document.clone(), self.number());
+        // Without a ticket, it may be a number that no request has had.
+        Ok(match went_back && self.ticket.is_some() {
+            true => RequestError::Lost { document, number },
+            false => RequestError::NotFound { document, number },
+        })
     }
 
     /// Settles the request without an owner, if none runs it.

@@ -1,5 +1,6 @@
 //! The owner's side: a thread that runs the requests of other machines.
 
+mod pause;
 mod thread;
 
 use std::fmt;
@@ -49,6 +50,10 @@ impl RunnerOptions {
     /// Sets how often the owner looks for requests at least: from a millisecond to a minute. The
     /// default is 50 ms. It looks more often after a request came, and at once after
     /// [`wake`](RequestRunner::wake).
+    ///
+    /// An owner with a [doorbell](crate::MemberOptions::doorbell) looks each second, unless this is
+    /// longer. A request of a machine without a doorbell waits as long then. For a minute after
+    /// such a request, the owner looks as often as without a doorbell.
     pub fn longest_poll(mut self, poll: Duration) -> Self {
         self.longest_poll = poll.clamp(Duration::from_millis(1), Duration::from_secs(60));
         self
@@ -136,6 +141,7 @@ struct Shared {
     lease: Arc<Lease>,
     options: RunnerOptions,
     settled: Box<dyn Fn() + Send + Sync>,
+    is_heard: Box<dyn Fn() -> bool + Send + Sync>,
     stops: AtomicBool,
     ended: Mutex<Option<RunnerEnded>>,
     /// The requests that were taken and have not begun.
@@ -165,20 +171,23 @@ impl RequestRunner {
         options: RunnerOptions,
         manager: impl FnMut(&str) -> TransactionManager + Send + 'static,
     ) -> Result<Self, PostgresError> {
-        Self::start_with(term, options, manager, || ())
+        Self::start_with(term, options, manager, || (), || false)
     }
 
-    /// Starts the thread. It calls `settled` when it has written outcomes without a commit.
+    /// Starts the thread. It calls `settled` when it has written outcomes without a commit. It
+    /// looks for requests seldom while `is_heard` says that [`wake`](Self::wake) announces them.
     pub(crate) fn start_with(
         term: &Term,
         options: RunnerOptions,
         manager: impl FnMut(&str) -> TransactionManager + Send + 'static,
         settled: impl Fn() + Send + Sync + 'static,
+        is_heard: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Result<Self, PostgresError> {
         let shared = Arc::new(Shared {
             lease: Arc::clone(&term.lease),
             options,
             settled: Box::new(settled),
+            is_heard: Box::new(is_heard),
             stops: AtomicBool::new(false),
             ended: Mutex::new(None),
             waiting: Mutex::new(Vec::new()),

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use doclock::lock::CancelToken;
 use doclock::transaction::{IntoOperations, Operation, TransactionResult};
 use tokio::sync::Notify;
 use tokio_postgres::types::Type;
@@ -69,6 +70,7 @@ pub struct RequestOptions {
     label: Option<String>,
     pub(crate) key: Option<String>,
     pub(crate) timeout: Option<Duration>,
+    cancel: Option<CancelToken>,
 }
 
 impl RequestOptions {
@@ -79,6 +81,7 @@ impl RequestOptions {
             label: None,
             key: None,
             timeout: None,
+            cancel: None,
         }
     }
 
@@ -106,6 +109,33 @@ impl RequestOptions {
     /// Lets the batch wait as long as it takes. This is the default.
     pub fn no_timeout(mut self) -> Self {
         self.timeout = None;
+        self
+    }
+
+    /// Lets `token` cancel the batch, unless it has begun, as [`PendingRequest::cancel`] does. It
+    /// ends the wait of a call: for the lock of the owner, or for the outcome of a request.
+    ///
+    /// The call then returns what has happened: [`RequestError::Cancelled`], or the outcome of a
+    /// batch that has begun. If the server does not answer within some seconds, it returns
+    /// [`RequestError::Server`].
+    ///
+    /// ```no_run
+    /// # use doclock_postgres::{Member, RequestError};
+    /// use doclock::{dsl::*, lock::CancelToken};
+    /// use doclock_postgres::RequestOptions;
+    ///
+    /// # fn call(member: &Member, token: &CancelToken) -> Result<(), RequestError> {
+    /// // Another thread calls `token.cancel()`, for example when a client is gone.
+    /// let options = RequestOptions::new("ann").cancel_token(token);
+    /// match member.execute_with(create(text_node("paragraph", "Hello")), options) {
+    ///     Err(RequestError::Cancelled { .. }) => println!("nothing has changed"),
+    ///     ended => println!("version {}", ended?.version),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn cancel_token(mut self, token: &CancelToken) -> Self {
+        self.cancel = Some(token.clone());
         self
     }
 }
@@ -148,15 +178,21 @@ impl Requests {
     /// If the connection is lost, the request is looked up, and inserted again if it is missing.
     /// Blocks for at most 5 seconds.
     ///
+    /// A [token](RequestOptions::cancel_token) that is cancelled before the call refuses the
+    /// request. Later it ends a [`wait`](PendingRequest::wait) of the returned handle or a clone,
+    /// which cancels the request. While nothing waits, it has no effect.
+    ///
     /// # Errors
     ///
-    /// [`RequestError::TooLarge`] or [`RequestError::NotData`], or the error of the server.
+    /// [`RequestError::TooLarge`], [`RequestError::NotData`] or [`RequestError::Cancelled`], or the
+    /// error of the server.
     pub fn submit(
         &self,
         operations: impl IntoOperations,
         options: RequestOptions,
     ) -> Result<PendingRequest, RequestError> {
         let draft = self.draft(&operations.into_operations(), options)?;
+        draft.check_cancelled()?;
         let deadline = Instant::now() + PATIENCE;
         self.insert(&draft, deadline)
     }
@@ -190,6 +226,8 @@ impl Requests {
             key,
             batch: batch.into(),
             timeout,
+            cancel: options.cancel,
+            is_resubmitted: false,
         })
     }
 
@@ -203,12 +241,14 @@ impl Requests {
         let (insert, server) = (draft.clone(), &self.0.server);
         let number = server.call(Some(deadline), async move { insert.run(deadline).await })??;
         let key = Some((draft.key.clone(), draft.ticket));
-        Ok(PendingRequest::new(self.clone(), number, key))
+        let pending = PendingRequest::new(self.clone(), number, key);
+        Ok(pending.with_token(draft.cancel.clone()))
     }
 
     /// Submits a batch and waits for its outcome: see [`submit`](Self::submit) and
     /// [`wait`](PendingRequest::wait). Without a [timeout](RequestOptions::timeout) it waits as
-    /// long as the document has no owner.
+    /// long as the document has no owner, unless its [token](RequestOptions::cancel_token) is
+    /// cancelled.
     ///
     /// # Errors
     ///
@@ -279,9 +319,30 @@ pub(crate) struct Draft {
     pub(crate) key: String,
     batch: Arc<[u8]>,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) cancel: Option<CancelToken>,
+    /// Whether the caller submits it again if a crash or a failover of the server loses it. Then
+    /// the insert does not wait for the disk: an outcome that the caller gets is stored after it.
+    pub(crate) is_resubmitted: bool,
 }
 
 impl Draft {
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancel.as_ref().is_some_and(CancelToken::is_cancelled)
+    }
+
+    /// Refuses a request that is not inserted, if its token is cancelled.
+    pub(crate) fn check_cancelled(&self) -> Result<(), RequestError> {
+        match self.is_cancelled() {
+            false => Ok(()),
+            true => Err(RequestError::Cancelled {
+                number: None,
+                error: None,
+                machine: self.shared.machine.clone(),
+                epoch: None,
+            }),
+        }
+    }
+
     /// Inserts the request, in as many attempts as it takes until the deadline.
     async fn run(&self, deadline: Instant) -> Result<i64, PostgresError> {
         let requests = &self.shared.server.connections().requests;
@@ -301,7 +362,7 @@ impl Draft {
             match requests.run(until.into(), attempt).await {
                 // An earlier attempt has inserted it, whose answer was lost.
                 Err(error) if error.is_passing() || error.is_duplicate() => {
-                    if Instant::now() >= deadline {
+                    if Instant::now() >= deadline || self.is_cancelled() {
                         return Err(error);
                     }
                     failures += 1;
@@ -327,21 +388,9 @@ impl Draft {
         Ok(rows.first().map(|row| row.try_get(0)).transpose()?)
     }
 
-    /// C10: the row of the last number is locked until the request is visible.
     async fn insert(&self, session: &Session) -> Result<i64, PostgresError> {
-        let schema = self.shared.server.schema();
-        let statement = format!(
-            "WITH n AS (INSERT INTO {schema}.doclock_request_number AS n (document, number)
-                SELECT $1, 1 WHERE set_config('lock_timeout', '1000', true) IS NOT NULL
-                ON CONFLICT (document) DO UPDATE SET number = n.number + 1 RETURNING number)
-            INSERT INTO {schema}.doclock_request (document, number, machine, ticket, owner, label,
-                key, batch, deadline, inserted_at)
-            SELECT $1, n.number, $2, $3, $4, $5, $6, $7,
-                clock_timestamp() + $8 * interval '1 microsecond', clock_timestamp()
-            FROM n RETURNING number"
-        );
         let (batch, timeout) = (&*self.batch, self.timeout.map(micros));
-        let parameters: [Parameter<'_>; 8] = [
+        let parameters: [Parameter<'_>; 9] = [
             (&self.shared.document, Type::TEXT),
             (&self.shared.machine, Type::TEXT),
             (&self.ticket, Type::INT8),
@@ -350,8 +399,10 @@ impl Draft {
             (&self.key, Type::TEXT),
             (&batch, Type::BYTEA),
             (&timeout, Type::INT8),
+            (&!self.is_resubmitted, Type::BOOL),
         ];
-        let rows = session.query(&statement, &parameters).await?;
+        let statement = &self.shared.server.connections().of_requests.insert;
+        let rows = session.query(statement, &parameters).await?;
         match rows.first() {
             Some(row) => Ok(row.try_get(0)?),
             None => Err(PostgresError::thread("the insert has returned no number")),

@@ -1,17 +1,21 @@
 //! One call on every member: the owner runs a batch, and another member requests it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use doclock::document::{Limit, Limits};
-use doclock::{TransactionManager, View, dsl::*};
+use doclock::durable::DurableOptions;
+use doclock::lock::CancelToken;
+use doclock::transaction::Hooks;
+use doclock::{StoreOptions, TransactionManager, View, dsl::*};
 use doclock_postgres::{
     Member, MemberOptions, Postgres, RequestError, RequestOptions, RunnerOptions, TermOptions,
 };
 
 use crate::proxy::{Fault, Proxy};
-use crate::support::{connect, name, parameters, short, sql, steal, until};
+use crate::support::{APPEND, connect, name, parameters, short, sql, steal, until};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -247,6 +251,37 @@ fn cluster_03_a_request_rings_the_owner() {
     }
 }
 
+#[test]
+fn cluster_05_an_idle_owner_with_a_doorbell_looks_for_requests_once_a_second() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    for listens in [true, false] {
+        let (proxy, proxied) = Proxy::start(&parameters);
+        let options = long("ann").doorbell(listens);
+        let owner = Member::join(&connect(&proxied), &name("idle"), options).unwrap();
+        owner.wait_store(LIMIT).unwrap();
+        until("it listens", || owner.has_doorbell() == listens);
+        let passed = |millis| {
+            let began = Instant::now();
+            until("time has passed", || {
+                began.elapsed() > Duration::from_millis(millis)
+            });
+        };
+        // Its first pauses are 1, 2, 4 ... 512 ms.
+        passed(1_100);
+        proxy.count("SET taken = $2");
+        match listens {
+            true => {
+                passed(2_000);
+                let looks = proxy.counted();
+                assert!(looks <= 3, "{looks} looks");
+            }
+            false => until("it looks often", || proxy.counted() > 20),
+        }
+    }
+}
+
 /// Lets a call end when a test fails.
 struct Up<'a>(&'a Proxy);
 
@@ -270,13 +305,14 @@ fn cluster_02_a_call_whose_commit_is_unknown_has_one_effect() {
         let node = create(text_node("count", "").with_id("p"));
         owner.execute(node).unwrap();
         let follower = Member::join(&connect(&parameters), &document, brief("bob")).unwrap();
-        proxy.next(
-            Fault::HoldsStatement,
-            "SELECT $1, $4, $5, $6, $2, $7 FROM l",
-        );
+        proxy.next(Fault::HoldsStatement, APPEND);
         let result = thread::scope(|scope| {
-            let call = scope.spawn(|| owner.execute(insert_text(0, "x").on("p")));
+            let token = CancelToken::new();
+            let options = RequestOptions::new("ann").cancel_token(&token);
+            let call = scope.spawn(|| owner.execute_with(insert_text(0, "x").on("p"), options));
             until("the append is held", || proxy.met() == 1);
+            // It has begun.
+            token.cancel();
             // The client would look it up after a third of its term.
             if is_stored {
                 proxy.release();
@@ -302,26 +338,99 @@ fn cluster_02_a_call_whose_commit_is_unknown_has_one_effect() {
     }
 }
 
+/// Once the owner returned a failure because of a commit that was then lost with its term.
 #[test]
-fn cluster_02_a_call_whose_request_is_lost_in_a_failover_has_an_outcome() {
+fn cluster_02_a_call_on_the_owner_fails_when_what_it_has_seen_is_durable() {
     let Some(parameters) = parameters() else {
         return;
     };
-    let (server, document) = (connect(&parameters), name("lost-request"));
-    let follower = Member::join(&server, &document, long("bob").follow_only()).unwrap();
-    let result = thread::scope(|scope| {
+    for is_stored in [true, false] {
+        let (proxy, proxied) = Proxy::start(&parameters);
+        let document = name("seen");
+        let has_begun = Arc::new(AtomicBool::new(false));
+        let hooks = Hooks::new();
+        let begins = Arc::clone(&has_begun);
+        hooks.before(move |_, operations| {
+            begins.store(true, Ordering::SeqCst);
+            Ok(operations)
+        });
+        let brief = |owner: &str| MemberOptions::new(short(owner)).doorbell(false);
+        let hooked = brief("ann").managers(move |store, owner| {
+            TransactionManager::for_owner(store, owner).with_hooks(hooks.clone())
+        });
+        let owner = Member::join(&connect(&proxied), &document, hooked).unwrap();
+        let store = owner.wait_store(LIMIT).unwrap();
+        let follower = Member::join(&connect(&parameters), &document, brief("bob")).unwrap();
+        let node = || create(text_node("p", "a").with_id("p"));
+        proxy.next(Fault::HoldsStatement, APPEND);
+        let (local, call) = thread::scope(|scope| {
+            let manager = TransactionManager::new(store.clone());
+            let local = scope.spawn(move || manager.execute(node()).map(drop));
+            until("the append is held", || proxy.met() == 1);
+            assert_eq!(store.version(), 1);
+            let call = scope.spawn(|| owner.execute(node()));
+            until("the call has begun", || has_begun.load(Ordering::SeqCst));
+            if is_stored {
+                proxy.release();
+            }
+            proxy.set_down(true);
+            let up = Up(&proxy);
+            until("the other one is the owner", || follower.store().is_some());
+            drop(up);
+            (local.join().unwrap(), call.join().unwrap())
+        });
+        assert!(local.is_err());
+        match call {
+            Ok(result) if !is_stored => assert_eq!((result.version, result.repeated), (1, false)),
+            // The next owner has it too.
+            Err(error) if is_stored => assert_eq!(error.code(), "operationFailed"),
+            ended => panic!("stored: {is_stored}: {ended:?}"),
+        }
+        until("it has the node", || follower.snapshot().version() == 1);
+        follower.leave().unwrap();
+    }
+}
+
+/// Once the batch ran again, because an outcome that was removed passed for one that was lost.
+#[test]
+fn cluster_02_a_call_whose_outcome_is_no_longer_kept_does_not_run_again() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let (proxy, proxied) = Proxy::start(&parameters);
+    let (server, document) = (connect(&parameters), name("removed"));
+    let forgets = |owner: &str| {
+        let store = StoreOptions::new().remembered_keys(1);
+        let requests = RunnerOptions::new().keep_outcomes(Duration::ZERO);
+        let durable = DurableOptions::new().store(store);
+        long(owner).requests(requests).durable(durable)
+    };
+    let follower = long("bob").follow_only().doorbell(false);
+    let follower = Member::join(&connect(&proxied), &document, follower).unwrap();
+    let (result, version) = thread::scope(|scope| {
         let call = scope.spawn(|| follower.execute(create(text_node("p", "a"))));
         until("it waits", || requests(&parameters, &document) == 1);
-        let lose = "DELETE FROM doclock.doclock_request WHERE document = $1";
-        let lost = sql(&parameters).execute(lose, &[&document]).unwrap();
-        assert_eq!(lost, 1);
-        let owner = Member::join(&server, &document, long("ann")).unwrap();
+        proxy.set_down(true);
+        let up = Up(&proxy);
+        let first = Member::join(&server, &document, forgets("ann")).unwrap();
+        until("it has run", || first.snapshot().version() == 1);
+        first.execute(create(text_node("p", "b"))).unwrap();
+        first.leave().unwrap();
+        // A runner removes old outcomes when it begins.
+        let second = Member::join(&server, &document, forgets("cem")).unwrap();
+        until("its outcome is removed", || {
+            requests(&parameters, &document) == 0
+        });
+        drop(up);
         let result = call.join().unwrap();
-        owner.leave().unwrap();
-        result
+        (
+            result,
+            second.execute(create(text_node("p", "c"))).unwrap().version,
+        )
     });
-    let result = result.unwrap();
-    assert_eq!((result.version, result.repeated), (1, false));
+    assert_eq!(version, 3, "{result:?}");
+    let number = 1;
+    assert_eq!(result, Err(RequestError::NotFound { document, number }));
 }
 
 #[test]

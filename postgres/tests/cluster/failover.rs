@@ -1,4 +1,4 @@
-//! Failovers to a standby that has each confirmed commit.
+//! Failovers to a standby that has each confirmed commit, and to one that lacks the last ones.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use doclock::durable::DurableOptions;
 use doclock::{CommitError, DataStore, View, dsl::*};
+use doclock_postgres::{Member, MemberOptions, RequestError, RequestOptions};
 
 use crate::server::Server;
 use crate::support::{connect, short, sql, until};
@@ -18,6 +19,14 @@ enum Told {
     Committed,
     Fenced,
     Unknown,
+}
+
+/// The parameters of whichever server can be written to.
+fn either(primary: &Server, standby: &Server) -> String {
+    let folder = |server: &Server| server.folder.path().display().to_string();
+    let hosts = format!("{},{}", folder(primary), folder(standby));
+    let parameters = primary.parameters().replace(&folder(primary), &hosts);
+    parameters + " target_session_attrs=read-write"
 }
 
 #[test]
@@ -42,10 +51,7 @@ fn cluster_05_a_failover_to_a_standby_with_remote_apply_loses_no_acknowledged_co
         setting.get::<_, String>(0) == "remote_apply"
             && sql.query_one(state, &[]).unwrap().get::<_, i64>(0) == 1
     });
-    let folder = |server: &Server| server.folder.path().display().to_string();
-    let hosts = format!("{},{}", folder(&primary), folder(&standby));
-    let parameters = primary.parameters().replace(&folder(&primary), &hosts);
-    let server = connect(&(parameters + " target_session_attrs=read-write"));
+    let server = connect(&either(&primary, &standby));
     let options = short("ann").term(Duration::from_secs(2));
     let (term, journal) = server.acquire("notes", options.clone()).unwrap();
     let store = DataStore::open_journal(journal, DurableOptions::new()).unwrap();
@@ -97,4 +103,52 @@ fn cluster_05_a_failover_to_a_standby_with_remote_apply_loses_no_acknowledged_co
         }
     }
     assert_eq!(snapshot.version(), stored);
+}
+
+#[test]
+fn cluster_02_a_request_that_a_failover_has_lost_is_lost_and_its_call_runs_once() {
+    let Some(primary) = Server::start("") else {
+        return;
+    };
+    connect(&primary.parameters());
+    let standby = primary.standby();
+    let mut cut_off = sql(&standby.parameters());
+    let settings = [
+        "ALTER SYSTEM SET primary_conninfo = ''",
+        "SELECT pg_reload_conf()",
+    ];
+    for setting in settings {
+        cut_off.batch_execute(setting).unwrap();
+    }
+    until("the standby receives nothing", || {
+        let receivers = "SELECT count(*) FROM pg_stat_wal_receiver";
+        cut_off.query_one(receivers, &[]).unwrap().get::<_, i64>(0) == 0
+    });
+    drop(cut_off);
+    let server = connect(&either(&primary, &standby));
+    let options = |owner: &str| MemberOptions::new(short(owner));
+    let follower = Member::join(&server, "notes", options("bob").follow_only()).unwrap();
+    let (result, pending) = thread::scope(|scope| {
+        let call = scope.spawn(|| follower.execute(create(text_node("p", "a"))));
+        until("it waits", || {
+            let count = "SELECT count(*) FROM doclock.doclock_request";
+            let row = sql(&primary.parameters()).query_one(count, &[]).unwrap();
+            row.get::<_, i64>(0) == 1
+        });
+        let requests = server.requests("notes", "other").unwrap();
+        let batch = create(text_node("p", "b"));
+        let pending = requests.submit(batch, RequestOptions::new("cem")).unwrap();
+        primary.kill();
+        standby.control(&["-w", "promote"]);
+        let owner = Member::join(&server, "notes", options("ann")).unwrap();
+        let result = call.join().unwrap().unwrap();
+        owner.leave().unwrap();
+        (result, pending)
+    });
+    assert_eq!((result.version, result.repeated), (1, false));
+    let lost = RequestError::Lost {
+        document: "notes".into(),
+        number: 2,
+    };
+    assert_eq!(pending.poll(), Err(lost));
 }

@@ -11,11 +11,11 @@ use doclock_postgres::{LostReason, OwnerEvent, Postgres};
 
 use crate::proxy::{Fault, Proxy};
 use crate::support::{
-    acquire, block, connect, entries, load, log, name, options, parameters, short, sql, until,
+    APPEND, acquire, block, connect, entries, load, log, name, options, parameters, short, sql,
+    until,
 };
 
-const APPEND: &str = "FOR SHARE";
-const CHECKPOINT: &str = "SET checkpoint = $8";
+const CHECKPOINT: &str = "SET checkpoint = $12";
 
 #[test]
 fn cluster_02_a_write_whose_statement_or_answer_is_lost_is_stored_once() {

@@ -2,7 +2,7 @@
 
 use std::sync::Once;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use doclock::durable::{DurableOptions, Journal, JournalErrorKind, Replica, StoredPart};
 use doclock::{DataStore, TransactionManager, dsl::*};
@@ -10,7 +10,7 @@ use doclock_postgres::{Member, MemberError, MemberEvent};
 
 use crate::members::brief;
 use crate::proxy::{Fault, Proxy};
-use crate::support::{acquire, block, connect, entries, log, name, parameters, sql, until};
+use crate::support::{acquire, block, connect, entries, log, name, parameters, short, sql, until};
 
 #[test]
 fn cluster_04_a_follower_reads_while_the_owner_writes_and_takes_over_without_loading() {
@@ -149,6 +149,203 @@ fn cluster_01_a_reader_writes_nothing() {
     let refused = reader.write(&block(1, 1, "one")).unwrap_err();
     assert_eq!(refused.kind, JournalErrorKind::Fenced);
     assert_eq!(log(&parameters, &document), []);
+}
+
+#[test]
+fn cluster_04_a_follower_that_is_far_behind_catches_up_while_the_log_is_cut() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let document = name("far");
+    let (server, other) = (connect(&parameters), connect(&parameters));
+    let (_term, journal) = acquire(&server, &document, "ann");
+    let options = DurableOptions::new().checkpoint_after(usize::MAX);
+    let store = DataStore::open_journal(journal, options.clone()).unwrap();
+    let mut reader = other.reader(&document).unwrap();
+    let mut replica = Replica::load(&mut reader, &options).unwrap();
+    let manager = TransactionManager::new(store.clone());
+    // More than a load reads ahead, and more than the server sends without a reader.
+    let long = "x".repeat(1 << 18);
+    for _ in 0..64 {
+        manager
+            .execute(create(text_node("paragraph", &*long)))
+            .unwrap();
+    }
+    let mut versions = Vec::new();
+    let caught_up = replica.catch_up(&mut reader, |applied| {
+        if versions.is_empty() {
+            // With the last checkpoint, the log has no blocks any more.
+            store.close().unwrap();
+            assert_eq!(log(&parameters, &document), []);
+        }
+        versions.push(applied.version);
+    });
+    assert_eq!(caught_up, Ok(()));
+    assert_eq!(versions, Vec::from_iter(1..=64));
+    assert_eq!(replica.snapshot(), store.snapshot());
+    // And it knows of the checkpoint when it reads again.
+    replica.catch_up(&mut reader, |_| unreachable!()).unwrap();
+}
+
+#[test]
+fn cluster_04_blocks_that_were_cut_before_a_follower_reads_are_missing() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let document = name("cut-before");
+    let server = connect(&parameters);
+    let (_term, mut journal) = acquire(&server, &document, "ann");
+    let long = "x".repeat(1 << 18);
+    for number in 1..=8 {
+        journal.write(&block(number, number, &long)).unwrap();
+    }
+    journal
+        .write(&entries(&[("head", Some("head"))], Some(3)))
+        .unwrap();
+    let mut found = Vec::new();
+    let read = server
+        .reader(&document)
+        .unwrap()
+        .load_after(1, "head", &mut |part| {
+            found.push(match part {
+                StoredPart::Entry { bytes, .. } => (0, bytes.len()),
+                StoredPart::Block { number, bytes } => (number, bytes.len()),
+            });
+            Ok(())
+        });
+    assert_eq!(read, Ok(()));
+    let blocks = (4..=8).map(|number| (number, long.len()));
+    assert_eq!(found, Vec::from_iter([(0, 4)].into_iter().chain(blocks)));
+}
+
+/// Writes 4 MiB in 16 blocks.
+fn write_much(journal: &mut impl Journal) {
+    let long = "x".repeat(1 << 18);
+    for number in 1..=16 {
+        journal.write(&block(number, number, &long)).unwrap();
+    }
+}
+
+#[test]
+fn cluster_05_an_append_does_not_wait_for_a_follower_that_is_far_behind() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let (far, own) = (name("far"), name("own"));
+    let (_term, mut journal) = acquire(&connect(&parameters), &far, "ann");
+    write_much(&mut journal);
+    // One process follows this document, and owns the other.
+    let (proxy, proxied) = Proxy::start(&parameters);
+    let server = connect(&proxied);
+    let long = short("bob").term(Duration::from_secs(30));
+    let (_term, mut journal) = server.acquire(&own, long).unwrap();
+    let mut reader = server.reader(&far).unwrap();
+    proxy.next(Fault::HoldsStatement, "AND number > $2 ORDER BY number");
+    thread::scope(|scope| {
+        let read = scope.spawn(|| reader.load_after(0, "head", &mut |_| Ok(())));
+        until("the blocks are to be read", || proxy.met() == 1);
+        let began = Instant::now();
+        journal.write(&block(1, 1, "one")).unwrap();
+        let took = began.elapsed();
+        assert!(took < Duration::from_secs(5), "{took:?}");
+        assert!(!read.is_finished());
+        proxy.release();
+        // Its connection was held for too long.
+        assert!(read.join().unwrap().is_err());
+    });
+}
+
+#[test]
+fn cluster_05_a_takeover_far_behind_may_take_longer_than_a_term_that_is_renewed() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let document = name("behind");
+    let (term, mut journal) = acquire(&connect(&parameters), &document, "ann");
+    write_much(&mut journal);
+    term.hand_over().unwrap();
+    let (proxy, proxied) = Proxy::start(&parameters);
+    let (term, mut journal) = acquire(&connect(&proxied), &document, "bob");
+    proxy.slow_down();
+    let began = Instant::now();
+    let mut blocks = 0;
+    let read = journal.load_after(0, "head", &mut |_| {
+        blocks += 1;
+        Ok(())
+    });
+    assert_eq!((read, blocks), (Ok(()), 16));
+    let took = began.elapsed();
+    assert!(took > Duration::from_millis(600), "{took:?}");
+    assert!(term.is_owner());
+}
+
+#[test]
+fn cluster_04_a_follower_reads_however_many_blocks_there_are() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let document = name("many");
+    let insert = "INSERT INTO doclock.doclock_log
+        SELECT $1, n, n, n, 0, '' FROM generate_series(1, 2000) n";
+    let server = connect(&parameters);
+    sql(&parameters).execute(insert, &[&document]).unwrap();
+    let mut reader = server.reader(&document).unwrap();
+    for after in [0, 975, 976, 977, 1999, 2000] {
+        let mut found = Vec::new();
+        let read = reader.load_after(after, "head", &mut |part| {
+            if let StoredPart::Block { number, .. } = part {
+                found.push(number);
+            }
+            Ok(())
+        });
+        assert_eq!(read, Ok(()));
+        assert!(found.iter().copied().eq(after + 1..=2000), "after {after}");
+    }
+}
+
+#[test]
+fn cluster_05_followers_that_are_far_behind_share_four_connections() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let (document, program) = (name("shared-loads"), name("loads"));
+    let (_term, mut journal) = acquire(&connect(&parameters), &document, "ann");
+    write_much(&mut journal);
+    let server = connect(&format!("{parameters} application_name={program}"));
+    let (reads, reading) = crossbeam_channel::unbounded();
+    let (goes_on, go_on) = crossbeam_channel::bounded::<()>(0);
+    let mut database = sql(&parameters);
+    let mut connections = || -> i64 {
+        let count = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1";
+        database.query_one(count, &[&program]).unwrap().get(0)
+    };
+    thread::scope(|scope| {
+        let read = || {
+            let mut reader = server.reader(&document).unwrap();
+            let mut blocks = 0;
+            let read = reader.load_after(0, "head", &mut |_| {
+                if blocks == 0 {
+                    reads.send(()).unwrap();
+                    let _ = go_on.recv();
+                }
+                blocks += 1;
+                Ok(())
+            });
+            assert_eq!((read, blocks), (Ok(()), 16));
+        };
+        for _ in 0..6 {
+            scope.spawn(read);
+        }
+        for _ in 0..4 {
+            reading.recv().unwrap();
+        }
+        // Beside them, the connection of the terms made the tables, and that of the journals has
+        // found that the blocks are too many.
+        assert_eq!(connections(), 6);
+        assert!(reading.is_empty());
+        drop(goes_on);
+    });
+    assert_eq!(reading.len(), 2);
 }
 
 #[test]

@@ -207,3 +207,71 @@ fn cluster_01_an_append_and_a_takeover_wait_for_each_other() {
     });
     assert_eq!(log(&parameters, &document).len(), 1);
 }
+
+/// How many statements wait for the locks of a transaction, other than those for tables.
+fn waiting_for(
+    parameters: &str,
+    holder: &mut postgres::Transaction<'_>,
+) -> impl FnMut() -> i64 + use<> {
+    let own = "SELECT pg_backend_pid()";
+    let pid: i32 = holder.query_one(own, &[]).unwrap().get(0);
+    let mut looks = sql(parameters);
+    move || {
+        let waiting = "SELECT count(*) FROM pg_locks w JOIN pg_locks h
+            ON h.transactionid = w.transactionid AND h.granted
+            WHERE NOT w.granted AND h.pid = $1";
+        looks.query_one(waiting, &[&pid]).unwrap().get(0)
+    }
+}
+
+#[test]
+fn cluster_05_a_write_that_is_given_up_does_not_wait_for_its_lock_any_more() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let server = connect(&parameters);
+    let document = name("locked");
+    let (term, mut journal) = acquire(&server, &document, "ann");
+    let mut other = sql(&parameters);
+    let mut holder = other.transaction().unwrap();
+    let lock = "SELECT 1 FROM doclock.doclock_lease WHERE document = $1 FOR UPDATE";
+    holder.execute(lock, &[&document]).unwrap();
+    let refused = journal.write(&block(1, 1, "one")).unwrap_err();
+    assert_eq!(refused.kind, JournalErrorKind::Io, "{refused}");
+    assert!(!term.is_owner());
+    // Nor do its renewals.
+    let mut waiting = waiting_for(&parameters, &mut holder);
+    until("nothing waits", || waiting() == 0);
+    holder.rollback().unwrap();
+    assert_eq!(log(&parameters, &document), []);
+}
+
+#[test]
+fn cluster_01_a_write_that_waits_for_a_renewal_is_carried_out() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let server = connect(&parameters);
+    let document = name("renewed");
+    let options = crate::support::short("ann").term(std::time::Duration::from_secs(30));
+    let (_term, mut journal) = server.acquire(&document, options).unwrap();
+    let mut both = block(2, 2, "two");
+    both.entries = entries(&[("head", Some("head"))], None).entries;
+    for write in [block(1, 1, "one"), both] {
+        let mut other = sql(&parameters);
+        let mut renewal = other.transaction().unwrap();
+        let renew = "UPDATE doclock.doclock_lease
+            SET expires_at = expires_at + interval '1 second' WHERE document = $1";
+        renewal.execute(renew, &[&document]).unwrap();
+        std::thread::scope(|scope| {
+            let write = scope.spawn(|| journal.write(&write));
+            let mut waiting = waiting_for(&parameters, &mut renewal);
+            until("the write waits", || waiting() == 1);
+            renewal.commit().unwrap();
+            write.join().unwrap().unwrap();
+        });
+    }
+    let expected = vec![(1, "one".to_owned()), (2, "two".to_owned())];
+    let head = vec![("head".to_owned(), "head".to_owned())];
+    assert_eq!(load(&mut journal).unwrap(), (head, expected));
+}

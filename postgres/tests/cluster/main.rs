@@ -2,12 +2,15 @@
 //!
 //! Without PGHOST the tests print that they skip, and fail if DOCLOCK_CLUSTER_REQUIRED is set.
 
+mod cancels;
 mod clocks;
 mod executes;
 mod failover;
 mod failures;
 mod followers;
+mod hand_overs;
 mod journals;
+mod locks;
 mod member_processes;
 mod members;
 mod owners;

@@ -157,9 +157,13 @@ fn cluster_05_a_clock_set_back_by_an_hour_delays_no_owner_for_an_hour() {
     let server = connect(&parameters);
     let document = name("clock");
     drop(acquire(&server, &document, "ann"));
+    // The lease is ended in the background, which must come before the clock is set.
     let statement = "UPDATE doclock.doclock_lease
-        SET expires_at = clock_timestamp() + interval '1 hour' WHERE document = $1";
-    sql(&parameters).execute(statement, &[&document]).unwrap();
+        SET expires_at = clock_timestamp() + interval '1 hour'
+        WHERE document = $1 AND expires_at <= clock_timestamp()";
+    until("the clock is set", || {
+        sql(&parameters).execute(statement, &[&document]).unwrap() == 1
+    });
     // An owner that lives may not know of it yet.
     let began = Instant::now();
     server.acquire(&document, short("bob")).unwrap();

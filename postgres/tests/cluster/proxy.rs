@@ -31,9 +31,11 @@ pub(crate) enum Fault {
 struct State {
     next: Option<(Fault, &'static str)>,
     met: u32,
+    /// What is counted, and how often it was sent.
+    counted: Option<(&'static str, u32)>,
     released: bool,
     carried_out: u32,
-    /// What clients send passes at no more than 4 MB a second.
+    /// What clients and the server send passes at no more than 4 MB a second each.
     is_slow: bool,
     /// All connections are cut, and no new one is taken.
     is_down: bool,
@@ -97,6 +99,16 @@ impl Proxy {
         self.state.0.lock().unwrap().met
     }
 
+    /// Counts the statements with a text from now on.
+    pub(crate) fn count(&self, text: &'static str) {
+        self.state.0.lock().unwrap().counted = Some((text, 0));
+    }
+
+    pub(crate) fn counted(&self) -> u32 {
+        let counted = self.state.0.lock().unwrap().counted;
+        counted.map_or(0, |(_, times)| times)
+    }
+
     /// Passes on what is held back: a statement, and waits until the server has answered, or an
     /// answer.
     pub(crate) fn release(&self) {
@@ -109,7 +121,7 @@ impl Proxy {
         }
     }
 
-    /// Passes what clients send slowly from now on.
+    /// Passes everything slowly from now on.
     pub(crate) fn slow_down(&self) {
         self.state.0.lock().unwrap().is_slow = true;
     }
@@ -133,15 +145,24 @@ fn contains(bytes: &[u8], text: &str) -> bool {
         .any(|window| window == text.as_bytes())
 }
 
+/// So much passes at once.
+const PASSED: usize = 1 << 14;
+
 /// Passes one connection on.
 fn pass(mut client: UnixStream, mut server: UnixStream, shared: &Shared) {
     let of_answers: Arc<Mutex<Option<Fault>>> = Arc::default();
     let (mut answers, mut to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
     let (fault, state) = (Arc::clone(&of_answers), Arc::clone(shared));
+    let slow_down = |state: &Mutex<State>| {
+        if state.lock().unwrap().is_slow {
+            thread::sleep(Duration::from_millis(4));
+        }
+    };
     let back = thread::spawn(move || {
-        let mut bytes = [0; 1 << 16];
+        let mut bytes = [0; PASSED];
         loop {
             let read = answers.read(&mut bytes).unwrap_or(0);
+            slow_down(&state.0);
             let fault = *fault.lock().unwrap();
             if fault == Some(Fault::HoldsAnswer) {
                 let (state, changed) = &*state;
@@ -162,12 +183,10 @@ fn pass(mut client: UnixStream, mut server: UnixStream, shared: &Shared) {
             }
         }
     });
-    let mut bytes = [0; 1 << 14];
+    let mut bytes = [0; PASSED];
     loop {
         let read = client.read(&mut bytes).unwrap_or(0);
-        if shared.0.lock().unwrap().is_slow {
-            thread::sleep(Duration::from_millis(4));
-        }
+        slow_down(&shared.0);
         let sent = &bytes[..read];
         let mut state = shared.0.lock().unwrap();
         let meets = |next: &mut (Fault, &str)| contains(sent, next.1);
@@ -176,6 +195,9 @@ fn pass(mut client: UnixStream, mut server: UnixStream, shared: &Shared) {
             .take_if(|next| meets(next))
             .map(|(fault, _)| fault);
         state.met += u32::from(fault.is_some());
+        if let Some((text, times)) = &mut state.counted {
+            *times += u32::from(contains(sent, text));
+        }
         match fault {
             None => drop(state),
             Some(fault @ (Fault::LosesStatement | Fault::CutsStatement)) => {

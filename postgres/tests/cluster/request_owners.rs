@@ -8,7 +8,7 @@ use doclock_postgres::{LostReason, PendingRequest, RunnerEnded, RunnerOptions};
 
 use crate::proxy::{Fault, Proxy};
 use crate::request_support::{Mode, Owner, ann, node, row};
-use crate::support::{connect, log_versions, name, parameters, sql, until};
+use crate::support::{APPEND, connect, log_versions, name, parameters, sql, until};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -85,18 +85,22 @@ fn cluster_02_an_append_whose_statement_or_answer_is_lost_writes_one_outcome() {
     let document = name("lost-append");
     let (proxy, proxied) = Proxy::start(&parameters);
     let requests = connect(&parameters).requests(&document, "other").unwrap();
-    let owner = Owner::begin(&connect(&proxied), &document, "owner").run();
-    let faults = [
-        (Fault::LosesAnswer, "FOR NO KEY UPDATE OF q"),
-        (Fault::LosesStatement, "FOR NO KEY UPDATE OF q"),
-        (Fault::LosesAnswer, "SET taken = $2"),
-        (Fault::LosesStatement, "SET taken = $2"),
-    ];
-    for (met, (fault, statement)) in (1..).zip(faults) {
-        proxy.next(fault, statement);
+    let mut owner = Owner::begin(&connect(&proxied), &document, "owner").run();
+    let faults = [Fault::LosesAnswer, Fault::LosesStatement];
+    for (met, fault) in (1..).zip(faults) {
+        proxy.next(fault, APPEND);
         let pending = requests.submit(node(&format!("n{met}")), ann()).unwrap();
         assert_eq!(version(&pending), met);
         until("the fault is met", || u64::from(proxy.met()) == met);
+    }
+    // The first look of a runner finds the request.
+    for (met, fault) in (3..).zip(faults) {
+        owner.runner.take().unwrap().stop();
+        let pending = requests.submit(node(&format!("n{met}")), ann()).unwrap();
+        proxy.next(fault, "doclock_take_requests_1(");
+        owner = owner.run();
+        assert_eq!(version(&pending), met);
+        assert_eq!(u64::from(proxy.met()), met);
     }
     assert_eq!(log_versions(&parameters, &document), [1, 2, 3, 4]);
     assert_eq!(owner.store.snapshot().len(), 4);

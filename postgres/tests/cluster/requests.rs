@@ -84,7 +84,7 @@ fn cluster_03_a_number_becomes_visible_with_all_before_it() {
         let later = scope.spawn(|| requests.submit(node("later"), ann()).unwrap());
         let mut watcher = sql(&parameters);
         let waits = "SELECT 1 FROM pg_stat_activity
-            WHERE wait_event_type = 'Lock' AND query LIKE '%doclock_request_number%'";
+            WHERE wait_event_type = 'Lock' AND query LIKE '%doclock_insert_request%'";
         until("the later insert waits", || {
             assert!(!later.is_finished());
             !watcher.query(waits, &[]).unwrap().is_empty()
@@ -525,7 +525,7 @@ fn cluster_02_an_insert_whose_statement_or_answer_is_lost_is_inserted_once() {
     let (proxy, proxied) = Proxy::start(&parameters);
     let requests = connect(&proxied).requests(&document, "other").unwrap();
     for fault in [Fault::LosesAnswer, Fault::LosesStatement] {
-        proxy.next(fault, "doclock_request_number AS n");
+        proxy.next(fault, "doclock_insert_request_1(");
         requests.submit(node(&format!("{fault:?}")), ann()).unwrap();
     }
     assert_eq!(proxy.met(), 2);
@@ -550,7 +550,7 @@ fn cluster_02_a_request_with_the_number_of_a_lost_one_is_another_request() {
     for handle in [&lost, &found] {
         let polled = handle.poll().unwrap_err();
         assert!(
-            matches!(polled, RequestError::NotFound { number: 1, .. }),
+            matches!(polled, RequestError::Lost { number: 1, .. }),
             "{polled}"
         );
         assert!(handle.cancel().is_err());

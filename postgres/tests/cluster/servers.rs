@@ -2,7 +2,8 @@
 
 use std::os::unix::net::UnixListener;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
 
 use doclock::durable::{DurableOptions, Journal, JournalErrorKind};
 use doclock::{DataStore, TransactionManager, dsl::*};
@@ -39,7 +40,7 @@ fn cluster_02_restarts_of_the_server_lose_no_acknowledged_commit() {
     let commits = std::sync::atomic::AtomicU64::new(0);
     let ends = std::sync::atomic::AtomicBool::new(false);
     use std::sync::atomic::Ordering::SeqCst;
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 while !ends.load(SeqCst) {
@@ -161,6 +162,41 @@ fn cluster_05_a_server_that_stops_answering_holds_no_call_beyond_the_term() {
     assert!(blocks.len() <= 2, "{blocks:?}");
     let next = blocks.len() as u64 + 1;
     journal.write(&block(next, next, "next")).unwrap();
+}
+
+#[test]
+fn cluster_02_a_call_whose_request_a_crash_has_lost_submits_it_again() {
+    // The disk has the insert only after a later statement that waits for the disk.
+    let Some(server) = Server::start("-c wal_writer_delay=10s") else {
+        return;
+    };
+    let postgres = connect(&server.parameters());
+    let member = |name: &str| MemberOptions::new(short(name)).doorbell(false);
+    let follower = Member::join(&postgres, "notes", member("bob").follow_only()).unwrap();
+    let inserted_at = || -> Option<SystemTime> {
+        let insert = "SELECT inserted_at FROM doclock.doclock_request";
+        let mut sql = sql(&server.parameters());
+        let row = sql.query_opt(insert, &[]).unwrap();
+        row.map(|row| row.get(0))
+    };
+    let result = thread::scope(|scope| {
+        let call = scope.spawn(|| follower.execute(create(text_node("p", "a"))));
+        let mut first = None;
+        until("it waits", || {
+            first = inserted_at();
+            first.is_some()
+        });
+        server.crash();
+        server.run("");
+        until("it is there again", || inserted_at().is_some());
+        assert_ne!(inserted_at(), first, "the crash lost it");
+        let owner = Member::join(&postgres, "notes", member("ann")).unwrap();
+        let result = call.join().unwrap().unwrap();
+        assert_eq!(owner.snapshot().snapshot.len(), 1);
+        owner.leave().unwrap();
+        result
+    });
+    assert_eq!((result.version, result.repeated), (1, false));
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! The tables, and the settings that are refused.
 
+use std::collections::BTreeSet;
 use std::sync::Barrier;
 use std::thread;
 
+use doclock::durable::Journal;
 use doclock_postgres::{Postgres, PostgresError, PostgresOptions};
 
-use crate::support::{name, options, parameters, sql};
+use crate::support::{acquire, block, load, name, options, parameters, sql};
 
 #[test]
 fn cluster_tables_are_created_by_several_processes_at_once() {
@@ -13,14 +15,16 @@ fn cluster_tables_are_created_by_several_processes_at_once() {
         return;
     };
     for _ in 0..5 {
-        let schema = name("a \"quoted\" schema");
+        let schema = name("a \"quoted\" 'schema' \\ $$");
         let (together, parameters, schema) = (&Barrier::new(8), &parameters, &schema);
         thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(move || {
                     let options = options(parameters).schema(schema).unwrap();
                     together.wait();
-                    Postgres::connect(options).unwrap();
+                    let server = Postgres::connect(options).unwrap();
+                    let (_term, mut journal) = acquire(&server, &name("notes"), "ann");
+                    journal.write(&block(1, 1, "one")).unwrap();
                 });
             }
         });
@@ -28,25 +32,73 @@ fn cluster_tables_are_created_by_several_processes_at_once() {
 }
 
 #[test]
-fn cluster_a_role_that_owns_no_table_uses_them() {
+fn cluster_functions_are_added_to_the_tables_of_an_earlier_version() {
     let Some(parameters) = parameters() else {
         return;
     };
+    let schema = name("earlier");
+    let connect = || Postgres::connect(options(&parameters).schema(&schema).unwrap());
+    let write = |number: u64, text| {
+        let (term, mut journal) = acquire(&connect().unwrap(), "notes", "ann");
+        load(&mut journal).unwrap();
+        journal.write(&block(number, number, text)).unwrap();
+        let (_, blocks) = load(&mut journal).unwrap();
+        term.hand_over().unwrap();
+        blocks
+    };
+    write(1, "one");
+    let functions = "SELECT p.oid::regprocedure::text FROM pg_proc p
+        JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = $1";
+    let functions = || -> Vec<String> {
+        let rows = sql(&parameters).query(functions, &[&schema]).unwrap();
+        rows.iter().map(|row| row.get(0)).collect()
+    };
+    let found = functions();
+    assert_eq!(found.len(), 4, "{found:?}");
+    // A later version has another one beside it, which stays.
+    let append = found
+        .iter()
+        .find(|found| found.contains("append_1("))
+        .unwrap();
+    let later = append.replace("_append_1(", "_append_2(");
+    let drop = found.iter().map(|found| format!("DROP FUNCTION {found};"));
+    let statements = format!(
+        "{} CREATE FUNCTION {later} RETURNS boolean LANGUAGE sql AS 'SELECT true'",
+        drop.collect::<String>()
+    );
+    sql(&parameters).batch_execute(&statements).unwrap();
+    assert_eq!(functions(), std::slice::from_ref(&later));
+    assert_eq!(write(2, "two"), [(1, "one".into()), (2, "two".into())]);
+    let expected: BTreeSet<_> = found.into_iter().chain([later]).collect();
+    assert_eq!(BTreeSet::from_iter(functions()), expected);
+}
+
+#[test]
+fn cluster_a_role_that_owns_no_table_uses_them() {
+    let Some(parameters_of_all) = parameters() else {
+        return;
+    };
     let schema = name("granted");
-    drop(Postgres::connect(options(&parameters).schema(&schema).unwrap()).unwrap());
+    drop(Postgres::connect(options(&parameters_of_all).schema(&schema).unwrap()).unwrap());
     let role = name("plain");
     let statements = format!(
         "CREATE ROLE \"{role}\" LOGIN;
         GRANT USAGE ON SCHEMA \"{schema}\" TO \"{role}\";
         GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA \"{schema}\" TO \"{role}\";"
     );
-    sql(&parameters).batch_execute(&statements).unwrap();
-    let parameters = format!("{parameters} user={role}");
+    sql(&parameters_of_all).batch_execute(&statements).unwrap();
+    let parameters = format!("{parameters_of_all} user={role}");
     let server = Postgres::connect(options(&parameters).schema(&schema).unwrap()).unwrap();
-    let (term, journal) = crate::support::acquire(&server, "notes", "ann");
-    let store = doclock::DataStore::open_journal(journal, Default::default()).unwrap();
-    store.close().unwrap();
+    let (term, mut journal) = acquire(&server, "notes", "ann");
+    journal.write(&block(1, 1, "one")).unwrap();
+    drop(journal);
     term.hand_over().unwrap();
+    // It is not the one to add what is missing.
+    let missing = format!("DROP TABLE \"{schema}\".doclock_follower");
+    sql(&parameters_of_all).batch_execute(&missing).unwrap();
+    let refused = Postgres::connect(options(&parameters).schema(&schema).unwrap()).map(drop);
+    let denied = |error: PostgresError| error.to_string().contains("42501");
+    assert!(refused.is_err_and(denied));
 }
 
 #[test]

@@ -84,6 +84,13 @@ pub trait Journal: Send + 'static {
     fn epoch(&self) -> Option<u64> {
         None
     }
+
+    /// Returns whether [`write`](Self::write) reads [`JournalWrite::receipts`]. They are copies, so
+    /// a journal that only stores the bytes should return `false`. The store calls this once,
+    /// when it opens. The default is `true`.
+    fn reads_receipts(&self) -> bool {
+        true
+    }
 }
 
 /// A stored part of a document.
@@ -119,7 +126,8 @@ pub struct JournalWrite {
     pub version: u64,
     /// The receipts that the block records, in their order: the outcomes of transactions with an
     /// idempotency key. They are in the bytes of the block too, so they need not be stored. A
-    /// journal can store the outcome of a request with them, in the same write as its commit.
+    /// journal can store the outcome of a request with them, in the same write as its commit. Empty
+    /// if the journal [does not read them](Journal::reads_receipts).
     pub receipts: Vec<WrittenReceipt>,
 }
 

@@ -175,6 +175,10 @@ impl Journal for RedbJournal {
         load(&self.database, part)
     }
 
+    fn reads_receipts(&self) -> bool {
+        false
+    }
+
     fn write(&mut self, write: &JournalWrite) -> Result<(), JournalError> {
         let JournalWrite {
             entries,

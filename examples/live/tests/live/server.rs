@@ -11,21 +11,22 @@ use doclock::DataStore;
 use doclock::durable::{Journal, JournalError, JournalErrorKind, JournalWrite, StoredPart};
 use doclock::lock::AcquireOptions;
 use doclock_live::document;
+use doclock_live::place::Place;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_tungstenite::tungstenite::{self, Message};
 
-struct Server {
-    address: SocketAddr,
-    store: DataStore,
+pub struct Server {
+    pub address: SocketAddr,
+    pub store: DataStore,
     running: JoinHandle<std::io::Result<()>>,
     folder: TempDir,
 }
 
 impl Server {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = document::open(&folder.path().join("live.doclock")).unwrap();
         Self::serve(store, folder).await
@@ -34,7 +35,7 @@ impl Server {
     async fn serve(store: DataStore, folder: TempDir) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (served, web) = (store.clone(), folder.path().to_owned());
+        let (served, web) = (Place::of_store(&store), folder.path().to_owned());
         let running =
             tokio::spawn(
                 async move { doclock_live::serve(served, listener, &web, pending()).await },
@@ -51,7 +52,7 @@ impl Server {
         Tab::new(self.address, session).await
     }
 
-    fn text(&self) -> String {
+    pub fn text(&self) -> String {
         document::text_of(&self.store.snapshot())
     }
 

@@ -33,10 +33,27 @@ pub async fn open(
     host: &str,
     origin: &str,
 ) -> Result<WebSocketStream<MaybeTlsStream<TcpStream>>, tungstenite::Error> {
+    let origin = [("Host", host), ("Origin", origin)];
+    connect(address, &origin).await
+}
+
+/// Opens a WebSocket as the page does, with further headers.
+pub async fn open_with(
+    address: SocketAddr,
+    headers: &[(&'static str, &str)],
+) -> Result<WebSocketStream<MaybeTlsStream<TcpStream>>, tungstenite::Error> {
+    let origin = format!("http://{address}");
+    connect(address, &[&[("Origin", origin.as_str())], headers].concat()).await
+}
+
+async fn connect(
+    address: SocketAddr,
+    headers: &[(&'static str, &str)],
+) -> Result<WebSocketStream<MaybeTlsStream<TcpStream>>, tungstenite::Error> {
     let mut request = format!("ws://{address}/live").into_client_request()?;
-    let headers = request.headers_mut();
-    headers.insert("Host", host.parse().unwrap());
-    headers.insert("Origin", origin.parse().unwrap());
+    for (name, value) in headers {
+        request.headers_mut().insert(*name, value.parse().unwrap());
+    }
     Ok(connect_async(request).await?.0)
 }
 

@@ -19,6 +19,10 @@ function owner(id, own) {
 }
 
 export function showPanel(panel, own) {
+  const { machine } = panel
+  const has = element("owner")
+  has.hidden = has.previousElementSibling.hidden = machine === null
+  if (machine) has.textContent = `${machine.address}, epoch ${machine.epoch}`
   element("tabs").textContent = panel.tabs
   element("version").textContent = panel.version
   element("acquisitions").textContent = panel.acquisitions

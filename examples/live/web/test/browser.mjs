@@ -16,25 +16,52 @@ const servers = new Set()
 /// Ends what a failed test has left.
 export const endServers = () => Promise.all([...servers].map(server => server.end("SIGKILL")))
 
+/// A server with a document in a file of its own.
 export class Server {
-  static async start() {
+  /// The events that a server of a cluster has printed.
+  events = []
+
+  /// `source`: the arguments that name the document.
+  static async start(source = null) {
     const server = new Server()
     servers.add(server)
-    server.folder = mkdtempSync(join(tmpdir(), "doclock-live-"))
-    server.store = join(server.folder, "live.doclock")
+    if (!source) {
+      server.folder = mkdtempSync(join(tmpdir(), "doclock-live-"))
+      source = ["--store", join(server.folder, "live.doclock")]
+    }
+    server.source = source
     await server.restart("127.0.0.1:0")
     return server
   }
 
   async restart(address = this.address) {
-    this.process = spawn(PROGRAM, ["--store", this.store, "--listen", address],
+    this.events = []
+    this.process = spawn(PROGRAM, [...this.source, "--listen", address],
       { stdio: ["pipe", "pipe", "inherit"] })
-    const [line] = await new Promise((resolve, reject) => {
-      createInterface(this.process.stdout).once("line", line => resolve([line]))
+    const lines = createInterface(this.process.stdout)
+    this.url = await new Promise((resolve, reject) => {
+      lines.on("line", line => {
+        if (line.startsWith("http://")) resolve(line)
+        else if (line.startsWith("{")) this.#note(JSON.parse(line))
+      })
       this.process.once("exit", code => reject(new Error(`the server ended with ${code}`)))
     })
-    this.url = line
-    this.address = new URL(line).host
+    this.address = new URL(this.url).host
+  }
+
+  #waiting = []
+  #note(event) {
+    this.events.push(event)
+    for (const waiting of this.#waiting.splice(0)) waiting()
+  }
+
+  /// Waits for an event of a type.
+  async event(type) {
+    for (;;) {
+      const event = this.events.find(event => event.type === type)
+      if (event) return event
+      await new Promise(resolve => this.#waiting.push(resolve))
+    }
   }
 
   async end(signal) {
@@ -53,12 +80,35 @@ export class Server {
     this.process.stdin.write("\n")
   }
 
-  /// Ends, and returns what the file has.
+  /// Ends, and returns what the document and its log have.
   async report() {
     await this.end("SIGINT")
-    const output = execFileSync(PROGRAM, ["--store", this.store, "--check"], { maxBuffer: 1 << 30 })
-    rmSync(this.folder, { recursive: true })
+    const output = execFileSync(PROGRAM, [...this.source, "--check"], { maxBuffer: 1 << 30 })
+    if (this.folder) rmSync(this.folder, { recursive: true })
     return JSON.parse(output)
+  }
+}
+
+/// Servers on different ports, which share one document in PostgreSQL.
+export class Cluster {
+  static async start(document, count = 2) {
+    const { PGHOST, PGPORT, PGUSER, PGDATABASE } = process.env
+    assert.ok(PGHOST, "there is no PostgreSQL: run this with scripts/with-postgres")
+    const parameters = `host='${PGHOST}' port=${PGPORT} user='${PGUSER}' dbname='${PGDATABASE}'`
+    const cluster = new Cluster()
+    cluster.servers = []
+    for (let nth = 0; nth < count; nth++) {
+      cluster.servers.push(await Server.start(["--cluster", parameters, "--document", document]))
+    }
+    await cluster.servers[0].event("acquired")
+    return cluster
+  }
+
+  /// Ends all, and returns what the document and its log have.
+  async report() {
+    const [first, ...others] = this.servers
+    for (const server of others) await server.end("SIGINT")
+    return first.report()
   }
 }
 

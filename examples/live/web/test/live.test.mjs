@@ -3,7 +3,8 @@
 import assert from "node:assert/strict"
 import { after, before, describe, it } from "node:test"
 import { endServers, launch, Server, Tab } from "./browser.mjs"
-import { random, SEED, type } from "./random.mjs"
+import { random, SEED } from "./random.mjs"
+import { agree, settled, stepUntil, typeAtRandom } from "./together.mjs"
 
 const SECONDS = Number(process.env.TYPING_SECONDS ?? 60)
 console.log(`SEED=${SEED} TYPING_SECONDS=${SECONDS}`)
@@ -14,58 +15,6 @@ after(async () => {
   await browser.close()
   await endServers()
 })
-
-/// Ends a test: all tabs have one text, which is that of the store and of its log.
-async function agree(server, tabs, { typed = true } = {}) {
-  const versions = await Promise.all(tabs.map(tab => tab.settle()))
-  const version = Math.max(...versions)
-  await Promise.all(tabs.map(tab => tab.settle(version)))
-  const texts = await Promise.all(tabs.map(tab => tab.text()))
-  for (const tab of tabs) await tab.seen()
-  const looked = await Promise.all(tabs.map(tab => tab.evaluate(() => {
-    const { frames, pending, rendered } = watched
-    return { frames, pending, rendered }
-  })))
-  for (const tab of tabs) await tab.context.close()
-  const report = await server.report()
-  assert.equal(report.version, version)
-  assert.equal(report.replayed, report.text)
-  for (const text of texts) assert.equal(text, report.text)
-  const keys = new Map()
-  for (const key of report.keys) keys.set(key, (keys.get(key) ?? 0) + 1)
-  let acknowledged = 0, digests = 0
-  for (const tab of tabs) {
-    for (const [version, digest] of tab.digests) {
-      assert.equal(digest, report.digests[version - 1], `a tab showed the text of version ${version}`)
-      digests++
-    }
-    for (const key of tab.acknowledged) {
-      assert.equal(keys.get(key), 1, `the log has the acknowledged request ${key} once`)
-      acknowledged++
-    }
-  }
-  console.log(`${tabs.length} tabs: ${version} versions, ${acknowledged} acknowledged requests, ` +
-    `${digests} displayed versions; frames ${JSON.stringify(looked)}`)
-  assert.ok(digests > 0)
-  assert.equal(acknowledged > 0, typed)
-}
-
-/// Types at random. Meanwhile tabs go offline and reload.
-async function typeAtRandom(tabs, seconds, seed) {
-  const below = random(seed)
-  const end = Date.now() + seconds * 1000
-  await Promise.all(tabs.map(async (tab, index) => {
-    for (let round = 0; Date.now() < end; round++) {
-      const millis = Math.min(2000 + below(3000), Math.max(500, end - Date.now()))
-      const isOffline = below(3) === 0
-      if (isOffline) await tab.offline(true)
-      await tab.evaluate(type, { seed: seed + index * 1000 + round, millis, make: random.toString() })
-      if (isOffline) await tab.offline(false)
-      // A reload in the middle of the work: requests may be pending.
-      if (below(3) === 0) await tab.reload()
-    }
-  }))
-}
 
 const open = (server, count) => {
   return Promise.all(Array.from({ length: count }, () => Tab.open(browser, server)))
@@ -105,25 +54,13 @@ it("a server that is killed loses no acknowledged edit and repeats none", async 
 it("each tab undoes its own typing, also after a reload and a restart", async () => {
   const server = await Server.start()
   const [ann, bob] = await open(server, 2)
-  const text = async () => {
-    const version = Math.max(await ann.settle(), await bob.settle())
-    await Promise.all([ann.settle(version), bob.settle(version)])
-    assert.equal(await ann.text(), await bob.text())
-    return ann.text()
-  }
+  const text = () => settled([ann, bob])
   await ann.page.keyboard.type("one 🦀\ntwo")
   await text()
   await bob.page.keyboard.press("Control+End")
   await bob.page.keyboard.type(" three")
   assert.equal(await text(), "one 🦀\ntwo three")
-  // Keys with a pause between them are entries of their own, and so are the commits of a history
-  // that is restored.
-  const until = async (step, expected) => {
-    for (let steps = 0; await text() !== expected; steps++) {
-      assert.ok(steps < 20, await text())
-      await step()
-    }
-  }
+  const until = (step, expected) => stepUntil(text, step, expected)
   await until(() => ann.page.keyboard.press("Control+z"), " three")
   await ann.reload()
   await until(() => ann.page.keyboard.press("Control+y"), "one 🦀\ntwo three")

@@ -11,6 +11,7 @@ use doclock::lock::{AcquireOptions, CancelToken, LockError};
 use doclock::transaction::{IdempotencyKey, TransactionError, TransactionResult, parse_operations};
 use doclock::{CommitError, DataStore, FencingToken, TransactionManager};
 
+use super::pause::Pauses;
 use super::{RunnerEnded, Shared, of_store};
 use crate::link::{Session, backoff};
 use crate::request::in_flight::Running;
@@ -22,16 +23,6 @@ const PAGE: usize = 64;
 
 /// How often old requests are removed.
 const REMOVAL: Duration = Duration::from_secs(10);
-
-/// After a request, the next look follows at once for this long: the next request of a caller comes
-/// soon after the outcome of its last one.
-const AT_ONCE: Duration = Duration::from_millis(4);
-
-/// After a request, the pauses are short for this long: a ring may be held back meanwhile.
-const EAGER: Duration = Duration::from_millis(25);
-
-/// The pause between two looks that do not follow at once.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 
 /// Makes the manager for the owner of a request.
 pub(super) type MakeManager = Box<dyn FnMut(&str) -> TransactionManager + Send>;
@@ -48,24 +39,20 @@ pub(super) struct Runner {
     committed: Option<(i64, u64)>,
     /// Outcomes without a commit of their own, in the order of their requests.
     settled: VecDeque<Settled>,
-    /// How long the next look for requests waits.
-    pause: Duration,
-    /// When the last requests were taken.
-    took_at: Option<Instant>,
+    pauses: Pauses,
     next_removal: Instant,
 }
 
 impl Runner {
     pub(super) fn new(shared: Arc<Shared>, make_manager: MakeManager) -> Self {
         Self {
+            pauses: Pauses::new(shared.options.longest_poll),
             shared,
             make_manager,
             store: None,
             last: 0,
             committed: None,
             settled: VecDeque::new(),
-            pause: SHORTEST_PAUSE,
-            took_at: None,
             next_removal: Instant::now(),
         }
     }
@@ -89,7 +76,7 @@ impl Runner {
             let has_run = !page.is_empty();
             if has_run {
                 self.run_page(page)?;
-                self.took_at = Some(Instant::now());
+                self.pauses.took(Instant::now());
             } else {
                 self.rest()?;
             }
@@ -330,11 +317,8 @@ impl Runner {
         if lease.until().is_none() {
             return Err(RunnerEnded::Term);
         }
-        let since = self.took_at.map_or(Duration::MAX, |at| at.elapsed());
-        self.pause = match since < EAGER {
-            true => SHORTEST_PAUSE,
-            false => (self.pause * 2).min(self.shared.options.longest_poll),
-        };
+        let is_heard = !self.stops() && (self.shared.is_heard)();
+        let pause = self.pauses.next(Instant::now(), is_heard);
         let durable = self.store.as_ref().and_then(DataStore::durable_version);
         if let (Some(store), Some(durable)) = (&self.store, durable) {
             let settled = self.settled.front();
@@ -342,7 +326,11 @@ impl Runner {
                 .map(|settled| settled.version)
                 .filter(|wanted| durable < *wanted);
             let waited = match wanted {
-                Some(wanted) => store.wait_durable(wanted, self.pause),
+                // No ring ends this wait.
+                Some(wanted) => {
+                    let longest = self.shared.options.longest_poll;
+                    store.wait_durable(wanted, pause.unwrap_or_default().min(longest))
+                }
                 // Whether it is at its end.
                 None => store.wait_durable(store.version(), Duration::ZERO),
             };
@@ -362,15 +350,15 @@ impl Runner {
                 return Err(RunnerEnded::Store { reason });
             }
         }
-        if since < AT_ONCE {
-            return Ok(());
-        }
-        let pause = self.pause;
+        let Some(pause) = pause else { return Ok(()) };
         let rung = Arc::clone(lease);
         let waited = lease.server.call(None, async move {
-            let _ = tokio::time::timeout(pause, rung.in_flight.changed.notified()).await;
+            let rung = rung.in_flight.changed.notified();
+            tokio::time::timeout(pause, rung).await.is_ok()
         });
-        waited.map_err(|cause| RunnerEnded::Server { cause })
+        let is_rung = waited.map_err(|cause| RunnerEnded::Server { cause })?;
+        self.pauses.ended(is_rung);
+        Ok(())
     }
 }
 

@@ -11,6 +11,7 @@ use crate::sync::yield_now;
 /// The journal, with what its next write depends on. One thread at a time has it.
 pub(super) struct JournalWriter {
     journal: Box<dyn Journal>,
+    reads_receipts: bool,
     commits: JournalReader,
     head: StoredHead,
     since: SinceCheckpoint,
@@ -41,6 +42,8 @@ impl JournalWriter {
         } = beginning;
         let (_, _, document) = commits.read();
         Self {
+            // One that panics may read them.
+            reads_receipts: catch(|| journal.reads_receipts()).unwrap_or(true),
             journal,
             commits,
             head,
@@ -93,10 +96,14 @@ impl JournalWriter {
         }
         let bytes = encode(&block)?;
         let id = BlockId::of(self.since.next_block(), &bytes);
+        let receipts = match self.reads_receipts {
+            true => block.receipts().collect(),
+            false => Vec::new(),
+        };
         self.write(&JournalWrite {
             block: Some((id.number, bytes)),
             version: document.version(),
-            receipts: block.receipts().collect(),
+            receipts,
             ..JournalWrite::default()
         })?;
         self.report.commits += count;

@@ -1,0 +1,93 @@
+// The page on several servers, which share one document in PostgreSQL. Run this with
+// scripts/with-postgres. SEED repeats a run, TYPING_SECONDS sets how long tabs type at random.
+
+import assert from "node:assert/strict"
+import { after, before, it } from "node:test"
+import { Cluster, endServers, launch, Tab } from "./browser.mjs"
+import { SEED } from "./random.mjs"
+import { agree, settled, stepUntil, typeAtRandom } from "./together.mjs"
+
+const SECONDS = Number(process.env.TYPING_SECONDS ?? 20)
+console.log(`SEED=${SEED} TYPING_SECONDS=${SECONDS}`)
+
+let browser
+before(async () => { browser = await launch() })
+after(async () => {
+  await browser.close()
+  await endServers()
+})
+
+/// Kills the owner, and waits until the other server goes on. Returns both.
+async function killOwner(cluster, owner) {
+  const next = cluster.servers.find(server => server !== owner)
+  next.events = []
+  await owner.end("SIGKILL")
+  await next.event("acquired")
+  return { killed: owner, next }
+}
+
+it("typing goes on while the owner is killed, and no edit is lost or repeated", async () => {
+  const cluster = await Cluster.start("kills")
+  const tabs = []
+  for (const server of [...cluster.servers, ...cluster.servers]) tabs.push(await Tab.open(browser, server))
+  let isTyping = true
+  const typing = typeAtRandom(tabs, SECONDS, SEED, { stays: true })
+  typing.finally(() => { isTyping = false })
+  let owner = cluster.servers[0], epoch = 0, kills = 0
+  while (isTyping) {
+    const { killed, next } = await killOwner(cluster, owner)
+    const [{ epoch: later }] = next.events.filter(event => event.type === "acquired")
+    assert.ok(later > epoch, "epochs rise")
+    // The tabs of the other server go on, although the first one is still down.
+    const tab = tabs[cluster.servers.indexOf(next)]
+    const before = await tab.evaluate(() => live.copy.version)
+    if (isTyping) await tab.page.waitForFunction(before => live.copy.version > before, before)
+    await killed.restart()
+    ;[owner, epoch] = [next, later]
+    kills++
+  }
+  await typing
+  console.log(`${kills} kills`)
+  assert.ok(kills > 1)
+  await agree(cluster, tabs)
+})
+
+it("a tab undoes its own typing on the server that went on", async () => {
+  const cluster = await Cluster.start("undo")
+  const [first, second] = cluster.servers
+  const [ann, bob] = [await Tab.open(browser, first), await Tab.open(browser, second)]
+  const text = () => settled([ann, bob])
+  await ann.page.keyboard.type("one 🦀\ntwo")
+  await text()
+  await bob.page.keyboard.press("Control+End")
+  await bob.page.keyboard.type(" three")
+  assert.equal(await text(), "one 🦀\ntwo three")
+  await killOwner(cluster, first)
+  await bob.ready()
+  await bob.page.waitForFunction(address => document.getElementById("owner").textContent.startsWith(address),
+    second.address)
+  // The tab of the killed server types on, which is marked.
+  await ann.page.keyboard.type("!")
+  assert.match(await ann.page.textContent("#status"), /^offline, 1 request pending$/)
+  await first.restart()
+  assert.equal(await text(), "one 🦀\ntwo! three")
+  await stepUntil(text, () => ann.page.keyboard.press("Control+z"), " three")
+  await stepUntil(text, () => bob.page.keyboard.press("Control+z"), "")
+  await stepUntil(text, () => ann.page.keyboard.press("Control+y"), "one 🦀\ntwo!")
+  await agree(cluster, [ann, bob])
+})
+
+it("the document moves when its owner ends, and its tabs go on elsewhere", async () => {
+  const cluster = await Cluster.start("signal", 2)
+  const [first, second] = cluster.servers
+  const bob = await Tab.open(browser, second)
+  await bob.page.keyboard.type("one")
+  await bob.settle()
+  const began = Date.now()
+  await first.end("SIGINT")
+  await second.event("acquired")
+  await bob.page.keyboard.type(" two")
+  await bob.settle()
+  console.log(`${Date.now() - began} ms from the signal to the next commit`)
+  await agree(cluster, [bob])
+})

@@ -1,0 +1,72 @@
+// What tabs do together: they type, and end with one text.
+
+import assert from "node:assert/strict"
+import { random, type } from "./random.mjs"
+
+/// Waits until all tabs have one version, and returns its text.
+export async function settled(tabs) {
+  const version = Math.max(...await Promise.all(tabs.map(tab => tab.settle())))
+  await Promise.all(tabs.map(tab => tab.settle(version)))
+  const [text, ...others] = await Promise.all(tabs.map(tab => tab.text()))
+  for (const other of others) assert.equal(other, text)
+  return text
+}
+
+/// Undoes or redoes until the text is as expected. Keys with a pause between them are entries of
+/// their own, and so are the commits of a history that is restored.
+export async function stepUntil(text, step, expected) {
+  for (let steps = 0; await text() !== expected; steps++) {
+    assert.ok(steps < 20, await text())
+    await step()
+  }
+}
+
+/// Ends a test: all tabs have one text, which is that of the store and of its log.
+export async function agree(server, tabs, { typed = true } = {}) {
+  const text = await settled(tabs)
+  const version = await tabs[0].evaluate(() => live.copy.version)
+  for (const tab of tabs) await tab.seen()
+  const looked = await Promise.all(tabs.map(tab => tab.evaluate(() => {
+    const { frames, pending, rendered } = watched
+    return { frames, pending, rendered }
+  })))
+  for (const tab of tabs) await tab.context.close()
+  const report = await server.report()
+  assert.equal(report.version, version)
+  assert.equal(report.replayed, report.text)
+  assert.equal(text, report.text)
+  const keys = new Map()
+  for (const key of report.keys) keys.set(key, (keys.get(key) ?? 0) + 1)
+  let acknowledged = 0, digests = 0
+  for (const tab of tabs) {
+    for (const [version, digest] of tab.digests) {
+      assert.equal(digest, report.digests[version - 1], `a tab showed the text of version ${version}`)
+      digests++
+    }
+    for (const key of tab.acknowledged) {
+      assert.equal(keys.get(key), 1, `the log has the acknowledged request ${key} once`)
+      acknowledged++
+    }
+  }
+  console.log(`${tabs.length} tabs: ${version} versions, ${acknowledged} acknowledged requests, ` +
+    `${digests} displayed versions; frames ${JSON.stringify(looked)}`)
+  assert.ok(digests > 0)
+  assert.equal(acknowledged > 0, typed)
+}
+
+/// Types at random. Meanwhile tabs go offline and reload, unless their servers may be down.
+export async function typeAtRandom(tabs, seconds, seed, { stays = false } = {}) {
+  const below = random(seed)
+  const end = Date.now() + seconds * 1000
+  await Promise.all(tabs.map(async (tab, index) => {
+    for (let round = 0; Date.now() < end; round++) {
+      const millis = Math.min(2000 + below(3000), Math.max(500, end - Date.now()))
+      const isOffline = !stays && below(3) === 0
+      if (isOffline) await tab.offline(true)
+      await tab.evaluate(type, { seed: seed + index * 1000 + round, millis, make: random.toString() })
+      if (isOffline) await tab.offline(false)
+      // A reload in the middle of the work: requests may be pending.
+      if (!stays && below(3) === 0) await tab.reload()
+    }
+  }))
+}
