@@ -229,8 +229,8 @@ fn cluster_05_a_write_that_is_given_up_does_not_wait_for_its_lock_any_more() {
     let Some(parameters) = parameters() else {
         return;
     };
-    let server = connect(&parameters);
-    let document = name("locked");
+    let (document, program) = (name("locked"), name("gives-up"));
+    let server = connect(&format!("{parameters} application_name={program}"));
     let (term, mut journal) = acquire(&server, &document, "ann");
     let mut other = sql(&parameters);
     let mut holder = other.transaction().unwrap();
@@ -242,6 +242,16 @@ fn cluster_05_a_write_that_is_given_up_does_not_wait_for_its_lock_any_more() {
     // Nor do its renewals.
     let mut waiting = waiting_for(&parameters, &mut holder);
     until("nothing waits", || waiting() == 0);
+    // A process of the server may only be about to read what was sent before the connection ended.
+    let mut database = sql(&parameters);
+    until("only the connection of the terms is left", || {
+        let count = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1";
+        database
+            .query_one(count, &[&program])
+            .unwrap()
+            .get::<_, i64>(0)
+            <= 1
+    });
     holder.rollback().unwrap();
     assert_eq!(log(&parameters, &document), []);
 }
