@@ -270,7 +270,7 @@ fn cluster_05_an_idle_owner_with_a_doorbell_looks_for_requests_once_a_second() {
         };
         // Its first pauses are 1, 2, 4 ... 512 ms.
         passed(1_100);
-        proxy.count("SET taken = $2");
+        proxy.count("doclock_take_requests_1(");
         match listens {
             true => {
                 passed(2_000);
