@@ -13,7 +13,7 @@ use crate::lease::{Acquired, Lease};
 use crate::{LostReason, PostgresError};
 use load::Patience;
 pub use reader::PostgresReader;
-pub(crate) use statements::{APPEND, Statements, create_functions};
+pub(crate) use statements::{APPEND, Statements, create_append};
 use write::{Outcome, Write};
 
 /// A [`Journal`] in PostgreSQL, for as long as this process owns the document.

@@ -108,6 +108,13 @@ fn literal(text: &str) -> String {
     format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
+/// The statements that create the [functions](FUNCTIONS).
+fn functions(schema: &str) -> [String; FUNCTIONS.len()] {
+    let append = journal::create_append(schema);
+    let [insert, take, look] = request::create_functions(schema);
+    [append, insert, take, look]
+}
+
 /// A statement that creates a function in PL/pgSQL, unless it is there. A function of an earlier
 /// version stays, because a process of that version may call it.
 pub(crate) fn create_function(
@@ -144,8 +151,7 @@ pub(crate) async fn create(session: &Session, schema: &str) -> Result<(), Postgr
         statements += &format!("CREATE SCHEMA IF NOT EXISTS {quoted};");
     }
     statements += &tables(&quoted);
-    statements += &journal::create_functions(&quoted);
-    statements += &request::create_functions(&quoted);
+    statements += &functions(&quoted).concat();
     // Several statements in one message are one transaction.
     Ok(session.client.batch_execute(&statements).await?)
 }
@@ -220,4 +226,34 @@ pub(crate) const TIMELINE: &str =
 /// Returns a duration as the server reads it: a number of microseconds.
 pub(crate) fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A schema keeps the functions that it has. So a function with another body needs another
+    /// number in its name, and then its statement has another checksum here.
+    #[test]
+    fn a_function_with_another_body_has_another_number() {
+        let statements = functions("schema");
+        let checksum = |name: &str| {
+            let called = format!("schema.{name}(");
+            let mut found = statements.iter().filter(|text| text.contains(&called));
+            let bytes = found.next().unwrap().bytes();
+            bytes.fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
+                (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+            })
+        };
+        let checksums = FUNCTIONS.map(|name| (name, checksum(name)));
+        assert_eq!(
+            checksums,
+            [
+                ("doclock_append_1", 0x3fd2_e990_deb5_a613),
+                ("doclock_insert_request_1", 0xd407_973b_cb17_14a5),
+                ("doclock_take_requests_1", 0x3bf0_8eee_1b0b_f320),
+                ("doclock_look_at_request_1", 0xd230_1873_e9be_6a07),
+            ]
+        );
+    }
 }

@@ -67,9 +67,9 @@ impl Protocol {
                 Reply::Nothing
             }
             // A function, in one transaction. It locks the lease: SELECT FROM lease WHERE epoch =
-            // $1 AND expires_at > now FOR SHARE. It locks the requests: SELECT FROM request WHERE
-            // number = ANY ($2) AND outcome IS NULL FOR NO KEY UPDATE. Then, only if these are all
-            // of $2: UPDATE request SET outcome = …, INSERT INTO log ….
+            // $1 AND expires_at > now FOR SHARE. It locks each request: SELECT FROM request WHERE
+            // number = $2 AND outcome IS NULL FOR NO KEY UPDATE. Then, only if it has all of them:
+            // UPDATE request SET outcome = …, INSERT INTO log ….
             Statement::Append { row } => {
                 let held = lease.epoch == row.epoch && lease.left > 0;
                 if !held || !self.is_current(server.timeline, row.epoch) {

@@ -28,40 +28,40 @@ impl Statements {
 /// The statement that creates the function of an append, unless it is there.
 ///
 /// The server keeps the plans of a function as long as a connection lasts. So it plans an append
-/// once, also if statements are not prepared. A call is one statement, and so one transaction.
+/// once, also if statements are not prepared. A call is one statement, and so one transaction. Each
+/// of its queries finds one row by its key, so a plan stays right however tables grow.
 ///
 /// - C1: the first query locks the lease, and the lock lasts until the end of the transaction.
 ///   Under READ COMMITTED, each later query sees what was committed before that query began. No
 ///   other owner can begin meanwhile, so none of them depends on an earlier moment.
 /// - C9: all requests of the block are locked while they are pending, or nothing is written. A
 ///   query that locks a request sees the outcome that was written before.
-pub(crate) fn create_functions(schema: &str) -> String {
+pub(crate) fn create_append(schema: &str) -> String {
     let body = format!(
-        "DECLARE
-            pending bigint;
-        BEGIN
+        "BEGIN
             PERFORM 1 FROM {schema}.doclock_lease WHERE {holds} AND cut < $4 FOR SHARE;
             IF NOT FOUND THEN
                 RETURN false;
             END IF;
-            IF cardinality($8) > 0 THEN
-                PERFORM 1 {requests};
-                GET DIAGNOSTICS pending = ROW_COUNT;
-                IF pending <> cardinality($8) THEN
+            FOR nth IN 1 .. cardinality($8) LOOP
+                PERFORM 1 FROM {schema}.doclock_request
+                    WHERE document = $1 AND number = $8[nth] AND outcome IS NULL
+                    FOR NO KEY UPDATE;
+                IF NOT FOUND THEN
                     RETURN false;
                 END IF;
-                {outcomes} FROM {answers}
-                WHERE q.document = $1 AND q.number = a.number;
-            END IF;
+            END LOOP;
+            FOR nth IN 1 .. cardinality($8) LOOP
+                UPDATE {schema}.doclock_request SET outcome = $9[nth], version = $10[nth],
+                    epoch = $2, answered_by = $11, answered_at = clock_timestamp()
+                    WHERE document = $1 AND number = $8[nth];
+            END LOOP;
             INSERT INTO {schema}.doclock_log
                 (document, number, first_version, last_version, epoch, block)
             VALUES ($1, $4, $5, $6, $2, $7);
             RETURN true;
         END",
         holds = holds(3),
-        requests = pending_requests(&format!("{schema}.doclock_request q"), 8),
-        outcomes = outcomes(schema, 11),
-        answers = answers(8),
     );
     let arguments = "text, bigint, text, bigint, bigint, bigint, bytea, bigint[], bytea[],
         bigint[], text";
@@ -78,10 +78,16 @@ fn checkpoint(schema: &str) -> String {
         "WITH h AS MATERIALIZED (SELECT 1 FROM {schema}.doclock_lease
             WHERE {holds} AND ($4::bigint IS NULL OR cut < $4) AND checkpoint = $12 - 1
             FOR NO KEY UPDATE),
-        r AS MATERIALIZED (SELECT q.number {requests}),
+        r AS MATERIALIZED (SELECT q.number FROM h, {schema}.doclock_request q
+            WHERE q.document = $1 AND q.number = ANY($8) AND q.outcome IS NULL
+            ORDER BY q.number FOR NO KEY UPDATE OF q),
         f AS MATERIALIZED (SELECT 1 FROM h
             WHERE (SELECT count(*) FROM r) = cardinality($8::bigint[])),
-        s AS ({outcomes} FROM f, {answers} WHERE q.document = $1 AND q.number = a.number),
+        s AS (UPDATE {schema}.doclock_request q SET outcome = a.outcome, version = a.version,
+                epoch = $2, answered_by = $11, answered_at = clock_timestamp()
+            FROM f, unnest($8::bigint[], $9::bytea[], $10::bigint[])
+                AS a (number, outcome, version)
+            WHERE q.document = $1 AND q.number = a.number),
         l AS (UPDATE {schema}.doclock_lease SET checkpoint = $12, cut = {cut} FROM f
             WHERE document = $1 RETURNING cut),
         gone AS (DELETE FROM {schema}.doclock_checkpoint c
@@ -100,47 +106,18 @@ fn checkpoint(schema: &str) -> String {
             WHERE g.document = $1 AND g.number <= l.cut)
         SELECT count(*) = 1 FROM l",
         holds = holds(3),
-        requests = pending_requests(&format!("h, {schema}.doclock_request q"), 8),
-        outcomes = outcomes(schema, 11),
-        answers = answers(8),
-        cut = cut(schema, 13),
+        cut = cut(schema),
         key = stored_key("e.key"),
         long_key = long_key("e.key"),
-    )
-}
-
-/// The end of a query that locks the requests with these numbers which have no outcome, in order.
-fn pending_requests(from: &str, numbers: u32) -> String {
-    format!(
-        "FROM {from}
-            WHERE q.document = $1 AND q.number = ANY(${numbers}) AND q.outcome IS NULL
-            ORDER BY q.number FOR NO KEY UPDATE OF q"
-    )
-}
-
-/// The beginning of an update that writes outcomes.
-fn outcomes(schema: &str, machine: u32) -> String {
-    format!(
-        "UPDATE {schema}.doclock_request q SET outcome = a.outcome, version = a.version,
-            epoch = $2, answered_by = ${machine}, answered_at = clock_timestamp()"
-    )
-}
-
-/// The numbers, outcomes and versions of requests as rows.
-fn answers(first: u32) -> String {
-    let [outcomes, versions] = [first + 1, first + 2];
-    format!(
-        "unnest(${first}::bigint[], ${outcomes}::bytea[], ${versions}::bigint[])
-                AS a (number, outcome, version)"
     )
 }
 
 /// The number up to which blocks are removed: as told, and no further than there are blocks, or
 /// than the slowest follower has read. A follower that has not moved for a minute does not count:
 /// it loads the checkpoint instead.
-fn cut(schema: &str, told: u32) -> String {
+fn cut(schema: &str) -> String {
     format!(
-        "CASE WHEN ${told}::bigint IS NULL THEN cut ELSE greatest(cut, least(${told},
+        "CASE WHEN $13::bigint IS NULL THEN cut ELSE greatest(cut, least($13,
             greatest(cut, $4, (SELECT max(number) FROM {schema}.doclock_log WHERE document = $1)),
             (SELECT min(number) FROM {schema}.doclock_follower
                 WHERE document = $1 AND seen_at > clock_timestamp() - interval '1 minute'))) END"

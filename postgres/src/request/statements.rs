@@ -29,8 +29,8 @@ impl Statements {
 }
 
 /// The statements that create the functions, unless they are there.
-pub(crate) fn create_functions(schema: &str) -> String {
-    [insert(schema), take(schema), look(schema)].concat()
+pub(crate) fn create_functions(schema: &str) -> [String; 3] {
+    [insert(schema), take(schema), look(schema)]
 }
 
 /// Inserts a request, and returns its number. The last parameter says whether the insert waits for

@@ -15,7 +15,8 @@ use doclock_postgres::{
 };
 
 use crate::proxy::{Fault, Proxy};
-use crate::support::{APPEND, connect, name, parameters, short, sql, steal, until};
+use crate::request_support::Cancels;
+use crate::support::{APPEND, TAKE, connect, name, parameters, short, sql, steal, until};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -270,7 +271,7 @@ fn cluster_05_an_idle_owner_with_a_doorbell_looks_for_requests_once_a_second() {
         };
         // Its first pauses are 1, 2, 4 ... 512 ms.
         passed(1_100);
-        proxy.count("doclock_take_requests_1(");
+        proxy.count(TAKE);
         match listens {
             true => {
                 passed(2_000);
@@ -391,6 +392,43 @@ fn cluster_02_a_call_on_the_owner_fails_when_what_it_has_seen_is_durable() {
     }
 }
 
+/// Once an owner returned a failure because of a document that another owner had changed.
+#[test]
+fn cluster_02_a_call_on_the_owner_fails_in_its_term_only() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let (server, document) = (connect(&parameters), name("term"));
+    let (begins, has_begun) = crossbeam_channel::unbounded();
+    let (goes_on, may_go_on) = crossbeam_channel::bounded::<()>(0);
+    let hooks = Hooks::new();
+    hooks.before(move |context, operations| {
+        if context.owner().as_str() == "dan" {
+            let _ = (begins.send(()), may_go_on.recv());
+        }
+        Ok(operations)
+    });
+    let hooked = MemberOptions::new(short("ann")).managers(move |store, owner| {
+        TransactionManager::for_owner(store, owner).with_hooks(hooks.clone())
+    });
+    let owner = Member::join(&server, &document, hooked).unwrap();
+    owner.wait_store(LIMIT).unwrap();
+    let follower = Member::join(&server, &document, long("bob").follow_only()).unwrap();
+    let node = || create(text_node("p", "a").with_id("p"));
+    owner.execute(node()).unwrap();
+    let result = thread::scope(|scope| {
+        let call = scope.spawn(|| owner.execute_with(node(), RequestOptions::new("dan")));
+        has_begun.recv_timeout(LIMIT).unwrap();
+        steal(&parameters, &document);
+        // The batch has the lock, so this runs in another term.
+        follower.execute(delete_node().on("p")).unwrap();
+        drop(goes_on);
+        call.join().unwrap()
+    });
+    let result = result.unwrap();
+    assert_eq!((result.version, result.repeated), (3, false));
+}
+
 /// Once the batch ran again, because an outcome that was removed passed for one that was lost.
 #[test]
 fn cluster_02_a_call_whose_outcome_is_no_longer_kept_does_not_run_again() {
@@ -408,7 +446,10 @@ fn cluster_02_a_call_whose_outcome_is_no_longer_kept_does_not_run_again() {
     let follower = long("bob").follow_only().doorbell(false);
     let follower = Member::join(&connect(&proxied), &document, follower).unwrap();
     let (result, version) = thread::scope(|scope| {
-        let call = scope.spawn(|| follower.execute(create(text_node("p", "a"))));
+        let cancels = Cancels(CancelToken::new());
+        let options = RequestOptions::new("bob").cancel_token(&cancels.0);
+        let call = || follower.execute_with(create(text_node("p", "a")), options);
+        let call = scope.spawn(call);
         until("it waits", || requests(&parameters, &document) == 1);
         proxy.set_down(true);
         let up = Up(&proxy);

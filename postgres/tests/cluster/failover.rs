@@ -7,9 +7,11 @@ use std::thread;
 use std::time::Duration;
 
 use doclock::durable::DurableOptions;
+use doclock::lock::CancelToken;
 use doclock::{CommitError, DataStore, View, dsl::*};
-use doclock_postgres::{Member, MemberOptions, RequestError, RequestOptions};
+use doclock_postgres::{Member, MemberOptions, PostgresError, RequestError, RequestOptions};
 
+use crate::request_support::Cancels;
 use crate::server::Server;
 use crate::support::{connect, short, sql, until};
 
@@ -21,12 +23,16 @@ enum Told {
     Unknown,
 }
 
-/// The parameters of whichever server can be written to.
-fn either(primary: &Server, standby: &Server) -> String {
+/// The parameters of the first server that answers.
+fn any(primary: &Server, standby: &Server) -> String {
     let folder = |server: &Server| server.folder.path().display().to_string();
     let hosts = format!("{},{}", folder(primary), folder(standby));
-    let parameters = primary.parameters().replace(&folder(primary), &hosts);
-    parameters + " target_session_attrs=read-write"
+    primary.parameters().replace(&folder(primary), &hosts)
+}
+
+/// The parameters of whichever server can be written to.
+fn either(primary: &Server, standby: &Server) -> String {
+    any(primary, standby) + " target_session_attrs=read-write"
 }
 
 #[test]
@@ -129,16 +135,31 @@ fn cluster_02_a_request_that_a_failover_has_lost_is_lost_and_its_call_runs_once(
     let options = |owner: &str| MemberOptions::new(short(owner));
     let follower = Member::join(&server, "notes", options("bob").follow_only()).unwrap();
     let (result, pending) = thread::scope(|scope| {
-        let call = scope.spawn(|| follower.execute(create(text_node("p", "a"))));
+        let cancels = Cancels(CancelToken::new());
+        let of_bob = RequestOptions::new("bob").cancel_token(&cancels.0);
+        let call = || follower.execute_with(create(text_node("p", "a")), of_bob);
+        let call = scope.spawn(call);
         until("it waits", || {
             let count = "SELECT count(*) FROM doclock.doclock_request";
             let row = sql(&primary.parameters()).query_one(count, &[]).unwrap();
             row.get::<_, i64>(0) == 1
         });
-        let requests = server.requests("notes", "other").unwrap();
+        let requests = connect(&any(&primary, &standby));
+        let requests = requests.requests("notes", "other").unwrap();
         let batch = create(text_node("p", "b"));
         let pending = requests.submit(batch, RequestOptions::new("cem")).unwrap();
         primary.kill();
+        // As far as a standby knows, it may receive the request yet.
+        until("the standby does not say that it is lost", || {
+            match pending.poll() {
+                Err(RequestError::Server(PostgresError::Server { sqlstate, .. })) => {
+                    sqlstate == "55000"
+                }
+                // A process of the primary answers until it finds out that it was killed.
+                Err(RequestError::Server(_)) | Ok(None) => false,
+                ended => panic!("{ended:?}"),
+            }
+        });
         standby.control(&["-w", "promote"]);
         let owner = Member::join(&server, "notes", options("ann")).unwrap();
         let result = call.join().unwrap().unwrap();

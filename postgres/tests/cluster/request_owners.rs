@@ -8,7 +8,7 @@ use doclock_postgres::{LostReason, PendingRequest, RunnerEnded, RunnerOptions};
 
 use crate::proxy::{Fault, Proxy};
 use crate::request_support::{Mode, Owner, ann, node, row};
-use crate::support::{APPEND, connect, log_versions, name, parameters, sql, until};
+use crate::support::{APPEND, TAKE, connect, log_versions, name, parameters, sql, until};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -97,7 +97,7 @@ fn cluster_02_an_append_whose_statement_or_answer_is_lost_writes_one_outcome() {
     for (met, fault) in (3..).zip(faults) {
         owner.runner.take().unwrap().stop();
         let pending = requests.submit(node(&format!("n{met}")), ann()).unwrap();
-        proxy.next(fault, "doclock_take_requests_1(");
+        proxy.next(fault, TAKE);
         owner = owner.run();
         assert_eq!(version(&pending), met);
         assert_eq!(u64::from(proxy.met()), met);

@@ -8,6 +8,7 @@ use doclock::dsl::*;
 use doclock::durable::{
     DurableOptions, Journal, JournalError, JournalErrorKind, JournalWrite, StoredPart,
 };
+use doclock::lock::CancelToken;
 use doclock::transaction::Operation;
 use doclock::{DataStore, TransactionManager};
 use doclock_postgres::{
@@ -120,6 +121,15 @@ impl Owner {
             until("the runner ends", || runner.ended().is_some());
         }
         drop((self.store, self.term));
+    }
+}
+
+/// Cancels a call when a test fails, which would wait for it.
+pub(crate) struct Cancels(pub(crate) CancelToken);
+
+impl Drop for Cancels {
+    fn drop(&mut self) {
+        self.0.cancel();
     }
 }
 

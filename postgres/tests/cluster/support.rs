@@ -27,6 +27,9 @@ pub(crate) fn parameters() -> Option<String> {
 /// What the statement of an append has, and no other one.
 pub(crate) const APPEND: &str = "doclock_append_1(";
 
+/// What the statement with which an owner takes requests has, and no other one.
+pub(crate) const TAKE: &str = "doclock_take_requests_1(";
+
 /// A name that no other test has.
 pub(crate) fn name(prefix: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);

@@ -10,7 +10,7 @@ const AT_ONCE: Duration = Duration::from_millis(4);
 const EAGER: Duration = Duration::from_millis(25);
 
 /// The pause between two looks that do not follow at once.
-const SHORTEST: Duration = Duration::from_millis(1);
+pub(super) const SHORTEST: Duration = Duration::from_millis(1);
 
 /// The longest pause while a doorbell rings for requests.
 const RUNG_FOR: Duration = Duration::from_secs(1);

@@ -11,7 +11,7 @@ use doclock::lock::{AcquireOptions, CancelToken, LockError};
 use doclock::transaction::{IdempotencyKey, TransactionError, TransactionResult, parse_operations};
 use doclock::{CommitError, DataStore, FencingToken, TransactionManager};
 
-use super::pause::Pauses;
+use super::pause::{Pauses, SHORTEST};
 use super::{RunnerEnded, Shared, of_store};
 use crate::link::{Session, backoff};
 use crate::request::in_flight::Running;
@@ -329,7 +329,7 @@ impl Runner {
                 // No ring ends this wait.
                 Some(wanted) => {
                     let longest = self.shared.options.longest_poll;
-                    store.wait_durable(wanted, pause.unwrap_or_default().min(longest))
+                    store.wait_durable(wanted, pause.unwrap_or(SHORTEST).min(longest))
                 }
                 // Whether it is at its end.
                 None => store.wait_durable(store.version(), Duration::ZERO),
