@@ -185,7 +185,7 @@ impl<'a> Lane<'a> {
                     proxy::Fault::LosesStatement,
                     proxy::Fault::CutsStatement,
                 ];
-                proxy.next(fault[self.dice.below(3)], "doclock_append_1(");
+                proxy.next(fault[self.dice.below(3)], support::APPEND);
                 segment.wait("an append is cut", |_| proxy.met() > before);
                 return epoch - 1;
             }
