@@ -158,7 +158,9 @@ fn cluster_04_a_follower_that_is_far_behind_catches_up_while_the_log_is_cut() {
     };
     let document = name("far");
     let (server, other) = (connect(&parameters), connect(&parameters));
-    let (_term, journal) = acquire(&server, &document, "ann");
+    // The checkpoint is large, and renewals wait for it.
+    let long = short("ann").term(Duration::from_secs(30));
+    let (_term, journal) = server.acquire(&document, long).unwrap();
     let options = DurableOptions::new().checkpoint_after(usize::MAX);
     let store = DataStore::open_journal(journal, options.clone()).unwrap();
     let mut reader = other.reader(&document).unwrap();
