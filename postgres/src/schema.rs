@@ -256,7 +256,7 @@ mod tests {
             [
                 ("doclock_append_1", 0xa09b_6e6a_b5ca_a5b9),
                 ("doclock_insert_request_1", 0x3bd6_6f9b_f95d_298d),
-                ("doclock_take_requests_1", 0xb670_8888_e606_d576),
+                ("doclock_take_requests_1", 0x5745_10ce_d5f1_5e23),
                 ("doclock_look_at_request_1", 0x0df4_53d4_9d93_6f5d),
             ]
         );

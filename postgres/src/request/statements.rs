@@ -60,41 +60,42 @@ fn insert(schema: &str) -> String {
     create_function(schema, INSERT, arguments, "bigint", &body)
 }
 
-/// Takes pending requests after a number, in any order. Without pending requests, nothing is locked
-/// or written.
+/// Takes pending requests after a number, in their order. Without pending requests, nothing is
+/// locked or written.
 ///
-/// C9: the lease is locked until the requests are taken.
+/// C9: the lease is locked until the requests are taken. Each one is found by its key: a plan for
+/// all of them could read the whole document.
 fn take(schema: &str) -> String {
     let body = format!(
-        "BEGIN
-            PERFORM 1 FROM {schema}.doclock_request
-                WHERE document = $1 AND outcome IS NULL AND number > $4 LIMIT 1;
-            IF NOT FOUND THEN
-                RETURN;
-            END IF;
-            PERFORM set_config('synchronous_commit', 'off', true);
-            PERFORM 1 FROM {schema}.doclock_lease WHERE {holds} FOR SHARE;
-            IF NOT FOUND THEN
-                RETURN;
-            END IF;
-            RETURN QUERY UPDATE {schema}.doclock_request q SET taken = $2
-                FROM (SELECT number, sum(bytes) OVER (ORDER BY number) - bytes AS before
-                    FROM (SELECT number, octet_length(batch) AS bytes
-                        FROM {schema}.doclock_request
-                        WHERE document = $1 AND outcome IS NULL AND number > $4
-                        ORDER BY number LIMIT $5) p) w
-                WHERE q.document = $1 AND q.number = w.number AND w.before < $6
-                    AND q.outcome IS NULL
-                RETURNING q.number, q.owner, q.label, q.key, q.batch, q.cancelled,
-                    extract(epoch FROM q.deadline - clock_timestamp())::float8;
+        "#variable_conflict use_column
+        DECLARE
+            pending record;
+            bytes_before bigint := 0;
+            has_lease boolean := false;
+        BEGIN
+            FOR pending IN SELECT number, octet_length(batch) AS bytes
+                FROM {schema}.doclock_request
+                WHERE document = $1 AND outcome IS NULL AND number > $4 ORDER BY number LIMIT $5
+            LOOP
+                EXIT WHEN bytes_before >= $6;
+                IF NOT has_lease THEN
+                    PERFORM set_config('synchronous_commit', 'off', true);
+                    PERFORM 1 FROM {schema}.doclock_lease WHERE {holds} FOR SHARE;
+                    EXIT WHEN NOT FOUND;
+                    has_lease := true;
+                END IF;
+                RETURN QUERY UPDATE {schema}.doclock_request q SET taken = $2
+                    WHERE q.document = $1 AND q.number = pending.number AND q.outcome IS NULL
+                    RETURNING q.number, q.owner, q.label, q.key, q.batch, q.cancelled,
+                        extract(epoch FROM q.deadline - clock_timestamp())::float8;
+                bytes_before := bytes_before + pending.bytes;
+            END LOOP;
         END",
         holds = holds(3),
     );
     let arguments = "text, bigint, text, bigint, bigint, bigint";
     let rows = "TABLE (number bigint, owner text, label text, key text, batch bytea,
         cancelled boolean, remaining double precision)";
-    // The names of the columns of the tables are meant.
-    let body = format!("#variable_conflict use_column\n{body}");
     create_function(schema, TAKE, arguments, rows, &body)
 }
 
