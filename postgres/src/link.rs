@@ -4,16 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Row, Statement};
+use tokio_postgres::{Client, Row};
 
 use crate::{PostgresError, PostgresOptions, schema};
 
 /// A parameter of a statement, with its type. A statement is not prepared by name, which a pooler
-/// in transaction mode would not keep, unless the options say so.
+/// in transaction mode would not keep.
 pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// A connection that is made again when it is lost.
@@ -31,8 +30,6 @@ pub(crate) struct Session {
     pub(crate) client: Client,
     /// The system identifier of the server, or nothing if the role may not read it.
     pub(crate) system: String,
-    /// The prepared statement of an append, if it is to be prepared.
-    append: Option<OnceCell<Statement>>,
     /// The task that reads and writes, which is to end with this.
     task: AbortHandle,
 }
@@ -62,7 +59,6 @@ impl Session {
             let mut session = Self {
                 client,
                 system: String::new(),
-                append: options.prepares.then(OnceCell::new),
                 task: task.abort_handle(),
             };
             session.system = schema::check_server(&session, options).await?;
@@ -80,22 +76,6 @@ impl Session {
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, PostgresError> {
         Ok(self.client.query_typed(statement, parameters).await?)
-    }
-
-    /// Runs the statement of an append, of which there is one in a schema.
-    pub(crate) async fn append(
-        &self,
-        statement: &str,
-        parameters: &[Parameter<'_>],
-    ) -> Result<Vec<Row>, PostgresError> {
-        let Some(append) = &self.append else {
-            return self.query(statement, parameters).await;
-        };
-        let types: Vec<_> = parameters.iter().map(|(_, of)| of.clone()).collect();
-        let prepare = || self.client.prepare_typed(statement, &types);
-        let prepared = append.get_or_try_init(prepare).await?;
-        let parameters: Vec<_> = parameters.iter().map(|(value, _)| *value).collect();
-        Ok(self.client.query(prepared, &parameters).await?)
     }
 
     pub(crate) async fn execute(

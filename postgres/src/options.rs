@@ -28,7 +28,6 @@ pub struct PostgresOptions {
     pub(crate) config: tokio_postgres::Config,
     pub(crate) schema: String,
     pub(crate) connect_timeout: Duration,
-    pub(crate) prepares: bool,
     pub(crate) allows_lossy_server: bool,
 }
 
@@ -52,7 +51,6 @@ impl PostgresOptions {
             config,
             schema: "doclock".to_owned(),
             connect_timeout: Duration::from_secs(5),
-            prepares: false,
             allows_lossy_server: false,
         })
     }
@@ -71,15 +69,6 @@ impl PostgresOptions {
     /// seconds. Of several hosts, each but the last has a part of it.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout.min(Duration::from_secs(60 * 60));
-        self
-    }
-
-    /// Prepares the statement of an append once for each connection, so that the server does not
-    /// parse it each time. The statement calls a function, whose plan the server keeps in any case.
-    /// That is not for a pooler in transaction mode, which would run the prepared statement of
-    /// another client. The default is off.
-    pub fn prepared_statements(mut self) -> Self {
-        self.prepares = true;
         self
     }
 

@@ -31,7 +31,6 @@ const ABOUT: &str = "\
 Each writer commits one small write after the other, and waits until the server has confirmed it,
 with the same synchronous_commit. All run in this process, on one server.
   doclock             a letter inserted into a text of the writer, in one document in PostgreSQL
-  doclock (prepared)  the same with PostgresOptions::prepared_statements
   INSERT              one row in autocommit, as many bytes as one commit of doclock has in the log,
                       in a table with the columns and the key of the log; by tokio-postgres, with a
                       connection for each writer; the statement is sent with its parameters

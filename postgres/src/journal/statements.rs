@@ -28,7 +28,7 @@ impl Statements {
 /// The statement that creates the function of an append, unless it is there.
 ///
 /// The server keeps the plans of a function as long as a connection lasts. So it plans an append
-/// once, also if statements are not prepared. A call is one statement, and so one transaction.
+/// once, although no statement is prepared. A call is one statement, and so one transaction.
 ///
 /// - C1: the first query locks the lease, and the lock lasts until the end of the transaction.
 ///   Under READ COMMITTED, each later query sees what was committed before that query began. No

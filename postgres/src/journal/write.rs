@@ -252,7 +252,7 @@ impl Write {
         ];
         let statements = &lease.server.connections().of_journals;
         let rows = match &self.checkpoint {
-            None => session.append(&statements.append, &append).await?,
+            None => session.query(&statements.append, &append).await?,
             Some(checkpoint) => {
                 let of_checkpoint: [Parameter<'_>; 7] = [
                     (checkpoint, Type::INT8),

@@ -288,17 +288,16 @@ fn cluster_02_a_document_continues_at_the_next_owner() {
 }
 
 #[test]
-fn cluster_02_prepared_statements_write_the_same_on_each_connection() {
+fn cluster_02_two_documents_write_to_one_connection_that_is_lost_in_between() {
     let Some(parameters) = parameters() else {
         return;
     };
-    let role = name("preparing");
+    let role = name("shared");
     let statement = format!("CREATE ROLE \"{role}\" LOGIN SUPERUSER");
     sql(&parameters).batch_execute(&statement).unwrap();
     let options = crate::support::options(&format!("{parameters} user={role}"));
-    let options = options.prepared_statements();
     let server = doclock_postgres::Postgres::connect(options).unwrap();
-    let documents = [name("prepared"), name("prepared")];
+    let documents = [name("one"), name("two")];
     let mut journals = documents.each_ref().map(|document| {
         let long = short("ann").term(Duration::from_secs(30));
         server.acquire(document, long).unwrap()

@@ -26,12 +26,7 @@ enum Subject<'a> {
     Insert { is_prepared: bool },
 }
 
-const NAMES: [&str; 4] = [
-    "doclock",
-    "doclock (prepared)",
-    "INSERT",
-    "INSERT (prepared)",
-];
+const NAMES: [&str; 3] = ["doclock", "INSERT", "INSERT (prepared)"];
 
 pub fn run(
     rounds: usize,
@@ -41,8 +36,6 @@ pub fn run(
     figures: &Figures<'_>,
 ) -> Result {
     let plain = server.process("bench-plain")?;
-    let options = server.options("bench-prepared")?.prepared_statements();
-    let prepared = Postgres::connect(options)?;
     // Not a part of the result, and it warms the server up.
     let one = costs(server, &plain, 1, commits)?;
     let rows = Inserts::create(server)?;
@@ -51,7 +44,6 @@ pub fn run(
         let each = (commits / parts).max(1);
         let mut subjects = [
             Subject::Doclock(&plain),
-            Subject::Doclock(&prepared),
             Subject::Insert { is_prepared: false },
             Subject::Insert { is_prepared: true },
         ];
@@ -72,15 +64,11 @@ pub fn run(
     let [alone, many] = &medians[..] else {
         return Err("not two cases".into());
     };
-    for (subject, peer) in [(0, 2), (1, 3)] {
-        let (name, peer_name) = (NAMES[subject], NAMES[peer]);
-        let rate = alone[subject] / alone[peer];
-        let figure = (rate, &*format!("× {peer_name}"));
-        figures.print("1 writer", name, figure, Goal::AtLeast(0.8))?;
-        let rate = many[subject] / alone[subject];
-        let figure = (rate, "× 1 writer");
-        figures.print("64 writers", name, figure, Goal::AtLeast(10.0))?;
-    }
+    let [doclock, insert, ..] = NAMES;
+    let figure = (alone[0] / alone[1], &*format!("× {insert}"));
+    figures.print("1 writer", doclock, figure, Goal::AtLeast(0.8))?;
+    let figure = (many[0] / alone[0], "× 1 writer");
+    figures.print("64 writers", doclock, figure, Goal::AtLeast(10.0))?;
     let many = costs(server, &plain, 64, (commits / 10).max(1))?;
     for (case, costs) in [("1 writer", one), ("64 writers", many)] {
         figures.print(case, "a commit in the log", (costs.block, "bytes"), None)?;

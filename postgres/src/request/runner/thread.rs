@@ -350,7 +350,12 @@ impl Runner {
                 return Err(RunnerEnded::Store { reason });
             }
         }
-        let Some(pause) = pause else { return Ok(()) };
+        let pause = match pause {
+            Some(pause) => pause,
+            // A look would delay the append that is under way.
+            None if self.shared.lease.in_flight.first().is_some() => SHORTEST,
+            None => return Ok(()),
+        };
         let rung = Arc::clone(lease);
         let waited = lease.server.call(None, async move {
             let rung = rung.in_flight.changed.notified();
