@@ -5,7 +5,7 @@ import assert from "node:assert/strict"
 import { after, before, it } from "node:test"
 import { Cluster, endServers, launch, Tab } from "./browser.mjs"
 import { SEED } from "./random.mjs"
-import { agree, settled, stepUntil, typeAtRandom } from "./together.mjs"
+import { agree, stepUntil, typeAtRandom, typeInTurn } from "./together.mjs"
 
 const SECONDS = Number(process.env.TYPING_SECONDS ?? 20)
 console.log(`SEED=${SEED} TYPING_SECONDS=${SECONDS}`)
@@ -56,12 +56,7 @@ it("a tab undoes its own typing on the server that went on", async () => {
   const cluster = await Cluster.start("undo")
   const [first, second] = cluster.servers
   const [ann, bob] = [await Tab.open(browser, first), await Tab.open(browser, second)]
-  const text = () => settled([ann, bob])
-  await ann.page.keyboard.type("one 🦀\ntwo")
-  await text()
-  await bob.page.keyboard.press("Control+End")
-  await bob.page.keyboard.type(" three")
-  assert.equal(await text(), "one 🦀\ntwo three")
+  const text = await typeInTurn(ann, bob)
   await killOwner(cluster, first)
   await bob.ready()
   await bob.page.waitForFunction(address => document.getElementById("owner").textContent.startsWith(address),

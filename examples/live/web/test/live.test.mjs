@@ -4,7 +4,7 @@ import assert from "node:assert/strict"
 import { after, before, describe, it } from "node:test"
 import { endServers, launch, Server, Tab } from "./browser.mjs"
 import { random, SEED } from "./random.mjs"
-import { agree, settled, stepUntil, typeAtRandom } from "./together.mjs"
+import { agree, stepUntil, typeAtRandom, typeInTurn } from "./together.mjs"
 
 const SECONDS = Number(process.env.TYPING_SECONDS ?? 60)
 console.log(`SEED=${SEED} TYPING_SECONDS=${SECONDS}`)
@@ -54,12 +54,7 @@ it("a server that is killed loses no acknowledged edit and repeats none", async 
 it("each tab undoes its own typing, also after a reload and a restart", async () => {
   const server = await Server.start()
   const [ann, bob] = await open(server, 2)
-  const text = () => settled([ann, bob])
-  await ann.page.keyboard.type("one 🦀\ntwo")
-  await text()
-  await bob.page.keyboard.press("Control+End")
-  await bob.page.keyboard.type(" three")
-  assert.equal(await text(), "one 🦀\ntwo three")
+  const text = await typeInTurn(ann, bob)
   const until = (step, expected) => stepUntil(text, step, expected)
   await until(() => ann.page.keyboard.press("Control+z"), " three")
   await ann.reload()

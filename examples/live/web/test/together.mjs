@@ -12,6 +12,17 @@ export async function settled(tabs) {
   return text
 }
 
+/// Two tabs type, one after the other. Returns what reads the text of both.
+export async function typeInTurn(ann, bob) {
+  const text = () => settled([ann, bob])
+  await ann.page.keyboard.type("one 🦀\ntwo")
+  await text()
+  await bob.page.keyboard.press("Control+End")
+  await bob.page.keyboard.type(" three")
+  assert.equal(await text(), "one 🦀\ntwo three")
+  return text
+}
+
 /// Undoes or redoes until the text is as expected. Keys with a pause between them are entries of
 /// their own, and so are the commits of a history that is restored.
 export async function stepUntil(text, step, expected) {
