@@ -94,7 +94,8 @@ impl PostgresOptions {
                 if nth + 1 == hosts {
                     return alone.connect(NoTls).await;
                 }
-                let limit = config.get_connect_timeout().copied().unwrap_or_default();
+                let given = config.get_connect_timeout().copied().unwrap_or_default();
+                let limit = given.min(self.part_of(hosts));
                 if let Ok(Ok(connected)) = timeout(limit, alone.connect(NoTls)).await {
                     return Ok(connected);
                 }
@@ -112,13 +113,17 @@ impl PostgresOptions {
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(self.connect_timeout);
         }
-        // A host that does not answer leaves time for the next one.
         if config.get_connect_timeout().is_none() {
             let hosts = config.get_hosts().len().max(config.get_hostaddrs().len());
-            let hosts = u32::try_from(hosts).unwrap_or(u32::MAX);
-            config.connect_timeout(self.connect_timeout / hosts.saturating_add(1));
+            config.connect_timeout(self.part_of(hosts));
         }
         config
+    }
+
+    /// How long each of several hosts may take, so that it leaves time for the next one.
+    fn part_of(&self, hosts: usize) -> Duration {
+        let hosts = u32::try_from(hosts).unwrap_or(u32::MAX);
+        self.connect_timeout / hosts.saturating_add(1)
     }
 
     /// Allows a server with `fsync` off, whose crash can lose confirmed commits: for tests.

@@ -141,8 +141,10 @@ pub(crate) fn create_function(
 
 /// Creates the tables and functions that are missing.
 pub(crate) async fn create(session: &Session, schema: &str) -> Result<(), PostgresError> {
-    // A role that may only use them must not be asked to create them.
-    if missing(session, schema).await? == 0 {
+    // A role that may only use them must not be asked to create them. Nor must one that may create
+    // the functions of this version be asked to own the tables.
+    let missing = missing(session, schema).await?;
+    if !missing.tables && !missing.functions {
         return Ok(());
     }
     let known = "SELECT 1 FROM pg_namespace WHERE nspname = $1";
@@ -155,18 +157,26 @@ pub(crate) async fn create(session: &Session, schema: &str) -> Result<(), Postgr
     {
         statements += &format!("CREATE SCHEMA IF NOT EXISTS {quoted};");
     }
-    statements += &tables(&quoted);
+    if missing.tables {
+        statements += &tables(&quoted);
+    }
     statements += &functions(&quoted).concat();
     // Several statements in one message are one transaction.
     Ok(session.client.batch_execute(&statements).await?)
 }
 
-/// Counts the tables and functions that are missing.
-async fn missing(session: &Session, schema: &str) -> Result<usize, PostgresError> {
+/// Of what something is missing in a schema.
+struct Missing {
+    tables: bool,
+    functions: bool,
+}
+
+/// Looks what is missing.
+async fn missing(session: &Session, schema: &str) -> Result<Missing, PostgresError> {
     let statement = "SELECT c.relname::text, c.relpersistence::text FROM pg_class c
         JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE n.nspname = $1 AND c.relname = ANY($2)
-        UNION SELECT p.proname::text, '' FROM pg_proc p
+        UNION SELECT p.proname::text, NULL FROM pg_proc p
         JOIN pg_namespace n ON n.oid = p.pronamespace
         WHERE n.nspname = $1 AND p.proname = ANY($3)";
     let parameters = [
@@ -175,13 +185,18 @@ async fn missing(session: &Session, schema: &str) -> Result<usize, PostgresError
         (&&FUNCTIONS[..] as _, Type::TEXT_ARRAY),
     ];
     let found = session.query(statement, &parameters).await?;
+    let mut tables = 0;
     for row in &found {
-        let (table, persistence): (String, String) = (row.try_get(0)?, row.try_get(1)?);
-        if persistence == "u" {
-            return Err(PostgresError::Unlogged { table });
+        let (name, persistence): (String, Option<String>) = (row.try_get(0)?, row.try_get(1)?);
+        if persistence.as_deref() == Some("u") {
+            return Err(PostgresError::Unlogged { table: name });
         }
+        tables += usize::from(persistence.is_some());
     }
-    Ok((TABLES.len() + FUNCTIONS.len()).saturating_sub(found.len()))
+    Ok(Missing {
+        tables: tables < TABLES.len(),
+        functions: found.len() - tables < FUNCTIONS.len(),
+    })
 }
 
 /// Checks that the server keeps what it confirms, and returns its system identifier.
@@ -255,7 +270,7 @@ mod tests {
             checksums,
             [
                 ("doclock_append_1", 0xa09b_6e6a_b5ca_a5b9),
-                ("doclock_insert_request_1", 0x3bd6_6f9b_f95d_298d),
+                ("doclock_insert_request_1", 0x4def_f8d3_ade5_100a),
                 ("doclock_take_requests_1", 0x5745_10ce_d5f1_5e23),
                 ("doclock_look_at_request_1", 0x0df4_53d4_9d93_6f5d),
             ]

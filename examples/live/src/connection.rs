@@ -15,7 +15,7 @@ use tokio::task::{consume_budget, spawn_blocking};
 use tokio::time::timeout;
 
 use crate::document::{self, EditRefused};
-use crate::hub::{Close, Hub, Seat, key_of, text};
+use crate::hub::{Close, Hub, Known, Seat, key_of, text};
 use crate::protocol::{FromTab, ToTab};
 
 /// The most bytes of a message of a tab.
@@ -81,6 +81,7 @@ async fn hello(hub: &Arc<Hub>, reader: &mut Requests) -> Result<(String, Seat), 
     let FromTab::Hello {
         session,
         version,
+        timeline,
         key,
     } = reader.next().await?
     else {
@@ -96,7 +97,8 @@ async fn hello(hub: &Arc<Hub>, reader: &mut Requests) -> Result<(String, Seat), 
         .map(|byte| format!("{byte:02x}"))
         .collect();
     let (hub, name) = (Arc::clone(hub), tab.clone());
-    let seat = spawn_blocking(move || hub.join(&name, version, key.as_deref())).await;
+    let known = version.map(|version| Known { version, timeline });
+    let seat = spawn_blocking(move || hub.join(&name, known, key.as_deref())).await;
     Ok((tab, seat.map_err(|_| Close::UNKNOWN)?))
 }
 
@@ -205,7 +207,7 @@ impl Requests {
     }
 }
 
-fn is_too_big(error: &axum::Error) -> bool {
+pub fn is_too_big(error: &axum::Error) -> bool {
     let mut cause: Option<&dyn std::error::Error> = Some(error);
     while let Some(error) = cause {
         if error.to_string().starts_with("Space limit exceeded") {

@@ -29,11 +29,11 @@ pub enum DocumentError {
     Open(#[from] OpenError),
     #[error(transparent)]
     Create(#[from] TransactionError),
-    #[error("the file has a document without the text node {TEXT}: another program made it")]
+    #[error("there is a document without the text node {TEXT}: another program made it")]
     Foreign,
-    #[error("the log of the file is not complete: {0}")]
+    #[error("the log of the document is not complete: {0}")]
     Log(#[from] MissingCommits),
-    #[error("the log of the file cannot be replayed: {0}")]
+    #[error("the log of the document cannot be replayed: {0}")]
     Replay(Box<dyn std::error::Error + Send + Sync>),
 }
 

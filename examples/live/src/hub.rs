@@ -57,6 +57,14 @@ pub struct Hub {
     state: Mutex<State>,
 }
 
+/// The version of the text that a tab has, and its timeline: another one can have another text
+/// under the same version.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    pub version: u64,
+    pub timeline: u64,
+}
+
 /// The durable commits of a store, for the tabs of its hub.
 pub struct Commits {
     events: Subscription,
@@ -172,12 +180,14 @@ impl Hub {
     /// of the tab is closed.
     ///
     /// Blocks while it reads the log.
-    pub fn join(&self, tab: &str, version: Option<u64>, key: Option<&str>) -> Seat {
+    pub fn join(&self, tab: &str, known: Option<Known>, key: Option<&str>) -> Seat {
         let editor = self.editor(tab);
         let (send, queue) = queue();
         let (close, closed) = oneshot::channel();
         let mut state = lock(&self.state);
-        let commits = version.and_then(|version| self.commits_since(&state.replica, version));
+        let timeline = self.timeline();
+        let known = known.filter(|known| known.timeline == timeline);
+        let commits = known.and_then(|known| self.commits_since(&state.replica, known.version));
         let size = |commits: &[Commit]| commits.iter().map(Commit::bytes).sum::<usize>();
         let since = match commits {
             Some(commits) if size(&commits) <= CATCH_UP => Since::Commits { commits },
@@ -193,6 +203,7 @@ impl Hub {
         let welcome = text(&ToTab::Welcome {
             tab,
             version: state.replica.version(),
+            timeline,
             since,
             carets: others.filter_map(|(_, tab)| tab.caret.clone()).collect(),
         });
@@ -216,6 +227,10 @@ impl Hub {
             close: closed,
             connection,
         }
+    }
+
+    fn timeline(&self) -> u64 {
+        self.machine.as_ref().map_or(0, |machine| machine.timeline)
     }
 
     /// The editor of a tab, which lives on while the tab reloads or is offline.

@@ -6,7 +6,7 @@ pub mod cluster;
 mod connection;
 pub mod document;
 mod hub;
-pub mod place;
+pub mod location;
 pub mod protocol;
 mod relay;
 pub mod splice;
@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State, WebSocketUpgrade};
+use axum::http::uri::{Authority, Uri};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -33,7 +34,7 @@ use tower_http::services::ServeDir;
 use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::timeout::TimeoutLayer;
 
-use place::Place;
+use location::Location;
 
 /// The most tabs.
 pub const MAX_TABS: usize = 1_000;
@@ -46,24 +47,28 @@ const POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; fram
 
 #[derive(Clone)]
 struct App {
-    place: Place,
+    location: Location,
     tabs: Arc<Semaphore>,
-    /// What a browser names as the host of this server.
-    hosts: Arc<[String]>,
+    /// The pages that may use this server.
+    origins: Arc<[Uri]>,
 }
 
-/// Serves a document, and the page in the folder `web`, until the place has ended or `stop`
-/// resolves.
+/// Serves a document, and the page in the folder `web`, until the location has ended or `stop`
+/// resolves. The page may be loaded from the address of the listener, and from further `origins`:
+/// those of a proxy.
 pub async fn serve(
-    place: Place,
+    location: Location,
     listener: TcpListener,
     web: &Path,
+    origins: &[Uri],
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let app = App {
-        place: place.clone(),
+        location: location.clone(),
         tabs: Arc::new(Semaphore::new(MAX_TABS)),
-        hosts: hosts(listener.local_addr()?).into(),
+        origins: own_origins(listener.local_addr()?)
+            .chain(origins.iter().cloned())
+            .collect(),
     };
     let limits = ServiceBuilder::new()
         .layer(GlobalConcurrencyLimitLayer::new(MAX_REQUESTS))
@@ -83,7 +88,7 @@ pub async fn serve(
     let listener = listener.tap_io(|connection| {
         let _ = connection.set_nodelay(true);
     });
-    let shown = place.clone();
+    let shown = location.clone();
     let panel = async {
         let mut interval = tokio::time::interval(PANEL_INTERVAL);
         loop {
@@ -96,7 +101,7 @@ pub async fn serve(
     tokio::select! {
         served = axum::serve(listener, router) => served,
         () = panel => Ok(()),
-        () = place.ended() => Ok(()),
+        () = location.ended() => Ok(()),
         () = stop => Ok(()),
     }
 }
@@ -106,19 +111,19 @@ fn always(name: HeaderName, value: &'static str) -> SetResponseHeaderLayer<Heade
 }
 
 /// The address itself, and `localhost` if it is one of the loopback.
-fn hosts(address: SocketAddr) -> Vec<String> {
-    let mut hosts = vec![address.to_string()];
-    if address.ip().is_loopback() {
-        hosts.push(format!("localhost:{}", address.port()));
-    }
-    hosts
+fn own_origins(address: SocketAddr) -> impl Iterator<Item = Uri> {
+    let local = address.ip().is_loopback();
+    let local = local.then(|| format!("localhost:{}", address.port()));
+    let hosts = [Some(address.to_string()), local].into_iter().flatten();
+    hosts.filter_map(|host| format!("http://{host}/").parse().ok())
 }
 
 /// Refuses a request for another host: a page of another site whose name leads to this address.
 async fn only_own_host(State(app): State<App>, request: Request, next: Next) -> Response {
     let host = request.headers().get(header::HOST);
     let host = host.and_then(|host| host.to_str().ok());
-    match host.is_some_and(|host| app.hosts.iter().any(|own| own == host)) {
+    let is_own = |origin: &Uri| origin.authority().map(Authority::as_str) == host;
+    match app.origins.iter().any(is_own) {
         true => next.run(request).await,
         false => (
             StatusCode::FORBIDDEN,
@@ -131,8 +136,12 @@ async fn only_own_host(State(app): State<App>, request: Request, next: Next) -> 
 /// Upgrades to a WebSocket, for the page of this server only.
 async fn live(State(app): State<App>, headers: HeaderMap, upgrade: WebSocketUpgrade) -> Response {
     let origin = headers.get(header::ORIGIN);
-    let origin = origin.and_then(|origin| origin.to_str().ok()?.strip_prefix("http://"));
-    if !origin.is_some_and(|origin| app.hosts.iter().any(|own| own == origin)) {
+    let origin = origin.and_then(|origin| origin.to_str().ok()?.parse::<Uri>().ok());
+    let is_own = |own: &Uri| {
+        let origin = origin.as_ref();
+        origin.is_some_and(|it| it.scheme() == own.scheme() && it.authority() == own.authority())
+    };
+    if !app.origins.iter().any(is_own) {
         return (
             StatusCode::FORBIDDEN,
             "the Origin of the request is not this server\n",
@@ -140,7 +149,7 @@ async fn live(State(app): State<App>, headers: HeaderMap, upgrade: WebSocketUpgr
             .into_response();
     }
     let is_relayed = headers.contains_key(relay::RELAYED);
-    if is_relayed && app.place.hub().is_none() {
+    if is_relayed && app.location.hub().is_none() {
         return (
             StatusCode::SERVICE_UNAVAILABLE,
             "the document is on another server\n",
@@ -154,7 +163,7 @@ async fn live(State(app): State<App>, headers: HeaderMap, upgrade: WebSocketUpgr
         .max_message_size(connection::MAX_MESSAGE)
         .max_frame_size(connection::MAX_MESSAGE);
     upgrade.on_upgrade(move |socket| async move {
-        app.place.serve(socket, is_relayed).await;
+        app.location.serve(socket, is_relayed).await;
         drop(permit);
     })
 }

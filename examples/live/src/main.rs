@@ -8,10 +8,12 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use axum::http::Uri;
 use doclock::DataStore;
 use doclock::lock::AcquireOptions;
-use doclock_live::place::Place;
-use doclock_live::{cluster, document};
+use doclock_live::cluster::{self, Cluster};
+use doclock_live::document;
+use doclock_live::location::Location;
 use lexopt::prelude::*;
 
 const HELP: &str = "\
@@ -26,6 +28,7 @@ Usage: doclock-live [--store FILE] [--listen ADDRESS] [--web FOLDER] [--check]
   --document NAME       the document in the cluster (live)
   --listen ADDRESS      where to listen (127.0.0.1:7878; port 0 is any free port); the other servers
                         of a cluster must reach it
+  --origin URL          a further address of the page, for example of a proxy with TLS; repeatable
   --web FOLDER          the built page (web/dist beside this package)
   --check               prints the text of the document and the text that its log gives, as JSON
 
@@ -36,6 +39,7 @@ the next line or the end of the input.
 struct Arguments {
     document: Document,
     listen: SocketAddr,
+    origins: Vec<Uri>,
     web: PathBuf,
     check: bool,
 }
@@ -49,7 +53,7 @@ fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
     let (mut store, mut parameters, mut name) = (None, None, None);
     let mut listen = SocketAddr::from(([127, 0, 0, 1], 7878));
     let mut web = concat!(env!("CARGO_MANIFEST_DIR"), "/web/dist").into();
-    let mut check = false;
+    let (mut origins, mut check) = (Vec::new(), false);
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
         match argument {
@@ -57,6 +61,7 @@ fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
             Long("cluster") => parameters = Some(parser.value()?.string()?),
             Long("document") => name = Some(parser.value()?.string()?),
             Long("listen") => listen = parser.value()?.parse()?,
+            Long("origin") => origins.push(parser.value()?.parse()?),
             Long("web") => web = parser.value()?.into(),
             Long("check") => check = true,
             Long("help") | Short('h') => return Ok(None),
@@ -75,6 +80,7 @@ fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
     Ok(Some(Arguments {
         document,
         listen,
+        origins,
         web,
         check,
     }))
@@ -123,23 +129,17 @@ fn serve(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
         Document::File(path) => {
             let store = document::open(path)?;
             let held = store.clone();
-            run(Place::of_store(&store), listener, arguments, move || {
-                Some(held.clone())
-            })?;
+            let location = Location::of_store(&store);
+            run(location, listener, arguments, move || Some(held.clone()))?;
             // Requests that still wait are refused, so their threads end.
             let report = store.close()?;
             writeln!(io::stdout(), "closed at version {}", report.durable_version)?;
         }
         Document::Cluster { parameters, name } => {
-            let (member, place) = cluster::join(parameters, name, address.to_string())?;
-            let held = member.clone();
-            run(place, listener, arguments, move || held.store())?;
-            member.leave()?;
-            writeln!(
-                io::stdout(),
-                "left at version {}",
-                member.snapshot().version()
-            )?;
+            let cluster = Cluster::join(parameters, name, address)?;
+            let (location, held) = (cluster.location.clone(), cluster.member.clone());
+            run(location, listener, arguments, move || held.store())?;
+            writeln!(io::stdout(), "left at version {}", cluster.leave()?)?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -147,7 +147,7 @@ fn serve(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
 
 /// Serves until a signal comes or the document ends. `store` is what the operator can hold.
 fn run(
-    place: Place,
+    location: Location,
     listener: std::net::TcpListener,
     arguments: &Arguments,
     store: impl Fn() -> Option<DataStore> + Send + 'static,
@@ -157,12 +157,26 @@ fn run(
         let listener = tokio::net::TcpListener::from_std(listener)?;
         writeln!(io::stdout(), "http://{}/", listener.local_addr()?)?;
         std::thread::spawn(move || obey(&store));
-        let stop = async {
-            // Without a handler the process ends at the signal, which loses no commit either.
-            let _ = tokio::signal::ctrl_c().await;
-        };
-        doclock_live::serve(place, listener, &arguments.web, stop).await
+        let Arguments { origins, web, .. } = arguments;
+        doclock_live::serve(location, listener, web, origins, stopped()).await
     })
+}
+
+/// Waits for a signal to end. Without a handler the process ends at it, which loses no commit
+/// either.
+async fn stopped() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
 }
 
 /// Holds the lock at the operator's command, to show how the tabs wait and what the panel reports.

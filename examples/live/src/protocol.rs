@@ -22,6 +22,9 @@ pub enum FromTab {
         session: String,
         /// The version of the text that the tab has.
         version: Option<u64>,
+        /// The timeline of that version.
+        #[serde(default)]
+        timeline: u64,
         /// The key of the request whose answer the tab has not received.
         key: Option<String>,
     },
@@ -57,6 +60,8 @@ pub enum ToTab<'m> {
         /// The public name of the tab.
         tab: &'m str,
         version: u64,
+        /// Rises when the server of the cluster has gone back to earlier versions, in a failover.
+        timeline: u64,
         #[serde(flatten)]
         since: Since,
         /// The carets of the other tabs.
@@ -167,11 +172,13 @@ impl TabCaret {
     }
 }
 
-/// The server that has the document, and the epoch of its term.
+/// The server that has the document, and its term.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Machine {
     pub address: String,
     pub epoch: u64,
+    /// The timeline of the PostgreSQL server.
+    pub timeline: u64,
 }
 
 /// The lock, its holder and its queue.

@@ -14,6 +14,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{self, Message as UpstreamMessage};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 
+use crate::connection::is_too_big;
 use crate::hub::Close;
 
 /// Marks the connection of a relay. The server that gets it serves the tab itself.
@@ -23,6 +24,10 @@ pub const RELAYED: HeaderName = HeaderName::from_static("doclock-relayed");
 const CONNECT: Duration = Duration::from_secs(1);
 /// How long each end may take to receive a close frame.
 const CLOSE: Duration = Duration::from_secs(1);
+/// How long a tab may take to make room for a message.
+const ROOM: Duration = Duration::from_secs(10);
+/// How long the other server may be silent. It shows its panel four times a second.
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// The connection to the server that has the document.
 pub type Upstream = WebSocketStream<MaybeTlsStream<TcpStream>>;
@@ -43,13 +48,18 @@ pub async fn connect(address: &str) -> Option<Upstream> {
 
 /// Passes messages in both directions until one end closes, or the document has `moved`.
 ///
-/// A message waits here until its receiver has room. So a tab that does not read fills its queue in
-/// the server that has the document.
+/// A message waits here until its receiver has room, for some seconds. So a tab that does not read
+/// fills its queue in the server that has the document, or is disconnected here.
 pub async fn pass(tab: WebSocket, upstream: Upstream, moved: impl Future<Output = ()>) {
     let (mut to_tab, mut from_tab) = tab.split();
     let (mut to_upstream, mut from_upstream) = upstream.split();
     let up = async {
-        while let Some(Ok(message)) = from_tab.next().await {
+        while let Some(message) = from_tab.next().await {
+            let message = match message {
+                Ok(message) => message,
+                Err(error) if is_too_big(&error) => return Some(Close::TOO_BIG.frame()),
+                Err(_) => break,
+            };
             let message = match message {
                 Message::Text(text) => UpstreamMessage::text(text.as_str()),
                 Message::Binary(bytes) => UpstreamMessage::Binary(bytes),
@@ -64,14 +74,16 @@ pub async fn pass(tab: WebSocket, upstream: Upstream, moved: impl Future<Output 
         None
     };
     let down = async {
-        while let Some(Ok(message)) = from_upstream.next().await {
+        while let Ok(Some(Ok(message))) = timeout(SILENCE, from_upstream.next()).await {
             let message = match message {
                 UpstreamMessage::Text(text) => Message::Text(text.as_str().into()),
                 UpstreamMessage::Close(frame) => return frame.map(of_upstream),
                 _ => continue,
             };
-            if to_tab.send(message).await.is_err() {
-                break;
+            match timeout(ROOM, to_tab.send(message)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => break,
+                Err(_) => return Some(Close::SLOW.frame()),
             }
         }
         None

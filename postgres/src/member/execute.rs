@@ -87,7 +87,6 @@ impl Member {
         let has_own_key = options.key.is_none();
         let operations = operations.into_operations();
         let mut draft = self.0.requests.draft(&operations, options)?;
-        draft.is_resubmitted = true;
         // A time that no clock will show is no limit.
         let deadline = draft
             .timeout

@@ -166,9 +166,9 @@ impl PendingRequest {
         loop {
             // Before the look, so that no ring is missed.
             let rung = self.requests.0.bell.notified();
-            let patience = Instant::now() + PATIENCE;
+            let now = Instant::now();
             // A look that is given up ends the connection of all requests of this process.
-            let shortest = Instant::now() + LOOK;
+            let (shortest, patience) = (now + LOOK, now + PATIENCE);
             let limit = until.map_or(patience, |until| until.clamp(shortest, patience));
             let is_cancelled = self.is_cancelled();
             if is_cancelled {

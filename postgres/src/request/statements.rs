@@ -21,7 +21,7 @@ pub(crate) struct Statements {
 impl Statements {
     pub(crate) fn new(schema: &str) -> Self {
         Self {
-            insert: format!("SELECT {schema}.{INSERT}($1, $2, $3, $4, $5, $6, $7, $8, $9)"),
+            insert: format!("SELECT {schema}.{INSERT}($1, $2, $3, $4, $5, $6, $7, $8)"),
             take: format!("SELECT * FROM {schema}.{TAKE}($1, $2, $3, $4, $5, $6)"),
             look: format!("SELECT * FROM {schema}.{LOOK}($1, $2, $3, $4)"),
         }
@@ -33,19 +33,17 @@ pub(crate) fn create_functions(schema: &str) -> [String; 3] {
     [insert(schema), take(schema), look(schema)]
 }
 
-/// Inserts a request, and returns its number. The last parameter says whether the insert waits for
-/// the disk.
+/// Inserts a request, and returns its number.
 ///
-/// C10: the row of the last number is locked until the request is visible.
+/// C10: the row of the last number is locked until the request is visible. C9: the insert waits for
+/// the disk, so that no crash takes back the number of a request that an owner has seen. Otherwise
+/// the number would be that of another request, which would get the outcome.
 fn insert(schema: &str) -> String {
     let body = format!(
         "DECLARE
             next_number bigint;
         BEGIN
             PERFORM set_config('lock_timeout', '1000', true);
-            IF NOT $9 THEN
-                PERFORM set_config('synchronous_commit', 'off', true);
-            END IF;
             INSERT INTO {schema}.doclock_request_number AS n (document, number) VALUES ($1, 1)
                 ON CONFLICT (document) DO UPDATE SET number = n.number + 1
                 RETURNING n.number INTO next_number;
@@ -56,7 +54,7 @@ fn insert(schema: &str) -> String {
             RETURN next_number;
         END"
     );
-    let arguments = "text, text, bigint, text, text, text, bytea, bigint, boolean";
+    let arguments = "text, text, bigint, text, text, text, bytea, bigint";
     create_function(schema, INSERT, arguments, "bigint", &body)
 }
 

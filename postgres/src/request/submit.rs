@@ -227,7 +227,6 @@ impl Requests {
             batch: batch.into(),
             timeout,
             cancel: options.cancel,
-            is_resubmitted: false,
         })
     }
 
@@ -320,9 +319,6 @@ pub(crate) struct Draft {
     batch: Arc<[u8]>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) cancel: Option<CancelToken>,
-    /// Whether the caller submits it again if a crash or a failover of the server loses it. Then
-    /// the insert does not wait for the disk: an outcome that the caller gets is stored after it.
-    pub(crate) is_resubmitted: bool,
 }
 
 impl Draft {
@@ -390,7 +386,7 @@ impl Draft {
 
     async fn insert(&self, session: &Session) -> Result<i64, PostgresError> {
         let (batch, timeout) = (&*self.batch, self.timeout.map(micros));
-        let parameters: [Parameter<'_>; 9] = [
+        let parameters: [Parameter<'_>; 8] = [
             (&self.shared.document, Type::TEXT),
             (&self.shared.machine, Type::TEXT),
             (&self.ticket, Type::INT8),
@@ -399,7 +395,6 @@ impl Draft {
             (&self.key, Type::TEXT),
             (&batch, Type::BYTEA),
             (&timeout, Type::INT8),
-            (&!self.is_resubmitted, Type::BOOL),
         ];
         let statement = &self.shared.server.connections().of_requests.insert;
         let rows = session.query(statement, &parameters).await?;

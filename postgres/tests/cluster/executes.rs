@@ -449,8 +449,10 @@ fn cluster_02_a_call_whose_outcome_is_no_longer_kept_does_not_run_again() {
         let cancels = Cancels(CancelToken::new());
         let options = RequestOptions::new("bob").cancel_token(&cancels.0);
         let call = || follower.execute_with(create(text_node("p", "a")), options);
+        proxy.count("doclock_look_at_request_1(");
         let call = scope.spawn(call);
-        until("it waits", || requests(&parameters, &document) == 1);
+        // The answer to its insert has come.
+        until("it looks for its outcome", || proxy.counted() > 0);
         proxy.set_down(true);
         let up = Up(&proxy);
         let first = Member::join(&server, &document, forgets("ann")).unwrap();

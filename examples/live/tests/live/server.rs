@@ -11,7 +11,7 @@ use doclock::DataStore;
 use doclock::durable::{Journal, JournalError, JournalErrorKind, JournalWrite, StoredPart};
 use doclock::lock::AcquireOptions;
 use doclock_live::document;
-use doclock_live::place::Place;
+use doclock_live::location::Location;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -35,11 +35,10 @@ impl Server {
     async fn serve(store: DataStore, folder: TempDir) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (served, web) = (Place::of_store(&store), folder.path().to_owned());
-        let running =
-            tokio::spawn(
-                async move { doclock_live::serve(served, listener, &web, pending()).await },
-            );
+        let (served, web) = (Location::of_store(&store), folder.path().to_owned());
+        let running = tokio::spawn(async move {
+            doclock_live::serve(served, listener, &web, &[], pending()).await
+        });
         Self {
             address,
             store,

@@ -23,7 +23,7 @@ export class Connection {
   open() {
     if (this.#socket) return
     clearTimeout(this.#timer)
-    const socket = new WebSocket(`ws://${location.host}/live`)
+    const socket = new WebSocket(`${location.origin.replace("http", "ws")}/live`)
     this.#socket = socket
     socket.onopen = () => socket.send(JSON.stringify(this.tab.hello()))
     socket.onmessage = ({ data }) => {

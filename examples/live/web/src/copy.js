@@ -12,8 +12,10 @@ export class Copy {
   /// changes of each edit start from the text that the ones before it leave.
   pending = []
 
-  constructor(version, text) {
+  /// `timeline`: rises when the server has gone back to earlier versions.
+  constructor(version, text, timeline = 0) {
     this.version = version
+    this.timeline = timeline
     this.confirmed = textOf(text)
   }
 
@@ -125,11 +127,12 @@ export class Copy {
 
   save() {
     const pending = this.pending.map(request => ({ ...request, changes: request.changes?.toJSON() ?? null }))
-    return { version: this.version, text: stringOf(this.confirmed), pending }
+    const { version, timeline } = this
+    return { version, timeline, text: stringOf(this.confirmed), pending }
   }
 
-  static restore({ version, text, pending }) {
-    const copy = new Copy(version, text)
+  static restore({ version, timeline, text, pending }) {
+    const copy = new Copy(version, text, timeline)
     const changes = json => json && ChangeSet.fromJSON(json)
     copy.pending = pending.map(request => ({ ...request, changes: changes(request.changes) }))
     return copy

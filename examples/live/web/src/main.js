@@ -129,8 +129,9 @@ function showCaret() {
 
 let ownName = null
 const receivers = {
-  welcome({ tab, version, commits, text, request, carets: others }) {
+  welcome({ tab, version, timeline, commits, text, request, carets: others }) {
     ownName = tab
+    copy.timeline = timeline
     const left = [...view.state.field(carets).keys()].map(tab => moveCaret.of({ tab }))
     if (commits) for (const commit of commits) display(copy.commit(commit))
     else if (request === "unknown" && copy.pending[0]?.sent) return giveUp(
@@ -196,7 +197,8 @@ const connection = new Connection({
   hello() {
     const [first] = copy.pending
     const key = first?.sent ? first.key : null
-    return { type: "hello", session, version: isFresh ? null : copy.version, key }
+    const { version, timeline } = copy
+    return { type: "hello", session, version: isFresh ? null : version, timeline, key }
   },
   receive(message) {
     receivers[message.type](message)

@@ -57,10 +57,15 @@ export class Server {
 
   /// Waits for an event of a type.
   async event(type) {
+    const end = Date.now() + 30_000
     for (;;) {
       const event = this.events.find(event => event.type === type)
       if (event) return event
-      await new Promise(resolve => this.#waiting.push(resolve))
+      assert.ok(Date.now() < end, `no event ${type} in 30 seconds, but ${JSON.stringify(this.events)}`)
+      await Promise.race([
+        new Promise(resolve => this.#waiting.push(resolve)),
+        new Promise(resolve => setTimeout(resolve, 1000)),
+      ])
     }
   }
 

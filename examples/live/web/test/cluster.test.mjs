@@ -5,7 +5,7 @@ import assert from "node:assert/strict"
 import { after, before, it } from "node:test"
 import { Cluster, endServers, launch, Tab } from "./browser.mjs"
 import { SEED } from "./random.mjs"
-import { agree, stepUntil, typeAtRandom, typeInTurn } from "./together.mjs"
+import { agree, settled, stepUntil, typeAtRandom, typeInTurn } from "./together.mjs"
 
 const SECONDS = Number(process.env.TYPING_SECONDS ?? 20)
 console.log(`SEED=${SEED} TYPING_SECONDS=${SECONDS}`)
@@ -31,7 +31,7 @@ it("typing goes on while the owner is killed, and no edit is lost or repeated", 
   const tabs = []
   for (const server of [...cluster.servers, ...cluster.servers]) tabs.push(await Tab.open(browser, server))
   let isTyping = true
-  const typing = typeAtRandom(tabs, SECONDS, SEED, { stays: true })
+  const typing = typeAtRandom(tabs, SECONDS, SEED, { disturbs: false })
   typing.finally(() => { isTyping = false })
   let owner = cluster.servers[0], epoch = 0, kills = 0
   while (isTyping) {
@@ -72,14 +72,31 @@ it("a tab undoes its own typing on the server that went on", async () => {
   await agree(cluster, [ann, bob])
 })
 
+it("tabs leave a server that is paused, and it goes on as another one", async () => {
+  const cluster = await Cluster.start("paused")
+  const [first, second] = cluster.servers
+  const [ann, bob] = [await Tab.open(browser, first), await Tab.open(browser, second)]
+  await bob.page.keyboard.type("one")
+  await settled([ann, bob])
+  first.process.kill("SIGSTOP")
+  await second.event("acquired")
+  await bob.page.keyboard.type(" two")
+  await bob.settle()
+  await ann.page.keyboard.press("Control+Home")
+  await ann.page.keyboard.type("zero ")
+  first.process.kill("SIGCONT")
+  assert.equal(await settled([ann, bob]), "zero one two")
+  await agree(cluster, [ann, bob])
+})
+
 it("the document moves when its owner ends, and its tabs go on elsewhere", async () => {
-  const cluster = await Cluster.start("signal", 2)
+  const cluster = await Cluster.start("signal")
   const [first, second] = cluster.servers
   const bob = await Tab.open(browser, second)
   await bob.page.keyboard.type("one")
   await bob.settle()
   const began = Date.now()
-  await first.end("SIGINT")
+  await first.end("SIGTERM")
   await second.event("acquired")
   await bob.page.keyboard.type(" two")
   await bob.settle()

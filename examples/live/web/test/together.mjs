@@ -66,18 +66,18 @@ export async function agree(server, tabs, { typed = true } = {}) {
 }
 
 /// Types at random. Meanwhile tabs go offline and reload, unless their servers may be down.
-export async function typeAtRandom(tabs, seconds, seed, { stays = false } = {}) {
+export async function typeAtRandom(tabs, seconds, seed, { disturbs = true } = {}) {
   const below = random(seed)
   const end = Date.now() + seconds * 1000
   await Promise.all(tabs.map(async (tab, index) => {
     for (let round = 0; Date.now() < end; round++) {
       const millis = Math.min(2000 + below(3000), Math.max(500, end - Date.now()))
-      const isOffline = !stays && below(3) === 0
+      const isOffline = disturbs && below(3) === 0
       if (isOffline) await tab.offline(true)
       await tab.evaluate(type, { seed: seed + index * 1000 + round, millis, make: random.toString() })
       if (isOffline) await tab.offline(false)
       // A reload in the middle of the work: requests may be pending.
-      if (!stays && below(3) === 0) await tab.reload()
+      if (disturbs && below(3) === 0) await tab.reload()
     }
   }))
 }

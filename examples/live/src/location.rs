@@ -27,27 +27,27 @@ type Elsewhere = dyn Fn() -> Option<String> + Send + Sync;
 
 /// Where the document is. Clones are handles of the same value.
 #[derive(Clone)]
-pub struct Place {
+pub struct Location {
     here: watch::Receiver<Option<Arc<Hub>>>,
     elsewhere: Arc<Elsewhere>,
 }
 
-/// Tells a [`Place`] when this process gets the document.
+/// Where the hub of a [`Location`] is put while this process has the document.
 #[derive(Debug)]
-pub struct Host(Current);
+pub struct HubSlot(Current);
 
-impl fmt::Debug for Place {
+impl fmt::Debug for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Place")
+        f.debug_struct("Location")
             .field("is_here", &self.hub().is_some())
             .finish_non_exhaustive()
     }
 }
 
-impl Host {
+impl HubSlot {
     /// Passes the commits of a store to the tabs, until the store is closed. Then all its tabs are
     /// disconnected.
-    pub fn host(&self, store: &DataStore, machine: Option<Machine>) {
+    pub fn serve(&self, store: &DataStore, machine: Option<Machine>) {
         self.pass_on(self.begin(store, machine));
     }
 
@@ -63,20 +63,21 @@ impl Host {
     }
 }
 
-impl Place {
-    /// A place without the document, and what gives it one. It ends when that is dropped.
-    pub fn new(elsewhere: impl Fn() -> Option<String> + Send + Sync + 'static) -> (Self, Host) {
+impl Location {
+    /// A location without the document, and the slot that gives it one. The location ends when the
+    /// slot is dropped.
+    pub fn new(elsewhere: impl Fn() -> Option<String> + Send + Sync + 'static) -> (Self, HubSlot) {
         let (current, here) = watch::channel(None);
         let elsewhere = Arc::new(elsewhere);
-        (Self { here, elsewhere }, Host(current))
+        (Self { here, elsewhere }, HubSlot(current))
     }
 
-    /// A place that has the document until its store is closed.
+    /// A location that has the document until its store is closed.
     pub fn of_store(store: &DataStore) -> Self {
-        let (place, host) = Self::new(|| None);
-        let commits = host.begin(store, None);
-        std::thread::spawn(move || host.pass_on(commits));
-        place
+        let (location, slot) = Self::new(|| None);
+        let commits = slot.begin(store, None);
+        std::thread::spawn(move || slot.pass_on(commits));
+        location
     }
 
     /// The hub, if this process has the document.
@@ -123,7 +124,7 @@ impl Place {
         }
     }
 
-    /// Waits until another server has the document than the one with this address.
+    /// Waits until a server other than `from` has the document.
     async fn moved(mut self, from: String) {
         loop {
             if self.here.borrow_and_update().is_some() {
