@@ -4,11 +4,12 @@ use std::future::pending;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use crate::server::Server;
+use crate::server::{Server, fill_queue};
 use axum::http::Uri;
 
 use crate::tab::{Tab, open, open_with};
 use doclock_live::location::{HubSlot, Location};
+use futures_util::StreamExt;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_tungstenite::tungstenite;
@@ -117,6 +118,18 @@ async fn a_tab_gets_the_close_code_of_the_server_that_has_the_document() {
     tab.send(&json!({"type": "nonsense"})).await;
     let (code, errors) = tab.end().await;
     assert_eq!((code, errors.len()), (4400, 1));
+}
+
+#[tokio::test]
+async fn a_tab_that_does_not_read_is_given_up_by_the_server_that_has_the_document() {
+    let owner = Server::start().await;
+    let (follower, elsewhere, _slot) = follower().await;
+    *elsewhere.lock().unwrap() = Some(owner.address);
+    let (ann, mut slow) = fill_queue(&owner, follower).await;
+    // What has been sent comes first. Then there is no room for a close frame, or there is.
+    while let Some(Ok(_)) = slow.socket.next().await {}
+    slow.reconnect(follower, None).await;
+    assert_eq!(slow.text(), ann.text());
 }
 
 #[tokio::test]

@@ -365,7 +365,19 @@ async fn hostile_tabs_are_cut_off_and_others_go_on() {
 #[tokio::test]
 async fn a_tab_that_does_not_read_is_disconnected_and_holds_up_no_other() {
     let server = Server::start().await;
-    let (mut ann, mut slow) = (server.tab("ann").await, server.tab("slow").await);
+    let (ann, mut slow) = fill_queue(&server, server.address).await;
+    assert_eq!(slow.end().await.0, 4430);
+    // It has missed commits, which are larger than the text that it gets instead.
+    let welcome = slow.reconnect(server.address, Some("lost")).await;
+    assert_eq!(
+        (slow.text(), &welcome["request"]),
+        (ann.text(), &"open".into())
+    );
+}
+
+/// A tab edits until another one, at this address, is given up because it does not read.
+pub async fn fill_queue(server: &Server, address: SocketAddr) -> (Tab, Tab) {
+    let (mut ann, slow) = (server.tab("ann").await, Tab::new(address, "slow").await);
     let pages = ["x", "y"].map(|letter| letter.repeat(400_000));
     let mut tabs = 2;
     // More than the buffers of the operating system and the bound of the queue together.
@@ -378,14 +390,9 @@ async fn a_tab_that_does_not_read_is_disconnected_and_holds_up_no_other() {
         ann.edit(version, &[(0, units, page)]).await;
         tabs = ann.panel(|_| true).await["tabs"].as_u64().unwrap();
     }
+    assert_eq!(tabs, 1, "the slow tab is given up");
     assert!(!server.store.is_locked());
-    assert_eq!(slow.end().await.0, 4430);
-    // It has missed commits, which are larger than the text that it gets instead.
-    let welcome = slow.reconnect(server.address, Some("lost")).await;
-    assert_eq!(
-        (slow.text(), &welcome["request"]),
-        (ann.text(), &"open".into())
-    );
+    (ann, slow)
 }
 
 const WORKS: u8 = 0;
