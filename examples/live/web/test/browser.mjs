@@ -55,11 +55,17 @@ export class Server {
     for (const waiting of this.#waiting.splice(0)) waiting()
   }
 
+  /// The epoch of the last term that it has acquired.
+  get epoch() {
+    const acquired = this.events.filter(event => event.type === "acquired")
+    return acquired.at(-1)?.epoch ?? 0
+  }
+
   /// Waits for an event of a type.
-  async event(type) {
+  async event(type, isWanted = () => true) {
     const end = Date.now() + 30_000
     for (;;) {
-      const event = this.events.find(event => event.type === type)
+      const event = this.events.find(event => event.type === type && isWanted(event))
       if (event) return event
       assert.ok(Date.now() < end, `no event ${type} in 30 seconds, but ${JSON.stringify(this.events)}`)
       await Promise.race([
