@@ -409,13 +409,13 @@ pub(crate) fn lock_timeout(parameter: u32) -> String {
 }
 
 /// The condition of the row of the lease under which a statement of the owner has an effect: the
-/// fence. The document is the first parameter, the epoch the second, and `limit` that of
-/// [`lock_timeout`].
-pub(crate) fn holds(limit: u32) -> String {
+/// fence. The document is the first parameter, the epoch the second, and the limit of
+/// [`lock_timeout`] the third.
+pub(crate) fn holds() -> String {
     format!(
         "document = $1 AND epoch = $2 AND expires_at > clock_timestamp()
         AND timeline = {TIMELINE} AND {} IS NOT NULL",
-        lock_timeout(limit)
+        lock_timeout(3)
     )
 }
 

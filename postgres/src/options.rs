@@ -78,7 +78,7 @@ impl PostgresOptions {
     /// it answers nothing. So each host but the last has a part of the time, until it is usable.
     pub(crate) async fn connect(&self, name: &str) -> Result<Connected, tokio_postgres::Error> {
         let config = self.limited(name);
-        let hosts = config.get_hosts().len().max(config.get_hostaddrs().len());
+        let hosts = hosts(&config);
         let of = |count: usize| count == 0 || count == hosts;
         let is_listed = of(config.get_hosts().len())
             && of(config.get_hostaddrs().len())
@@ -114,8 +114,7 @@ impl PostgresOptions {
             config.tcp_user_timeout(self.connect_timeout);
         }
         if config.get_connect_timeout().is_none() {
-            let hosts = config.get_hosts().len().max(config.get_hostaddrs().len());
-            config.connect_timeout(self.part_of(hosts));
+            config.connect_timeout(self.part_of(hosts(&config)));
         }
         config
     }
@@ -136,6 +135,11 @@ impl PostgresOptions {
 
 /// A connection, and what reads and writes it.
 pub(crate) type Connected = (Client, Connection<Socket, NoTlsStream>);
+
+/// How many hosts the parameters name.
+fn hosts(config: &Config) -> usize {
+    config.get_hosts().len().max(config.get_hostaddrs().len())
+}
 
 /// The parameters of a connection to one of several hosts.
 fn of_host(all: &Config, nth: usize) -> Config {

@@ -133,13 +133,15 @@ fn serve_terms(
     slot: &HubSlot,
     terms: &mpsc::Receiver<Machine>,
 ) -> Result<(), DocumentError> {
-    let is_of = |machine: &Machine| {
+    // The term may be lost, and another one may have begun.
+    let store_of = |epoch| {
         let owner = member.snapshot().owner;
-        owner.is_some_and(|owner| owner.epoch == machine.epoch)
+        let is_of = owner.is_some_and(|owner| owner.epoch == epoch);
+        member.store().filter(|_| is_of)
     };
     for machine in terms {
-        // The term may be lost by now, and another one may have begun.
-        let Some(store) = member.store().filter(|_| is_of(&machine)) else {
+        let epoch = machine.epoch;
+        let Some(store) = store_of(epoch) else {
             continue;
         };
         match document::prepare(store) {
@@ -150,9 +152,11 @@ fn serve_terms(
             }
             Err(error) => eprintln!("{error}"),
         }
-        // A server that cannot serve the document leaves it to another one. Mostly the term has
-        // ended, and then this does nothing.
-        let _ = member.hand_over();
+        // Mostly the term has ended. A server that cannot serve the document in its term leaves it
+        // to another one.
+        if store_of(epoch).is_some() {
+            let _ = member.hand_over();
+        }
     }
     Ok(())
 }

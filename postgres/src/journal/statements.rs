@@ -60,7 +60,7 @@ pub(crate) fn create_append(schema: &str) -> String {
             VALUES ($1, $4, $5, $6, $2, $7);
             RETURN true;
         END",
-        holds = holds(3),
+        holds = holds(),
     );
     let arguments = "text, bigint, text, bigint, bigint, bigint, bytea, bigint[], bytea[],
         bigint[], text";
@@ -104,7 +104,7 @@ fn checkpoint(schema: &str) -> String {
         removed AS (DELETE FROM {schema}.doclock_log g USING l
             WHERE g.document = $1 AND g.number <= l.cut)
         SELECT count(*) = 1 FROM l",
-        holds = holds(3),
+        holds = holds(),
         cut = cut(schema),
         key = stored_key("e.key"),
         long_key = long_key("e.key"),

@@ -187,6 +187,7 @@ impl Worker {
             managers.make(of_store.clone(), owner)
         };
         let bell = self.registered.is_some().then(|| self.bell.clone());
+        let heard = bell.clone();
         let (requests, version) = (self.requests.clone(), store.version());
         let settled = move || {
             requests.wake();
@@ -194,8 +195,7 @@ impl Worker {
                 bell.ring(version);
             }
         };
-        let bell = self.registered.is_some().then(|| self.bell.clone());
-        let is_heard = move || bell.as_ref().is_some_and(Bell::is_heard);
+        let is_heard = move || heard.as_ref().is_some_and(Bell::is_heard);
         let options = self.options.requests.clone();
         match RequestRunner::start_with(term, options, make, settled, is_heard) {
             Ok(runner) => Some(runner),

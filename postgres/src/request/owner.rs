@@ -108,7 +108,7 @@ impl OwnerStatement for Settle {
 
     async fn run(&self, session: &Session, lease: &Lease) -> Result<bool, PostgresError> {
         let schema = lease.server.schema();
-        let holds = holds(3);
+        let holds = holds();
         let statement = format!(
             "WITH l AS MATERIALIZED (SELECT 1 FROM {schema}.doclock_lease WHERE {holds} FOR SHARE),
             r AS MATERIALIZED (SELECT q.number FROM l, {schema}.doclock_request q

@@ -89,7 +89,7 @@ fn take(schema: &str) -> String {
                 bytes_before := bytes_before + pending.bytes;
             END LOOP;
         END",
-        holds = holds(3),
+        holds = holds(),
     );
     let arguments = "text, bigint, text, bigint, bigint, bigint";
     let rows = "TABLE (number bigint, owner text, label text, key text, batch bytea,

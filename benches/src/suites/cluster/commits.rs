@@ -35,15 +35,15 @@ pub fn run(
     report: &Report,
     figures: &Figures<'_>,
 ) -> Result {
-    let plain = server.process("bench-plain")?;
+    let process = server.process("bench-commits")?;
     // Not a part of the result, and it warms the server up.
-    let one = costs(server, &plain, 1, commits)?;
+    let one = costs(server, &process, 1, commits)?;
     let rows = Inserts::create(server)?;
     let mut medians = Vec::new();
     for (case, writers, parts) in CASES {
         let each = (commits / parts).max(1);
         let mut subjects = [
-            Subject::Doclock(&plain),
+            Subject::Doclock(&process),
             Subject::Insert { is_prepared: false },
             Subject::Insert { is_prepared: true },
         ];
@@ -69,7 +69,7 @@ pub fn run(
     figures.print("1 writer", doclock, figure, Goal::AtLeast(0.8))?;
     let figure = (many[0] / alone[0], "× 1 writer");
     figures.print("64 writers", doclock, figure, Goal::AtLeast(10.0))?;
-    let many = costs(server, &plain, 64, (commits / 10).max(1))?;
+    let many = costs(server, &process, 64, (commits / 10).max(1))?;
     for (case, costs) in [("1 writer", one), ("64 writers", many)] {
         figures.print(case, "a commit in the log", (costs.block, "bytes"), None)?;
         figures.print(

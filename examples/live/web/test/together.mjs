@@ -32,6 +32,20 @@ export async function stepUntil(text, step, expected) {
   }
 }
 
+/// Kills a server again and again while tabs type.
+export async function killWhile(typing, kill) {
+  let isTyping = true
+  typing.finally(() => { isTyping = false })
+  let kills = 0
+  while (isTyping) {
+    await kill()
+    kills++
+  }
+  await typing
+  console.log(`${kills} kills`)
+  assert.ok(kills > 1)
+}
+
 /// Ends a test: all tabs have one text, which is that of the store and of its log.
 export async function agree(server, tabs, { typed = true } = {}) {
   const text = await settled(tabs)
