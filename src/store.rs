@@ -15,6 +15,7 @@ mod numbers;
 mod observe;
 mod options;
 mod pinned;
+mod provenance;
 mod publish;
 mod rare;
 mod receipts;
@@ -39,7 +40,7 @@ pub use claims::{DeadLetter, DeadLetterCause, EventState, InboxInUse, InboxStats
 pub use commit::CommitError;
 pub(crate) use commit::ExecutedOperation;
 use lease::LeaseLost;
-pub(crate) use log::{CommitEdits, CommitRecord, FollowerId, LaterCommits, RecentCommits, Stretch};
+pub(crate) use log::{CommitEdits, CommitRecord, FollowerId};
 pub use nodes::{NodeGuard, NodeLocks};
 pub(crate) use observe::{Kind, Observed};
 pub use options::StoreOptions;
@@ -62,6 +63,7 @@ use durable::Writer;
 use log::OwnLog;
 use numbers::Numbers;
 use observe::Observer;
+use provenance::Recorded;
 
 /// A document store: runs one transaction at a time, in FIFO order, and serves readers at any time.
 ///
@@ -110,6 +112,7 @@ struct StoreShared {
     /// Set if the document is durable. Dropped before the log, of which it writes all commits.
     writer: Option<Box<Writer>>,
     log: OwnLog,
+    provenance: Mutex<{ rank::PROVENANCE }, Recorded>,
     /// Dropped after all that its keeper serves, so that the keeper ends.
     lock: FifoLock,
     ids: CachePadded<NodeIds>,
@@ -157,6 +160,7 @@ impl DataStore {
             numbers: Numbers::after(numbering),
             publishing: Mutex::default(),
             log: OwnLog::new(options.kept_commits, options.log_limit),
+            provenance: Mutex::default(),
             ids: CachePadded::new(NodeIds::after(session, last_id)),
             schema: options.schema,
             writer,

@@ -29,30 +29,32 @@ pub(crate) mod rank {
     pub(crate) const LOCK: u8 = 3;
     /// The receipts and inboxes of a store.
     pub(crate) const BOOKKEEPING: u8 = 4;
+    /// What the histories of editors know of a document.
+    pub(crate) const PROVENANCE: u8 = 5;
     /// The commit log of a store.
-    pub(crate) const LOG: u8 = 5;
+    pub(crate) const LOG: u8 = 6;
     /// The published version.
-    pub(crate) const PUBLISHED: u8 = 6;
+    pub(crate) const PUBLISHED: u8 = 7;
     /// The reads of a transaction on nodes.
-    pub(crate) const READS: u8 = 7;
+    pub(crate) const READS: u8 = 8;
     /// The hooks of a manager.
-    pub(crate) const HOOKS: u8 = 8;
+    pub(crate) const HOOKS: u8 = 9;
     /// The waits that a cancel token ends.
-    pub(crate) const TOKEN: u8 = 9;
+    pub(crate) const TOKEN: u8 = 10;
     /// The outcome of one request.
-    pub(crate) const REQUEST: u8 = 10;
+    pub(crate) const REQUEST: u8 = 11;
     /// The wake-up chain.
-    pub(crate) const WAKE_CHAIN: u8 = 11;
+    pub(crate) const WAKE_CHAIN: u8 = 12;
     /// Metrics that have a mutex of their own.
-    pub(crate) const METRICS: u8 = 12;
+    pub(crate) const METRICS: u8 = 13;
     /// The duties of a keeper.
-    pub(crate) const KEEPER: u8 = 13;
+    pub(crate) const KEEPER: u8 = 14;
     /// The waits that a manual clock ends.
-    pub(crate) const LISTENERS: u8 = 14;
+    pub(crate) const LISTENERS: u8 = 15;
     /// The state of a durable store, for which calls wait.
-    pub(crate) const DURABLE: u8 = 15;
+    pub(crate) const DURABLE: u8 = 16;
     /// The thread of a durable store.
-    pub(crate) const WRITER_THREAD: u8 = 16;
+    pub(crate) const WRITER_THREAD: u8 = 17;
 }
 
 #[cfg(not(loom))]
@@ -414,7 +416,7 @@ mod tests {
     use super::*;
 
     #[test]
-    #[should_panic(expected = "a mutex of rank 3 is locked while the ranks 0b1000000 are held")]
+    #[should_panic(expected = "a mutex of rank 3 is locked while the ranks 0b10000000 are held")]
     fn a_mutex_that_is_locked_against_the_order_of_ranks_is_reported() {
         let outer = Mutex::<{ rank::LOCK }, ()>::default();
         let inner = Mutex::<{ rank::PUBLISHED }, ()>::default();

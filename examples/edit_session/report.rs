@@ -273,6 +273,7 @@ impl fmt::Display for Report {
                 tally.stale,
                 "   planned on what others had changed meanwhile",
             ),
+            ("no effect", tally.without_effect, "   had nothing to undo"),
             (
                 "conflicts",
                 tally.conflicts,

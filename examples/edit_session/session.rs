@@ -33,6 +33,8 @@ pub struct Tally {
     pub stale: u64,
     /// Committed transactions that undid or redid others.
     pub undone: u64,
+    /// Undos and redos that had nothing left to change.
+    pub without_effect: u64,
     /// Undos and redos that failed with a conflict.
     pub conflicts: u64,
     /// Any other failures.
@@ -49,7 +51,8 @@ impl Tally {
     }
 
     pub fn total(&self) -> u64 {
-        self.committed + self.rolled_back + self.stale + self.conflicts + self.unexpected
+        let undos = self.without_effect + self.conflicts;
+        self.committed + self.rolled_back + self.stale + undos + self.unexpected
     }
 
     fn and(self, other: Self) -> Self {
@@ -58,6 +61,7 @@ impl Tally {
             rolled_back: self.rolled_back + other.rolled_back,
             stale: self.stale + other.stale,
             undone: self.undone + other.undone,
+            without_effect: self.without_effect + other.without_effect,
             conflicts: self.conflicts + other.conflicts,
             unexpected: self.unexpected + other.unexpected,
             surprise: self.surprise.or(other.surprise),

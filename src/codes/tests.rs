@@ -31,6 +31,7 @@ use crate::lock::*;
 use crate::lock::{CallSite, LockInfo};
 use crate::markdown::{MarkdownMark, MarkdownNames, MarkdownOptions};
 use crate::prosemirror::{ProseMirrorError, StepError};
+use crate::transaction::Refusal;
 use crate::transaction::*;
 use crate::*;
 
@@ -317,7 +318,7 @@ fn samples_of_edits() -> Vec<Sample> {
         ("undoNodeMoved", UndoConflict::Moved { id: a() }),
         ("undoSubtreeChanged", UndoConflict::SubtreeChanged { id: a() }),
         ("undoNodeChanged", UndoConflict::Changed { id: a(), aspect: "type" }),
-        ("undoNothingLeft", UndoConflict::NothingLeft { id: a() }),
+        ("undoPlaceJoined", UndoConflict::PlaceJoined { id: a() }),
         ("limitExceeded", UndoConflict::Impossible(exceeded().into())),
     ]));
     all.extend(samples_of([
@@ -577,7 +578,7 @@ fn samples_of_transactions() -> Vec<Sample> {
         ("nothingToUndo", UndoError::NothingToUndo),
         ("nothingToRedo", UndoError::NothingToRedo),
         ("lockRevoked", UndoError::Lock(LockError::Revoked { id: lock_id() })),
-        ("undoConflict", UndoError::Conflict { redo: false, conflict: UndoConflict::Impossible(outdated()), by: Some(("bob".into(), 2)) }),
+        ("undoConflict", UndoError::Conflict { redo: false, conflict: UndoConflict::Impossible(outdated()), by: Some(("bob".into(), 2)), returns: true }),
         ("undoInverse", UndoError::Inverse(outdated().into())),
         ("idempotencyMismatch", IdempotencyMismatch { key: "key".into(), transaction_id: transaction(), version: 2 }.into()),
         ("limitExceeded", exceeded().into()),

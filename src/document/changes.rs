@@ -52,14 +52,6 @@ impl Changes {
             None => Vec::new(),
         }
     }
-
-    /// The changes for writing. Copies them if a clone exists.
-    pub(crate) fn as_mut(&mut self) -> &mut [Change] {
-        match &mut self.0 {
-            Some(changes) => Arc::make_mut(changes).as_mut_slice(),
-            None => &mut [],
-        }
-    }
 }
 
 impl Deref for Changes {

@@ -45,8 +45,8 @@ mod nodes;
 mod overlay;
 mod piece_map;
 pub(crate) mod plan;
+mod provenance;
 mod query;
-mod rebase;
 #[doc(hidden)]
 pub mod schema;
 mod selection;
@@ -73,7 +73,7 @@ pub use fragment::Fragment;
 pub use limits::{Limit, LimitExceeded, Limits};
 pub use mark::{Mark, Marks};
 pub use node::Node;
-pub use rebase::UndoConflict;
+pub use provenance::UndoConflict;
 pub use selection::{NodeSelection, Position, Selection, TextSelection};
 pub use snapshot::{Snapshot, SnapshotProgress};
 pub use spec::{JsonError, NodeSpec};
@@ -84,6 +84,9 @@ pub(crate) use lease::{Holding, Leases};
 pub(crate) use limits::{Budget, cost};
 pub(crate) use overlay::{Overlay, OverlaySavepoint, same};
 pub(crate) use piece_map::{Composer, PieceMap};
+pub(crate) use provenance::{
+    ChangeDetail, EditUnit, Provenance, RecordedCommit, Refusal, SilentTurn, Toggled, Undoing,
+};
 use schema::SchemaViolation;
 pub(crate) use sequence_edit::{SequenceEdit, SequenceEdits};
 pub(crate) use snapshot::{

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use super::mark::Splice;
 use super::plan::{find, follows, out_of_range, reserve};
+use super::provenance::{ChangeDetail, Detail};
 use super::touched::Touched;
 use super::{
-    AttributePatch, Change, Changes, ChildPosition, Children, EditError, MarksChange, Node,
+    AttributePatch, Change, Changes, ChildPosition, Children, EditError, Marks, MarksChange, Node,
     RightHalf, Selection, Snapshot, SplitPoint, View, value,
 };
 use crate::hashing::Secret;
@@ -29,6 +30,8 @@ pub(crate) struct Overlay {
     /// The root, if it was set.
     root: Option<Option<NodeId>>,
     changes: Changes,
+    /// What the changes do not tell, in their order.
+    details: Vec<ChangeDetail>,
     /// The selection of the editor. It follows each change.
     selection: Option<Selection>,
 }
@@ -59,6 +62,7 @@ impl Overlay {
             touched: Touched::default(),
             root: None,
             changes: Changes::default(),
+            details: Vec::new(),
             selection: None,
         }
     }
@@ -130,6 +134,15 @@ impl Overlay {
         self.changes = room;
     }
 
+    pub(crate) fn take_details(&mut self) -> Vec<ChangeDetail> {
+        std::mem::take(&mut self.details)
+    }
+
+    /// What the changes do not tell, in their order.
+    pub(crate) fn details(&self) -> &[ChangeDetail] {
+        &self.details
+    }
+
     pub(crate) fn take_changes(&mut self) -> Changes {
         std::mem::take(&mut self.changes)
     }
@@ -151,6 +164,7 @@ impl Overlay {
         ids: &NodeIds,
     ) -> Result<(), EditError> {
         value::check_change(&change)?;
+        let detail = self.detail_of(&change);
         self.make(source, &change, ids)?;
         if change.changes_nothing() {
             return Ok(());
@@ -158,8 +172,31 @@ impl Overlay {
         if let Some(selection) = self.selection.take() {
             self.selection = self.followed(selection, &change);
         }
+        if let Some(what) = detail {
+            let change = self.changes.len();
+            self.details.push(ChangeDetail { change, what });
+        }
         self.changes.push(change);
         Ok(())
+    }
+
+    /// What a change does not tell about the document that it is going to change.
+    fn detail_of(&self, change: &Change) -> Option<Detail> {
+        match change {
+            Change::SpliceText {
+                id, at, removed, ..
+            } if !removed.is_empty() => {
+                let marks = &self.node(id).filter(|node| !node.marks.is_empty())?.marks;
+                let end = at.saturating_add(removed.chars().count());
+                let marks = marks.within(&(*at..end));
+                (!marks.is_empty()).then(|| Detail::RemovedMarks(Marks::sorted(marks)))
+            }
+            Change::JoinNodes { right, .. } => {
+                let end = self.node(&right.id)?.end();
+                Some(Detail::Joined([end.text, end.children]))
+            }
+            _ => None,
+        }
     }
 
     /// The selection after a change of its own editor. A caret stays at the end of a text of which

@@ -2,20 +2,19 @@
 //!
 //! A splice changes one sequence. A split and a join move the rest of a sequence to another node.
 //! A map describes each changed sequence by pieces of the sequences before, so it follows an item
-//! through all of these. Maps compose by substitution. Deleted items stay as tombstones, so that
-//! an undo restores them to their original position (as in the tombstone transformation functions
-//! of Oster, Molli, Urso and Imine, 2006).
+//! through all of these. Maps compose by substitution. Deleted items stay as tombstones, so that a
+//! position at them is followed to where they were (as in the tombstone transformation functions of
+//! Oster, Molli, Urso and Imine, 2006).
 
 mod composer;
 mod piece;
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use smallvec::SmallVec;
 
 use super::sequence_edit::{SequenceEdit, Splice};
-use super::{Change, ChildPosition, Selection};
+use super::{Change, Selection};
 use crate::hashing::Secret;
 use crate::id::NodeId;
 pub(crate) use composer::Composer;
@@ -44,15 +43,6 @@ pub(super) struct Sequences {
 pub(super) struct Spot {
     pub(super) node: NodeId,
     pub(super) offset: usize,
-}
-
-/// The surviving items of a range that are consecutive before and after.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Survivors {
-    /// The index of the first one before.
-    pub(super) from: usize,
-    pub(super) node: NodeId,
-    pub(super) range: Range<usize>,
 }
 
 /// The side of a gap whose neighbour determines where the gap is.
@@ -294,243 +284,6 @@ impl Sequences {
     pub(super) fn caret(&self, id: &NodeId, at: usize) -> Option<Spot> {
         self.gap(id, at, Side::BeforeNext)
     }
-
-    /// Where an item is, if it was not deleted.
-    pub(super) fn survivor(&self, id: &NodeId, at: usize) -> Option<Spot> {
-        let item = self.item(id, at)?;
-        item.alive.then_some(item.spot)
-    }
-
-    /// The surviving items of a range, in the order before.
-    pub(super) fn survivors(&self, id: &NodeId, range: &Range<usize>) -> Vec<Survivors> {
-        let mut all = Vec::new();
-        self.find(id, |holder, list, index, offset| {
-            let (_, piece) = list[index].source()?;
-            let (from, to) = (piece.start.max(range.start), piece.end.min(range.end));
-            if list[index].width() > 0 && from < to {
-                let start = offset + from - piece.start;
-                all.push(Survivors {
-                    from,
-                    node: holder.clone(),
-                    range: start..start + to - from,
-                });
-            }
-            None::<()>
-        });
-        all.sort_by_key(|survivors| survivors.from);
-        all
-    }
-
-    // --- Passing by an undone change ---
-
-    /// Takes in the undo of a splice, from which these changes started. Its `inserted` items return
-    /// to the gap at `at`, and its `removed` items are gone, as if the splice had never been.
-    pub(super) fn undo_splice(
-        &mut self,
-        id: &NodeId,
-        at: usize,
-        removed: usize,
-        inserted: usize,
-        side: Side,
-    ) {
-        let returned = Piece::new(Origin::Old(id.clone(), at), inserted);
-        let mut returned = Some(returned).filter(|piece| piece.len > 0);
-        let after_previous = side == Side::AfterPrevious && at > 0;
-        let passed = match side {
-            Side::AfterPrevious => self.item(id, at).map_or(0, |item| item.inserted_before),
-            Side::BeforeNext => 0,
-        };
-        self.rewrite(id, &[at, at + removed], |list, range, piece| {
-            if !after_previous
-                && range.start == at
-                && let Some(returned) = returned.take()
-            {
-                let new = match list.last_mut() {
-                    Some(last) if passed > 0 => Some(last.split_off(last.len - passed)),
-                    _ => None,
-                };
-                list.retain(|piece| piece.len > 0);
-                push(list, returned);
-                push_all(list, new);
-            }
-            if range.end <= at {
-                push(list, piece);
-                if after_previous
-                    && range.end == at
-                    && let Some(returned) = returned.take()
-                {
-                    push(list, returned);
-                }
-            } else if range.start >= at + removed {
-                push(list, piece.renumbered(id, range.start - removed + inserted));
-            }
-        });
-    }
-
-    /// Takes in that items of `id` stay in these lists when they are undone. From here on they
-    /// count as inserted by others.
-    pub(super) fn keep(
-        &mut self,
-        id: &NodeId,
-        items: &Range<usize>,
-        stay_in: impl Fn(&NodeId) -> bool,
-    ) {
-        let holders = self.holders(id).filter(|holder| stay_in(holder));
-        let holders: SmallVec<[NodeId; 2]> = holders.cloned().collect();
-        let borders = [items.start, items.end];
-        self.rewrite_in(holders, id, &borders, |list, range, piece| {
-            let stays = items.contains(&range.start);
-            push(
-                list,
-                match stays {
-                    true => Piece::new(Origin::New, piece.width()),
-                    false => piece,
-                },
-            );
-        });
-    }
-
-    /// Takes in the undo of a removal from a list, from which these changes started. The item does
-    /// not return to it: it counts as removed by others.
-    pub(super) fn undo_removal_of_gone(&mut self, id: &NodeId, at: usize) {
-        self.undo_splice(id, at, 0, 1, Side::AfterPrevious);
-        self.rewrite(id, &[at, at + 1], |list, range, piece| {
-            match range.start == at {
-                true => push_all(list, piece.deleted()),
-                false => push(list, piece),
-            }
-        });
-    }
-
-    /// Takes in the undo of a removal from a list, from which these changes started. The item
-    /// returns to this spot.
-    pub(super) fn undo_removal(&mut self, id: &NodeId, at: usize, spot: &Spot) {
-        if !self.holders(id).any(|holder| *holder == spot.node) {
-            // In a list that has no part of this one, it counts as moved there by others.
-            self.undo_removal_of_gone(id, at);
-            return self.splice(&spot.node, spot.offset, 0, 1);
-        }
-        self.rewrite(id, &[at], |list, range, piece| {
-            let from = range.start + usize::from(range.start >= at);
-            push(list, piece.renumbered(id, from));
-        });
-        let (mut list, rest) = divide(self.take(&spot.node), spot.offset);
-        push(&mut list, Piece::new(Origin::Old(id.clone(), at), 1));
-        push_all(&mut list, rest);
-        self.set(&spot.node, list);
-    }
-
-    /// Takes in the undo of a join, from which these changes started. The items from `at` on belong
-    /// to `right` again, which is split off at this spot; without a spot, it does not exist.
-    pub(super) fn undo_join(
-        &mut self,
-        id: &NodeId,
-        at: usize,
-        right: &NodeId,
-        spot: Option<&Spot>,
-    ) {
-        self.rewrite(id, &[at], |list, range, piece| {
-            push(
-                list,
-                match range.start.checked_sub(at) {
-                    Some(from) => piece.renumbered(right, from),
-                    None => piece,
-                },
-            );
-        });
-        let mut half = List::new();
-        if let Some(spot) = spot {
-            let (mut list, rest) = divide(self.take(&spot.node), spot.offset);
-            push(
-                &mut list,
-                Piece::new(Origin::Gone(id.clone(), at), END - at),
-            );
-            self.set(&spot.node, list);
-            half = rest;
-        }
-        self.set(right, half);
-    }
-
-    /// Takes in the undo of a split, from which these changes started. The items of `right` belong
-    /// to `id` again. If the halves still exist, `right` is joined to the end of the other one.
-    pub(super) fn undo_split(
-        &mut self,
-        id: &NodeId,
-        at: usize,
-        right: &NodeId,
-        joined: Option<(&NodeId, usize)>,
-    ) {
-        self.rewrite(id, &[at], |list, range, piece| {
-            if range.start < at {
-                push(list, piece);
-            }
-        });
-        self.rewrite(right, &[], |list, range, piece| {
-            push(list, piece.renumbered(id, range.start + at));
-        });
-        if let Some((left, end)) = joined {
-            let (mut list, rest) = divide(self.take(left), end);
-            push_all(&mut list, rest.into_iter().filter_map(Piece::deleted));
-            push_all(&mut list, self.take(right));
-            self.set(left, list);
-        }
-    }
-
-    /// Takes in that a sequence did not exist when these changes started.
-    fn forget(&mut self, id: &NodeId) {
-        self.rewrite(id, &[], |_, _, _| {});
-        self.receivers.remove(id);
-    }
-
-    /// Builds the lists that have items of a sequence again, without those items: `add` gets each
-    /// of their pieces, divided at the borders, to push what belongs in its place.
-    fn rewrite(
-        &mut self,
-        id: &NodeId,
-        borders: &[usize],
-        add: impl FnMut(&mut List, Range<usize>, Piece),
-    ) {
-        let holders: SmallVec<[NodeId; 2]> = self.holders(id).cloned().collect();
-        self.rewrite_in(holders, id, borders, add);
-    }
-
-    /// Does what [`rewrite`](Self::rewrite) does, in these lists.
-    fn rewrite_in(
-        &mut self,
-        holders: impl IntoIterator<Item = NodeId>,
-        id: &NodeId,
-        borders: &[usize],
-        mut add: impl FnMut(&mut List, Range<usize>, Piece),
-    ) {
-        for holder in holders {
-            let pieces = match self.lists.remove(&holder) {
-                Some(pieces) => pieces,
-                None if holder == *id => unchanged(id),
-                None => continue,
-            };
-            let mut list = List::new();
-            for mut piece in pieces {
-                let Some(range) = piece.source_range(id) else {
-                    push(&mut list, piece);
-                    continue;
-                };
-                let mut start = range.start;
-                for &border in borders {
-                    if start < border && border < range.end {
-                        let rest = piece.split_off(border - start);
-                        add(
-                            &mut list,
-                            start..border,
-                            std::mem::replace(&mut piece, rest),
-                        );
-                        start = border;
-                    }
-                }
-                add(&mut list, start..range.end, piece);
-            }
-            self.set(&holder, list);
-        }
-    }
 }
 
 /// An item, with what surrounds it.
@@ -572,44 +325,6 @@ impl PieceMap {
             }
             SequenceEdit::Other(_) => {}
         }
-    }
-
-    /// Takes in the undo of an insertion into a list, from which these changes started. The node
-    /// stays in these lists.
-    pub(super) fn leave_again(&mut self, at: &ChildPosition, stay_in: impl Fn(&NodeId) -> bool) {
-        let (list, index, side) = (&at.parent, at.index, Side::AfterPrevious);
-        self.children.keep(list, &(index..index + 1), stay_in);
-        self.children.undo_splice(list, index, 1, 0, side);
-    }
-
-    /// Takes in the undo of an insertion into a list whose node `stood` there last. The node stays
-    /// in these lists.
-    pub(super) fn leave_from(
-        &mut self,
-        at: &ChildPosition,
-        stood: Option<&ChildPosition>,
-        stay_in: impl Fn(&NodeId) -> bool,
-    ) {
-        if self.children.survivor(&at.parent, at.index).is_none() {
-            // Others put it there.
-            stood.iter().for_each(|stood| {
-                self.children.splice(&stood.parent, stood.index, 1, 0);
-            });
-        }
-        self.leave_again(at, stay_in);
-    }
-
-    /// Takes in the undo of the removal of a node: from here on it is as it was.
-    pub(super) fn restore(&mut self, id: &NodeId) {
-        self.forget(id);
-        self.texts.lists.remove(id);
-        self.children.lists.remove(id);
-    }
-
-    /// Takes in that a node did not exist when these changes started.
-    pub(super) fn forget(&mut self, id: &NodeId) {
-        self.texts.forget(id);
-        self.children.forget(id);
     }
 
     /// Takes in later changes. Takes time linear in the later changes and in the sequences that

@@ -8,9 +8,7 @@ use smol_str::SmolStr;
 use super::Transaction;
 use crate::document::plan::{self, Planned, Target};
 use crate::document::schema::SchemaViolation;
-use crate::document::{
-    Change, EditError, Mark, NodeSpec, PieceMap, Selection, SplitPoint, UndoConflict, value,
-};
+use crate::document::{Change, EditError, Mark, NodeSpec, Selection, SplitPoint, value};
 use crate::id::{AsNodeId, NodeId};
 
 /// # Edits
@@ -318,26 +316,6 @@ impl Transaction {
         };
         self.spend_on(&change)?;
         self.overlay.apply(change, &self.held.store.0.ids)
-    }
-
-    /// Applies the inverse of a change that other edits followed (`since`), and rebases `since`
-    /// over it.
-    pub(crate) fn rewind(
-        &mut self,
-        change: &Change,
-        since: &mut PieceMap,
-    ) -> Result<(), UndoConflict> {
-        self.overlay.rewind(change, since, &self.held.store.0.ids)
-    }
-
-    /// Removes what an undone change had created and what is empty by now.
-    pub(crate) fn remove_left_over(
-        &mut self,
-        change: &Change,
-        since: &mut PieceMap,
-    ) -> Result<(), UndoConflict> {
-        let ids = &self.held.store.0.ids;
-        self.overlay.remove_left_over(change, since, ids)
     }
 
     /// Checks the changes so far against the schema of the store, as a commit does.

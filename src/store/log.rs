@@ -25,16 +25,19 @@ use crossbeam_channel::{Receiver, TryRecvError};
 
 use super::admission::{Admission, Door};
 use super::events::{CommitEvent, Filter, MissingCommits, Reach};
+use super::provenance::Units;
 use super::rare::Rare;
 use super::{DataStore, TransactionResult};
 use crate::caught::dispose;
-use crate::document::{Change, SequenceEdit, SequenceEdits, Snapshot};
+use crate::document::{
+    Change, ChangeDetail, Changes, EditUnit, Selection, SequenceEdit, SequenceEdits, Snapshot,
+};
 use crate::id::{LockId, NodeId, OwnerId};
 use crate::sync::{Mutex, MutexGuard, rank};
 pub(super) use journal::JournalReader;
 pub(super) use records::Records;
 use records::{Limit, Session};
-pub(crate) use stretches::{RecentCommits, Stretch};
+pub(crate) use stretches::Stretch;
 use subscribers::{Bell, Next};
 pub(super) use subscribers::{EventWait, SubscriberId};
 
@@ -61,6 +64,8 @@ pub(crate) struct CommitRecord {
     pub(crate) in_history: bool,
     /// The session that made the commit.
     pub(crate) origin: Option<FollowerId>,
+    /// What is undone together with it, if it was made in this process.
+    pub(crate) unit: Option<Arc<EditUnit>>,
     /// What the committing call returns, if there are subscribers or commits are kept.
     pub(crate) commit: Option<Arc<TransactionResult>>,
 }
@@ -75,6 +80,7 @@ impl CommitRecord {
             owner: commit.owner.clone(),
             in_history: step.is_some(),
             origin: None,
+            unit: None,
             edits: CommitEdits {
                 version: commit.version,
                 edits: Change::sequence_edits(&commit.changes),
@@ -87,6 +93,16 @@ impl CommitRecord {
     /// Its changes, if they are kept.
     pub(crate) fn changes(&self) -> &[Change] {
         self.commit.as_ref().map_or(&[], |commit| &commit.changes)
+    }
+
+    /// Whether it is a redo; `None` if it is neither that nor an undo.
+    pub(crate) fn is_redo(&self) -> Option<bool> {
+        let operations = &self.commit.as_ref()?.operations;
+        match operations.first()?.name.as_str() {
+            "undo" => Some(false),
+            "redo" => Some(true),
+            _ => None,
+        }
     }
 
     fn step(&self) -> Option<HistoryStep> {
@@ -108,6 +124,21 @@ impl CommitRecord {
     }
 }
 
+/// A commit whose provenance is not recorded yet.
+#[derive(Debug)]
+pub(crate) struct Unrecorded {
+    pub(crate) version: u64,
+    pub(crate) changes: Changes,
+    /// What the changes do not tell.
+    pub(crate) details: Vec<ChangeDetail>,
+    /// What is undone together with it.
+    pub(crate) unit: Option<Arc<EditUnit>>,
+    /// The selections before and after it, if it has a unit.
+    pub(crate) selections: [Option<Selection>; 2],
+    /// Whether it is an undo or a redo, which is recorded when it is published.
+    pub(crate) is_undo: bool,
+}
+
 /// The commits of others after a cursor: first the stretches, then those that are still apart.
 #[derive(Debug, Default)]
 pub(crate) struct LaterCommits {
@@ -127,6 +158,8 @@ pub(super) struct CommitLog {
     filters: AtomicU32,
     /// Whether there may be too many records.
     overfull: AtomicBool,
+    /// Whether many commits wait to be recorded.
+    has_many_unrecorded: AtomicBool,
     /// The last version that was appended.
     head: AtomicU64,
     limit: Limit,
@@ -140,7 +173,13 @@ pub(super) type LockedLog<'a> = MutexGuard<'a, { rank::LOG }, Option<Box<Records
 /// A session that has more commits to read has the older ones merged into stretches first.
 const READ_APART: usize = 128;
 
-/// In how many commits the one is looked for that stands in the way of an undo.
+/// With so many commits that wait to be recorded, a thread that has committed records them.
+const MOST_UNRECORDED: usize = 1024;
+
+/// The same for their bytes.
+const MOST_UNRECORDED_BYTES: usize = 1 << 20;
+
+/// In how many commits the latest change of a node is looked for, which the error of an undo names.
 const LATEST: usize = 1024;
 
 /// The log of a store. Ends with it, also if subscriptions keep the log itself.
@@ -184,6 +223,7 @@ impl CommitLog {
             subscribers: AtomicU32::new(0),
             filters: AtomicU32::new(0),
             overfull: AtomicBool::new(false),
+            has_many_unrecorded: AtomicBool::new(false),
             head: AtomicU64::new(0),
             limit,
             admission: Admission::default(),
@@ -223,11 +263,29 @@ impl CommitLog {
         };
     }
 
-    /// Appends a commit.
-    pub(super) fn push(&self, mut log: LockedLog<'_>, record: impl FnOnce(bool) -> CommitRecord) {
+    /// Appends a commit. A follower need not read its own.
+    pub(super) fn push(
+        &self,
+        mut log: LockedLog<'_>,
+        origin: Option<FollowerId>,
+        unrecorded: impl FnOnce() -> Unrecorded,
+        record: impl FnOnce(bool) -> CommitRecord,
+    ) {
         let Some(records) = &mut *log else {
             return;
         };
+        if records.is_recorded {
+            let commit = unrecorded();
+            records.unrecorded_bytes += commit.changes.iter().map(Change::bytes).sum::<usize>();
+            records.unrecorded.push(commit);
+            let is_large = records.unrecorded_bytes >= MOST_UNRECORDED_BYTES;
+            if is_large || records.unrecorded.len() >= MOST_UNRECORDED {
+                self.has_many_unrecorded.store(true, Ordering::Relaxed);
+            }
+        }
+        if self.followers.load(Ordering::Relaxed) <= u32::from(origin.is_some()) {
+            return;
+        }
         let has_readers = self.limit.kept > 0 || self.subscribers.load(Ordering::Relaxed) > 0;
         let record = record(has_readers);
         self.head.store(record.edits.version, Ordering::Relaxed);
@@ -235,6 +293,35 @@ impl CommitLog {
         self.note_size(records);
         drop(log);
         drop(unneeded);
+    }
+
+    /// Whether commits stay when all have read them.
+    pub(super) fn keeps_commits(&self) -> bool {
+        self.limit.kept > 0
+    }
+
+    /// Whether many commits wait to be recorded.
+    pub(super) fn has_many_unrecorded(&self) -> bool {
+        self.has_many_unrecorded.load(Ordering::Relaxed)
+    }
+
+    /// Takes the commits that wait to be recorded.
+    pub(super) fn take_unrecorded(&self) -> Vec<Unrecorded> {
+        let mut log = self.records.lock();
+        self.has_many_unrecorded.store(false, Ordering::Relaxed);
+        let Some(records) = &mut *log else {
+            return Vec::new();
+        };
+        records.unrecorded_bytes = 0;
+        std::mem::take(&mut records.unrecorded)
+    }
+
+    /// Notes what is undone together with kept commits.
+    pub(super) fn set_units(&self, units: &Units) {
+        let mut log = self.records.lock();
+        for record in log.iter_mut().flat_map(|records| records.kept_mut()) {
+            record.unit = units.get(&record.edits.version).cloned();
+        }
     }
 
     /// Notes whether there may be too many records.
@@ -427,10 +514,22 @@ impl DataStore {
     /// Begins to follow the document. Returns the id and the cursor.
     pub(crate) fn follow(&self, owner: &OwnerId) -> (FollowerId, u64) {
         let log = &self.0.log;
-        let mut records = log.records.lock();
-        let (records, cursor) = log.begin_following(&mut records, &self.0.published, None);
+        // What an earlier record had is dropped with no mutex locked.
+        let mut before = None;
+        let mut recorded = self.0.provenance.lock();
+        let mut locked = log.records.lock();
+        let (records, cursor) = log.begin_following(&mut locked, &self.0.published, None);
         let owner = owner.clone();
-        (records.sessions.insert(Session { cursor, owner }), cursor)
+        if !records.is_recorded {
+            records.is_recorded = true;
+            let queue = std::mem::take(&mut records.unrecorded);
+            before = Some((queue, recorded.begin_after(cursor)));
+        }
+        let id = records.sessions.insert(Session { cursor, owner });
+        drop(locked);
+        drop(recorded);
+        drop(before);
+        (id, cursor)
     }
 
     /// Ends what [`follow`](Self::follow) began.
@@ -440,6 +539,12 @@ impl DataStore {
         let session = records
             .as_mut()
             .and_then(|records| records.sessions.remove(id));
+        if let Some(records) = &mut *records
+            && records.sessions.is_empty()
+            && !log.keeps_commits()
+        {
+            records.is_recorded = false;
+        }
         let unneeded = log.end_following(&mut records, None);
         drop(records);
         drop((session, unneeded));
@@ -485,6 +590,7 @@ impl DataStore {
         if log.overfull.load(Ordering::Relaxed) {
             log.trim(usize::MAX);
         }
+        self.record_if_many();
     }
 
     /// Prepares for a session with this cursor. If it has many commits to read, the older ones are
@@ -500,17 +606,15 @@ impl DataStore {
         is_far_behind
     }
 
-    /// Locks the published state for a commit, and before it the log if anyone but `origin` follows
-    /// the document.
+    /// Locks the published state for a commit, and before it the log if it has followers.
     pub(super) fn lock_for_commit(
         &self,
-        origin: Option<FollowerId>,
     ) -> (
         Option<LockedLog<'_>>,
         MutexGuard<'_, { rank::PUBLISHED }, Snapshot>,
     ) {
         let log = &self.0.log;
-        let is_followed = || log.followers.load(Ordering::Relaxed) > u32::from(origin.is_some());
+        let is_followed = || log.followers.load(Ordering::Relaxed) > 0;
         let mut records = None;
         loop {
             if records.is_none() && is_followed() {

@@ -181,10 +181,8 @@ impl StoreOptions {
     /// limit, or past 256 KiB if there are no subscribers, only the positions and lengths of their
     /// edits remain. Their memory depends on the number of edits, of which adjacent typing is one.
     ///
-    /// Undo and selections are the same over such commits, apart from two details. The error of
-    /// an undo may no longer name [who changed the
-    /// node](crate::history::UndoError::Conflict). And an edit of another editor that was undone
-    /// again may count as two edits.
+    /// Undo and selections are the same over such commits, except that the error of an undo may no
+    /// longer name [who changed the node](crate::history::UndoError::Conflict).
     ///
     /// Without a subscriber or an editor, and beside a single editor that makes all commits, the
     /// store keeps none.

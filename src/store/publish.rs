@@ -5,6 +5,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use super::claims::{EventNote, Inboxes};
+use super::log::Unrecorded;
 use super::notes::{Note, NoteChange, NoteKey, ReceiptNote, StoredNotes};
 use super::receipts::{KeptReceipt, Receipts};
 use super::{CommitError, CommitRecord, DataStore, FollowerId, Receipt};
@@ -136,6 +137,7 @@ impl DataStore {
         receipt: Option<&KeyedReceipt>,
         conditions: &mut CommitConditions,
         origin: Option<FollowerId>,
+        unrecorded: impl FnOnce(u64) -> Unrecorded,
         record: impl FnOnce(u64, bool) -> CommitRecord,
     ) -> Result<u64, CommitError> {
         // Declared before the guards, hence dropped after them: no thread waits while old values
@@ -148,7 +150,7 @@ impl DataStore {
             next
         });
         let mut bookkeeping = self.bookkeeping_for(receipt, conditions);
-        let (log, mut published) = self.lock_for_commit(origin);
+        let (log, mut published) = self.lock_for_commit();
         self.check_writable()?;
         if let Some(bookkeeping) = &bookkeeping {
             bookkeeping.check(&published, receipt, conditions)?;
@@ -176,9 +178,9 @@ impl DataStore {
         });
         drop(bookkeeping);
         if let Some(log) = log {
-            self.0
-                .log
-                .push(log, |for_subscribers| record(version, for_subscribers));
+            let unrecorded = || unrecorded(version);
+            let record = |for_subscribers| record(version, for_subscribers);
+            self.0.log.push(log, origin, unrecorded, record);
         }
         Ok(version)
     }
@@ -193,7 +195,7 @@ impl DataStore {
             return Ok(());
         };
         // With the log locked, no close comes in between.
-        let (log, published) = self.lock_for_commit(None);
+        let (log, published) = self.lock_for_commit();
         self.check_writable()?;
         bookkeeping.check(&published, receipt, conditions)?;
         let version = published.version();

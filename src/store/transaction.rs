@@ -23,8 +23,8 @@ use super::{
     TransactionResult,
 };
 use crate::document::{
-    Budget, Change, Changes, EditError, Fragment, Limit, Limits, Node, Overlay, Selection,
-    Snapshot, View,
+    Budget, Change, ChangeDetail, Changes, EditError, EditUnit, Fragment, Limit, Limits, Node,
+    Overlay, Refusal, Selection, Snapshot, Toggled, Undoing, View,
 };
 use crate::id::{AsNodeId, LockId, NodeId, OwnerId, TransactionId};
 use crate::lock::{Grant, WaitsAs};
@@ -79,6 +79,10 @@ pub struct Transaction {
     lent: bool,
     /// Whether the history of its editor has it.
     in_history: bool,
+    /// Whether it undoes or redoes edits.
+    is_undo: bool,
+    /// What is undone together with it.
+    unit: Option<Arc<EditUnit>>,
     /// Fields that most transactions do not need.
     aside: Option<Box<Aside>>,
     /// Set on a transaction that does not hold the whole document.
@@ -172,6 +176,8 @@ impl Transaction {
             receipt: None,
             lent: false,
             in_history: false,
+            is_undo: false,
+            unit: None,
             aside: None,
             nodes: None,
             held,
@@ -273,6 +279,25 @@ impl Transaction {
     /// Records that the history of its editor has it.
     pub(crate) fn enter_history(&mut self) {
         self.in_history = true;
+    }
+
+    /// Sets what is undone together with it.
+    pub(crate) fn set_unit(&mut self, unit: Arc<EditUnit>) {
+        self.unit = Some(unit);
+    }
+
+    /// Undoes or redoes units of edits.
+    pub(crate) fn undo_units<R>(
+        &mut self,
+        code: impl FnOnce(&mut Undoing<'_>) -> Result<R, Refusal>,
+    ) -> Result<(R, Toggled), Refusal> {
+        self.is_undo = true;
+        self.held.store.undo_in(&mut self.overlay, code)
+    }
+
+    /// What the changes do not tell, in their order.
+    pub(crate) fn details(&self) -> &[ChangeDetail] {
+        self.overlay.details()
     }
 
     /// Records that it undoes the commits that made these versions. With none, it undoes something

@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use smol_str::SmolStr;
 
-use super::history::{Attempt, Direction, History, Rewound, UndoFailure};
+use super::history::{self, Attempt, Direction, History, Rewound, UndoFailure};
 use super::manager::Submission;
 use super::once::Once;
 use super::session::{OwnedSession, Session};
@@ -13,7 +13,7 @@ use super::{
     HistoryOptions, Hooks, IdempotencyKey, IntoOperations, TransactionError, TransactionManager,
     TransactionResult, UndoError,
 };
-use crate::document::{EditError, Fragment, Limits, Selection};
+use crate::document::{Change, Changes, EditError, Fragment, Limits, Selection};
 use crate::id::OwnerId;
 use crate::lock::{AcquireOptions, Asker, WaitsAs, blocking};
 use crate::store::durable::Durability;
@@ -81,6 +81,7 @@ impl Editor {
     /// - The history begins after an undo that cannot be repeated exactly: of an entry whose first
     ///   commits are no longer kept, of more than 256 commits, or one to which a commit was
     ///   [merged](crate::history::HistoryMode::MergedInto) late.
+    /// - An undo that changed nothing in the document is known as long as the process lives.
     /// - The selection of the editor is not restored. That of an entry is.
     ///
     /// Takes time in proportion to the kept commits. It does not wait for the lock, and holds none
@@ -115,7 +116,7 @@ impl Editor {
         drop(state);
         let (store, id) = (self.store(), self.session.id());
         let records = store.take_over(id, self.owner(), document.version());
-        let rebuilt = History::rebuilt(options, id, &records, document, store);
+        let rebuilt = History::rebuilt(options, id, &records, &document, store);
         let before = self.session.state().history.restore(rebuilt);
         drop(before);
         self
@@ -284,21 +285,30 @@ impl Editor {
 /// pause, edits while a [`group`](Editor::group) is open, and edits that are [merged
 /// into](crate::history::HistoryMode::MergedInto) an earlier entry.
 ///
-/// An undo changes only what its entry changed. Later edits by other editors are kept, and
-/// positions move with them. If such an edit makes the undo impossible, or the undo would revert
-/// such an edit, the undo returns a [`UndoConflict`](crate::document::UndoConflict) and changes
-/// nothing.
+/// An undo takes its entry out of effect: the document is then as if the edits of the entry had not
+/// been made, and all other edits had. A redo puts the entry back into effect. The result does not
+/// depend on the order in which editors undo and redo. If a later edit of another editor makes the
+/// undo impossible, or the undo would revert such an edit, the undo returns a
+/// [`UndoConflict`](crate::document::UndoConflict) and changes nothing. Only edits that are in
+/// effect conflict, so the conflict ends when the other edit is undone. A redo is not refused
+/// because of later edits. It returns a conflict only if the tree forbids it: a node would be
+/// inside itself, or its id is taken.
 ///
-/// The entry of such an undo stays in the history, and is *stuck*. The next undo tries it again,
-/// because the other edit may have been undone meanwhile. If it still fails, the undo passes it by
-/// and reverts the newest older entry for which that is possible. So a stuck entry blocks no other,
-/// and its error is returned once. If no entry can be reverted, the undo returns the error of the
-/// newest. An entry of which nothing is left is passed by without an error: it has no effect that a
-/// user could see. A redo does the same with the entries that were undone.
+/// The entry of an undo that fails stays in the history, and is *stuck*. The next undo tries it
+/// again, because the other edit may have been undone meanwhile. If it still fails, the undo
+/// continues with the newest older entry for which that is possible. So a stuck entry blocks no
+/// other, and its error is returned once. If no entry can be reverted, the undo returns the error
+/// of the newest. A redo does the same with the entries that were undone.
+///
+/// An undo whose entry has no effect any more succeeds, for example if another editor deleted its
+/// text. Its result has [`changed`](field@TransactionResult::changed) as `false`, and there is no
+/// new version and no event. The entry can be redone. With
+/// [`undo_next_effective`](crate::history::HistoryOptions::undo_next_effective) such an undo also
+/// continues with the next entry.
 impl Editor {
     /// Waits for the lock and undoes the latest entry of the history, in a transaction of its own.
     /// The selection is restored to what it was before the entry. [Stuck
-    /// entries](#undo-and-redo) are tried again, and passed by if they fail again.
+    /// entries](#undo-and-redo) are tried again, and left in their place if they fail again.
     ///
     /// After-hooks run for it. Before-hooks do not, because there are no operations to rewrite.
     /// Result and event list one executed operation, `undo`: see
@@ -348,8 +358,8 @@ impl Editor {
     /// So a caller can repeat an undo if it cannot determine whether the undo was committed. A
     /// failed undo is not recorded and can be retried. Of several concurrent calls with one key,
     /// one undoes; the others wait in the queue and get its result. An undo that failed because of
-    /// its entry and is repeated with its key does not pass that entry by: it fails again, or
-    /// undoes it.
+    /// its entry and is repeated with its key does not continue with an older entry: it fails
+    /// again, or undoes that entry.
     ///
     /// A key belongs to the store: see
     /// [`TransactionManager::execute_once`](super::TransactionManager::execute_once). It stands for
@@ -385,8 +395,8 @@ impl Editor {
     }
 
     /// Waits for the lock and redoes the entry that was undone last. [Stuck
-    /// entries](#undo-and-redo) are tried again, and passed by if they fail again. Any other edit
-    /// of the editor clears the entries that can be redone, the stuck ones too.
+    /// entries](#undo-and-redo) are tried again, and left in their place if they fail again. Any
+    /// other edit of the editor clears the entries that can be redone, the stuck ones too.
     ///
     /// # Errors
     ///
@@ -575,7 +585,7 @@ impl Editor {
             None if self.session.state().history.depth(direction) == 0 => return Err(nothing),
             None => {}
         }
-        self.session.approach_undo(direction);
+        self.session.approach_undo();
         let name = SmolStr::new_static(direction.name());
         let asker = options.asker(self.owner(), call_site, true);
         let asker = Asker {
@@ -615,17 +625,24 @@ impl Editor {
         let on = &mut *prepared.transaction;
         on.record(ExecutedOperation::named(name));
         on.undoes(attempt.versions());
-        let result = prepared.commit(|session, result| {
-            session.history.settle(&attempt, result, rewound);
-        });
+        let (store, owner) = (self.store(), self.owner());
+        let result = prepared.commit(
+            |_, _| None,
+            |session, result, _| {
+                let made = (result.version, &result.changes);
+                let by_code = history::settle_record(store, owner, rewound, made);
+                let version = result.changed.then_some(result.version);
+                session.history.settle(&attempt, by_code, version);
+            },
+        );
         observed.ended(result.as_ref().map_err(CommitError::code));
         drop(transaction);
         self.session.drop_removed();
         result.map_err(UndoError::Commit)
     }
 
-    /// Undoes the newest entry for which this is possible. An entry is passed by if nothing of it
-    /// is left, or if the failure of its undo was returned before.
+    /// Undoes the newest entry for which this is possible. An undo continues after an entry if the
+    /// failure of its undo was returned before.
     fn rewind(
         &self,
         attempt: &mut Attempt,
@@ -638,14 +655,24 @@ impl Editor {
         while self.session.state().history.try_next(attempt) {
             // The session's mutex is free here: the code of an inverse may read the selection.
             let failure = match on.all_or_nothing(|on| attempt.rewind(on)) {
-                Ok(rewound) => return Ok(Some(rewound)),
+                Ok(rewound) => {
+                    let is_changed = on.changes().iter().any(Change::is_of_the_document);
+                    let mut state = self.session.state();
+                    if is_changed || !state.history.goes_on_after(attempt) {
+                        return Ok(Some(rewound));
+                    }
+                    // It has no effect on the document, so it is undone whatever follows.
+                    let made = (on.base().version(), &Changes::default());
+                    let by_code = history::settle_record(self.store(), self.owner(), rewound, made);
+                    state.history.settle(attempt, by_code, None);
+                    *attempt = attempt.anew();
+                    continue;
+                }
                 Err(failure) => failure,
             };
             // A revoked holder sees later commits; the cause of its failure is the revocation.
             on.check_grant()?;
-            let is_news = !matches!(failure, UndoFailure::NothingLeft(_))
-                && self.session.state().history.refuse(attempt);
-            if is_news {
+            if self.session.state().history.refuse(attempt) {
                 return Err(self.explain(failure, attempt));
             }
             passed.get_or_insert(failure);
@@ -656,8 +683,15 @@ impl Editor {
     }
 
     fn explain(&self, failure: UndoFailure, attempt: &Attempt) -> UndoError {
-        failure.explain(attempt.direction, |node| {
-            self.store().latest_change(node, self.session.id())
+        let store = self.store();
+        failure.explain(attempt.direction, |refusal| {
+            let owner = refusal.version.and_then(|it| store.owner_of_version(it));
+            let latest = |node| store.latest_change(node, self.session.id());
+            let by = owner.zip(refusal.version);
+            let by = by.or_else(|| refusal.conflict.node().and_then(latest));
+            let is_recorded = |it: &(OwnerId, u64)| store.owner_of_version(it.1).is_some();
+            let returns = by.as_ref().is_some_and(is_recorded);
+            (by, returns)
         })
     }
 
@@ -765,7 +799,7 @@ impl fmt::Debug for Editor {
 /// has no effect.
 ///
 /// An open group has no limit of time or size, so a server drops it when its client is gone. Edits
-/// by other editors do not end it. Text of the group that they have overwritten is skipped by an
+/// by other editors do not end it. Text of the group that they have deleted stays deleted by an
 /// undo, which undoes the rest.
 #[must_use = "the group ends when it is dropped"]
 pub struct EditGroup {

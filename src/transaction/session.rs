@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::TransactionResult;
-use super::history::{Direction, History};
+use super::history::{Entering, History};
 use crate::document::{EditError, Fragment, Selection, Snapshot};
 use crate::id::OwnerId;
 use crate::store::{CommitError, DataStore, FollowerId, Transaction};
@@ -83,14 +83,11 @@ impl OwnedSession {
         }
     }
 
-    /// Does what [`approach`](Self::approach) does, and computes the maps that the next undo needs.
-    /// After many commits of others this takes milliseconds. It holds no lock meanwhile.
-    pub(super) fn approach_undo(&self, direction: Direction) {
+    /// Does what [`approach`](Self::approach) does, and records the queued commits, which the next
+    /// undo needs. It holds no lock meanwhile.
+    pub(super) fn approach_undo(&self) {
         self.approach();
-        let later = self.state().history.stretches_after_next(direction);
-        for stretch in &later {
-            stretch.map();
-        }
+        self.store.record_commits();
     }
 
     /// The selection in the latest version, if its nodes exist there.
@@ -159,7 +156,6 @@ impl Session {
             }
             selection.follow(later.apart.iter().flat_map(|commit| &commit.edits));
         }
-        state.history.observe_others(&later);
         document
     }
 
@@ -230,11 +226,13 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Commits the transaction. In the session it calls `then` with the result.
+    /// Commits the transaction. In the session it calls `enter` before the commit, to decide where
+    /// it goes in the history, and `then` with the result and that decision.
     #[inline(always)]
     pub(super) fn commit<E: From<CommitError>>(
         self,
-        then: impl FnOnce(&mut SessionState, &TransactionResult),
+        enter: impl FnOnce(&SessionState, &Transaction) -> Option<Entering>,
+        then: impl FnOnce(&mut SessionState, &TransactionResult, Option<Entering>),
     ) -> Result<TransactionResult, E> {
         let Self {
             transaction,
@@ -249,13 +247,17 @@ impl<'a> Prepared<'a> {
             return transaction.publish_and([None, None], |_| ());
         };
         let after = transaction.selection().cloned();
+        let mut state = state.unwrap_or_else(|| session.state());
+        let entering = enter(&state, transaction);
+        if let Some(entering) = &entering {
+            transaction.set_unit(Arc::clone(entering.unit()));
+        }
         // A subscriber that reads the selection of the editor finds this commit in it.
         transaction.publish_and([before, after], |result| {
-            let mut state = state.unwrap_or_else(|| session.state());
             state.selection.clone_from(&result.selection_after);
             let shared = &session.shared;
             shared.cursor.store(result.version, Ordering::Relaxed);
-            then(&mut state, result);
+            then(&mut state, result, entering);
             let has_removed = state.history.has_removed();
             shared.has_removed.store(has_removed, Ordering::Relaxed);
         })

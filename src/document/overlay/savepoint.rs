@@ -27,6 +27,7 @@ impl Overlay {
     /// remains.
     pub(crate) fn return_to(&mut self, savepoint: &OverlaySavepoint, ids: &NodeIds) {
         let since = self.changes.split_off(savepoint.changes);
+        self.details.retain(|it| it.change < savepoint.changes);
         for change in since.iter().rev().filter(|it| it.is_of_the_document()) {
             // D5. A transaction that cannot roll back must not continue.
             self.make(Source::Plan, &change.inverse(), ids)

@@ -76,24 +76,6 @@ impl Piece {
         }
     }
 
-    /// The range of its items, if they are of this sequence.
-    pub(super) fn source_range(&self, id: &NodeId) -> Option<Range<usize>> {
-        let (source, range) = self.source()?;
-        (source == id).then_some(range)
-    }
-
-    /// The same items, as those of a sequence from an index on.
-    pub(super) fn renumbered(self, id: &NodeId, from: usize) -> Self {
-        let is_end = self.source().is_some_and(|(_, range)| range.end == END);
-        let len = if is_end { END - from } else { self.len };
-        let origin = match self.origin {
-            Origin::New => Origin::New,
-            Origin::Old(..) => Origin::Old(id.clone(), from),
-            Origin::Gone(..) => Origin::Gone(id.clone(), from),
-        };
-        Self::new(origin, len)
-    }
-
     /// Whether `next` consists of the items right after these.
     fn continues_in(&self, next: &Self) -> bool {
         match (&self.origin, &next.origin) {

@@ -8,7 +8,7 @@ use slotmap::SlotMap;
 
 use super::stretches::Stretch;
 use super::subscribers::{Bell, Next, SubscriberId, Subscribers, Topic};
-use super::{CommitRecord, FollowerId, HistoryStep, LaterCommits};
+use super::{CommitRecord, FollowerId, HistoryStep, LaterCommits, Unrecorded};
 use crate::id::OwnerId;
 use crate::store::TransactionResult;
 use crate::store::admission::Door;
@@ -68,6 +68,11 @@ pub(in crate::store) struct Records {
     /// Commits that the journal has written. Threads that commit free them, a few at a time:
     /// allocators are slow if one thread frees all that another allocates.
     pub(super) written: Vec<Arc<TransactionResult>>,
+    /// Whether the provenance of commits is recorded: from the first session on.
+    pub(super) is_recorded: bool,
+    /// Commits whose provenance is not recorded yet.
+    pub(super) unrecorded: Vec<Unrecorded>,
+    pub(super) unrecorded_bytes: usize,
     /// Whether the store is gone.
     pub(super) has_ended: bool,
     pub(super) door: Door,
@@ -166,6 +171,10 @@ impl Records {
     pub(in crate::store) fn keep(&mut self, record: CommitRecord, bytes: usize) {
         drop(self.push(record));
         drop(self.remove(bytes, 0));
+    }
+
+    pub(super) fn kept_mut(&mut self) -> impl Iterator<Item = &mut CommitRecord> {
+        self.recent.iter_mut().map(|entry| &mut entry.record)
     }
 
     /// The recent commits, in order.

@@ -9,9 +9,9 @@ use crate::document::{Composer, PieceMap, Selection, SequenceEdit};
 
 /// What consecutive commits did to positions.
 ///
-/// The edits are shared with the stretches that this one is merged into. They are composed when an
-/// undo needs their map. So a commit pays nothing for it, and the sessions that share the stretch
-/// share the map.
+/// The edits are shared with the stretches that this one is merged into. They are composed when a
+/// selection needs their map. So a commit pays nothing for it, and the sessions that share the
+/// stretch share the map.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stretch {
     /// The version of the last one.
@@ -40,11 +40,6 @@ impl<C> Default for RecentCommits<C> {
 impl<C: Borrow<CommitEdits>> RecentCommits<C> {
     pub(crate) fn len(&self) -> usize {
         self.0.len()
-    }
-
-    /// The edits of all.
-    pub(crate) fn edits(&self) -> impl Iterator<Item = &SequenceEdit> {
-        self.0.iter().flat_map(|commit| &commit.borrow().edits)
     }
 
     /// Takes in a commit. If it undid exactly the last ones, nothing has happened.
@@ -98,20 +93,6 @@ impl Stretch {
             last,
             ..apart.take(apart.len())
         }
-    }
-
-    /// What later changes did, as a stretch of one commit.
-    pub(crate) fn of(map: PieceMap) -> Self {
-        Self {
-            commits: 1,
-            composed: map,
-            ..Self::default()
-        }
-    }
-
-    /// Whether it has moved nothing.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.composed.is_empty() && self.edits.is_empty()
     }
 
     /// The selection afterwards. Whether its nodes exist is not known here.
@@ -170,22 +151,5 @@ impl Stretch {
         }
         self.commits += next.commits;
         self.last = next.last;
-    }
-
-    /// Merges the last stretch with the ones before it that have no more commits. So a commit is
-    /// merged a logarithmic number of times, not once for each later commit.
-    pub(crate) fn merge_last(
-        stretches: &mut Vec<Arc<Self>>,
-        may_merge: impl Fn(&Arc<Self>, &Arc<Self>) -> bool,
-    ) {
-        while let [.., one, next] = &stretches[..]
-            && one.commits <= next.commits
-            && may_merge(one, next)
-            && let (Some(next), Some(one)) = (stretches.pop(), stretches.pop())
-        {
-            let mut whole = Arc::unwrap_or_clone(one);
-            whole.append(&next);
-            stretches.push(Arc::new(whole));
-        }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::{Remembered, Transaction};
 use crate::document::{Change, Changes, Selection};
+use crate::store::log::Unrecorded;
 use crate::store::publish::{CommitConditions, KeyedReceipt};
 use crate::store::{CommitEdits, CommitError, CommitRecord, DataStore, Receipt, TransactionResult};
 
@@ -89,6 +90,20 @@ impl<'t> Validated<'t> {
             return Ok(Published { store, result });
         }
         result.changes = transaction.overlay.take_changes();
+        let details = transaction.overlay.take_details();
+        let (unit, is_undo) = (transaction.unit.take(), transaction.is_undo);
+        let kept_unit = unit.clone();
+        let selections = [&result.selection_before, &result.selection_after];
+        let selections = selections.map(|it| it.clone().filter(|_| unit.is_some()));
+        let changes = result.changes.clone();
+        let unrecorded = |version| Unrecorded {
+            version,
+            changes,
+            details,
+            unit,
+            selections,
+            is_undo,
+        };
         let (overlay, origin) = (&mut transaction.overlay, transaction.origin);
         let in_history = transaction.in_history && origin.is_some();
         let record = |version, for_subscribers: bool| {
@@ -102,10 +117,12 @@ impl<'t> Validated<'t> {
                 owner: transaction.owner.clone(),
                 in_history,
                 origin,
+                unit: kept_unit,
                 commit: for_subscribers.then(|| Arc::new(result.clone())),
             }
         };
-        result.version = store.publish(overlay, receipt.as_ref(), conditions, origin, record)?;
+        let receipt = receipt.as_ref();
+        result.version = store.publish(overlay, receipt, conditions, origin, unrecorded, record)?;
         Ok(Published { store, result })
     }
 }

@@ -1,185 +1,233 @@
 //! Entries of the history.
 
-use smallvec::SmallVec;
+use std::sync::Arc;
+
+use smallvec::{SmallVec, smallvec};
 use smol_str::SmolStr;
 
-use super::Edit;
-use super::part::{Part, of_the_document};
+use super::{Direction, Edit};
 use crate::document::schema::SchemaViolation;
-use crate::document::{Change, PieceMap, Selection, UndoConflict, View};
+use crate::document::{Change, ChangeDetail, EditUnit, Refusal, Selection, Toggled};
 use crate::store::Transaction;
 use crate::time::MonotonicTime;
 use crate::transaction::error::OperationError;
+use crate::transaction::operation::Callback;
 use crate::transaction::run::call;
 
 #[derive(Clone, Debug)]
 pub(super) struct HistoryEntry {
     /// The number of the entry in its history.
     pub(super) number: u64,
+    /// The version of its first commit.
+    pub(super) made: u64,
     pub(super) name: Option<SmolStr>,
     /// Whether an adjacent edit may join it.
     pub(super) open: bool,
     pub(super) last: MonotonicTime,
-    /// The selection at the end of an undo; for an undone entry, at the end of a redo. Fixed at the
-    /// time of the edit.
-    pub(super) there: Option<Selection>,
+    /// The selection before its first edit, at the time of that edit.
+    pub(super) before: Option<Selection>,
     /// The selection after its last edit, at the time of that edit.
-    pub(super) here: Option<Selection>,
-    pub(super) parts: SmallVec<[Part; 1]>,
-    /// Parts merged into it after newer entries. Every later change comes after these, by any
-    /// editor.
-    pub(super) late: Vec<Part>,
-    /// The entry at whose beginning the map of its last part ends. `None` if the map leads to the
-    /// present.
-    pub(super) next: Option<u64>,
+    pub(super) after: Option<Selection>,
+    /// What it consists of.
+    pub(super) units: SmallVec<[Arc<EditUnit>; 1]>,
+    /// What its inverse code changed when it was undone. It is in effect while the others are not.
+    pub(super) by_code: Option<Arc<EditUnit>>,
+    /// Code that runs when it is undone, in the order of the operations that brought it. An undo
+    /// takes it out.
+    pub(super) inverses: Vec<Callback>,
+    /// The versions of its commits.
+    pub(super) versions: SmallVec<[u64; 2]>,
+    /// Its last commit, if that replaced characters of one text.
+    typed: Option<Typed>,
     /// Whether an undo was refused because of it, and the idempotency key of that undo.
     pub(super) refused: Option<Option<SmolStr>>,
+}
+
+/// A commit that replaced characters of one text.
+#[derive(Clone, Debug)]
+struct Typed {
+    id: crate::id::NodeId,
+    at: usize,
+    removed: usize,
+    inserted: usize,
 }
 
 /// Why an entry could not be undone.
 #[derive(Debug)]
 pub(in crate::transaction) enum UndoFailure {
-    Conflict(UndoConflict),
-    /// There is nothing to undo in the document.
-    NothingLeft(UndoConflict),
+    Conflict(Refusal),
     Inverse(OperationError),
     Schema(SchemaViolation),
 }
 
-impl From<UndoConflict> for UndoFailure {
-    fn from(conflict: UndoConflict) -> Self {
-        Self::Conflict(conflict)
+impl From<Refusal> for UndoFailure {
+    fn from(refusal: Refusal) -> Self {
+        Self::Conflict(refusal)
     }
 }
 
+/// What an undo or redo of an entry did in its transaction.
+#[derive(Debug, Default)]
+pub(in crate::transaction) struct Rewound {
+    pub(super) toggled: Toggled,
+    /// How many changes there were before the inverse code ran, if some ran.
+    pub(super) before_code: Option<usize>,
+    /// What the changes of the code do not tell.
+    pub(super) details_by_code: Vec<ChangeDetail>,
+}
+
+/// The most versions that an entry keeps.
+const MOST_VERSIONS: usize = 256;
+
 impl HistoryEntry {
+    pub(super) fn new(number: u64, edit: Edit, unit: Arc<EditUnit>, open: bool) -> Self {
+        Self {
+            number,
+            made: edit.version,
+            name: None,
+            open,
+            last: edit.at,
+            typed: Typed::of(&edit.changes),
+            before: edit.before,
+            after: edit.after,
+            units: smallvec![unit],
+            by_code: None,
+            inverses: edit.inverses,
+            versions: smallvec![edit.version],
+            refused: None,
+        }
+    }
+
     /// Adds an edit that is undone together with it.
-    pub(super) fn join(&mut self, edit: Edit, open: bool) {
+    pub(super) fn join(&mut self, edit: Edit, unit: Arc<EditUnit>, open: bool) {
         self.open = open;
         self.last = edit.at;
-        self.here.clone_from(&edit.after);
-        match self.parts.last_mut().filter(|last| last.is_last()) {
-            Some(last) => last.extend(edit.changes, edit.inverses, edit.version),
-            None => self.parts.push(edit.part()),
+        self.typed = Typed::of(&edit.changes);
+        self.after = edit.after;
+        self.merge(edit.version, edit.inverses, unit);
+    }
+
+    /// Adds an edit that finished late.
+    pub(super) fn merge(&mut self, version: u64, inverses: Vec<Callback>, unit: Arc<EditUnit>) {
+        if self
+            .units
+            .last()
+            .is_none_or(|last| !Arc::ptr_eq(last, &unit))
+        {
+            self.units.push(unit);
+        }
+        self.inverses.extend(inverses);
+        self.versions.push(version);
+        // A long list of versions is cut short.
+        if self.versions.len() > MOST_VERSIONS {
+            self.versions.drain(..MOST_VERSIONS / 2);
+            // No commit has this version. Otherwise it would be taken for an entry without them.
+            self.versions.insert(0, 0);
         }
     }
 
-    /// Calls `observe` for its last part.
-    pub(super) fn observe(&mut self, observe: impl FnOnce(&mut Part)) {
-        self.parts.last_mut().map(observe);
-    }
-
-    /// Its changes and all later ones, of which these come last.
-    pub(super) fn with_later(&self, later: &PieceMap) -> PieceMap {
-        let mut all = PieceMap::default();
-        for part in &self.parts {
-            all.extend(part.changes());
-            all.append(&part.since());
-        }
-        all.append(later);
-        all
+    /// The unit that a commit of this version joins: that of the commit before it, if nothing came
+    /// in between.
+    pub(super) fn unit_before(&self, version: u64) -> Option<&Arc<EditUnit>> {
+        let is_next = self.versions.last().is_some_and(|last| last + 1 == version);
+        self.units.last().filter(|_| is_next)
     }
 
     /// The versions of its commits, if an undo of the entry undoes exactly those.
-    pub(super) fn versions(&self) -> Vec<u64> {
-        let parts = || self.parts.iter().chain(&self.late);
-        match parts().all(|part| part.inverses.is_empty()) {
-            true => parts().flat_map(|part| &part.versions).copied().collect(),
+    pub(super) fn undone_versions(&self) -> Vec<u64> {
+        match self.inverses.is_empty() && self.by_code.is_none() {
+            true => self.versions.to_vec(),
             false => Vec::new(),
         }
     }
 
-    /// Undoes it. `later` are the changes after those that its last part knows. Returns the later
-    /// changes of others, as if the entry had never been, and the
-    /// selection after the entry, moved along with them as a live selection is.
+    /// Undoes or redoes it.
     pub(super) fn rewind(
         &self,
-        later: &PieceMap,
+        direction: Direction,
         on: &mut Transaction,
-    ) -> Result<(PieceMap, Option<Selection>), UndoFailure> {
-        for late in self.late.iter().rev() {
-            late.rewind(followed(late.since(), on.changes()), on)?;
-        }
-        let mut since = followed(later.clone(), on.changes());
-        let mut here = self.here.clone();
-        for (nth, part) in self.parts.iter().rev().enumerate() {
-            let mut after = part.since();
-            if nth == 0 {
-                here = here.map(|here| after.selection(&here));
+    ) -> Result<Rewound, UndoFailure> {
+        let is_redo = direction == Direction::Redo;
+        let (selection, toggled) = on.undo_units(|undoing| {
+            let by_code = self.by_code.as_slice();
+            if is_redo {
+                undoing.turn(by_code, false, true)?;
             }
-            after.append(&since);
-            since = part.rewind(after, on)?;
+            undoing.turn(&self.units, is_redo, is_redo)?;
+            if !is_redo {
+                undoing.turn(by_code, true, true)?;
+            }
+            let (unit, then) = match is_redo {
+                true => (self.units.last(), &self.after),
+                false => (self.units.first(), &self.before),
+            };
+            let then = unit.zip(then.as_ref());
+            Ok(then.map(|(unit, then)| undoing.selection(unit, is_redo, then)))
+        })?;
+        let made = on.changes().len();
+        let runs_code = !is_redo && !self.inverses.is_empty();
+        if runs_code {
+            let mut inverses = self.inverses.iter().rev();
+            inverses
+                .try_for_each(|code| call(code, on))
+                .map_err(UndoFailure::Inverse)?;
         }
-        // Without changes by others, nothing stayed.
-        if !since.is_empty() {
-            let mut parts = self.parts.iter().rev();
-            parts.try_for_each(|part| part.remove_left_over(on, &mut since))?;
-        }
-        if on.changes().is_empty() {
-            self.has_stayed(on)?;
-        }
-        let inverses = self.parts.iter().chain(&self.late);
-        let mut inverses = inverses.flat_map(|part| &part.inverses).rev();
-        inverses
-            .try_for_each(|code| call(code, on))
-            .map_err(UndoFailure::Inverse)?;
-        Ok((since, here))
+        let details = on.details().iter().filter(|_| runs_code);
+        let by_code = details.filter_map(|detail| {
+            let change = detail.change.checked_sub(made)?;
+            let what = detail.what.clone();
+            Some(ChangeDetail { change, what })
+        });
+        let details_by_code = by_code.collect();
+        // The selected node may no longer exist.
+        let _ = on.select(selection);
+        on.check_schema().map_err(UndoFailure::Schema)?;
+        Ok(Rewound {
+            toggled,
+            before_code: runs_code.then_some(made),
+            details_by_code,
+        })
     }
 
-    /// Why nothing of it could be undone.
-    fn has_stayed(&self, on: &Transaction) -> Result<(), UndoFailure> {
-        let changes = || self.parts.iter().flat_map(Part::changes);
-        let mut created = changes().filter(|change| matches!(change, Change::InsertSubtree { .. }));
-        let stays = created.find_map(|change| change.node().filter(|id| on.contains(id)));
-        if let Some(id) = stays.cloned() {
-            return Err(UndoConflict::SubtreeChanged { id }.into());
-        }
-        let Some(id) = changes().find_map(Change::node).cloned() else {
-            return Ok(());
+    /// Whether an edit continues the entry: adjacent typing or adjacent deletion.
+    pub(super) fn goes_on(&self, changes: &[Change]) -> bool {
+        let (Some(last), Some(next)) = (&self.typed, Typed::of(changes)) else {
+            return false;
         };
-        Err(UndoFailure::NothingLeft(match on.contains(&id) {
-            true => UndoConflict::NothingLeft { id },
-            false => UndoConflict::NodeGone { id },
-        }))
+        let typed = last.removed == 0 && next.removed == 0;
+        let deleted = last.inserted == 0 && next.inserted == 0;
+        last.id == next.id
+            && (typed && last.at + last.inserted == next.at
+                // The Delete key removes the next character, Backspace the one before.
+                || deleted && (next.at == last.at || next.at + next.removed == last.at))
     }
 }
 
-/// Appends these changes to the later ones.
-fn followed(since: PieceMap, changes: &[Change]) -> PieceMap {
-    let mut since = since;
-    since.extend(changes);
-    since
+impl Typed {
+    fn of(changes: &[Change]) -> Option<Self> {
+        let mut changes = of_the_document(changes);
+        match (changes.next_back()?, changes.next()) {
+            (
+                Change::SpliceText {
+                    id,
+                    at,
+                    removed,
+                    inserted,
+                    ..
+                },
+                None,
+            ) => Some(Self {
+                id: id.clone(),
+                at: *at,
+                removed: removed.chars().count(),
+                inserted: inserted.chars().count(),
+            }),
+            _ => None,
+        }
+    }
 }
 
-/// Whether an edit continues its entry: adjacent typing or adjacent deletion.
-pub(super) fn goes_on(entry: &HistoryEntry, changes: &[Change]) -> bool {
-    let last = entry.parts.last();
-    let last = last.and_then(|part| part.changes().next_back());
-    let mut changes = of_the_document(changes);
-    let (
-        Some(Change::SpliceText {
-            id,
-            at,
-            removed,
-            inserted,
-            ..
-        }),
-        Some(Change::SpliceText {
-            id: next_id,
-            at: next,
-            removed: more_removed,
-            inserted: more_inserted,
-            ..
-        }),
-        None,
-    ) = (last, changes.next(), changes.next())
-    else {
-        return false;
-    };
-    let typed = removed.is_empty() && more_removed.is_empty();
-    let deleted = inserted.is_empty() && more_inserted.is_empty();
-    id == next_id
-        && (typed && at + inserted.chars().count() == *next
-            // The Delete key removes the next character, Backspace the one before.
-            || deleted && (next == at || next + more_removed.chars().count() == *at))
+/// The changes that are not of the selection.
+pub(super) fn of_the_document(changes: &[Change]) -> impl DoubleEndedIterator<Item = &Change> {
+    changes.iter().filter(|change| change.is_of_the_document())
 }

@@ -27,7 +27,7 @@ pub enum UndoError {
     /// The lock was not acquired.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// A later change by another editor conflicts with the undo.
+    /// A later change by another editor conflicts with the undo, or the tree forbids the redo.
     #[error("the entry can no longer be {}: {conflict}{}", if *redo { "redone" } else { "undone" }, By(.by))]
     Conflict {
         /// Whether it was a redo.
@@ -35,8 +35,11 @@ pub enum UndoError {
         /// The conflict.
         #[source]
         conflict: UndoConflict,
-        /// The owner that changed the node last, and the version of that change, if known.
+        /// The owner and the version of the later edit in the way, if known.
         by: Option<(OwnerId, u64)>,
+        /// Whether the edit in the way can still be undone. Then the entry can be undone after
+        /// that.
+        returns: bool,
     },
     /// The inverse code of an operation failed.
     #[error("the inverse of an operation failed: {0}")]
@@ -62,7 +65,7 @@ impl UndoError {
     /// let store = DataStore::new();
     /// let [ann, bob] = ["ann", "bob"].map(|owner| Editor::new(store.clone(), owner));
     /// transaction(&ann, create(text_node("inline-text", "Hello").with_id("greeting"))).commit()?;
-    /// transaction(&ann, insert_text(5, "!").on("greeting")).commit()?;
+    /// transaction(&ann, delete_text_range(1, 5).on("greeting")).commit()?;
     /// transaction(&bob, delete_node().on("greeting")).commit()?;
     ///
     /// let error = ann.undo().unwrap_err();
@@ -89,11 +92,12 @@ codes! { UndoError {
     Self::NothingToUndo => "nothingToUndo";
     Self::NothingToRedo => "nothingToRedo";
     Self::Lock(error) => as error;
-    Self::Conflict { redo, conflict, by } => "undoConflict" {
+    Self::Conflict { redo, conflict, by, returns } => "undoConflict" {
         redo: redo,
         node: conflict.node(),
         owner: by.as_ref().map(|(owner, _)| owner),
         version: by.as_ref().map(|(_, version)| version),
+        returns: returns,
         cause: conflict,
     } if conflict.is_transient();
     Self::Inverse(cause) => "undoInverse" { cause: cause } if cause.is_transient();

@@ -24,39 +24,35 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A history consists of two stacks of entries. An entry contains its changes and a summary of the
-//! later changes by others. An undo of the topmost entry rebases its inverses over those changes,
-//! then passes the changes on to the next entry, as if the undone one had never been. The undo is
-//! itself an entry, on the other stack. So undo and redo are one mechanism, and both are exact if
-//! no other editor changes the document.
+//! A history consists of two stacks of entries. An entry names the units of edits that it consists
+//! of. An undo takes these units out of effect, and a redo puts them back into effect. The
+//! provenance of the document, which all histories share, determines what that changes. So undo and
+//! redo are one mechanism, and both are exact for any number of editors.
 //!
-//! An entry that cannot be undone stays where it is. An undo of an entry below takes the changes of
-//! the upper one for those of another editor.
+//! An entry that cannot be undone stays where it is, and blocks no other. An entry whose undo
+//! changes nothing is undone without a new version.
 
 mod entry;
 mod error;
 mod options;
-mod part;
 mod rebuild;
-mod stack;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 pub use super::editor::EditGroup;
 pub use error::UndoError;
 pub use options::{HistoryMode, HistoryOptions};
 
-pub(super) use entry::UndoFailure;
-use entry::{HistoryEntry, goes_on};
-use part::{Part, of_the_document};
-use smallvec::{SmallVec, smallvec};
+use entry::{HistoryEntry, of_the_document};
+pub(super) use entry::{Rewound, UndoFailure};
+use smallvec::SmallVec;
 use smol_str::SmolStr;
-use stack::Stack;
 
 use super::operation::Callback;
-use crate::document::{Changes, PieceMap, Selection};
-use crate::id::{NodeId, OwnerId};
-use crate::store::{Kind, LaterCommits, Stretch, Transaction, TransactionResult};
+use crate::document::{Change, Changes, EditUnit, RecordedCommit, Refusal, Selection};
+use crate::id::OwnerId;
+use crate::store::{DataStore, Kind, Transaction};
 use crate::time::MonotonicTime;
 
 /// Undo or redo.
@@ -83,6 +79,10 @@ impl Direction {
     }
 }
 
+/// Entries, the oldest first. They are shared with an undo in progress, which reads them without
+/// the session's mutex.
+type Stack = VecDeque<Arc<HistoryEntry>>;
+
 #[derive(Debug, Default)]
 pub(super) struct History {
     options: HistoryOptions,
@@ -96,9 +96,6 @@ pub(super) struct History {
     grouping: bool,
     /// The name for the entry of the open group.
     group_name: Option<SmolStr>,
-    /// How many parts were merged late into entries that can be undone; each has to observe every
-    /// commit.
-    late: usize,
     /// Removed entries, to be dropped with no lock held: their drop runs code of users.
     gone: Vec<Arc<HistoryEntry>>,
 }
@@ -115,10 +112,28 @@ pub(super) struct Edit {
     pub(super) version: u64,
 }
 
-impl Edit {
-    fn part(self) -> Part {
-        Part::new(self.changes, self.inverses, self.version)
+/// Where a transaction goes in a history. It is decided before the commit, under the same lock.
+#[derive(Debug)]
+pub(super) struct Entering {
+    unit: Arc<EditUnit>,
+    place: EntryPlace,
+}
+
+impl Entering {
+    /// What is undone together with it.
+    pub(super) fn unit(&self) -> &Arc<EditUnit> {
+        &self.unit
     }
+}
+
+#[derive(Debug)]
+enum EntryPlace {
+    /// A new entry.
+    New { name: Option<SmolStr>, open: bool },
+    /// The topmost entry.
+    Topmost { open: bool },
+    /// An older entry, of this number.
+    Older(u64),
 }
 
 /// An undo or a redo in progress. Its entries stay in the history until it is published.
@@ -127,19 +142,8 @@ pub(super) struct Attempt {
     pub(super) direction: Direction,
     /// Its idempotency key.
     key: Option<SmolStr>,
-    /// The entries that it has tried, the newest first, each with the changes after those that it
-    /// knows.
-    tried: SmallVec<[(Arc<HistoryEntry>, PieceMap); 1]>,
-}
-
-/// The result of undoing an entry.
-#[derive(Debug, Default)]
-pub(super) struct Rewound {
-    /// Later changes by others, as if the entry had never been.
-    since: PieceMap,
-    /// The selections after the entry and after its undo, moved along with later changes by others.
-    here: Option<Selection>,
-    there: Option<Selection>,
+    /// The entries that it has tried, the newest first.
+    tried: SmallVec<[Arc<HistoryEntry>; 1]>,
 }
 
 impl History {
@@ -158,8 +162,15 @@ impl History {
         std::mem::replace(self, empty)
     }
 
+    /// Whether an undo that had no effect goes on: there is an entry below the one that it tried.
+    pub(super) fn goes_on_after(&self, attempt: &Attempt) -> bool {
+        let stack = self.stack(attempt.direction);
+        let at = attempt.last().and_then(|last| position(stack, last));
+        self.options.next_effective && at.is_some_and(|at| at > 0)
+    }
+
     pub(super) fn depth(&self, direction: Direction) -> usize {
-        self.stack(direction).entries.len()
+        self.stack(direction).len()
     }
 
     fn stack(&self, direction: Direction) -> &Stack {
@@ -188,9 +199,8 @@ impl History {
 
     pub(super) fn clear(&mut self) {
         let all = [&mut self.undo, &mut self.redo];
-        let all = all.into_iter().flat_map(|stack| stack.entries.drain(..));
+        let all = all.into_iter().flat_map(|stack| stack.drain(..));
         self.gone.extend(all);
-        self.late = 0;
         self.grouping = false;
     }
 
@@ -215,87 +225,118 @@ impl History {
     /// Ends the entry: the next edit begins another.
     pub(super) fn end_entry(&mut self) {
         self.grouping = false;
-        if let Some(top) = self.undo.entries.back_mut().filter(|top| top.open) {
+        if let Some(top) = self.undo.back_mut().filter(|top| top.open) {
             Arc::make_mut(top).open = false;
         }
     }
 
     // --- Recording ---
 
-    /// Records a commit of the editor itself.
-    pub(super) fn record(&mut self, edit: Edit, how: HistoryMode) {
-        if self.options.limit == 0 || of_the_document(&edit.changes).next().is_none() {
-            return self.let_go(edit);
-        }
-        if how == HistoryMode::Skipped {
-            self.observe(edit.version, &edit.changes);
-            return self.let_go(edit);
-        }
-        self.gone.extend(self.redo.entries.drain(..));
-        self.in_late_parts(|part| part.observe_own(edit.version, &edit.changes, &[]));
-        match how {
-            HistoryMode::MergedInto(name) => self.merge(edit, name),
-            HistoryMode::Named(name) => {
-                self.end_entry();
-                self.push(edit, Some(name), false);
-            }
-            _ => self.join_or_push(edit),
-        }
-        while self.undo.entries.len() > self.options.limit
-            && let Some(oldest) = self.undo.entries.pop_front()
+    /// Decides where a commit of the editor goes. `None` if it is not undone. The commit has this
+    /// owner and version, and is a unit of its own if it `is_apart`.
+    pub(super) fn enter(
+        &self,
+        changes: &[Change],
+        how: &HistoryMode,
+        at: MonotonicTime,
+        (owner, version, is_apart): (&OwnerId, u64, bool),
+    ) -> Option<Entering> {
+        if self.options.limit == 0
+            || *how == HistoryMode::Skipped
+            || of_the_document(changes).next().is_none()
         {
-            self.forget(oldest);
+            return None;
+        }
+        let place = self.place(changes, how, at);
+        let top = self.undo.back();
+        let before = match place {
+            EntryPlace::Topmost { .. } if !is_apart => top.and_then(|it| it.unit_before(version)),
+            _ => None,
+        };
+        let unit = before.cloned();
+        let unit = unit.unwrap_or_else(|| EditUnit::new(version, owner.clone()));
+        Some(Entering { unit, place })
+    }
+
+    fn place(&self, changes: &[Change], how: &HistoryMode, at: MonotonicTime) -> EntryPlace {
+        let new = |name: Option<&SmolStr>| EntryPlace::New {
+            name: name.cloned(),
+            open: false,
+        };
+        match how {
+            HistoryMode::MergedInto(name) => {
+                let named = |entry: &Arc<HistoryEntry>| entry.name.as_ref() == Some(name);
+                match self.undo.iter().rposition(named) {
+                    None => new(Some(name)),
+                    Some(nth) if nth + 1 == self.undo.len() => EntryPlace::Topmost { open: false },
+                    Some(nth) => EntryPlace::Older(self.undo[nth].number),
+                }
+            }
+            HistoryMode::Named(name) => new(Some(name)),
+            _ => {
+                let interval = self.options.group_interval;
+                let joins = |top: &HistoryEntry| {
+                    top.open && at - top.last < interval && top.goes_on(changes)
+                };
+                let grouped = self.open > 0 && self.grouping;
+                match self.undo.back() {
+                    Some(top) if grouped || (self.open == 0 && joins(top)) => {
+                        EntryPlace::Topmost { open: true }
+                    }
+                    _ => EntryPlace::New {
+                        name: self.group_name.clone(),
+                        open: true,
+                    },
+                }
+            }
+        }
+    }
+
+    /// Records a commit of the editor itself.
+    pub(super) fn record(&mut self, edit: Edit, entering: Option<Entering>) {
+        let Some(Entering { unit, place }) = entering else {
+            return self.let_go(edit);
+        };
+        self.gone.extend(self.redo.drain(..));
+        match place {
+            EntryPlace::New { name, open } => {
+                if open {
+                    self.group_name = None;
+                    self.grouping = self.open > 0;
+                } else {
+                    self.end_entry();
+                }
+                let number = self.next_number();
+                let mut entry = HistoryEntry::new(number, edit, unit, open);
+                entry.name = name;
+                self.undo.push_back(Arc::new(entry));
+            }
+            EntryPlace::Topmost { open } => {
+                if let Some(top) = self.undo.back_mut() {
+                    Arc::make_mut(top).join(edit, unit, open);
+                }
+            }
+            EntryPlace::Older(number) => {
+                let mut older = self.undo.iter_mut();
+                if let Some(older) = older.find(|it| it.number == number) {
+                    Arc::make_mut(older).merge(edit.version, edit.inverses, unit);
+                }
+            }
+        }
+        while self.undo.len() > self.options.limit
+            && let Some(oldest) = self.undo.pop_front()
+        {
+            self.gone.push(oldest);
         }
     }
 
     /// Keeps the code of an unrecorded edit until no lock is held.
     fn let_go(&mut self, edit: Edit) {
         if !edit.inverses.is_empty() {
-            let entry = self.entry(edit, None, false);
-            self.gone.push(entry);
+            let unit = EditUnit::new(edit.version, OwnerId::default());
+            let entry = HistoryEntry::new(0, edit, unit, false);
+            self.gone.push(Arc::new(entry));
         }
-    }
-
-    /// Takes in that an entry has left its stack.
-    fn forget(&mut self, entry: Arc<HistoryEntry>) {
-        self.late -= entry.late.len();
-        self.gone.push(entry);
-    }
-
-    fn join_or_push(&mut self, edit: Edit) {
-        let interval = self.options.group_interval;
-        let joins = |top: &HistoryEntry| {
-            top.open && edit.at - top.last < interval && goes_on(top, &edit.changes)
-        };
-        let grouped = self.open > 0 && self.grouping;
-        match self.undo.entries.back() {
-            Some(top) if grouped || (self.open == 0 && joins(top)) => self.undo.join(edit, true),
-            _ => {
-                let name = self.group_name.take();
-                self.grouping = self.open > 0;
-                self.push(edit, name, true);
-            }
-        }
-    }
-
-    fn push(&mut self, edit: Edit, name: Option<SmolStr>, open: bool) {
-        let entry = self.entry(edit, name, open);
-        self.undo.push(entry);
-    }
-
-    fn entry(&mut self, edit: Edit, name: Option<SmolStr>, open: bool) -> Arc<HistoryEntry> {
-        Arc::new(HistoryEntry {
-            number: self.next_number(),
-            name,
-            open,
-            last: edit.at,
-            there: edit.before.clone(),
-            here: edit.after.clone(),
-            parts: smallvec![edit.part()],
-            late: Vec::new(),
-            next: None,
-            refused: None,
-        })
     }
 
     fn next_number(&mut self) -> u64 {
@@ -303,92 +344,17 @@ impl History {
         self.entries
     }
 
-    fn merge(&mut self, edit: Edit, name: SmolStr) {
-        let entries = &self.undo.entries;
-        let named = |entry: &Arc<HistoryEntry>| entry.name.as_ref() == Some(&name);
-        match entries.iter().rposition(named) {
-            None => {
-                self.end_entry();
-                self.push(edit, Some(name), false);
-            }
-            // Late changes are undone first, so a change after them is late as well.
-            Some(at) if at + 1 == entries.len() && entries[at].late.is_empty() => {
-                self.undo.join(edit, false);
-            }
-            Some(at) => {
-                // For the entries above, and for the entry that it is merged into, it is a change
-                // by another editor.
-                let mut observe = |part: &mut Part| {
-                    part.observe_own(edit.version, &edit.changes, &[]);
-                };
-                self.undo.in_last_parts(&mut observe);
-                let entry = Arc::make_mut(&mut self.undo.entries[at]);
-                entry.late.push(edit.part());
-                self.late += 1;
-            }
-        }
-    }
-
-    /// Takes in a commit of the editor that is not undone.
-    fn observe(&mut self, version: u64, changes: &Changes) {
-        self.in_last_parts(|part| part.observe_own(version, changes, &[]));
-    }
-
-    /// Takes in the commits of others since the last ones.
-    pub(super) fn observe_others(&mut self, later: &LaterCommits) {
-        self.in_last_parts(|part| {
-            for stretch in &later.stretches {
-                part.observe_stretch(Arc::clone(stretch));
-            }
-            for commit in &later.apart {
-                part.observe(commit.clone());
-            }
-        });
-    }
-
-    /// Calls `observe` for each part whose map leads to the present.
-    fn in_last_parts(&mut self, mut observe: impl FnMut(&mut Part)) {
-        self.in_late_parts(&mut observe);
-        self.undo.in_last_parts(&mut observe);
-        self.redo.in_last_parts(&mut observe);
-    }
-
-    fn in_late_parts(&mut self, mut observe: impl FnMut(&mut Part)) {
-        if self.late == 0 {
-            return;
-        }
-        let entries = self.undo.entries.iter_mut();
-        for entry in entries.filter(|entry| !entry.late.is_empty()) {
-            let late = &mut Arc::make_mut(entry).late;
-            late.iter_mut().for_each(&mut observe);
-        }
-    }
-
     // --- Undo and redo ---
-
-    /// The commits of others after the entry that the next undo or redo tries first.
-    pub(super) fn stretches_after_next(&self, direction: Direction) -> Vec<Arc<Stretch>> {
-        let next = self.stack(direction).entries.back();
-        let parts = next
-            .iter()
-            .flat_map(|entry| entry.parts.iter().chain(&entry.late));
-        parts.flat_map(Part::older).cloned().collect()
-    }
 
     /// Adds the next older entry to those that were tried. Returns whether there is one.
     pub(super) fn try_next(&self, attempt: &mut Attempt) -> bool {
         let stack = self.stack(attempt.direction);
-        // If the last one was discarded meanwhile, the entries below it have followed it.
-        let last = attempt.last().and_then(|last| stack.position(last));
-        let next = last.unwrap_or(stack.entries.len()).checked_sub(1);
-        let Some(next) = next.map(|at| &stack.entries[at]) else {
+        let last = attempt.last().and_then(|last| position(stack, last));
+        let next = last.unwrap_or(stack.len()).checked_sub(1);
+        let Some(next) = next.map(|at| &stack[at]) else {
             return false;
         };
-        let mut tried = attempt.tried.iter();
-        let after = tried.find(|(entry, _)| next.next == Some(entry.number));
-        let later = after.map(|(entry, later)| entry.with_later(later));
-        let next = (Arc::clone(next), later.unwrap_or_default());
-        attempt.tried.push(next);
+        attempt.tried.push(Arc::clone(next));
         true
     }
 
@@ -403,92 +369,113 @@ impl History {
             return before.is_some() && before == key;
         }
         let stack = self.stack_mut(*direction);
-        if let Some(at) = stack.position(last) {
-            Arc::make_mut(&mut stack.entries[at]).refused = Some(key.clone());
+        if let Some(at) = position(stack, last) {
+            Arc::make_mut(&mut stack[at]).refused = Some(key.clone());
             self.end_entry();
         }
         true
     }
 
-    /// Takes in that these changes undid or redid the entry that was tried last. No other commit
-    /// happened in between.
+    /// Takes in that the entry that was tried last was undone or redone, by a commit of this
+    /// version if it changed the document.
     ///
-    /// If the entry was discarded meanwhile, it stays discarded, and its undo is not an edit of
-    /// this history.
+    /// If the entry was discarded meanwhile, it stays discarded.
     pub(super) fn settle(
         &mut self,
         attempt: &Attempt,
-        commit: &TransactionResult,
-        rewound: Rewound,
+        by_code: Option<Arc<EditUnit>>,
+        version: Option<u64>,
     ) {
-        let TransactionResult {
-            version,
-            ref changes,
-            ..
-        } = *commit;
-        let Rewound { since, here, there } = rewound;
         let direction = attempt.direction;
         let stack = self.stack_mut(direction);
-        let at = attempt.last().and_then(|last| stack.position(last));
-        let Some(entry) = at.and_then(|at| stack.entries.remove(at)) else {
-            return self.observe(version, changes);
+        let at = attempt.last().and_then(|last| position(stack, last));
+        let Some(entry) = at.and_then(|at| stack.remove(at)) else {
+            return;
         };
-        let versions = entry.versions();
-        let mut observe = |part: &mut Part| part.observe_own(version, changes, &versions);
-        // The changes come after newer entries, which are stuck.
-        stack.has_branches |= at != Some(stack.entries.len());
-        stack.in_last_parts(&mut observe);
-        stack.follow(&entry, &since);
-        self.in_late_parts(observe);
         self.end_entry();
+        let mut opposite = HistoryEntry::clone(&entry);
+        opposite.number = self.next_number();
+        opposite.open = false;
+        opposite.refused = None;
+        if let Some(version) = version {
+            opposite.versions = smallvec::smallvec![version];
+        }
+        if let Some(by_code) = by_code {
+            opposite.inverses = Vec::new();
+            opposite.by_code = Some(by_code);
+        }
+        self.gone.push(entry);
         let other = match direction {
             Direction::Undo => Direction::Redo,
             Direction::Redo => Direction::Undo,
         };
-        let opposite = Arc::new(HistoryEntry {
-            number: self.next_number(),
-            open: false,
-            here: there,
-            there: here,
-            parts: smallvec![Part::new(changes.clone(), Vec::new(), version)],
-            late: Vec::new(),
-            name: entry.name.clone(),
-            last: entry.last,
-            next: None,
-            refused: None,
-        });
-        self.forget(entry);
-        self.stack_mut(other).push(opposite);
+        self.stack_mut(other).push_back(Arc::new(opposite));
     }
 
     /// Discards the topmost entry; from then on it counts as a change by another editor.
     pub(super) fn discard(&mut self, direction: Direction) -> bool {
-        let stack = self.stack_mut(direction);
-        let Some(entry) = stack.entries.pop_back() else {
+        let Some(entry) = self.stack_mut(direction).pop_back() else {
             return false;
         };
-        stack.follow(&entry, &entry.with_later(&PieceMap::default()));
-        self.forget(entry);
+        self.gone.push(entry);
         self.grouping = false;
         true
     }
 }
 
+/// Where an entry is.
+fn position(stack: &Stack, entry: &HistoryEntry) -> Option<usize> {
+    stack.iter().rposition(|it| it.number == entry.number)
+}
+
+/// Takes an undo or a redo that was published into the record of the document. Returns the unit of
+/// what the inverse code of the entry changed.
+pub(super) fn settle_record(
+    store: &DataStore,
+    owner: &OwnerId,
+    rewound: Rewound,
+    (version, changes): (u64, &Changes),
+) -> Option<Arc<EditUnit>> {
+    let Rewound {
+        toggled,
+        before_code,
+        details_by_code,
+    } = rewound;
+    let unit = before_code.map(|_| EditUnit::new(version, owner.clone()));
+    let rest = unit
+        .as_ref()
+        .zip(before_code)
+        .map(|(unit, made)| RecordedCommit {
+            version,
+            changes: changes.get(made..).unwrap_or_default(),
+            details: &details_by_code,
+            unit: Some(unit),
+            selections: [None, None],
+        });
+    let is_changed = changes.iter().any(Change::is_of_the_document);
+    store.settle_undo(toggled, is_changed, rest.as_ref());
+    unit
+}
+
 impl UndoFailure {
-    /// As an error for the caller, with what `latest_change` knows of the node.
+    /// As an error for the caller. `by` finds the owner of the edit in the way.
     pub(super) fn explain(
         self,
         direction: Direction,
-        latest_change: impl FnOnce(&NodeId) -> Option<(OwnerId, u64)>,
+        by: impl FnOnce(&Refusal) -> (Option<(OwnerId, u64)>, bool),
     ) -> UndoError {
         match self {
             Self::Inverse(error) => UndoError::Inverse(error),
             Self::Schema(violation) => UndoError::Commit(violation.into()),
-            Self::Conflict(conflict) | Self::NothingLeft(conflict) => UndoError::Conflict {
-                redo: direction == Direction::Redo,
-                by: conflict.node().and_then(latest_change),
-                conflict,
-            },
+            Self::Conflict(refusal) => {
+                let (by, returns) = by(&refusal);
+                UndoError::Conflict {
+                    redo: direction == Direction::Redo,
+                    by,
+                    returns,
+                    conflict: refusal.conflict,
+                }
+            }
         }
     }
 }
@@ -503,28 +490,28 @@ impl Attempt {
         }
     }
 
+    /// The next attempt of the same call.
+    pub(super) fn anew(&self) -> Self {
+        Self::new(self.direction, self.key.clone())
+    }
+
     /// The entry that was tried last.
     fn last(&self) -> Option<&HistoryEntry> {
-        self.tried.last().map(|(entry, _)| &**entry)
+        self.tried.last().map(|entry| &**entry)
     }
 
     /// The versions of its commits.
     pub(super) fn versions(&self) -> Vec<u64> {
-        self.last().map_or(Vec::new(), HistoryEntry::versions)
+        self.last()
+            .map_or(Vec::new(), HistoryEntry::undone_versions)
     }
 
-    /// Undoes it.
+    /// Undoes or redoes it.
     pub(super) fn rewind(&self, on: &mut Transaction) -> Result<Rewound, UndoFailure> {
-        let Some((entry, later)) = self.tried.last() else {
-            return Ok(Rewound::default());
-        };
-        let (since, here) = entry.rewind(later, on)?;
-        let there = entry.there.as_ref();
-        let there = there.map(|there| since.selection(there));
-        // The selected node may no longer exist.
-        let _ = on.select(there.clone());
-        on.check_schema().map_err(UndoFailure::Schema)?;
-        Ok(Rewound { since, here, there })
+        match self.last() {
+            Some(entry) => entry.rewind(self.direction, on),
+            None => Ok(Rewound::default()),
+        }
     }
 }
 

@@ -19,6 +19,7 @@ use smol_str::SmolStr;
 pub struct HistoryOptions {
     pub(super) limit: usize,
     pub(super) group_interval: Duration,
+    pub(super) next_effective: bool,
 }
 
 impl HistoryOptions {
@@ -27,7 +28,33 @@ impl HistoryOptions {
         Self {
             limit: 100,
             group_interval: Duration::from_millis(500),
+            next_effective: false,
         }
+    }
+
+    /// Sets whether an undo or a redo goes on to the next entry after one without an effect.
+    ///
+    /// An entry has no effect any more if other editors have deleted or overwritten everything that
+    /// it changed. By default such an entry is undone alone: the call succeeds, and its result says
+    /// that nothing [changed](field@crate::transaction::TransactionResult::changed). With this
+    /// option the same call also undoes the next entry, up to one with an effect.
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, View, dsl::*, history::HistoryOptions};
+    ///
+    /// let store = DataStore::new();
+    /// let [ann, bob] = ["ann", "bob"].map(|owner| Editor::new(store.clone(), owner));
+    /// let ann = ann.with_history(HistoryOptions::new().undo_next_effective(true));
+    /// ann.execute(create(text_node("paragraph", "one").with_id("p")))?;
+    /// ann.execute(insert_text(3, " two").on("p"))?;
+    /// bob.execute(delete_text_range(3, 7).on("p"))?;
+    /// ann.undo()?;
+    /// assert!(store.snapshot().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn undo_next_effective(mut self, goes_on: bool) -> Self {
+        self.next_effective = goes_on;
+        self
     }
 
     /// Sets how many entries are kept, with those that are stuck. The oldest is discarded first.

@@ -1,18 +1,19 @@
 //! A history, rebuilt from the commits that a store has kept.
 //!
-//! The commits of the session pass through the history once more, beside those of others. Each undo
-//! and redo among them is computed again, in the document of that time. The document is followed
-//! back from the present by the inverses of the commits. If the result is not the one that was
-//! recorded, the history begins anew behind that commit: so it never has an entry whose undo would
-//! be another.
+//! The kept commits of the session pass through the stacks of the history once more. Their
+//! provenance is recorded already, or is recorded from the kept commits now: then each undo and
+//! redo is computed again and compared with the recorded one. Where the two differ, the history
+//! begins anew behind that commit: so it never has an entry whose undo would be another.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Attempt, Direction, Edit, History, HistoryEntry, HistoryMode, HistoryOptions};
-use crate::document::{Change, Snapshot, View};
+use smallvec::smallvec;
+
+use super::{Edit, History, HistoryEntry, HistoryOptions};
+use crate::document::{SilentTurn, Snapshot};
 use crate::hashing::Secret;
-use crate::store::{CommitRecord, DataStore, FollowerId, Transaction, TransactionResult};
+use crate::store::{CommitRecord, DataStore, FollowerId, TransactionResult};
 
 impl History {
     /// Rebuilds the history of a session from the commits that lead to a document. `None` if none
@@ -21,96 +22,107 @@ impl History {
         options: HistoryOptions,
         id: FollowerId,
         records: &[CommitRecord],
-        mut document: Snapshot,
+        document: &Snapshot,
         store: &DataStore,
     ) -> Option<Self> {
         let is_own = |record: &CommitRecord| record.in_history && record.origin == Some(id);
-        let first = records.iter().position(is_own)?;
-        let records = &records[first..];
+        let first = records.iter().find(|record| is_own(record))?.edits.version;
         let mut joined: HashMap<u64, u64, Secret> = HashMap::default();
-        for record in records.iter().filter(|record| is_own(record)) {
+        for record in records.iter().filter(|record| record.in_history) {
             let pairs = record.edits.undone.windows(2);
             joined.extend(pairs.map(|pair| (pair[1], pair[0])));
         }
-        for record in records.iter().rev() {
-            let changes = record.changes().iter().rev();
-            let inverses: Vec<Change> = changes.map(Change::inverse).collect();
-            document.repeat(&inverses).ok()?;
+        let units = store.record_kept(records, first, &joined, document);
+        let silent = store.silent_turns();
+        for turn in &silent {
+            let pairs = turn.units.windows(2);
+            joined.extend(pairs.map(|pair| (pair[1], pair[0])));
         }
+        let mut silent = silent.iter().peekable();
         let mut history = Self {
             options,
             ..Self::default()
         };
-        // The commits of an entry are joined if an undo has undone them together.
-        history.open_group(None);
-        for record in records {
-            let before = document.clone();
-            document.repeat(record.changes()).ok()?;
-            let commit = record.commit.as_deref().filter(|_| is_own(record));
-            match commit {
-                Some(commit) if record.edits.undone.is_empty() => {
-                    let before = joined.get(&commit.version).copied();
-                    if before.is_none() || before != history.undo.last_version() {
-                        history.end_entry();
-                    }
-                    history.record(Edit::of(commit, store), HistoryMode::Recorded);
+        for record in records.iter().filter(|record| is_own(record)) {
+            let Some(commit) = record.commit.as_deref() else {
+                continue;
+            };
+            while let Some(turn) = silent.next_if(|turn| turn.version < commit.version) {
+                history.follow_silent(turn);
+            }
+            let undone = &record.edits.undone;
+            if !undone.is_empty() {
+                if !units.contains_key(&commit.version) || !history.follow(record) {
+                    history.lose(undone);
                 }
-                Some(commit) => {
-                    let undone = &record.edits.undone;
-                    if !history.follow(commit, undone, (before, &document), store) {
-                        history.observe_record(record);
-                        history.lose(undone);
-                    }
+                continue;
+            }
+            let Some(unit) = units.get(&commit.version) else {
+                history.lose(&[]);
+                continue;
+            };
+            let edit = Edit::of(commit, store);
+            history.gone.extend(history.redo.drain(..));
+            let before = joined.get(&commit.version);
+            match history.undo.back_mut() {
+                Some(top) if before.is_some() && top.versions.last() == before => {
+                    Arc::make_mut(top).join(edit, Arc::clone(unit), false);
                 }
-                None => history.observe_record(record),
+                _ => {
+                    let number = history.next_number();
+                    let entry = HistoryEntry::new(number, edit, Arc::clone(unit), false);
+                    history.undo.push_back(Arc::new(entry));
+                }
+            }
+            while history.undo.len() > history.options.limit {
+                history.gone.extend(history.undo.pop_front());
             }
         }
-        history.close_group();
+        silent.for_each(|turn| history.follow_silent(turn));
         Some(history)
     }
 
-    fn observe_record(&mut self, record: &CommitRecord) {
-        self.in_last_parts(|part| part.observe(record.edits.clone()));
+    /// Repeats an undo or a redo that changed nothing in the document: it is not among the commits.
+    fn follow_silent(&mut self, turn: &SilentTurn) {
+        let is_it = |entry: &Arc<HistoryEntry>| turn.units.contains(&entry.made);
+        let (from, to) = match turn.is_redo {
+            true => (&mut self.redo, &mut self.undo),
+            false => (&mut self.undo, &mut self.redo),
+        };
+        let at = from.iter().rposition(is_it);
+        to.extend(at.and_then(|at| from.remove(at)));
     }
 
-    /// Repeats a recorded undo or redo of one entry. Returns whether the result is the recorded
-    /// one; the history is unchanged otherwise.
-    fn follow(
-        &mut self,
-        commit: &TransactionResult,
-        undone: &[u64],
-        (before, after): (Snapshot, &Snapshot),
-        store: &DataStore,
-    ) -> bool {
-        let is_it = |entry: &Arc<HistoryEntry>| entry.versions() == undone;
-        let directions = [Direction::Undo, Direction::Redo];
-        let direction = directions
-            .into_iter()
-            .find(|direction| self.stack(*direction).entries.iter().any(is_it));
-        let Some(direction) = direction else {
+    /// Repeats a recorded undo or redo of one entry in the stacks. Returns whether there is such an
+    /// entry.
+    fn follow(&mut self, record: &CommitRecord) -> bool {
+        let (undone, version) = (&record.edits.undone, record.edits.version);
+        let is_it = |entry: &Arc<HistoryEntry>| entry.versions[..] == **undone;
+        let stacks = [&mut self.undo, &mut self.redo].into_iter();
+        let found = stacks.filter_map(|stack| {
+            let at = stack.iter().rposition(is_it)?;
+            stack.remove(at)
+        });
+        let found: Option<Arc<HistoryEntry>> = { found }.next();
+        let (Some(mut entry), Some(is_redo)) = (found, record.is_redo()) else {
             return false;
         };
-        let mut attempt = Attempt::new(direction, None);
-        while attempt.versions() != undone && self.try_next(&mut attempt) {}
-        let mut on = Transaction::bare(store, before);
-        let Ok(rewound) = attempt.rewind(&mut on) else {
-            return false;
-        };
-        let is_same = are_same(&on, after, [on.changes(), &commit.changes]);
-        if is_same {
-            self.settle(&attempt, commit, rewound);
+        Arc::make_mut(&mut entry).versions = smallvec![version];
+        match is_redo {
+            true => self.undo.push_back(entry),
+            false => self.redo.push_back(entry),
         }
-        is_same
+        true
     }
 
     /// Takes in that the session has undone or redone what is not known. What was undone before can
     /// no longer be redone. If an entry would be undone in part, none is left.
     fn lose(&mut self, undone: &[u64]) {
-        let all = self.undo.entries.iter().chain(&self.redo.entries);
-        let mut versions = all.flat_map(|entry| entry.versions());
-        match versions.any(|version| undone.contains(&version)) {
+        let all = self.undo.iter().chain(&self.redo);
+        let mut versions = all.flat_map(|entry| entry.versions.iter());
+        match versions.any(|version| undone.contains(version)) {
             true => self.clear(),
-            false => self.gone.extend(self.redo.entries.drain(..)),
+            false => self.gone.extend(self.redo.drain(..)),
         }
     }
 
@@ -138,13 +150,4 @@ impl Edit {
             version: commit.version,
         }
     }
-}
-
-/// Whether two documents are the same after these changes of one document.
-fn are_same(one: &impl View, other: &impl View, changes: [&[Change]; 2]) -> bool {
-    let mut is_same = one.root() == other.root();
-    for change in changes.into_iter().flatten() {
-        change.each_stored_node(|id| is_same &= one.node(id) == other.node(id), |_| ());
-    }
-    is_same
 }

@@ -14,7 +14,7 @@ use crate::store::{
 };
 use crate::transaction::history::Edit;
 use crate::transaction::run::{OperationBatch, run_batch};
-use crate::transaction::session::{Prepared, Session};
+use crate::transaction::session::{Prepared, Session, SessionState};
 use crate::transaction::{
     Callback, HistoryMode, Hooks, Operation, TransactionError, TransactionResult, retry,
 };
@@ -470,18 +470,24 @@ impl TransactionManager {
             }
         }
         let clipboard = transaction.clipboard().cloned();
-        let store = &self.0.store;
-        prepared.commit(|session, result| {
+        let (at, owner) = (self.0.store.monotonic(), &self.0.owner);
+        let enter = |session: &SessionState, on: &Transaction| {
+            let version = on.base().version() + 1;
+            let is_apart = on.store().keeps_commits();
+            let unit = (owner, version, is_apart);
+            session.history.enter(on.changes(), in_history, at, unit)
+        };
+        prepared.commit(enter, |session, result, entering| {
             session.clipboard = clipboard;
             let edit = Edit {
                 changes: result.changes.clone(),
                 inverses: code.iter().filter_map(Callback::inverse).collect(),
                 before: result.selection_before.clone(),
                 after: result.selection_after.clone(),
-                at: store.monotonic(),
+                at,
                 version: result.version,
             };
-            session.history.record(edit, in_history.clone());
+            session.history.record(edit, entering);
         })
     }
 }

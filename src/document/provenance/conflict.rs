@@ -35,10 +35,10 @@ pub enum UndoConflict {
         /// The changed aspect: `type`, `set of attributes`, `root`, ….
         aspect: &'static str,
     },
-    /// No effect of the edit is left.
-    #[error("nothing of the edit is left in node {id}", id = Brief(.id))]
-    NothingLeft {
-        /// A node that the edit changed.
+    /// The nodes before and after the place of the node were joined.
+    #[error("the nodes around the place of node {id} were joined", id = Brief(.id))]
+    PlaceJoined {
+        /// The node.
         id: NodeId,
     },
     /// The document no longer permits the change.
@@ -51,7 +51,7 @@ codes! { UndoConflict {
     Self::Moved { id } => "undoNodeMoved";
     Self::SubtreeChanged { id } => "undoSubtreeChanged";
     Self::Changed { id, aspect } => "undoNodeChanged";
-    Self::NothingLeft { id } => "undoNothingLeft";
+    Self::PlaceJoined { id } => "undoPlaceJoined";
     Self::Impossible(error) => as error;
 }}
 
@@ -64,7 +64,7 @@ impl UndoConflict {
             | Self::Moved { id }
             | Self::SubtreeChanged { id }
             | Self::Changed { id, .. }
-            | Self::NothingLeft { id } => Some(id),
+            | Self::PlaceJoined { id } => Some(id),
             Self::Impossible(error) => error.node(),
         }
     }

@@ -1,0 +1,279 @@
+//! Forgets what units did that can no longer be undone or redone.
+//!
+//! What they inserted counts as if it had always been there, and what they removed is gone for
+//! good. So the record grows with what the histories refer to, and not with the number of edits.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::record::{Record, Write};
+use super::sequence::{Chars, ChildItem, EdgeAt, Sequence, Tag, TextItem};
+use super::{Key, Provenance};
+use crate::hashing::Secret;
+
+/// So many units are recorded before it is looked for the first that can be forgotten.
+const FEW: usize = 64;
+
+/// The fate of a tag.
+enum Fate {
+    /// Its unit can still be undone or redone.
+    Open,
+    /// It is in effect for good.
+    Always,
+    /// It is out of effect for good.
+    Never,
+}
+
+/// The units that are still referred to.
+struct Units<'p>(&'p HashMap<u64, super::UnitRecord, Secret>);
+
+impl Units<'_> {
+    fn fate(&self, tag: Tag) -> Fate {
+        match (self.0.contains_key(&tag.unit()), tag.is_on()) {
+            (true, _) => Fate::Open,
+            (false, true) => Fate::Always,
+            (false, false) => Fate::Never,
+        }
+    }
+
+    /// Makes a tag that is in effect for good one without a unit. Returns whether it can ever be in
+    /// effect.
+    fn settle(&self, tag: &mut Tag) -> bool {
+        match self.fate(*tag) {
+            Fate::Open => true,
+            Fate::Always => {
+                *tag = Tag::ALWAYS;
+                true
+            }
+            Fate::Never => false,
+        }
+    }
+
+    fn is_settled(&self, tag: Tag) -> bool {
+        !matches!(self.fate(tag), Fate::Open)
+    }
+}
+
+impl Provenance {
+    /// Forgets what is no longer needed, if there are twice as many units as after the last time.
+    pub(crate) fn forget(&mut self) {
+        if self.units.len() < FEW + 2 * self.kept_units {
+            return;
+        }
+        self.units
+            .retain(|_, unit| Arc::strong_count(&unit.unit) > 1);
+        self.kept_units = self.units.len();
+        let units = Units(&self.units);
+        let gone: Vec<Key> = self
+            .records
+            .iter()
+            .filter(|(_, record)| is_gone(record, &units))
+            .map(|(key, _)| key)
+            .collect();
+        for key in gone {
+            self.drop_record(key);
+        }
+        let renumbered = self.settle_records();
+        self.settle_items(&renumbered);
+        self.drop_untouched();
+    }
+
+    fn drop_record(&mut self, key: Key) {
+        if let Some(record) = self.records.remove(key)
+            && self.ids.get(&record.id) == Some(&key)
+        {
+            self.ids.remove(&record.id);
+        }
+    }
+
+    /// Settles what is recorded of nodes. Returns the new numbers of places.
+    fn settle_records(&mut self) -> HashMap<(Key, usize), usize, Secret> {
+        let units = Units(&self.units);
+        let mut renumbered = HashMap::default();
+        for (key, record) in &mut self.records {
+            record.removed.retain(|tag| units.settle(tag));
+            record.kept_by.retain(|tag| units.settle(tag));
+            record.born = record
+                .born
+                .filter(|born| !matches!(units.fate(*born), Fate::Always));
+            settle_writes(&mut record.writes, &units);
+            if record.merged.is_none() && record.edges.iter().all(|it| units.is_settled(it.by)) {
+                record.edges.clear();
+            }
+            let settled = record
+                .places
+                .iter()
+                .filter(|it| it.is_active && matches!(units.fate(it.by), Fate::Always));
+            let last = settled.map(|it| it.order).max().unwrap_or(0);
+            // A single place for good is that of the document.
+            if let [place] = &record.places[..]
+                && place.by == Tag::ALWAYS
+                && place.beside.is_none()
+                && record.body.is_none()
+            {
+                record.places.clear();
+            }
+            let mut nth = 0;
+            let mut kept = 0;
+            record.places.retain_mut(|place| {
+                let stays = place.order >= last && units.settle(&mut place.by);
+                if stays {
+                    renumbered.insert((key, nth), kept);
+                    kept += 1;
+                }
+                nth += 1;
+                stays
+            });
+        }
+        self.root.retain_mut(|write| units.settle(&mut write.by));
+        if self.root.iter().all(|write| write.by == Tag::ALWAYS) {
+            self.root.clear();
+        }
+        renumbered
+    }
+
+    /// Settles the items of all sequences.
+    fn settle_items(&mut self, renumbered: &HashMap<(Key, usize), usize, Secret>) {
+        let edges: HashSet<(Key, usize), Secret> = self
+            .records
+            .iter()
+            .flat_map(|(key, record)| (0..record.edges.len()).map(move |edge| (key, edge)))
+            .collect();
+        let stays = |at: &EdgeAt| edges.contains(&(at.node, at.edge));
+        let known: HashSet<Key, Secret> = self.records.keys().collect();
+        let units = Units(&self.units);
+        for record in self.records.values_mut() {
+            let mut text = Sequence(Vec::with_capacity(record.text.0.len()));
+            for item in record.text.0.drain(..) {
+                match item {
+                    TextItem::Chars(chars) => {
+                        text.append(settled(chars, &units).map(TextItem::Chars));
+                    }
+                    TextItem::Edge(at) | TextItem::End(at) if !stays(&at) => {}
+                    TextItem::Caret(unit, _) if !units.0.contains_key(&unit) => {}
+                    item => text.push(item),
+                }
+            }
+            record.text = text;
+            let mut children = Sequence(Vec::with_capacity(record.children.0.len()));
+            for item in record.children.0.drain(..) {
+                match item {
+                    ChildItem::Place { node, place, shown } => {
+                        match renumbered.get(&(node, place)) {
+                            Some(&place) => children.push(ChildItem::Place { node, place, shown }),
+                            None if shown => children.push(ChildItem::Untouched(1)),
+                            None => {}
+                        }
+                    }
+                    ChildItem::Edge(at) | ChildItem::End(at) if !stays(&at) => {}
+                    item => children.push(item),
+                }
+            }
+            record.children = children;
+            record
+                .halves
+                .retain(|half| match renumbered.get(&(half.0, half.1)) {
+                    Some(&place) => {
+                        half.1 = place;
+                        true
+                    }
+                    None => false,
+                });
+            for place in &mut record.places {
+                place.beside = place.beside.and_then(|(left, at)| {
+                    let at = renumbered.get(&(left, at));
+                    // A left half of which no place is recorded has its first one.
+                    let at = at.copied().or_else(|| known.contains(&left).then_some(0));
+                    Some((left, at?))
+                });
+            }
+            record.spread.retain(|key| known.contains(key));
+        }
+    }
+
+    /// Drops records that say nothing and to which nothing refers.
+    fn drop_untouched(&mut self) {
+        let mut referred: HashSet<Key, Secret> = HashSet::default();
+        for record in self.records.values() {
+            referred.extend(record.places.iter().filter_map(|place| place.list));
+            referred.extend(record.places.iter().filter_map(|it| Some(it.beside?.0)));
+            referred.extend(record.edges.iter().flat_map(|it| [it.text_in, it.child_in]));
+            referred.extend(record.children.0.iter().filter_map(|item| match item {
+                ChildItem::Place { node, .. } => Some(*node),
+                _ => None,
+            }));
+            referred.extend(record.halves.iter().map(|(half, _)| *half));
+            referred.extend(record.spread.iter().copied());
+        }
+        let said_nothing = self
+            .records
+            .iter()
+            .filter(|(key, record)| record.says_nothing() && !referred.contains(key));
+        let said_nothing: Vec<Key> = said_nothing.map(|(key, _)| key).collect();
+        for key in said_nothing {
+            self.drop_record(key);
+        }
+    }
+
+    /// How many nodes, units and items are recorded.
+    #[cfg(test)]
+    pub(crate) fn sizes(&self) -> [usize; 3] {
+        let records = self.records.values();
+        let items = records.map(|it| it.text.0.len() + it.children.0.len());
+        [self.records.len(), self.units.len(), items.sum()]
+    }
+}
+
+/// Whether a node can never be in the document again, and nothing of it elsewhere.
+fn is_gone(record: &Record, units: &Units<'_>) -> bool {
+    let always = |tag: &Tag| matches!(units.fate(*tag), Fate::Always);
+    let is_removed = record.removed.iter().any(always);
+    let is_never = record
+        .born
+        .is_some_and(|born| matches!(units.fate(born), Fate::Never));
+    let is_settled = record.edges.iter().all(|it| units.is_settled(it.by));
+    match record.merged {
+        Some(_) => is_settled,
+        None => !record.is_present() && is_settled && (is_removed || is_never),
+    }
+}
+
+/// Characters without what is settled. `None` if they never return.
+fn settled(mut chars: Chars, units: &Units<'_>) -> Option<Chars> {
+    if !units.settle(&mut chars.born) {
+        return None;
+    }
+    if chars
+        .gone
+        .iter()
+        .any(|tag| matches!(units.fate(*tag), Fate::Always))
+    {
+        return None;
+    }
+    chars.gone.retain(|tag| units.settle(tag));
+    if let Some(marked) = &mut chars.marked {
+        marked.retain_mut(|it| units.settle(&mut it.by));
+        let is_open = |mark: &_| {
+            let mut all = marked.iter();
+            all.any(|it| it.mark == *mark && it.by != Tag::ALWAYS)
+        };
+        let open: Vec<bool> = marked.iter().map(|it| is_open(&it.mark)).collect();
+        let mut open = open.into_iter();
+        marked.retain(|_| open.next().unwrap_or(true));
+        if marked.is_empty() {
+            chars.marked = None;
+        }
+    }
+    Some(chars)
+}
+
+fn settle_writes(writes: &mut Vec<Write>, units: &Units<'_>) {
+    writes.retain_mut(|write| units.settle(&mut write.by));
+    let is_open = |write: &Write| {
+        let mut all = writes.iter();
+        all.any(|it| it.what.is_of(&write.what) && it.by != Tag::ALWAYS)
+    };
+    let open: Vec<bool> = writes.iter().map(is_open).collect();
+    let mut open = open.into_iter();
+    writes.retain(|_| open.next().unwrap_or(true));
+}

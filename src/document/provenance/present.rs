@@ -1,0 +1,1118 @@
+//! Brings nodes into the document and out of it, while edits come into effect or go out of it.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::record::{Record, RootWrite};
+use super::sequence::{ChildItem, EdgeAt, Found, Item, Sequence, Tag, TextItem};
+use super::{Key, Provenance};
+use crate::document::mark::{Mark, Marks};
+use crate::document::plan::{self, follows};
+use crate::document::{
+    Change, ChildPosition, Children, EditError, Node, Overlay, RightHalf, SplitPoint, UndoConflict,
+    View,
+};
+use crate::hashing::Secret;
+use crate::id::{NodeId, NodeIds};
+
+/// Why edits cannot go out of effect, and the version of the later edit that is in the way, if
+/// known.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) conflict: UndoConflict,
+    pub(crate) version: Option<u64>,
+}
+
+impl From<UndoConflict> for Refusal {
+    fn from(conflict: UndoConflict) -> Self {
+        Self {
+            conflict,
+            version: None,
+        }
+    }
+}
+
+impl From<EditError> for Refusal {
+    fn from(error: EditError) -> Self {
+        UndoConflict::from(error).into()
+    }
+}
+
+type Done = Result<(), Refusal>;
+
+/// What stays in a wrapper whose creation is not in effect.
+#[derive(Debug, Default)]
+pub(super) struct WrapperContent {
+    /// The nodes that it wrapped.
+    pub(super) wrapped: Vec<Key>,
+    /// Whether something else is in it before the first of these, and behind it.
+    pub(super) is_before: bool,
+    pub(super) is_behind: bool,
+}
+
+/// So many items of a wrapper are looked at.
+const MOST_WRAPPED: usize = 1024;
+
+/// An undo or a redo in a transaction. The recorded history is changed when it is published.
+pub(super) struct Draft<'a> {
+    pub(super) base: &'a Provenance,
+    pub(super) document: &'a mut Overlay,
+    pub(super) ids: &'a NodeIds,
+    pub(super) changed: HashMap<Key, Record, Secret>,
+    pub(super) root: Option<Vec<RootWrite>>,
+    /// The nodes that came into the document.
+    pub(super) appeared: HashMap<NodeId, Key, Secret>,
+    /// The units that are turned.
+    pub(super) units: Vec<u64>,
+    /// Edits after this version refuse the undo. `None` if nothing does.
+    pub(super) last: Option<u64>,
+    /// The nodes that are being brought into the document.
+    pub(super) showing: Vec<Key>,
+    /// Where carets went.
+    pub(super) carets: Vec<(u64, u8, Key)>,
+    /// The nodes of which [`Self::belongs`] knows that they do not, until content goes elsewhere.
+    pub(super) known_out: RefCell<HashSet<Key, Secret>>,
+}
+
+impl Draft<'_> {
+    pub(super) fn get(&self, key: Key) -> Option<&Record> {
+        self.changed
+            .get(&key)
+            .or_else(|| self.base.records.get(key))
+    }
+
+    /// A record that exists: keys come from records.
+    pub(super) fn at(&self, key: Key) -> &Record {
+        self.get(key).expect("the record of a key")
+    }
+
+    pub(super) fn edit(&mut self, key: Key) -> &mut Record {
+        let base = self.base;
+        self.changed
+            .entry(key)
+            .or_insert_with(|| base.records[key].clone())
+    }
+
+    pub(super) fn key_of(&self, id: &NodeId) -> Option<Key> {
+        let appeared = self.appeared.get(id).copied();
+        appeared.or_else(|| self.base.known(id))
+    }
+
+    /// The node, in the document or not.
+    pub(super) fn node(&self, key: Key) -> Option<&Node> {
+        let record = self.get(key)?;
+        match &record.body {
+            Some(body) => Some(body),
+            None => self.document.node(&record.id),
+        }
+    }
+
+    /// The version of a later edit of another unit that is in effect and refuses the undo.
+    pub(super) fn is_later(&self, by: Tag, version: u64) -> Option<u64> {
+        if !by.is_on() || self.units.contains(&by.unit()) {
+            return None;
+        }
+        let last = self.base.units.get(&by.unit()).map(|it| it.last);
+        let last = last.unwrap_or(version.max(by.unit()));
+        (last > self.last?).then_some(last)
+    }
+
+    /// The later edit that put something between two halves, or moved one of them.
+    fn later_between(&self, left: Key, right: Key) -> Option<u64> {
+        let moves = |key: Key| self.at(key).places.iter();
+        let moved = [left, right].into_iter().flat_map(moves);
+        let moved = moved
+            .filter_map(|it| self.is_later(it.by, it.version))
+            .max();
+        let place = |key: Key| {
+            let node = self.document.node(&self.at(key).id)?;
+            plan::place(self.document, node)
+        };
+        let (Some(from), Some(to)) = (place(left), place(right)) else {
+            return moved;
+        };
+        let Some(siblings) = self.document.node(&to.parent).map(Node::children) else {
+            return moved;
+        };
+        let first = if from.parent == to.parent {
+            from.index + 1
+        } else {
+            0
+        };
+        let between = (first..to.index).filter_map(|at| siblings.get(at));
+        let keys = between.map(|id| self.key_of(id));
+        let versions = keys.map(|key| match key.and_then(|key| self.get(key)) {
+            Some(record) => {
+                let born = record.born.into_iter();
+                let tags = born.chain(record.places.iter().map(|it| it.by));
+                tags.filter_map(|by| self.is_later(by, 0)).max()
+            }
+            None => None,
+        });
+        versions.flatten().chain(moved).max()
+    }
+
+    fn make(&mut self, change: Change) -> Done {
+        Ok(self.document.apply(change, self.ids)?)
+    }
+
+    // --- Texts ---
+
+    /// Brings a text to what the units in effect make of it. The text of a node that is not in the
+    /// document is hidden as a whole.
+    pub(super) fn fit_text(&mut self, key: Key) -> Done {
+        let record = self.at(key);
+        let is_present = record.is_present();
+        let is_wrong = |item: &TextItem| match item {
+            TextItem::Chars(chars) => (is_present && chars.are_wanted()) == chars.hidden.is_some(),
+            _ => false,
+        };
+        if !is_present || !record.text.0.iter().any(is_wrong) {
+            return Ok(());
+        }
+        let id = record.id.clone();
+        let Some(node) = self.document.node(&id).cloned() else {
+            return Ok(());
+        };
+        // Each with its range in the present text, and with what comes in its place.
+        let mut splices: Vec<(Range<usize>, String, Vec<Mark>)> = Vec::new();
+        let mut offset = 0;
+        let mut is_open = false;
+        for item in &mut self.edit(key).text.0 {
+            let TextItem::Chars(chars) = item else {
+                continue;
+            };
+            let (is_wanted, within) = (chars.are_wanted(), offset..offset + chars.len);
+            match (is_wanted, chars.hidden.take()) {
+                (true, None) => (offset, is_open) = (within.end, false),
+                (false, Some(hidden)) => chars.hidden = Some(hidden),
+                (_, hidden) => {
+                    if !is_open {
+                        splices.push((offset..offset, String::new(), Vec::new()));
+                        is_open = true;
+                    }
+                    let Some((range, text, marks)) = splices.last_mut() else {
+                        continue;
+                    };
+                    match hidden {
+                        Some(hidden) => {
+                            let at = text.chars().count();
+                            marks.extend(hidden.marks.iter().map(|mark| moved(mark, at)));
+                            text.push_str(&hidden.text);
+                        }
+                        None => {
+                            chars.hide(&node, within.clone());
+                            (range.end, offset) = (within.end, within.end);
+                        }
+                    }
+                }
+            }
+        }
+        let mut splices = splices.into_iter().rev();
+        splices.try_for_each(|(range, text, marks)| self.splice(&id, range, &text, &marks))
+    }
+
+    /// Replaces characters. The new ones have these marks.
+    fn splice(&mut self, id: &NodeId, range: Range<usize>, text: &str, marks: &[Mark]) -> Done {
+        let within = range.start..range.start + text.chars().count();
+        let splice = plan::splice_text(self.document, id, Some(range), text.into())?;
+        if let Some(change) = splice {
+            self.make(change)?;
+        }
+        let node = self.document.node(id);
+        let Some(node) = node.filter(|it| !it.marks.is_empty() || !marks.is_empty()) else {
+            return Ok(());
+        };
+        let mut all = node.marks.change_within(&within, |_| None);
+        all.extend(marks.iter().map(|mark| moved(mark, within.start)));
+        self.set_marks(id, all)
+    }
+
+    pub(super) fn set_marks(&mut self, id: &NodeId, marks: Vec<Mark>) -> Done {
+        match plan::set_marks(self.document, id, marks)? {
+            Some(change) => self.make(change),
+            None => Ok(()),
+        }
+    }
+
+    // --- Values ---
+
+    pub(super) fn set_value(&mut self, key: Key, change: Change) -> Done {
+        if self.at(key).is_present() {
+            return self.make(change);
+        }
+        if let Some(body) = self.edit(key).body.as_mut().map(Arc::make_mut) {
+            match change {
+                Change::PatchAttrs { patches, .. } => body.attributes.patch(&patches),
+                Change::SetType { after, .. } => body.kind = after,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_root(&mut self, after: Option<NodeId>) -> Done {
+        match plan::set_root(self.document, after.as_ref())? {
+            Some(change) => self.make(change),
+            None => Ok(()),
+        }
+    }
+
+    // --- Places ---
+
+    /// Where a place of a node is among the children of its list.
+    pub(super) fn find_place(&self, list: Key, node: Key, place: usize) -> Option<Found> {
+        let is_it = |item: &ChildItem| {
+            matches!(item, ChildItem::Place { node: of, place: which, .. }
+                if (*of, *which) == (node, place))
+        };
+        self.get(list)?.children.find(is_it)
+    }
+
+    pub(super) fn is_shown(&self, list: Key, found: Found) -> bool {
+        let items = &self.at(list).children.0;
+        matches!(items[found.index], ChildItem::Place { shown: true, .. })
+    }
+
+    fn show_item(&mut self, list: Key, index: usize, is_shown: bool) {
+        if let ChildItem::Place { shown, .. } = &mut self.edit(list).children.0[index] {
+            *shown = is_shown;
+        }
+    }
+
+    /// The place where a node is shown, with the list that shows it. `None` if it is in no list, or
+    /// nothing is recorded of its place.
+    pub(super) fn shown_place(&self, node: Key) -> Option<(Key, Found)> {
+        let places = self.at(node).places.iter().enumerate();
+        let mut lists = places
+            .rev()
+            .filter_map(|(nth, place)| Some((nth, place.list?)));
+        lists.find_map(|(nth, list)| {
+            let found = self.find_place(list, node, nth)?;
+            self.is_shown(list, found).then_some((list, found))
+        })
+    }
+
+    /// Whether a node belongs into the document: it is wanted there, or something is in it.
+    pub(super) fn belongs(&self, key: Key) -> bool {
+        let mut known_out = self.known_out.borrow_mut();
+        let mut seen = Vec::new();
+        let mut ahead = vec![key];
+        while let Some(key) = ahead.pop() {
+            let Some(record) = self.get(key).filter(|it| it.merged.is_none()) else {
+                continue;
+            };
+            let is_untouched = |item: &ChildItem| matches!(item, ChildItem::Untouched(1..));
+            if known_out.contains(&key) {
+                continue;
+            }
+            if record.is_wanted()
+                || self.is_kept(record)
+                || record.children.0.iter().any(is_untouched)
+            {
+                for key in seen {
+                    known_out.remove(&key);
+                }
+                return true;
+            }
+            known_out.insert(key);
+            seen.push(key);
+            for item in &record.children.0 {
+                if let ChildItem::Place { node, place, .. } = item {
+                    let child = self.get(*node);
+                    ahead.extend(child.filter(|it| it.chosen() == *place).map(|_| *node));
+                }
+            }
+        }
+        false
+    }
+
+    /// Content went elsewhere, or edits came into effect or out of it.
+    pub(super) fn know_anew(&mut self) {
+        self.known_out.get_mut().clear();
+    }
+
+    /// Whether edits of others keep a node that is not wanted: text is in it, or another node was
+    /// joined to it, or it was moved or changed.
+    pub(super) fn is_kept(&self, record: &Record) -> bool {
+        record.is_kept()
+            || record.text.0.iter().any(|item| match item {
+                TextItem::Chars(chars) => chars.are_wanted(),
+                TextItem::Edge(at) => self.get(at.node).is_some_and(|joined| {
+                    let is_here = joined.merged == Some(at.edge);
+                    is_here && !joined.edges[at.edge].splits && joined.exists()
+                }),
+                _ => false,
+            })
+    }
+
+    /// Where the content of a hidden node went that others joined or moved away: by which edit, and
+    /// the item of the list that has it now.
+    pub(super) fn content_elsewhere(&self, node: Key, list: Key) -> Vec<(Tag, usize)> {
+        let mut found = Vec::new();
+        let Some(record) = self.get(node) else {
+            return found;
+        };
+        if let Some(edge) = record.merged.map(|edge| &record.edges[edge])
+            && let Some(at) = self.item_with(edge.text_in, list)
+        {
+            found.push((edge.by, at));
+        }
+        for item in &record.children.0 {
+            let ChildItem::Place { node, place, .. } = item else {
+                continue;
+            };
+            let Some(child) = self.get(*node).filter(|it| it.chosen() != *place) else {
+                continue;
+            };
+            let now = &child.places[child.chosen()];
+            if let Some(at) = now.list.and_then(|at| self.item_with(at, list)) {
+                found.push((now.by, at));
+            }
+        }
+        found
+    }
+
+    /// The item of a list that is a node or has it in its subtree.
+    fn item_with(&self, node: Key, list: Key) -> Option<usize> {
+        let mut at = node;
+        for _ in 0..super::MOST_LEVELS {
+            let record = self.get(at)?;
+            match record.places.get(record.chosen()).and_then(|it| it.list) {
+                Some(up) if up == list => {
+                    return Some(self.find_place(list, at, record.chosen())?.index);
+                }
+                Some(up) => at = up,
+                None => {
+                    // Nothing is recorded of its place.
+                    let parent = self.document.node(&record.id)?.parent.clone()?;
+                    let up = self.key_of(&parent)?;
+                    if up == list {
+                        let index = self.document.node(&parent)?.children.position(&record.id)?;
+                        return self.at(list).children.item_at(index);
+                    }
+                    at = up;
+                }
+            }
+        }
+        None
+    }
+
+    // --- Wrappers ---
+
+    /// The wrapper from which a node goes to its present place in a list: it is in that list, and
+    /// stays for content of others although its creation is not in effect.
+    pub(super) fn wrapper_of(&self, node: Key, list: Option<Key>) -> Option<Key> {
+        let (mut at, _) = self.shown_place(node)?;
+        for _ in 0..super::MOST_LEVELS {
+            let record = self.get(at)?;
+            let up = record.places.get(record.chosen()).and_then(|it| it.list)?;
+            if Some(up) == list {
+                return Some(at).filter(|_| !record.is_created());
+            }
+            at = up;
+        }
+        None
+    }
+
+    /// What a wrapper has before the places of the nodes that it wrapped, and behind them.
+    pub(super) fn content_of(&self, wrapper: Key) -> WrapperContent {
+        let mut content = WrapperContent::default();
+        let born = self.at(wrapper).born.map(Tag::unit);
+        // The items that follow, the next one last.
+        let items = |key: Key| self.at(key).children.0.iter().rev();
+        let mut ahead: Vec<&ChildItem> = items(wrapper).collect();
+        let mut left = MOST_WRAPPED;
+        while let Some(item) = ahead.pop().filter(|_| left > 0) {
+            left -= 1;
+            let ChildItem::Place { node, place, .. } = *item else {
+                content.is_behind |= item.width() > 0 && !content.wrapped.is_empty();
+                content.is_before |= item.width() > 0 && content.wrapped.is_empty();
+                continue;
+            };
+            let Some(child) = self.get(node) else {
+                continue;
+            };
+            let its = &child.places[place];
+            if child.chosen() != place {
+                if !its.by.is_on() && Some(its.by.unit()) == born {
+                    content.wrapped.push(node);
+                }
+                continue;
+            }
+            // A half goes with the node that it was split off from.
+            let goes_along = its.beside.is_some_and(|(left, at)| {
+                content.wrapped.contains(&left) && self.at(left).chosen_before(its.order) != at
+            });
+            if goes_along {
+                content.wrapped.push(node);
+            } else if !child.is_created() && child.born.map(Tag::unit) == born {
+                ahead.extend(items(node));
+            } else if self.belongs(node) || self.is_about_to_open(child) {
+                content.is_behind |= !content.wrapped.is_empty();
+                content.is_before |= content.wrapped.is_empty();
+            }
+        }
+        content
+    }
+
+    /// Whether a joined node is going to have its content back.
+    fn is_about_to_open(&self, record: &Record) -> bool {
+        record.merged.is_some() && record.is_wanted()
+    }
+
+    /// Puts the place of a wrapper whose creation is not in effect before or behind the places of
+    /// the nodes that it wrapped, so that its content keeps its order.
+    pub(super) fn order_wrapper(&mut self, wrapper: Key) {
+        let record = self.at(wrapper);
+        let place = record.chosen();
+        let list = record.places.get(place).and_then(|it| it.list);
+        let Some(list) = list.filter(|_| !record.is_created()) else {
+            return;
+        };
+        let content = self.content_of(wrapper);
+        let places = content.wrapped.iter().filter_map(|node| {
+            let place = self.at(*node).chosen();
+            Some(self.find_place(list, *node, place)?.index)
+        });
+        let places: Vec<usize> = places.collect();
+        let (first, last) = (places.iter().min(), places.iter().max());
+        let own = self
+            .find_place(list, wrapper, place)
+            .map(|found| found.index);
+        let (Some(&first), Some(&last), Some(own)) = (first, last, own) else {
+            return;
+        };
+        let items = &self.at(list).children.0;
+        let is_apart = |range: Range<usize>| {
+            let mut between = range.filter(|at| !places.contains(at));
+            between.any(|at| items[at].width() > 0)
+        };
+        if content.is_behind && own < first && !is_apart(own + 1..last) {
+            self.edit(list).children.0[own..=last].rotate_left(1);
+        } else if content.is_before && !content.is_behind && own > last && !is_apart(first + 1..own)
+        {
+            self.edit(list).children.0[first..=own].rotate_right(1);
+        }
+    }
+
+    /// Brings a node with its subtree into the document, to its present place.
+    pub(super) fn show(&mut self, node: Key) -> Done {
+        let record = self.at(node);
+        if record.is_present() || record.merged.is_some() {
+            return Ok(());
+        }
+        let place = record.chosen();
+        let Some(list) = record.places.get(place).and_then(|place| place.list) else {
+            return self.insert(node, None);
+        };
+        if self.get(list).is_none() {
+            // It was removed by an edit that is never undone.
+            let id = record.id.clone();
+            return Err(UndoConflict::NodeGone { id }.into());
+        }
+        if self.showing.contains(&node) {
+            let [id, parent] = [node, list].map(|key| self.at(key).id.clone());
+            return Err(EditError::Cycle { id, parent }.into());
+        }
+        self.showing.push(node);
+        let outcome = self.show(list);
+        self.showing.pop();
+        outcome?;
+        self.order_wrapper(node);
+        let found = self.find_place(list, node, place);
+        let Some(found) = found.filter(|_| !self.at(node).is_present()) else {
+            return Ok(());
+        };
+        self.show_item(list, found.index, true);
+        let at = ChildPosition {
+            parent: self.at(list).id.clone(),
+            index: found.offset,
+        };
+        self.insert(node, Some(at))
+    }
+
+    fn insert(&mut self, node: Key, at: Option<ChildPosition>) -> Done {
+        let (mut keys, mut nodes) = (Vec::new(), Vec::new());
+        let mut ahead = vec![(node, at.as_ref().map(|at| at.parent.clone()))];
+        while let Some((key, parent)) = ahead.pop() {
+            let mut body = match self.edit(key).body.take() {
+                Some(body) => Arc::unwrap_or_clone(body),
+                None => continue,
+            };
+            body.parent = parent;
+            self.fill(key, &mut body, &mut ahead);
+            keys.push(key);
+            nodes.push(Arc::new(body));
+        }
+        for key in &keys {
+            let id = self.at(*key).id.clone();
+            self.appeared.insert(id, *key);
+        }
+        self.make(Change::InsertSubtree { at, nodes })?;
+        keys.into_iter().try_for_each(|key| self.fit_edges_of(key))
+    }
+
+    /// Gives a node the text and the children that belong into it. The children follow.
+    fn fill(&mut self, key: Key, body: &mut Node, ahead: &mut Vec<(Key, Option<NodeId>)>) {
+        let (mut text, mut marks) = (String::new(), Vec::new());
+        let mut len = 0;
+        for item in &mut self.edit(key).text.0 {
+            if let TextItem::Chars(chars) = item
+                && chars.are_wanted()
+                && let Some(hidden) = chars.hidden.take()
+            {
+                text.push_str(&hidden.text);
+                marks.extend(hidden.marks.iter().map(|mark| moved(mark, len)));
+                len += chars.len;
+            }
+        }
+        body.text = text.as_str().into();
+        body.marks = Marks::sorted(marks);
+        let mut children = Vec::new();
+        for index in 0..self.at(key).children.0.len() {
+            let ChildItem::Place { node, place, .. } = self.at(key).children.0[index] else {
+                continue;
+            };
+            let is_its_place = |it: &Record| !it.is_present() && it.chosen() == place;
+            if self.get(node).is_some_and(is_its_place) && self.belongs(node) {
+                self.show_item(key, index, true);
+                children.push((node, self.at(node).id.clone()));
+            }
+        }
+        body.children = Children::default();
+        for (nth, (_, id)) in children.iter().enumerate() {
+            body.children.insert(nth, id.clone());
+        }
+        let children = children.into_iter().rev();
+        ahead.extend(children.map(|(key, _)| (key, Some(body.id.clone()))));
+    }
+
+    /// Takes a node with its subtree out of the document.
+    pub(super) fn hide(&mut self, node: Key) -> Done {
+        if !self.at(node).is_present() {
+            return Ok(());
+        }
+        let id = self.at(node).id.clone();
+        if let Some((list, found)) = self.shown_place(node) {
+            self.show_item(list, found.index, false);
+        }
+        let Some(change) = plan::remove_subtree(self.document, &id)? else {
+            return Ok(());
+        };
+        if let Change::RemoveSubtree { nodes, .. } = &change {
+            for body in nodes {
+                let key = self.key_of(&body.id);
+                let is_taken = key.is_some_and(|key| self.edit(key).leave(body));
+                if !is_taken {
+                    return Err(UndoConflict::SubtreeChanged { id }.into());
+                }
+            }
+        }
+        self.make(change)
+    }
+
+    /// Moves a node from where it is to its present place.
+    pub(super) fn replace(&mut self, node: Key) -> Done {
+        if !self.at(node).is_present() {
+            return match self.belongs(node) {
+                true => self.show(node),
+                false => Ok(()),
+            };
+        }
+        let record = self.at(node);
+        let (id, to) = (record.id.clone(), record.chosen());
+        let list = record.places.get(to).and_then(|place| place.list);
+        if let Some(list) = list {
+            if self.get(list).is_none() {
+                return Err(UndoConflict::NodeGone { id }.into());
+            }
+            self.show(list)?;
+        }
+        if let Some((list, found)) = self.shown_place(node) {
+            self.show_item(list, found.index, false);
+        }
+        let found = list.and_then(|list| Some((list, self.find_place(list, node, to)?)));
+        let place = found.map(|(list, found)| {
+            self.show_item(list, found.index, true);
+            (self.at(list).id.clone(), found.offset)
+        });
+        let target = place.as_ref().map(|(parent, index)| (parent, Some(*index)));
+        match plan::move_node(self.document, &id, target)? {
+            Some(change) => self.make(change),
+            None => Ok(()),
+        }
+    }
+
+    // --- Edges ---
+
+    pub(super) fn find_edge(&self, edge: EdgeAt) -> Option<([Key; 2], [Found; 2])> {
+        let it = self.get(edge.node)?.edges.get(edge.edge)?;
+        let [text_in, child_in] = [it.text_in, it.child_in];
+        let in_text = |item: &TextItem| matches!(item, TextItem::Edge(at) if *at == edge);
+        let in_list = |item: &ChildItem| matches!(item, ChildItem::Edge(at) if *at == edge);
+        let text = self.get(text_in)?.text.find(in_text)?;
+        let child = self.get(child_in)?.children.find(in_list)?;
+        Some(([text_in, child_in], [text, child]))
+    }
+
+    /// Opens or closes the edges in the sequences of a node, as far as they are not as the units in
+    /// effect want them.
+    pub(super) fn fit_edges_of(&mut self, key: Key) -> Done {
+        let in_text = self.at(key).text.0.iter().filter_map(|item| match item {
+            TextItem::Edge(at) => Some(at.node),
+            _ => None,
+        });
+        let nodes: Vec<Key> = in_text.collect();
+        nodes.into_iter().try_for_each(|node| self.fit_edge(node))
+    }
+
+    /// Brings the content of a node to where the units in effect want it: into the node itself, or
+    /// behind one of its edges.
+    pub(super) fn fit_edge(&mut self, node: Key) -> Done {
+        let Some(record) = self.get(node) else {
+            return Ok(());
+        };
+        let (wanted, merged) = (record.edge_wanted(), record.merged);
+        let edge = |edge| EdgeAt { node, edge };
+        match (merged, wanted) {
+            (Some(merged), Some(wanted)) if merged != wanted => {
+                match self.are_together(edge(merged), edge(wanted)) {
+                    true => {
+                        self.know_anew();
+                        self.edit(node).merged = Some(wanted);
+                    }
+                    false => {
+                        self.open(edge(merged))?;
+                        self.close(edge(wanted))?;
+                    }
+                }
+                Ok(())
+            }
+            (Some(merged), None) => self.open(edge(merged)),
+            (None, Some(wanted)) => self.close(edge(wanted)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether two edges are in the same place.
+    fn are_together(&self, one: EdgeAt, other: EdgeAt) -> bool {
+        let (Some((holders, one)), Some((others, other))) =
+            (self.find_edge(one), self.find_edge(other))
+        else {
+            return false;
+        };
+        let between = |nth: usize| {
+            let [one, other] = [one[nth].index, other[nth].index];
+            one.min(other) + 1..one.max(other)
+        };
+        holders == others
+            && self.at(holders[0]).text.0[between(0)].is_empty()
+            && self.at(holders[1]).children.0[between(1)].is_empty()
+    }
+
+    /// Gives a node back the content behind an edge.
+    fn open(&mut self, edge: EdgeAt) -> Done {
+        let node = edge.node;
+        // Its list comes first: other edges may be opened with that.
+        let record = self.at(node);
+        let list = record.places.get(record.chosen()).and_then(|it| it.list);
+        let list = list.filter(|list| self.get(*list).is_some());
+        if let Some(list) = list.filter(|_| record.edge_wanted().is_none()) {
+            self.show(list)?;
+        }
+        let Some((holders, at)) = self.find_edge(edge) else {
+            return Ok(());
+        };
+        if self.at(node).merged != Some(edge.edge) {
+            return Ok(());
+        }
+        let [left, child_in] = holders.map(|key| self.at(key));
+        let id = left.id.clone();
+        let [text, list] = self.ends_of(edge, holders, at);
+        let has_content = left.is_present() && left.text.has_width_in(at[0].index..text)
+            || child_in.is_present() && child_in.children.has_width_in(at[1].index..list);
+        let is_last = !left.text.has_width_in(text..left.text.0.len())
+            && !child_in
+                .children
+                .has_width_in(list..child_in.children.0.len());
+        let is_whole = holders[0] == holders[1] && left.is_present() && is_last;
+        let goes_on = self.at(node).edge_wanted().is_some();
+        let returns = !goes_on && (has_content || self.at(node).is_wanted());
+        let place = self
+            .document
+            .node(&id)
+            .and_then(|it| plan::place(self.document, it));
+        if let Some(place) = place.filter(|_| is_whole && returns) {
+            let body = self.edit(node).body.take();
+            let body = body.unwrap_or_else(|| Arc::new(bare(self.at(node).id.clone())));
+            let beside = ChildPosition {
+                index: place.index + 1,
+                ..place
+            };
+            self.make(Change::SplitNode {
+                id,
+                at: SplitPoint {
+                    text: at[0].offset,
+                    children: at[1].offset,
+                },
+                right: Box::new(half(&body)),
+                place: beside.clone(),
+            })?;
+            self.appeared.insert(body.id.clone(), node);
+            self.take_out_behind(edge, holders, at);
+            self.settle_half(node, &beside)?;
+            return self.fit_edges_of(node);
+        }
+        let ends = self.ends_of(edge, holders, at);
+        self.evacuate(holders, at, ends)?;
+        self.take_out_behind(edge, holders, at);
+        if goes_on {
+            return Ok(());
+        }
+        if self.belongs(node) {
+            self.show(node)?;
+        }
+        self.fit_edges_of(node)
+    }
+
+    /// Puts a node that was split off again at its own place.
+    fn settle_half(&mut self, node: Key, beside: &ChildPosition) -> Done {
+        let record = self.at(node);
+        let (id, place) = (record.id.clone(), record.chosen());
+        let Some(list) = record.places.get(place).and_then(|place| place.list) else {
+            return Ok(());
+        };
+        let Some(found) = self.find_place(list, node, place) else {
+            return Ok(());
+        };
+        self.show_item(list, found.index, true);
+        let parent = self.at(list).id.clone();
+        if parent == beside.parent && found.offset == beside.index {
+            return Ok(());
+        }
+        match plan::move_node(self.document, &id, Some((&parent, Some(found.offset))))? {
+            Some(change) => self.make(change),
+            None => Ok(()),
+        }
+    }
+
+    /// Moves the items behind an edge to its node, apart from other edges of the node.
+    fn take_out_behind(&mut self, edge: EdgeAt, holders: [Key; 2], at: [Found; 2]) {
+        let node = edge.node;
+        let is_end = |item: &TextItem| *item == TextItem::End(edge);
+        let is_own = |item: &TextItem| matches!(item, TextItem::Edge(at) if at.node == node);
+        let text = self
+            .edit(holders[0])
+            .text
+            .take_behind(at[0].index, is_end, is_own);
+        let is_end = |item: &ChildItem| *item == ChildItem::End(edge);
+        let is_own = |item: &ChildItem| matches!(item, ChildItem::Edge(at) if at.node == node);
+        let children = self
+            .edit(holders[1])
+            .children
+            .take_behind(at[1].index, is_end, is_own);
+        self.rehome(holders, [node, node], &text, &children);
+        self.take_back_behind(edge, holders);
+        self.know_anew();
+        let record = self.edit(node);
+        record.merged = None;
+        record.text = Sequence(text);
+        record.children = Sequence(children);
+    }
+
+    /// The content of a joined node ends in a half that was split off from it: what comes behind
+    /// that end belongs to the node that it was joined to.
+    fn take_back_behind(&mut self, edge: EdgeAt, holders: [Key; 2]) {
+        let end = TextItem::End(edge);
+        for key in self.spread(holders[0]) {
+            let items = &self.at(key).text.0;
+            let found = items.iter().position(|item| *item == end);
+            let Some(at) = found.filter(|_| key != holders[0]) else {
+                continue;
+            };
+            if self.at(key).text.has_width_in(at..items.len()) {
+                continue;
+            }
+            let behind = self.edit(key).text.split_off(at + 1).0;
+            self.rehome([key, key], holders, &behind, &[]);
+            self.edit(holders[0]).text.0.extend(behind);
+        }
+        let end = ChildItem::End(edge);
+        for key in self.spread(holders[1]) {
+            let items = &self.at(key).children.0;
+            let found = items.iter().position(|item| *item == end);
+            let Some(at) = found.filter(|_| key != holders[1]) else {
+                continue;
+            };
+            if self.at(key).children.has_width_in(at..items.len()) {
+                continue;
+            }
+            let behind = self.edit(key).children.split_off(at + 1).0;
+            self.rehome([key, key], holders, &[], &behind);
+            self.edit(holders[1]).children.0.extend(behind);
+        }
+    }
+
+    /// A node and the nodes to which items of it went.
+    pub(super) fn spread(&self, key: Key) -> SmallVec<[Key; 2]> {
+        let mut all: SmallVec<[Key; 2]> = SmallVec::new();
+        let mut ahead: SmallVec<[Key; 2]> = SmallVec::from_slice(&[key]);
+        while let Some(key) = ahead.pop() {
+            let Some(record) = self.get(key) else {
+                continue;
+            };
+            if !all.contains(&key) {
+                ahead.extend(record.spread.iter().copied());
+                all.push(key);
+            }
+        }
+        all
+    }
+
+    /// Notes that these items go from some nodes to others.
+    fn rehome(&mut self, from: [Key; 2], to: [Key; 2], text: &[TextItem], children: &[ChildItem]) {
+        self.know_anew();
+        self.edit(from[0]).spread_to(to[0]);
+        for item in text {
+            match *item {
+                TextItem::Edge(at) if self.get(at.node).is_some() => {
+                    self.edit(at.node).edges[at.edge].text_in = to[0];
+                }
+                TextItem::Caret(unit, nth) => self.carets.push((unit, nth, to[0])),
+                _ => {}
+            }
+        }
+        for item in children {
+            match *item {
+                ChildItem::Edge(at) if self.get(at.node).is_some() => {
+                    self.edit(at.node).edges[at.edge].child_in = to[1];
+                }
+                ChildItem::Place { node, place, .. } if self.get(node).is_some() => {
+                    self.edit(node).places[place].list = Some(to[1]);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether a node can be joined to the one that has its edge.
+    pub(super) fn is_adjacent(&self, edge: EdgeAt) -> bool {
+        let Some((holders, [text, child])) = self.find_edge(edge) else {
+            return false;
+        };
+        let (node, holder) = (self.at(edge.node), self.at(holders[0]));
+        let place = self.document.node(&node.id);
+        let place = place.and_then(|it| plan::place(self.document, it));
+        holders[0] == holders[1]
+            && place.is_some_and(|place| follows(self.document, &place, &holder.id))
+            && !holder.text.has_width_in(text.index..holder.text.0.len())
+            && !holder
+                .children
+                .has_width_in(child.index..holder.children.0.len())
+    }
+
+    /// Moves the content of a node behind one of its edges.
+    fn close(&mut self, edge: EdgeAt) -> Done {
+        let node = edge.node;
+        let Some((holders, at)) = self.find_edge(edge) else {
+            return Ok(());
+        };
+        if holders.contains(&node) {
+            // Others joined the halves the other way around.
+            return Ok(());
+        }
+        let id = self.at(node).id.clone();
+        let is_in = self.at(node).is_present();
+        let are_in = holders.iter().all(|key| self.at(*key).is_present());
+        if let Some(end) = self.document.node(&id).filter(|_| is_in).map(Node::end) {
+            let record = self.edit(node);
+            record.text.end_at(end.text);
+            record.children.end_at(end.children);
+        }
+        if is_in && are_in && self.is_adjacent(edge) {
+            let left = self.at(holders[0]).id.clone();
+            let right = self.document.node(&id);
+            let place = right.and_then(|it| plan::place(self.document, it));
+            let end = self.document.node(&left).map(Node::end);
+            if let (Some(right), Some(place), Some(end)) = (right, place, end) {
+                let mut body = bare(id);
+                body.kind = right.kind.clone();
+                body.attributes = right.attributes.clone();
+                let right = Box::new(half(right));
+                if let Some((list, found)) = self.shown_place(node) {
+                    self.show_item(list, found.index, false);
+                }
+                self.make(Change::JoinNodes {
+                    id: left,
+                    at: end,
+                    right,
+                    place,
+                })?;
+                self.edit(node).body = Some(Arc::new(body));
+            }
+        } else if is_in {
+            if are_in && let Some(version) = self.later_between(holders[0], node) {
+                return Err(Refusal {
+                    conflict: UndoConflict::Moved { id },
+                    version: Some(version),
+                });
+            }
+            // Its children go along if they can, so that nothing of them is lost.
+            let children = self.document.node(&id).map(|it| it.children.clone());
+            let children: Vec<NodeId> = children.iter().flat_map(Children::iter).cloned().collect();
+            let left = self.at(holders[1]);
+            let target = left.is_present().then(|| left.id.clone());
+            for (nth, child) in children.iter().enumerate() {
+                let Some(parent) = &target else {
+                    break;
+                };
+                let target = Some((parent, Some(at[1].offset + nth)));
+                if let Some(change) = plan::move_node(self.document, child, target)? {
+                    self.make(change)?;
+                }
+            }
+            let moved: Vec<ChildItem> = match target.is_some() {
+                true => std::mem::take(&mut self.edit(node).children.0),
+                false => Vec::new(),
+            };
+            self.hide(node)?;
+            self.edit(node).children.0.extend(moved);
+        }
+        self.put_in_behind(edge, holders, at);
+        let [left, list] = holders;
+        self.fit_text(left)?;
+        if self.at(list).is_present() {
+            self.show_children(list)?;
+        }
+        Ok(())
+    }
+
+    /// Brings the children of a node into the document that belong there.
+    fn show_children(&mut self, list: Key) -> Done {
+        let places = self
+            .at(list)
+            .children
+            .0
+            .iter()
+            .filter_map(|item| match item {
+                ChildItem::Place {
+                    node,
+                    place,
+                    shown: false,
+                } => Some((*node, *place)),
+                _ => None,
+            });
+        let places: Vec<(Key, usize)> = places.collect();
+        for (node, place) in places {
+            let is_its_place = |it: &Record| !it.is_present() && it.chosen() == place;
+            if self.get(node).is_some_and(is_its_place) && self.belongs(node) {
+                self.show(node)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn put_in_behind(&mut self, edge: EdgeAt, holders: [Key; 2], at: [Found; 2]) {
+        let node = edge.node;
+        self.know_anew();
+        let record = self.edit(node);
+        record.merged = Some(edge.edge);
+        let text = std::mem::take(&mut record.text.0);
+        let children = std::mem::take(&mut record.children.0);
+        self.rehome([node, node], holders, &text, &children);
+        // Other edges of the node stay beside this one.
+        let is_own = |item: &TextItem| matches!(item, TextItem::Edge(at) if at.node == node);
+        let items = &mut self.edit(holders[0]).text.0;
+        let own = items[at[0].index..]
+            .iter()
+            .take_while(|it| is_own(it))
+            .count();
+        let behind = at[0].index + own;
+        items.splice(behind..behind, text);
+        let is_own = |item: &ChildItem| matches!(item, ChildItem::Edge(at) if at.node == node);
+        let items = &mut self.edit(holders[1]).children.0;
+        let own = items[at[1].index..]
+            .iter()
+            .take_while(|it| is_own(it))
+            .count();
+        let behind = at[1].index + own;
+        items.splice(behind..behind, children);
+    }
+
+    /// Where the content behind an edge ends.
+    fn ends_of(&self, edge: EdgeAt, holders: [Key; 2], at: [Found; 2]) -> [usize; 2] {
+        let text = &self.at(holders[0]).text.0[at[0].index..];
+        let children = &self.at(holders[1]).children.0[at[1].index..];
+        let in_text = text.iter().position(|it| *it == TextItem::End(edge));
+        let in_list = children.iter().position(|it| *it == ChildItem::End(edge));
+        [
+            at[0].index + in_text.unwrap_or(text.len()),
+            at[1].index + in_list.unwrap_or(children.len()),
+        ]
+    }
+
+    /// Takes what is between these places out of the document.
+    fn evacuate(&mut self, holders: [Key; 2], at: [Found; 2], ends: [usize; 2]) -> Done {
+        let [left, list] = holders;
+        let id = self.at(left).id.clone();
+        if self.at(left).is_present()
+            && let Some(node) = self.document.node(&id).cloned()
+        {
+            let mut offset = at[0].offset;
+            for item in &mut self.edit(left).text.0[at[0].index..ends[0]] {
+                if let TextItem::Chars(chars) = item
+                    && chars.hidden.is_none()
+                {
+                    chars.len = chars.len.min(node.text.len() - offset);
+                    let within = offset..offset + chars.len;
+                    offset = within.end;
+                    chars.hide(&node, within);
+                }
+            }
+            self.splice(&id, at[0].offset..offset, "", &[])?;
+        }
+        if !self.at(list).is_present() {
+            return Ok(());
+        }
+        let shown = self.at(list).children.0[at[1].index..ends[1]].iter();
+        let shown = shown.filter_map(|item| match item {
+            ChildItem::Place {
+                node, shown: true, ..
+            } => Some(*node),
+            _ => None,
+        });
+        let shown: Vec<Key> = shown.collect();
+        shown.into_iter().try_for_each(|node| self.hide(node))
+    }
+}
+
+fn half(node: &Node) -> RightHalf {
+    RightHalf {
+        id: node.id.clone(),
+        kind: node.kind.clone(),
+        attributes: node.attributes.clone(),
+    }
+}
+
+fn moved(mark: &Mark, by: usize) -> Mark {
+    let Range { start, end } = mark.bounds();
+    mark.over(start + by..end + by)
+}
+
+/// A node of this id without anything.
+fn bare(id: NodeId) -> Node {
+    Node {
+        id,
+        kind: Default::default(),
+        attributes: Default::default(),
+        text: Default::default(),
+        marks: Marks::default(),
+        children: Default::default(),
+        parent: None,
+    }
+}

@@ -1,0 +1,425 @@
+//! Sequences with tombstones: the characters of a text, or the children of a node.
+//!
+//! A sequence has its hidden items in the places where they were, so an item that returns is again
+//! between the neighbours that it had (as in the tombstone transformation functions of Oster,
+//! Molli, Urso and Imine, 2006). Some items have no width: tombstones, edges of nodes that were
+//! split or joined here, and carets.
+
+use std::ops::Range;
+
+use smallvec::SmallVec;
+use smol_str::SmolStr;
+
+use super::Key;
+use crate::document::Node;
+use crate::document::mark::{Mark, Marks};
+
+/// More than the length of any sequence: the untouched rest of a sequence ends there.
+const END: usize = usize::MAX / 4;
+
+/// A unit of edits that inserted or removed something, and whether it is in effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tag(u64);
+
+impl Tag {
+    /// Of edits that are never undone.
+    pub(super) const ALWAYS: Self = Self(1);
+
+    pub(super) fn new(unit: u64) -> Self {
+        Self(unit << 1 | 1)
+    }
+
+    pub(super) fn unit(self) -> u64 {
+        self.0 >> 1
+    }
+
+    pub(super) fn is_on(self) -> bool {
+        self.0 & 1 == 1
+    }
+
+    /// Sets whether the unit is in effect, if the tag is of this unit.
+    pub(super) fn turn(&mut self, units: &[u64], on: bool) {
+        if units.contains(&self.unit()) {
+            self.0 = self.unit() << 1 | u64::from(on);
+        }
+    }
+}
+
+/// An item of a sequence, or consecutive items that share their history.
+pub(super) trait Item: Clone {
+    /// How many items of the document it stands for.
+    fn width(&self) -> usize;
+
+    /// Whether it sticks to the item after it: what is inserted between the two comes before it.
+    fn sticks_to_next(&self) -> bool;
+
+    /// Splits off the items from an index on, within its width.
+    fn split_off(&mut self, at: usize) -> Self;
+
+    /// Takes in the next item if both share their history.
+    fn take_in(&mut self, next: &Self) -> bool;
+
+    /// Untouched items.
+    fn untouched(len: usize) -> Self;
+}
+
+/// A place in a sequence: an item, and how many items of the document are before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) index: usize,
+    pub(super) offset: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Sequence<I>(pub(super) Vec<I>);
+
+impl<I: Item> Sequence<I> {
+    /// A sequence of which nothing is known.
+    pub(super) fn untouched() -> Self {
+        Self(vec![I::untouched(END)])
+    }
+
+    pub(super) fn push(&mut self, item: I) {
+        let last = self.0.last_mut();
+        if !last.is_some_and(|last| last.take_in(&item)) {
+            self.0.push(item);
+        }
+    }
+
+    pub(super) fn append(&mut self, items: impl IntoIterator<Item = I>) {
+        items.into_iter().for_each(|item| self.push(item));
+    }
+
+    /// Makes a border before the item at `offset`. Returns the first item that is there with a
+    /// width, or the end.
+    fn border(&mut self, offset: usize) -> usize {
+        let mut left = offset;
+        for index in 0..self.0.len() {
+            let width = self.0[index].width();
+            if width > 0 && left == 0 {
+                return index;
+            }
+            if left < width {
+                let rest = self.0[index].split_off(left);
+                self.0.insert(index + 1, rest);
+                return index + 1;
+            }
+            left -= width;
+        }
+        self.0.len()
+    }
+
+    /// Where something is inserted, or the sequence divided, at an offset: behind the tombstones
+    /// that are there, and before what sticks to the next item.
+    pub(super) fn gap(&mut self, offset: usize) -> usize {
+        let whole = self.whole_gap(offset);
+        let mut within = self.0[whole.clone()].iter();
+        let sticky = within.position(Item::sticks_to_next);
+        sticky.map_or(whole.end, |sticky| whole.start + sticky)
+    }
+
+    /// All items without a width at an offset.
+    pub(super) fn whole_gap(&mut self, offset: usize) -> Range<usize> {
+        let end = self.border(offset);
+        let before = self.0[..end].iter().rposition(|item| item.width() > 0);
+        before.map_or(0, |before| before + 1)..end
+    }
+
+    /// The place directly behind the item before an offset.
+    pub(super) fn behind(&mut self, offset: usize) -> usize {
+        self.whole_gap(offset).start
+    }
+
+    /// The items from the one at the start of a range to the last one in it.
+    pub(super) fn cut(&mut self, range: &Range<usize>) -> Range<usize> {
+        let start = self.border(range.start);
+        if range.is_empty() {
+            return start..start;
+        }
+        self.border(range.end);
+        start..self.behind(range.end)
+    }
+
+    /// The item that has what is at this offset.
+    pub(super) fn item_at(&self, offset: usize) -> Option<usize> {
+        let mut before = 0;
+        self.0.iter().position(|item| {
+            before += item.width();
+            before > offset
+        })
+    }
+
+    /// The first item for which `is_it` holds.
+    pub(super) fn find(&self, mut is_it: impl FnMut(&I) -> bool) -> Option<Found> {
+        let mut offset = 0;
+        for (index, item) in self.0.iter().enumerate() {
+            if is_it(item) {
+                return Some(Found { index, offset });
+            }
+            offset += item.width();
+        }
+        None
+    }
+
+    /// Whether something of the document is among these items.
+    pub(super) fn has_width_in(&self, range: Range<usize>) -> bool {
+        self.0[range].iter().any(|item| item.width() > 0)
+    }
+
+    /// Takes out the items behind an edge, up to an end, apart from some.
+    pub(super) fn take_behind(
+        &mut self,
+        edge: usize,
+        is_end: impl Fn(&I) -> bool,
+        stays: impl Fn(&I) -> bool,
+    ) -> Vec<I> {
+        let behind = self.0.split_off(edge + 1);
+        let end = behind.iter().position(is_end).unwrap_or(behind.len());
+        let mut taken = Vec::new();
+        for (nth, item) in behind.into_iter().enumerate() {
+            match nth < end && !stays(&item) {
+                true => taken.push(item),
+                false => self.0.push(item),
+            }
+        }
+        taken
+    }
+
+    /// Ends it at the length that the document has.
+    pub(super) fn end_at(&mut self, len: usize) {
+        let end = self.border(len);
+        let rest = self.0.split_off(end);
+        self.0
+            .extend(rest.into_iter().filter(|item| item.width() == 0));
+    }
+
+    /// Divides it. What is untouched at its end stays so.
+    pub(super) fn split_off(&mut self, index: usize) -> Self {
+        Self(self.0.split_off(index))
+    }
+}
+
+/// The first of the items without a width at the end for which `is_it` holds, or the end.
+pub(super) fn first_of_last<I: Item>(items: &[I], is_it: impl Fn(&I) -> bool) -> usize {
+    let last = items.iter().rposition(|item| item.width() > 0);
+    let start = last.map_or(0, |last| last + 1);
+    let found = items[start..].iter().position(is_it);
+    found.map_or(items.len(), |found| start + found)
+}
+
+/// The edges of a node in the sequence of another: where it was split off or joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct EdgeAt {
+    pub(super) node: Key,
+    pub(super) edge: usize,
+}
+
+/// Characters of a text.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum TextItem {
+    Chars(Chars),
+    Edge(EdgeAt),
+    /// Where the content of a joined node ends.
+    End(EdgeAt),
+    /// An end of a selection: of the unit, and which of its four.
+    Caret(u64, u8),
+}
+
+/// Characters that share their history.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Chars {
+    pub(super) len: usize,
+    pub(super) born: Tag,
+    pub(super) gone: SmallVec<[Tag; 1]>,
+    /// The marks that units gave and took, in order.
+    #[expect(
+        clippy::box_collection,
+        reason = "few characters have one, and each pays its size"
+    )]
+    pub(super) marked: Option<Box<Vec<Marked>>>,
+    /// The characters and their marks, while they are not in the document.
+    pub(super) hidden: Option<Box<Hidden>>,
+}
+
+/// A mark that a unit gave or took.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Marked {
+    pub(super) by: Tag,
+    /// The version of the commit.
+    pub(super) version: u64,
+    /// Without a range.
+    pub(super) mark: Mark,
+    pub(super) given: bool,
+}
+
+/// Characters that are not in the document.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Hidden {
+    pub(super) text: SmolStr,
+    pub(super) marks: Marks,
+}
+
+impl Chars {
+    pub(super) fn new(len: usize, born: Tag) -> Self {
+        Self {
+            len,
+            born,
+            gone: SmallVec::new(),
+            marked: None,
+            hidden: None,
+        }
+    }
+
+    /// Takes them out of a text in which they are.
+    pub(super) fn hide(&mut self, node: &Node, within: Range<usize>) {
+        let text = node.text.slice(within.clone()).unwrap_or_default();
+        let marks = Marks::sorted(node.marks.within(&within));
+        self.hidden = Some(Box::new(Hidden { text, marks }));
+    }
+
+    /// Records that they got a mark or lost it. A commit that gives what it took has done nothing.
+    pub(super) fn mark(&mut self, marked: Marked) {
+        let all = self.marked.get_or_insert_default();
+        let last = all.iter().rposition(|it| it.mark == marked.mark);
+        match last.filter(|last| all[*last].version == marked.version) {
+            Some(last) => drop(all.remove(last)),
+            None => all.push(marked),
+        }
+        if all.is_empty() {
+            self.marked = None;
+        }
+    }
+
+    /// Whether they belong into the document: the unit that inserted them is in effect, and none
+    /// that removed them.
+    pub(super) fn are_wanted(&self) -> bool {
+        self.born.is_on() && !self.gone.iter().any(|tag| tag.is_on())
+    }
+
+    /// Whether their marks by these units change when they come into effect, or go out of it.
+    /// Returns each changed mark, and whether it is there afterwards.
+    pub(super) fn changed_marks(&self, units: &[u64], on: bool) -> Vec<(&Mark, bool)> {
+        let Some(marked) = self.marked.as_deref() else {
+            return Vec::new();
+        };
+        let mut changed: Vec<(&Mark, bool)> = Vec::new();
+        let of_units = marked.iter().filter(|it| units.contains(&it.by.unit()));
+        for Marked { mark, .. } in of_units {
+            if changed.iter().any(|(known, _)| *known == mark) {
+                continue;
+            }
+            let of_mark = || marked.iter().filter(|it| it.mark == *mark);
+            let base = of_mark().next().is_some_and(|first| !first.given);
+            let given = |on: bool| {
+                let is_on = |it: &&Marked| match units.contains(&it.by.unit()) {
+                    true => on,
+                    false => it.by.is_on(),
+                };
+                let last = of_mark().rfind(is_on);
+                last.map_or(base, |last| last.given)
+            };
+            if given(on) != given(!on) {
+                changed.push((mark, given(on)));
+            }
+        }
+        changed
+    }
+}
+
+impl Item for TextItem {
+    fn width(&self) -> usize {
+        match self {
+            Self::Chars(chars) if chars.hidden.is_none() => chars.len,
+            _ => 0,
+        }
+    }
+
+    fn sticks_to_next(&self) -> bool {
+        !matches!(self, Self::Chars(_))
+    }
+
+    fn split_off(&mut self, at: usize) -> Self {
+        let Self::Chars(chars) = self else {
+            return self.clone();
+        };
+        let mut rest = chars.clone();
+        rest.len = chars.len - at;
+        chars.len = at;
+        Self::Chars(rest)
+    }
+
+    fn take_in(&mut self, next: &Self) -> bool {
+        let (Self::Chars(chars), Self::Chars(next)) = (self, next) else {
+            return false;
+        };
+        let alike = chars.hidden.is_none()
+            && next.hidden.is_none()
+            && chars.born == next.born
+            && chars.gone == next.gone
+            && chars.marked == next.marked;
+        if alike {
+            chars.len = (chars.len + next.len).min(END);
+        }
+        alike
+    }
+
+    fn untouched(len: usize) -> Self {
+        Self::Chars(Chars::new(len, Tag::ALWAYS))
+    }
+}
+
+/// A child of a node, or consecutive ones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ChildItem {
+    /// Children that no unit has touched.
+    Untouched(usize),
+    /// A place that a node has or had.
+    Place {
+        node: Key,
+        /// Which of its places.
+        place: usize,
+        /// Whether the node is there.
+        shown: bool,
+    },
+    Edge(EdgeAt),
+    End(EdgeAt),
+}
+
+impl Item for ChildItem {
+    fn width(&self) -> usize {
+        match self {
+            Self::Untouched(len) => *len,
+            Self::Place { shown, .. } => usize::from(*shown),
+            Self::Edge(_) | Self::End(_) => 0,
+        }
+    }
+
+    fn sticks_to_next(&self) -> bool {
+        matches!(self, Self::Edge(_) | Self::End(_))
+    }
+
+    fn split_off(&mut self, at: usize) -> Self {
+        match self {
+            Self::Untouched(len) => {
+                let rest = *len - at;
+                *len = at;
+                Self::Untouched(rest)
+            }
+            _ => self.clone(),
+        }
+    }
+
+    fn take_in(&mut self, next: &Self) -> bool {
+        match (self, next) {
+            (Self::Untouched(len), Self::Untouched(more)) => {
+                *len = (*len + more).min(END);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn untouched(len: usize) -> Self {
+        Self::Untouched(len)
+    }
+}

@@ -1,0 +1,962 @@
+//! Undo and redo: edits go out of effect, or come into effect again.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+
+use super::present::Draft;
+use super::record::{Record, RootWrite, Written};
+use super::sequence::{ChildItem, EdgeAt, Item, Tag, TextItem};
+use super::{EditUnit, Key, Provenance, Refusal, SilentTurn, Touch};
+use crate::document::mark::{Mark, Marks};
+use crate::document::{AttributePatch, Change, Overlay, Selection, UndoConflict, View};
+use crate::hashing::Secret;
+use crate::id::{NodeId, NodeIds, OwnerId};
+
+/// An undo or a redo in an open transaction.
+pub(crate) struct Undoing<'a> {
+    draft: Draft<'a>,
+    /// The units, and whether each is to be in effect.
+    turned: Vec<(u64, bool)>,
+    /// The version of the last commit of the entry.
+    last: u64,
+}
+
+/// What an undo or a redo changes in the recorded history, once it is published.
+#[derive(Debug, Default)]
+pub(crate) struct Toggled {
+    changed: HashMap<Key, Record, Secret>,
+    appeared: HashMap<NodeId, Key, Secret>,
+    root: Option<Vec<RootWrite>>,
+    carets: Vec<(u64, u8, Key)>,
+    turned: Vec<(u64, bool)>,
+}
+
+/// Units that go out of effect, or come into effect, at once.
+struct Turn<'t> {
+    units: &'t [u64],
+    on: bool,
+    touched: Vec<Touch>,
+}
+
+type Done = Result<(), Refusal>;
+
+impl Provenance {
+    /// Begins an undo or a redo. All earlier commits are recorded.
+    pub(crate) fn undoing<'a>(
+        &'a self,
+        document: &'a mut Overlay,
+        ids: &'a NodeIds,
+    ) -> Undoing<'a> {
+        Undoing {
+            draft: Draft {
+                base: self,
+                document,
+                ids,
+                changed: HashMap::default(),
+                root: None,
+                appeared: HashMap::default(),
+                units: Vec::new(),
+                last: None,
+                showing: Vec::new(),
+                carets: Vec::new(),
+                known_out: RefCell::default(),
+            },
+            turned: Vec::new(),
+            last: 0,
+        }
+    }
+
+    /// Takes in a published undo or redo.
+    pub(crate) fn settle(&mut self, toggled: Toggled) {
+        let Toggled {
+            changed,
+            appeared,
+            root,
+            carets,
+            turned,
+        } = toggled;
+        for (key, record) in changed {
+            if let Some(known) = self.records.get_mut(key) {
+                *known = record;
+            }
+        }
+        self.ids.extend(appeared);
+        if let Some(root) = root {
+            self.root = root;
+        }
+        for (unit, nth, key) in carets {
+            if let Some(unit) = self.units.get_mut(&unit) {
+                unit.carets[usize::from(nth)] = Some(key);
+            }
+        }
+        for (unit, on) in turned {
+            if let Some(unit) = self.units.get_mut(&unit) {
+                unit.is_on = on;
+            }
+        }
+    }
+
+    /// Notes an undo or a redo that changed nothing in the document.
+    pub(crate) fn note_silent(&mut self, toggled: &Toggled, version: u64) {
+        for is_redo in [false, true] {
+            let units = toggled.turned.iter().filter(|(_, on)| *on == is_redo);
+            let units: Vec<u64> = units.map(|(unit, _)| *unit).collect();
+            if !units.is_empty() {
+                self.silent.push(SilentTurn {
+                    version,
+                    units,
+                    is_redo,
+                });
+            }
+        }
+    }
+
+    /// The undos and redos that changed nothing in the document, in their order.
+    pub(crate) fn silent(&self) -> &[SilentTurn] {
+        &self.silent
+    }
+
+    /// Takes over what an earlier record knows of undos and redos without a change.
+    pub(crate) fn take_over_silent(&mut self, before: &Self) {
+        for (number, unit) in &before.units {
+            if let Some(known) = self.units.get_mut(number) {
+                known.is_on &= unit.is_on;
+            }
+        }
+        self.silent.clone_from(&before.silent);
+    }
+
+    /// The owner of the unit with a commit of this version, if it is recorded.
+    pub(crate) fn owner_of(&self, version: u64) -> Option<&OwnerId> {
+        let units = self.units.values();
+        let mut units = units.filter(|it| it.last == version || it.unit.number == version);
+        units.next().map(|it| &it.unit.owner)
+    }
+}
+
+impl<'a> Undoing<'a> {
+    /// Takes units out of effect, or puts them into effect again. Unless it is `forced`, it is
+    /// refused if a later edit of another unit is in its way.
+    pub(crate) fn turn(&mut self, units: &[Arc<EditUnit>], on: bool, forced: bool) -> Done {
+        if units.is_empty() {
+            return Ok(());
+        }
+        let numbers: Vec<u64> = units.iter().map(|unit| unit.number).collect();
+        let known = numbers
+            .iter()
+            .filter_map(|it| self.draft.base.units.get(it));
+        self.last = known.clone().map(|it| it.last).max().unwrap_or(0);
+        let mut touched: Vec<Touch> = known.flat_map(|it| it.touched.iter().cloned()).collect();
+        if !on {
+            touched.reverse();
+        }
+        self.turned.extend(numbers.iter().map(|it| (*it, on)));
+        let turn = Turn {
+            units: &numbers,
+            on,
+            touched,
+        };
+        self.draft.units = numbers.clone();
+        self.draft.last = (!forced).then_some(self.last);
+        self.flip(&turn);
+        if !forced {
+            self.check(&turn)?;
+        }
+        let before = self.draft.document.changes().len();
+        self.fit(&turn)?;
+        let is_same = self.draft.document.changes().len() == before;
+        match is_same && !forced {
+            true => self.check_stayed(&turn),
+            false => Ok(()),
+        }
+    }
+
+    /// Ends it. The recorded history changes when the transaction is published.
+    pub(crate) fn end(self) -> Toggled {
+        let Draft {
+            changed,
+            root,
+            appeared,
+            carets,
+            ..
+        } = self.draft;
+        Toggled {
+            changed,
+            appeared,
+            root,
+            carets,
+            turned: self.turned,
+        }
+    }
+
+    /// A selection before or after a unit, moved along with all edits since.
+    pub(crate) fn selection(&self, unit: &EditUnit, is_after: bool, then: &Selection) -> Selection {
+        let Selection::Text(text) = then else {
+            return then.clone();
+        };
+        let first = if is_after { 2 } else { 0 };
+        let [anchor, focus] = [(0, &text.anchor), (1, &text.focus)].map(|(nth, at)| {
+            let spot = self.caret(unit.number, first + nth);
+            spot.unwrap_or_else(|| at.clone())
+        });
+        Selection::new(anchor, focus)
+    }
+
+    fn caret(&self, unit: u64, nth: u8) -> Option<crate::document::Position> {
+        let moved = self.draft.carets.iter().rev();
+        let mut moved = moved.filter(|(of, which, _)| (*of, *which) == (unit, nth));
+        let key = match moved.next() {
+            Some((_, _, key)) => *key,
+            None => self.draft.base.units.get(&unit)?.carets[usize::from(nth)]?,
+        };
+        let record = self.draft.get(key)?;
+        let is_it = |item: &TextItem| matches!(item, TextItem::Caret(of, which) if (*of, *which) == (unit, nth));
+        let found = record.text.find(is_it)?;
+        Some(crate::document::Position::new(
+            record.id.clone(),
+            found.offset,
+        ))
+    }
+
+    fn flip(&mut self, turn: &Turn<'_>) {
+        self.draft.know_anew();
+        let Turn { units, on, touched } = turn;
+        let flip = |tag: &mut Tag| tag.turn(units, *on);
+        for touch in touched {
+            match touch {
+                Touch::Text(key) => self.flip_text(*key, turn),
+                Touch::Created(keys) | Touch::Removed(keys) => {
+                    for key in keys {
+                        if self.draft.get(*key).is_none() {
+                            continue;
+                        }
+                        let record = self.draft.edit(*key);
+                        record.born.iter_mut().for_each(flip);
+                        record.removed.iter_mut().for_each(flip);
+                        record.places.iter_mut().for_each(|it| flip(&mut it.by));
+                        record.edges.iter_mut().for_each(|it| flip(&mut it.by));
+                        self.flip_text(*key, turn);
+                    }
+                }
+                Touch::Moved(key) | Touch::Edge(key) | Touch::Written(key) => {
+                    if self.draft.get(*key).is_none() {
+                        continue;
+                    }
+                    let record = self.draft.edit(*key);
+                    record.born.iter_mut().for_each(flip);
+                    record.places.iter_mut().for_each(|it| flip(&mut it.by));
+                    record.edges.iter_mut().for_each(|it| flip(&mut it.by));
+                    record.writes.iter_mut().for_each(|it| flip(&mut it.by));
+                }
+                Touch::Kept(key) => {
+                    if self.draft.get(*key).is_some() {
+                        self.draft.edit(*key).kept_by.iter_mut().for_each(flip);
+                    }
+                }
+                Touch::Root => {
+                    let root = self
+                        .draft
+                        .root
+                        .get_or_insert_with(|| self.draft.base.root.clone());
+                    root.iter_mut().for_each(|it| flip(&mut it.by));
+                }
+            }
+        }
+    }
+
+    fn flip_text(&mut self, key: Key, turn: &Turn<'_>) {
+        for key in self.draft.spread(key) {
+            let record = self.draft.edit(key);
+            for item in &mut record.text.0 {
+                let TextItem::Chars(chars) = item else {
+                    continue;
+                };
+                chars.born.turn(turn.units, turn.on);
+                chars
+                    .gone
+                    .iter_mut()
+                    .for_each(|it| it.turn(turn.units, turn.on));
+                let marked = chars.marked.iter_mut().flat_map(|it| it.iter_mut());
+                marked.for_each(|it| it.by.turn(turn.units, turn.on));
+            }
+        }
+    }
+
+    // --- Refusals ---
+
+    /// The later removal because of which a node is not in the document.
+    fn later_removal(&self, key: Key) -> Option<u64> {
+        let record = self.draft.get(key)?;
+        if record.is_present() {
+            return None;
+        }
+        let mut removed = record.removed.iter();
+        removed.find_map(|by| self.draft.is_later(*by, 0))
+    }
+
+    fn gone(&self, key: Key) -> Done {
+        match self.later_removal(key) {
+            Some(version) => Err(Refusal {
+                conflict: UndoConflict::NodeGone {
+                    id: self.draft.at(key).id.clone(),
+                },
+                version: Some(version),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses the undo if a later edit of another unit is in its way.
+    fn check(&self, turn: &Turn<'_>) -> Done {
+        turn.touched.iter().try_for_each(|touch| match touch {
+            Touch::Text(key) => {
+                let spread = self.draft.spread(*key);
+                spread
+                    .into_iter()
+                    .try_for_each(|key| self.check_text(turn, key))
+            }
+            Touch::Removed(keys) => {
+                let top = keys.first().and_then(|top| self.draft.get(*top));
+                let place = top.and_then(|top| top.places.get(top.chosen()));
+                match place.and_then(|place| place.list) {
+                    Some(list) => {
+                        self.gone(list)?;
+                        self.check_neighbours(list, keys[0])
+                    }
+                    None => Ok(()),
+                }
+            }
+            Touch::Moved(key) => self.check_place(turn, *key),
+            Touch::Edge(key) => self.check_edge(*key),
+            Touch::Written(key) => self.check_values(turn, *key),
+            Touch::Root => self.check_root(turn),
+            Touch::Created(_) | Touch::Kept(_) => Ok(()),
+        })
+    }
+
+    /// Characters would return to a node that was removed.
+    fn check_text(&self, turn: &Turn<'_>, key: Key) -> Done {
+        let Some(record) = self.draft.get(key).filter(|it| !it.is_present()) else {
+            return Ok(());
+        };
+        let returns = |item: &TextItem| match item {
+            TextItem::Chars(chars) => {
+                let is_of_it = chars.gone.iter().any(|it| turn.units.contains(&it.unit()));
+                is_of_it && chars.hidden.is_some() && chars.are_wanted()
+            }
+            _ => false,
+        };
+        match record.text.0.iter().any(returns) {
+            true => self.gone(key),
+            false => Ok(()),
+        }
+    }
+
+    /// The nodes on both sides of the place of a removed node were joined: it would return before
+    /// or behind the text of both.
+    fn check_neighbours(&self, list: Key, key: Key) -> Done {
+        let record = self.draft.at(key);
+        let found = self.draft.find_place(list, key, record.chosen());
+        let Some(found) = found.filter(|_| !record.is_present()) else {
+            return Ok(());
+        };
+        let items = &self.draft.at(list).children.0;
+        // The hidden nodes on both sides, up to the next ones that are there.
+        let behind = items[found.index + 1..]
+            .iter()
+            .take_while(|it| it.width() == 0);
+        let before = items[..found.index]
+            .iter()
+            .rev()
+            .take_while(|it| it.width() == 0);
+        let behind = behind.map(|item| (item, true));
+        for (item, is_behind) in behind.chain(before.map(|item| (item, false))) {
+            let ChildItem::Place { node, .. } = item else {
+                continue;
+            };
+            let content = self.draft.content_elsewhere(*node, list);
+            let crosses = |(_, at): &(Tag, usize)| (*at > found.index) != is_behind;
+            let crossing = content.iter().filter(|it| crosses(it));
+            let later = crossing.filter_map(|(by, _)| self.draft.is_later(*by, 0));
+            if let Some(version) = later.max() {
+                return Err(Refusal {
+                    conflict: UndoConflict::PlaceJoined {
+                        id: record.id.clone(),
+                    },
+                    version: Some(version),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_place(&self, turn: &Turn<'_>, key: Key) -> Done {
+        let Some(record) = self.draft.get(key).filter(|it| it.is_present()) else {
+            return Ok(());
+        };
+        let own = |by: Tag| turn.units.contains(&by.unit());
+        let owned = record.places.iter().filter(|it| own(it.by));
+        let Some(first) = owned.map(|it| it.order).min() else {
+            return Ok(());
+        };
+        let mut later = record.places.iter().filter(|it| it.order > first);
+        let moved = later.find_map(|it| self.draft.is_later(it.by, it.version));
+        if moved.is_some() {
+            let id = record.id.clone();
+            return Err(Refusal {
+                conflict: UndoConflict::Moved { id },
+                version: moved,
+            });
+        }
+        let place = record.places.get(record.chosen());
+        match place.and_then(|place| place.list) {
+            Some(list) => self.gone(list),
+            None => Ok(()),
+        }
+    }
+
+    fn check_values(&self, turn: &Turn<'_>, key: Key) -> Done {
+        let Some(record) = self.draft.get(key).filter(|it| it.is_present()) else {
+            return Ok(());
+        };
+        let own = |by: Tag| turn.units.contains(&by.unit());
+        let writes = &record.writes;
+        for (nth, write) in writes.iter().enumerate().filter(|(_, it)| own(it.by)) {
+            let mut later = writes[nth..].iter().filter(|it| it.what.is_of(&write.what));
+            let changed = later.find_map(|it| self.draft.is_later(it.by, it.version));
+            if changed.is_some() {
+                return Err(Refusal {
+                    conflict: changed_value(&record.id, &write.what),
+                    version: changed,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_root(&self, turn: &Turn<'_>) -> Done {
+        let root = self.draft.root.as_deref().unwrap_or(&self.draft.base.root);
+        let Some(first) = root
+            .iter()
+            .position(|it| turn.units.contains(&it.by.unit()))
+        else {
+            return Ok(());
+        };
+        let later = root[first..].iter().find_map(|it| {
+            let version = self.draft.is_later(it.by, it.version)?;
+            Some((version, it.after.clone().or_else(|| it.before.clone())))
+        });
+        match later {
+            Some((version, Some(id))) => Err(Refusal {
+                conflict: UndoConflict::Changed { id, aspect: "root" },
+                version: Some(version),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_edge(&self, key: Key) -> Done {
+        let Some(record) = self.draft.get(key) else {
+            return Ok(());
+        };
+        match (record.edge_wanted(), record.merged) {
+            // It was removed with the node that it was joined to.
+            (None, Some(_)) if !record.exists() => Ok(()),
+            (None, Some(edge)) => {
+                let holders = [record.edges[edge].text_in, record.edges[edge].child_in];
+                holders.into_iter().try_for_each(|it| self.gone(it))?;
+                self.check_rest(key, edge)
+            }
+            (Some(edge), None) if record.is_present() => {
+                let holder = record.edges[edge].text_in;
+                self.gone(holder)?;
+                for write in &record.writes {
+                    if let Some(version) = self.draft.is_later(write.by, write.version) {
+                        return Err(Refusal {
+                            conflict: changed_value(&record.id, &write.what),
+                            version: Some(version),
+                        });
+                    }
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The end of the content of a joined node was split off, and is before the place to which the
+    /// node would return.
+    fn check_rest(&self, key: Key, edge: usize) -> Done {
+        let record = self.draft.at(key);
+        let at = EdgeAt { node: key, edge };
+        let holder = record.edges[edge].text_in;
+        let has_end = |key: &Key| {
+            let items = &self.draft.at(*key).text.0;
+            items.iter().any(|item| *item == TextItem::End(at))
+        };
+        let rest = self.draft.spread(holder).into_iter().find(has_end);
+        let place = |key: Key| {
+            let record = self.draft.at(key);
+            let list = record.places.get(record.chosen())?.list?;
+            Some((
+                list,
+                self.draft.find_place(list, key, record.chosen())?.index,
+            ))
+        };
+        let Some(rest) = rest.filter(|rest| *rest != holder) else {
+            return Ok(());
+        };
+        let is_before = match (place(rest), place(key)) {
+            (Some((list, rest)), Some((own, at))) => list == own && rest < at,
+            _ => false,
+        };
+        let born = self.draft.at(rest).born;
+        let version = born.and_then(|by| self.draft.is_later(by, 0));
+        match version.filter(|_| is_before) {
+            Some(version) => Err(Refusal {
+                conflict: UndoConflict::Moved {
+                    id: record.id.clone(),
+                },
+                version: Some(version),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Nothing of it was undone. Refused, if a node that it created stays for others.
+    fn check_stayed(&self, turn: &Turn<'_>) -> Done {
+        for touch in &turn.touched {
+            let Touch::Created(keys) = touch else {
+                continue;
+            };
+            for key in keys {
+                let Some(record) = self.draft.get(*key) else {
+                    continue;
+                };
+                if !record.is_present() || record.is_created() {
+                    continue;
+                }
+                let version = self.foreign(*key).into_iter().max();
+                if let Some(version) = version.filter(|version| *version > self.last) {
+                    return Err(Refusal {
+                        conflict: UndoConflict::SubtreeChanged {
+                            id: record.id.clone(),
+                        },
+                        version: Some(version),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The versions of the edits of others for which a node stays.
+    fn foreign(&self, key: Key) -> Vec<u64> {
+        let record = self.draft.at(key);
+        let mut found = Vec::new();
+        let mut note = |by: Tag, version: u64| found.extend(self.draft.is_later(by, version));
+        for item in &record.text.0 {
+            if let TextItem::Chars(chars) = item
+                && chars.are_wanted()
+            {
+                note(chars.born, 0);
+            }
+        }
+        for item in &record.children.0 {
+            if let ChildItem::Place {
+                node, shown: true, ..
+            } = item
+            {
+                let child = self.draft.at(*node);
+                child.born.into_iter().for_each(|by| note(by, 0));
+                child.places.iter().for_each(|it| note(it.by, it.version));
+            }
+        }
+        // A node that was there at first, and a half of such a node, may have such children.
+        let is_new = record.born.is_some() && !record.edges.iter().any(|it| it.splits);
+        let children = self.draft.document.node(&record.id).map(|it| &it.children);
+        let mut children = children.into_iter().flat_map(|it| it.iter());
+        if is_new && children.any(|id| self.draft.key_of(id).is_none()) {
+            note(Tag::ALWAYS, u64::MAX);
+        }
+        record.writes.iter().for_each(|it| note(it.by, it.version));
+        record.places.iter().for_each(|it| note(it.by, it.version));
+        found
+    }
+
+    // --- Changes of the document ---
+
+    /// Changes the document to what the units in effect make of it.
+    fn fit(&mut self, turn: &Turn<'_>) -> Done {
+        for touch in &turn.touched {
+            match touch {
+                Touch::Created(keys) | Touch::Removed(keys) => {
+                    for key in keys {
+                        let is_out = self.draft.get(*key).is_some_and(|it| !it.is_present());
+                        if is_out && self.draft.belongs(*key) {
+                            self.draft.show(*key)?;
+                        } else if !is_out && self.is_hollow(*key) {
+                            self.draft.hide(*key)?;
+                        }
+                    }
+                }
+                Touch::Moved(key) => self.fit_place(*key)?,
+                Touch::Edge(key) if self.draft.get(*key).is_some() => {
+                    self.draft.fit_edge(*key)?;
+                }
+                Touch::Root => self.fit_root()?,
+                _ => {}
+            }
+        }
+        for touch in &turn.touched {
+            match touch {
+                Touch::Text(key) => {
+                    for key in self.draft.spread(*key) {
+                        self.fit_text(key, turn)?;
+                    }
+                }
+                Touch::Created(keys) | Touch::Removed(keys) => {
+                    for key in keys
+                        .iter()
+                        .flat_map(|key| self.draft.spread(*key))
+                        .collect::<Vec<_>>()
+                    {
+                        self.fit_text(key, turn)?;
+                    }
+                }
+                Touch::Written(key) => self.fit_values(*key, turn)?,
+                _ => {}
+            }
+        }
+        self.settle_nodes()
+    }
+
+    /// Hides nodes that are in the document without being wanted there, and brings back those that
+    /// have something of another unit.
+    fn settle_nodes(&mut self) -> Done {
+        for round in 0.. {
+            assert!(round < 50, "settle");
+            let mut keys: Vec<Key> = self.draft.changed.keys().copied().collect();
+            keys.sort_unstable();
+            let mut is_settled = true;
+            for key in keys {
+                let Some(record) = self.draft.get(key) else {
+                    continue;
+                };
+                if record.merged.is_some() {
+                    continue;
+                }
+                if record.is_present() {
+                    let is_wrapper = !record.is_created() && !record.places.is_empty();
+                    if self.is_hollow(key) {
+                        self.draft.hide(key)?;
+                        is_settled = false;
+                    } else if is_wrapper {
+                        self.draft.order_wrapper(key);
+                        self.draft.replace(key)?;
+                    }
+                } else if self.draft.belongs(key) {
+                    self.draft.show(key)?;
+                    is_settled = !self.draft.at(key).is_present() && is_settled;
+                }
+            }
+            if is_settled {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a node is in the document though it is not wanted there, and nothing of another unit
+    /// keeps it.
+    fn is_hollow(&self, key: Key) -> bool {
+        let Some(top) = self.draft.get(key) else {
+            return false;
+        };
+        if !top.is_present() || top.is_wanted() {
+            return false;
+        }
+        let mut ahead = vec![key];
+        while let Some(key) = ahead.pop() {
+            let Some(record) = self.draft.get(key) else {
+                return false;
+            };
+            if record.is_wanted() || self.draft.document.root() == Some(&record.id) {
+                return false;
+            }
+            if self.draft.is_kept(record) {
+                return false;
+            }
+            let Some(node) = self.draft.document.node(&record.id) else {
+                return false;
+            };
+            for child in node.children.iter() {
+                match self.draft.key_of(child) {
+                    Some(child) => ahead.push(child),
+                    None => return false,
+                }
+            }
+        }
+        true
+    }
+
+    /// Brings a text and its marks to what the units in effect make of it.
+    fn fit_text(&mut self, key: Key, turn: &Turn<'_>) -> Done {
+        self.fit_marks(key, turn)?;
+        self.draft.fit_text(key)
+    }
+
+    fn fit_marks(&mut self, key: Key, turn: &Turn<'_>) -> Done {
+        let mut steps: Vec<(Mark, bool)> = Vec::new();
+        let mut hidden: Vec<(usize, Vec<(Mark, bool)>)> = Vec::new();
+        let mut offset = 0;
+        for (index, item) in self.draft.at(key).text.0.iter().enumerate() {
+            if let TextItem::Chars(chars) = item {
+                let changed = chars.changed_marks(turn.units, turn.on);
+                let over = |range: std::ops::Range<usize>| {
+                    let all = changed.iter();
+                    all.map(move |(mark, given)| (mark.over(range.clone()), *given))
+                };
+                match chars.hidden {
+                    None => steps.extend(over(offset..offset + chars.len)),
+                    Some(_) if !changed.is_empty() => {
+                        hidden.push((index, over(0..chars.len).collect()));
+                    }
+                    Some(_) => {}
+                }
+            }
+            offset += item.width();
+        }
+        for (index, steps) in hidden {
+            if let TextItem::Chars(chars) = &mut self.draft.edit(key).text.0[index]
+                && let Some(hidden) = &mut chars.hidden
+            {
+                hidden.marks = Marks::sorted(with_steps(&hidden.marks, &steps));
+            }
+        }
+        let Some(node) = self.draft.node(key).filter(|_| !steps.is_empty()) else {
+            return Ok(());
+        };
+        let (id, marks) = (node.id.clone(), with_steps(&node.marks, &steps));
+        self.draft.set_marks(&id, marks)
+    }
+
+    /// Moves a node to its place of now. The halves that were split off from it go along, if they
+    /// were split off after the move.
+    fn fit_place(&mut self, key: Key) -> Done {
+        if self.draft.get(key).is_none() {
+            return Ok(());
+        }
+        self.check_wrapper(key)?;
+        self.draft.replace(key)?;
+        let mut ahead = vec![key];
+        while let Some(key) = ahead.pop() {
+            let halves = self.draft.at(key).halves.clone();
+            for (half, place) in halves.into_iter().rev() {
+                if self.draft.get(half).is_some() && self.fit_half(key, half, place)? {
+                    ahead.push(half);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets a half have its place behind the node that it was split off from. Returns whether that
+    /// is another place than before.
+    fn fit_half(&mut self, left: Key, half: Key, place: usize) -> Result<bool, Refusal> {
+        let record = self.draft.at(half);
+        let order = record.places[place].order;
+        let wanted = self.draft.at(left).chosen_before(order);
+        let beside = Some((left, wanted));
+        let of_split = record
+            .places
+            .iter()
+            .enumerate()
+            .filter(|(_, it)| it.order == order);
+        let (mut active, mut known) = (None, None);
+        for (nth, it) in of_split {
+            if it.is_active {
+                active = Some(nth);
+            }
+            if it.beside == beside {
+                known = Some(nth);
+            }
+        }
+        if known.is_some() && known == active {
+            return Ok(false);
+        }
+        let was_chosen = active == Some(record.chosen());
+        let known = match known {
+            Some(known) => known,
+            None => {
+                let to = self
+                    .draft
+                    .at(left)
+                    .places
+                    .get(wanted)
+                    .and_then(|it| it.list);
+                let behind = to.and_then(|to| Some((to, self.draft.find_place(to, left, wanted)?)));
+                let Some((to, behind)) = behind else {
+                    return Ok(false);
+                };
+                let places = &mut self.draft.edit(half).places;
+                let copy = super::record::Place {
+                    list: Some(to),
+                    beside,
+                    is_active: false,
+                    ..places[place].clone()
+                };
+                places.push(copy);
+                let item = ChildItem::Place {
+                    node: half,
+                    place: places.len() - 1,
+                    shown: false,
+                };
+                let known = places.len() - 1;
+                self.draft
+                    .edit(to)
+                    .children
+                    .0
+                    .insert(behind.index + 1, item);
+                known
+            }
+        };
+        self.draft.know_anew();
+        let places = &mut self.draft.edit(half).places;
+        if let Some(active) = active {
+            places[active].is_active = false;
+        }
+        places[known].is_active = true;
+        if was_chosen {
+            self.draft.replace(half)?;
+        }
+        Ok(true)
+    }
+
+    /// A node is going to leave a wrapper that stays for content of others, although its creation
+    /// is not in effect. Refused, if that content is before the node and behind it.
+    fn check_wrapper(&mut self, key: Key) -> Done {
+        let record = self.draft.at(key);
+        let list = record.places.get(record.chosen()).and_then(|it| it.list);
+        let Some(wrapper) = self.draft.wrapper_of(key, list) else {
+            return Ok(());
+        };
+        let content = self.draft.content_of(wrapper);
+        let is_around = content.is_before && content.is_behind;
+        match self.subtree_version(wrapper).filter(|_| is_around) {
+            Some(version) => Err(Refusal {
+                conflict: UndoConflict::SubtreeChanged {
+                    id: self.draft.at(wrapper).id.clone(),
+                },
+                version: Some(version),
+            }),
+            None => {
+                self.draft.order_wrapper(wrapper);
+                Ok(())
+            }
+        }
+    }
+
+    /// The latest version of an edit of others in a subtree.
+    fn subtree_version(&self, key: Key) -> Option<u64> {
+        let id = &self.draft.at(key).id;
+        let nodes = self.draft.document.descendants(id);
+        let keys = nodes.filter_map(|node| self.draft.key_of(&node.id));
+        keys.flat_map(|key| self.foreign(key)).max()
+    }
+
+    fn fit_values(&mut self, key: Key, turn: &Turn<'_>) -> Done {
+        let Some(record) = self.draft.get(key) else {
+            return Ok(());
+        };
+        let id = record.id.clone();
+        let own = |by: Tag| turn.units.contains(&by.unit());
+        let mut changes: Vec<Written> = Vec::new();
+        for write in record.writes.iter().filter(|it| own(it.by)) {
+            if changes.iter().any(|it| it.is_of(&write.what)) {
+                continue;
+            }
+            let all = || record.writes.iter().filter(|it| it.what.is_of(&write.what));
+            let value = match all().rfind(|it| it.by.is_on()) {
+                Some(last) => last.what.value(true),
+                None => all().next().and_then(|first| first.what.value(false)),
+            };
+            let node = self.draft.node(key);
+            changes.push(match &write.what {
+                Written::Kind { .. } => Written::Kind {
+                    before: node.map_or_else(SmolStr::default, |it| it.kind.clone()),
+                    after: value
+                        .and_then(|it| it.as_str().map(SmolStr::new))
+                        .unwrap_or_default(),
+                },
+                Written::Attribute(patch) => Written::Attribute(AttributePatch {
+                    key: patch.key.clone(),
+                    before: node.and_then(|it| it.attributes.get(&patch.key).cloned()),
+                    after: value,
+                }),
+            });
+        }
+        let mut patches = Vec::new();
+        for change in changes {
+            match change {
+                Written::Kind { before, after } if before != after => {
+                    let id = id.clone();
+                    self.draft
+                        .set_value(key, Change::SetType { id, before, after })?;
+                }
+                Written::Attribute(patch) if patch.before != patch.after => patches.push(patch),
+                _ => {}
+            }
+        }
+        match patches.is_empty() {
+            true => Ok(()),
+            false => self
+                .draft
+                .set_value(key, Change::PatchAttrs { id, patches }),
+        }
+    }
+
+    fn fit_root(&mut self) -> Done {
+        let root = self.draft.root.as_deref().unwrap_or(&self.draft.base.root);
+        let after = match root.iter().rfind(|it| it.by.is_on()) {
+            Some(last) => last.after.clone(),
+            None => root.first().and_then(|first| first.before.clone()),
+        };
+        let exists = after
+            .as_ref()
+            .is_none_or(|id| self.draft.document.contains(id));
+        match exists {
+            true => self.draft.set_root(after),
+            false => Ok(()),
+        }
+    }
+}
+
+fn changed_value(id: &NodeId, what: &Written) -> UndoConflict {
+    let aspect = match what {
+        Written::Kind { .. } => "type",
+        Written::Attribute(_) => "set of attributes",
+    };
+    UndoConflict::Changed {
+        id: id.clone(),
+        aspect,
+    }
+}
+
+/// Marks with some given and taken.
+fn with_steps(marks: &Marks, steps: &[(Mark, bool)]) -> Vec<Mark> {
+    let mut all = marks.clone();
+    for (mark, given) in steps {
+        let next = match given {
+            true => all.iter().cloned().chain([mark.clone()]).collect(),
+            false => all.change_within(&mark.bounds(), |other| {
+                (!other.differs_only_in_range(mark)).then_some(other)
+            }),
+        };
+        all = Marks::sorted(next);
+    }
+    all.iter().cloned().collect()
+}

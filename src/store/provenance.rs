@@ -1,0 +1,361 @@
+//! The provenance of the document, as the histories of its editors need it.
+//!
+//! A commit only queues what is to be recorded. It is recorded when the next undo needs it, or when
+//! the queue is long, by a thread that does not hold the lock. So one record serves all editors,
+//! and a commit pays for none of it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::log::Unrecorded;
+use super::{CommitRecord, DataStore};
+use crate::document::{
+    Change, EditUnit, Overlay, Provenance, RecordedCommit, Refusal, SilentTurn, Snapshot, Toggled,
+    Undoing, View,
+};
+use crate::hashing::Secret;
+use crate::id::OwnerId;
+use crate::sync::MutexGuard;
+use crate::sync::rank;
+
+/// What is recorded since the first editor came.
+#[derive(Debug, Default)]
+pub(super) struct Recorded {
+    /// The version before the first commit that is recorded.
+    since: u64,
+    /// The version up to which commits are recorded.
+    version: u64,
+    provenance: Provenance,
+}
+
+impl Recorded {
+    /// Begins anew, after this version. Returns what it was before.
+    pub(super) fn begin_after(&mut self, version: u64) -> Self {
+        let provenance = Provenance::default();
+        std::mem::replace(
+            self,
+            Self {
+                since: version,
+                version,
+                provenance,
+            },
+        )
+    }
+}
+
+type LockedRecord<'a> = MutexGuard<'a, { rank::PROVENANCE }, Recorded>;
+
+impl DataStore {
+    /// Records the queued commits.
+    pub(crate) fn record_commits(&self) {
+        drop(self.recorded());
+    }
+
+    /// Takes part of [`record_commits`](Self::record_commits) if the queue is long.
+    #[inline]
+    pub(crate) fn record_if_many(&self) {
+        if self.0.log.has_many_unrecorded() {
+            self.record_commits();
+        }
+    }
+
+    /// Whether a session can take over the kept commits of an earlier one, each as an entry.
+    pub(crate) fn keeps_commits(&self) -> bool {
+        self.0.log.keeps_commits()
+    }
+
+    /// The undos and redos that changed nothing in the document, in their order.
+    pub(crate) fn silent_turns(&self) -> Vec<SilentTurn> {
+        self.recorded().provenance.silent().to_vec()
+    }
+
+    fn recorded(&self) -> LockedRecord<'_> {
+        let mut recorded = self.0.provenance.lock();
+        let queue = self.0.log.take_unrecorded();
+        let Recorded {
+            version,
+            provenance,
+            ..
+        } = &mut *recorded;
+        for commit in &queue {
+            // One that was queued before the present record began.
+            if commit.version <= *version {
+                continue;
+            }
+            *version = commit.version;
+            if !commit.is_undo {
+                provenance.record(&commit.as_recorded());
+            }
+        }
+        provenance.forget();
+        drop(queue);
+        recorded
+    }
+
+    /// Undoes or redoes units of edits in an open transaction. `code` gets the undo.
+    pub(super) fn undo_in<R>(
+        &self,
+        overlay: &mut Overlay,
+        code: impl FnOnce(&mut Undoing<'_>) -> Result<R, Refusal>,
+    ) -> Result<(R, Toggled), Refusal> {
+        let recorded = self.recorded();
+        let mut undoing = recorded.provenance.undoing(overlay, &self.0.ids);
+        let outcome = code(&mut undoing)?;
+        Ok((outcome, undoing.end()))
+    }
+
+    /// Takes in an undo or a redo that was published, with what code of users changed in it.
+    pub(crate) fn settle_undo(
+        &self,
+        toggled: Toggled,
+        is_changed: bool,
+        rest: Option<&RecordedCommit<'_>>,
+    ) {
+        let mut recorded = self.recorded();
+        if !is_changed {
+            let version = recorded.version;
+            recorded.provenance.note_silent(&toggled, version);
+        }
+        recorded.provenance.settle(toggled);
+        if let Some(rest) = rest {
+            recorded.provenance.record(rest);
+        }
+    }
+
+    /// Makes sure that these kept commits, which lead to a document, are recorded from the first
+    /// needed one on. Returns the units
+    /// of those that are in histories, by version; an undo or redo that would be another when it is
+    /// repeated has none.
+    pub(crate) fn record_kept(
+        &self,
+        records: &[CommitRecord],
+        first_needed: u64,
+        joined: &HashMap<u64, u64, Secret>,
+        document: &Snapshot,
+    ) -> Units {
+        let mut recorded = self.recorded();
+        let first = records.first().map_or(0, |record| record.edits.version);
+        let is_known = recorded.since < first_needed && recorded.version >= document.version();
+        if is_known {
+            drop(recorded);
+            let known = records.iter().filter_map(|record| {
+                let unit = record.unit.clone();
+                let is_undo = !record.edits.undone.is_empty();
+                let unit = unit.or_else(|| is_undo.then(|| EditUnit::new(0, OwnerId::default())));
+                Some((record.edits.version, unit?))
+            });
+            return known.collect();
+        }
+        let Some(rebuilt) = Rebuilding::of(records, joined, document, self) else {
+            return Units::default();
+        };
+        let Rebuilding {
+            mut provenance,
+            units,
+            ..
+        } = rebuilt;
+        provenance.take_over_silent(&recorded.provenance);
+        let version = records.last().map_or(0, |record| record.edits.version);
+        let before = std::mem::replace(
+            &mut *recorded,
+            Recorded {
+                since: first.saturating_sub(1),
+                version,
+                provenance,
+            },
+        );
+        self.0.log.set_units(&units);
+        drop(recorded);
+        drop(before);
+        units
+    }
+
+    /// The owner of the commit of an editor with this version, if it is recorded.
+    pub(crate) fn owner_of_version(&self, version: u64) -> Option<OwnerId> {
+        let recorded = self.0.provenance.lock();
+        recorded.provenance.owner_of(version).cloned()
+    }
+}
+
+impl Unrecorded {
+    fn as_recorded(&self) -> RecordedCommit<'_> {
+        let [before, after] = &self.selections;
+        RecordedCommit {
+            version: self.version,
+            changes: &self.changes,
+            details: &self.details,
+            unit: self.unit.as_ref(),
+            selections: [before.as_ref(), after.as_ref()],
+        }
+    }
+}
+
+/// Units by the version of their commit.
+pub(crate) type Units = HashMap<u64, Arc<EditUnit>, Secret>;
+
+/// The provenance of kept commits, while it is recorded.
+struct Rebuilding<'s> {
+    store: &'s DataStore,
+    provenance: Provenance,
+    units: Units,
+    /// The units that a commit put into effect or took out of it.
+    turned: HashMap<u64, Vec<Arc<EditUnit>>, Secret>,
+}
+
+impl<'s> Rebuilding<'s> {
+    fn of(
+        records: &[CommitRecord],
+        joined: &HashMap<u64, u64, Secret>,
+        document: &Snapshot,
+        store: &'s DataStore,
+    ) -> Option<Self> {
+        let mut document = document.clone();
+        for record in records.iter().rev() {
+            let changes = record.changes().iter().rev();
+            let inverses: Vec<Change> = changes.map(Change::inverse).collect();
+            document.repeat(&inverses).ok()?;
+        }
+        let mut rebuilding = Self {
+            store,
+            provenance: Provenance::default(),
+            units: Units::default(),
+            turned: HashMap::default(),
+        };
+        for record in records {
+            let before = document.clone();
+            document.repeat(record.changes()).ok()?;
+            let is_undo = !record.edits.undone.is_empty();
+            if is_undo && rebuilding.repeat_undo(record, &before, &document) {
+                continue;
+            }
+            rebuilding.record(record, joined, before, is_undo);
+        }
+        Some(rebuilding)
+    }
+
+    fn record(
+        &mut self,
+        record: &CommitRecord,
+        joined: &HashMap<u64, u64, Secret>,
+        before: Snapshot,
+        is_undo: bool,
+    ) {
+        let version = record.edits.version;
+        let unit = (record.in_history && !is_undo).then(|| {
+            let earlier = joined.get(&version).and_then(|it| self.units.get(it));
+            let known = record.unit.as_ref().or(earlier);
+            known.map_or_else(|| EditUnit::new(version, record.owner.clone()), Arc::clone)
+        });
+        let mut overlay = Overlay::new(before);
+        for change in record.changes() {
+            // The document was led back by their inverses, so they apply.
+            let _ = overlay.apply(change.clone(), &self.store.0.ids);
+        }
+        let commit = record.commit.as_deref();
+        self.provenance.record(&RecordedCommit {
+            version,
+            changes: record.changes(),
+            details: overlay.details(),
+            unit: unit.as_ref(),
+            selections: [
+                commit.and_then(|commit| commit.selection_before.as_ref()),
+                commit.and_then(|commit| commit.selection_after.as_ref()),
+            ],
+        });
+        if let Some(unit) = unit {
+            self.turned.insert(version, vec![Arc::clone(&unit)]);
+            self.units.insert(version, unit);
+        }
+    }
+
+    /// Repeats a recorded undo or redo. Returns whether the result is the recorded one.
+    fn repeat_undo(&mut self, record: &CommitRecord, before: &Snapshot, after: &Snapshot) -> bool {
+        let undone = &record.edits.undone;
+        let mut units: Vec<Arc<EditUnit>> = Vec::new();
+        for version in undone {
+            let Some(of) = self.turned.get(version) else {
+                return false;
+            };
+            for unit in of {
+                if !units.iter().any(|known| Arc::ptr_eq(known, unit)) {
+                    units.push(Arc::clone(unit));
+                }
+            }
+        }
+        let Some(is_redo) = record.is_redo() else {
+            return false;
+        };
+        let mut overlay = Overlay::new(before.clone());
+        let mut undoing = self.provenance.undoing(&mut overlay, &self.store.0.ids);
+        if undoing.turn(&units, is_redo, true).is_err() {
+            return false;
+        }
+        let toggled = undoing.end();
+        let made = overlay.changes();
+        if !are_same(&overlay, after, [made, record.changes()]) {
+            return false;
+        }
+        let version = record.edits.version;
+        self.provenance.settle(toggled);
+        if let Some(unit) = units.first() {
+            self.units.insert(version, Arc::clone(unit));
+        }
+        self.turned.insert(version, units);
+        true
+    }
+}
+
+/// Whether two documents are the same after these changes of one document.
+fn are_same(one: &impl View, other: &impl View, changes: [&[Change]; 2]) -> bool {
+    let mut is_same = one.root() == other.root();
+    for change in changes.into_iter().flatten() {
+        change.each_stored_node(|id| is_same &= one.node(id) == other.node(id), |_| ());
+    }
+    is_same
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::history::HistoryOptions;
+    use crate::{DataStore, Editor, View, dsl::*};
+
+    /// What a store records after two editors alternate, with histories of ten entries.
+    fn recorded_after(edits: usize) -> [usize; 3] {
+        let store = DataStore::new();
+        let options = HistoryOptions::new()
+            .limit(10)
+            .group_interval(Duration::ZERO);
+        let editors = ["ann", "bob"]
+            .map(|name| Editor::new(store.clone(), name).with_history(options.clone()));
+        let spec = text_node("paragraph", "").with_id("p");
+        editors[0].execute([create(spec)]).unwrap();
+        for nth in 0..edits {
+            let editor = &editors[nth % 2];
+            let document = store.snapshot();
+            let node = document.node("p").unwrap();
+            let length = node.text().to_string().len();
+            let edit = match (nth % 5, node.children().iter().next()) {
+                (3, _) if length > 20 => delete_text_range(3, 20).on("p"),
+                (4, Some(child)) => delete_node().on(child.clone()),
+                (4, None) => add_child(text_node("note", "note"), None).on("p"),
+                _ => insert_text(length / 2, "letters").on("p"),
+            };
+            editor.execute([edit]).unwrap();
+            if nth % 7 == 0 {
+                editor.undo().unwrap();
+            }
+        }
+        editors[0].undo().unwrap();
+        store.0.provenance.lock().provenance.sizes()
+    }
+
+    #[test]
+    fn undo_02_what_no_history_refers_to_is_forgotten() {
+        let [few, many] = [300, 6_000].map(recorded_after);
+        println!("nodes, units and items: {few:?}, then {many:?}");
+        assert!(many[0] <= 2 * few[0] && many[1] <= 2 * few[1], "{many:?}");
+        assert!(many[2] <= 2 * few[2], "{many:?}");
+    }
+}
