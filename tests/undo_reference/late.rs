@@ -1,0 +1,94 @@
+//! Editors that read the commits of others late, some of them composed, undo as those that read
+//! each commit at once.
+
+use crate::common::Dice;
+use crate::search::{History, Outcome, Step, Trace, fail, search};
+use crate::setting::Setting;
+use crate::{text_steps, texts, tree_steps, trees};
+
+/// Lets few editors act for a while, so the others fall behind.
+fn idle<S: Step>(dice: &mut Dice, mut history: History<S>) -> History<S> {
+    let (mut left, mut active) = (0, [0, 0]);
+    for step in &mut history.steps {
+        if left == 0 {
+            left = 1 + dice.below(8);
+            active = [0, 0].map(|_| dice.below(history.people));
+        }
+        left -= 1;
+        step.by(active[dice.below(2)]);
+    }
+    history
+}
+
+/// Runs a history with each of these limits of the log, and compares what happened.
+fn compare<S>(
+    history: &History<S>,
+    trace: &mut Trace,
+    run: impl Fn(&History<S>, Setting, &mut Trace) -> Outcome,
+) -> Outcome {
+    let early = Setting {
+        reads: true,
+        ..Setting::PLAIN
+    };
+    let mut expected = Trace(Some(Vec::new()));
+    let outcome = run(history, early, &mut expected);
+    if let (Some(lines), Some(all)) = (&mut trace.0, &expected.0) {
+        lines.clone_from(all);
+    }
+    outcome?;
+    for log_limit in [1 << 20, 0, 100, 1_000] {
+        let setting = Setting {
+            log_limit,
+            ..Setting::PLAIN
+        };
+        let mut found = Trace(Some(Vec::new()));
+        let outcome = run(history, setting, &mut found);
+        let [expected, found] = [&expected, &found].map(|trace| trace.0.as_deref());
+        let [expected, found] = [expected, found].map(Option::unwrap_or_default);
+        let differs = expected.iter().zip(found).find(|(one, other)| one != other);
+        if let Some((one, other)) = differs {
+            let text = format!("with a log of {log_limit} bytes it is\n{other}\nnot\n{one}");
+            return fail("late", text);
+        }
+        outcome?;
+    }
+    Ok(())
+}
+
+fn test_texts(name: &str, people: usize, longest: usize) {
+    let draw = |dice: &mut Dice| {
+        let history = text_steps::history(dice, people, longest, false);
+        idle(dice, history)
+    };
+    let run = |history: &_, trace: &mut Trace| compare(history, trace, texts::run);
+    search(name, draw, run);
+}
+
+fn test_trees(name: &str, people: usize, longest: usize) {
+    let draw = |dice: &mut Dice| {
+        let history = tree_steps::history(dice, people, longest, false);
+        idle(dice, history)
+    };
+    let run = |history: &_, trace: &mut Trace| compare(history, trace, trees::run);
+    search(name, draw, run);
+}
+
+#[test]
+fn late_texts_short_three() {
+    test_texts("late_texts_short_three", 3, 10);
+}
+
+#[test]
+fn late_texts_long_four() {
+    test_texts("late_texts_long_four", 4, 40);
+}
+
+#[test]
+fn late_trees_short_three() {
+    test_trees("late_trees_short_three", 3, 10);
+}
+
+#[test]
+fn late_trees_long_four() {
+    test_trees("late_trees_long_four", 4, 40);
+}

@@ -1,0 +1,36 @@
+//! How the store keeps its log, and when the editors read it.
+
+use std::time::Duration;
+
+use doclock::{DataStore, Editor, StoreOptions, history::HistoryOptions};
+
+use crate::common::SESSION;
+
+pub(crate) const NAMES: [&str; 4] = ["ann", "bob", "cat", "dan"];
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setting {
+    pub(crate) log_limit: usize,
+    pub(crate) kept: usize,
+    /// Whether each editor reads each commit at once.
+    pub(crate) reads: bool,
+}
+
+impl Setting {
+    pub(crate) const PLAIN: Self = Self {
+        log_limit: 1 << 20,
+        kept: 0,
+        reads: false,
+    };
+
+    pub(crate) fn store(self) -> DataStore {
+        let options = StoreOptions::new().session(SESSION);
+        let options = options.log_limit(self.log_limit);
+        DataStore::with_options(options.kept_commits(self.kept))
+    }
+}
+
+pub(crate) fn editor(store: &DataStore, who: usize) -> Editor {
+    let options = HistoryOptions::new().group_interval(Duration::ZERO);
+    Editor::new(store.clone(), NAMES[who]).with_history(options)
+}

@@ -1,0 +1,183 @@
+//! What the editors of a text do, as data.
+
+use crate::common::Dice;
+use crate::search::{History, Step, named_kinds};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Insert,
+    Delete,
+    Replace,
+    Mark,
+    Unmark,
+    SetMarks,
+    SetText,
+}
+
+const ALL: [What; 7] = [
+    What::Insert,
+    What::Delete,
+    What::Replace,
+    What::Mark,
+    What::Unmark,
+    What::SetMarks,
+    What::SetText,
+];
+
+/// One operation. Positions count modulo the text that exists by then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Edit {
+    pub(crate) what: What,
+    pub(crate) at: usize,
+    pub(crate) length: usize,
+    /// How many letters it inserts, or which mark it sets.
+    pub(crate) new: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    Edit(Vec<Edit>),
+    /// An edit with a name, into which others can be merged.
+    Named(Vec<Edit>),
+    /// An edit that belongs to a named one, if there is one.
+    Merged(Vec<Edit>, usize),
+    Undo,
+    Redo,
+    /// Opens a group, or closes it.
+    Group,
+    /// Another editor of the same owner restores the history.
+    Restore,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct TextStep {
+    pub(crate) who: usize,
+    pub(crate) action: Action,
+}
+
+impl Step for TextStep {
+    fn simpler(&self) -> Vec<Self> {
+        let edits = |edits: &[Edit]| {
+            let mut all = Vec::new();
+            if edits.len() > 1 {
+                all.extend(edits.iter().map(|edit| vec![*edit]));
+            }
+            for (nth, edit) in edits.iter().enumerate() {
+                for simpler in edit.simpler() {
+                    let mut edits = edits.to_vec();
+                    edits[nth] = simpler;
+                    all.push(edits);
+                }
+            }
+            all
+        };
+        let actions = match &self.action {
+            Action::Edit(all) => edits(all).into_iter().map(Action::Edit).collect(),
+            Action::Named(all) | Action::Merged(all, _) => vec![Action::Edit(all.clone())],
+            _ => Vec::new(),
+        };
+        let who = self.who;
+        let actions = actions.into_iter();
+        actions.map(|action| Self { who, action }).collect()
+    }
+
+    fn name(&self) -> String {
+        let kinds = |edits: &[Edit]| {
+            format!(
+                "{:?}",
+                edits.iter().map(|edit| edit.what).collect::<Vec<_>>()
+            )
+        };
+        match &self.action {
+            Action::Edit(edits) | Action::Named(edits) | Action::Merged(edits, _) => kinds(edits),
+            action => format!("{action:?}"),
+        }
+    }
+
+    fn by(&mut self, who: usize) {
+        self.who = who;
+    }
+}
+
+impl Edit {
+    fn simpler(self) -> Vec<Self> {
+        let what = match self.what {
+            What::SetText => Some(What::Replace),
+            What::SetMarks => Some(What::Mark),
+            _ => None,
+        };
+        let lengths = (0..self.length).map(|length| Self { length, ..self });
+        let at = (0..self.at.min(12)).map(|at| Self { at, ..self });
+        let what = what.map(|what| Self { what, ..self });
+        what.into_iter()
+            .chain((0..self.new).map(|new| Self { new, ..self }))
+            .chain(lengths)
+            .chain(at)
+            .collect()
+    }
+}
+
+fn edit(dice: &mut Dice, kinds: Option<&[What]>) -> Edit {
+    let what = match dice.below(20) {
+        0..7 => What::Insert,
+        7..12 => What::Delete,
+        12..14 => What::Replace,
+        14..17 => What::Mark,
+        17 => What::Unmark,
+        18 => What::SetMarks,
+        _ if dice.one_in(3) => What::SetText,
+        _ => What::Unmark,
+    };
+    let what = kinds.map_or(what, |kinds| kinds[dice.below(kinds.len())]);
+    let at = match dice.below(8) {
+        0 => 0,
+        // Behind the last letter of most texts.
+        1 => usize::MAX,
+        _ => dice.below(16),
+    };
+    let length = match dice.below(10) {
+        // The whole text.
+        0 => 99,
+        1 => 0,
+        _ => 1 + dice.below(4),
+    };
+    let new = [0, 1, 1, 2, 2, 3][dice.below(6)];
+    Edit {
+        what,
+        at,
+        length,
+        new,
+    }
+}
+
+fn step(dice: &mut Dice, people: usize, restores: bool, kinds: Option<&[What]>) -> TextStep {
+    let who = dice.below(people);
+    let edits: Vec<Edit> = (0..if dice.one_in(8) { 2 } else { 1 })
+        .map(|_| edit(dice, kinds))
+        .collect();
+    let action = match dice.below(40) {
+        0..10 => Action::Undo,
+        10..16 => Action::Redo,
+        16..19 => Action::Group,
+        // A merged edit ends a restored history.
+        19 if !restores => Action::Named(edits),
+        20 if !restores => Action::Merged(edits, dice.below(3)),
+        19..22 if restores => Action::Restore,
+        _ => Action::Edit(edits),
+    };
+    TextStep { who, action }
+}
+
+pub(crate) fn history(
+    dice: &mut Dice,
+    people: usize,
+    longest: usize,
+    restores: bool,
+) -> History<TextStep> {
+    let kinds = named_kinds(&ALL);
+    let count = 2 + dice.below(longest - 1);
+    let step = |_| step(dice, people, restores, kinds.as_deref());
+    let steps = (0..count).map(step).collect();
+    let end = dice.next();
+    History { people, steps, end }
+}
