@@ -29,8 +29,11 @@ const LOCK: usize = 1024;
 /// The most memory of what observes a store. The tests have the features `tracing` and `metrics`.
 const OBSERVED: usize = 256;
 
+/// The most memory of the provenance of a document of which nothing is recorded.
+const UNRECORDED: usize = 576;
+
 /// The most memory of a store beyond its document.
-const STORE: usize = 2048 + OBSERVED;
+const STORE: usize = 2048 + OBSERVED + UNRECORDED;
 
 /// Allocations of concurrent tests would count.
 static ALONE: Mutex<()> = Mutex::new(());

@@ -2,6 +2,7 @@
 //! completely reverts what only its editor touched. An entry that cannot be undone blocks no other.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter::successors;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -35,6 +36,9 @@ impl Fact {
         }
     }
 }
+
+/// The number of an edit, and the values before and after it.
+type Written = (usize, [Option<String>; 2]);
 
 type Facts = BTreeMap<Fact, String>;
 /// The value of a fact before and after; `None` if it did not hold.
@@ -103,11 +107,15 @@ struct Editing {
 
 #[derive(Clone, Debug)]
 struct Entry {
+    /// What it changed; reversed if it is undone. An undo may change less, or nothing.
     effect: Effect,
-    /// The selection before and after it, in the ruler: an undo restores that.
-    selected: Selection,
+    /// The number of the edit. It is also the offset of the caret in the ruler before and after it,
+    /// which an undo restores.
+    number: usize,
     /// The children that it moved.
     moved: BTreeSet<NodeId>,
+    /// The nodes that stay for it: those that it moved, or joined others to.
+    kept: BTreeSet<NodeId>,
     /// Whether it is of the node that no other editor changes.
     is_private: bool,
     /// Whether an undo passed it by because it was refused before.
@@ -160,6 +168,15 @@ struct World {
     acted: BTreeSet<usize>,
     /// The nodes that splits created, and those that joins removed.
     halves: BTreeSet<NodeId>,
+    /// The nodes that splits created, each with the node that was split.
+    split_from: BTreeMap<NodeId, NodeId>,
+    /// The entry that created a node, and those that removed it.
+    creations: BTreeMap<NodeId, usize>,
+    removals: BTreeMap<NodeId, Vec<usize>>,
+    /// The values of a type, a parent or an attribute before and after each entry that set it.
+    values: BTreeMap<Fact, Vec<Written>>,
+    /// The entries that are undone.
+    undone: BTreeSet<usize>,
     entries: usize,
 }
 
@@ -176,12 +193,8 @@ impl Pen {
         text_node("item", self.new_text()).with_id(format!("n{}", self.nodes).as_str())
     }
 
-    /// One random edit, and the child that it moves.
-    fn edit(
-        &mut self,
-        on: &mut Transaction,
-        marked: &mut bool,
-    ) -> Result<Option<NodeId>, OperationError> {
+    /// One random edit.
+    fn edit(&mut self, on: &mut Transaction, marked: &mut bool) -> Result<(), OperationError> {
         let mut items: Vec<NodeId> = on
             .nodes()
             .filter(|node| node.kind() == "item" || node.kind() == "other")
@@ -194,7 +207,7 @@ impl Pen {
         if items.is_empty() || what == 0 {
             let at = self.dice.below(room);
             on.insert(self.new_item(), &list, at)?;
-            return Ok(None);
+            return Ok(());
         }
         let id = items[self.dice.below(items.len())].clone();
         let node = on.node(&id).unwrap().clone();
@@ -214,8 +227,7 @@ impl Pen {
             2 => {
                 let within = node.parent() == Some(&list);
                 let at = self.dice.below(room - usize::from(within));
-                on.move_node(&id, &list, at)?;
-                return Ok(Some(id));
+                on.move_node(&id, &list, at)?
             }
             3 => drop(on.split_node(
                 &id,
@@ -248,7 +260,7 @@ impl Pen {
                 on.insert_text(&id, one, text)?
             }
         }
-        Ok(None)
+        Ok(())
     }
 }
 
@@ -294,6 +306,11 @@ impl World {
             taken: BTreeMap::new(),
             acted: BTreeSet::new(),
             halves: BTreeSet::new(),
+            split_from: BTreeMap::new(),
+            creations: BTreeMap::new(),
+            removals: BTreeMap::new(),
+            values: BTreeMap::new(),
+            undone: BTreeSet::new(),
             entries: 0,
         }
     }
@@ -304,12 +321,11 @@ impl World {
 
     fn act(&mut self, who: usize) {
         let before = facts(&self.view());
-        let moved = Arc::new(Mutex::new(BTreeSet::new()));
-        let (pen, seen) = (Arc::clone(&self.pen), Arc::clone(&moved));
+        let pen = Arc::clone(&self.pen);
         let is_private = self.below(4) == 0;
         self.entries += 1;
-        let selected = Selection::caret("ruler", self.entries);
-        self.people[who].editor.select(selected.clone()).unwrap();
+        let caret = Selection::caret("ruler", self.entries);
+        self.people[who].editor.select(caret).unwrap();
         let run = op(move |on: &mut Transaction| -> Result<(), OperationError> {
             let mut pen = pen.lock().unwrap();
             if is_private {
@@ -318,30 +334,44 @@ impl World {
             }
             let mut marked = false;
             for _ in 0..=pen.dice.below(3) {
-                seen.lock().unwrap().extend(pen.edit(on, &mut marked)?);
+                pen.edit(on, &mut marked)?;
             }
             Ok(())
         });
         let result = transaction(&self.people[who].editor, run).commit();
-        let changes = result.iter().flat_map(|result| result.changes.iter());
-        self.halves
-            .extend(changes.filter_map(|change| match change {
-                Change::SplitNode { right, .. } | Change::JoinNodes { right, .. } => {
-                    Some(right.id.clone())
+        let (mut moved, mut kept) = (BTreeSet::new(), BTreeSet::new());
+        for change in result.iter().flat_map(|result| result.changes.iter()) {
+            match change {
+                Change::SplitNode { id, right, .. } => {
+                    self.halves.insert(right.id.clone());
+                    self.split_from.insert(right.id.clone(), id.clone());
                 }
-                _ => None,
-            }));
+                Change::JoinNodes { id, right, .. } => {
+                    self.halves.insert(right.id.clone());
+                    kept.extend(self.split_off_from(id).cloned());
+                }
+                Change::MoveNode { id, .. } => {
+                    moved.insert(id.clone());
+                    kept.insert(id.clone());
+                }
+                _ => {}
+            }
+        }
         if result.is_ok_and(|result| result.changed) {
-            let effect = effect(&before, &facts(&self.view()));
-            self.note(who, &effect);
-            let person = &mut self.people[who];
-            person.done.push(Entry {
-                effect,
-                selected,
-                moved: moved.lock().unwrap().clone(),
+            let after = facts(&self.view());
+            let entry = Entry {
+                effect: effect(&before, &after),
+                number: self.entries,
+                moved,
+                kept,
                 is_private,
                 is_stuck: false,
-            });
+            };
+            self.note(who, &entry.effect);
+            self.note_kept(who, &entry);
+            self.note_values(&before, &after, &entry);
+            let person = &mut self.people[who];
+            person.done.push(entry);
             person.undone.clear();
             person.in_a_row = [0; 2];
         }
@@ -365,6 +395,80 @@ impl World {
                 self.taken.entry(*letter).or_default().insert(who);
             }
         }
+    }
+
+    /// A node, and those from which it was split off.
+    fn split_off_from<'a>(&'a self, id: &'a NodeId) -> impl Iterator<Item = &'a NodeId> {
+        successors(Some(id), |id| self.split_from.get(*id))
+    }
+
+    /// Notes the moves within a list and the joins, which change no fact of the node.
+    fn note_kept(&mut self, who: usize, entry: &Entry) {
+        for id in &entry.kept {
+            let place = Fact::Parent(id.clone());
+            self.touched.entry(place).or_default().insert(who);
+        }
+    }
+
+    /// Whether the edits in effect remove a node.
+    fn is_removed(&self, id: &NodeId) -> bool {
+        let mut removals = self.removals.get(id).into_iter().flatten();
+        removals.any(|entry| !self.undone.contains(entry))
+    }
+
+    /// Whether a node is there only as long as something of others is in it: an edit removes it, or
+    /// its creation is undone.
+    fn is_unwanted(&self, id: &NodeId) -> bool {
+        let creation = self.creations.get(id);
+        creation.is_some_and(|entry| self.undone.contains(entry)) || self.is_removed(id)
+    }
+
+    /// Notes the nodes that an edit creates and removes, and the values that it sets in nodes that
+    /// stay. Those of a created node are a part of the creation.
+    fn note_values(&mut self, before: &Facts, after: &Facts, entry: &Entry) {
+        let places = entry.moved.iter().map(|id| Fact::Parent(id.clone()));
+        let set: BTreeSet<Fact> = entry.effect.keys().cloned().chain(places).collect();
+        for fact in set {
+            match (&fact, entry.effect.get(&fact)) {
+                (Fact::Node(id), Some([None, _])) => {
+                    self.creations.insert(id.clone(), entry.number);
+                }
+                (Fact::Node(id), _) => {
+                    let removals = self.removals.entry(id.clone()).or_default();
+                    removals.push(entry.number);
+                }
+                _ => {}
+            }
+            let node = fact.node().map(|id| Fact::Node(id.clone()));
+            let stays = node.as_ref().is_some_and(|node| after.contains_key(node));
+            if !stays || matches!(fact, Fact::Node(_)) {
+                continue;
+            }
+            let then = after.get(&fact).cloned();
+            let first = match entry.effect.contains_key(&node.unwrap()) {
+                true => then.clone(),
+                false => before.get(&fact).cloned(),
+            };
+            let values = self.values.entry(fact).or_default();
+            values.push((entry.number, [first, then]));
+        }
+    }
+
+    /// The value that the entries in effect give to a type, a parent or an attribute. `None` if it
+    /// is not known.
+    fn value(&self, fact: &Fact) -> Option<Option<&String>> {
+        // What an entry sets in a node that it removes then is not seen.
+        fact.node()
+            .filter(|id| !self.is_removed(id) && !self.halves.contains(*id))?;
+        let values = self.values.get(fact)?;
+        let last = values
+            .iter()
+            .rfind(|(entry, _)| !self.undone.contains(entry));
+        let value = match last {
+            Some((_, [_, after])) => after,
+            None => &values[0].1[0],
+        };
+        Some(value.as_ref())
     }
 
     fn turn(&mut self, who: usize, redo: bool) -> Result<(), TestCaseError> {
@@ -405,8 +509,10 @@ impl World {
         let person = &mut self.people[who];
         person.in_a_row = [0; 2];
         let entry = person.stack(redo).remove(at);
+        let mut effect = entry.effect;
+        effect.values_mut().for_each(|sides| sides.reverse());
         let opposite = Entry {
-            effect: turn.did.clone(),
+            effect,
             is_stuck: false,
             ..entry
         };
@@ -447,8 +553,7 @@ impl World {
         Ok(())
     }
 
-    /// Where the entry was that was undone. Newer ones were refused before, or nothing of them was
-    /// left.
+    /// Where the entry was that was undone. Newer ones were refused before.
     fn reverted(
         &mut self,
         turn: &Turn,
@@ -456,36 +561,26 @@ impl World {
         selected: &Selection,
     ) -> Result<usize, TestCaseError> {
         let mut stack = std::mem::take(self.people[turn.who].stack(redo));
-        let at = stack.iter().position(|entry| entry.selected == *selected);
+        let is_it = |entry: &Entry| *selected == Selection::caret("ruler", entry.number);
+        let at = stack.iter().position(is_it);
         let at = at.expect("no entry of this stack was undone");
         for newer in &mut stack[at + 1..] {
-            if !newer.is_stuck && self.is_left(turn, newer) {
-                newer.is_stuck = true;
+            if !std::mem::replace(&mut newer.is_stuck, true) {
                 let person = &mut self.people[turn.who];
                 prop_assert!(person.refused > 0, "{newer:?} was passed by");
                 person.refused -= 1;
             }
             // For older ones it counts as an edit of another editor.
             self.note(usize::MAX, &newer.effect);
+            self.note_kept(usize::MAX, newer);
+        }
+        match redo {
+            true => drop(self.undone.remove(&stack[at].number)),
+            false => drop(self.undone.insert(stack[at].number)),
         }
         self.explain(turn, &stack[at])?;
         *self.people[turn.who].stack(redo) = stack;
         Ok(at)
-    }
-
-    /// Whether something of an entry could be undone that only its editor touched.
-    fn is_left(&self, turn: &Turn, entry: &Entry) -> bool {
-        let mut facts = entry.effect.iter();
-        facts.any(|(fact, [then, came])| {
-            let is_there = turn.before.get(fact) == came.as_ref() && then != came;
-            let is_gone = |id: &NodeId| turn.view.node(id).is_none();
-            is_there
-                && self.is_touched_by(fact, turn.who)
-                && !matches!(fact, Fact::Marked(..))
-                && !fact
-                    .node()
-                    .is_some_and(|id| is_gone(id) || self.halves.contains(id))
-        })
     }
 
     fn explain(&self, turn: &Turn, entry: &Entry) -> Result<(), TestCaseError> {
@@ -528,6 +623,11 @@ impl World {
             {
                 continue;
             }
+            let is_there = fact.node().is_some_and(|id| view.contains(id));
+            if let Some(value) = self.value(fact).filter(|_| is_there) {
+                prop_assert_eq!(to.as_ref(), value, "{:?}", fact);
+                continue;
+            }
             // A node that the entry had created and deleted comes back with what others put in it.
             let comes_back = fact
                 .node()
@@ -535,10 +635,22 @@ impl World {
                 .is_some_and(|node| {
                     others_acted && (!node.text().is_empty() || !node.children().is_empty())
                 });
-            if comes_back && from.is_none() || is_of_a_half(fact) || stays_for_others(fact) {
+            // A node that is not wanted comes and goes with what others have done to it.
+            let is_for_others = fact.node().is_some_and(|id| {
+                let is_there = |facts: &Facts| facts.contains_key(&Fact::Node(id.clone()));
+                self.is_unwanted(id) && is_there(before) != is_there(after)
+            });
+            let is_excused = is_of_a_half(fact) || stays_for_others(fact) || is_for_others;
+            if comes_back && from.is_none() || is_excused {
                 continue;
             }
+            // Such a node shows what the entry did to it before it removed it.
+            let is_removed = |id: &NodeId| entry.contains_key(&Fact::Node(id.clone()));
+            let is_of_a_removed_node = others_acted && fact.node().is_some_and(is_removed);
             let Some([then, came]) = entry.get(fact) else {
+                if is_of_a_removed_node {
+                    continue;
+                }
                 return Err(TestCaseError::fail(format!(
                     "{fact:?} went from {from:?} to {to:?}, which the entry did not touch"
                 )));
@@ -553,8 +665,14 @@ impl World {
                 continue;
             }
             let is_gone = |id: &NodeId| !after.contains_key(&Fact::Node(id.clone()));
-            let is_of_a_deleted_node =
-                others_acted && !matches!(fact, Fact::Node(_)) && fact.node().is_some_and(is_gone);
+            let is_there = fact.node().is_some_and(|id| !is_gone(id));
+            if let Some(value) = self.value(fact).filter(|_| is_there) {
+                prop_assert_eq!(after.get(fact), value, "{:?}", fact);
+            }
+            let is_of_a_deleted_node = others_acted
+                && fact.node().is_some_and(|id| {
+                    is_gone(id) && (!matches!(fact, Fact::Node(_)) || self.is_unwanted(id))
+                });
             let is_excused = is_of_a_half(fact) || stays_for_others(fact) || is_of_a_deleted_node;
             if self.is_touched_by(fact, who) && !is_excused {
                 prop_assert_eq!(after.get(fact), then.as_ref(), "{:?} is left of it", fact);
@@ -564,10 +682,13 @@ impl World {
             let Some(then) = order.get(&list) else {
                 continue;
             };
+            // A half goes along with the node from which it was split off.
+            let is_moved = |item: &str| {
+                let item = NodeId::from(item);
+                self.split_off_from(&item).any(|id| moved.contains(id))
+            };
             let stays = |item: &&String| {
-                then.contains(item)
-                    && now.contains(item)
-                    && !moved.contains(&NodeId::from(item.as_str()))
+                then.contains(item) && now.contains(item) && !is_moved(item.as_str())
             };
             let (then, now): (Vec<&String>, Vec<&String>) = (
                 then.iter().filter(stays).collect(),

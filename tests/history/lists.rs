@@ -63,8 +63,8 @@ fn undo_03_insertions_by_others_into_joined_lists_survive_the_split() {
     put(&bob, "n", "list", 2);
     ann.undo().unwrap();
     ann.undo().unwrap();
-    assert_eq!(children(&ann, "list"), "ab");
-    assert_eq!(children(&ann, "next"), "ncxd");
+    assert_eq!(children(&ann, "list"), "abn");
+    assert_eq!(children(&ann, "next"), "cxd");
 }
 
 #[test]

@@ -38,6 +38,19 @@ fn type_in(editor: &Editor, at: usize, text: &str) {
     }
 }
 
+/// Undoes an entry that has no effect any more: the undo succeeds and changes nothing.
+fn undo_without_effect(editor: &Editor) {
+    let version = editor.store().version();
+    let seen = || {
+        let depths = (editor.undo_depth(), editor.redo_depth());
+        (image(editor), editor.store().version(), depths)
+    };
+    let (before, _, (undo, redo)) = seen();
+    let result = editor.undo().unwrap();
+    assert_eq!((result.changed, result.version), (false, version));
+    assert_eq!(seen(), (before, version, (undo - 1, redo + 1)));
+}
+
 fn text(editor: &Editor) -> String {
     common::text(&editor.store().snapshot(), "t")
 }

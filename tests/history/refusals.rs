@@ -1,6 +1,6 @@
 //! Each kind of refusal is necessary: without it, an undo would lose an edit of another editor, or
 //! claim to have reverted what is still there. When the other editor undoes the edit, the refused
-//! undo succeeds.
+//! undo succeeds. An undo with nothing left to revert is not refused.
 
 use doclock::{
     Editor, Transaction,
@@ -10,7 +10,7 @@ use doclock::{
     transaction::Operation,
 };
 
-use super::{exists, image, run};
+use super::{exists, image, run, undo_without_effect};
 use crate::common::{self, children, store};
 
 /// Ann and Bob, with the text nodes `a`, `b` and `c` in a list.
@@ -36,14 +36,28 @@ fn refused(edit: Operation, other: Operation) -> UndoConflict {
     let UndoError::Conflict { conflict, .. } = error else {
         panic!("expected a conflict, found {error}");
     };
-    // To do nothing would be no undo, unless there is nothing to do.
-    let is_nothing = matches!(conflict, UndoConflict::NothingLeft { .. });
-    assert_eq!(both == before, is_nothing);
+    // To do nothing would be no undo.
+    assert_ne!(both, before);
     bob.undo().unwrap();
     assert_eq!(image(&ann), edited);
     ann.undo().unwrap();
     assert_eq!(image(&ann), before);
     conflict
+}
+
+/// Ann edits, then Bob, and nothing of Ann's edit is left. Her undo succeeds. Her edit does not
+/// come back when Bob undoes his, but when she redoes it.
+fn undone_without_effect(edit: Operation, other: Operation) {
+    let [ann, bob] = two();
+    let before = image(&ann);
+    run(&ann, edit);
+    let edited = image(&ann);
+    run(&bob, other);
+    undo_without_effect(&ann);
+    bob.undo().unwrap();
+    assert_eq!(image(&ann), before);
+    ann.redo().unwrap();
+    assert_eq!(image(&ann), edited);
 }
 
 fn changed(id: &str, aspect: &'static str) -> UndoConflict {
@@ -142,21 +156,22 @@ fn undo_03_an_inverse_that_would_break_the_tree_is_a_necessary_refusal() {
 
 /// The text of a later node of the same id is not that of Ann.
 #[test]
-fn undo_03_text_in_a_later_node_of_the_same_id_is_a_necessary_refusal() {
+fn undo_03_text_in_a_later_node_of_the_same_id_is_left_alone() {
     let other = op(|on: &mut Transaction| {
         on.delete("a")?;
         let node = text_node("item", "another").with_id("a");
         on.insert(node, "list", 0).map(drop)
     });
-    let conflict = refused(insert_text(1, "xyz").on("a"), other);
-    assert_eq!(conflict, changed("a", "text"));
+    undone_without_effect(insert_text(1, "xyz").on("a"), other);
 }
 
-/// Nothing is left to revert, here or in older entries. An undo that succeeds changes something.
+/// Once such an undo was refused.
 #[test]
-fn undo_03_nothing_left_in_the_whole_history_is_a_necessary_refusal() {
-    let conflict = refused(insert_text(1, "x").on("a"), delete_text_range(1, 2).on("a"));
-    assert_eq!(conflict, UndoConflict::NothingLeft { id: "a".into() });
+fn undo_03_an_undo_with_nothing_left_to_revert_succeeds_and_changes_nothing() {
+    undone_without_effect(insert_text(1, "x").on("a"), delete_text_range(1, 2).on("a"));
+    // The same for a node that is gone.
+    undone_without_effect(insert_text(1, "x").on("a"), delete_node().on("a"));
+    undone_without_effect(set(1), delete_node().on("list"));
 }
 
 /// Once a split was not undone if others had joined its halves and split them again: the end of the
@@ -206,6 +221,7 @@ fn undo_03_a_list_is_followed_over_the_undo_of_a_split_whose_half_others_moved()
     assert_eq!(children(&document, "list"), ["a", "b", "c", "d"]);
 }
 
+/// The same for a created node, which stays where the others moved it.
 #[test]
 fn undo_03_a_list_is_followed_over_the_undo_of_a_creation_whose_node_others_moved() {
     let [ann, bob] = two();
@@ -220,10 +236,20 @@ fn undo_03_a_list_is_followed_over_the_undo_of_a_creation_whose_node_others_move
         &bob,
         add_child(element("item", []).with_id("d"), None).on("list"),
     );
+    let error = ann.undo().unwrap_err();
+    assert_eq!(
+        (error.code(), error.node()),
+        ("undoConflict", Some(&"x".into()))
+    );
+    let list = || children(&ann.store().snapshot(), "list");
     ann.undo().unwrap();
+    assert_eq!(list(), ["a", "x", "b", "c", "d"]);
+    // Until Bob undoes that.
+    for _ in 0..3 {
+        bob.undo().unwrap();
+    }
     ann.undo().unwrap();
-    let document = ann.store().snapshot();
-    assert_eq!(children(&document, "list"), ["a", "b", "c", "d"]);
+    assert_eq!(list(), ["a", "b", "c"]);
 }
 
 #[test]
@@ -240,9 +266,14 @@ fn undo_03_a_list_is_followed_over_the_undo_of_a_split_whose_half_stays() {
         &bob,
         add_child(element("item", []).with_id("d"), None).on("list"),
     );
-    ann.undo().unwrap();
-    assert_eq!(common::text(&ann.store().snapshot(), &half), "aa");
+    let error = ann.undo().unwrap_err();
+    assert_eq!(error.node(), Some(&"a".into()), "{error}");
     ann.undo().unwrap();
     let document = ann.store().snapshot();
     assert_eq!(children(&document, "list"), [half.as_str(), "b", "c", "d"]);
+    bob.undo().unwrap();
+    bob.undo().unwrap();
+    ann.undo().unwrap();
+    let document = ann.store().snapshot();
+    assert_eq!(children(&document, "list"), ["a", "b", "c"]);
 }

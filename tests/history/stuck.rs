@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use doclock::{
     DataStore, Editor, StoreOptions, Transaction, View,
-    document::{EditError, Selection, UndoConflict},
+    document::{EditError, Selection},
     dsl::*,
     history::{HistoryMode, HistoryOptions, UndoError},
     lock::AcquireOptions,
     schema::{NodeType, Schema},
-    transaction::{Operation, OperationError},
+    transaction::{NodeOperation, Operation, OperationError},
 };
 
-use super::{editor_of, exists, image, run, text, type_in};
+use super::{editor_of, exists, image, run, text, type_in, undo_without_effect};
 use crate::common::{self, store};
 
 /// Ann and Bob, with a text node `t` and a list of the nodes `a` and `b`.
@@ -133,19 +133,17 @@ fn undo_03_newer_edits_are_undone_before_a_stuck_entry() {
 fn undo_03_stuck_entries_of_a_restored_node_are_undone_exactly() {
     let (ann, bob) = two("-");
     let mut images = vec![text(&ann)];
-    run(&ann, insert_text(1, "1").on("a"));
-    for edit in [
-        insert_text(1, "hello"),
-        replace_text(1, 6, "bye"),
-        delete_text_range(0, 2),
-    ] {
+    let mut edit = |edit: NodeOperation| {
         run(&ann, edit.on("t"));
         images.push(text(&ann));
-    }
+    };
+    edit(insert_text(1, "hello"));
+    run(&ann, insert_text(1, "1").on("a"));
+    edit(replace_text(1, 6, "bye"));
+    edit(delete_text_range(0, 2));
     run(&bob, delete_node().on("t"));
-    assert_eq!(refused(&ann), "t");
-    // The deleted characters cannot come back, and nothing is left of the inserted ones.
-    assert_eq!(refused(&ann), "t");
+    // The deleted characters cannot come back.
+    assert_eq!((refused(&ann), refused(&ann)), ("t".into(), "t".into()));
     ann.undo().unwrap();
     assert_eq!(list(&ann), "a b");
     run(&ann, insert_text(1, "2").on("b"));
@@ -196,7 +194,7 @@ fn undo_03_an_entry_below_a_stuck_one_is_followed_over_edits_that_join_that() {
         .unwrap();
     assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("upzz", 2));
     ann.undo().unwrap();
-    assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("up", 1));
+    assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("zz", 1));
 }
 
 #[test]
@@ -241,28 +239,30 @@ fn undo_03_an_edit_merged_late_is_undone_after_its_text_was_deleted_and_restored
 
 /// Once such an undo was refused, although there was nothing to revert.
 #[test]
-fn undo_03_an_entry_of_which_nothing_is_left_is_passed_by() {
+fn undo_03_an_entry_of_which_nothing_is_left_is_undone_without_a_change() {
     let (ann, bob) = two("");
     run(&ann, insert_text(1, "1").on("a"));
     type_in(&ann, 0, "abc");
     run(&bob, delete_text_range(0, 3).on("t"));
+    undo_without_effect(&ann);
+    assert_eq!((list(&ann).as_str(), ann.undo_depth()), ("a1 b", 1));
     ann.undo().unwrap();
-    assert_eq!((list(&ann).as_str(), ann.undo_depth()), ("a b", 1));
-    let error = ann.undo().unwrap_err();
-    let nothing = UndoConflict::NothingLeft { id: "t".into() };
-    assert!(matches!(error, UndoError::Conflict { conflict, .. } if conflict == nothing));
+    assert_eq!((list(&ann).as_str(), ann.undo_depth()), ("a b", 0));
+    assert!(matches!(ann.undo(), Err(UndoError::NothingToUndo)));
 }
 
 #[test]
-fn undo_03_an_entry_of_which_nothing_was_left_is_undone_when_its_text_is_back() {
+fn undo_03_text_of_an_entry_that_was_undone_without_a_change_does_not_come_back() {
     let (ann, bob) = two("");
     type_in(&ann, 0, "abc");
     run(&bob, delete_text_range(0, 3).on("t"));
-    assert_eq!(refused(&ann), "t");
+    undo_without_effect(&ann);
     bob.undo().unwrap();
-    assert_eq!(text(&ann), "abc");
-    ann.undo().unwrap();
-    assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("", 0));
+    assert_eq!(text(&ann), "");
+    ann.redo().unwrap();
+    assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("abc", 1));
+    bob.redo().unwrap();
+    assert_eq!(text(&ann), "");
 }
 
 /// A created node that others wrote in is still there, so its entry is not passed by in silence.
@@ -284,33 +284,53 @@ fn undo_03_an_entry_whose_created_node_stays_is_refused_once() {
 #[test]
 fn undo_03_a_redo_that_is_refused_blocks_no_other() {
     let (ann, bob) = two("");
-    run(&ann, set(1));
+    let create = || create(element("p", []).with_id("p"));
+    run(&ann, create());
     run(&ann, insert_text(1, "1").on("a"));
     run(&ann, insert_text(1, "2").on("b"));
     for _ in 0..3 {
         ann.undo().unwrap();
     }
-    run(&bob, set(2));
+    // The id is taken.
+    run(&bob, create());
     let error = ann.redo().unwrap_err();
     assert!(matches!(error, UndoError::Conflict { redo: true, .. }));
     ann.redo().unwrap();
-    assert_eq!((list(&ann).as_str(), value(&ann)), ("a1 b", Some(2)));
+    assert_eq!((list(&ann).as_str(), ann.redo_depth()), ("a1 b", 2));
     bob.undo().unwrap();
+    assert!(!exists(&ann, "p"));
     ann.redo().unwrap();
-    assert_eq!((list(&ann).as_str(), value(&ann)), ("a1 b", Some(1)));
+    assert_eq!((list(&ann).as_str(), exists(&ann, "p")), ("a1 b", true));
     ann.redo().unwrap();
     assert_eq!((list(&ann).as_str(), ann.redo_depth()), ("a1 b2", 0));
     // The order in which they are undone is the opposite one.
-    for expected in [("a1 b", Some(1)), ("a1 b", None), ("a b", None)] {
+    for expected in [("a1 b", true), ("a1 b", false), ("a b", false)] {
         ann.undo().unwrap();
-        assert_eq!((list(&ann).as_str(), value(&ann)), expected);
+        assert_eq!((list(&ann).as_str(), exists(&ann, "p")), expected);
     }
     // An edit clears them, those that were refused too.
-    run(&bob, set(2));
+    run(&bob, create());
     ann.redo().unwrap();
     ann.redo().unwrap_err();
     run(&ann, insert_text(1, "3").on("b"));
     assert!(!ann.can_redo());
+}
+
+/// Once such a redo was refused.
+#[test]
+fn undo_03_a_redo_below_a_later_value_of_another_editor_succeeds_and_changes_nothing() {
+    let (ann, bob) = two("");
+    run(&ann, set(1));
+    ann.undo().unwrap();
+    run(&bob, set(2));
+    let result = ann.redo().unwrap();
+    assert_eq!((result.changed, value(&ann)), (false, Some(2)));
+    assert_eq!((ann.undo_depth(), ann.redo_depth()), (1, 0));
+    assert_eq!(refused(&ann), "t");
+    bob.undo().unwrap();
+    assert_eq!(value(&ann), Some(1));
+    ann.undo().unwrap();
+    assert_eq!(value(&ann), None);
 }
 
 /// A client that has not received the error repeats the undo. It must not undo an older edit.

@@ -131,7 +131,13 @@ fn editors_share_a_document_and_all_checks_hold() {
         count("rolledBack") > 0,
         "one in twenty is to fail: {transactions}"
     );
-    let outcomes = ["committed", "rolledBack", "stale", "conflicts"];
+    let outcomes = [
+        "committed",
+        "rolledBack",
+        "stale",
+        "withoutEffect",
+        "conflicts",
+    ];
     assert_eq!(outcomes.map(count).iter().sum::<u64>(), 600);
     // Each but the import waits for the lock once.
     assert_eq!(report["lock"]["totalAcquisitions"], 600);

@@ -275,6 +275,7 @@ fn node_locks_04_every_transient_error_is_retried_bare_and_wrapped() {
         redo: false,
         conflict: UndoConflict::Impossible(outdated()),
         by: None,
+        returns: false,
     };
     assert_eq!(attempts(undo), 3);
     assert_eq!(attempts(|| UndoError::Lock(lock.clone())), 3);
