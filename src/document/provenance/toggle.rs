@@ -667,7 +667,28 @@ impl<'a> Undoing<'a> {
                 break;
             }
         }
+        // A node whose list came later is still outside of the tree.
+        let astray = self.draft.changed.keys().copied();
+        let mut astray: Vec<Key> = astray.filter(|key| self.is_astray(*key)).collect();
+        astray.sort_unstable();
+        for key in astray {
+            self.draft.replace(key)?;
+            if self.is_astray(key) {
+                let id = self.draft.at(key).id.clone();
+                return Err(UndoConflict::Moved { id }.into());
+            }
+        }
         Ok(())
+    }
+
+    /// Whether a node is outside of the tree, although it has a place in a node.
+    fn is_astray(&self, key: Key) -> bool {
+        let record = self.draft.at(key);
+        let place = record.places.get(record.chosen());
+        let node = self.draft.document.node(&record.id);
+        record.is_present()
+            && place.is_some_and(|it| it.list.is_some())
+            && node.is_some_and(|node| node.parent.is_none())
     }
 
     /// Whether a node is in the document though it is not wanted there, and nothing of another unit
