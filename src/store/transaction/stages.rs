@@ -92,34 +92,35 @@ impl<'t> Validated<'t> {
         result.changes = transaction.overlay.take_changes();
         let details = transaction.overlay.take_details();
         let (unit, is_undo) = (transaction.unit.take(), transaction.is_undo);
-        let kept_unit = unit.clone();
-        let selections = [&result.selection_before, &result.selection_after];
-        let selections = selections.map(|it| it.clone().filter(|_| unit.is_some()));
-        let changes = result.changes.clone();
-        let unrecorded = |version| Unrecorded {
-            version,
-            changes,
-            details,
-            unit,
-            selections,
-            is_undo,
-        };
         let (overlay, origin) = (&mut transaction.overlay, transaction.origin);
         let in_history = transaction.in_history && origin.is_some();
-        let record = |version, for_subscribers: bool| {
-            result.version = version;
-            CommitRecord {
-                edits: CommitEdits {
-                    version,
-                    edits: Change::sequence_edits(&result.changes),
-                    undone: std::mem::take(undone).into(),
-                },
-                owner: transaction.owner.clone(),
-                in_history,
-                origin,
-                unit: kept_unit,
-                commit: for_subscribers.then(|| Arc::new(result.clone())),
+        let unrecorded = |version| {
+            let selections = [&result.selection_before, &result.selection_after];
+            Unrecorded {
+                version,
+                changes: result.changes.clone(),
+                details,
+                unit: unit.clone(),
+                selections: selections.map(|it| it.as_ref().filter(|_| unit.is_some()).cloned()),
+                is_undo,
             }
+        };
+        let record = |version, for_subscribers: bool| CommitRecord {
+            edits: CommitEdits {
+                version,
+                edits: Change::sequence_edits(&result.changes),
+                undone: std::mem::take(undone).into(),
+            },
+            owner: transaction.owner.clone(),
+            in_history,
+            origin,
+            unit: unit.clone(),
+            commit: for_subscribers.then(|| {
+                Arc::new(TransactionResult {
+                    version,
+                    ..result.clone()
+                })
+            }),
         };
         let receipt = receipt.as_ref();
         result.version = store.publish(overlay, receipt, conditions, origin, unrecorded, record)?;
