@@ -170,6 +170,16 @@ pub struct RightHalf {
     pub attributes: Attributes,
 }
 
+impl RightHalf {
+    pub(super) fn of(node: &Node) -> Self {
+        Self {
+            id: node.id.clone(),
+            kind: node.kind.clone(),
+            attributes: node.attributes.clone(),
+        }
+    }
+}
+
 /// The marks of a text that a change removes and adds. Unchanged marks are omitted, so the size
 /// does not depend on their number.
 ///

@@ -200,11 +200,7 @@ pub(crate) fn join_nodes<V: View>(view: &V, id: &NodeId, right: &NodeId) -> Plan
         id: id.clone(),
         place,
         at: node.end(),
-        right: Box::new(RightHalf {
-            id: right.id.clone(),
-            kind: right.kind.clone(),
-            attributes: right.attributes.clone(),
-        }),
+        right: Box::new(RightHalf::of(right)),
     }))
 }
 

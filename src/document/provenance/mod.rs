@@ -31,11 +31,11 @@ use slotmap::SlotMap;
 use smallvec::SmallVec;
 
 use super::mark::Marks;
-use super::{Change, Children, Node, Selection, Text};
+use super::{Change, Children, Node, RightHalf, Selection, Text};
 use crate::hashing::Secret;
 use crate::id::{NodeId, OwnerId};
 use record::{Edge, Place, Record, RootWrite};
-use sequence::{Item, Tag};
+use sequence::{ChildItem, EdgeAt, Item, Tag, TextItem};
 
 pub use conflict::UndoConflict;
 pub(crate) use present::Refusal;
@@ -306,15 +306,7 @@ impl Provenance {
                 right,
                 place,
             } => {
-                let body = Node {
-                    id: right.id.clone(),
-                    kind: right.kind.clone(),
-                    attributes: right.attributes.clone(),
-                    text: Text::default(),
-                    marks: Marks::default(),
-                    children: Children::default(),
-                    parent: None,
-                };
+                let body = body_of(right);
                 let at = [at.text, at.children];
                 if (by != Tag::ALWAYS || self.known(id).is_some())
                     && let Some(Detail::Joined([text, children])) = detail
@@ -381,13 +373,11 @@ impl Provenance {
             for child in node.children.iter() {
                 let child = self.ids[child];
                 self.add_place(child, Some(*key), None, version, by);
-                self.records[*key]
-                    .children
-                    .push(sequence::ChildItem::Place {
-                        node: child,
-                        place: 0,
-                        shown: true,
-                    });
+                self.records[*key].children.push(ChildItem::Place {
+                    node: child,
+                    place: 0,
+                    shown: true,
+                });
             }
         }
         let top = self.ids[&top.id];
@@ -425,14 +415,11 @@ impl Provenance {
     /// Makes an item of the child that a node has at an index.
     fn item_of_child(&mut self, node: Key, list: Key, index: usize) -> usize {
         let at = self.records[list].children.cut(&(index..index + 1)).start;
-        if matches!(
-            self.records[list].children.0[at],
-            sequence::ChildItem::Untouched(_)
-        ) {
+        if matches!(self.records[list].children.0[at], ChildItem::Untouched(_)) {
             if self.records[node].places.is_empty() {
                 self.add_place(node, Some(list), None, 0, Tag::ALWAYS);
             }
-            self.records[list].children.0[at] = sequence::ChildItem::Place {
+            self.records[list].children.0[at] = ChildItem::Place {
                 node,
                 place: 0,
                 shown: true,
@@ -444,7 +431,7 @@ impl Provenance {
     /// Hides the item of a child.
     fn hide_child(&mut self, node: Key, list: Key, index: usize) {
         let at = self.item_of_child(node, list, index);
-        if let sequence::ChildItem::Place { shown, .. } = &mut self.records[list].children.0[at] {
+        if let ChildItem::Place { shown, .. } = &mut self.records[list].children.0[at] {
             *shown = false;
         }
     }
@@ -457,9 +444,7 @@ impl Provenance {
             if let Some((parent, index)) = list
                 && let Some(list) = self.known(parent)
             {
-                let children = &mut self.records[list].children;
-                let at = children.cut(&(index..index + 1));
-                children.0.drain(at);
+                self.records[list].remove_child(index);
             }
             for node in nodes {
                 if let Some(key) = self.ids.remove(&node.id) {
@@ -486,15 +471,8 @@ impl Provenance {
         // With a node go the nodes that were joined to it.
         let mut nth = 0;
         while let Some(key) = keys.get(nth).copied() {
-            let joined = self.records[key]
-                .text
-                .0
-                .iter()
-                .filter_map(|item| match item {
-                    sequence::TextItem::Edge(at) => Some(*at),
-                    _ => None,
-                });
-            for at in joined.collect::<SmallVec<[sequence::EdgeAt; 2]>>() {
+            let joined = self.records[key].text.0.iter().filter_map(Item::edge);
+            for at in joined.collect::<SmallVec<[EdgeAt; 2]>>() {
                 if let Some(record) = self.records.get_mut(at.node)
                     && record.merged == Some(at.edge)
                     && !record.edges[at.edge].splits
@@ -528,9 +506,7 @@ impl Provenance {
             if let Some((parent, index)) = from
                 && let Some(list) = self.known(parent)
             {
-                let children = &mut self.records[list].children;
-                let at = children.cut(&(index..index + 1));
-                children.0.drain(at);
+                self.records[list].remove_child(index);
             }
             if let Some((parent, index)) = to
                 && let Some(list) = self.known(parent)
@@ -588,8 +564,8 @@ impl Provenance {
         let at = self.records[list].children.behind(index);
         let hidden = self.records[list].children.0[at..].iter();
         let hidden = hidden.take_while(|item| item.width() == 0);
-        let is_joined = |item: &sequence::ChildItem| match item {
-            sequence::ChildItem::Place { node, .. } => {
+        let is_joined = |item: &ChildItem| match item {
+            ChildItem::Place { node, .. } => {
                 let is_joined = self.records.get(*node).is_some_and(|it| it.is_in(left));
                 is_joined || self.is_within(*node, left)
             }
@@ -602,7 +578,7 @@ impl Provenance {
         self.records[left].halves.push((right, place));
         self.records[list].children.0.insert(
             at,
-            sequence::ChildItem::Place {
+            ChildItem::Place {
                 node: right,
                 place,
                 shown: true,
@@ -637,23 +613,20 @@ impl Provenance {
         let mut text_at = record.text.gap(text);
         let mut child_at = record.children.gap(children);
         // An edge goes to the same half in both sequences.
-        let places = |edge: sequence::EdgeAt| {
-            let in_text = |item: &sequence::TextItem| *item == sequence::TextItem::Edge(edge);
-            let in_list = |item: &sequence::ChildItem| *item == sequence::ChildItem::Edge(edge);
-            let text = record.text.0.iter().position(in_text);
-            (text, record.children.0.iter().position(in_list))
+        let places = |edge: EdgeAt| {
+            let text = record.text.find_edge(edge).map(|found| found.index);
+            let list = record.children.find_edge(edge);
+            (text, list.map(|found| found.index))
         };
         for index in text_gap.clone() {
-            if let sequence::TextItem::Edge(edge) | sequence::TextItem::End(edge) =
-                record.text.0[index]
+            if let TextItem::Edge(edge) | TextItem::End(edge) = record.text.0[index]
                 && places(edge).1.is_some_and(|at| at < child_gap.start)
             {
                 text_at = text_at.max(index + 1);
             }
         }
         for index in child_gap {
-            if let sequence::ChildItem::Edge(edge) | sequence::ChildItem::End(edge) =
-                record.children.0[index]
+            if let ChildItem::Edge(edge) | ChildItem::End(edge) = record.children.0[index]
                 && places(edge).0.is_some_and(|at| at < text_gap.start)
             {
                 child_at = child_at.max(index + 1);
@@ -662,59 +635,14 @@ impl Provenance {
         let text = record.text.split_off(text_at);
         let children = record.children.split_off(child_at);
         if let Some(edge) = edge {
-            let edge = sequence::EdgeAt { node: right, edge };
-            record.text.push(sequence::TextItem::Edge(edge));
-            record.children.push(sequence::ChildItem::Edge(edge));
+            let edge = EdgeAt { node: right, edge };
+            record.text.push(TextItem::Edge(edge));
+            record.children.push(ChildItem::Edge(edge));
         }
-        self.rehome(left, right, &text.0, &children.0);
+        self.rehome(left, [right; 2], &text.0, &children.0);
         let record = &mut self.records[right];
         record.text = text;
         record.children = children;
-    }
-
-    /// Notes that these items go from one node to another.
-    fn rehome(
-        &mut self,
-        from: Key,
-        to: Key,
-        text: &[sequence::TextItem],
-        children: &[sequence::ChildItem],
-    ) {
-        self.records[from].spread_to(to);
-        for item in text {
-            match *item {
-                sequence::TextItem::Chars(_) | sequence::TextItem::End(_) => {}
-                sequence::TextItem::Edge(edge) => {
-                    if let Some(edge) = self.edge_mut(edge) {
-                        edge.text_in = to;
-                    }
-                }
-                sequence::TextItem::Caret(unit, nth) => {
-                    if let Some(unit) = self.units.get_mut(&unit) {
-                        unit.carets[usize::from(nth)] = Some(to);
-                    }
-                }
-            }
-        }
-        for item in children {
-            match *item {
-                sequence::ChildItem::Untouched(_) | sequence::ChildItem::End(_) => {}
-                sequence::ChildItem::Edge(edge) => {
-                    if let Some(edge) = self.edge_mut(edge) {
-                        edge.child_in = to;
-                    }
-                }
-                sequence::ChildItem::Place { node, place, .. } => {
-                    if let Some(record) = self.records.get_mut(node) {
-                        record.places[place].list = Some(to);
-                    }
-                }
-            }
-        }
-    }
-
-    fn edge_mut(&mut self, at: sequence::EdgeAt) -> Option<&mut Edge> {
-        self.records.get_mut(at.node)?.edges.get_mut(at.edge)
     }
 
     fn record_join(
@@ -729,9 +657,7 @@ impl Provenance {
         let [left, right] = match by {
             Tag::ALWAYS => {
                 if let Some(list) = self.known(parent) {
-                    let children = &mut self.records[list].children;
-                    let at = children.cut(&(index..index + 1));
-                    children.0.drain(at);
+                    self.records[list].remove_child(index);
                 }
                 if self.known(id).is_none() && self.known(&right_id).is_none() {
                     return;
@@ -760,7 +686,7 @@ impl Provenance {
         record.children.end_at(children);
         let text = std::mem::take(&mut self.records[right].text.0);
         let children = std::mem::take(&mut self.records[right].children.0);
-        self.rehome(right, left, &text, &children);
+        self.rehome(right, [left; 2], &text, &children);
         self.put_at_end(left, right, edge, text, children);
         match by {
             Tag::ALWAYS => {
@@ -778,37 +704,18 @@ impl Provenance {
         left: Key,
         right: Key,
         edge: Option<usize>,
-        text: Vec<sequence::TextItem>,
-        children: Vec<sequence::ChildItem>,
+        text: Vec<TextItem>,
+        children: Vec<ChildItem>,
     ) {
-        let edge = edge.map(|edge| sequence::EdgeAt { node: right, edge });
+        let edge = edge.map(|edge| EdgeAt { node: right, edge });
         let records = &self.records;
-        let is_open = |at: &sequence::EdgeAt| {
-            at.node != right && records.get(at.node).is_none_or(|it| !it.is_in(left))
-        };
-        let items = &records[left].text.0;
-        let opens = |item: &sequence::TextItem| match item {
-            sequence::TextItem::Edge(at) => is_open(at),
-            sequence::TextItem::End(_) => true,
-            _ => false,
-        };
-        let at_text = sequence::first_of_last(items, opens);
-        let items = &records[left].children.0;
-        let opens = |item: &sequence::ChildItem| match item {
-            sequence::ChildItem::Edge(at) => is_open(at),
-            sequence::ChildItem::End(_) => true,
-            _ => false,
-        };
-        let at_child = sequence::first_of_last(items, opens);
+        let is_open =
+            |at: EdgeAt| at.node != right && records.get(at.node).is_none_or(|it| !it.is_in(left));
+        let at_text = records[left].text.joint(is_open);
+        let at_child = records[left].children.joint(is_open);
         let record = &mut self.records[left];
-        let begin = edge.map(sequence::TextItem::Edge);
-        let end = edge.map(sequence::TextItem::End);
-        let all = begin.into_iter().chain(text).chain(end);
-        record.text.0.splice(at_text..at_text, all);
-        let begin = edge.map(sequence::ChildItem::Edge);
-        let end = edge.map(sequence::ChildItem::End);
-        let all = begin.into_iter().chain(children).chain(end);
-        record.children.0.splice(at_child..at_child, all);
+        record.text.join(at_text, edge, text);
+        record.children.join(at_child, edge, children);
     }
 
     // --- Selections ---
@@ -823,7 +730,7 @@ impl Provenance {
             let key = self.key(&at.node_id);
             let text = &mut self.records[key].text;
             let index = text.gap(at.offset);
-            text.0.insert(index, sequence::TextItem::Caret(unit, nth));
+            text.0.insert(index, TextItem::Caret(unit, nth));
             if let Some(unit) = self.units.get_mut(&unit) {
                 unit.carets[usize::from(nth)] = Some(key);
             }
@@ -836,7 +743,7 @@ impl Provenance {
         let Some(record) = key.and_then(|key| self.records.get_mut(key)) else {
             return;
         };
-        let is_it = |item: &sequence::TextItem| matches!(item, sequence::TextItem::Caret(of, which) if (*of, *which) == (unit, nth));
+        let is_it = |item: &TextItem| matches!(item, TextItem::Caret(of, which) if (*of, *which) == (unit, nth));
         if let Some(found) = record.text.find(is_it) {
             record.text.0.remove(found.index);
         }
@@ -847,5 +754,73 @@ impl Provenance {
         if let Some((unit, selection)) = self.after.take() {
             self.place_carets(unit, 2, &selection);
         }
+    }
+}
+
+/// Where records are changed: the recorded history, or the draft of an undo.
+trait Records {
+    /// The record of a node, if it has one.
+    fn record_mut(&mut self, key: Key) -> Option<&mut Record>;
+
+    /// Notes that a caret of a unit goes to the text of a node.
+    fn move_caret(&mut self, unit: u64, nth: u8, to: Key);
+
+    /// Notes that these items go from a node to others: its text to the first, its children to the
+    /// second.
+    fn rehome(&mut self, from: Key, to: [Key; 2], text: &[TextItem], children: &[ChildItem]) {
+        if let Some(from) = self.record_mut(from) {
+            from.spread_to(to[0]);
+        }
+        for item in text {
+            match *item {
+                TextItem::Edge(at) => {
+                    if let Some(record) = self.record_mut(at.node) {
+                        record.edges[at.edge].text_in = to[0];
+                    }
+                }
+                TextItem::Caret(unit, nth) => self.move_caret(unit, nth, to[0]),
+                TextItem::Chars(_) | TextItem::End(_) => {}
+            }
+        }
+        for item in children {
+            match *item {
+                ChildItem::Edge(at) => {
+                    if let Some(record) = self.record_mut(at.node) {
+                        record.edges[at.edge].child_in = to[1];
+                    }
+                }
+                ChildItem::Place { node, place, .. } => {
+                    if let Some(record) = self.record_mut(node) {
+                        record.places[place].list = Some(to[1]);
+                    }
+                }
+                ChildItem::Untouched(_) | ChildItem::End(_) => {}
+            }
+        }
+    }
+}
+
+impl Records for Provenance {
+    fn record_mut(&mut self, key: Key) -> Option<&mut Record> {
+        self.records.get_mut(key)
+    }
+
+    fn move_caret(&mut self, unit: u64, nth: u8, to: Key) {
+        if let Some(unit) = self.units.get_mut(&unit) {
+            unit.carets[usize::from(nth)] = Some(to);
+        }
+    }
+}
+
+/// A node with the properties of a joined one, without content.
+fn body_of(right: &RightHalf) -> Node {
+    Node {
+        id: right.id.clone(),
+        kind: right.kind.clone(),
+        attributes: right.attributes.clone(),
+        text: Text::default(),
+        marks: Marks::default(),
+        children: Children::default(),
+        parent: None,
     }
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::record::{Record, RootWrite};
-use super::sequence::{ChildItem, EdgeAt, Found, Item, Sequence, Tag, TextItem};
-use super::{Key, Provenance};
+use super::sequence::{ChildItem, EdgeAt, Found, Item, Sequence, Tag, TextItem, hide};
+use super::{Key, Provenance, Records, body_of};
 use crate::document::mark::{Mark, Marks};
 use crate::document::plan::{self, follows};
 use crate::document::{
@@ -42,7 +42,7 @@ impl From<EditError> for Refusal {
     }
 }
 
-type Done = Result<(), Refusal>;
+pub(super) type Done = Result<(), Refusal>;
 
 /// What stays in a wrapper whose creation is not in effect.
 #[derive(Debug, Default)]
@@ -76,6 +76,17 @@ pub(super) struct Draft<'a> {
     pub(super) carets: Vec<(u64, u8, Key)>,
     /// The nodes of which [`Self::belongs`] knows that they do not, until content goes elsewhere.
     pub(super) known_out: RefCell<HashSet<Key, Secret>>,
+}
+
+impl Records for Draft<'_> {
+    fn record_mut(&mut self, key: Key) -> Option<&mut Record> {
+        self.get(key)?;
+        Some(self.edit(key))
+    }
+
+    fn move_caret(&mut self, unit: u64, nth: u8, to: Key) {
+        self.carets.push((unit, nth, to));
+    }
 }
 
 impl Draft<'_> {
@@ -653,21 +664,16 @@ impl Draft<'_> {
     pub(super) fn find_edge(&self, edge: EdgeAt) -> Option<([Key; 2], [Found; 2])> {
         let it = self.get(edge.node)?.edges.get(edge.edge)?;
         let [text_in, child_in] = [it.text_in, it.child_in];
-        let in_text = |item: &TextItem| matches!(item, TextItem::Edge(at) if *at == edge);
-        let in_list = |item: &ChildItem| matches!(item, ChildItem::Edge(at) if *at == edge);
-        let text = self.get(text_in)?.text.find(in_text)?;
-        let child = self.get(child_in)?.children.find(in_list)?;
+        let text = self.get(text_in)?.text.find_edge(edge)?;
+        let child = self.get(child_in)?.children.find_edge(edge)?;
         Some(([text_in, child_in], [text, child]))
     }
 
     /// Opens or closes the edges in the sequences of a node, as far as they are not as the units in
     /// effect want them.
     pub(super) fn fit_edges_of(&mut self, key: Key) -> Done {
-        let in_text = self.at(key).text.0.iter().filter_map(|item| match item {
-            TextItem::Edge(at) => Some(at.node),
-            _ => None,
-        });
-        let nodes: Vec<Key> = in_text.collect();
+        let edges = self.at(key).text.0.iter().filter_map(Item::edge);
+        let nodes: Vec<Key> = edges.map(|at| at.node).collect();
         nodes.into_iter().try_for_each(|node| self.fit_edge(node))
     }
 
@@ -747,9 +753,9 @@ impl Draft<'_> {
             .document
             .node(&id)
             .and_then(|it| plan::place(self.document, it));
-        if let Some(place) = place.filter(|_| is_whole && returns) {
-            let body = self.edit(node).body.take();
-            let body = body.unwrap_or_else(|| Arc::new(bare(self.at(node).id.clone())));
+        if let Some(place) = place.filter(|_| is_whole && returns)
+            && let Some(body) = self.edit(node).body.take()
+        {
             let beside = ChildPosition {
                 index: place.index + 1,
                 ..place
@@ -760,7 +766,7 @@ impl Draft<'_> {
                     text: at[0].offset,
                     children: at[1].offset,
                 },
-                right: Box::new(half(&body)),
+                right: Box::new(RightHalf::of(&body)),
                 place: beside.clone(),
             })?;
             self.appeared.insert(body.id.clone(), node);
@@ -804,21 +810,12 @@ impl Draft<'_> {
     /// Moves the items behind an edge to its node, apart from other edges of the node.
     fn take_out_behind(&mut self, edge: EdgeAt, holders: [Key; 2], at: [Found; 2]) {
         let node = edge.node;
-        let is_end = |item: &TextItem| *item == TextItem::End(edge);
-        let is_own = |item: &TextItem| matches!(item, TextItem::Edge(at) if at.node == node);
-        let text = self
-            .edit(holders[0])
-            .text
-            .take_behind(at[0].index, is_end, is_own);
-        let is_end = |item: &ChildItem| *item == ChildItem::End(edge);
-        let is_own = |item: &ChildItem| matches!(item, ChildItem::Edge(at) if at.node == node);
-        let children = self
-            .edit(holders[1])
-            .children
-            .take_behind(at[1].index, is_end, is_own);
-        self.rehome(holders, [node, node], &text, &children);
-        self.take_back_behind(edge, holders);
+        let text = self.edit(holders[0]).text.take_behind(edge, at[0].index);
+        let list = &mut self.edit(holders[1]).children;
+        let children = list.take_behind(edge, at[1].index);
         self.know_anew();
+        self.rehome(holders[0], [node; 2], &text, &children);
+        self.take_back_behind(edge, holders);
         let record = self.edit(node);
         record.merged = None;
         record.text = Sequence(text);
@@ -828,33 +825,21 @@ impl Draft<'_> {
     /// The content of a joined node ends in a half that was split off from it: what comes behind
     /// that end belongs to the node that it was joined to.
     fn take_back_behind(&mut self, edge: EdgeAt, holders: [Key; 2]) {
-        let end = TextItem::End(edge);
         for key in self.spread(holders[0]) {
-            let items = &self.at(key).text.0;
-            let found = items.iter().position(|item| *item == end);
-            let Some(at) = found.filter(|_| key != holders[0]) else {
-                continue;
-            };
-            if self.at(key).text.has_width_in(at..items.len()) {
-                continue;
+            let rest = self.at(key).text.rest_behind_end(edge);
+            if let Some(rest) = rest.filter(|_| key != holders[0]) {
+                let behind = self.edit(key).text.split_off(rest).0;
+                self.rehome(key, holders, &behind, &[]);
+                self.edit(holders[0]).text.0.extend(behind);
             }
-            let behind = self.edit(key).text.split_off(at + 1).0;
-            self.rehome([key, key], holders, &behind, &[]);
-            self.edit(holders[0]).text.0.extend(behind);
         }
-        let end = ChildItem::End(edge);
         for key in self.spread(holders[1]) {
-            let items = &self.at(key).children.0;
-            let found = items.iter().position(|item| *item == end);
-            let Some(at) = found.filter(|_| key != holders[1]) else {
-                continue;
-            };
-            if self.at(key).children.has_width_in(at..items.len()) {
-                continue;
+            let rest = self.at(key).children.rest_behind_end(edge);
+            if let Some(rest) = rest.filter(|_| key != holders[1]) {
+                let behind = self.edit(key).children.split_off(rest).0;
+                self.rehome(key, holders, &[], &behind);
+                self.edit(holders[1]).children.0.extend(behind);
             }
-            let behind = self.edit(key).children.split_off(at + 1).0;
-            self.rehome([key, key], holders, &[], &behind);
-            self.edit(holders[1]).children.0.extend(behind);
         }
     }
 
@@ -872,32 +857,6 @@ impl Draft<'_> {
             }
         }
         all
-    }
-
-    /// Notes that these items go from some nodes to others.
-    fn rehome(&mut self, from: [Key; 2], to: [Key; 2], text: &[TextItem], children: &[ChildItem]) {
-        self.know_anew();
-        self.edit(from[0]).spread_to(to[0]);
-        for item in text {
-            match *item {
-                TextItem::Edge(at) if self.get(at.node).is_some() => {
-                    self.edit(at.node).edges[at.edge].text_in = to[0];
-                }
-                TextItem::Caret(unit, nth) => self.carets.push((unit, nth, to[0])),
-                _ => {}
-            }
-        }
-        for item in children {
-            match *item {
-                ChildItem::Edge(at) if self.get(at.node).is_some() => {
-                    self.edit(at.node).edges[at.edge].child_in = to[1];
-                }
-                ChildItem::Place { node, place, .. } if self.get(node).is_some() => {
-                    self.edit(node).places[place].list = Some(to[1]);
-                }
-                _ => {}
-            }
-        }
     }
 
     /// Whether a node can be joined to the one that has its edge.
@@ -940,10 +899,9 @@ impl Draft<'_> {
             let place = right.and_then(|it| plan::place(self.document, it));
             let end = self.document.node(&left).map(Node::end);
             if let (Some(right), Some(place), Some(end)) = (right, place, end) {
-                let mut body = bare(id);
-                body.kind = right.kind.clone();
-                body.attributes = right.attributes.clone();
-                let right = Box::new(half(right));
+                let right = RightHalf::of(right);
+                let body = body_of(&right);
+                let right = Box::new(right);
                 if let Some((list, found)) = self.shown_place(node) {
                     self.show_item(list, found.index, false);
                 }
@@ -1024,35 +982,19 @@ impl Draft<'_> {
         record.merged = Some(edge.edge);
         let text = std::mem::take(&mut record.text.0);
         let children = std::mem::take(&mut record.children.0);
-        self.rehome([node, node], holders, &text, &children);
-        // Other edges of the node stay beside this one.
-        let is_own = |item: &TextItem| matches!(item, TextItem::Edge(at) if at.node == node);
-        let items = &mut self.edit(holders[0]).text.0;
-        let own = items[at[0].index..]
-            .iter()
-            .take_while(|it| is_own(it))
-            .count();
-        let behind = at[0].index + own;
-        items.splice(behind..behind, text);
-        let is_own = |item: &ChildItem| matches!(item, ChildItem::Edge(at) if at.node == node);
-        let items = &mut self.edit(holders[1]).children.0;
-        let own = items[at[1].index..]
-            .iter()
-            .take_while(|it| is_own(it))
-            .count();
-        let behind = at[1].index + own;
-        items.splice(behind..behind, children);
+        self.rehome(node, holders, &text, &children);
+        let left = &mut self.edit(holders[0]).text;
+        left.put_behind(edge, at[0].index, text);
+        let list = &mut self.edit(holders[1]).children;
+        list.put_behind(edge, at[1].index, children);
     }
 
     /// Where the content behind an edge ends.
     fn ends_of(&self, edge: EdgeAt, holders: [Key; 2], at: [Found; 2]) -> [usize; 2] {
-        let text = &self.at(holders[0]).text.0[at[0].index..];
-        let children = &self.at(holders[1]).children.0[at[1].index..];
-        let in_text = text.iter().position(|it| *it == TextItem::End(edge));
-        let in_list = children.iter().position(|it| *it == ChildItem::End(edge));
+        let [left, list] = holders.map(|key| self.at(key));
         [
-            at[0].index + in_text.unwrap_or(text.len()),
-            at[1].index + in_list.unwrap_or(children.len()),
+            left.text.end_of(edge, at[0].index),
+            list.children.end_of(edge, at[1].index),
         ]
     }
 
@@ -1063,18 +1005,10 @@ impl Draft<'_> {
         if self.at(left).is_present()
             && let Some(node) = self.document.node(&id).cloned()
         {
-            let mut offset = at[0].offset;
-            for item in &mut self.edit(left).text.0[at[0].index..ends[0]] {
-                if let TextItem::Chars(chars) = item
-                    && chars.hidden.is_none()
-                {
-                    chars.len = chars.len.min(node.text.len() - offset);
-                    let within = offset..offset + chars.len;
-                    offset = within.end;
-                    chars.hide(&node, within);
-                }
-            }
-            self.splice(&id, at[0].offset..offset, "", &[])?;
+            let start = at[0].offset;
+            let items = &mut self.edit(left).text.0[at[0].index..ends[0]];
+            let end = hide(items, &node, start);
+            self.splice(&id, start..end, "", &[])?;
         }
         if !self.at(list).is_present() {
             return Ok(());
@@ -1091,28 +1025,7 @@ impl Draft<'_> {
     }
 }
 
-fn half(node: &Node) -> RightHalf {
-    RightHalf {
-        id: node.id.clone(),
-        kind: node.kind.clone(),
-        attributes: node.attributes.clone(),
-    }
-}
-
 fn moved(mark: &Mark, by: usize) -> Mark {
     let Range { start, end } = mark.bounds();
     mark.over(start + by..end + by)
-}
-
-/// A node of this id without anything.
-fn bare(id: NodeId) -> Node {
-    Node {
-        id,
-        kind: Default::default(),
-        attributes: Default::default(),
-        text: Default::default(),
-        marks: Marks::default(),
-        children: Default::default(),
-        parent: None,
-    }
 }

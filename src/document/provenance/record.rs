@@ -7,7 +7,7 @@ use smallvec::{SmallVec, smallvec};
 use smol_str::SmolStr;
 
 use super::Key;
-use super::sequence::{Chars, ChildItem, Hidden, Item, Marked, Sequence, Tag, TextItem};
+use super::sequence::{Chars, ChildItem, Hidden, Item, Marked, Sequence, Tag, TextItem, hide};
 use crate::document::mark::{Mark, Marks};
 use crate::document::{AttributePatch, Change, MarksChange, Node, Value};
 use crate::id::NodeId;
@@ -300,6 +300,12 @@ impl Record {
         self.children.0.insert(at, ChildItem::Untouched(1));
     }
 
+    /// Forgets the child at an index, which leaves by an edit that is never undone.
+    pub(super) fn remove_child(&mut self, index: usize) {
+        let at = self.children.cut(&(index..index + 1));
+        self.children.0.drain(at);
+    }
+
     /// Gives a child its place at an index.
     pub(super) fn insert_place(&mut self, node: Key, place: usize, index: usize) {
         let at = self.children.gap(index);
@@ -322,16 +328,7 @@ impl Record {
     pub(super) fn leave(&mut self, node: &Arc<Node>) -> bool {
         self.text.end_at(node.text.len());
         self.children.end_at(node.children.len());
-        let mut offset = 0;
-        for item in &mut self.text.0 {
-            if let TextItem::Chars(chars) = item
-                && chars.hidden.is_none()
-            {
-                let within = offset..offset + chars.len;
-                offset = within.end;
-                chars.hide(node, within);
-            }
-        }
+        hide(&mut self.text.0, node, 0);
         let mut are_known = true;
         for item in &mut self.children.0 {
             match item {

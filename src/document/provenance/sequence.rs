@@ -61,6 +61,16 @@ pub(super) trait Item: Clone {
 
     /// Untouched items.
     fn untouched(len: usize) -> Self;
+
+    fn of_edge(at: EdgeAt) -> Self;
+
+    fn of_end(at: EdgeAt) -> Self;
+
+    /// The edge that it is.
+    fn edge(&self) -> Option<EdgeAt>;
+
+    /// The edge whose content ends with it.
+    fn end(&self) -> Option<EdgeAt>;
 }
 
 /// A place in a sequence: an item, and how many items of the document are before it.
@@ -166,23 +176,59 @@ impl<I: Item> Sequence<I> {
         self.0[range].iter().any(|item| item.width() > 0)
     }
 
-    /// Takes out the items behind an edge, up to an end, apart from some.
-    pub(super) fn take_behind(
-        &mut self,
-        edge: usize,
-        is_end: impl Fn(&I) -> bool,
-        stays: impl Fn(&I) -> bool,
-    ) -> Vec<I> {
-        let behind = self.0.split_off(edge + 1);
-        let end = behind.iter().position(is_end).unwrap_or(behind.len());
+    pub(super) fn find_edge(&self, edge: EdgeAt) -> Option<Found> {
+        self.find(|item| item.edge() == Some(edge))
+    }
+
+    /// Where the content behind an edge, which is at an index, ends.
+    pub(super) fn end_of(&self, edge: EdgeAt, at: usize) -> usize {
+        let behind = &self.0[at..];
+        let end = behind.iter().position(|item| item.end() == Some(edge));
+        at + end.unwrap_or(behind.len())
+    }
+
+    /// What comes behind the end of the content of an edge, if that has no width.
+    pub(super) fn rest_behind_end(&self, edge: EdgeAt) -> Option<usize> {
+        let mut items = self.0.iter();
+        let end = items.position(|item| item.end() == Some(edge))?;
+        (!self.has_width_in(end..self.0.len())).then_some(end + 1)
+    }
+
+    /// Takes out the content behind an edge, apart from other edges of its node.
+    pub(super) fn take_behind(&mut self, edge: EdgeAt, at: usize) -> Vec<I> {
+        let end = self.end_of(edge, at) - (at + 1);
+        let behind = self.0.split_off(at + 1);
         let mut taken = Vec::new();
         for (nth, item) in behind.into_iter().enumerate() {
-            match nth < end && !stays(&item) {
+            match nth < end && item.edge().is_none_or(|it| it.node != edge.node) {
                 true => taken.push(item),
                 false => self.0.push(item),
             }
         }
         taken
+    }
+
+    /// Puts content behind an edge, and behind other edges of its node that are beside it.
+    pub(super) fn put_behind(&mut self, edge: EdgeAt, at: usize, items: Vec<I>) {
+        let is_own = |item: &&I| item.edge().is_some_and(|it| it.node == edge.node);
+        let own = self.0[at..].iter().take_while(is_own).count();
+        self.0.splice(at + own..at + own, items);
+    }
+
+    /// Where the content of a joined node comes: before the open edges and the ends at the end.
+    pub(super) fn joint(&self, is_open: impl Fn(EdgeAt) -> bool) -> usize {
+        let last = self.0.iter().rposition(|item| item.width() > 0);
+        let start = last.map_or(0, |last| last + 1);
+        let opens = |item: &I| item.end().is_some() || item.edge().is_some_and(&is_open);
+        let found = self.0[start..].iter().position(opens);
+        found.map_or(self.0.len(), |found| start + found)
+    }
+
+    /// Puts the content of a joined node at an index, behind its edge if it has one.
+    pub(super) fn join(&mut self, at: usize, edge: Option<EdgeAt>, items: Vec<I>) {
+        let [begin, end] = [edge.map(I::of_edge), edge.map(I::of_end)];
+        let all = begin.into_iter().chain(items).chain(end);
+        self.0.splice(at..at, all);
     }
 
     /// Ends it at the length that the document has.
@@ -199,12 +245,21 @@ impl<I: Item> Sequence<I> {
     }
 }
 
-/// The first of the items without a width at the end for which `is_it` holds, or the end.
-pub(super) fn first_of_last<I: Item>(items: &[I], is_it: impl Fn(&I) -> bool) -> usize {
-    let last = items.iter().rposition(|item| item.width() > 0);
-    let start = last.map_or(0, |last| last + 1);
-    let found = items[start..].iter().position(is_it);
-    found.map_or(items.len(), |found| start + found)
+/// Takes the characters of these items out of a text in which they are from an offset on. Returns
+/// the offset behind them.
+pub(super) fn hide(items: &mut [TextItem], node: &Node, mut offset: usize) -> usize {
+    for item in items {
+        if let TextItem::Chars(chars) = item
+            && chars.hidden.is_none()
+        {
+            // The untouched rest of a text is as long as that.
+            chars.len = chars.len.min(node.text.len() - offset);
+            let within = offset..offset + chars.len;
+            offset = within.end;
+            chars.hide(node, within);
+        }
+    }
+    offset
 }
 
 /// The edges of a node in the sequence of another: where it was split off or joined.
@@ -366,6 +421,28 @@ impl Item for TextItem {
     fn untouched(len: usize) -> Self {
         Self::Chars(Chars::new(len, Tag::ALWAYS))
     }
+
+    fn of_edge(at: EdgeAt) -> Self {
+        Self::Edge(at)
+    }
+
+    fn of_end(at: EdgeAt) -> Self {
+        Self::End(at)
+    }
+
+    fn edge(&self) -> Option<EdgeAt> {
+        match self {
+            Self::Edge(at) => Some(*at),
+            _ => None,
+        }
+    }
+
+    fn end(&self) -> Option<EdgeAt> {
+        match self {
+            Self::End(at) => Some(*at),
+            _ => None,
+        }
+    }
 }
 
 /// A child of a node, or consecutive ones.
@@ -421,5 +498,27 @@ impl Item for ChildItem {
 
     fn untouched(len: usize) -> Self {
         Self::Untouched(len)
+    }
+
+    fn of_edge(at: EdgeAt) -> Self {
+        Self::Edge(at)
+    }
+
+    fn of_end(at: EdgeAt) -> Self {
+        Self::End(at)
+    }
+
+    fn edge(&self) -> Option<EdgeAt> {
+        match self {
+            Self::Edge(at) => Some(*at),
+            _ => None,
+        }
+    }
+
+    fn end(&self) -> Option<EdgeAt> {
+        match self {
+            Self::End(at) => Some(*at),
+            _ => None,
+        }
     }
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use super::present::Draft;
+use super::present::{Done, Draft};
 use super::record::{Record, RootWrite, Written};
 use super::sequence::{ChildItem, EdgeAt, Item, Tag, TextItem};
-use super::{EditUnit, Key, Provenance, Refusal, SilentTurn, Touch};
+use super::{EditUnit, Key, Provenance, Records, Refusal, SilentTurn, Touch};
 use crate::document::mark::{Mark, Marks};
 use crate::document::{AttributePatch, Change, Overlay, Selection, UndoConflict, View};
 use crate::hashing::Secret;
@@ -20,8 +20,6 @@ pub(crate) struct Undoing<'a> {
     draft: Draft<'a>,
     /// The units, and whether each is to be in effect.
     turned: Vec<(u64, bool)>,
-    /// The version of the last commit of the entry.
-    last: u64,
 }
 
 /// What an undo or a redo changes in the recorded history, once it is published.
@@ -40,8 +38,6 @@ struct Turn<'t> {
     on: bool,
     touched: Vec<Touch>,
 }
-
-type Done = Result<(), Refusal>;
 
 impl Provenance {
     /// Begins an undo or a redo. All earlier commits are recorded.
@@ -65,7 +61,6 @@ impl Provenance {
                 known_out: RefCell::default(),
             },
             turned: Vec::new(),
-            last: 0,
         }
     }
 
@@ -148,7 +143,7 @@ impl<'a> Undoing<'a> {
         let known = numbers
             .iter()
             .filter_map(|it| self.draft.base.units.get(it));
-        self.last = known.clone().map(|it| it.last).max().unwrap_or(0);
+        let last = known.clone().map(|it| it.last).max().unwrap_or(0);
         let mut touched: Vec<Touch> = known.flat_map(|it| it.touched.iter().cloned()).collect();
         if !on {
             touched.reverse();
@@ -160,7 +155,7 @@ impl<'a> Undoing<'a> {
             touched,
         };
         self.draft.units = numbers.clone();
-        self.draft.last = (!forced).then_some(self.last);
+        self.draft.last = (!forced).then_some(last);
         self.flip(&turn);
         if !forced {
             self.check(&turn)?;
@@ -230,10 +225,9 @@ impl<'a> Undoing<'a> {
                 Touch::Text(key) => self.flip_text(*key, turn),
                 Touch::Created(keys) | Touch::Removed(keys) => {
                     for key in keys {
-                        if self.draft.get(*key).is_none() {
+                        let Some(record) = self.draft.record_mut(*key) else {
                             continue;
-                        }
-                        let record = self.draft.edit(*key);
+                        };
                         record.born.iter_mut().for_each(flip);
                         record.removed.iter_mut().for_each(flip);
                         record.places.iter_mut().for_each(|it| flip(&mut it.by));
@@ -242,18 +236,17 @@ impl<'a> Undoing<'a> {
                     }
                 }
                 Touch::Moved(key) | Touch::Edge(key) | Touch::Written(key) => {
-                    if self.draft.get(*key).is_none() {
+                    let Some(record) = self.draft.record_mut(*key) else {
                         continue;
-                    }
-                    let record = self.draft.edit(*key);
+                    };
                     record.born.iter_mut().for_each(flip);
                     record.places.iter_mut().for_each(|it| flip(&mut it.by));
                     record.edges.iter_mut().for_each(|it| flip(&mut it.by));
                     record.writes.iter_mut().for_each(|it| flip(&mut it.by));
                 }
                 Touch::Kept(key) => {
-                    if self.draft.get(*key).is_some() {
-                        self.draft.edit(*key).kept_by.iter_mut().for_each(flip);
+                    if let Some(record) = self.draft.record_mut(*key) {
+                        record.kept_by.iter_mut().for_each(flip);
                     }
                 }
                 Touch::Root => {
@@ -539,8 +532,7 @@ impl<'a> Undoing<'a> {
                 if !record.is_present() || record.is_created() {
                     continue;
                 }
-                let version = self.foreign(*key).into_iter().max();
-                if let Some(version) = version.filter(|version| *version > self.last) {
+                if let Some(version) = self.foreign(*key).into_iter().max() {
                     return Err(Refusal {
                         conflict: UndoConflict::SubtreeChanged {
                             id: record.id.clone(),
