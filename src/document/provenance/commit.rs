@@ -1,0 +1,618 @@
+//! Records commits: which unit inserted, removed, moved, split and joined what.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::record::{Edge, Place, Record, RootWrite};
+use super::sequence::{ChildItem, EdgeAt, Item, Tag, TextItem};
+use super::{
+    Detail, Key, MOST_LEVELS, Provenance, RecordedCommit, Records, Touch, UnitRecord, body_of,
+};
+use crate::document::{Change, Node, Selection};
+use crate::id::NodeId;
+
+impl Provenance {
+    /// The record of a node that is in the document, or was last.
+    fn key(&mut self, id: &NodeId) -> Key {
+        match self.ids.get(id) {
+            Some(key) => *key,
+            None => {
+                let key = self.records.insert(Record::untouched(id.clone()));
+                self.ids.insert(id.clone(), key);
+                key
+            }
+        }
+    }
+
+    /// The record of a node, if it has one.
+    pub(super) fn known(&self, id: &NodeId) -> Option<Key> {
+        self.ids.get(id).copied()
+    }
+
+    /// The record of a node that a change of this unit touches: a change that is never undone
+    /// touches only what is recorded.
+    fn key_for(&mut self, id: &NodeId, by: Tag) -> Option<Key> {
+        match by {
+            Tag::ALWAYS => self.known(id),
+            _ => Some(self.key(id)),
+        }
+    }
+
+    /// Notes that a unit edits a node. It keeps one that is only there for others.
+    fn keep(&mut self, key: Key, by: Tag) {
+        let record = &mut self.records[key];
+        let is_new = !record.exists() && !record.kept_by.contains(&by);
+        if is_new && by != Tag::ALWAYS {
+            record.kept_by.push(by);
+            self.touch(by, Touch::Kept(key));
+        }
+    }
+
+    fn touch(&mut self, by: Tag, touch: Touch) {
+        let Some(unit) = self.units.get_mut(&by.unit()) else {
+            return;
+        };
+        // Text is touched by each keystroke.
+        if !unit
+            .touched
+            .iter()
+            .rev()
+            .take(8)
+            .any(|known| *known == touch)
+        {
+            unit.touched.push(touch);
+        }
+    }
+
+    /// Records a commit that follows all others. An undo or a redo is not recorded again.
+    pub(crate) fn record(&mut self, commit: &RecordedCommit<'_>) {
+        let number = commit.unit.map_or(0, |unit| unit.number);
+        if self.after.as_ref().is_some_and(|(unit, _)| *unit != number) {
+            self.place_selection_after();
+        }
+        let by = match commit.unit {
+            None => Tag::ALWAYS,
+            Some(unit) => {
+                let known = self.units.entry(number).or_insert_with(|| UnitRecord {
+                    unit: Arc::clone(unit),
+                    last: 0,
+                    is_on: true,
+                    touched: Vec::new(),
+                    carets: [None; 4],
+                });
+                let is_first = known.last == 0;
+                known.last = commit.version;
+                if let Some(before) = commit.selections[0].filter(|_| is_first) {
+                    self.place_carets(number, 0, before);
+                }
+                Tag::new(number)
+            }
+        };
+        let mut details = commit.details.iter().peekable();
+        for (nth, change) in commit.changes.iter().enumerate() {
+            let detail = details.next_if(|detail| detail.change == nth);
+            self.record_change(
+                change,
+                commit.version,
+                by,
+                detail.map(|detail| &detail.what),
+            );
+        }
+        if let Some(after) = commit.selections[1].filter(|_| by != Tag::ALWAYS) {
+            self.after = Some((number, after.clone()));
+        }
+    }
+
+    fn record_change(&mut self, change: &Change, version: u64, by: Tag, detail: Option<&Detail>) {
+        match change {
+            Change::SpliceText {
+                id,
+                at,
+                removed,
+                inserted,
+                ..
+            } => {
+                if let Some(key) = self.key_for(id, by) {
+                    // Its place in time is known, although it is never undone.
+                    let born = match by {
+                        Tag::ALWAYS => Tag::new(version),
+                        by => by,
+                    };
+                    let marks = match detail {
+                        Some(Detail::RemovedMarks(marks)) => Some(marks),
+                        _ => None,
+                    };
+                    self.records[key].splice(*at, removed, inserted, by, born, marks);
+                    self.keep(key, by);
+                    self.touch(by, Touch::Text(key));
+                }
+            }
+            Change::SetMarks { id, marks } => {
+                if let Some(key) = self.key_for(id, by) {
+                    self.records[key].set_marks(marks, version, by);
+                    self.keep(key, by);
+                    self.touch(by, Touch::Text(key));
+                }
+            }
+            Change::InsertSubtree { at, nodes } => {
+                let list = at.as_ref().map(|at| (&at.parent, at.index));
+                self.record_insertion(list, nodes, version, by);
+            }
+            Change::RemoveSubtree { at, nodes } => {
+                let list = at.as_ref().map(|at| (&at.parent, at.index));
+                self.record_removal(list, nodes, by);
+            }
+            Change::MoveNode { id, from, to } => {
+                let [from, to] = [from, to].map(|at| at.as_ref().map(|at| (&at.parent, at.index)));
+                self.record_move(id, from, to, version, by);
+            }
+            Change::SplitNode {
+                id,
+                at,
+                right,
+                place,
+            } => self.record_split(
+                id,
+                [at.text, at.children],
+                &right.id,
+                (&place.parent, place.index),
+                version,
+                by,
+            ),
+            Change::JoinNodes {
+                id,
+                at,
+                right,
+                place,
+            } => {
+                let body = body_of(right);
+                let at = [at.text, at.children];
+                if (by != Tag::ALWAYS || self.known(id).is_some())
+                    && let Some(Detail::Joined([text, children])) = detail
+                {
+                    let right = self.key(&right.id);
+                    self.records[right].text.end_at(*text);
+                    self.records[right].children.end_at(*children);
+                }
+                self.record_join(id, at, body, (&place.parent, place.index), by);
+            }
+            Change::PatchAttrs { id, .. } | Change::SetType { id, .. } => {
+                if let Some(key) = self.key_for(id, by) {
+                    self.records[key].write(change, version, by);
+                    self.touch(by, Touch::Written(key));
+                }
+            }
+            Change::SetRoot { before, after } => {
+                if by != Tag::ALWAYS || !self.root.is_empty() {
+                    let [before, after] = [before.clone(), after.clone()];
+                    self.root.push(RootWrite {
+                        by,
+                        version,
+                        before,
+                        after,
+                    });
+                    self.touch(by, Touch::Root);
+                }
+            }
+            Change::SetSelection { .. } => {}
+        }
+    }
+
+    fn record_insertion(
+        &mut self,
+        list: Option<(&NodeId, usize)>,
+        nodes: &[Arc<Node>],
+        version: u64,
+        by: Tag,
+    ) {
+        let Some(top) = nodes.first() else {
+            return;
+        };
+        if by == Tag::ALWAYS {
+            // Earlier nodes of these ids are others.
+            for node in nodes {
+                self.ids.remove(&node.id);
+            }
+            if let Some((parent, index)) = list
+                && let Some(list) = self.known(parent)
+            {
+                self.records[list].insert_untouched_child(index);
+            }
+            return;
+        }
+        let keys: SmallVec<[Key; 1]> = nodes
+            .iter()
+            .map(|node| {
+                let key = self.records.insert(Record::created(node, by));
+                self.ids.insert(node.id.clone(), key);
+                key
+            })
+            .collect();
+        for (key, node) in keys.iter().zip(nodes) {
+            for child in node.children.iter() {
+                let child = self.ids[child];
+                self.add_place(child, Some(*key), None, version, by);
+                self.records[*key].children.push(ChildItem::Place {
+                    node: child,
+                    place: 0,
+                    shown: true,
+                });
+            }
+        }
+        let top = self.ids[&top.id];
+        let parent = list.map(|(parent, index)| (self.key(parent), index));
+        let place = self.add_place(top, parent.map(|(list, _)| list), None, version, by);
+        if let Some((list, index)) = parent {
+            self.records[list].insert_place(top, place, index);
+            self.keep(list, by);
+        }
+        self.touch(by, Touch::Created(keys));
+    }
+
+    /// Adds a place of a node, and returns which of its places it is.
+    fn add_place(
+        &mut self,
+        node: Key,
+        list: Option<Key>,
+        beside: Option<(Key, usize)>,
+        version: u64,
+        by: Tag,
+    ) -> usize {
+        self.placed += 1;
+        let places = &mut self.records[node].places;
+        places.push(Place {
+            by,
+            version,
+            order: self.placed,
+            is_active: true,
+            list,
+            beside,
+        });
+        places.len() - 1
+    }
+
+    /// Makes an item of the child that a node has at an index.
+    fn item_of_child(&mut self, node: Key, list: Key, index: usize) -> usize {
+        let at = self.records[list].children.cut(&(index..index + 1)).start;
+        if matches!(self.records[list].children.0[at], ChildItem::Untouched(_)) {
+            if self.records[node].places.is_empty() {
+                self.add_place(node, Some(list), None, 0, Tag::ALWAYS);
+            }
+            self.records[list].children.0[at] = ChildItem::Place {
+                node,
+                place: 0,
+                shown: true,
+            };
+        }
+        at
+    }
+
+    /// Hides the item of a child.
+    fn hide_child(&mut self, node: Key, list: Key, index: usize) {
+        let at = self.item_of_child(node, list, index);
+        if let ChildItem::Place { shown, .. } = &mut self.records[list].children.0[at] {
+            *shown = false;
+        }
+    }
+
+    fn record_removal(&mut self, list: Option<(&NodeId, usize)>, nodes: &[Arc<Node>], by: Tag) {
+        let Some(top) = nodes.first() else {
+            return;
+        };
+        if by == Tag::ALWAYS {
+            if let Some((parent, index)) = list
+                && let Some(list) = self.known(parent)
+            {
+                self.records[list].remove_child(index);
+            }
+            for node in nodes {
+                if let Some(key) = self.ids.remove(&node.id) {
+                    self.records.remove(key);
+                }
+            }
+            return;
+        }
+        let mut keys: SmallVec<[Key; 1]> = nodes.iter().map(|node| self.key(&node.id)).collect();
+        match list {
+            Some((parent, index)) => {
+                let list = self.key(parent);
+                self.hide_child(self.ids[&top.id], list, index);
+                self.keep(list, by);
+            }
+            None => self.note_detached(self.ids[&top.id]),
+        }
+        for (key, node) in keys.iter().zip(nodes) {
+            for (index, child) in node.children.iter().enumerate() {
+                self.item_of_child(self.ids[child], *key, index);
+            }
+            self.records[*key].remove(node, by);
+        }
+        // With a node go the nodes that were joined to it.
+        let mut nth = 0;
+        while let Some(key) = keys.get(nth).copied() {
+            let joined = self.records[key].text.0.iter().filter_map(Item::edge);
+            for at in joined.collect::<SmallVec<[EdgeAt; 2]>>() {
+                if let Some(record) = self.records.get_mut(at.node)
+                    && record.merged == Some(at.edge)
+                    && !record.edges[at.edge].splits
+                    && !keys.contains(&at.node)
+                {
+                    record.removed.push(by);
+                    keys.push(at.node);
+                }
+            }
+            nth += 1;
+        }
+        self.touch(by, Touch::Removed(keys));
+    }
+
+    /// Records that a node had no place before its first one by a unit.
+    fn note_detached(&mut self, node: Key) {
+        if self.records[node].places.is_empty() {
+            self.add_place(node, None, None, 0, Tag::ALWAYS);
+        }
+    }
+
+    fn record_move(
+        &mut self,
+        id: &NodeId,
+        from: Option<(&NodeId, usize)>,
+        to: Option<(&NodeId, usize)>,
+        version: u64,
+        by: Tag,
+    ) {
+        if by == Tag::ALWAYS && self.known(id).is_none() {
+            if let Some((parent, index)) = from
+                && let Some(list) = self.known(parent)
+            {
+                self.records[list].remove_child(index);
+            }
+            if let Some((parent, index)) = to
+                && let Some(list) = self.known(parent)
+            {
+                self.records[list].insert_untouched_child(index);
+            }
+            return;
+        }
+        let node = self.key(id);
+        match from {
+            Some((parent, index)) => {
+                let list = self.key(parent);
+                self.hide_child(node, list, index);
+                self.keep(list, by);
+            }
+            None => self.note_detached(node),
+        }
+        let list = to.map(|(parent, _)| self.key(parent));
+        let place = self.add_place(node, list, None, version, by);
+        if let (Some(list), Some((_, index))) = (list, to) {
+            self.records[list].insert_place(node, place, index);
+            self.keep(list, by);
+        }
+        self.touch(by, Touch::Moved(node));
+    }
+
+    fn record_split(
+        &mut self,
+        id: &NodeId,
+        [text, children]: [usize; 2],
+        right_id: &NodeId,
+        (parent, index): (&NodeId, usize),
+        version: u64,
+        by: Tag,
+    ) {
+        if by == Tag::ALWAYS {
+            self.ids.remove(right_id);
+            let parent = self.known(parent);
+            if let Some(left) = self.known(id) {
+                let right = self.key(right_id);
+                self.divide(left, right, [text, children], None);
+            }
+            if let Some(list) = parent {
+                self.records[list].insert_untouched_child(index);
+            }
+            return;
+        }
+        let left = self.key(id);
+        let list = self.key(parent);
+        let right = Record::split_off(right_id.clone(), left, by);
+        let right = self.records.insert(right);
+        self.ids.insert(right_id.clone(), right);
+        self.divide(left, right, [text, children], Some(0));
+        // Nodes that were joined or moved into the left half are before the right one.
+        let at = self.records[list].children.behind(index);
+        let hidden = self.records[list].children.0[at..].iter();
+        let hidden = hidden.take_while(|item| item.width() == 0);
+        let is_joined = |item: &ChildItem| match item {
+            ChildItem::Place { node, .. } => {
+                let is_joined = self.records.get(*node).is_some_and(|it| it.is_in(left));
+                is_joined || self.is_within(*node, left)
+            }
+            _ => false,
+        };
+        let hidden: Vec<bool> = hidden.map(is_joined).collect();
+        let at = at + hidden.iter().rposition(|it| *it).map_or(0, |last| last + 1);
+        let beside = Some((left, self.records[left].chosen()));
+        let place = self.add_place(right, Some(list), beside, version, by);
+        self.records[left].halves.push((right, place));
+        self.records[list].children.0.insert(
+            at,
+            ChildItem::Place {
+                node: right,
+                place,
+                shown: true,
+            },
+        );
+        self.touch(by, Touch::Edge(right));
+    }
+
+    /// Whether a node is in the subtree of another, as far as its places are recorded.
+    fn is_within(&self, node: Key, top: Key) -> bool {
+        let mut at = node;
+        for _ in 0..MOST_LEVELS {
+            let record = self.records.get(at);
+            let place = record.and_then(|it| it.places.get(it.chosen()));
+            match place.and_then(|place| place.list) {
+                Some(list) if list == top => return true,
+                Some(list) => at = list,
+                None => return false,
+            }
+        }
+        false
+    }
+
+    /// Moves the content of a node after these offsets to another one, which is empty. Leaves an
+    /// edge there.
+    fn divide(&mut self, left: Key, right: Key, [text, children]: [usize; 2], edge: Option<usize>) {
+        let record = &mut self.records[left];
+        let (text_gap, child_gap) = (
+            record.text.whole_gap(text),
+            record.children.whole_gap(children),
+        );
+        let mut text_at = record.text.gap(text);
+        let mut child_at = record.children.gap(children);
+        // An edge goes to the same half in both sequences.
+        let places = |edge: EdgeAt| {
+            let text = record.text.find_edge(edge).map(|found| found.index);
+            let list = record.children.find_edge(edge);
+            (text, list.map(|found| found.index))
+        };
+        for index in text_gap.clone() {
+            if let TextItem::Edge(edge) | TextItem::End(edge) = record.text.0[index]
+                && places(edge).1.is_some_and(|at| at < child_gap.start)
+            {
+                text_at = text_at.max(index + 1);
+            }
+        }
+        for index in child_gap {
+            if let ChildItem::Edge(edge) | ChildItem::End(edge) = record.children.0[index]
+                && places(edge).0.is_some_and(|at| at < text_gap.start)
+            {
+                child_at = child_at.max(index + 1);
+            }
+        }
+        let text = record.text.split_off(text_at);
+        let children = record.children.split_off(child_at);
+        if let Some(edge) = edge {
+            let edge = EdgeAt { node: right, edge };
+            record.text.push(TextItem::Edge(edge));
+            record.children.push(ChildItem::Edge(edge));
+        }
+        self.rehome(left, [right; 2], &text.0, &children.0);
+        let record = &mut self.records[right];
+        record.text = text;
+        record.children = children;
+    }
+
+    fn record_join(
+        &mut self,
+        id: &NodeId,
+        [text, children]: [usize; 2],
+        body: Node,
+        (parent, index): (&NodeId, usize),
+        by: Tag,
+    ) {
+        let right_id = body.id.clone();
+        let [left, right] = match by {
+            Tag::ALWAYS => {
+                if let Some(list) = self.known(parent) {
+                    self.records[list].remove_child(index);
+                }
+                if self.known(id).is_none() && self.known(&right_id).is_none() {
+                    return;
+                }
+                [id, &right_id].map(|id| self.key(id))
+            }
+            _ => [id, &right_id].map(|id| self.key(id)),
+        };
+        let mut edge = None;
+        if by != Tag::ALWAYS {
+            let list = self.key(parent);
+            self.hide_child(right, list, index);
+            let record = &mut self.records[right];
+            record.edges.push(Edge {
+                by,
+                splits: false,
+                text_in: left,
+                child_in: left,
+            });
+            edge = Some(record.edges.len() - 1);
+            record.merged = edge;
+            record.body = Some(Arc::new(body));
+        }
+        let record = &mut self.records[left];
+        record.text.end_at(text);
+        record.children.end_at(children);
+        let text = std::mem::take(&mut self.records[right].text.0);
+        let children = std::mem::take(&mut self.records[right].children.0);
+        self.rehome(right, [left; 2], &text, &children);
+        self.put_at_end(left, right, edge, text, children);
+        match by {
+            Tag::ALWAYS => {
+                self.ids.remove(&right_id);
+                self.records.remove(right);
+            }
+            _ => self.touch(by, Touch::Edge(right)),
+        }
+    }
+
+    /// Appends the content of a joined node. What was split off before from the end comes behind
+    /// it.
+    fn put_at_end(
+        &mut self,
+        left: Key,
+        right: Key,
+        edge: Option<usize>,
+        text: Vec<TextItem>,
+        children: Vec<ChildItem>,
+    ) {
+        let edge = edge.map(|edge| EdgeAt { node: right, edge });
+        let records = &self.records;
+        let is_open =
+            |at: EdgeAt| at.node != right && records.get(at.node).is_none_or(|it| !it.is_in(left));
+        let at_text = records[left].text.joint(is_open);
+        let at_child = records[left].children.joint(is_open);
+        let record = &mut self.records[left];
+        record.text.join(at_text, edge, text);
+        record.children.join(at_child, edge, children);
+    }
+
+    // --- Selections ---
+
+    /// Marks the ends of a selection in the texts. `first` is the number of the first end.
+    fn place_carets(&mut self, unit: u64, first: u8, selection: &Selection) {
+        let Selection::Text(selection) = selection else {
+            return;
+        };
+        for (nth, at) in (first..).zip([&selection.anchor, &selection.focus]) {
+            self.remove_caret(unit, nth);
+            let key = self.key(&at.node_id);
+            let text = &mut self.records[key].text;
+            let index = text.gap(at.offset);
+            text.0.insert(index, TextItem::Caret(unit, nth));
+            if let Some(unit) = self.units.get_mut(&unit) {
+                unit.carets[usize::from(nth)] = Some(key);
+            }
+        }
+    }
+
+    fn remove_caret(&mut self, unit: u64, nth: u8) {
+        let known = self.units.get_mut(&unit);
+        let key = known.and_then(|unit| unit.carets[usize::from(nth)].take());
+        let Some(record) = key.and_then(|key| self.records.get_mut(key)) else {
+            return;
+        };
+        let is_it = |item: &TextItem| matches!(item, TextItem::Caret(of, which) if (*of, *which) == (unit, nth));
+        if let Some(found) = record.text.find(is_it) {
+            record.text.0.remove(found.index);
+        }
+    }
+
+    /// Marks the ends of the selection after the newest commit.
+    fn place_selection_after(&mut self) {
+        if let Some((unit, selection)) = self.after.take() {
+            self.place_carets(unit, 2, &selection);
+        }
+    }
+}
