@@ -2,12 +2,12 @@
 //! each commit at once.
 
 use crate::common::Dice;
-use crate::search::{History, Outcome, Step, Trace, fail, search};
+use crate::search::{History, Outcome, Trace, fail, search};
 use crate::setting::Setting;
 use crate::{text_steps, texts, tree_steps, trees};
 
 /// Lets few editors act for a while, so the others fall behind.
-fn idle<S: Step>(dice: &mut Dice, mut history: History<S>) -> History<S> {
+fn idle<A>(dice: &mut Dice, mut history: History<A>) -> History<A> {
     let (mut left, mut active) = (0, [0, 0]);
     for step in &mut history.steps {
         if left == 0 {
@@ -15,16 +15,16 @@ fn idle<S: Step>(dice: &mut Dice, mut history: History<S>) -> History<S> {
             active = [0, 0].map(|_| dice.below(history.people));
         }
         left -= 1;
-        step.by(active[dice.below(2)]);
+        step.who = active[dice.below(2)];
     }
     history
 }
 
 /// Runs a history with each of these limits of the log, and compares what happened.
-fn compare<S>(
-    history: &History<S>,
+fn compare<A>(
+    history: &History<A>,
     trace: &mut Trace,
-    run: impl Fn(&History<S>, Setting, &mut Trace) -> Outcome,
+    run: impl Fn(&History<A>, Setting, &mut Trace) -> Outcome,
 ) -> Outcome {
     let early = Setting {
         reads: true,

@@ -10,22 +10,43 @@ use crate::common::Dice;
 
 /// What the editors do, as data: a history without one of its steps is a history, too.
 #[derive(Clone, Debug)]
-pub(crate) struct History<S> {
+pub(crate) struct History<A> {
     pub(crate) people: usize,
-    pub(crate) steps: Vec<S>,
+    pub(crate) steps: Vec<Step<A>>,
     /// The seed of the order in which the editors undo and redo everything.
     pub(crate) end: u64,
 }
 
-pub(crate) trait Step: Clone {
-    /// Simpler steps of the same kind.
+/// What one of the editors does.
+#[derive(Clone, Debug)]
+pub(crate) struct Step<A> {
+    pub(crate) who: usize,
+    pub(crate) action: A,
+}
+
+pub(crate) trait Action: Clone {
+    /// Simpler actions of the same kind.
     fn simpler(&self) -> Vec<Self>;
 
-    /// The kind of the step.
+    /// The kind of the action.
     fn name(&self) -> String;
+}
 
-    /// Lets another editor do it.
-    fn by(&mut self, who: usize);
+/// The kinds of operations as the name of an action.
+pub(crate) fn name_of<T: Debug>(kinds: impl Iterator<Item = T>) -> String {
+    format!("{:?}", kinds.collect::<Vec<_>>())
+}
+
+/// Operations with one of them simpler.
+pub(crate) fn with_one_simpler<E: Copy>(edits: &[E], simpler: fn(E) -> Vec<E>) -> Vec<Vec<E>> {
+    let each = edits.iter().enumerate().flat_map(|(nth, edit)| {
+        simpler(*edit).into_iter().map(move |simpler| {
+            let mut edits = edits.to_vec();
+            edits[nth] = simpler;
+            edits
+        })
+    });
+    each.collect()
 }
 
 /// What happened, in readable form, if the trace is kept.
@@ -94,14 +115,14 @@ const UNSOLVED: [(&str, u64); 16] = [
 ];
 
 /// Runs histories until there are enough, or too many fail.
-pub(crate) fn search<S: Step>(
+pub(crate) fn search<A: Action>(
     name: &str,
-    draw: impl Fn(&mut Dice) -> History<S>,
-    run: impl Fn(&History<S>, &mut Trace) -> Outcome,
+    draw: impl Fn(&mut Dice) -> History<A>,
+    run: impl Fn(&History<A>, &mut Trace) -> Outcome,
 ) {
     let first = setting("SEED", 1);
     let (count, shown) = (histories(), setting("DOCLOCK_SHOWN", 2) as usize);
-    let mut failed: BTreeMap<&str, Vec<(u64, History<S>)>> = BTreeMap::new();
+    let mut failed: BTreeMap<&str, Vec<(u64, History<A>)>> = BTreeMap::new();
     let (mut ran, mut seeds) = (0, Vec::new());
     for seed in first..first.saturating_add(count) {
         // Seeds that follow each other would draw similar numbers first.
@@ -118,7 +139,7 @@ pub(crate) fn search<S: Step>(
             break;
         }
     }
-    for (kind, mut failed) in std::mem::take(&mut failed) {
+    for (kind, mut failed) in failed {
         println!("=== {name}: {} of {ran} histories: {kind}\n", failed.len());
         failed.sort_by_key(|(_, history)| history.steps.len());
         failed.truncate(shown * 8);
@@ -134,7 +155,7 @@ pub(crate) fn search<S: Step>(
         let mut names = BTreeSet::new();
         shrunk.retain(|(_, history, ..)| {
             let steps = history.steps.iter();
-            names.insert(steps.map(Step::name).collect::<Vec<_>>())
+            names.insert(steps.map(|step| step.action.name()).collect::<Vec<_>>())
         });
         shrunk.truncate(shown);
         for (seed, history, lines, text) in shrunk {
@@ -143,10 +164,8 @@ pub(crate) fn search<S: Step>(
         }
     }
     let known = UNSOLVED.iter().filter(|(of, _)| *of == name);
-    let known: Vec<u64> = known.map(|(_, seed)| *seed).collect();
-    let is_drawn = |seed: &&u64| (first..first + ran).contains(*seed);
-    let known: Vec<&u64> = known.iter().filter(is_drawn).collect();
-    let seeds: Vec<&u64> = seeds.iter().collect();
+    let is_drawn = |seed: &u64| (first..first + ran).contains(seed);
+    let known: Vec<u64> = known.map(|(_, seed)| *seed).filter(is_drawn).collect();
     assert_eq!(seeds, known, "{name}: the seeds of the failed histories");
 }
 
@@ -155,9 +174,9 @@ thread_local! {
     static IS_QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-fn attempt<S: Step>(
-    history: &History<S>,
-    run: &impl Fn(&History<S>, &mut Trace) -> Outcome,
+fn attempt<A: Action>(
+    history: &History<A>,
+    run: &impl Fn(&History<A>, &mut Trace) -> Outcome,
     trace: &mut Trace,
 ) -> Outcome {
     static HOOK: Once = Once::new();
@@ -180,13 +199,13 @@ fn attempt<S: Step>(
 }
 
 /// Leaves out steps and simplifies the others, as long as the history fails.
-fn shrink<S: Step>(
-    mut history: History<S>,
+fn shrink<A: Action>(
+    mut history: History<A>,
     kind: &str,
-    run: &impl Fn(&History<S>, &mut Trace) -> Outcome,
-) -> History<S> {
+    run: &impl Fn(&History<A>, &mut Trace) -> Outcome,
+) -> History<A> {
     let mut budget = 20_000;
-    let mut fails = |history: &History<S>| {
+    let mut fails = |history: &History<A>| {
         budget -= 1;
         let result = attempt(history, run, &mut Trace::default());
         budget > 0 && result.is_err_and(|failure| failure.kind == kind)
@@ -212,9 +231,9 @@ fn shrink<S: Step>(
         }
         let mut is_simpler = history.steps.len() < before;
         for at in 0..history.steps.len() {
-            for step in history.steps[at].simpler() {
+            for action in history.steps[at].action.simpler() {
                 let mut other = history.clone();
-                other.steps[at] = step;
+                other.steps[at].action = action;
                 if fails(&other) {
                     history = other;
                     is_simpler = true;

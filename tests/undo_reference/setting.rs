@@ -34,3 +34,29 @@ pub(crate) fn editor(store: &DataStore, who: usize) -> Editor {
     let options = HistoryOptions::new().group_interval(Duration::ZERO);
     Editor::new(store.clone(), NAMES[who]).with_history(options)
 }
+
+/// The entries that one editor can undo, and those that it can redo.
+#[derive(Debug)]
+pub(crate) struct Stacks<E> {
+    pub(crate) done: Vec<E>,
+    pub(crate) undone: Vec<E>,
+}
+
+impl<E> Default for Stacks<E> {
+    fn default() -> Self {
+        Self {
+            done: Vec::new(),
+            undone: Vec::new(),
+        }
+    }
+}
+
+impl<E> Stacks<E> {
+    pub(crate) fn of(&mut self, redo: bool) -> &mut Vec<E> {
+        if redo {
+            &mut self.undone
+        } else {
+            &mut self.done
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! What the editors of a text do, as data.
 
 use crate::common::Dice;
-use crate::search::{History, Step, named_kinds};
+use crate::search::{self, History, Step, name_of, named_kinds, with_one_simpler};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
@@ -49,53 +49,29 @@ pub(crate) enum Action {
     Restore,
 }
 
-#[derive(Clone, Debug)]
-pub(crate) struct TextStep {
-    pub(crate) who: usize,
-    pub(crate) action: Action,
-}
+pub(crate) type TextStep = Step<Action>;
 
-impl Step for TextStep {
+impl search::Action for Action {
     fn simpler(&self) -> Vec<Self> {
-        let edits = |edits: &[Edit]| {
-            let mut all = Vec::new();
-            if edits.len() > 1 {
-                all.extend(edits.iter().map(|edit| vec![*edit]));
+        match self {
+            Self::Edit(edits) => {
+                let alone = edits.iter().filter(|_| edits.len() > 1);
+                let alone = alone.map(|edit| vec![*edit]);
+                let simpler = with_one_simpler(edits, Edit::simpler);
+                alone.chain(simpler).map(Self::Edit).collect()
             }
-            for (nth, edit) in edits.iter().enumerate() {
-                for simpler in edit.simpler() {
-                    let mut edits = edits.to_vec();
-                    edits[nth] = simpler;
-                    all.push(edits);
-                }
-            }
-            all
-        };
-        let actions = match &self.action {
-            Action::Edit(all) => edits(all).into_iter().map(Action::Edit).collect(),
-            Action::Named(all) | Action::Merged(all, _) => vec![Action::Edit(all.clone())],
+            Self::Named(edits) | Self::Merged(edits, _) => vec![Self::Edit(edits.clone())],
             _ => Vec::new(),
-        };
-        let who = self.who;
-        let actions = actions.into_iter();
-        actions.map(|action| Self { who, action }).collect()
-    }
-
-    fn name(&self) -> String {
-        let kinds = |edits: &[Edit]| {
-            format!(
-                "{:?}",
-                edits.iter().map(|edit| edit.what).collect::<Vec<_>>()
-            )
-        };
-        match &self.action {
-            Action::Edit(edits) | Action::Named(edits) | Action::Merged(edits, _) => kinds(edits),
-            action => format!("{action:?}"),
         }
     }
 
-    fn by(&mut self, who: usize) {
-        self.who = who;
+    fn name(&self) -> String {
+        match self {
+            Self::Edit(edits) | Self::Named(edits) | Self::Merged(edits, _) => {
+                name_of(edits.iter().map(|edit| edit.what))
+            }
+            action => format!("{action:?}"),
+        }
     }
 }
 
@@ -173,7 +149,7 @@ pub(crate) fn history(
     people: usize,
     longest: usize,
     restores: bool,
-) -> History<TextStep> {
+) -> History<Action> {
     let kinds = named_kinds(&ALL);
     let count = 2 + dice.below(longest - 1);
     let step = |_| step(dice, people, restores, kinds.as_deref());

@@ -12,7 +12,7 @@ use crate::common::{Dice, image};
 use crate::letters::{self, Letters, MARKS, Shown};
 use crate::order::Order;
 use crate::search::{History, Outcome, Trace, fail, search};
-use crate::setting::{NAMES, Setting, editor};
+use crate::setting::{NAMES, Setting, Stacks, editor};
 use crate::text_steps::{Action, Edit, TextStep, What, history};
 
 /// The edits that are undone together.
@@ -29,20 +29,9 @@ struct Person {
     group: Option<EditGroup>,
     /// Whether the next edit joins the newest entry, if that is known.
     joins: Option<bool>,
-    done: Vec<Entry>,
-    undone: Vec<Entry>,
+    stacks: Stacks<Entry>,
     /// How many names it has used.
     names: usize,
-}
-
-impl Person {
-    fn stack(&mut self, redo: bool) -> &mut Vec<Entry> {
-        if redo {
-            &mut self.undone
-        } else {
-            &mut self.done
-        }
-    }
 }
 
 struct World<'a> {
@@ -67,8 +56,7 @@ impl<'a> World<'a> {
             editor: editor(&store, who),
             group: None,
             joins: Some(false),
-            done: Vec::new(),
-            undone: Vec::new(),
+            stacks: Stacks::default(),
             names: 0,
         };
         let mut world = Self {
@@ -115,7 +103,7 @@ impl<'a> World<'a> {
         }
         for (person, name) in self.people.iter().zip(NAMES) {
             let found = (person.editor.undo_depth(), person.editor.redo_depth());
-            let expected = (person.done.len(), person.undone.len());
+            let expected = (person.stacks.done.len(), person.stacks.undone.len());
             if found != expected {
                 let text = format!("the depths of {name} are {found:?}, not {expected:?}");
                 return fail("depths", text);
@@ -252,18 +240,22 @@ impl<'a> World<'a> {
         let edit = self.letters.commit(&before, &after)?;
         let person = &mut self.people[who];
         let depth = person.editor.undo_depth();
-        let named = person.done.iter().rposition(|entry| entry.name == name);
+        let named = person
+            .stacks
+            .done
+            .iter()
+            .rposition(|entry| entry.name == name);
         let named = named.filter(|_| merges);
         match named {
             // A name may be forgotten by an undo.
-            Some(at) if !person.done[at].was_undone || depth == person.done.len() => {
-                person.done[at].edits.push(edit);
+            Some(at) if !person.stacks.done[at].was_undone || depth == person.stacks.done.len() => {
+                person.stacks.done[at].edits.push(edit);
             }
-            _ if person.joins.unwrap_or(depth == person.done.len()) && !merges => {
-                let entry = person.done.last_mut().unwrap();
+            _ if person.joins.unwrap_or(depth == person.stacks.done.len()) && !merges => {
+                let entry = person.stacks.done.last_mut().unwrap();
                 entry.edits.push(edit);
             }
-            _ => person.done.push(Entry {
+            _ => person.stacks.done.push(Entry {
                 edits: vec![edit],
                 name,
                 was_undone: false,
@@ -272,7 +264,7 @@ impl<'a> World<'a> {
         person.joins = Some(person.group.is_some());
         // Whether a late edit ends what can be redone is not the matter of this test.
         if named.is_none() || person.editor.redo_depth() == 0 {
-            person.undone.clear();
+            person.stacks.undone.clear();
         }
         self.check(|| shown(Some(edit)))
     }
@@ -287,7 +279,7 @@ impl<'a> World<'a> {
             person.editor.undo()
         };
         let joined = person.joins.replace(false);
-        let Some(mut entry) = person.stack(redo).pop() else {
+        let Some(mut entry) = person.stacks.of(redo).pop() else {
             // A redo of nothing in an open group.
             person.joins = if joined == Some(true) { None } else { joined };
             let error = result.expect_err("an empty history was undone");
@@ -312,7 +304,7 @@ impl<'a> World<'a> {
             self.letters.set(*edit, redo);
         }
         let edits = entry.edits.clone();
-        person.stack(!redo).push(entry);
+        person.stacks.of(!redo).push(entry);
         self.check(|| format!("    {} {verb} {edits:?}", NAMES[who]))?;
         Ok(true)
     }
@@ -327,17 +319,20 @@ impl<'a> World<'a> {
         person.editor = Editor::new(elsewhere, "no person");
         person.editor = editor(&self.store, who).with_restored_history();
         // Groups are not stored, except those that were undone once.
-        let done = std::mem::take(&mut person.done);
+        let done = std::mem::take(&mut person.stacks.done);
         for entry in done {
             if entry.was_undone {
-                person.done.push(entry);
+                person.stacks.done.push(entry);
                 continue;
             }
-            person.done.extend(entry.edits.iter().map(|edit| Entry {
-                edits: vec![*edit],
-                name: None,
-                was_undone: false,
-            }));
+            person
+                .stacks
+                .done
+                .extend(entry.edits.iter().map(|edit| Entry {
+                    edits: vec![*edit],
+                    name: None,
+                    was_undone: false,
+                }));
         }
         self.check(|| format!("    {} restores the history", NAMES[who]))
     }
@@ -347,7 +342,7 @@ impl<'a> World<'a> {
         loop {
             let left = self.people.iter_mut().enumerate();
             let left: Vec<usize> = left
-                .filter_map(|(who, person)| (!person.stack(redo).is_empty()).then_some(who))
+                .filter_map(|(who, person)| (!person.stacks.of(redo).is_empty()).then_some(who))
                 .collect();
             if left.is_empty() {
                 return Ok(());
@@ -357,7 +352,7 @@ impl<'a> World<'a> {
     }
 }
 
-pub(crate) fn run(history: &History<TextStep>, setting: Setting, trace: &mut Trace) -> Outcome {
+pub(crate) fn run(history: &History<Action>, setting: Setting, trace: &mut Trace) -> Outcome {
     let mut world = World::new(history.people, setting, trace)?;
     let initial = image(&world.store.snapshot());
     world.check(|| "the text".to_owned())?;

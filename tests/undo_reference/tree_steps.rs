@@ -11,7 +11,7 @@ use doclock::{
 
 use crate::common::Dice;
 use crate::letters::MARKS;
-use crate::search::{History, Step, named_kinds};
+use crate::search::{self, History, Step, name_of, named_kinds, with_one_simpler};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
@@ -79,50 +79,27 @@ pub(crate) enum Action {
     Restore,
 }
 
-#[derive(Clone, Debug)]
-pub(crate) struct TreeStep {
-    pub(crate) who: usize,
-    pub(crate) action: Action,
-}
+pub(crate) type TreeStep = Step<Action>;
 
-impl Step for TreeStep {
+impl search::Action for Action {
     fn simpler(&self) -> Vec<Self> {
-        let Action::Edit(edits) = &self.action else {
+        let Self::Edit(edits) = self else {
             return Vec::new();
         };
-        let mut all = Vec::new();
-        for nth in 0..edits.len() {
-            if edits.len() > 1 {
-                let mut fewer = edits.clone();
-                fewer.remove(nth);
-                all.push(fewer);
-            }
-            for simpler in edits[nth].simpler() {
-                let mut edits = edits.clone();
-                edits[nth] = simpler;
-                all.push(edits);
-            }
-        }
-        let who = self.who;
-        let actions = all.into_iter().map(Action::Edit);
-        actions.map(|action| Self { who, action }).collect()
+        let without = (0..edits.len()).filter(|_| edits.len() > 1).map(|nth| {
+            let mut fewer = edits.clone();
+            fewer.remove(nth);
+            fewer
+        });
+        let simpler = with_one_simpler(edits, Edit::simpler);
+        without.chain(simpler).map(Self::Edit).collect()
     }
 
     fn name(&self) -> String {
-        let kinds = |edits: &[Edit]| {
-            format!(
-                "{:?}",
-                edits.iter().map(|edit| edit.what).collect::<Vec<_>>()
-            )
-        };
-        match &self.action {
-            Action::Edit(edits) => kinds(edits),
+        match self {
+            Self::Edit(edits) => name_of(edits.iter().map(|edit| edit.what)),
             action => format!("{action:?}"),
         }
-    }
-
-    fn by(&mut self, who: usize) {
-        self.who = who;
     }
 }
 
@@ -166,7 +143,7 @@ pub(crate) fn history(
     people: usize,
     longest: usize,
     restores: bool,
-) -> History<TreeStep> {
+) -> History<Action> {
     // Few kinds of edits meet each other more often.
     let mut kinds = vec![What::Insert, What::Delete];
     match dice.below(4) {

@@ -13,7 +13,7 @@ use doclock::{
 use crate::common::Dice;
 use crate::page::{Kind, Page, State};
 use crate::search::{History, Outcome, Trace, fail, search};
-use crate::setting::{NAMES, Setting, editor};
+use crate::setting::{NAMES, Setting, Stacks, editor};
 use crate::tree_steps::{Action, Edit, New, TreeStep, caret, history, operations};
 
 #[derive(Clone, Copy, Debug)]
@@ -29,20 +29,9 @@ struct Entry {
 
 struct Person {
     editor: Editor,
-    done: Vec<Entry>,
-    undone: Vec<Entry>,
+    stacks: Stacks<Entry>,
     /// How many undos and redos were refused, minus the entries that were passed by for that.
     refused: usize,
-}
-
-impl Person {
-    fn stack(&mut self, redo: bool) -> &mut Vec<Entry> {
-        if redo {
-            &mut self.undone
-        } else {
-            &mut self.done
-        }
-    }
 }
 
 struct World<'a> {
@@ -61,7 +50,7 @@ struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    fn new(history: &History<TreeStep>, setting: Setting, trace: &'a mut Trace) -> Outcome<Self> {
+    fn new(history: &History<Action>, setting: Setting, trace: &'a mut Trace) -> Outcome<Self> {
         let store = setting.store();
         let mut page = Page::default();
         let mut dice = Dice(history.end ^ 1);
@@ -86,8 +75,7 @@ impl<'a> World<'a> {
         setup.commit().unwrap();
         let person = |who| Person {
             editor: editor(&store, who),
-            done: Vec::new(),
-            undone: Vec::new(),
+            stacks: Stacks::default(),
             refused: 0,
         };
         let now = page.read(&store.snapshot())?;
@@ -137,7 +125,7 @@ impl<'a> World<'a> {
     fn depths(&self) -> Outcome {
         for (person, name) in self.people.iter().zip(NAMES) {
             let found = (person.editor.undo_depth(), person.editor.redo_depth());
-            let expected = (person.done.len(), person.undone.len());
+            let expected = (person.stacks.done.len(), person.stacks.undone.len());
             if found != expected {
                 let text = format!("the depths of {name} are {found:?}, not {expected:?}");
                 return fail("depths", text);
@@ -206,8 +194,8 @@ impl<'a> World<'a> {
             is_stuck: false,
         };
         let person = &mut self.people[who];
-        person.done.push(entry);
-        person.undone.clear();
+        person.stacks.done.push(entry);
+        person.stacks.undone.clear();
         self.check(after, Kind::Edit, || {
             format!("{edit:>3} {} {said}", NAMES[who])
         })
@@ -222,7 +210,7 @@ impl<'a> World<'a> {
         } else {
             person.editor.undo()
         };
-        let is_empty = person.stack(redo).is_empty();
+        let is_empty = person.stacks.of(redo).is_empty();
         let (_view, after) = self.read()?;
         let result = match result {
             Ok(_) if is_empty => return fail("depths", format!("{name} {verb} nothing")),
@@ -249,7 +237,7 @@ impl<'a> World<'a> {
         let selected = result.selection_after.as_ref();
         let entry = self.take(who, redo, selected)?;
         self.page.letters.set(entry.edit, redo);
-        self.people[who].stack(!redo).push(entry);
+        self.people[who].stacks.of(!redo).push(entry);
         let kind = Kind::Turn {
             reorders: entry.reorders,
         };
@@ -260,7 +248,7 @@ impl<'a> World<'a> {
     /// The entry that was undone. Newer ones were refused before.
     fn take(&mut self, who: usize, redo: bool, selected: Option<&Selection>) -> Outcome<Entry> {
         let person = &mut self.people[who];
-        let stack = person.stack(redo);
+        let stack = person.stacks.of(redo);
         let is_it = |entry: &Entry| selected == Some(&caret(entry.caret));
         let Some(at) = stack.iter().position(is_it) else {
             return fail(
@@ -293,7 +281,12 @@ impl<'a> World<'a> {
         person.editor = Editor::new(DataStore::new(), "no person");
         person.editor = editor(&self.store, who).with_restored_history();
         // Stuck entries report their conflict once more.
-        for entry in person.done.iter_mut().chain(&mut person.undone) {
+        for entry in person
+            .stacks
+            .done
+            .iter_mut()
+            .chain(&mut person.stacks.undone)
+        {
             entry.is_stuck = false;
         }
         self.say(|| format!("    {} restores the history", NAMES[who]));
@@ -307,7 +300,7 @@ impl<'a> World<'a> {
             let people = self.people.iter_mut().enumerate();
             // Each undo reports one stuck entry, or passes it by.
             let left = people.filter_map(|(who, person)| {
-                let depth = person.stack(redo).len();
+                let depth = person.stacks.of(redo).len();
                 (depth > 0 && refused[who] <= depth + 1).then_some(who)
             });
             let left: Vec<usize> = left.collect();
@@ -325,7 +318,7 @@ impl<'a> World<'a> {
 
     fn is_done(&mut self, redo: bool) -> Outcome {
         for (person, name) in self.people.iter_mut().zip(NAMES) {
-            if let Some(entry) = person.stack(redo).last() {
+            if let Some(entry) = person.stacks.of(redo).last() {
                 let text = format!("edit {} of {name} is refused for good", entry.edit);
                 return fail(if redo { "redo stuck" } else { "undo stuck" }, text);
             }
@@ -334,7 +327,7 @@ impl<'a> World<'a> {
     }
 }
 
-pub(crate) fn run(history: &History<TreeStep>, setting: Setting, trace: &mut Trace) -> Outcome {
+pub(crate) fn run(history: &History<Action>, setting: Setting, trace: &mut Trace) -> Outcome {
     let mut world = World::new(history, setting, trace)?;
     let initial = world.now.image.clone();
     for step in &history.steps {
@@ -346,8 +339,8 @@ pub(crate) fn run(history: &History<TreeStep>, setting: Setting, trace: &mut Tra
     // What cannot be redone any more is given up.
     let mut is_whole = true;
     for person in &mut world.people {
-        is_whole &= person.undone.is_empty();
-        person.undone.clear();
+        is_whole &= person.stacks.undone.is_empty();
+        person.stacks.undone.clear();
         while person.editor.discard_redo() {}
     }
     world.depths()?;
