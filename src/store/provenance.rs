@@ -123,9 +123,8 @@ impl DataStore {
     }
 
     /// Makes sure that these kept commits, which lead to a document, are recorded from the first
-    /// needed one on. Returns the units
-    /// of those that are in histories, by version; an undo or redo that would be another when it is
-    /// repeated has none.
+    /// needed one on. Returns the units of those that are in histories, by version; an undo or redo
+    /// that would be another when it is repeated has none.
     pub(crate) fn record_kept(
         &self,
         records: &[CommitRecord],

@@ -22,6 +22,9 @@ pub(crate) struct Undoing<'a> {
     turned: Vec<(u64, bool)>,
 }
 
+/// So often nodes are hidden and brought back until nothing changes any more.
+const MOST_ROUNDS: usize = 50;
+
 /// What an undo or a redo changes in the recorded history, once it is published.
 #[derive(Debug, Default)]
 pub(crate) struct Toggled {
@@ -303,17 +306,11 @@ impl<'a> Undoing<'a> {
         for touch in &turn.touched {
             match touch {
                 Touch::Text(key) => {
-                    for key in self.draft.spread(*key) {
-                        self.fit_text(key, turn)?;
-                    }
+                    self.fit_texts(*key, turn)?;
                 }
                 Touch::Created(keys) | Touch::Removed(keys) => {
-                    for key in keys
-                        .iter()
-                        .flat_map(|key| self.draft.spread(*key))
-                        .collect::<Vec<_>>()
-                    {
-                        self.fit_text(key, turn)?;
+                    for key in keys.iter() {
+                        self.fit_texts(*key, turn)?;
                     }
                 }
                 Touch::Written(key) => self.fit_values(*key, turn)?,
@@ -324,41 +321,55 @@ impl<'a> Undoing<'a> {
     }
 
     /// Hides nodes that are in the document without being wanted there, and brings back those that
-    /// have something of another unit.
+    /// have something of another unit, until nothing changes any more.
     fn settle_nodes(&mut self) -> Done {
-        for round in 0.. {
-            assert!(round < 50, "settle");
-            let mut keys: Vec<Key> = self.draft.changed.keys().copied().collect();
-            keys.sort_unstable();
-            let mut is_settled = true;
-            for key in keys {
-                let Some(record) = self.draft.get(key) else {
-                    continue;
-                };
-                if record.merged.is_some() {
-                    continue;
-                }
-                if record.is_present() {
-                    let is_wrapper = !record.is_created() && !record.places.is_empty();
-                    if self.is_hollow(key) {
-                        self.draft.hide(key)?;
-                        is_settled = false;
-                    } else if is_wrapper {
-                        self.draft.order_wrapper(key);
-                        self.draft.replace(key)?;
-                    }
-                } else if self.draft.belongs(key) {
-                    self.draft.show(key)?;
-                    is_settled = !self.draft.at(key).is_present() && is_settled;
-                }
-            }
-            if is_settled {
+        let mut changed = None;
+        for _ in 0..MOST_ROUNDS {
+            changed = self.settle_nodes_once()?;
+            if changed.is_none() {
                 break;
             }
         }
-        // A node whose list came later is still outside of the tree.
-        let astray = self.draft.changed.keys().copied();
-        let mut astray: Vec<Key> = astray.filter(|key| self.is_astray(*key)).collect();
+        if let Some(key) = changed {
+            let id = self.draft.at(key).id.clone();
+            return Err(UndoConflict::SubtreeChanged { id }.into());
+        }
+        self.replace_astray()
+    }
+
+    /// Returns a node that it hid or brought back.
+    fn settle_nodes_once(&mut self) -> Result<Option<Key>, Refusal> {
+        let mut keys: Vec<Key> = self.draft.changed.keys().copied().collect();
+        keys.sort_unstable();
+        let mut changed = None;
+        for key in keys {
+            let Some(record) = self.draft.get(key).filter(|it| it.merged.is_none()) else {
+                continue;
+            };
+            if record.is_present() {
+                let is_wrapper = !record.is_created() && !record.places.is_empty();
+                if self.is_hollow(key) {
+                    self.draft.hide(key)?;
+                    changed = Some(key);
+                } else if is_wrapper {
+                    self.draft.order_wrapper(key);
+                    self.draft.replace(key)?;
+                }
+            } else if self.draft.belongs(key) {
+                self.draft.show(key)?;
+                if self.draft.at(key).is_present() {
+                    changed = Some(key);
+                }
+            }
+        }
+        Ok(changed)
+    }
+
+    /// Moves nodes to their places that are still outside of the tree, because their lists came
+    /// later.
+    fn replace_astray(&mut self) -> Done {
+        let keys = self.draft.changed.keys().copied();
+        let mut astray: Vec<Key> = keys.filter(|key| self.is_astray(*key)).collect();
         astray.sort_unstable();
         for key in astray {
             self.draft.replace(key)?;
@@ -413,10 +424,13 @@ impl<'a> Undoing<'a> {
         true
     }
 
-    /// Brings a text and its marks to what the units in effect make of it.
-    fn fit_text(&mut self, key: Key, turn: &Turn<'_>) -> Done {
-        self.fit_marks(key, turn)?;
-        self.draft.fit_text(key)
+    /// Brings a text and its marks to what the units in effect make of it, also where it went to
+    /// other nodes.
+    fn fit_texts(&mut self, key: Key, turn: &Turn<'_>) -> Done {
+        self.draft.spread(key).into_iter().try_for_each(|key| {
+            self.fit_marks(key, turn)?;
+            self.draft.fit_text(key)
+        })
     }
 
     fn fit_marks(&mut self, key: Key, turn: &Turn<'_>) -> Done {
