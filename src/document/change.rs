@@ -426,6 +426,23 @@ impl Change {
     pub(crate) fn is_of_the_document(&self) -> bool {
         !matches!(self, Self::SetSelection { .. })
     }
+
+    /// Whether it changes which nodes there are, or where they are.
+    pub(crate) fn is_of_the_tree(&self) -> bool {
+        match self {
+            Self::InsertSubtree { .. }
+            | Self::RemoveSubtree { .. }
+            | Self::MoveNode { .. }
+            | Self::SplitNode { .. }
+            | Self::JoinNodes { .. }
+            | Self::SetRoot { .. } => true,
+            Self::SpliceText { .. }
+            | Self::SetMarks { .. }
+            | Self::PatchAttrs { .. }
+            | Self::SetType { .. }
+            | Self::SetSelection { .. } => false,
+        }
+    }
 }
 
 impl MarksChange {

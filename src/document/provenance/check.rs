@@ -32,7 +32,7 @@ impl Undoing<'_> {
     }
 
     /// Refuses the undo if a later edit of another unit is in its way.
-    pub(super) fn check(&self, turn: &Turn<'_>) -> Done {
+    pub(super) fn check(&self, turn: &Turn) -> Done {
         turn.touched.iter().try_for_each(|touch| match touch {
             Touch::Text(key) => {
                 let spread = self.draft.spread(*key);
@@ -60,13 +60,13 @@ impl Undoing<'_> {
     }
 
     /// Characters would return to a node that was removed.
-    fn check_text(&self, turn: &Turn<'_>, key: Key) -> Done {
+    fn check_text(&self, turn: &Turn, key: Key) -> Done {
         let Some(record) = self.draft.get(key).filter(|it| !it.is_present()) else {
             return Ok(());
         };
         let returns = |item: &TextItem| match item {
             TextItem::Chars(chars) => {
-                let is_of_it = chars.gone.iter().any(|it| turn.units.contains(&it.unit()));
+                let is_of_it = chars.gone.iter().any(|it| turn.has(*it));
                 is_of_it && chars.hidden.is_some() && chars.are_wanted()
             }
             _ => false,
@@ -115,12 +115,11 @@ impl Undoing<'_> {
         Ok(())
     }
 
-    fn check_place(&self, turn: &Turn<'_>, key: Key) -> Done {
+    fn check_place(&self, turn: &Turn, key: Key) -> Done {
         let Some(record) = self.draft.get(key).filter(|it| it.is_present()) else {
             return Ok(());
         };
-        let own = |by: Tag| turn.units.contains(&by.unit());
-        let owned = record.places.iter().filter(|it| own(it.by));
+        let owned = record.places.iter().filter(|it| turn.has(it.by));
         let Some(first) = owned.map(|it| it.order).min() else {
             return Ok(());
         };
@@ -140,13 +139,12 @@ impl Undoing<'_> {
         }
     }
 
-    fn check_values(&self, turn: &Turn<'_>, key: Key) -> Done {
+    fn check_values(&self, turn: &Turn, key: Key) -> Done {
         let Some(record) = self.draft.get(key).filter(|it| it.is_present()) else {
             return Ok(());
         };
-        let own = |by: Tag| turn.units.contains(&by.unit());
         let writes = &record.writes;
-        for (nth, write) in writes.iter().enumerate().filter(|(_, it)| own(it.by)) {
+        for (nth, write) in writes.iter().enumerate().filter(|(_, it)| turn.has(it.by)) {
             let mut later = writes[nth..].iter().filter(|it| it.what.is_of(&write.what));
             let changed = later.find_map(|it| self.draft.is_later(it.by, it.version));
             if changed.is_some() {
@@ -159,12 +157,9 @@ impl Undoing<'_> {
         Ok(())
     }
 
-    fn check_root(&self, turn: &Turn<'_>) -> Done {
+    fn check_root(&self, turn: &Turn) -> Done {
         let root = self.draft.root.as_deref().unwrap_or(&self.draft.base.root);
-        let Some(first) = root
-            .iter()
-            .position(|it| turn.units.contains(&it.by.unit()))
-        else {
+        let Some(first) = root.iter().position(|it| turn.has(it.by)) else {
             return Ok(());
         };
         let later = root[first..].iter().find_map(|it| {
@@ -249,7 +244,7 @@ impl Undoing<'_> {
     }
 
     /// Nothing of it was undone. Refused, if a node that it created stays for others.
-    pub(super) fn check_stayed(&self, turn: &Turn<'_>) -> Done {
+    pub(super) fn check_stayed(&self, turn: &Turn) -> Done {
         for touch in &turn.touched {
             let Touch::Created(keys) = touch else {
                 continue;

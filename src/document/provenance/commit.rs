@@ -53,14 +53,10 @@ impl Provenance {
         let Some(unit) = self.units.get_mut(&by.unit()) else {
             return;
         };
+        let touch = (by.step().1, touch);
         // Text is touched by each keystroke.
-        if !unit
-            .touched
-            .iter()
-            .rev()
-            .take(8)
-            .any(|known| *known == touch)
-        {
+        let mut newest = unit.touched.iter().rev().take(8);
+        if !newest.any(|known| *known == touch) {
             unit.touched.push(touch);
         }
     }
@@ -71,27 +67,25 @@ impl Provenance {
         if self.after.as_ref().is_some_and(|(unit, _)| *unit != number) {
             self.place_selection_after();
         }
-        let by = match commit.unit {
-            None => Tag::ALWAYS,
-            Some(unit) => {
-                let known = self.units.entry(number).or_insert_with(|| UnitRecord {
-                    unit: Arc::clone(unit),
-                    last: 0,
-                    is_on: true,
-                    touched: Vec::new(),
-                    carets: [None; 4],
-                });
-                let is_first = known.last == 0;
-                known.last = commit.version;
-                if let Some(before) = commit.selections[0].filter(|_| is_first) {
-                    self.place_carets(number, 0, before);
-                }
-                Tag::new(number)
+        if let Some(unit) = commit.unit {
+            let known = self.units.entry(number).or_insert_with(|| UnitRecord {
+                unit: Arc::clone(unit),
+                last: 0,
+                is_on: true,
+                step: (0, false),
+                touched: Vec::new(),
+                carets: [None; 4],
+            });
+            let is_first = known.last == 0;
+            known.last = commit.version;
+            if let Some(before) = commit.selections[0].filter(|_| is_first) {
+                self.place_carets(number, 0, before);
             }
-        };
+        }
         let mut details = commit.details.iter().peekable();
         for (nth, change) in commit.changes.iter().enumerate() {
             let detail = details.next_if(|detail| detail.change == nth);
+            let by = self.step_of(change, number);
             self.record_change(
                 change,
                 commit.version,
@@ -99,9 +93,23 @@ impl Provenance {
                 detail.map(|detail| &detail.what),
             );
         }
-        if let Some(after) = commit.selections[1].filter(|_| by != Tag::ALWAYS) {
+        if let Some(after) = commit.selections[1].filter(|_| commit.unit.is_some()) {
             self.after = Some((number, after.clone()));
         }
+    }
+
+    /// The step of a change of this unit. Each change of the tree is a step of its own, and so are
+    /// the other changes between two of these.
+    fn step_of(&mut self, change: &Change, unit: u64) -> Tag {
+        let Some(known) = self.units.get_mut(&unit) else {
+            return Tag::ALWAYS;
+        };
+        let (step, of_the_tree) = &mut known.step;
+        if *of_the_tree || change.is_of_the_tree() {
+            *step = step.saturating_add(1);
+        }
+        *of_the_tree = change.is_of_the_tree();
+        Tag::new(unit, *step)
     }
 
     fn record_change(&mut self, change: &Change, version: u64, by: Tag, detail: Option<&Detail>) {
@@ -116,7 +124,7 @@ impl Provenance {
                 if let Some(key) = self.key_for(id, by) {
                     // Its place in time is known, although it is never undone.
                     let born = match by {
-                        Tag::ALWAYS => Tag::new(version),
+                        Tag::ALWAYS => Tag::new(version, 0),
                         by => by,
                     };
                     let marks = match detail {
@@ -472,23 +480,16 @@ impl Provenance {
         );
         let mut text_at = record.text.gap(text);
         let mut child_at = record.children.gap(children);
-        // An edge goes to the same half in both sequences.
-        let places = |edge: EdgeAt| {
-            let text = record.text.find_edge(edge).map(|found| found.index);
-            let list = record.children.find_edge(edge);
-            (text, list.map(|found| found.index))
-        };
+        // The edge or the end of an edge goes to the same half in both sequences.
         for index in text_gap.clone() {
-            if let TextItem::Edge(edge) | TextItem::End(edge) = record.text.0[index]
-                && places(edge).1.is_some_and(|at| at < child_gap.start)
-            {
+            let found = record.children.find_same(&record.text.0[index]);
+            if found.is_some_and(|at| at < child_gap.start) {
                 text_at = text_at.max(index + 1);
             }
         }
         for index in child_gap {
-            if let ChildItem::Edge(edge) | ChildItem::End(edge) = record.children.0[index]
-                && places(edge).0.is_some_and(|at| at < text_gap.start)
-            {
+            let found = record.text.find_same(&record.children.0[index]);
+            if found.is_some_and(|at| at < text_gap.start) {
                 child_at = child_at.max(index + 1);
             }
         }
@@ -546,7 +547,6 @@ impl Provenance {
         record.children.end_at(children);
         let text = std::mem::take(&mut self.records[right].text.0);
         let children = std::mem::take(&mut self.records[right].children.0);
-        self.rehome(right, [left; 2], &text, &children);
         self.put_at_end(left, right, edge, text, children);
         match by {
             Tag::ALWAYS => {
@@ -573,6 +573,7 @@ impl Provenance {
             |at: EdgeAt| at.node != right && records.get(at.node).is_none_or(|it| !it.is_in(left));
         let at_text = records[left].text.joint(is_open);
         let at_child = records[left].children.joint(is_open);
+        self.rehome(right, [left; 2], &text, &children);
         let record = &mut self.records[left];
         record.text.join(at_text, edge, text);
         record.children.join(at_child, edge, children);

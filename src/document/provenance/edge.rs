@@ -54,10 +54,28 @@ impl Draft<'_> {
                 }
                 Ok(())
             }
+            // It is going to be joined again. What others split off from its content stays there.
+            (Some(merged), None)
+                if self.is_divided(edge(merged)) && self.edge_at_end(record) == Some(merged) =>
+            {
+                Ok(())
+            }
             (Some(merged), None) => self.open(edge(merged)),
             (None, Some(wanted)) => self.close(edge(wanted)),
             _ => Ok(()),
         }
+    }
+
+    /// The edge behind which the content of a node belongs at the end of the undo or redo.
+    fn edge_at_end(&self, record: &Record) -> Option<usize> {
+        record.edge_with(|tag| self.will_be_on(tag))
+    }
+
+    /// Whether the content behind an edge ends in another node than that of the edge.
+    fn is_divided(&self, edge: EdgeAt) -> bool {
+        let holder = self.at(edge.node).edges[edge.edge].text_in;
+        let items = &self.at(holder).text.0;
+        !items.iter().any(|item| item.end() == Some(edge))
     }
 
     /// Whether two edges are in the same place.
@@ -165,9 +183,16 @@ impl Draft<'_> {
     /// Moves the items behind an edge to its node, apart from other edges of the node.
     fn take_out_behind(&mut self, edge: EdgeAt, holders: [Key; 2], at: [Found; 2]) {
         let node = edge.node;
-        let text = self.edit(holders[0]).text.take_behind(edge, at[0].index);
-        let list = &mut self.edit(holders[1]).children;
-        let children = list.take_behind(edge, at[1].index);
+        let mut left = std::mem::take(&mut self.edit(holders[0]).text);
+        let mut list = std::mem::take(&mut self.edit(holders[1]).children);
+        let is_closed = |at: EdgeAt| {
+            let record = self.get(at.node);
+            record.is_some_and(|it| it.merged == Some(at.edge))
+        };
+        let text = left.take_behind(edge, at[0].index, is_closed);
+        let children = list.take_behind(edge, at[1].index, is_closed);
+        self.edit(holders[0]).text = left;
+        self.edit(holders[1]).children = list;
         self.know_anew();
         self.rehome(holders[0], [node; 2], &text, &children);
         self.take_back_behind(edge, holders);

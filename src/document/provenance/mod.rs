@@ -115,7 +115,10 @@ struct UnitRecord {
     /// The version of its last commit.
     last: u64,
     is_on: bool,
-    touched: Vec<Touch>,
+    /// Its newest step, and whether that changed the tree.
+    step: (u32, bool),
+    /// What it changed, each with the step.
+    touched: Vec<(u32, Touch)>,
     /// The texts with the ends of the selections before and after it.
     carets: [Option<Key>; 4],
 }
@@ -131,7 +134,7 @@ pub(crate) struct SilentTurn {
 }
 
 /// Something that a unit changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Touch {
     /// The text of a node, or its marks.
     Text(Key),
@@ -147,6 +150,18 @@ enum Touch {
     /// A node that stays because it was edited.
     Kept(Key),
     Root,
+}
+
+impl Touch {
+    /// Whether it changed which nodes there are, or where they are.
+    fn is_of_the_tree(&self) -> bool {
+        match self {
+            Self::Created(_) | Self::Removed(_) | Self::Moved(_) | Self::Edge(_) | Self::Root => {
+                true
+            }
+            Self::Text(_) | Self::Written(_) | Self::Kept(_) => false,
+        }
+    }
 }
 
 impl EditUnit {

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use super::record::{Record, RootWrite};
 use super::sequence::{ChildItem, Found, Item, Tag, TextItem};
 use super::{Key, Provenance, Records};
+use smallvec::SmallVec;
+
 use crate::document::mark::{Mark, Marks};
 use crate::document::plan;
 use crate::document::{
@@ -63,8 +65,10 @@ pub(super) struct Draft<'a> {
     pub(super) root: Option<Vec<RootWrite>>,
     /// The nodes that came into the document.
     pub(super) appeared: HashMap<NodeId, Key, Secret>,
-    /// The units that are turned.
-    pub(super) units: Vec<u64>,
+    /// The units that are turned, in order.
+    pub(super) units: SmallVec<[u64; 1]>,
+    /// Whether they come into effect.
+    pub(super) on: bool,
     /// Edits after this version refuse the undo. `None` if nothing does.
     pub(super) last: Option<u64>,
     /// The nodes that are being brought into the document.
@@ -121,12 +125,30 @@ impl Draft<'_> {
 
     /// The version of a later edit of another unit that is in effect and refuses the undo.
     pub(super) fn is_later(&self, by: Tag, version: u64) -> Option<u64> {
-        if !by.is_on() || self.units.contains(&by.unit()) {
+        if !by.is_on() || self.turns(by) {
             return None;
         }
         let last = self.base.units.get(&by.unit()).map(|it| it.last);
         let last = last.unwrap_or(version.max(by.unit()));
         (last > self.last?).then_some(last)
+    }
+
+    /// Whether a step is of a unit that is turned.
+    fn turns(&self, tag: Tag) -> bool {
+        self.units.binary_search(&tag.unit()).is_ok()
+    }
+
+    /// Whether a step is in effect at the end of the undo or redo.
+    pub(super) fn will_be_on(&self, tag: Tag) -> bool {
+        match self.turns(tag) {
+            true => self.on,
+            false => tag.is_on(),
+        }
+    }
+
+    /// Whether the creation of a node is in effect at the end of the undo or redo.
+    pub(super) fn will_be_created(&self, record: &Record) -> bool {
+        record.born.is_none_or(|born| self.will_be_on(born))
     }
 
     pub(super) fn make(&mut self, change: Change) -> Done {
@@ -391,7 +413,7 @@ impl Draft<'_> {
             let record = self.get(at)?;
             let up = record.places.get(record.chosen()).and_then(|it| it.list)?;
             if Some(up) == list {
-                return Some(at).filter(|_| !record.is_created());
+                return Some(at).filter(|_| !self.will_be_created(record) && !record.is_half());
             }
             at = up;
         }
@@ -417,10 +439,13 @@ impl Draft<'_> {
                 continue;
             };
             let its = &child.places[place];
+            let is_of_it = child.born.map(Tag::unit) == born;
+            let is_left = child.chosen() != place || its.by.is_on() && !is_of_it;
+            if is_left && Some(its.by.unit()) == born && !self.will_be_on(its.by) {
+                content.wrapped.push(node);
+                continue;
+            }
             if child.chosen() != place {
-                if !its.by.is_on() && Some(its.by.unit()) == born {
-                    content.wrapped.push(node);
-                }
                 continue;
             }
             // A half goes with the node that it was split off from.
@@ -429,7 +454,7 @@ impl Draft<'_> {
             });
             if goes_along {
                 content.wrapped.push(node);
-            } else if !child.is_created() && child.born.map(Tag::unit) == born {
+            } else if !self.will_be_created(child) && child.born.map(Tag::unit) == born {
                 ahead.extend(items(node));
             } else if self.belongs(node) || self.is_about_to_open(child) {
                 content.is_behind |= !content.wrapped.is_empty();
@@ -450,7 +475,7 @@ impl Draft<'_> {
         let record = self.at(wrapper);
         let place = record.chosen();
         let list = record.places.get(place).and_then(|it| it.list);
-        let Some(list) = list.filter(|_| !record.is_created()) else {
+        let Some(list) = list.filter(|_| !self.will_be_created(record) && !record.is_half()) else {
             return;
         };
         let content = self.content_of(wrapper);

@@ -279,7 +279,7 @@ impl Record {
                 }
                 return;
             }
-            if is_known || by != Tag::ALWAYS && self.born != Some(by) {
+            if is_known || by != Tag::ALWAYS && self.born.map(Tag::unit) != Some(by.unit()) {
                 self.writes.push(Write { by, version, what });
             }
         };
@@ -352,7 +352,7 @@ impl Record {
         }
         self.removed.push(by);
         // Its own edits do not keep what it removes.
-        self.kept_by.retain(|it| *it != by);
+        self.kept_by.retain(|it| it.unit() != by.unit());
         self.leave(node);
     }
 
@@ -392,6 +392,11 @@ impl Record {
         self.exists() && self.edge_wanted().is_none()
     }
 
+    /// Whether it was split off from another node.
+    pub(super) fn is_half(&self) -> bool {
+        self.edges.first().is_some_and(|edge| edge.splits)
+    }
+
     /// Whether its creation is in effect and no removal, joined or not.
     pub(super) fn exists(&self) -> bool {
         self.is_created() && !self.is_removed()
@@ -407,14 +412,18 @@ impl Record {
 
     /// The edge behind which its content belongs; `None` if it has its content itself.
     pub(super) fn edge_wanted(&self) -> Option<usize> {
-        let joined = self
-            .edges
-            .iter()
-            .rposition(|it| !it.splits && it.by.is_on());
-        let split = self.edges.iter().position(|it| it.splits && !it.by.is_on());
+        self.edge_with(Tag::is_on)
+    }
+
+    /// The edge behind which its content belongs when these steps are in effect.
+    pub(super) fn edge_with(&self, is_on: impl Fn(Tag) -> bool) -> Option<usize> {
+        let mut edges = self.edges.iter();
+        let joined = edges.rposition(|it| !it.splits && is_on(it.by));
+        let mut edges = self.edges.iter();
+        let split = edges.position(|it| it.splits && !is_on(it.by));
         joined.or(split).or_else(|| {
             // Without its creation, what others put into it stays where the unit joined it to.
-            let born = self.born.filter(|born| !born.is_on())?;
+            let born = self.born.filter(|born| !is_on(*born))?;
             let same = |it: &Edge| !it.splits && it.by.unit() == born.unit();
             self.edges.iter().rposition(same)
         })
@@ -438,25 +447,19 @@ impl Record {
     /// The place that it has by the edits before another place was made.
     pub(super) fn chosen_before(&self, order: u64) -> usize {
         let places = self.places.iter().enumerate();
-        let in_effect = places.filter(|(_, it)| it.by.is_on() && it.is_active && it.order < order);
-        let last = in_effect.max_by_key(|(_, it)| it.order);
-        last.map_or_else(|| self.first_place(), |(nth, _)| nth)
-    }
-
-    /// The place that it has without the moves in effect: that in which its creation left it, or
-    /// the first that is known.
-    fn first_place(&self) -> usize {
-        let active = || {
-            self.places
-                .iter()
-                .enumerate()
-                .filter(|(_, it)| it.is_active)
+        let known = || {
+            places
+                .clone()
+                .filter(|(_, it)| it.is_active && it.order < order)
         };
+        let in_effect = known().filter(|(_, it)| it.by.is_on());
+        // Without the moves in effect, it is where its creation left it, or where it was first.
         let creation = self.born.map(Tag::unit);
-        let created = active().filter(|(_, it)| Some(it.by.unit()) == creation);
-        let last = created.max_by_key(|(_, it)| it.order);
-        let first = || active().min_by_key(|(_, it)| it.order);
-        last.or_else(first).map_or(0, |(nth, _)| nth)
+        let created = known().filter(|(_, it)| Some(it.by.unit()) == creation);
+        let last = in_effect.max_by_key(|(_, it)| it.order);
+        let last = last.or_else(|| created.max_by_key(|(_, it)| it.order));
+        let found = last.or_else(|| known().min_by_key(|(_, it)| it.order));
+        found.map_or(0, |(nth, _)| nth)
     }
 
     /// Its present place.

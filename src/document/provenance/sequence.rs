@@ -11,36 +11,46 @@ use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use super::Key;
+use super::toggle::Turn;
 use crate::document::Node;
 use crate::document::mark::{Mark, Marks};
 
 /// More than the length of any sequence: the untouched rest of a sequence ends there.
 const END: usize = usize::MAX / 4;
 
-/// A unit of edits that inserted or removed something, and whether it is in effect.
+/// A step of a unit of edits that inserted or removed something, and whether it is in effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tag(u64);
+pub(super) struct Tag {
+    unit: u64,
+    step: u32,
+    is_on: bool,
+}
 
 impl Tag {
     /// Of edits that are never undone.
-    pub(super) const ALWAYS: Self = Self(1);
+    pub(super) const ALWAYS: Self = Self::new(0, 0);
 
-    pub(super) fn new(unit: u64) -> Self {
-        Self(unit << 1 | 1)
+    pub(super) const fn new(unit: u64, step: u32) -> Self {
+        let is_on = true;
+        Self { unit, step, is_on }
     }
 
     pub(super) fn unit(self) -> u64 {
-        self.0 >> 1
+        self.unit
+    }
+
+    pub(super) fn step(self) -> (u64, u32) {
+        (self.unit, self.step)
     }
 
     pub(super) fn is_on(self) -> bool {
-        self.0 & 1 == 1
+        self.is_on
     }
 
-    /// Sets whether the unit is in effect, if the tag is of this unit.
-    pub(super) fn turn(&mut self, units: &[u64], on: bool) {
-        if units.contains(&self.unit()) {
-            self.0 = self.unit() << 1 | u64::from(on);
+    /// Sets whether it is in effect, if it is of a step that is turned.
+    pub(super) fn turn(&mut self, turn: &Turn) {
+        if turn.has(*self) {
+            self.is_on = turn.on;
         }
     }
 }
@@ -82,6 +92,12 @@ pub(super) struct Found {
 
 #[derive(Clone, Debug)]
 pub(super) struct Sequence<I>(pub(super) Vec<I>);
+
+impl<I> Default for Sequence<I> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
 
 impl<I: Item> Sequence<I> {
     /// A sequence of which nothing is known.
@@ -180,6 +196,15 @@ impl<I: Item> Sequence<I> {
         self.find(|item| item.edge() == Some(edge))
     }
 
+    /// Where it has the edge or the end that an item of another sequence is.
+    pub(super) fn find_same<J: Item>(&self, of: &J) -> Option<usize> {
+        let mut items = self.0.iter();
+        match (of.edge(), of.end()) {
+            (None, None) => None,
+            (edge, end) => items.position(|item| item.edge() == edge && item.end() == end),
+        }
+    }
+
     /// Where the content behind an edge, which is at an index, ends.
     pub(super) fn end_of(&self, edge: EdgeAt, at: usize) -> usize {
         let behind = &self.0[at..];
@@ -194,15 +219,32 @@ impl<I: Item> Sequence<I> {
         (!self.has_width_in(end..self.0.len())).then_some(end + 1)
     }
 
-    /// Takes out the content behind an edge, apart from other edges of its node.
-    pub(super) fn take_behind(&mut self, edge: EdgeAt, at: usize) -> Vec<I> {
+    /// Takes out the content behind an edge. Other edges of its node stay, unless they are in the
+    /// content behind an edge that is closed.
+    pub(super) fn take_behind(
+        &mut self,
+        edge: EdgeAt,
+        at: usize,
+        is_closed: impl Fn(EdgeAt) -> bool,
+    ) -> Vec<I> {
         let end = self.end_of(edge, at) - (at + 1);
         let behind = self.0.split_off(at + 1);
         let mut taken = Vec::new();
+        let mut own: SmallVec<[EdgeAt; 2]> = SmallVec::new();
+        let mut within = None;
         for (nth, item) in behind.into_iter().enumerate() {
-            match nth < end && item.edge().is_none_or(|it| it.node != edge.node) {
-                true => taken.push(item),
-                false => self.0.push(item),
+            let is_own_end = item.end().is_some_and(|it| own.contains(&it));
+            if is_own_end || within.is_some() && item.end() == within {
+                within = None;
+            }
+            match item.edge().filter(|_| within.is_none()) {
+                Some(it) if it.node == edge.node => own.push(it),
+                other => within = within.or(other.filter(|it| is_closed(*it))),
+            }
+            let is_own = item.edge().is_some_and(|it| own.contains(&it));
+            match nth >= end || is_own || is_own_end {
+                true => self.0.push(item),
+                false => taken.push(item),
             }
         }
         taken
@@ -351,30 +393,29 @@ impl Chars {
         self.born.is_on() && !self.gone.iter().any(|tag| tag.is_on())
     }
 
-    /// Whether their marks by these units change when they come into effect, or go out of it.
-    /// Returns each changed mark, and whether it is there afterwards.
-    pub(super) fn changed_marks(&self, units: &[u64], on: bool) -> Vec<(&Mark, bool)> {
+    /// The marks that change when steps come into effect, or go out of it. Returns with each
+    /// whether it is there afterwards.
+    pub(super) fn changed_marks(&self, turn: &Turn) -> Vec<(&Mark, bool)> {
         let Some(marked) = self.marked.as_deref() else {
             return Vec::new();
         };
         let mut changed: Vec<(&Mark, bool)> = Vec::new();
-        let of_units = marked.iter().filter(|it| units.contains(&it.by.unit()));
-        for Marked { mark, .. } in of_units {
+        for Marked { mark, .. } in marked.iter().filter(|it| turn.has(it.by)) {
             if changed.iter().any(|(known, _)| *known == mark) {
                 continue;
             }
             let of_mark = || marked.iter().filter(|it| it.mark == *mark);
             let base = of_mark().next().is_some_and(|first| !first.given);
             let given = |on: bool| {
-                let is_on = |it: &&Marked| match units.contains(&it.by.unit()) {
+                let is_on = |it: &&Marked| match turn.has(it.by) {
                     true => on,
                     false => it.by.is_on(),
                 };
                 let last = of_mark().rfind(is_on);
                 last.map_or(base, |last| last.given)
             };
-            if given(on) != given(!on) {
-                changed.push((mark, given(on)));
+            if given(turn.on) != given(!turn.on) {
+                changed.push((mark, given(turn.on)));
             }
         }
         changed
