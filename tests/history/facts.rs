@@ -114,7 +114,8 @@ struct Entry {
     number: usize,
     /// The children that it moved.
     moved: BTreeSet<NodeId>,
-    /// The nodes that stay for it: those that it moved, or joined others to.
+    /// The nodes that stay for it: those that it moved, joined others to, or edited while they were
+    /// there only for others.
     kept: BTreeSet<NodeId>,
     /// Whether it is of the node that no other editor changes.
     is_private: bool,
@@ -354,6 +355,12 @@ impl World {
                     moved.insert(id.clone());
                     kept.insert(id.clone());
                 }
+                // It is there only for others, and stays for this edit, too.
+                Change::SpliceText { id, .. } | Change::SetMarks { id, .. }
+                    if self.is_unwanted(id) =>
+                {
+                    kept.insert(id.clone());
+                }
                 _ => {}
             }
         }
@@ -402,7 +409,7 @@ impl World {
         successors(Some(id), |id| self.split_from.get(*id))
     }
 
-    /// Notes the moves within a list and the joins, which change no fact of the node.
+    /// Notes what changes no fact of a node that stays for it.
     fn note_kept(&mut self, who: usize, entry: &Entry) {
         for id in &entry.kept {
             let place = Fact::Parent(id.clone());
@@ -644,7 +651,11 @@ impl World {
             if comes_back && from.is_none() || is_excused {
                 continue;
             }
-            // Such a node shows what the entry did to it before it removed it.
+            // A node that was removed and stays for others shows what was done to it in that edit.
+            let is_value = matches!(fact, Fact::Kind(_) | Fact::Attribute(..));
+            if is_value && fact.node().is_some_and(|id| self.is_removed(id)) {
+                continue;
+            }
             let is_removed = |id: &NodeId| entry.contains_key(&Fact::Node(id.clone()));
             let is_of_a_removed_node = others_acted && fact.node().is_some_and(is_removed);
             let Some([then, came]) = entry.get(fact) else {

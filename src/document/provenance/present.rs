@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::record::{Record, RootWrite};
+use super::record::{Place, Record, RootWrite};
 use super::sequence::{ChildItem, Found, Item, Tag, TextItem};
 use super::{Key, Provenance, Records};
 use smallvec::SmallVec;
@@ -469,8 +469,8 @@ impl Draft<'_> {
         record.merged.is_some() && record.is_wanted()
     }
 
-    /// Puts the place of a wrapper whose creation is not in effect before or behind the places of
-    /// the nodes that it wrapped, so that its content keeps its order.
+    /// Gives a wrapper whose creation is not in effect a place before or behind the places of the
+    /// nodes that it wrapped, so that its content keeps its order.
     pub(super) fn order_wrapper(&mut self, wrapper: Key) {
         let record = self.at(wrapper);
         let place = record.chosen();
@@ -479,28 +479,76 @@ impl Draft<'_> {
             return;
         };
         let content = self.content_of(wrapper);
+        if !content.is_before && !content.is_behind {
+            return;
+        }
         let places = content.wrapped.iter().filter_map(|node| {
             let place = self.at(*node).chosen();
             Some(self.find_place(list, *node, place)?.index)
         });
-        let places: Vec<usize> = places.collect();
-        let (first, last) = (places.iter().min(), places.iter().max());
-        let own = self
-            .find_place(list, wrapper, place)
-            .map(|found| found.index);
-        let (Some(&first), Some(&last), Some(own)) = (first, last, own) else {
+        let wrapped: Vec<usize> = places.collect();
+        let (Some(&first), Some(&last)) = (wrapped.iter().min(), wrapped.iter().max()) else {
             return;
         };
         let items = &self.at(list).children.0;
         let is_apart = |range: Range<usize>| {
-            let mut between = range.filter(|at| !places.contains(at));
+            let mut between = range.filter(|at| !wrapped.contains(at));
             between.any(|at| items[at].width() > 0)
         };
-        if content.is_behind && own < first && !is_apart(own + 1..last) {
-            self.edit(list).children.0[own..=last].rotate_left(1);
-        } else if content.is_before && !content.is_behind && own > last && !is_apart(first + 1..own)
-        {
-            self.edit(list).children.0[first..=own].rotate_right(1);
+        let is_wrong = |own: usize| match content.is_behind {
+            _ if content.is_before && content.is_behind => false,
+            true => own < first && !is_apart(own + 1..last),
+            false => content.is_before && own > last && !is_apart(first + 1..own),
+        };
+        let order = self.at(wrapper).places[place].order;
+        let places = self.at(wrapper).places.iter().enumerate();
+        let own = places.filter(|(_, it)| it.order == order && it.list == Some(list));
+        let fits = |nth: usize| {
+            let found = self.find_place(list, wrapper, nth);
+            found.is_some_and(|found| !is_wrong(found.index))
+        };
+        let chosen = own.map(|(nth, _)| nth).find(|nth| fits(*nth));
+        let at = match content.is_behind {
+            true => last + 1,
+            false => first,
+        };
+        let chosen = chosen.unwrap_or_else(|| self.add_aside(wrapper, place, list, at));
+        for (nth, place) in self.edit(wrapper).places.iter_mut().enumerate() {
+            if place.order == order {
+                place.is_active = nth == chosen;
+            }
+        }
+    }
+
+    /// Gives a wrapper a place at this index, beside the one that it has.
+    fn add_aside(&mut self, wrapper: Key, place: usize, list: Key, at: usize) -> usize {
+        let places = &mut self.edit(wrapper).places;
+        places.push(Place {
+            is_aside: true,
+            is_active: false,
+            ..places[place].clone()
+        });
+        let place = places.len() - 1;
+        let item = ChildItem::Place {
+            node: wrapper,
+            place,
+            shown: false,
+        };
+        self.edit(list).children.0.insert(at, item);
+        place
+    }
+
+    /// Gives a wrapper whose creation is in effect again the place that it had.
+    pub(super) fn put_back(&mut self, wrapper: Key) {
+        let record = self.at(wrapper);
+        let Some(aside) = record.places.get(record.chosen()).filter(|it| it.is_aside) else {
+            return;
+        };
+        let order = aside.order;
+        for place in &mut self.edit(wrapper).places {
+            if place.order == order {
+                place.is_active = !place.is_aside;
+            }
         }
     }
 
@@ -528,6 +576,7 @@ impl Draft<'_> {
         self.showing.pop();
         outcome?;
         self.order_wrapper(node);
+        let place = self.at(node).chosen();
         let found = self.find_place(list, node, place);
         let Some(found) = found.filter(|_| !self.at(node).is_present()) else {
             return Ok(());

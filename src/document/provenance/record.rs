@@ -52,6 +52,9 @@ pub(super) struct Place {
     pub(super) is_active: bool,
     /// The node in whose child list it is. `None` if it is in none.
     pub(super) list: Option<Key>,
+    /// Whether it is beside the place that a wrapper had, for content that stays without its
+    /// creation.
+    pub(super) is_aside: bool,
     /// The left half behind which a split put it, and which place that half had then.
     pub(super) beside: Option<(Key, usize)>,
 }
@@ -454,8 +457,8 @@ impl Record {
         };
         let in_effect = known().filter(|(_, it)| it.by.is_on());
         // Without the moves in effect, it is where its creation left it, or where it was first.
-        let creation = self.born.map(Tag::unit);
-        let created = known().filter(|(_, it)| Some(it.by.unit()) == creation);
+        let creation = self.born.filter(|_| !self.is_half()).map(Tag::unit);
+        let created = known().filter(|(_, it)| creation.is_some_and(|by| by == it.by.unit()));
         let last = in_effect.max_by_key(|(_, it)| it.order);
         let last = last.or_else(|| created.max_by_key(|(_, it)| it.order));
         let found = last.or_else(|| known().min_by_key(|(_, it)| it.order));

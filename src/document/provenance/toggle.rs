@@ -346,17 +346,7 @@ impl<'a> Undoing<'a> {
             match touch {
                 Touch::Created(keys) | Touch::Removed(keys) => {
                     for key in keys {
-                        if turn.on && self.draft.get(*key).is_some() {
-                            self.draft.fit_edge(*key)?;
-                        }
-                        let is_out = self.draft.get(*key).is_some_and(|it| !it.is_present());
-                        if is_out && self.draft.belongs(*key) {
-                            self.draft.show(*key)?;
-                        } else if !is_out && self.is_hollow(*key) {
-                            self.draft.hide(*key)?;
-                        } else if !is_out {
-                            self.draft.fit_edge(*key)?;
-                        }
+                        self.fit_node(*key, matches!(touch, Touch::Created(_)) && turn.on)?;
                     }
                 }
                 Touch::Moved(key) => self.fit_place(*key)?,
@@ -382,6 +372,27 @@ impl<'a> Undoing<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Brings a node into the document or out of it. `returns` says that its creation comes into
+    /// effect.
+    fn fit_node(&mut self, key: Key, returns: bool) -> Done {
+        let Some(record) = self.draft.get(key) else {
+            return Ok(());
+        };
+        if returns {
+            self.draft.fit_edge(key)?;
+            self.draft.put_back(key);
+            self.move_to_place(key)
+        } else if !record.is_present() && self.draft.belongs(key) {
+            self.draft.show(key)
+        } else if self.is_hollow(key) {
+            self.draft.hide(key)
+        } else if record.is_present() {
+            self.draft.fit_edge(key)
+        } else {
+            Ok(())
+        }
     }
 
     /// Hides nodes that are in the document without being wanted there, and brings back those that
@@ -417,7 +428,7 @@ impl<'a> Undoing<'a> {
                     changed = Some(key);
                 } else if is_wrapper {
                     self.draft.order_wrapper(key);
-                    self.draft.replace(key)?;
+                    self.move_to_place(key)?;
                 }
             } else if self.draft.belongs(key) {
                 self.draft.show(key)?;
@@ -532,13 +543,18 @@ impl<'a> Undoing<'a> {
         self.draft.set_marks(&id, marks)
     }
 
-    /// Moves a node to its place of now. The halves that were split off from it go along, if they
-    /// were split off after the move.
+    /// Moves a node to its place of now.
     fn fit_place(&mut self, key: Key) -> Done {
         if self.draft.get(key).is_none() {
             return Ok(());
         }
         self.check_wrapper(key)?;
+        self.move_to_place(key)
+    }
+
+    /// Moves a node to its place of now. The halves that were split off from it go along, if they
+    /// were split off after the move.
+    fn move_to_place(&mut self, key: Key) -> Done {
         self.draft.replace(key)?;
         let mut ahead = vec![key];
         while let Some(key) = ahead.pop() {
