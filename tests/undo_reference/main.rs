@@ -10,6 +10,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod alone;
 mod late;
 mod letters;
 mod order;
