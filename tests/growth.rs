@@ -4,11 +4,13 @@
 
 use std::alloc::System;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use doclock::dsl::*;
 use doclock::{
     DataStore, Editor,
     document::{Attributes, Fragment, Mark, NodeSpec},
+    history::{HistoryMode, HistoryOptions},
     transaction::{Operation, parse_operations},
 };
 use serde_json::{Value, json};
@@ -243,6 +245,60 @@ fn attempts_and_savepoints_do_not_copy_the_nodes_of_a_transaction() {
 }
 
 /// Each keystroke kept all marks of its text.
+#[test]
+fn undo_03_late_merges_into_an_older_entry_cost_what_they_change() {
+    grows_evenly("late merges", |size| {
+        let store = DataStore::new();
+        let [ann, bob] = ["ann", "bob"].map(|name| Editor::new(store.clone(), name));
+        ann.execute([paragraph("abc")]).unwrap();
+        move || {
+            let merge = || {
+                let letter = insert_text(0, "x").on("t");
+                let merged = HistoryMode::MergedInto("upload".into());
+                let edit = transaction(&ann, letter).in_history(merged);
+                edit.commit().unwrap();
+            };
+            merge();
+            ann.execute([insert_text(0, "y").on("t")]).unwrap();
+            for nth in 0..size {
+                merge();
+                // Merges that follow each other, and merges after an edit of another editor.
+                if nth % 2 == 0 {
+                    bob.execute([insert_text(0, "z").on("t")]).unwrap();
+                }
+            }
+            ann.undo().unwrap();
+            ann.undo().unwrap();
+            ann.redo().unwrap();
+        }
+    });
+}
+
+#[test]
+fn undo_03_an_undo_costs_the_same_after_any_number_of_commits_by_others() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let of_undos = |others: usize| {
+        let store = DataStore::new();
+        let [ann, bob] = ["ann", "bob"].map(|name| {
+            let options = HistoryOptions::new().group_interval(Duration::ZERO);
+            Editor::new(store.clone(), name).with_history(options)
+        });
+        ann.execute([paragraph("abc")]).unwrap();
+        (0..10).for_each(|_| drop(ann.execute([insert_text(0, "x").on("t")]).unwrap()));
+        for nth in 0..others {
+            let letter = insert_text(nth % 10, "z").on("t");
+            bob.execute([letter, delete_text_range(0, 1).on("t")])
+                .unwrap();
+        }
+        // The first one records what is left of the queue.
+        ann.undo().unwrap();
+        allocated(|| (0..9).for_each(|_| drop(ann.undo().unwrap())))
+    };
+    let [few, many] = [2_000, 20_000].map(of_undos);
+    println!("nine undos: {few:?} allocations and bytes, {many:?} after ten times the commits");
+    assert!(many[0] <= 2 * few[0] && many[1] <= 2 * few[1], "{many:?}");
+}
+
 #[test]
 fn a_keystroke_beside_marks_copies_them_once() {
     grows_evenly("marks around a keystroke", |size| {

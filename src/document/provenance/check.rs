@@ -313,7 +313,8 @@ impl Undoing<'_> {
         };
         let content = self.draft.content_of(wrapper);
         let is_around = content.is_before && content.is_behind;
-        match self.subtree_version(wrapper).filter(|_| is_around) {
+        let in_the_way = is_around.then(|| self.subtree_version(wrapper));
+        match in_the_way.flatten() {
             Some(version) => Err(Refusal {
                 conflict: UndoConflict::SubtreeChanged {
                     id: self.draft.at(wrapper).id.clone(),

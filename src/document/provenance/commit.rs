@@ -64,6 +64,7 @@ impl Provenance {
     /// Records a commit that follows all others. An undo or a redo is not recorded again.
     pub(crate) fn record(&mut self, commit: &RecordedCommit<'_>) {
         let number = commit.unit.map_or(0, |unit| unit.number);
+        self.newest = self.newest.max(commit.version);
         if self.after.as_ref().is_some_and(|(unit, _)| *unit != number) {
             self.place_selection_after();
         }

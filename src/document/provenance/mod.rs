@@ -100,6 +100,8 @@ pub(crate) struct Provenance {
     root: Vec<RootWrite>,
     /// The undos and redos that changed nothing in the document, in their order.
     silent: Vec<SilentTurn>,
+    /// The version of the newest recorded commit.
+    newest: u64,
     /// How many places of nodes were recorded.
     placed: u64,
     /// The selection after the newest commit of a unit, until another commit follows.

@@ -69,6 +69,8 @@ pub(super) struct Draft<'a> {
     pub(super) units: SmallVec<[u64; 1]>,
     /// Whether they come into effect.
     pub(super) on: bool,
+    /// Whether they are one unit and the newest one: nothing of others can be in its way.
+    pub(super) is_newest: bool,
     /// Edits after this version refuse the undo. `None` if nothing does.
     pub(super) last: Option<u64>,
     /// The nodes that are being brought into the document.
@@ -442,7 +444,10 @@ impl Draft<'_> {
             let is_of_it = child.born.map(Tag::unit) == born;
             let is_left = child.chosen() != place || its.by.is_on() && !is_of_it;
             if is_left && Some(its.by.unit()) == born && !self.will_be_on(its.by) {
-                content.wrapped.push(node);
+                // A node that was wrapped often has a place in each wrapper.
+                if content.wrapped.last() != Some(&node) {
+                    content.wrapped.push(node);
+                }
                 continue;
             }
             if child.chosen() != place {
@@ -631,7 +636,11 @@ impl Draft<'_> {
             let ChildItem::Place { node, place, .. } = self.at(key).children.0[index] else {
                 continue;
             };
-            let is_its_place = |it: &Record| !it.is_present() && it.chosen() == place;
+            let is_its_place = |it: &Record| {
+                // A later step of a redo brings it.
+                let comes_later = !it.is_created() && self.will_be_created(it);
+                !it.is_present() && it.chosen() == place && !comes_later
+            };
             if self.get(node).is_some_and(is_its_place) && self.belongs(node) {
                 self.show_item(key, index, true);
                 children.push((node, self.at(node).id.clone()));

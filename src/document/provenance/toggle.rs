@@ -37,6 +37,10 @@ pub(crate) struct Toggled {
     turned: Vec<(u64, bool)>,
 }
 
+/// More changes of the tree than this go out of effect at once: each for itself may cost as much as
+/// all of them.
+const MOST_APART: usize = 256;
+
 /// Steps of units that go out of effect, or come into effect, at once.
 #[derive(Debug)]
 pub(super) struct Turn {
@@ -80,7 +84,11 @@ impl Turn {
     /// Ends it: units are found faster, and nothing is looked at twice.
     fn end(&mut self) {
         self.steps.sort_unstable_by_key(|(unit, _)| *unit);
-        if self.steps.len() > 1 {
+        let has_several = self
+            .steps
+            .iter()
+            .any(|(_, steps)| steps.start() < steps.end());
+        if has_several || self.steps.len() > 1 {
             let mut known: HashSet<Touch, Secret> = HashSet::default();
             self.touched.retain(|touch| known.insert(touch.clone()));
         }
@@ -104,6 +112,7 @@ impl Provenance {
                 appeared: HashMap::default(),
                 units: SmallVec::new(),
                 on: false,
+                is_newest: false,
                 last: None,
                 showing: Vec::new(),
                 carets: Vec::new(),
@@ -200,22 +209,14 @@ impl<'a> Undoing<'a> {
         self.draft.units.sort_unstable();
         self.draft.on = on;
         self.draft.last = (!forced).then_some(last);
+        self.draft.is_newest = units.len() == 1 && last == self.draft.base.newest;
         let before = self.draft.document.changes().len();
-        match (forced, &turns[..]) {
-            (false, [turn]) => {
-                self.flip(turn);
-                self.check(turn)?;
-                self.fit(turn)?;
-            }
-            _ => {
-                if !forced {
-                    self.check_whole(&turns)?;
-                }
-                for turn in &turns {
-                    self.flip(turn);
-                    self.fit(turn)?;
-                }
-            }
+        if !forced && !self.draft.is_newest {
+            self.check_whole(&turns)?;
+        }
+        for turn in &turns {
+            self.flip(turn);
+            self.fit(turn)?;
         }
         self.settle_nodes()?;
         let is_same = self.draft.document.changes().len() == before;
@@ -228,6 +229,10 @@ impl<'a> Undoing<'a> {
     /// Takes all steps out of effect at once, refuses the undo if something is in its way, and puts
     /// them back into effect.
     fn check_whole(&mut self, turns: &[Turn]) -> Done {
+        if let [turn] = turns {
+            self.flip(turn);
+            return self.check(turn);
+        }
         let (changed, root) = (self.draft.changed.clone(), self.draft.root.clone());
         turns.iter().for_each(|turn| self.flip(turn));
         let outcome = turns.iter().try_for_each(|turn| self.check(turn));
@@ -548,7 +553,9 @@ impl<'a> Undoing<'a> {
         if self.draft.get(key).is_none() {
             return Ok(());
         }
-        self.check_wrapper(key)?;
+        if !self.draft.is_newest {
+            self.check_wrapper(key)?;
+        }
         self.move_to_place(key)
     }
 
@@ -707,7 +714,7 @@ impl<'a> Undoing<'a> {
 }
 
 /// What these units did, one turn for each change of the tree and one for what is between two of
-/// these, in the order in which they are turned.
+/// these, in the order in which they are turned. One for all, if there are very many.
 fn turns_of<'u>(units: impl Iterator<Item = &'u UnitRecord>, on: bool) -> SmallVec<[Turn; 1]> {
     let is_of_the_tree = |touches: &[(u32, Touch)]| {
         let mut touches = touches.iter();
@@ -715,20 +722,20 @@ fn turns_of<'u>(units: impl Iterator<Item = &'u UnitRecord>, on: bool) -> SmallV
     };
     let steps = |unit: &'u UnitRecord| {
         let steps = unit.touched.chunk_by(|one, next| one.0 == next.0);
-        steps.map(|touches| (unit.unit.number, touches))
+        steps.map(|touches| (unit.unit.number, touches, is_of_the_tree(touches)))
     };
-    let mut steps: Vec<(u64, &[(u32, Touch)])> = units.flat_map(steps).collect();
+    let mut steps: SmallVec<[(u64, &[(u32, Touch)], bool); 1]> = units.flat_map(steps).collect();
     if !on {
         steps.reverse();
     }
+    let apart = steps.iter().filter(|(_, _, is_apart)| *is_apart).count();
     let mut turns: SmallVec<[Turn; 1]> = SmallVec::new();
-    let mut goes_on = false;
-    for (unit, touches) in steps {
-        let is_apart = is_of_the_tree(touches);
-        if is_apart || !goes_on {
+    let mut is_over = true;
+    for (unit, touches, is_apart) in steps {
+        if turns.is_empty() || apart <= MOST_APART && (is_apart || is_over) {
             turns.push(Turn::new(on));
         }
-        goes_on = !is_apart;
+        is_over = is_apart;
         if let Some(turn) = turns.last_mut() {
             turn.add_step(unit, touches);
         }

@@ -248,12 +248,13 @@ impl History {
             return None;
         }
         let place = self.place(changes, how, at);
-        let top = self.undo.back();
-        let before = match place {
-            EntryPlace::Topmost { .. } if !is_apart => top.and_then(|it| it.unit_before(version)),
-            _ => None,
+        let entry = match place {
+            EntryPlace::New { .. } => None,
+            EntryPlace::Topmost { .. } => self.undo.back(),
+            EntryPlace::Older(number) => self.undo.iter().find(|it| it.number == number),
         };
-        let unit = before.cloned();
+        let entry = entry.filter(|_| !is_apart);
+        let unit = entry.and_then(|it| it.unit_before(version)).cloned();
         let unit = unit.unwrap_or_else(|| EditUnit::new(version, owner.clone()));
         Some(Entering { unit, place })
     }
