@@ -306,14 +306,14 @@ impl CommitLog {
     }
 
     /// Takes the commits that wait to be recorded.
-    pub(super) fn take_unrecorded(&self) -> Vec<Unrecorded> {
+    pub(super) fn take_unrecorded(&self, room: Vec<Unrecorded>) -> Vec<Unrecorded> {
         let mut log = self.records.lock();
         self.has_many_unrecorded.store(false, Ordering::Relaxed);
         let Some(records) = &mut *log else {
             return Vec::new();
         };
         records.unrecorded_bytes = 0;
-        std::mem::take(&mut records.unrecorded)
+        std::mem::replace(&mut records.unrecorded, room)
     }
 
     /// Notes what is undone together with kept commits.

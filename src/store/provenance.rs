@@ -26,6 +26,8 @@ pub(super) struct Recorded {
     /// The version up to which commits are recorded.
     version: u64,
     provenance: Provenance,
+    /// The empty queue that takes the place of the next recorded one.
+    room: Vec<Unrecorded>,
 }
 
 impl Recorded {
@@ -38,6 +40,7 @@ impl Recorded {
                 since: version,
                 version,
                 provenance,
+                room: Vec::new(),
             },
         )
     }
@@ -71,10 +74,12 @@ impl DataStore {
 
     fn recorded(&self) -> LockedRecord<'_> {
         let mut recorded = self.0.provenance.lock();
-        let queue = self.0.log.take_unrecorded();
+        let room = std::mem::take(&mut recorded.room);
+        let mut queue = self.0.log.take_unrecorded(room);
         let Recorded {
             version,
             provenance,
+            room,
             ..
         } = &mut *recorded;
         for commit in &queue {
@@ -88,7 +93,8 @@ impl DataStore {
             }
         }
         provenance.forget();
-        drop(queue);
+        queue.clear();
+        *room = queue;
         recorded
     }
 
@@ -161,6 +167,7 @@ impl DataStore {
                 since: first.saturating_sub(1),
                 version,
                 provenance,
+                room: Vec::new(),
             },
         );
         self.0.log.set_units(&units);
@@ -179,11 +186,14 @@ impl DataStore {
 impl Unrecorded {
     fn as_recorded(&self) -> RecordedCommit<'_> {
         let [before, after] = &self.selections;
+        // A unit to which only this queue refers is in no history any more.
+        let unit = self.unit.as_ref();
+        let unit = unit.filter(|unit| Arc::strong_count(unit) > 1);
         RecordedCommit {
             version: self.version,
             changes: &self.changes,
             details: &self.details,
-            unit: self.unit.as_ref(),
+            unit,
             selections: [before.as_ref(), after.as_ref()],
         }
     }

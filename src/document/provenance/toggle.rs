@@ -724,7 +724,7 @@ fn turns_of<'u>(units: impl Iterator<Item = &'u UnitRecord>, on: bool) -> SmallV
         let steps = unit.touched.chunk_by(|one, next| one.0 == next.0);
         steps.map(|touches| (unit.unit.number, touches, is_of_the_tree(touches)))
     };
-    let mut steps: SmallVec<[(u64, &[(u32, Touch)], bool); 1]> = units.flat_map(steps).collect();
+    let mut steps: SmallVec<[_; 1]> = units.flat_map(steps).collect();
     if !on {
         steps.reverse();
     }

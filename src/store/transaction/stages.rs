@@ -114,7 +114,8 @@ impl<'t> Validated<'t> {
             owner: transaction.owner.clone(),
             in_history,
             origin,
-            unit: unit.clone(),
+            // Only kept commits lead to the history of a later session.
+            unit: unit.as_ref().filter(|_| store.keeps_commits()).cloned(),
             commit: for_subscribers.then(|| {
                 Arc::new(TransactionResult {
                     version,
