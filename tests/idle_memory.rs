@@ -30,7 +30,7 @@ const LOCK: usize = 1024;
 const OBSERVED: usize = 256;
 
 /// The most memory of the provenance of a document of which nothing is recorded.
-const UNRECORDED: usize = 576;
+const UNRECORDED: usize = 640;
 
 /// The most memory of a store beyond its document.
 const STORE: usize = 2048 + OBSERVED + UNRECORDED;

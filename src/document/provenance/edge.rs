@@ -73,9 +73,9 @@ impl Draft<'_> {
 
     /// Whether the content behind an edge ends in another node than that of the edge.
     fn is_divided(&self, edge: EdgeAt) -> bool {
-        let holder = self.at(edge.node).edges[edge.edge].text_in;
-        let items = &self.at(holder).text.0;
-        !items.iter().any(|item| item.end() == Some(edge))
+        let holder = self.get(self.at(edge.node).edges[edge.edge].text_in);
+        let has_end = |record: &Record| record.text.0.iter().any(|item| item.end() == Some(edge));
+        holder.is_some_and(|holder| !has_end(holder))
     }
 
     /// Whether two edges are in the same place.

@@ -89,6 +89,12 @@ impl Provenance {
     /// Settles what is recorded of nodes. Returns the new numbers of places.
     fn settle_records(&mut self) -> HashMap<(Key, usize), usize, Secret> {
         let units = Units(&self.units);
+        let items = self.records.values().flat_map(|it| &it.children.0);
+        let shown = items.filter_map(|item| match item {
+            ChildItem::Place { node, place, shown } if *shown => Some((*node, *place)),
+            _ => None,
+        });
+        let shown: HashSet<(Key, usize), Secret> = shown.collect();
         let mut renumbered = HashMap::default();
         for (key, record) in &mut self.records {
             record.removed.retain(|tag| units.settle(tag));
@@ -116,7 +122,9 @@ impl Provenance {
             let mut nth = 0;
             let mut kept = 0;
             record.places.retain_mut(|place| {
-                let stays = place.order >= last && units.settle(&mut place.by);
+                // A node that stays for others may be where its creation left it.
+                let is_settled = units.settle(&mut place.by);
+                let stays = place.order >= last && is_settled || shown.contains(&(key, nth));
                 if stays {
                     renumbered.insert((key, nth), kept);
                     kept += 1;

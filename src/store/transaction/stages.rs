@@ -115,7 +115,7 @@ impl<'t> Validated<'t> {
             in_history,
             origin,
             // Only kept commits lead to the history of a later session.
-            unit: unit.clone(),
+            unit: unit.as_ref().filter(|_| store.keeps_commits()).cloned(),
             commit: for_subscribers.then(|| {
                 Arc::new(TransactionResult {
                     version,
