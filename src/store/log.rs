@@ -305,12 +305,12 @@ impl CommitLog {
         self.has_many_unrecorded.load(Ordering::Relaxed)
     }
 
-    /// Takes the commits that wait to be recorded.
+    /// Takes the commits that wait to be recorded, and leaves this empty queue in their place.
     pub(super) fn take_unrecorded(&self, room: Vec<Unrecorded>) -> Vec<Unrecorded> {
         let mut log = self.records.lock();
         self.has_many_unrecorded.store(false, Ordering::Relaxed);
         let Some(records) = &mut *log else {
-            return Vec::new();
+            return room;
         };
         records.unrecorded_bytes = 0;
         std::mem::replace(&mut records.unrecorded, room)

@@ -382,8 +382,7 @@ impl Draft<'_> {
             });
         let places: Vec<(Key, usize)> = places.collect();
         for (node, place) in places {
-            let is_its_place = |it: &Record| !it.is_present() && it.chosen() == place;
-            if self.get(node).is_some_and(is_its_place) && self.belongs(node) {
+            if self.returns_to(node, place) {
                 self.show(node)?;
             }
         }

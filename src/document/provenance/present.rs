@@ -159,6 +159,11 @@ impl Draft<'_> {
 
     // --- Texts ---
 
+    /// Whether a node will be without its creation. A half is then behind its edge again.
+    fn is_left_over(&self, record: &Record) -> bool {
+        !self.will_be_created(record) && !record.is_half()
+    }
+
     /// Brings a text to what the units in effect make of it. The text of a node that is not in the
     /// document is hidden as a whole.
     pub(super) fn fit_text(&mut self, key: Key) -> Done {
@@ -334,6 +339,12 @@ impl Draft<'_> {
         false
     }
 
+    /// Whether a node that is not in the document belongs there, at this place.
+    pub(super) fn returns_to(&self, node: Key, place: usize) -> bool {
+        let record = self.get(node).filter(|it| !it.is_present());
+        record.is_some_and(|it| it.chosen() == place) && self.belongs(node)
+    }
+
     /// Content went elsewhere, or edits came into effect or out of it.
     pub(super) fn know_anew(&mut self) {
         self.known_out.get_mut().clear();
@@ -415,7 +426,7 @@ impl Draft<'_> {
             let record = self.get(at)?;
             let up = record.places.get(record.chosen()).and_then(|it| it.list)?;
             if Some(up) == list {
-                return Some(at).filter(|_| !self.will_be_created(record) && !record.is_half());
+                return Some(at).filter(|_| self.is_left_over(record));
             }
             at = up;
         }
@@ -480,7 +491,7 @@ impl Draft<'_> {
         let record = self.at(wrapper);
         let place = record.chosen();
         let list = record.places.get(place).and_then(|it| it.list);
-        let Some(list) = list.filter(|_| !self.will_be_created(record) && !record.is_half()) else {
+        let Some(list) = list.filter(|_| self.is_left_over(record)) else {
             return;
         };
         let content = self.content_of(wrapper);
@@ -636,12 +647,7 @@ impl Draft<'_> {
             let ChildItem::Place { node, place, .. } = self.at(key).children.0[index] else {
                 continue;
             };
-            let is_its_place = |it: &Record| {
-                // A later step of a redo brings it.
-                let comes_later = !it.is_created() && self.will_be_created(it);
-                !it.is_present() && it.chosen() == place && !comes_later
-            };
-            if self.get(node).is_some_and(is_its_place) && self.belongs(node) {
+            if self.returns_to(node, place) {
                 self.show_item(key, index, true);
                 children.push((node, self.at(node).id.clone()));
             }

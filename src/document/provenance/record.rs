@@ -458,7 +458,7 @@ impl Record {
         let in_effect = known().filter(|(_, it)| it.by.is_on());
         // Without the moves in effect, it is where its creation left it, or where it was first.
         let creation = self.born.filter(|_| !self.is_half()).map(Tag::unit);
-        let created = known().filter(|(_, it)| creation.is_some_and(|by| by == it.by.unit()));
+        let created = known().filter(|(_, it)| Some(it.by.unit()) == creation);
         let last = in_effect.max_by_key(|(_, it)| it.order);
         let last = last.or_else(|| created.max_by_key(|(_, it)| it.order));
         let found = last.or_else(|| known().min_by_key(|(_, it)| it.order));

@@ -83,6 +83,33 @@ pub(super) trait Item: Clone {
     fn end(&self) -> Option<EdgeAt>;
 }
 
+/// The edges and ends among the items of a sequence.
+macro_rules! edge_items {
+    () => {
+        fn of_edge(at: EdgeAt) -> Self {
+            Self::Edge(at)
+        }
+
+        fn of_end(at: EdgeAt) -> Self {
+            Self::End(at)
+        }
+
+        fn edge(&self) -> Option<EdgeAt> {
+            match self {
+                Self::Edge(at) => Some(*at),
+                _ => None,
+            }
+        }
+
+        fn end(&self) -> Option<EdgeAt> {
+            match self {
+                Self::End(at) => Some(*at),
+                _ => None,
+            }
+        }
+    };
+}
+
 /// A place in a sequence: an item, and how many items of the document are before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found {
@@ -463,27 +490,7 @@ impl Item for TextItem {
         Self::Chars(Chars::new(len, Tag::ALWAYS))
     }
 
-    fn of_edge(at: EdgeAt) -> Self {
-        Self::Edge(at)
-    }
-
-    fn of_end(at: EdgeAt) -> Self {
-        Self::End(at)
-    }
-
-    fn edge(&self) -> Option<EdgeAt> {
-        match self {
-            Self::Edge(at) => Some(*at),
-            _ => None,
-        }
-    }
-
-    fn end(&self) -> Option<EdgeAt> {
-        match self {
-            Self::End(at) => Some(*at),
-            _ => None,
-        }
-    }
+    edge_items!();
 }
 
 /// A child of a node, or consecutive ones.
@@ -541,25 +548,5 @@ impl Item for ChildItem {
         Self::Untouched(len)
     }
 
-    fn of_edge(at: EdgeAt) -> Self {
-        Self::Edge(at)
-    }
-
-    fn of_end(at: EdgeAt) -> Self {
-        Self::End(at)
-    }
-
-    fn edge(&self) -> Option<EdgeAt> {
-        match self {
-            Self::Edge(at) => Some(*at),
-            _ => None,
-        }
-    }
-
-    fn end(&self) -> Option<EdgeAt> {
-        match self {
-            Self::End(at) => Some(*at),
-            _ => None,
-        }
-    }
+    edge_items!();
 }

@@ -211,11 +211,15 @@ impl<'a> Undoing<'a> {
         self.draft.last = (!forced).then_some(last);
         self.draft.is_newest = units.len() == 1 && last == self.draft.base.newest;
         let before = self.draft.document.changes().len();
-        if !forced && !self.draft.is_newest {
+        let is_checked = !forced && !self.draft.is_newest;
+        if is_checked && turns.len() > 1 {
             self.check_whole(&turns)?;
         }
         for turn in &turns {
             self.flip(turn);
+            if is_checked && turns.len() == 1 {
+                self.check(turn)?;
+            }
             self.fit(turn)?;
         }
         self.settle_nodes()?;
@@ -229,10 +233,6 @@ impl<'a> Undoing<'a> {
     /// Takes all steps out of effect at once, refuses the undo if something is in its way, and puts
     /// them back into effect.
     fn check_whole(&mut self, turns: &[Turn]) -> Done {
-        if let [turn] = turns {
-            self.flip(turn);
-            return self.check(turn);
-        }
         let (changed, root) = (self.draft.changed.clone(), self.draft.root.clone());
         turns.iter().for_each(|turn| self.flip(turn));
         let outcome = turns.iter().try_for_each(|turn| self.check(turn));
@@ -355,9 +355,7 @@ impl<'a> Undoing<'a> {
                     }
                 }
                 Touch::Moved(key) => self.fit_place(*key)?,
-                Touch::Edge(key) if self.draft.get(*key).is_some() => {
-                    self.draft.fit_edge(*key)?;
-                }
+                Touch::Edge(key) => self.draft.fit_edge(*key)?,
                 Touch::Root => self.fit_root()?,
                 _ => {}
             }
