@@ -4,7 +4,7 @@ use doclock::{
     Editor, Transaction, View,
     document::{EditError, Mark, Selection, SplitPoint, UndoConflict},
     dsl::*,
-    history::UndoError,
+    history::{HistoryOptions, UndoError},
 };
 
 use super::{editor_of, exists, image, run, text, type_in, undo_without_effect};
@@ -411,6 +411,40 @@ fn undo_02_a_refused_undo_names_its_node_and_the_last_editor() {
             "cause": {"code": "nodeIdTaken", "message": "node a exists already", "id": "a"},
         })
     );
+}
+
+/// An entry returns if the edit in its way can be undone, by an editor that still has it.
+#[test]
+fn undo_03_a_refusal_tells_whether_the_entry_can_become_possible_again() {
+    for is_discarded in [false, true] {
+        let (ann, bob) = two("abc");
+        run(&ann, set_attrs([("a", 1.into())]).on("t"));
+        run(&bob, set_attrs([("a", 2.into())]).on("t"));
+        if is_discarded {
+            assert!(bob.discard_undo());
+        }
+        let UndoError::Conflict { returns, .. } = refused(&ann) else {
+            panic!("another error");
+        };
+        assert_eq!(returns, !is_discarded);
+        assert_eq!(bob.undo().is_ok(), returns);
+        assert_eq!(ann.undo().is_ok(), returns);
+    }
+}
+
+#[test]
+fn undo_03_an_undo_goes_on_to_the_next_entry_with_an_effect_if_it_is_told_to() {
+    for goes_on in [false, true] {
+        let (ann, bob) = two("");
+        let ann = ann.with_history(HistoryOptions::new().undo_next_effective(goes_on));
+        run(&ann, insert_text(0, "one").on("t"));
+        run(&ann, create(element("p", []).with_id("p")));
+        run(&ann, insert_text(3, "two").on("t"));
+        run(&bob, delete_text_range(3, 6).on("t"));
+        let result = ann.undo().unwrap();
+        assert_eq!((result.changed, exists(&ann, "p")), (goes_on, !goes_on));
+        assert_eq!(ann.undo_depth(), if goes_on { 1 } else { 2 });
+    }
 }
 
 /// Once the next undo found all text behind such text one character too early.
