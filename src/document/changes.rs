@@ -45,6 +45,11 @@ impl Changes {
         changes.push(change);
     }
 
+    /// The changes, if they are not shared.
+    pub(crate) fn get_mut(&mut self) -> Option<&mut [Change]> {
+        self.0.as_mut().and_then(Arc::get_mut).map(|it| &mut it[..])
+    }
+
     /// Takes the changes from an index on.
     pub(crate) fn split_off(&mut self, at: usize) -> Vec<Change> {
         match &mut self.0 {

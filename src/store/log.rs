@@ -11,10 +11,12 @@
 
 mod journal;
 mod looking;
+mod queue;
 mod records;
 mod stretches;
 mod subscribers;
 
+use std::collections::VecDeque;
 use std::ops::Deref;
 use std::panic::Location;
 use std::sync::Arc;
@@ -30,11 +32,13 @@ use super::rare::Rare;
 use super::{DataStore, TransactionResult};
 use crate::caught::dispose;
 use crate::document::{
-    Change, ChangeDetail, Changes, EditUnit, Selection, SequenceEdit, SequenceEdits, Snapshot,
+    Change, EditUnit, SequenceEdit, SequenceEdits, Snapshot,
 };
 use crate::id::{LockId, NodeId, OwnerId};
 use crate::sync::{Mutex, MutexGuard, rank};
 pub(super) use journal::JournalReader;
+use queue::{Queue, Unneeded};
+pub(crate) use queue::{Queued, Unrecorded};
 pub(super) use records::Records;
 use records::{Limit, Session};
 pub(crate) use stretches::Stretch;
@@ -124,19 +128,16 @@ impl CommitRecord {
     }
 }
 
-/// A commit whose provenance is not recorded yet.
+/// The commits that waited to be recorded.
 #[derive(Debug)]
-pub(crate) struct Unrecorded {
-    pub(crate) version: u64,
-    pub(crate) changes: Changes,
-    /// What the changes do not tell.
-    pub(crate) details: Vec<ChangeDetail>,
-    /// What is undone together with it.
-    pub(crate) unit: Option<Arc<EditUnit>>,
-    /// The selections before and after it, if it has a unit.
-    pub(crate) selections: [Option<Selection>; 2],
-    /// Whether it is an undo or a redo, which is recorded when it is published.
-    pub(crate) is_undo: bool,
+pub(super) struct Taken {
+    /// The version after which it was begun to record.
+    pub(super) since: u64,
+    /// The version of the newest commit.
+    pub(super) version: u64,
+    pub(super) commits: VecDeque<Unrecorded>,
+    /// The document of that version, if some of them are undone.
+    pub(super) document: Option<Snapshot>,
 }
 
 /// The commits of others after a cursor: first the stretches, then those that are still apart.
@@ -172,12 +173,6 @@ pub(super) type LockedLog<'a> = MutexGuard<'a, { rank::LOG }, Option<Box<Records
 
 /// A session that has more commits to read has the older ones merged into stretches first.
 const READ_APART: usize = 128;
-
-/// With so many commits that wait to be recorded, a thread that has committed records them.
-const MOST_UNRECORDED: usize = 1024;
-
-/// The same for their bytes.
-const MOST_UNRECORDED_BYTES: usize = 1 << 20;
 
 /// In how many commits the latest change of a node is looked for, which the error of an undo names.
 const LATEST: usize = 1024;
@@ -266,23 +261,19 @@ impl CommitLog {
     /// Appends a commit. A follower need not read its own.
     pub(super) fn push(
         &self,
-        mut log: LockedLog<'_>,
+        log: LockedLog<'_>,
         origin: Option<FollowerId>,
-        unrecorded: impl FnOnce() -> Unrecorded,
+        version: u64,
+        (has_unit, queued): (bool, impl FnOnce() -> Queued),
         record: impl FnOnce(bool) -> CommitRecord,
     ) {
+        // Dropped after the log is unlocked.
+        let _unneeded;
+        let mut log = log;
         let Some(records) = &mut *log else {
             return;
         };
-        if records.is_recorded {
-            let commit = unrecorded();
-            records.unrecorded_bytes += commit.changes.iter().map(Change::bytes).sum::<usize>();
-            records.unrecorded.push(commit);
-            let is_large = records.unrecorded_bytes >= MOST_UNRECORDED_BYTES;
-            if is_large || records.unrecorded.len() >= MOST_UNRECORDED {
-                self.has_many_unrecorded.store(true, Ordering::Relaxed);
-            }
-        }
+        _unneeded = self.queue(records, version, has_unit, queued);
         if self.followers.load(Ordering::Relaxed) <= u32::from(origin.is_some()) {
             return;
         }
@@ -293,6 +284,38 @@ impl CommitLog {
         self.note_size(records);
         drop(log);
         drop(unneeded);
+    }
+
+    /// Queues a commit to be recorded, from the first one on that can be undone.
+    fn queue(
+        &self,
+        records: &mut Records,
+        version: u64,
+        has_unit: bool,
+        queued: impl FnOnce() -> Queued,
+    ) -> Unneeded {
+        let queue = &mut records.queue;
+        if queue.since.is_none() {
+            if !has_unit || records.sessions.is_empty() {
+                return Unneeded::default();
+            }
+            *queue = Queue::beginning_after(version - 1);
+        }
+        queue.version = version;
+        match queued() {
+            Queued::Commit(commit) => {
+                let unneeded = queue.push(commit);
+                if queue.has_many() {
+                    self.has_many_unrecorded.store(true, Ordering::Relaxed);
+                }
+                unneeded
+            }
+            // If it does not wait here any more, it is recorded when the undo is settled.
+            Queued::Turn(unit, on) => {
+                queue.turn(&unit, on);
+                Unneeded::default()
+            }
+        }
     }
 
     /// Whether commits stay when all have read them.
@@ -306,20 +329,49 @@ impl CommitLog {
     }
 
     /// Takes the commits that wait to be recorded, and leaves this empty queue in their place.
-    pub(super) fn take_unrecorded(&self, room: Vec<Unrecorded>) -> Vec<Unrecorded> {
+    /// `latest` gets the document.
+    pub(super) fn take_unrecorded(
+        &self,
+        room: VecDeque<Unrecorded>,
+        latest: impl FnOnce() -> Snapshot,
+    ) -> Option<Taken> {
         let mut log = self.records.lock();
         self.has_many_unrecorded.store(false, Ordering::Relaxed);
-        let Some(records) = &mut *log else {
-            return room;
-        };
-        records.unrecorded_bytes = 0;
-        std::mem::replace(&mut records.unrecorded, room)
+        let queue = &mut log.as_mut()?.queue;
+        let since = queue.since?;
+        let commits = queue.take(room);
+        let has_undone = commits.iter().any(|it| !it.is_on);
+        Some(Taken {
+            since,
+            version: queue.version,
+            commits,
+            // No commit is published while the log is locked.
+            document: has_undone.then(latest),
+        })
     }
 
-    /// Notes what is undone together with kept commits.
-    pub(super) fn set_units(&self, units: &Units) {
+    /// Whether the newest unit in effect is this one, and all of its commits wait to be recorded.
+    /// Or, if it is to come `on` again, whether it was undone last.
+    pub(super) fn waits_as_newest(&self, unit: &Arc<EditUnit>, on: bool) -> bool {
+        let log = self.records.lock();
+        log.as_ref().is_some_and(|it| it.queue.has_newest(unit, on))
+    }
+
+    /// What an undo or a redo of the newest unit changes in the document, if all of its commits wait
+    /// to be recorded.
+    pub(super) fn changes_of_newest(&self, unit: &Arc<EditUnit>, on: bool) -> Option<Vec<Change>> {
+        let log = self.records.lock();
+        log.as_ref()?.queue.changes_of_newest(unit, on)
+    }
+
+    /// Notes what is undone together with kept commits, which are recorded since a version.
+    pub(super) fn set_units(&self, units: &Units, since: u64) {
         let mut log = self.records.lock();
-        for record in log.iter_mut().flat_map(|records| records.kept_mut()) {
+        let Some(records) = &mut *log else {
+            return;
+        };
+        records.queue.go_on_after(since);
+        for record in records.kept_mut() {
             record.unit = units.get(&record.edits.version).cloned();
         }
     }
@@ -514,21 +566,14 @@ impl DataStore {
     /// Begins to follow the document. Returns the id and the cursor.
     pub(crate) fn follow(&self, owner: &OwnerId) -> (FollowerId, u64) {
         let log = &self.0.log;
-        // What an earlier record had is dropped with no mutex locked.
-        let mut before = None;
-        let mut recorded = self.0.provenance.lock();
         let mut locked = log.records.lock();
         let (records, cursor) = log.begin_following(&mut locked, &self.0.published, None);
         let owner = owner.clone();
-        if !records.is_recorded {
-            records.is_recorded = true;
-            let queue = std::mem::take(&mut records.unrecorded);
-            before = Some((queue, recorded.begin_after(cursor)));
+        // The history of an earlier session may be restored.
+        if records.queue.since.is_none() && log.keeps_commits() {
+            records.queue = Queue::beginning_after(cursor);
         }
         let id = records.sessions.insert(Session { cursor, owner });
-        drop(locked);
-        drop(recorded);
-        drop(before);
         (id, cursor)
     }
 
@@ -539,15 +584,16 @@ impl DataStore {
         let session = records
             .as_mut()
             .and_then(|records| records.sessions.remove(id));
+        let mut queue = None;
         if let Some(records) = &mut *records
             && records.sessions.is_empty()
             && !log.keeps_commits()
         {
-            records.is_recorded = false;
+            queue = Some(std::mem::take(&mut records.queue));
         }
         let unneeded = log.end_following(&mut records, None);
         drop(records);
-        drop((session, unneeded));
+        drop((session, queue, unneeded));
     }
 
     /// Reads the commits after a cursor, and moves the cursor of the session to the latest version,

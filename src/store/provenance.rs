@@ -3,18 +3,23 @@
 //! A commit only queues what is to be recorded. It is recorded when the next undo needs it, or when
 //! the queue is long, by a thread that does not hold the lock. So one record serves all editors,
 //! and a commit pays for none of it.
+//!
+//! The newest unit of edits can be undone without a record: the inverses of its changes lead back to
+//! the document before it. As long as its commits wait in the queue, that is what an undo does, and
+//! the queue notes that they are out of effect.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
-use super::log::Unrecorded;
+use super::log::{Taken, Unrecorded};
 use super::{CommitRecord, DataStore};
 use crate::document::{
     Change, EditUnit, Overlay, Provenance, RecordedCommit, Refusal, SilentTurn, Snapshot, Toggled,
     Undoing, View,
 };
 use crate::hashing::Secret;
-use crate::id::OwnerId;
+use crate::id::{NodeIds, OwnerId};
 use crate::sync::MutexGuard;
 use crate::sync::rank;
 
@@ -27,22 +32,121 @@ pub(super) struct Recorded {
     version: u64,
     provenance: Provenance,
     /// The empty queue that takes the place of the next recorded one.
-    room: Vec<Unrecorded>,
+    room: VecDeque<Unrecorded>,
+}
+
+/// How a published undo or redo is recorded.
+#[derive(Debug)]
+pub(crate) enum Undone {
+    Recorded(Toggled),
+    /// The newest unit, whose commits waited to be recorded.
+    Queued(Arc<EditUnit>, bool),
+}
+
+impl Default for Undone {
+    fn default() -> Self {
+        Self::Recorded(Toggled::default())
+    }
 }
 
 impl Recorded {
-    /// Begins anew, after this version. Returns what it was before.
-    pub(super) fn begin_after(&mut self, version: u64) -> Self {
-        let provenance = Provenance::default();
-        std::mem::replace(
-            self,
-            Self {
-                since: version,
-                version,
-                provenance,
-                room: Vec::new(),
-            },
-        )
+    /// Begins anew, after this version.
+    fn beginning_after(version: u64) -> Self {
+        Self {
+            since: version,
+            version,
+            ..Self::default()
+        }
+    }
+
+    /// Records commits in their order.
+    fn record(&mut self, taken: &Taken, ids: &NodeIds) {
+        let mut undone = taken.undone_runs().into_iter().peekable();
+        let mut nth = 0;
+        while let Some(commit) = taken.commits.get(nth) {
+            if let Some((run, after)) = undone.next_if(|(run, _)| run.start == nth) {
+                nth = run.end;
+                let commits: Vec<_> = taken.commits.range(run).collect();
+                self.record_undone(&commits, &after, ids);
+                continue;
+            }
+            nth += 1;
+            // One that was queued before the present record began.
+            if commit.version > self.version && !commit.is_undo {
+                self.provenance.record(&commit.as_recorded());
+            }
+        }
+        self.version = self.version.max(taken.version);
+    }
+
+    /// Records commits that were undone while they waited, and led to this document.
+    fn record_undone(&mut self, commits: &[&Unrecorded], after: &Snapshot, ids: &NodeIds) {
+        // What can no longer be redone has left nothing behind.
+        if commits.iter().all(|commit| commit.is_settled()) {
+            return;
+        }
+        let mut document = after.clone();
+        for commit in commits {
+            let changes = commit.of_the_document().cloned();
+            if document.repeat(&changes.collect::<Vec<_>>()).is_err() {
+                return;
+            }
+            self.provenance.record(&commit.recorded_with(commit.unit.as_ref()));
+        }
+        for unit in commits.chunk_by(|one, next| one.is_of_unit_of(next)).rev() {
+            let Some(of) = &unit[0].unit else {
+                continue;
+            };
+            let changes = unit.iter().flat_map(|it| it.of_the_document());
+            let inverses: Vec<Change> = changes.rev().map(Change::inverse).collect();
+            self.turn(of, false, &inverses, &mut document, ids);
+        }
+    }
+
+    /// Records an undo or a redo of the newest unit, which made these changes of the document.
+    fn turn(
+        &mut self,
+        unit: &Arc<EditUnit>,
+        on: bool,
+        changes: &[Change],
+        document: &mut Snapshot,
+        ids: &NodeIds,
+    ) {
+        let mut overlay = Overlay::new(document.clone());
+        let repeated = document.repeat(changes);
+        let mut undoing = self.provenance.undoing(&mut overlay, ids);
+        let is_turned = undoing.turn(std::slice::from_ref(unit), on, true).is_ok();
+        let toggled = undoing.end();
+        let made = overlay.changes();
+        let is_same = is_turned && repeated.is_ok() && are_same(&overlay, document, [made, changes]);
+        debug_assert!(is_same, "{made:?} instead of {changes:?}");
+        self.provenance.settle(toggled);
+    }
+}
+
+impl Taken {
+    /// The ranges of commits that are undone, each with the document after its undo.
+    fn undone_runs(&self) -> Vec<(Range<usize>, Snapshot)> {
+        let mut runs: Vec<(Range<usize>, Snapshot)> = Vec::new();
+        let Some(mut document) = self.document.clone() else {
+            return runs;
+        };
+        let mut is_apart = true;
+        for (nth, commit) in self.commits.iter().enumerate().rev() {
+            match runs.last_mut() {
+                Some((run, _)) if !commit.is_on && !is_apart => run.start = nth,
+                _ if !commit.is_on => runs.push((nth..nth + 1, document.clone())),
+                _ => {
+                    let inverses = commit.of_the_document().rev().map(Change::inverse);
+                    if document.repeat(&inverses.collect::<Vec<_>>()).is_err() {
+                        break;
+                    }
+                }
+            }
+            is_apart = commit.is_on || commit.follows_undone;
+        }
+        runs.reverse();
+        runs
     }
 }
 
@@ -74,28 +178,70 @@ impl DataStore {
 
     fn recorded(&self) -> LockedRecord<'_> {
         let mut recorded = self.0.provenance.lock();
+        self.record_queue(&mut recorded);
+        recorded
+    }
+
+    fn record_queue(&self, recorded: &mut Recorded) {
         let room = std::mem::take(&mut recorded.room);
-        let mut queue = self.0.log.take_unrecorded(room);
-        let Recorded {
-            version,
-            provenance,
-            room,
-            ..
-        } = &mut *recorded;
-        for commit in &queue {
-            // One that was queued before the present record began.
-            if commit.version <= *version {
-                continue;
-            }
-            *version = commit.version;
-            if !commit.is_undo {
-                provenance.record(&commit.as_recorded());
+        let Some(mut taken) = self.0.log.take_unrecorded(room, || self.snapshot()) else {
+            return;
+        };
+        if taken.since != recorded.since {
+            *recorded = Recorded::beginning_after(taken.since);
+        }
+        recorded.record(&taken, &self.0.ids);
+        recorded.provenance.forget();
+        taken.commits.clear();
+        recorded.room = taken.commits;
+    }
+
+    /// Makes sure that the next undo or redo need not record many commits while it holds the lock.
+    /// `newest` is the unit that it turns, if it is one.
+    pub(crate) fn prepare_undo(&self, newest: Option<&Arc<EditUnit>>, on: bool) {
+        if !newest.is_some_and(|unit| self.0.log.waits_as_newest(unit, on)) {
+            self.record_commits();
+        }
+    }
+
+    /// Undoes or redoes the newest unit, if its commits wait to be recorded.
+    pub(super) fn undo_newest_in(
+        &self,
+        overlay: &mut Overlay,
+        unit: &Arc<EditUnit>,
+        on: bool,
+    ) -> Result<Option<Undone>, Refusal> {
+        let recorded = self.0.provenance.lock();
+        if recorded.provenance.has_left_over() {
+            return Ok(None);
+        }
+        let Some(changes) = self.0.log.changes_of_newest(unit, on) else {
+            return Ok(None);
+        };
+        drop(recorded);
+        for change in changes {
+            overlay.apply(change, &self.0.ids)?;
+        }
+        Ok(Some(Undone::Queued(Arc::clone(unit), on)))
+    }
+
+    /// Takes in the published undo or redo of a unit whose commits waited to be recorded.
+    pub(super) fn settle_newest(&self, unit: &Arc<EditUnit>, on: bool, changes: &[Change]) {
+        let mut recorded = self.0.provenance.lock();
+        if self.0.log.waits_as_newest(unit, !on) {
+            return;
+        }
+        // Another thread has recorded them meanwhile.
+        self.record_queue(&mut recorded);
+        if recorded.provenance.is_on(unit) == Some(!on) {
+            let changes = changes.iter().filter(|it| it.is_of_the_document());
+            let changes: Vec<Change> = changes.cloned().collect();
+            let inverses: Vec<Change> = changes.iter().rev().map(Change::inverse).collect();
+            let mut document = self.snapshot();
+            if document.repeat(&inverses).is_ok() {
+                recorded.turn(unit, on, &changes, &mut document, &self.0.ids);
             }
         }
-        provenance.forget();
-        queue.clear();
-        *room = queue;
-        recorded
     }
 
     /// Undoes or redoes units of edits in an open transaction. `code` gets the undo.
@@ -105,6 +251,9 @@ impl DataStore {
         code: impl FnOnce(&mut Undoing<'_>) -> Result<R, Refusal>,
     ) -> Result<(R, Toggled), Refusal> {
         let recorded = self.recorded();
+        if overlay.base().version() == recorded.version {
+            debug_assert_eq!(recorded.provenance.differs_from(&*overlay), None);
+        }
         let mut undoing = recorded.provenance.undoing(overlay, &self.0.ids);
         let outcome = code(&mut undoing)?;
         Ok((outcome, undoing.end()))
@@ -113,10 +262,15 @@ impl DataStore {
     /// Takes in an undo or a redo that was published, with what code of users changed in it.
     pub(crate) fn settle_undo(
         &self,
-        toggled: Toggled,
-        is_changed: bool,
+        undone: Undone,
+        changes: &[Change],
         rest: Option<&RecordedCommit<'_>>,
     ) {
+        let toggled = match undone {
+            Undone::Recorded(toggled) => toggled,
+            Undone::Queued(unit, on) => return self.settle_newest(&unit, on, changes),
+        };
+        let is_changed = changes.iter().any(Change::is_of_the_document);
         let mut recorded = self.recorded();
         if !is_changed {
             let version = recorded.version;
@@ -167,10 +321,10 @@ impl DataStore {
                 since: first.saturating_sub(1),
                 version,
                 provenance,
-                room: Vec::new(),
+                room: VecDeque::new(),
             },
         );
-        self.0.log.set_units(&units);
+        self.0.log.set_units(&units, recorded.since);
         drop(recorded);
         drop(before);
         units
@@ -180,22 +334,6 @@ impl DataStore {
     pub(crate) fn owner_of_version(&self, version: u64) -> Option<OwnerId> {
         let recorded = self.0.provenance.lock();
         recorded.provenance.owner_of(version).cloned()
-    }
-}
-
-impl Unrecorded {
-    fn as_recorded(&self) -> RecordedCommit<'_> {
-        let [before, after] = &self.selections;
-        // A unit to which only this queue refers is in no history any more.
-        let unit = self.unit.as_ref();
-        let unit = unit.filter(|unit| Arc::strong_count(unit) > 1);
-        RecordedCommit {
-            version: self.version,
-            changes: &self.changes,
-            details: &self.details,
-            unit,
-            selections: [before.as_ref(), after.as_ref()],
-        }
     }
 }
 
@@ -357,6 +495,7 @@ mod tests {
             }
         }
         editors[0].undo().unwrap();
+        store.record_commits();
         store.0.provenance.lock().provenance.sizes()
     }
 

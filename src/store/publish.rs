@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use super::claims::{EventNote, Inboxes};
-use super::log::Unrecorded;
+use super::log::Queued;
 use super::notes::{Note, NoteChange, NoteKey, ReceiptNote, StoredNotes};
 use super::receipts::{KeptReceipt, Receipts};
 use super::{CommitError, CommitRecord, DataStore, FollowerId, Receipt};
@@ -137,7 +137,7 @@ impl DataStore {
         receipt: Option<&KeyedReceipt>,
         conditions: &mut CommitConditions,
         origin: Option<FollowerId>,
-        unrecorded: impl FnOnce(u64) -> Unrecorded,
+        (has_unit, queued): (bool, impl FnOnce(u64) -> Queued),
         record: impl FnOnce(u64, bool) -> CommitRecord,
     ) -> Result<u64, CommitError> {
         // Declared before the guards, hence dropped after them: no thread waits while old values
@@ -178,9 +178,9 @@ impl DataStore {
         });
         drop(bookkeeping);
         if let Some(log) = log {
-            let unrecorded = || unrecorded(version);
+            let queued = (has_unit, || queued(version));
             let record = |for_subscribers| record(version, for_subscribers);
-            self.0.log.push(log, origin, unrecorded, record);
+            self.0.log.push(log, origin, version, queued, record);
         }
         Ok(version)
     }

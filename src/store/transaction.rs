@@ -20,7 +20,7 @@ use super::nodes::OnNodes;
 use super::publish::CommitConditions;
 use super::{
     BatchDigest, CommitCondition, CommitError, DataStore, ExecutedOperation, FollowerId, Observed,
-    TransactionResult,
+    TransactionResult, Undone,
 };
 use crate::document::{
     Budget, Change, ChangeDetail, Changes, EditError, EditUnit, Fragment, Limit, Limits, Node,
@@ -81,6 +81,8 @@ pub struct Transaction {
     in_history: bool,
     /// Whether it undoes or redoes edits.
     is_undo: bool,
+    /// The unit that it undoes or redoes, if all of its commits wait to be recorded.
+    turned: Option<(Arc<EditUnit>, bool)>,
     /// What is undone together with it.
     unit: Option<Arc<EditUnit>>,
     /// Fields that most transactions do not need.
@@ -177,6 +179,7 @@ impl Transaction {
             lent: false,
             in_history: false,
             is_undo: false,
+            turned: None,
             unit: None,
             aside: None,
             nodes: None,
@@ -292,7 +295,21 @@ impl Transaction {
         code: impl FnOnce(&mut Undoing<'_>) -> Result<R, Refusal>,
     ) -> Result<(R, Toggled), Refusal> {
         self.is_undo = true;
+        self.turned = None;
         self.held.store.undo_in(&mut self.overlay, code)
+    }
+
+    /// Undoes or redoes a unit by the changes of its commits, if it is the newest one and they all
+    /// wait to be recorded.
+    pub(crate) fn undo_newest(
+        &mut self,
+        unit: &Arc<EditUnit>,
+        on: bool,
+    ) -> Result<Option<Undone>, Refusal> {
+        let store = &self.held.store;
+        let undone = store.undo_newest_in(&mut self.overlay, unit, on)?;
+        self.turned = undone.is_some().then(|| (Arc::clone(unit), on));
+        Ok(undone)
     }
 
     /// What the changes do not tell, in their order.

@@ -585,7 +585,7 @@ impl Editor {
             None if self.session.state().history.depth(direction) == 0 => return Err(nothing),
             None => {}
         }
-        self.session.approach_undo();
+        self.session.approach_undo(direction);
         let name = SmolStr::new_static(direction.name());
         let asker = options.asker(self.owner(), call_site, true);
         let asker = Asker {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::TransactionResult;
-use super::history::{Entering, History};
+use super::history::{Direction, Entering, History};
 use crate::document::{EditError, Fragment, Selection, Snapshot};
 use crate::id::OwnerId;
 use crate::store::{CommitError, DataStore, FollowerId, Transaction};
@@ -83,11 +83,12 @@ impl OwnedSession {
         }
     }
 
-    /// Does what [`approach`](Self::approach) does, and records the queued commits, which the next
-    /// undo needs. It holds no lock meanwhile.
-    pub(super) fn approach_undo(&self) {
+    /// Does what [`approach`](Self::approach) does, and records the queued commits if the next undo
+    /// or redo needs that. It holds no lock meanwhile.
+    pub(super) fn approach_undo(&self, direction: Direction) {
         self.approach();
-        self.store.record_commits();
+        let next = self.state().history.next_unit(direction);
+        self.store.prepare_undo(next.as_ref(), direction == Direction::Redo);
     }
 
     /// The selection in the latest version, if its nodes exist there.

@@ -65,6 +65,7 @@ impl Provenance {
     pub(crate) fn record(&mut self, commit: &RecordedCommit<'_>) {
         let number = commit.unit.map_or(0, |unit| unit.number);
         self.newest = self.newest.max(commit.version);
+        self.recorded += 1;
         if self.after.as_ref().is_some_and(|(unit, _)| *unit != number) {
             self.place_selection_after();
         }

@@ -7,12 +7,17 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::record::{Record, Write};
-use super::sequence::{Chars, ChildItem, EdgeAt, Sequence, Tag, TextItem};
+use super::sequence::{Chars, ChildItem, EdgeAt, Item, Sequence, Tag, TextItem};
 use super::{Key, Provenance};
+use crate::document::{Node, View};
 use crate::hashing::Secret;
+use crate::id::NodeId;
 
 /// So many units are recorded before it is looked for the first that can be forgotten.
 const FEW: usize = 64;
+
+/// So many commits are recorded before it is looked for items that can be forgotten.
+const MANY: usize = 512;
 
 /// The fate of a tag.
 enum Fate {
@@ -55,11 +60,14 @@ impl Units<'_> {
 }
 
 impl Provenance {
-    /// Forgets what is no longer needed, if there are twice as many units as after the last time.
+    /// Forgets what is no longer needed, if there are twice as many units as after the last time, or
+    /// many commits since then.
     pub(crate) fn forget(&mut self) {
-        if self.units.len() < FEW + 2 * self.kept_units {
+        let kept = 2 * self.kept_units;
+        if self.units.len() < FEW + kept && self.recorded < MANY + kept {
             return;
         }
+        self.recorded = 0;
         self.units
             .retain(|_, unit| Arc::strong_count(&unit.unit) > 1);
         self.kept_units = self.units.len();
@@ -79,6 +87,7 @@ impl Provenance {
     }
 
     fn drop_record(&mut self, key: Key) {
+        self.left_over.remove(&key);
         if let Some(record) = self.records.remove(key)
             && self.ids.get(&record.id) == Some(&key)
         {
@@ -111,20 +120,27 @@ impl Provenance {
                 .iter()
                 .filter(|it| it.is_active && matches!(units.fate(it.by), Fate::Always));
             let last = settled.map(|it| it.order).max().unwrap_or(0);
-            // A single place for good is that of the document.
+            // A single place for good is that of the document. One of a node that can leave the
+            // document is needed then.
+            let can_leave =
+                record.born.is_some() || !record.removed.is_empty() || !record.edges.is_empty();
             if let [place] = &record.places[..]
+                && !can_leave
                 && place.by == Tag::ALWAYS
                 && place.beside.is_none()
                 && record.body.is_none()
             {
                 record.places.clear();
             }
+            // A node that stays for others may be where its creation left it, and it may return from
+            // a join to that place.
+            let present = record.chosen();
             let mut nth = 0;
             let mut kept = 0;
             record.places.retain_mut(|place| {
-                // A node that stays for others may be where its creation left it.
                 let is_settled = units.settle(&mut place.by);
-                let stays = place.order >= last && is_settled || shown.contains(&(key, nth));
+                let is_needed = nth == present || shown.contains(&(key, nth));
+                let stays = place.order >= last && is_settled || is_needed;
                 if stays {
                     renumbered.insert((key, nth), kept);
                     kept += 1;
@@ -221,6 +237,35 @@ impl Provenance {
         for key in said_nothing {
             self.drop_record(key);
         }
+    }
+
+    /// A recorded node that is not in this document as it is recorded. There is none.
+    pub(crate) fn differs_from(&self, document: &impl View) -> Option<NodeId> {
+        let mut current = self.ids.iter().map(|(id, key)| (id, &self.records[*key]));
+        let differing = current.find(|(id, record)| match document.node(id) {
+            Some(node) => !record.is_present() || !self.is_recorded_as(record, node),
+            None => record.is_present(),
+        });
+        differing.map(|(id, _)| id.clone())
+    }
+
+    fn is_recorded_as(&self, record: &Record, node: &Node) -> bool {
+        let mut offset = 0;
+        let mut in_order = record.children.0.iter().all(|item| {
+            let found = node.children.get(offset);
+            offset += item.width();
+            match item {
+                ChildItem::Place { node, shown, .. } if *shown => {
+                    let child = self.records.get(*node).map(|it| &it.id);
+                    child == found
+                }
+                _ => true,
+            }
+        });
+        let rest = matches!(record.children.0.last(), Some(ChildItem::Untouched(_)));
+        in_order &= offset == node.children.len() || rest && offset > node.children.len();
+        let len: usize = record.text.0.iter().map(Item::width).sum();
+        in_order && len >= node.text.len()
     }
 
     /// How many nodes, units and items are recorded.

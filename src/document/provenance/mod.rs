@@ -27,7 +27,7 @@ mod record;
 mod sequence;
 mod toggle;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use slotmap::SlotMap;
@@ -98,6 +98,8 @@ pub(crate) struct Provenance {
     ids: HashMap<NodeId, Key, Secret>,
     units: HashMap<u64, UnitRecord, Secret>,
     root: Vec<RootWrite>,
+    /// The nodes that the undos and redos left in the document without being wanted there.
+    left_over: HashSet<Key, Secret>,
     /// The undos and redos that changed nothing in the document, in their order.
     silent: Vec<SilentTurn>,
     /// The version of the newest recorded commit.
@@ -108,6 +110,8 @@ pub(crate) struct Provenance {
     after: Option<(u64, Selection)>,
     /// How many units there were when it was last looked what can be forgotten.
     kept_units: usize,
+    /// How many commits were recorded since then.
+    recorded: usize,
 }
 
 /// What a unit did, in order.
@@ -169,6 +173,11 @@ impl Touch {
 impl EditUnit {
     pub(crate) fn new(number: u64, owner: OwnerId) -> Arc<Self> {
         Arc::new(Self { number, owner })
+    }
+
+    /// The version of its first commit.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 }
 

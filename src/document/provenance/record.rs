@@ -395,6 +395,11 @@ impl Record {
         self.exists() && self.edge_wanted().is_none()
     }
 
+    /// Whether it is in the document without being wanted there.
+    pub(super) fn is_left_over(&self) -> bool {
+        self.is_present() && !self.is_wanted()
+    }
+
     /// Whether it was split off from another node.
     pub(super) fn is_half(&self) -> bool {
         self.edges.first().is_some_and(|edge| edge.splits)

@@ -133,6 +133,10 @@ impl Provenance {
         } = toggled;
         for (key, record) in changed {
             if let Some(known) = self.records.get_mut(key) {
+                match record.is_left_over() {
+                    true => self.left_over.insert(key),
+                    false => self.left_over.remove(&key),
+                };
                 *known = record;
             }
         }
@@ -180,6 +184,18 @@ impl Provenance {
             }
         }
         self.silent.clone_from(&before.silent);
+    }
+
+    /// Whether a unit is in effect, if it is recorded.
+    pub(crate) fn is_on(&self, unit: &EditUnit) -> Option<bool> {
+        self.units.get(&unit.number).map(|it| it.is_on)
+    }
+
+    /// Whether a node is in the document although its creation is not in effect or a removal is:
+    /// any undo may remove it.
+    pub(crate) fn has_left_over(&self) -> bool {
+        let mut nodes = self.left_over.iter();
+        nodes.any(|key| self.records.get(*key).is_some_and(Record::is_left_over))
     }
 
     /// The owner of the unit with a commit of this version, if it is recorded.

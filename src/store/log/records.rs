@@ -8,7 +8,8 @@ use slotmap::SlotMap;
 
 use super::stretches::Stretch;
 use super::subscribers::{Bell, Next, SubscriberId, Subscribers, Topic};
-use super::{CommitRecord, FollowerId, HistoryStep, LaterCommits, Unrecorded};
+use super::queue::Queue;
+use super::{CommitRecord, FollowerId, HistoryStep, LaterCommits};
 use crate::id::OwnerId;
 use crate::store::TransactionResult;
 use crate::store::admission::Door;
@@ -68,11 +69,8 @@ pub(in crate::store) struct Records {
     /// Commits that the journal has written. Threads that commit free them, a few at a time:
     /// allocators are slow if one thread frees all that another allocates.
     pub(super) written: Vec<Arc<TransactionResult>>,
-    /// Whether the provenance of commits is recorded: from the first session on.
-    pub(super) is_recorded: bool,
     /// Commits whose provenance is not recorded yet.
-    pub(super) unrecorded: Vec<Unrecorded>,
-    pub(super) unrecorded_bytes: usize,
+    pub(super) queue: Queue,
     /// Whether the store is gone.
     pub(super) has_ended: bool,
     pub(super) door: Door,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{Remembered, Transaction};
 use crate::document::{Change, Changes, Selection};
-use crate::store::log::Unrecorded;
+use crate::store::log::{Queued, Unrecorded};
 use crate::store::publish::{CommitConditions, KeyedReceipt};
 use crate::store::{CommitEdits, CommitError, CommitRecord, DataStore, Receipt, TransactionResult};
 
@@ -91,19 +91,27 @@ impl<'t> Validated<'t> {
         }
         result.changes = transaction.overlay.take_changes();
         let details = transaction.overlay.take_details();
-        let (unit, is_undo) = (transaction.unit.take(), transaction.is_undo);
+        let unit = transaction.unit.take();
+        let (turned, is_undo) = (transaction.turned.take(), transaction.is_undo);
         let (overlay, origin) = (&mut transaction.overlay, transaction.origin);
         let in_history = transaction.in_history && origin.is_some();
-        let unrecorded = |version| {
+        let queued = |version| {
+            if let Some((unit, on)) = turned {
+                return Queued::Turn(unit, on);
+            }
             let selections = [&result.selection_before, &result.selection_after];
-            Unrecorded {
+            Queued::Commit(Unrecorded {
+                first: version,
                 version,
                 changes: result.changes.clone(),
                 details,
                 unit: unit.clone(),
                 selections: selections.map(|it| it.as_ref().filter(|_| unit.is_some()).cloned()),
+                origin,
                 is_undo,
-            }
+                is_on: true,
+                follows_undone: false,
+            })
         };
         let record = |version, for_subscribers: bool| CommitRecord {
             edits: CommitEdits {
@@ -124,7 +132,7 @@ impl<'t> Validated<'t> {
             }),
         };
         let receipt = receipt.as_ref();
-        result.version = store.publish(overlay, receipt, conditions, origin, unrecorded, record)?;
+        result.version = store.publish(overlay, receipt, conditions, origin, (unit.is_some(), queued), record)?;
         Ok(Published { store, result })
     }
 }

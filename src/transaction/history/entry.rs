@@ -7,8 +7,8 @@ use smol_str::SmolStr;
 
 use super::{Direction, Edit};
 use crate::document::schema::SchemaViolation;
-use crate::document::{Change, ChangeDetail, EditUnit, Refusal, Selection, Toggled};
-use crate::store::Transaction;
+use crate::document::{Change, ChangeDetail, EditUnit, Refusal, Selection};
+use crate::store::{Transaction, Undone};
 use crate::time::MonotonicTime;
 use crate::transaction::error::OperationError;
 use crate::transaction::operation::Callback;
@@ -69,7 +69,7 @@ impl From<Refusal> for UndoFailure {
 /// What an undo or redo of an entry did in its transaction.
 #[derive(Debug, Default)]
 pub(in crate::transaction) struct Rewound {
-    pub(super) toggled: Toggled,
+    pub(super) undone: Undone,
     /// How many changes there were before the inverse code ran, if some ran.
     pub(super) before_code: Option<usize>,
     /// What the changes of the code do not tell.
@@ -141,13 +141,36 @@ impl HistoryEntry {
         }
     }
 
-    /// Undoes or redoes it.
-    pub(super) fn rewind(
+    /// What it consists of, if that is one unit of edits.
+    pub(super) fn only_unit(&self) -> Option<&Arc<EditUnit>> {
+        match &self.units[..] {
+            [unit] if self.by_code.is_none() && self.inverses.is_empty() => Some(unit),
+            _ => None,
+        }
+    }
+
+    /// Undoes or redoes it by the changes of its commits, if it is the newest unit of edits in
+    /// effect. Returns the selection, too.
+    fn rewind_newest(
         &self,
-        direction: Direction,
+        is_redo: bool,
         on: &mut Transaction,
-    ) -> Result<Rewound, UndoFailure> {
-        let is_redo = direction == Direction::Redo;
+    ) -> Result<Option<(Option<Selection>, Undone)>, Refusal> {
+        let Some(unit) = self.only_unit() else {
+            return Ok(None);
+        };
+        let undone = on.undo_newest(unit, is_redo)?;
+        // The document is the one that was there then.
+        let then = if is_redo { &self.after } else { &self.before };
+        Ok(undone.map(|undone| (then.clone(), undone)))
+    }
+
+    /// Undoes or redoes it as it is recorded. Returns the selection, too.
+    fn rewind_recorded(
+        &self,
+        is_redo: bool,
+        on: &mut Transaction,
+    ) -> Result<(Option<Selection>, Undone), Refusal> {
         let (selection, toggled) = on.undo_units(|undoing| {
             let by_code = self.by_code.as_slice();
             if is_redo {
@@ -164,6 +187,20 @@ impl HistoryEntry {
             let then = unit.zip(then.as_ref());
             Ok(then.map(|(unit, then)| undoing.selection(unit, is_redo, then)))
         })?;
+        Ok((selection, Undone::Recorded(toggled)))
+    }
+
+    /// Undoes or redoes it.
+    pub(super) fn rewind(
+        &self,
+        direction: Direction,
+        on: &mut Transaction,
+    ) -> Result<Rewound, UndoFailure> {
+        let is_redo = direction == Direction::Redo;
+        let (selection, undone) = match self.rewind_newest(is_redo, on)? {
+            Some(rewound) => rewound,
+            None => self.rewind_recorded(is_redo, on)?,
+        };
         let made = on.changes().len();
         let runs_code = !is_redo && !self.inverses.is_empty();
         if runs_code {
@@ -183,7 +220,7 @@ impl HistoryEntry {
         let _ = on.select(selection);
         on.check_schema().map_err(UndoFailure::Schema)?;
         Ok(Rewound {
-            toggled,
+            undone,
             before_code: runs_code.then_some(made),
             details_by_code,
         })

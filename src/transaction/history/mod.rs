@@ -187,6 +187,11 @@ impl History {
         }
     }
 
+    /// The unit that the next undo or redo turns, if it is one.
+    pub(super) fn next_unit(&self, direction: Direction) -> Option<Arc<EditUnit>> {
+        self.stack(direction).back()?.only_unit().cloned()
+    }
+
     /// Whether there are entries to be dropped.
     pub(super) fn has_removed(&self) -> bool {
         !self.gone.is_empty()
@@ -438,7 +443,7 @@ pub(super) fn settle_record(
     (version, changes): (u64, &Changes),
 ) -> Option<Arc<EditUnit>> {
     let Rewound {
-        toggled,
+        undone,
         before_code,
         details_by_code,
     } = rewound;
@@ -453,8 +458,7 @@ pub(super) fn settle_record(
             unit: Some(unit),
             selections: [None, None],
         });
-    let is_changed = changes.iter().any(Change::is_of_the_document);
-    store.settle_undo(toggled, is_changed, rest.as_ref());
+    store.settle_undo(undone, changes, rest.as_ref());
     unit
 }
 
