@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use doclock::{DataStore, Editor, StoreOptions, View, document::Selection, dsl::*};
+use doclock::{
+    DataStore, Editor, StoreOptions, View, document::Selection, dsl::*, lock::AcquireOptions,
+};
 use loom::thread;
 
 use crate::model::{Actor, Model};
@@ -127,6 +129,46 @@ fn editor_one_editor_in_two_threads_undoes_each_entry_once() {
                 Some(other) if other < own => run.note("the other undoes the second entry"),
                 Some(_) => run.note("the other undoes the first entry"),
             }
+        });
+}
+
+/// An undo of the newest unit needs no record. Another thread records its commit meanwhile, and a
+/// third commits: the record and the document have to agree.
+#[test]
+fn editor_the_newest_edit_is_undone_while_another_thread_records_it() {
+    Model::new("undo of a queued edit against its recording", 2)
+        .reaches_by("recorder", "recorded before the undo")
+        .reaches_by("recorder", "recorded after the undo")
+        .check(|run| {
+            let [ann, bob, watcher] = editors("-");
+            type_in(&ann, 1, "a");
+            let recorder = run.spawn("recorder", move || {
+                let before = watcher.store().version();
+                // With a key it looks for an entry, and finds none.
+                watcher.undo_once("k", AcquireOptions::new()).unwrap_err();
+                before
+            });
+            let typist = run.spawn("typist", move || {
+                type_in(&bob, 0, "b");
+                bob
+            });
+            let undone = ann.undo().unwrap().version;
+            let before = recorder.join();
+            let bob = typist.join();
+            let begin = if bob.is_some() { "b-" } else { "-" };
+            assert_eq!(text(&ann), begin);
+            ann.redo().unwrap();
+            assert_eq!(text(&ann), format!("{begin}a"));
+            if let Some(bob) = bob {
+                bob.undo().unwrap();
+            }
+            ann.undo().unwrap();
+            assert_eq!(text(&ann), "-");
+            run.note(match before {
+                None => "not recorded",
+                Some(before) if before < undone => "recorded before the undo",
+                Some(_) => "recorded after the undo",
+            });
         });
 }
 

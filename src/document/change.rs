@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use smol_str::SmolStr;
+use smol_str::{SmolStr, SmolStrBuilder};
 
 use super::{Attributes, Mark, Marks, Node, Selection, value};
 use crate::id::NodeId;
@@ -384,6 +384,43 @@ impl Change {
             | Self::SetType { id, .. } => node(id),
             Self::SetRoot { .. } | Self::SetSelection { .. } => {}
         }
+    }
+
+    /// Takes in the next change if both type into one text, the second behind the first, and both
+    /// have so few letters that no allocation is needed. Returns whether it does.
+    pub(crate) fn go_on_typing(&mut self, next: &Self) -> bool {
+        const MOST_LETTERS: usize = 22;
+        let (
+            Self::SpliceText {
+                id,
+                at,
+                removed,
+                inserted,
+                marks: None,
+            },
+            Self::SpliceText {
+                id: of_next,
+                at: at_next,
+                removed: removed_next,
+                inserted: inserted_next,
+                marks: None,
+            },
+        ) = (self, next)
+        else {
+            return false;
+        };
+        let goes_on = id == of_next
+            && removed.is_empty()
+            && removed_next.is_empty()
+            && inserted.len() + inserted_next.len() <= MOST_LETTERS
+            && *at + inserted.chars().count() == *at_next;
+        if goes_on {
+            let mut both = SmolStrBuilder::new();
+            both.push_str(inserted);
+            both.push_str(inserted_next);
+            *inserted = both.finish();
+        }
+        goes_on
     }
 
     /// Whether a node does not exist afterwards.

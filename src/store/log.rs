@@ -31,14 +31,12 @@ use super::provenance::Units;
 use super::rare::Rare;
 use super::{DataStore, TransactionResult};
 use crate::caught::dispose;
-use crate::document::{
-    Change, EditUnit, SequenceEdit, SequenceEdits, Snapshot,
-};
+use crate::document::{Change, EditUnit, SequenceEdit, SequenceEdits, Snapshot};
 use crate::id::{LockId, NodeId, OwnerId};
 use crate::sync::{Mutex, MutexGuard, rank};
 pub(super) use journal::JournalReader;
 use queue::{Queue, Unneeded};
-pub(crate) use queue::{Queued, Unrecorded};
+pub(crate) use queue::{ToRecord, Unrecorded};
 pub(super) use records::Records;
 use records::{Limit, Session};
 pub(crate) use stretches::Stretch;
@@ -262,9 +260,8 @@ impl CommitLog {
     pub(super) fn push(
         &self,
         log: LockedLog<'_>,
-        origin: Option<FollowerId>,
         version: u64,
-        (has_unit, queued): (bool, impl FnOnce() -> Queued),
+        commit: ToRecord<'_>,
         record: impl FnOnce(bool) -> CommitRecord,
     ) {
         // Dropped after the log is unlocked.
@@ -273,7 +270,8 @@ impl CommitLog {
         let Some(records) = &mut *log else {
             return;
         };
-        _unneeded = self.queue(records, version, has_unit, queued);
+        let origin = commit.origin;
+        _unneeded = self.queue(records, version, commit);
         if self.followers.load(Ordering::Relaxed) <= u32::from(origin.is_some()) {
             return;
         }
@@ -287,35 +285,19 @@ impl CommitLog {
     }
 
     /// Queues a commit to be recorded, from the first one on that can be undone.
-    fn queue(
-        &self,
-        records: &mut Records,
-        version: u64,
-        has_unit: bool,
-        queued: impl FnOnce() -> Queued,
-    ) -> Unneeded {
+    fn queue(&self, records: &mut Records, version: u64, commit: ToRecord<'_>) -> Unneeded {
         let queue = &mut records.queue;
         if queue.since.is_none() {
-            if !has_unit || records.sessions.is_empty() {
-                return Unneeded::default();
+            if commit.unit.is_none() || records.sessions.is_empty() {
+                return Unneeded::new();
             }
             *queue = Queue::beginning_after(version - 1);
         }
-        queue.version = version;
-        match queued() {
-            Queued::Commit(commit) => {
-                let unneeded = queue.push(commit);
-                if queue.has_many() {
-                    self.has_many_unrecorded.store(true, Ordering::Relaxed);
-                }
-                unneeded
-            }
-            // If it does not wait here any more, it is recorded when the undo is settled.
-            Queued::Turn(unit, on) => {
-                queue.turn(&unit, on);
-                Unneeded::default()
-            }
+        let unneeded = queue.push(version, commit);
+        if queue.has_many() {
+            self.has_many_unrecorded.store(true, Ordering::Relaxed);
         }
+        unneeded
     }
 
     /// Whether commits stay when all have read them.
@@ -357,8 +339,8 @@ impl CommitLog {
         log.as_ref().is_some_and(|it| it.queue.has_newest(unit, on))
     }
 
-    /// What an undo or a redo of the newest unit changes in the document, if all of its commits wait
-    /// to be recorded.
+    /// What an undo or a redo of the newest unit changes in the document, if all of its commits
+    /// wait to be recorded.
     pub(super) fn changes_of_newest(&self, unit: &Arc<EditUnit>, on: bool) -> Option<Vec<Change>> {
         let log = self.records.lock();
         log.as_ref()?.queue.changes_of_newest(unit, on)

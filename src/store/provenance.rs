@@ -4,9 +4,9 @@
 //! the queue is long, by a thread that does not hold the lock. So one record serves all editors,
 //! and a commit pays for none of it.
 //!
-//! The newest unit of edits can be undone without a record: the inverses of its changes lead back to
-//! the document before it. As long as its commits wait in the queue, that is what an undo does, and
-//! the queue notes that they are out of effect.
+//! The newest unit of edits can be undone without a record: the inverses of its changes lead back
+//! to the document before it. As long as its commits wait in the queue, that is what an undo does,
+//! and the queue notes that they are out of effect.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -91,7 +91,8 @@ impl Recorded {
             if document.repeat(&changes.collect::<Vec<_>>()).is_err() {
                 return;
             }
-            self.provenance.record(&commit.recorded_with(commit.unit.as_ref()));
+            self.provenance
+                .record(&commit.recorded_with(commit.unit.as_ref()));
         }
         for unit in commits.chunk_by(|one, next| one.is_of_unit_of(next)).rev() {
             let Some(of) = &unit[0].unit else {
@@ -118,9 +119,14 @@ impl Recorded {
         let is_turned = undoing.turn(std::slice::from_ref(unit), on, true).is_ok();
         let toggled = undoing.end();
         let made = overlay.changes();
-        let is_same = is_turned && repeated.is_ok() && are_same(&overlay, document, [made, changes]);
+        let is_same =
+            is_turned && repeated.is_ok() && are_same(&overlay, document, [made, changes]);
         debug_assert!(is_same, "{made:?} instead of {changes:?}");
         self.provenance.settle(toggled);
+        if !is_same {
+            // A record that is not of the document would misplace what later undos bring back.
+            self.provenance = Provenance::default();
+        }
     }
 }
 
@@ -179,9 +185,11 @@ impl DataStore {
     fn recorded(&self) -> LockedRecord<'_> {
         let mut recorded = self.0.provenance.lock();
         self.record_queue(&mut recorded);
+        recorded.provenance.forget();
         recorded
     }
 
+    /// Records the queue. Nothing is forgotten, so an undo in progress can still be settled.
     fn record_queue(&self, recorded: &mut Recorded) {
         let room = std::mem::take(&mut recorded.room);
         let Some(mut taken) = self.0.log.take_unrecorded(room, || self.snapshot()) else {
@@ -191,7 +199,6 @@ impl DataStore {
             *recorded = Recorded::beginning_after(taken.since);
         }
         recorded.record(&taken, &self.0.ids);
-        recorded.provenance.forget();
         taken.commits.clear();
         recorded.room = taken.commits;
     }
@@ -271,7 +278,8 @@ impl DataStore {
             Undone::Queued(unit, on) => return self.settle_newest(&unit, on, changes),
         };
         let is_changed = changes.iter().any(Change::is_of_the_document);
-        let mut recorded = self.recorded();
+        let mut recorded = self.0.provenance.lock();
+        self.record_queue(&mut recorded);
         if !is_changed {
             let version = recorded.version;
             recorded.provenance.note_silent(&toggled, version);

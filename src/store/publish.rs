@@ -5,10 +5,10 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use super::claims::{EventNote, Inboxes};
-use super::log::Queued;
+use super::log::ToRecord;
 use super::notes::{Note, NoteChange, NoteKey, ReceiptNote, StoredNotes};
 use super::receipts::{KeptReceipt, Receipts};
-use super::{CommitError, CommitRecord, DataStore, FollowerId, Receipt};
+use super::{CommitError, CommitRecord, DataStore, Receipt};
 use crate::document::{Overlay, Snapshot};
 use crate::sync::{MutexGuard, rank};
 use crate::time::Calendar;
@@ -136,8 +136,7 @@ impl DataStore {
         overlay: &mut Overlay,
         receipt: Option<&KeyedReceipt>,
         conditions: &mut CommitConditions,
-        origin: Option<FollowerId>,
-        (has_unit, queued): (bool, impl FnOnce(u64) -> Queued),
+        commit: ToRecord<'_>,
         record: impl FnOnce(u64, bool) -> CommitRecord,
     ) -> Result<u64, CommitError> {
         // Declared before the guards, hence dropped after them: no thread waits while old values
@@ -178,9 +177,8 @@ impl DataStore {
         });
         drop(bookkeeping);
         if let Some(log) = log {
-            let queued = (has_unit, || queued(version));
             let record = |for_subscribers| record(version, for_subscribers);
-            self.0.log.push(log, origin, version, queued, record);
+            self.0.log.push(log, version, commit, record);
         }
         Ok(version)
     }

@@ -88,7 +88,8 @@ impl OwnedSession {
     pub(super) fn approach_undo(&self, direction: Direction) {
         self.approach();
         let next = self.state().history.next_unit(direction);
-        self.store.prepare_undo(next.as_ref(), direction == Direction::Redo);
+        self.store
+            .prepare_undo(next.as_ref(), direction == Direction::Redo);
     }
 
     /// The selection in the latest version, if its nodes exist there.

@@ -11,7 +11,7 @@ use doclock::{
 
 use crate::common::{Dice, commit, image, store};
 use crate::search::{self, History, Outcome, Step, Trace, fail, named_kinds, search};
-use crate::setting::editor;
+use crate::setting::{editor, record};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
@@ -151,8 +151,8 @@ fn shown(view: &impl View, id: &str) -> String {
     format!("{id}{text:?}[{}]", children.join(" "))
 }
 
-/// Runs a history on a page that another editor made, or else a transaction without an editor,
-/// which is not recorded.
+/// Runs a history on a page that another editor made, and records each commit at once. Or else on
+/// one of a transaction without an editor, which is not recorded.
 fn run(
     history: &History<Edit>,
     is_recorded: bool,
@@ -183,6 +183,9 @@ fn run(
             Ok::<(), EditError>(())
         });
         let result = transaction(&ann, operation).commit();
+        if is_recorded {
+            record(&store);
+        }
         let view = store.snapshot();
         let now = image(&view);
         let is_changed = result.as_ref().is_ok_and(|result| result.changed);

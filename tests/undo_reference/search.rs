@@ -54,6 +54,10 @@ pub(crate) fn with_one_simpler<E: Copy>(edits: &[E], simpler: fn(E) -> Vec<E>) -
 pub(crate) struct Trace(pub(crate) Option<Vec<String>>);
 
 impl Trace {
+    pub(crate) fn clear(&mut self) {
+        self.0.iter_mut().for_each(Vec::clear);
+    }
+
     pub(crate) fn say(&mut self, line: impl FnOnce() -> String) {
         if let Some(lines) = &mut self.0 {
             lines.push(line());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doclock::{DataStore, Editor, StoreOptions, history::HistoryOptions};
+use doclock::{DataStore, Editor, StoreOptions, history::HistoryOptions, lock::AcquireOptions};
 
 use crate::common::SESSION;
 
@@ -14,6 +14,8 @@ pub(crate) struct Setting {
     pub(crate) kept: usize,
     /// Whether each editor reads each commit at once.
     pub(crate) reads: bool,
+    /// Whether each commit is recorded at once. Otherwise some undos need no record.
+    pub(crate) records: bool,
 }
 
 impl Setting {
@@ -21,6 +23,12 @@ impl Setting {
         log_limit: 1 << 20,
         kept: 0,
         reads: false,
+        records: false,
+    };
+
+    pub(crate) const RECORDED: Self = Self {
+        records: true,
+        ..Self::PLAIN
     };
 
     pub(crate) fn store(self) -> DataStore {
@@ -28,6 +36,14 @@ impl Setting {
         let options = options.log_limit(self.log_limit);
         DataStore::with_options(options.kept_commits(self.kept))
     }
+}
+
+/// Lets the store record its commits: an editor with nothing to undo looks for an entry.
+pub(crate) fn record(store: &DataStore) {
+    let watcher = Editor::new(store.clone(), "watcher");
+    let key = format!("record {}", store.version());
+    let outcome = watcher.undo_once(key.as_str(), AcquireOptions::new());
+    assert_eq!(outcome.unwrap_err().code(), "nothingToUndo");
 }
 
 pub(crate) fn editor(store: &DataStore, who: usize) -> Editor {

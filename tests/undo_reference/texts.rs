@@ -12,7 +12,7 @@ use crate::common::{Dice, image};
 use crate::letters::{self, Letters, MARKS, Shown};
 use crate::order::Order;
 use crate::search::{History, Outcome, Trace, fail, search};
-use crate::setting::{NAMES, Setting, Stacks, editor};
+use crate::setting::{NAMES, Setting, Stacks, editor, record};
 use crate::text_steps::{Action, Edit, TextStep, What, history};
 
 /// The edits that are undone together.
@@ -85,6 +85,9 @@ impl<'a> World<'a> {
             let what = what();
             let shown = letters::shown(&text);
             self.trace.say(|| format!("{what:<42} {shown}"));
+        }
+        if self.setting.records {
+            record(&self.store);
         }
         if self.setting.reads {
             self.people
@@ -388,6 +391,8 @@ pub(crate) fn run(history: &History<Action>, setting: Setting, trace: &mut Trace
 fn test(name: &str, people: usize, longest: usize) {
     let draw = |dice: &mut Dice| history(dice, people, longest, false);
     search(name, draw, |history, trace| {
+        run(history, Setting::RECORDED, trace)?;
+        trace.clear();
         run(history, Setting::PLAIN, trace)
     });
 }

@@ -13,7 +13,7 @@ use doclock::{
 use crate::common::Dice;
 use crate::page::{Kind, Page, State};
 use crate::search::{History, Outcome, Trace, fail, search};
-use crate::setting::{NAMES, Setting, Stacks, editor};
+use crate::setting::{NAMES, Setting, Stacks, editor, record};
 use crate::tree_steps::{Action, Edit, New, TreeStep, caret, history, operations};
 
 #[derive(Clone, Copy, Debug)]
@@ -112,6 +112,9 @@ impl<'a> World<'a> {
     fn check(&mut self, now: State, kind: Kind, what: impl FnOnce() -> String) -> Outcome {
         let shown = self.trace.0.is_some().then(|| now.shown.clone());
         self.say(|| format!("{}\n          {}", what(), shown.unwrap_or_default()));
+        if self.setting.records {
+            record(&self.store);
+        }
         if self.setting.reads {
             let people = self.people.iter();
             people.for_each(|person| drop(person.editor.selection()));
@@ -366,7 +369,11 @@ pub(crate) fn run(history: &History<Action>, setting: Setting, trace: &mut Trace
 
 fn test(name: &str, people: usize, longest: usize) {
     let draw = |dice: &mut Dice| history(dice, people, longest, false);
-    let run = |history: &_, trace: &mut Trace| run(history, Setting::PLAIN, trace);
+    let run = |history: &_, trace: &mut Trace| {
+        run(history, Setting::RECORDED, trace)?;
+        trace.clear();
+        run(history, Setting::PLAIN, trace)
+    };
     search(name, draw, run);
 }
 

@@ -60,8 +60,8 @@ impl Units<'_> {
 }
 
 impl Provenance {
-    /// Forgets what is no longer needed, if there are twice as many units as after the last time, or
-    /// many commits since then.
+    /// Forgets what is no longer needed, if there are twice as many units as after the last time,
+    /// or many commits since then.
     pub(crate) fn forget(&mut self) {
         let kept = 2 * self.kept_units;
         if self.units.len() < FEW + kept && self.recorded < MANY + kept {
@@ -132,8 +132,8 @@ impl Provenance {
             {
                 record.places.clear();
             }
-            // A node that stays for others may be where its creation left it, and it may return from
-            // a join to that place.
+            // A node that stays for others may be where its creation left it, and it may return
+            // from a join to that place.
             let present = record.chosen();
             let mut nth = 0;
             let mut kept = 0;

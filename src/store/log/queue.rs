@@ -4,8 +4,6 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use super::FollowerId;
 use crate::document::{Change, ChangeDetail, Changes, EditUnit, RecordedCommit, Selection};
 
@@ -35,10 +33,15 @@ pub(crate) struct Unrecorded {
 
 /// What a publication brings to the queue.
 #[derive(Debug)]
-pub(crate) enum Queued {
-    Commit(Unrecorded),
-    /// An undo or a redo of a unit, all of whose commits waited in the queue.
-    Turn(Arc<EditUnit>, bool),
+pub(crate) struct ToRecord<'c> {
+    pub(crate) changes: &'c Changes,
+    pub(crate) details: Vec<ChangeDetail>,
+    pub(crate) unit: Option<&'c Arc<EditUnit>>,
+    pub(crate) selections: [Option<&'c Selection>; 2],
+    pub(crate) origin: Option<FollowerId>,
+    pub(crate) is_undo: bool,
+    /// The unit that it undoes or redoes, if all of its commits waited in the queue.
+    pub(crate) turned: Option<&'c (Arc<EditUnit>, bool)>,
 }
 
 /// The commits that wait to be recorded, in order.
@@ -63,11 +66,8 @@ const MOST: usize = 1024;
 /// The same for their bytes.
 const MOST_BYTES: usize = 1 << 20;
 
-/// Letters are added to a commit as long as no allocation is needed for them.
-const MOST_LETTERS: usize = 22;
-
 /// What is no longer needed, to be dropped with no mutex locked.
-pub(super) type Unneeded = SmallVec<[Unrecorded; 2]>;
+pub(super) type Unneeded = Vec<Unrecorded>;
 
 impl Unrecorded {
     fn bytes(&self) -> usize {
@@ -117,43 +117,23 @@ impl Unrecorded {
     }
 
     /// Takes in the next commit if it goes on typing, and belongs to the same unit.
-    fn take_in(&mut self, next: &mut Unrecorded) -> bool {
-        let is_same = match &next.unit {
-            Some(unit) => self.is_on && self.is_of(unit),
-            None => false,
-        };
+    fn take_in(&mut self, version: u64, next: &ToRecord<'_>) -> bool {
+        let is_same = next.unit.is_some_and(|unit| self.is_on && self.is_of(unit));
         if !is_same || !self.details.is_empty() || !next.details.is_empty() {
             return false;
         }
-        let Some([Change::SpliceText { id, at, removed, inserted, marks: None }]) =
-            self.changes.get_mut()
-        else {
+        let Some([change]) = self.changes.get_mut() else {
             return false;
         };
-        let [Change::SpliceText { id: on, at: next_at, removed: gone, inserted: more, marks: None }] =
-            &next.changes[..]
-        else {
+        let [next_change] = &next.changes[..] else {
             return false;
         };
-        let goes_on = id == on && removed.is_empty() && gone.is_empty();
-        if !goes_on || inserted.len() + more.len() > MOST_LETTERS {
-            return false;
+        let is_typed = change.go_on_typing(next_change);
+        if is_typed {
+            self.version = version;
+            self.selections[1] = next.selections[1].cloned();
         }
-        if *at + inserted.chars().count() != *next_at {
-            return false;
-        }
-        let mut letters = [0; MOST_LETTERS];
-        let (begin, rest) = letters.split_at_mut(inserted.len());
-        begin.copy_from_slice(inserted.as_bytes());
-        rest[..more.len()].copy_from_slice(more.as_bytes());
-        let len = inserted.len() + more.len();
-        let Ok(letters) = std::str::from_utf8(&letters[..len]) else {
-            return false;
-        };
-        *inserted = letters.into();
-        self.version = next.version;
-        self.selections[1] = next.selections[1].take();
-        true
+        is_typed
     }
 }
 
@@ -174,37 +154,66 @@ impl Queue {
     }
 
     /// Appends a commit. Its editor can no longer redo what it has undone.
-    pub(super) fn push(&mut self, mut commit: Unrecorded) -> Unneeded {
+    pub(super) fn push(&mut self, version: u64, commit: ToRecord<'_>) -> Unneeded {
         let mut unneeded = Unneeded::new();
+        self.version = version;
+        if let Some((unit, on)) = commit.turned {
+            // If it does not wait here any more, it is recorded when the undo is settled.
+            self.turn(unit, *on);
+            return unneeded;
+        }
         let ends_redo = commit.unit.is_some();
-        while ends_redo && let Some(last) = self.commits.back() {
-            if last.is_on || last.origin != commit.origin {
-                break;
-            }
-            unneeded.extend(self.pop(VecDeque::pop_back));
+        while let Some(last) = self.commits.back()
+            && ends_redo
+            && !last.is_on
+            && last.origin == commit.origin
+        {
+            let last = self.commits.len() - 1;
+            self.remove(last, &mut unneeded);
         }
         // As long as nothing is recorded, there is nothing that the oldest commits could move.
-        while !self.has_record && unneeded.len() < 2 && self.first_is_settled() {
-            unneeded.extend(self.pop(VecDeque::pop_front));
+        for _ in 0..2 {
+            if !self.has_record && self.first_is_settled() {
+                self.remove(0, &mut unneeded);
+            }
         }
-        let last = self.commits.back_mut();
-        commit.follows_undone = last.as_ref().is_some_and(|last| !last.is_on);
-        if last.is_some_and(|last| last.take_in(&mut commit)) {
-            unneeded.push(commit);
-        } else {
-            self.bytes += commit.bytes();
-            self.commits.push_back(commit);
+        let mut follows_undone = false;
+        if let Some(last) = self.commits.back_mut() {
+            follows_undone = !last.is_on;
+            let before = last.bytes();
+            if last.take_in(version, &commit) {
+                self.bytes += last.bytes() - before;
+                return unneeded;
+            }
         }
+        let [before, after] = commit.selections;
+        let commit = Unrecorded {
+            first: version,
+            version,
+            changes: commit.changes.clone(),
+            details: commit.details,
+            unit: commit.unit.cloned(),
+            selections: [before.cloned(), after.cloned()],
+            origin: commit.origin,
+            is_undo: commit.is_undo,
+            is_on: true,
+            follows_undone,
+        };
+        self.bytes += commit.bytes();
+        self.commits.push_back(commit);
         unneeded
     }
 
-    fn pop(
-        &mut self,
-        from: fn(&mut VecDeque<Unrecorded>) -> Option<Unrecorded>,
-    ) -> Option<Unrecorded> {
-        let popped = from(&mut self.commits)?;
-        self.bytes = self.bytes.saturating_sub(popped.bytes());
-        Some(popped)
+    /// Removes the first or the last commit. What takes long to drop is left to the caller.
+    fn remove(&mut self, at: usize, unneeded: &mut Unneeded) {
+        const MANY: usize = 4096;
+        let bytes = self.commits[at].bytes();
+        self.bytes -= bytes;
+        match bytes > MANY {
+            true => unneeded.extend(self.commits.remove(at)),
+            // In place: a commit is large, and most are small to drop.
+            false => drop(self.commits.drain(at..=at)),
+        }
     }
 
     /// Whether the oldest commit is in effect for good, and those after it do not need it.
@@ -254,7 +263,10 @@ impl Queue {
                 first_undone - own.take_while(is_own).count()..first_undone
             }
         };
-        let first = self.commits.get(range.start).filter(|_| !range.is_empty())?;
+        let first = self
+            .commits
+            .get(range.start)
+            .filter(|_| !range.is_empty())?;
         (first.first == unit.number()).then_some(range)
     }
 

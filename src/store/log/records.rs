@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use slotmap::SlotMap;
 
+use super::queue::Queue;
 use super::stretches::Stretch;
 use super::subscribers::{Bell, Next, SubscriberId, Subscribers, Topic};
-use super::queue::Queue;
 use super::{CommitRecord, FollowerId, HistoryStep, LaterCommits};
 use crate::id::OwnerId;
 use crate::store::TransactionResult;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{Remembered, Transaction};
 use crate::document::{Change, Changes, Selection};
-use crate::store::log::{Queued, Unrecorded};
+use crate::store::log::ToRecord;
 use crate::store::publish::{CommitConditions, KeyedReceipt};
 use crate::store::{CommitEdits, CommitError, CommitRecord, DataStore, Receipt, TransactionResult};
 
@@ -95,23 +95,15 @@ impl<'t> Validated<'t> {
         let (turned, is_undo) = (transaction.turned.take(), transaction.is_undo);
         let (overlay, origin) = (&mut transaction.overlay, transaction.origin);
         let in_history = transaction.in_history && origin.is_some();
-        let queued = |version| {
-            if let Some((unit, on)) = turned {
-                return Queued::Turn(unit, on);
-            }
-            let selections = [&result.selection_before, &result.selection_after];
-            Queued::Commit(Unrecorded {
-                first: version,
-                version,
-                changes: result.changes.clone(),
-                details,
-                unit: unit.clone(),
-                selections: selections.map(|it| it.as_ref().filter(|_| unit.is_some()).cloned()),
-                origin,
-                is_undo,
-                is_on: true,
-                follows_undone: false,
-            })
+        let selections = [&result.selection_before, &result.selection_after];
+        let commit = ToRecord {
+            changes: &result.changes,
+            details,
+            unit: unit.as_ref(),
+            selections: selections.map(|it| it.as_ref().filter(|_| unit.is_some())),
+            origin,
+            is_undo,
+            turned: turned.as_ref(),
         };
         let record = |version, for_subscribers: bool| CommitRecord {
             edits: CommitEdits {
@@ -132,7 +124,7 @@ impl<'t> Validated<'t> {
             }),
         };
         let receipt = receipt.as_ref();
-        result.version = store.publish(overlay, receipt, conditions, origin, (unit.is_some(), queued), record)?;
+        result.version = store.publish(overlay, receipt, conditions, commit, record)?;
         Ok(Published { store, result })
     }
 }
