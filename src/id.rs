@@ -329,6 +329,11 @@ impl NodeId {
         matches!(self.0, Repr::Generated { .. })
     }
 
+    /// Whether it is the empty text. No node has this id, and no text is read as one.
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(&self.0, Repr::Named(name) if name.is_empty())
+    }
+
     /// The size in bytes: two numbers, or a text.
     pub(crate) fn bytes(&self) -> usize {
         match &self.0 {

@@ -202,13 +202,16 @@ fn scripts() -> Vec<(&'static str, Script)> {
 fn scripts_allocate_as_much_as_they_are_large() {
     for (what, script) in scripts() {
         grows_evenly(what, |size| {
-            let editor = Editor::new(DataStore::new(), "ann");
+            let store = DataStore::new();
+            let [editor, other] = ["ann", "bob"].map(|name| Editor::new(store.clone(), name));
             editor.execute([paragraph("abc")]).unwrap();
             let json = serde_json::to_string(&script(size)).unwrap();
             move || {
                 editor.execute(parse_operations(&json).unwrap()).unwrap();
+                // The newest edit would be undone without a record.
+                other.execute([create(NodeSpec::new("x"))]).unwrap();
                 editor.undo().unwrap();
-                editor
+                (editor, other)
             }
         });
     }

@@ -504,6 +504,7 @@ fn samples_of_commits() -> Vec<Sample> {
         ("leaseLost", LeaseError::Lost(Box::new(lease_lost()))),
         ("leaseOtherStore", LeaseError::OtherStore),
         ("leaseNoTargets", LeaseError::NoTargets),
+        ("leaseTargetEmpty", LeaseError::EmptyTarget),
         ("leaseNoDuration", LeaseError::NoDuration),
         ("leaseTooLong", LeaseError::TooLong { duration: Duration::MAX }),
     ]));

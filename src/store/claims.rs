@@ -396,7 +396,11 @@ impl Claims {
             cause: DeadLetterCause::Poison,
             error: "the message has no event id".to_owned(),
         };
-        let letter = self.nameless.bury(burial, sent_at, now);
+        if let Some(changed) = &mut self.changed {
+            changed.buried(&SmolStr::default(), (sent_at, 0), &burial, now);
+        }
+        let (letter, forgotten) = self.nameless.bury(burial, sent_at, now);
+        self.note_forgotten_letters(forgotten.as_slice());
         self.metrics.received += u64::from(first);
         let failed = Failed {
             kind: FailedKind::Poison,

@@ -87,8 +87,8 @@ impl DataStore {
     /// # Errors
     ///
     /// [`LeaseError::Conflict`]: one of the targets is leased already; the error reports the owner
-    /// and the remaining time. Other errors report that there is no target, no duration, or too
-    /// long a one.
+    /// and the remaining time. Other errors report that there is no target, one with an empty id, no
+    /// duration, or too long a one.
     pub fn lease(
         &self,
         targets: impl Into<LeaseTargets>,
@@ -98,6 +98,9 @@ impl DataStore {
         let (targets, owner) = (targets.into(), owner.into());
         if targets.is_empty() {
             return Err(LeaseError::NoTargets);
+        }
+        if targets.iter().any(LeaseTarget::is_empty) {
+            return Err(LeaseError::EmptyTarget);
         }
         // Declared before the guard, hence dropped after it: readers do not wait while old values
         // are freed.

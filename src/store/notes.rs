@@ -36,6 +36,8 @@ pub(crate) enum NoteKey {
     Receipt(SmolStr),
     /// The name of an inbox, and the id of an event.
     Event(SmolStr, SmolStr),
+    /// The name of an inbox, and the number of a dead letter without an event id.
+    Letter(SmolStr, u64),
     /// The name of an inbox.
     Watermark(SmolStr),
     Lease(FencingToken),
@@ -79,7 +81,7 @@ impl Note {
     pub(super) fn key(&self) -> NoteKey {
         match self {
             Self::Receipt(receipt) => NoteKey::Receipt(receipt.key.clone()),
-            Self::Event(event) => NoteKey::Event(event.inbox.clone(), event.id.clone()),
+            Self::Event(event) => event.key(),
             Self::Watermark(watermark) => NoteKey::Watermark(watermark.inbox.clone()),
             Self::Lease(lease) => NoteKey::Lease(lease.token),
         }

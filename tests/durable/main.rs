@@ -16,6 +16,7 @@ mod reading;
 mod replica;
 mod subscriptions;
 mod takeover;
+mod values;
 mod waiting;
 
 use doclock::durable::{Durability, DurableOptions};

@@ -21,6 +21,13 @@ pub enum LeaseTarget {
     Node(NodeId),
 }
 
+impl LeaseTarget {
+    /// Whether it is a node with an empty id, which no node has.
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self, Self::Node(id) if id.is_empty())
+    }
+}
+
 impl fmt::Display for LeaseTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -48,7 +55,7 @@ impl<I: Into<NodeId>> From<I> for LeaseTarget {
 /// assert_eq!(LeaseTargets::from(LeaseTarget::Document).len(), 1);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(from = "Vec<LeaseTarget>", into = "Vec<LeaseTarget>")]
 pub struct LeaseTargets(Arc<[LeaseTarget]>);
 
 impl LeaseTargets {
@@ -93,6 +100,12 @@ impl<T: Into<LeaseTarget>, const N: usize> From<[T; N]> for LeaseTargets {
 impl<T: Into<LeaseTarget>> From<Vec<T>> for LeaseTargets {
     fn from(targets: Vec<T>) -> Self {
         targets.into_iter().collect()
+    }
+}
+
+impl From<LeaseTargets> for Vec<LeaseTarget> {
+    fn from(targets: LeaseTargets) -> Self {
+        targets.to_vec()
     }
 }
 

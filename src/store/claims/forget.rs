@@ -86,11 +86,12 @@ impl Claims {
             } else {
                 let is_old = |sent_at: Option<_>, _| sent_at.is_some_and(|at| at < sent_before);
                 let nameless = self.nameless.forget(is_old);
+                self.note_forgotten_letters(&nameless);
                 self.fit();
                 if forgotten > 0 {
                     self.note_watermark();
                 }
-                return (forgotten + nameless, true);
+                return (forgotten + nameless.len(), true);
             };
             self.watermark = self.watermark.max(Some(sent_at));
         }
@@ -112,8 +113,9 @@ impl Claims {
             {
                 let is_old = |sent_at: Option<_>, at| sent_at.is_none() && now - at >= settled_for;
                 let nameless = self.nameless.forget(is_old);
+                self.note_forgotten_letters(&nameless);
                 self.fit();
-                return (forgotten + nameless, true);
+                return (forgotten + nameless.len(), true);
             }
         }
         (most, false)

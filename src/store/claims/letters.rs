@@ -103,36 +103,52 @@ impl fmt::Display for DeadLetter {
 pub(super) struct Nameless(VecDeque<(Option<SystemTime>, Burial)>);
 
 impl Nameless {
+    /// Adds a message. Returns its letter, and the number of one that is forgotten for it.
     pub(super) fn bury(
         &mut self,
         burial: Burial,
         sent_at: Option<SystemTime>,
         now: MonotonicTime,
-    ) -> DeadLetter {
+    ) -> (DeadLetter, Option<u64>) {
         let letter = burial.letter(&SmolStr::default(), 0, sent_at, now);
-        if self.0.len() == DeadLetter::NAMELESS {
-            self.0.pop_front();
-        }
+        let is_full = self.0.len() == DeadLetter::NAMELESS;
+        let forgotten = is_full.then(|| self.0.pop_front()).flatten();
         self.0.push_back((sent_at, burial));
-        letter
+        (letter, forgotten.map(|(_, burial)| burial.number))
+    }
+
+    /// Takes in a stored message, in any order.
+    pub(super) fn restore(&mut self, burial: Burial, sent_at: Option<SystemTime>) {
+        let at = self.0.partition_point(|(_, it)| it.number < burial.number);
+        self.0.insert(at, (sent_at, burial));
+    }
+
+    /// The numbers of the messages in the order of all deaths.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().map(|(_, burial)| burial.number)
     }
 
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Forgets the messages that match, and returns how many.
+    /// Forgets the messages that match, and returns their numbers.
     pub(super) fn forget(
         &mut self,
         is_over: impl Fn(Option<SystemTime>, MonotonicTime) -> bool,
-    ) -> usize {
-        let before = self.0.len();
-        self.0
-            .retain(|(sent_at, burial)| !is_over(*sent_at, burial.at));
+    ) -> Vec<u64> {
+        let mut forgotten = Vec::new();
+        self.0.retain(|(sent_at, burial)| {
+            let is_over = is_over(*sent_at, burial.at);
+            if is_over {
+                forgotten.push(burial.number);
+            }
+            !is_over
+        });
         if let Some(room) = excess(self.0.capacity(), self.0.len(), 16) {
             self.0.shrink_to(room);
         }
-        before - self.0.len()
+        forgotten
     }
 
     fn letters(&self, now: MonotonicTime) -> impl Iterator<Item = (u64, DeadLetter)> {

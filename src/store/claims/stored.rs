@@ -67,6 +67,10 @@ impl Changed {
         self.notes.push(NoteChange::Kept(note));
     }
 
+    fn forgotten_letter(&self, number: u64) -> NoteChange {
+        NoteChange::Forgotten(NoteKey::Letter(self.inbox.clone(), number))
+    }
+
     fn forgotten(&self, id: &str) -> NoteChange {
         NoteChange::Forgotten(NoteKey::Event(self.inbox.clone(), SmolStr::new(id)))
     }
@@ -105,6 +109,17 @@ impl Claims {
         }
     }
 
+    /// Notes that dead letters without an event id are forgotten.
+    pub(super) fn note_forgotten_letters(&mut self, numbers: &[u64]) {
+        if let Some(changed) = &mut self.changed {
+            let forgotten = numbers
+                .iter()
+                .map(|number| changed.forgotten_letter(*number));
+            let forgotten: Vec<_> = forgotten.collect();
+            changed.notes.extend(forgotten);
+        }
+    }
+
     /// Notes the newest time of sending of all forgotten events.
     pub(super) fn note_watermark(&mut self) {
         if let (Some(changed), Some(sent_at)) = (&mut self.changed, self.watermark) {
@@ -130,8 +145,11 @@ impl Claims {
         };
         let events = self.done.ids().chain(self.open.keys());
         let events = events.map(|id| changed.forgotten(id));
+        let letters = self.nameless.numbers();
+        let letters = letters.map(|number| changed.forgotten_letter(number));
         let watermark = NoteKey::Watermark(changed.inbox.clone());
-        events.chain([NoteChange::Forgotten(watermark)]).collect()
+        let rest = letters.chain([NoteChange::Forgotten(watermark)]);
+        events.chain(rest).collect()
     }
 
     pub(super) fn restore_watermark(&mut self, sent_at: Date) {
@@ -162,13 +180,17 @@ impl Claims {
                 error,
             } => {
                 self.burials = self.burials.max(number);
-                self.settled.buried(sent_at, number, id.clone());
-                EventProgress::Dead(Box::new(Burial {
+                let burial = Burial {
                     number,
                     at: calendar.moment_of(at),
                     cause,
                     error,
-                }))
+                };
+                if id.is_empty() {
+                    return self.nameless.restore(burial, sent_at);
+                }
+                self.settled.buried(sent_at, number, id.clone());
+                EventProgress::Dead(Box::new(burial))
             }
             StoredState::Due => EventProgress::due(calendar.now()),
         };
@@ -182,6 +204,15 @@ impl Claims {
 }
 
 impl EventNote {
+    pub(in crate::store) fn key(&self) -> NoteKey {
+        match self.state {
+            StoredState::Dead { number, .. } if self.id.is_empty() => {
+                NoteKey::Letter(self.inbox.clone(), number)
+            }
+            _ => NoteKey::Event(self.inbox.clone(), self.id.clone()),
+        }
+    }
+
     /// When it was done, if it is.
     pub(in crate::store) fn done_at(&self) -> Option<Date> {
         match self.state {

@@ -28,6 +28,9 @@ pub enum LeaseError {
     /// A lease was requested on no target.
     #[error("a lease needs at least one target")]
     NoTargets,
+    /// One of the requested targets is a node without an id: no node has an empty id.
+    #[error("a lease on a node needs its id, which is empty")]
+    EmptyTarget,
     /// A lease was requested for a duration of zero.
     #[error("a lease needs a duration above zero")]
     NoDuration,
@@ -44,6 +47,7 @@ codes! { LeaseError {
     Self::Lost(lost) => as lost;
     Self::OtherStore => "leaseOtherStore";
     Self::NoTargets => "leaseNoTargets";
+    Self::EmptyTarget => "leaseTargetEmpty";
     Self::NoDuration => "leaseNoDuration";
     Self::TooLong { duration } => "leaseTooLong" { duration_ms: millis::number(*duration) };
 }}
