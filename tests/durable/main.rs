@@ -12,6 +12,7 @@ mod files;
 mod histories;
 mod kept;
 mod memory;
+mod moved;
 mod reading;
 mod replica;
 mod subscriptions;

@@ -175,6 +175,9 @@ pub enum JournalErrorKind {
     Panic,
     /// Another owner has the document. The write has changed nothing, and neither will a later one.
     Fenced,
+    /// The file is not at its path any more: it was removed, another one replaced it, or it was cut
+    /// off. What is written to it would not be found again.
+    Moved,
 }
 
 impl fmt::Display for JournalErrorKind {
@@ -185,6 +188,7 @@ impl fmt::Display for JournalErrorKind {
             Self::Corrupt => "the stored bytes are damaged",
             Self::Panic => "the journal panicked",
             Self::Fenced => "another owner has the document",
+            Self::Moved => "the file is not at its path any more",
         })
     }
 }

@@ -6,6 +6,7 @@
 //! comes after the whole document was checked.
 
 mod held;
+mod place;
 mod read;
 
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -13,6 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use held::HeldStorage;
+use place::FilePlace;
 pub(super) use read::RedbReader;
 use redb::backends::FileBackend;
 use redb::{
@@ -38,6 +40,8 @@ const CACHE: usize = 16 << 20;
 pub struct RedbJournal {
     database: Database,
     storage: HeldStorage,
+    /// `None` over another storage than a file.
+    place: Option<FilePlace>,
 }
 
 /// Whether a file may, must or must not exist.
@@ -98,8 +102,10 @@ impl RedbJournal {
             },
         }
         let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let place = FilePlace::of(path, &file)?;
         let backend = guarded(|| FileBackend::new(file))?;
-        let journal = Self::open_storage(backend, readers, progress)?;
+        let mut journal = Self::open_storage(backend, readers, progress)?;
+        journal.place = Some(place);
         // Also of a file whose creator was killed before it did so.
         sync_directory(path)?;
         Ok(journal)
@@ -126,7 +132,11 @@ impl RedbJournal {
         builder.set_concurrency_mode(readers.mode());
         let database = guarded(|| builder.create_with_backend(storage.clone()))?;
         create_tables(&database)?;
-        Ok(Self { database, storage })
+        Ok(Self {
+            database,
+            storage,
+            place: None,
+        })
     }
 
     /// Moves the used pages of the file to its beginning, cuts the rest off, and closes the file.
@@ -134,6 +144,7 @@ impl RedbJournal {
         let Self {
             mut database,
             storage,
+            ..
         } = self;
         storage.release()?;
         database.compact().map_err(failed)?;
@@ -187,6 +198,10 @@ impl Journal for RedbJournal {
             version: _,
             receipts: _,
         } = write;
+        if let Some(place) = &mut self.place {
+            // With entries it is a checkpoint, of which a close is the last.
+            place.check(!entries.is_empty(), self.storage.given_len())?;
+        }
         self.storage.release()?;
         let mut transaction = self.database.begin_write().map_err(failed)?;
         transaction

@@ -333,7 +333,6 @@ impl Stored {
     /// What the next checkpoint has to write.
     pub(super) fn since_checkpoint(&mut self) -> SinceCheckpoint {
         let mut since = SinceCheckpoint::new(self.head.next_block);
-        self.notes.values().for_each(|note| since.note_stored(note));
         for (number, bytes) in std::mem::take(&mut self.kept) {
             since.note_kept(number, bytes);
         }

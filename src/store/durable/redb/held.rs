@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use redb::{BackendError, StorageBackend};
 
@@ -22,6 +23,8 @@ struct Shared {
     /// `None` after the release. The storage below may be code of a user, so it is not called with
     /// this locked.
     held: Mutex<{ rank::DURABLE }, Option<Held>>,
+    /// The length that the storage was given last.
+    len: AtomicU64,
 }
 
 /// What is held back.
@@ -43,8 +46,21 @@ enum Change {
 impl HeldStorage {
     pub(super) fn new(below: impl StorageBackend) -> Self {
         let held = Mutex::new(Some(Held::default()));
+        // A storage that cannot tell has none yet: the database asks again.
+        let len = AtomicU64::new(below.len().unwrap_or(0));
         let below = Box::new(below);
-        Self(Arc::new(Shared { below, held }))
+        Self(Arc::new(Shared { below, held, len }))
+    }
+
+    /// The length that the storage was given last.
+    pub(super) fn given_len(&self) -> u64 {
+        self.0.len.load(Ordering::Relaxed)
+    }
+
+    fn set_len_below(&self, len: u64) -> io::Result<()> {
+        self.0.below.set_len(len)?;
+        self.0.len.store(len, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Makes the held changes in their order, with their syncs, and releases the kept locks: a
@@ -60,7 +76,7 @@ impl HeldStorage {
         };
         for change in changes.iter() {
             match change {
-                Change::Length(len) => self.0.below.set_len(*len),
+                Change::Length(len) => self.set_len_below(*len),
                 Change::Write(offset, bytes) => self.0.below.write(*offset, bytes),
                 Change::Sync => self.0.below.sync_data(),
             }?;
@@ -150,7 +166,7 @@ impl StorageBackend for HeldStorage {
     fn set_len(&self, len: u64) -> io::Result<()> {
         match self.hold(|| Change::Length(len)) {
             true => Ok(()),
-            false => self.0.below.set_len(len),
+            false => self.set_len_below(len),
         }
     }
 

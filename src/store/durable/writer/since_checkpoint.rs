@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use crate::document::{Snapshot, View};
 use crate::hashing::Secret;
@@ -11,7 +10,6 @@ use crate::store::TransactionResult;
 use crate::store::durable::JournalError;
 use crate::store::durable::form::{encode, node_key, note_key};
 use crate::store::notes::{Note, NoteChange, NoteKey};
-use crate::time::Date;
 
 /// The entries of a checkpoint by their keys; `None` for a removed one.
 type Entries = Vec<(String, Option<Vec<u8>>)>;
@@ -26,8 +24,6 @@ pub(in crate::store::durable) struct SinceCheckpoint {
     parents: Nodes,
     /// The notes that were changed.
     notes: HashMap<NoteKey, Option<Note>, Secret>,
-    /// When the leases end whose notes are stored.
-    leases: HashMap<NoteKey, Date, Secret>,
     next_block: u64,
     /// The size of the blocks.
     pub(super) bytes: usize,
@@ -44,7 +40,6 @@ impl SinceCheckpoint {
             nodes: HashSet::default(),
             parents: HashSet::default(),
             notes: HashMap::default(),
-            leases: HashMap::default(),
             next_block,
             bytes: 0,
             kept: VecDeque::new(),
@@ -60,13 +55,6 @@ impl SinceCheckpoint {
     /// Notes a block that the checkpoint has, and that is kept.
     pub(in crate::store::durable) fn note_kept(&mut self, number: u64, bytes: usize) {
         self.kept.push_back((number, bytes));
-    }
-
-    /// Notes a note of the checkpoint.
-    pub(in crate::store::durable) fn note_stored(&mut self, note: &Note) {
-        if let Note::Lease(lease) = note {
-            self.leases.insert(note.key(), lease.ends);
-        }
     }
 
     /// Notes the next block.
@@ -87,10 +75,6 @@ impl SinceCheckpoint {
         }
         for change in notes {
             let (key, note) = change.into_parts();
-            match &note {
-                Some(note) => self.note_stored(note),
-                None => drop(self.leases.remove(&key)),
-            }
             self.notes.insert(key, note);
         }
         self.blocks.push_back((self.next_block, bytes));
@@ -124,10 +108,8 @@ impl SinceCheckpoint {
             let node = document.node(id).map(encode).transpose()?;
             entries.push((node_key(id), node));
         }
-        let today = Date(SystemTime::now());
-        for (key, _) in self.leases.extract_if(|_, ends| *ends < today) {
-            self.notes.insert(key, None);
-        }
+        // A lease that has ended leaves the file when the store forgets it. The calendar does not
+        // decide that here: it may be ahead for a while.
         for (key, note) in &self.notes {
             let note = note.as_ref().map(encode).transpose()?;
             entries.push((note_key(key)?, note));
@@ -153,5 +135,29 @@ impl SinceCheckpoint {
         self.kept
             .retain(|(number, _)| removed.is_none_or(|removed| *number > removed));
         self.bytes = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A calendar that was ahead during one checkpoint removed live leases from the file.
+    #[test]
+    fn a_checkpoint_keeps_a_lease_that_has_ended_by_the_calendar_alone() {
+        let lease = json!({"kept": {"lease": {
+            "targets": [{"node": "a"}], "owner": "w", "token": 1, "ends": [0, 0], "lasts": 9,
+        }}});
+        let mut since = SinceCheckpoint::new(1);
+        since.note(&[], vec![serde_json::from_value(lease).unwrap()], 1);
+        let document = Snapshot::default();
+        let (entries, _) = since.checkpoint(&document, 0).unwrap();
+        let [(_, Some(_))] = &entries[..] else {
+            panic!("the lease is not stored: {entries:?}");
+        };
+        since.begin_anew(None);
+        assert!(since.checkpoint(&document, 0).unwrap().0.is_empty());
     }
 }

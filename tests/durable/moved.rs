@@ -1,0 +1,67 @@
+//! A file that is removed, replaced or cut off while a store has it open.
+
+use std::fs::{self, OpenOptions};
+
+use doclock::durable::JournalErrorKind;
+use doclock::{DataStore, TransactionManager, View, dsl::*};
+
+use crate::{Folder, add, later};
+
+/// The kind of the error with which a store closes.
+fn closes_with(store: &DataStore) -> JournalErrorKind {
+    let error = store.close().unwrap_err();
+    assert!(error.to_string().contains("notes.doclock"), "{error}");
+    let report: serde_json::Value = serde_json::to_value(&error).unwrap();
+    let kind = report["cause"]["kind"].clone();
+    let all = [JournalErrorKind::Moved, JournalErrorKind::Io];
+    let found = all
+        .into_iter()
+        .find(|kind_of| kind == serde_json::json!(kind_of));
+    found.unwrap_or_else(|| panic!("{report}"))
+}
+
+/// Commits and the close of such a store succeeded, and all was gone.
+#[test]
+#[cfg(unix)]
+fn durable_01_a_store_whose_file_is_gone_does_not_close_as_if_nothing_was() {
+    type Act = fn(&Folder);
+    let acts: [(&str, Act); 4] = [
+        ("removed", |folder| fs::remove_file(folder.path()).unwrap()),
+        ("renamed", |folder| {
+            fs::rename(folder.path(), folder.0.path().join("other")).unwrap();
+        }),
+        ("replaced", |folder| {
+            let other = folder.0.path().join("other");
+            drop(DataStore::open(&other).unwrap());
+            fs::rename(other, folder.path()).unwrap();
+        }),
+        ("cut off", |folder| {
+            let file = OpenOptions::new().write(true).open(folder.path()).unwrap();
+            file.set_len(4096).unwrap();
+        }),
+    ];
+    for (what, act) in acts {
+        let folder = Folder::new();
+        let store = folder.open_with(later());
+        let version = add(&store, "before");
+        store.wait_durable(version, None).unwrap();
+        act(&folder);
+        assert_eq!(closes_with(&store), JournalErrorKind::Moved, "{what}");
+    }
+}
+
+/// The next checkpoint finds it, and the store becomes read-only.
+#[test]
+#[cfg(unix)]
+fn durable_01_a_store_whose_file_was_removed_becomes_read_only() {
+    let folder = Folder::new();
+    let store = folder.open_with(later().checkpoint_after(1));
+    add(&store, "before");
+    fs::remove_file(folder.path()).unwrap();
+    let manager = TransactionManager::new(store.clone());
+    let mut commits = (0..).map(|_| manager.execute(create(text_node("p", "x"))));
+    let error = commits.find_map(Result::err).unwrap();
+    assert!(error.to_string().contains("removed"), "{error}");
+    // The document is still there, to be saved elsewhere.
+    assert!(store.snapshot().contains("before"));
+}
