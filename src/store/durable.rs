@@ -55,6 +55,8 @@
 //! [`DurableOptions::keep_log`] keeps more of it, for followers and for the
 //! [histories of editors](crate::Editor::with_restored_history).
 
+#[cfg(feature = "redb")]
+mod backup;
 mod contract;
 mod file;
 mod form;

@@ -14,6 +14,8 @@ use super::claims::EventNote;
 use super::durable::WrittenReceipt;
 use super::receipts::Receipt;
 use crate::document::Holding;
+#[cfg(feature = "redb")]
+use crate::document::Snapshot;
 use crate::document::lease::LeaseTargets;
 use crate::id::{FencingToken, OwnerId};
 use crate::time::{Calendar, Date, MonotonicTime};
@@ -208,6 +210,24 @@ impl DataStore {
             let ended = tokens.map(|token| NoteChange::Forgotten(NoteKey::Lease(token)));
             self.store_notes_of(version, ended.collect());
         }
+    }
+
+    /// The document with all notes, as of one moment.
+    #[cfg(feature = "redb")]
+    pub(super) fn with_all_notes(&self) -> (Snapshot, Vec<NoteChange>) {
+        let now = self.monotonic();
+        // Commits with receipts and events of inboxes wait, so both are of one moment.
+        let bookkeeping = self.0.bookkeeping.lock();
+        let document = self.snapshot();
+        let mut notes = bookkeeping.inboxes.notes(now);
+        let receipts = bookkeeping.receipts.notes();
+        notes.extend(receipts.map(|note| NoteChange::Kept(Note::Receipt(note))));
+        drop(bookkeeping);
+        let leases = document.held().iter();
+        let leases = leases.filter(|holding| !holding.expiry.has_come(now));
+        let leases = leases.map(|holding| Note::Lease(LeaseNote::new(holding, now)));
+        notes.extend(leases.map(NoteChange::Kept));
+        (document, notes)
     }
 
     /// Lets a durable store write the notes that were stored. Called with no mutex locked.

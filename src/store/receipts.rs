@@ -56,6 +56,20 @@ impl Receipts {
         self.by_key.get(key).cloned()
     }
 
+    /// All receipts, as a journal stores them.
+    pub(super) fn notes(&self) -> impl Iterator<Item = ReceiptNote> {
+        let first = self.kept - self.order.len() as u64 + 1;
+        (first..).zip(&self.order).filter_map(|(number, key)| {
+            let receipt = Arc::clone(self.by_key.get(key)?);
+            let key = key.clone();
+            Some(ReceiptNote {
+                key,
+                number,
+                receipt,
+            })
+        })
+    }
+
     /// Keeps a receipt under a new key, unless none is to be kept.
     pub(super) fn keep(&mut self, key: &SmolStr, receipt: &Arc<Receipt>) -> Option<KeptReceipt> {
         if self.limit == 0 {

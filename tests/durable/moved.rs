@@ -63,5 +63,12 @@ fn durable_01_a_store_whose_file_was_removed_becomes_read_only() {
     let error = commits.find_map(Result::err).unwrap();
     assert!(error.to_string().contains("removed"), "{error}");
     // The document is still there, to be saved elsewhere.
-    assert!(store.snapshot().contains("before"));
+    let other = folder.0.path().join("other.doclock");
+    assert_eq!(store.save_to(&other).unwrap(), store.version());
+    assert!(
+        DataStore::open(other)
+            .unwrap()
+            .snapshot()
+            .contains("before")
+    );
 }

@@ -218,6 +218,13 @@ fn durable_01_a_store_reads_again_whatever_it_has_accepted() {
             }
             before = Some(store.snapshot());
             kept_before = kept(&store, &names);
+            let copy = folder.0.path().join("copy.doclock");
+            assert_eq!(store.backup(&copy).unwrap(), store.version());
+            let opened = DataStore::open(&copy).unwrap();
+            assert_eq!(Some(opened.snapshot()), before);
+            assert_eq!(kept(&opened, &names), kept_before);
+            drop(opened);
+            std::fs::remove_file(copy).unwrap();
             store.close().unwrap();
         }
     }

@@ -39,6 +39,13 @@ impl Settled {
         self.dead.insert((sent_at, number), id);
     }
 
+    /// The done events with their times of sending, in no particular order.
+    pub(super) fn all_done(&self) -> impl Iterator<Item = (Option<SystemTime>, &SmolStr)> {
+        let timed = self.done.iter();
+        let timed = timed.map(|Reverse((sent_at, id))| (Some(*sent_at), id));
+        timed.chain(self.done_untimed.iter().map(|id| (None, id)))
+    }
+
     /// Removes an event that is not dead any more.
     pub(super) fn exhumed(&mut self, sent_at: Option<SystemTime>, number: u64) {
         self.dead.remove(&(sent_at, number));

@@ -89,6 +89,13 @@ impl Inboxes {
         (keys.collect(), self.table.len())
     }
 
+    /// All that a journal stores of the inboxes.
+    pub(in crate::store) fn notes(&self, now: MonotonicTime) -> Vec<NoteChange> {
+        let inboxes = self.table.iter();
+        let notes = inboxes.flat_map(|(key, claims)| claims.notes(&key.name, now));
+        notes.collect()
+    }
+
     fn get(&self, key: &InboxKey) -> Option<&Claims> {
         let found = self.table.find(key.hash, |inbox| key.is_of(inbox));
         found.map(|(_, claims)| &**claims)

@@ -123,6 +123,11 @@ impl Nameless {
         self.0.insert(at, (sent_at, burial));
     }
 
+    /// The messages with their times of sending.
+    pub(super) fn all(&self) -> impl Iterator<Item = &(Option<SystemTime>, Burial)> {
+        self.0.iter()
+    }
+
     /// The numbers of the messages in the order of all deaths.
     pub(super) fn numbers(&self) -> impl Iterator<Item = u64> {
         self.0.iter().map(|(_, burial)| burial.number)

@@ -152,6 +152,32 @@ impl Claims {
         events.chain(rest).collect()
     }
 
+    /// All that a journal stores of an inbox.
+    pub(super) fn notes(&self, inbox: &SmolStr, now: MonotonicTime) -> Vec<NoteChange> {
+        let mut all = Changed::new(inbox.clone());
+        let calendar = Calendar::at(now);
+        for (sent_at, id) in self.settled.all_done() {
+            if let Some(done) = self.done.get(id) {
+                let at = calendar.date_of(done.at);
+                all.set(id, (sent_at, done.attempts), StoredState::Done { at });
+            }
+        }
+        for (id, open) in &self.open {
+            if let Some(burial) = open.burial() {
+                all.buried(id, (open.sent_at, open.attempts), burial, now);
+            }
+        }
+        for (sent_at, burial) in self.nameless.all() {
+            all.buried(&SmolStr::default(), (*sent_at, 0), burial, now);
+        }
+        if let Some(sent_at) = self.watermark {
+            let (inbox, sent_at) = (inbox.clone(), Date(sent_at));
+            let watermark = Note::Watermark(WatermarkNote { inbox, sent_at });
+            all.notes.push(NoteChange::Kept(watermark));
+        }
+        all.notes
+    }
+
     pub(super) fn restore_watermark(&mut self, sent_at: Date) {
         self.watermark = Some(sent_at.0);
     }

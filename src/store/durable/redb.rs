@@ -95,7 +95,7 @@ impl RedbJournal {
             (Ok(found), _) => check_kind(&found)?,
             (Err(error), _) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
             (Err(_), Existing::Must) => return Err(OpenError::Missing),
-            (Err(_), _) => match create_file(path) {
+            (Err(_), _) => match create_file(path, &JournalWrite::default()) {
                 // Another process was faster.
                 Err(OpenError::Exists) if existing == Existing::May => {}
                 created => created?,
@@ -191,44 +191,49 @@ impl Journal for RedbJournal {
     }
 
     fn write(&mut self, write: &JournalWrite) -> Result<(), JournalError> {
-        let JournalWrite {
-            entries,
-            block,
-            removed_through,
-            version: _,
-            receipts: _,
-        } = write;
         if let Some(place) = &mut self.place {
             // With entries it is a checkpoint, of which a close is the last.
-            place.check(!entries.is_empty(), self.storage.given_len())?;
+            place.check(!write.entries.is_empty(), self.storage.given_len())?;
         }
         self.storage.release()?;
-        let mut transaction = self.database.begin_write().map_err(failed)?;
-        transaction
-            .set_durability(Durability::Immediate)
-            .map_err(failed)?;
-        if !entries.is_empty() {
-            let mut table = transaction.open_table(ENTRIES).map_err(failed)?;
-            for (key, entry) in entries {
-                match entry {
-                    Some(entry) => drop(table.insert(&**key, &**entry).map_err(failed)?),
-                    None => drop(table.remove(&**key).map_err(failed)?),
-                }
-            }
-        }
-        if block.is_some() || removed_through.is_some() {
-            let mut table = transaction.open_table(BLOCKS).map_err(failed)?;
-            if let Some((number, block)) = block {
-                table.insert(number, &**block).map_err(failed)?;
-            }
-            if let Some(number) = removed_through {
-                table
-                    .retain_in::<u64, _>(..=*number, |_, _| false)
-                    .map_err(failed)?;
-            }
-        }
-        transaction.commit().map_err(failed)
+        write_to(&self.database, write)
     }
+}
+
+/// Writes in one transaction, which is durable then.
+fn write_to(database: &Database, write: &JournalWrite) -> Result<(), JournalError> {
+    let JournalWrite {
+        entries,
+        block,
+        removed_through,
+        version: _,
+        receipts: _,
+    } = write;
+    let mut transaction = database.begin_write().map_err(failed)?;
+    transaction
+        .set_durability(Durability::Immediate)
+        .map_err(failed)?;
+    if !entries.is_empty() {
+        let mut table = transaction.open_table(ENTRIES).map_err(failed)?;
+        for (key, entry) in entries {
+            match entry {
+                Some(entry) => drop(table.insert(&**key, &**entry).map_err(failed)?),
+                None => drop(table.remove(&**key).map_err(failed)?),
+            }
+        }
+    }
+    if block.is_some() || removed_through.is_some() {
+        let mut table = transaction.open_table(BLOCKS).map_err(failed)?;
+        if let Some((number, block)) = block {
+            table.insert(number, &**block).map_err(failed)?;
+        }
+        if let Some(number) = removed_through {
+            table
+                .retain_in::<u64, _>(..=*number, |_, _| false)
+                .map_err(failed)?;
+        }
+    }
+    transaction.commit().map_err(failed)
 }
 
 /// Passes on all parts, as of one commit.
@@ -265,8 +270,9 @@ fn builder(progress: impl Fn(f64) + 'static) -> Builder {
     builder
 }
 
-/// Creates the file, whole: a process that is killed meanwhile leaves no part of it at the path.
-fn create_file(path: &Path) -> Result<(), OpenError> {
+/// Creates the file with this content, whole: a process that is killed meanwhile leaves no part of
+/// it at the path.
+pub(super) fn create_file(path: &Path, content: &JournalWrite) -> Result<(), OpenError> {
     let name = path.file_name().ok_or(OpenError::Missing)?;
     let mut new = name.to_owned();
     new.push(format!(".new-{:x}", random_session()));
@@ -275,6 +281,9 @@ fn create_file(path: &Path) -> Result<(), OpenError> {
     let made = guarded(|| builder(|_| {}).create(&new));
     let made = made.and_then(|database| {
         create_tables(&database)?;
+        if !content.entries.is_empty() {
+            write_to(&database, content)?;
+        }
         Ok(database.close().map_err(failed)?)
     });
     // Unlike a rename it replaces no file.
@@ -297,7 +306,7 @@ fn is_ours(transaction: &ReadTransaction) -> Result<bool, redb::Error> {
 }
 
 /// Makes the entry of a new file in its directory survive a power cut.
-fn sync_directory(path: &Path) -> Result<(), OpenError> {
+pub(super) fn sync_directory(path: &Path) -> Result<(), OpenError> {
     let directory = match path.parent() {
         Some(parent) if parent != Path::new("") => parent.to_path_buf(),
         _ => PathBuf::from("."),
