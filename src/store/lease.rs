@@ -87,8 +87,8 @@ impl DataStore {
     /// # Errors
     ///
     /// [`LeaseError::Conflict`]: one of the targets is leased already; the error reports the owner
-    /// and the remaining time. Other errors report that there is no target, one with an empty id, no
-    /// duration, or too long a one.
+    /// and the remaining time. Other errors report that there is no target, or one with an empty
+    /// id, no duration, or too long a one.
     pub fn lease(
         &self,
         targets: impl Into<LeaseTargets>,

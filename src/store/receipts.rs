@@ -57,6 +57,7 @@ impl Receipts {
     }
 
     /// All receipts, as a journal stores them.
+    #[cfg(feature = "redb")]
     pub(super) fn notes(&self) -> impl Iterator<Item = ReceiptNote> {
         let first = self.kept - self.order.len() as u64 + 1;
         (first..).zip(&self.order).filter_map(|(number, key)| {

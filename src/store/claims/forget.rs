@@ -40,6 +40,7 @@ impl Settled {
     }
 
     /// The done events with their times of sending, in no particular order.
+    #[cfg(feature = "redb")]
     pub(super) fn all_done(&self) -> impl Iterator<Item = (Option<SystemTime>, &SmolStr)> {
         let timed = self.done.iter();
         let timed = timed.map(|Reverse((sent_at, id))| (Some(*sent_at), id));

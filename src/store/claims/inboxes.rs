@@ -90,6 +90,7 @@ impl Inboxes {
     }
 
     /// All that a journal stores of the inboxes.
+    #[cfg(feature = "redb")]
     pub(in crate::store) fn notes(&self, now: MonotonicTime) -> Vec<NoteChange> {
         let inboxes = self.table.iter();
         let notes = inboxes.flat_map(|(key, claims)| claims.notes(&key.name, now));

@@ -124,6 +124,7 @@ impl Nameless {
     }
 
     /// The messages with their times of sending.
+    #[cfg(feature = "redb")]
     pub(super) fn all(&self) -> impl Iterator<Item = &(Option<SystemTime>, Burial)> {
         self.0.iter()
     }

@@ -153,6 +153,7 @@ impl Claims {
     }
 
     /// All that a journal stores of an inbox.
+    #[cfg(feature = "redb")]
     pub(super) fn notes(&self, inbox: &SmolStr, now: MonotonicTime) -> Vec<NoteChange> {
         let mut all = Changed::new(inbox.clone());
         let calendar = Calendar::at(now);

@@ -3,7 +3,8 @@
 //! A file that is removed or replaced while it is open goes on to take writes, which are gone when
 //! it is closed. Programs that synchronize folders replace files so. One that is cut off loses what
 //! is not written again. See "File overwrite by a rogue thread or process" and "Unlinking or
-//! renaming a database file while in use" in SQLite's page "How To Corrupt An SQLite Database File".
+//! renaming a database file while in use" in SQLite's page "How To Corrupt An SQLite Database
+//! File".
 
 use std::fs::{self, File, Metadata};
 use std::io;
