@@ -7,6 +7,7 @@ mod common;
 
 mod backup;
 mod continued;
+mod creation;
 mod exactly_once;
 mod failures;
 mod files;

@@ -26,7 +26,8 @@ impl DataStore {
     /// which takes about a microsecond for ten of them.
     ///
     /// Blocks until the file is durable. A process that is killed meanwhile leaves nothing at the
-    /// path. A file beside it with `.new-` in its name may stay.
+    /// path. An unfinished file `.doclock-….new` beside it may stay, and is removed when a document
+    /// is created there an hour later.
     ///
     /// # Errors
     ///

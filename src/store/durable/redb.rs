@@ -12,6 +12,7 @@ mod read;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use held::HeldStorage;
 use place::FilePlace;
@@ -28,6 +29,10 @@ use crate::id::random_session;
 
 const ENTRIES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("doclock-entries");
 const BLOCKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("doclock-blocks");
+
+/// How the name of a file begins and ends that is being created.
+const UNFINISHED: &str = ".doclock-";
+const NEW: &str = ".new";
 
 /// How much memory redb may use to cache the file. A store reads it only when it is opened.
 const CACHE: usize = 16 << 20;
@@ -273,9 +278,12 @@ fn builder(progress: impl Fn(f64) + 'static) -> Builder {
 /// Creates the file with this content, whole: a process that is killed meanwhile leaves no part of
 /// it at the path.
 pub(super) fn create_file(path: &Path, content: &JournalWrite) -> Result<(), OpenError> {
-    let name = path.file_name().ok_or(OpenError::Missing)?;
-    let mut new = name.to_owned();
-    new.push(format!(".new-{:x}", random_session()));
+    if path.file_name().is_none() {
+        return Err(OpenError::Missing);
+    }
+    remove_abandoned(&folder_of(path));
+    // Its length does not depend on that of the other name, which may be the longest possible.
+    let new = format!("{UNFINISHED}{:x}{NEW}", random_session());
     let new = path.with_file_name(new);
     OpenOptions::new().write(true).create_new(true).open(&new)?;
     let made = guarded(|| builder(|_| {}).create(&new));
@@ -297,6 +305,33 @@ pub(super) fn create_file(path: &Path, content: &JournalWrite) -> Result<(), Ope
     linked
 }
 
+/// Removes the unfinished files of processes that were killed while they created a document. One
+/// that is being written is younger.
+fn remove_abandoned(folder: &Path) {
+    const OLD: Duration = Duration::from_secs(3600);
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if !name.starts_with(UNFINISHED) || !name.ends_with(NEW) {
+            continue;
+        }
+        let modified = entry.metadata().and_then(|found| found.modified());
+        let age = modified.ok().and_then(|at| at.elapsed().ok());
+        if age.is_some_and(|age| age > OLD) {
+            // Another process may do the same.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// The folder in which a file is.
+fn folder_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
+}
+
 /// Whether a database is one of doclock, or one without tables, which was just created.
 fn is_ours(transaction: &ReadTransaction) -> Result<bool, redb::Error> {
     let first = transaction.list_tables()?.next();
@@ -307,13 +342,9 @@ fn is_ours(transaction: &ReadTransaction) -> Result<bool, redb::Error> {
 
 /// Makes the entry of a new file in its directory survive a power cut.
 pub(super) fn sync_directory(path: &Path) -> Result<(), OpenError> {
-    let directory = match path.parent() {
-        Some(parent) if parent != Path::new("") => parent.to_path_buf(),
-        _ => PathBuf::from("."),
-    };
     // Elsewhere a directory cannot be opened as a file, and the file system syncs the entry.
     if cfg!(unix) {
-        File::open(directory)?.sync_all()?;
+        File::open(folder_of(path))?.sync_all()?;
     }
     Ok(())
 }
