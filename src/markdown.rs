@@ -73,6 +73,8 @@ const EXTENSIONS: Options = Options::ENABLE_TABLES
 /// assert_eq!(to_markdown(&transaction, &root)?, "A *small* page.\n");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// A byte order mark at the beginning of the text is ignored.
 pub fn from_markdown(text: &str) -> NodeSpec {
     from_markdown_with(text, &MarkdownOptions::new())
 }
@@ -112,7 +114,7 @@ pub fn from_markdown_reported(
     text: &str,
     options: &MarkdownOptions,
 ) -> (NodeSpec, Vec<Dropped<usize>>) {
-    read::document(text, options)
+    read::document(text.strip_prefix('\u{feff}').unwrap_or(text), options)
 }
 
 /// Writes a node with its subtree as Markdown.

@@ -59,6 +59,8 @@ const DEEPEST: usize = 64;
 /// can stand in the place of a list; it sets the unit of all operations in it that have no unit of
 /// their own. See [`Operation::in_unit`].
 ///
+/// A byte order mark at the beginning is ignored.
+///
 /// # Errors
 ///
 /// [`ScriptError`] with the index of the operation, line, column and reason.
@@ -83,6 +85,7 @@ const DEEPEST: usize = 64;
 /// # Ok::<(), doclock::transaction::ScriptError>(())
 /// ```
 pub fn parse_operations(script: &str) -> Result<Vec<Operation>, ScriptError> {
+    let script = script.strip_prefix('\u{feff}').unwrap_or(script);
     let whole: &RawValue =
         serde_json::from_str(script).map_err(|error| locate(script, script, None, &error))?;
     let mut operations = Vec::new();

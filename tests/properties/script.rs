@@ -116,3 +116,13 @@ fn transaction_04_a_misread_payload_names_its_operation_and_field() {
         );
     }
 }
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_script() {
+    let script = r#"[{"type": "createNode", "payload": {}}]"#;
+    assert_eq!(parse_operations("\u{feff}[]").map(|all| all.len()), Ok(0));
+    // Positions count without it.
+    let [with, without] = [format!("\u{feff}{script}"), script.to_owned()];
+    let [with, without] = [with, without].map(|script| parse_operations(&script).unwrap_err());
+    assert_eq!(with, without);
+}

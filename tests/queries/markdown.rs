@@ -557,3 +557,14 @@ fn deeply_nested_markdown_is_read_and_written() {
         leads_back(&markdown).unwrap();
     }
 }
+
+/// It hid the first block: the heading was a paragraph.
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_markdown_text() {
+    for text in ["# Title\n", "", "a\u{feff}b"] {
+        assert_eq!(
+            from_markdown(&format!("\u{feff}{text}")),
+            from_markdown(text)
+        );
+    }
+}

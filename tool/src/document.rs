@@ -37,7 +37,8 @@ pub(crate) fn open(
         }
         Some("json") => {
             let json = input::bytes(path, input::DATA)?;
-            let document: Snapshot = serde_json::from_slice(&json).map_err(|error| {
+            let json = input::without_byte_order_mark(&json);
+            let document: Snapshot = serde_json::from_slice(json).map_err(|error| {
                 ToolError::input(path, format_args!("is not a snapshot: {error}"))
             })?;
             let store = options.document(document);

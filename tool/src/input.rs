@@ -40,6 +40,11 @@ pub(crate) fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, ToolError> {
     }
 }
 
+/// What follows the byte order mark, which some programs write at the beginning.
+pub(crate) fn without_byte_order_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+}
+
 /// The whole file as text.
 pub(crate) fn text(path: &Path, most: u64) -> Result<String, ToolError> {
     String::from_utf8(bytes(path, most)?).map_err(|error| {

@@ -56,6 +56,7 @@ impl Recording {
     }
 
     fn parse(json: &[u8]) -> Result<Self, String> {
+        let json = input::without_byte_order_mark(json);
         let stored: Stored = serde_json::from_slice(json)
             .map_err(|error| format!("is no recorded history: {error}"))?;
         let is_concurrent = |it: &Transaction| it.parents.is_some() || it.agent.is_some();
