@@ -61,10 +61,10 @@ impl Units<'_> {
 
 impl Provenance {
     /// Forgets what is no longer needed, if there are twice as many units as after the last time,
-    /// or many commits since then.
+    /// or many commits since then. It looks at all records, so the more there are, the rarer.
     pub(crate) fn forget(&mut self) {
-        let kept = 2 * self.kept_units;
-        if self.units.len() < FEW + kept && self.recorded < MANY + kept {
+        let many = MANY + 8 * self.records.len();
+        if self.units.len() < FEW + 2 * self.kept_units && self.recorded < many {
             return;
         }
         self.recorded = 0;
