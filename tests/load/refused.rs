@@ -177,7 +177,6 @@ fn feed_05_other_formats_and_numbers_are_refused() {
         "/tokens/lease",
         "/tokens/claim",
         "/session/transactions",
-        "/session/nodes",
     ] {
         let message = refusal(|form| *form.pointer_mut(path).unwrap() = u64::MAX.into());
         assert!(

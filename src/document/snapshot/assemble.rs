@@ -24,7 +24,7 @@ pub(crate) struct DocumentHead {
     pub(crate) session: SessionNumbers,
 }
 
-/// The largest version, token and number of a session. As many again can follow in a 64-bit number.
+/// The largest version and token. As many again can follow in a 64-bit number.
 const LARGEST: u64 = u64::MAX / 2;
 
 impl DocumentHead {
@@ -40,7 +40,6 @@ impl DocumentHead {
             ("version", *version),
             ("token", tokens.largest()),
             ("number of transactions", session.transactions),
-            ("number of node ids", session.nodes),
         ];
         let mut numbers = numbers.into_iter();
         match numbers.find(|(_, number)| *number > LARGEST) {
