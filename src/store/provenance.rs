@@ -72,7 +72,7 @@ impl Recorded {
             }
             nth += 1;
             // One that was queued before the present record began.
-            if commit.version > self.version && !commit.is_undo {
+            if commit.version > self.version && commit.is_on && !commit.is_undo {
                 self.provenance.record(&commit.as_recorded());
             }
         }
@@ -87,8 +87,7 @@ impl Recorded {
         }
         let mut document = after.clone();
         for commit in commits {
-            let changes = commit.of_the_document().cloned();
-            if document.repeat(&changes.collect::<Vec<_>>()).is_err() {
+            if document.repeat(&commit.changes).is_err() {
                 return;
             }
             self.provenance
@@ -143,8 +142,7 @@ impl Taken {
                 Some((run, _)) if !commit.is_on && !is_apart => run.start = nth,
                 _ if !commit.is_on => runs.push((nth..nth + 1, document.clone())),
                 _ => {
-                    let inverses = commit.of_the_document().rev().map(Change::inverse);
-                    if document.repeat(&inverses.collect::<Vec<_>>()).is_err() {
+                    if document.take_back(&commit.changes).is_err() {
                         break;
                     }
                 }
@@ -241,12 +239,9 @@ impl DataStore {
         // Another thread has recorded them meanwhile.
         self.record_queue(&mut recorded);
         if recorded.provenance.is_on(unit) == Some(!on) {
-            let changes = changes.iter().filter(|it| it.is_of_the_document());
-            let changes: Vec<Change> = changes.cloned().collect();
-            let inverses: Vec<Change> = changes.iter().rev().map(Change::inverse).collect();
             let mut document = self.snapshot();
-            if document.repeat(&inverses).is_ok() {
-                recorded.turn(unit, on, &changes, &mut document, &self.0.ids);
+            if document.take_back(changes).is_ok() {
+                recorded.turn(unit, on, changes, &mut document, &self.0.ids);
             }
         }
     }
@@ -366,9 +361,7 @@ impl<'s> Rebuilding<'s> {
     ) -> Option<Self> {
         let mut document = document.clone();
         for record in records.iter().rev() {
-            let changes = record.changes().iter().rev();
-            let inverses: Vec<Change> = changes.map(Change::inverse).collect();
-            document.repeat(&inverses).ok()?;
+            document.take_back(record.changes()).ok()?;
         }
         let mut rebuilding = Self {
             store,

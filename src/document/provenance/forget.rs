@@ -7,11 +7,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::record::{Record, Write};
-use super::sequence::{Chars, ChildItem, EdgeAt, Item, Sequence, Tag, TextItem};
+use super::sequence::{Chars, ChildItem, EdgeAt, Sequence, Tag, TextItem};
 use super::{Key, Provenance};
-use crate::document::{Node, View};
 use crate::hashing::Secret;
-use crate::id::NodeId;
 
 /// So many units are recorded before it is looked for the first that can be forgotten.
 const FEW: usize = 64;
@@ -237,35 +235,6 @@ impl Provenance {
         for key in said_nothing {
             self.drop_record(key);
         }
-    }
-
-    /// A recorded node that is not in this document as it is recorded. There is none.
-    pub(crate) fn differs_from(&self, document: &impl View) -> Option<NodeId> {
-        let mut current = self.ids.iter().map(|(id, key)| (id, &self.records[*key]));
-        let differing = current.find(|(id, record)| match document.node(id) {
-            Some(node) => !record.is_present() || !self.is_recorded_as(record, node),
-            None => record.is_present(),
-        });
-        differing.map(|(id, _)| id.clone())
-    }
-
-    fn is_recorded_as(&self, record: &Record, node: &Node) -> bool {
-        let mut offset = 0;
-        let mut in_order = record.children.0.iter().all(|item| {
-            let found = node.children.get(offset);
-            offset += item.width();
-            match item {
-                ChildItem::Place { node, shown, .. } if *shown => {
-                    let child = self.records.get(*node).map(|it| &it.id);
-                    child == found
-                }
-                _ => true,
-            }
-        });
-        let rest = matches!(record.children.0.last(), Some(ChildItem::Untouched(_)));
-        in_order &= offset == node.children.len() || rest && offset > node.children.len();
-        let len: usize = record.text.0.iter().map(Item::width).sum();
-        in_order && len >= node.text.len()
     }
 
     /// How many nodes, units and items are recorded.

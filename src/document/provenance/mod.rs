@@ -34,11 +34,11 @@ use slotmap::SlotMap;
 use smallvec::SmallVec;
 
 use super::mark::Marks;
-use super::{Change, Children, Node, RightHalf, Selection, Text};
+use super::{Change, Children, Node, RightHalf, Selection, Text, View};
 use crate::hashing::Secret;
 use crate::id::{NodeId, OwnerId};
 use record::{Record, RootWrite};
-use sequence::{ChildItem, TextItem};
+use sequence::{ChildItem, Item, TextItem};
 
 pub use conflict::UndoConflict;
 pub(crate) use present::Refusal;
@@ -178,6 +178,37 @@ impl EditUnit {
     /// The version of its first commit.
     pub(crate) fn number(&self) -> u64 {
         self.number
+    }
+}
+
+impl Provenance {
+    /// A recorded node that is not in this document as it is recorded. There is none.
+    pub(crate) fn differs_from(&self, document: &impl View) -> Option<NodeId> {
+        let mut current = self.ids.iter().map(|(id, key)| (id, &self.records[*key]));
+        let differing = current.find(|(id, record)| match document.node(id) {
+            Some(node) => !record.is_present() || !self.is_recorded_as(record, node),
+            None => record.is_present(),
+        });
+        differing.map(|(id, _)| id.clone())
+    }
+
+    fn is_recorded_as(&self, record: &Record, node: &Node) -> bool {
+        let mut offset = 0;
+        let mut in_order = record.children.0.iter().all(|item| {
+            let found = node.children.get(offset);
+            offset += item.width();
+            match item {
+                ChildItem::Place { node, shown, .. } if *shown => {
+                    let child = self.records.get(*node).map(|it| &it.id);
+                    child == found
+                }
+                _ => true,
+            }
+        });
+        let rest = matches!(record.children.0.last(), Some(ChildItem::Untouched(_)));
+        in_order &= offset == node.children.len() || rest && offset > node.children.len();
+        let len: usize = record.text.0.iter().map(Item::width).sum();
+        in_order && len >= node.text.len()
     }
 }
 

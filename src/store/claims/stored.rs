@@ -67,6 +67,15 @@ impl Changed {
         self.notes.push(NoteChange::Kept(note));
     }
 
+    fn watermark(&mut self, sent_at: SystemTime) {
+        let watermark = WatermarkNote {
+            inbox: self.inbox.clone(),
+            sent_at: Date(sent_at),
+        };
+        self.notes
+            .push(NoteChange::Kept(Note::Watermark(watermark)));
+    }
+
     fn forgotten_letter(&self, number: u64) -> NoteChange {
         NoteChange::Forgotten(NoteKey::Letter(self.inbox.clone(), number))
     }
@@ -123,12 +132,7 @@ impl Claims {
     /// Notes the newest time of sending of all forgotten events.
     pub(super) fn note_watermark(&mut self) {
         if let (Some(changed), Some(sent_at)) = (&mut self.changed, self.watermark) {
-            let watermark = WatermarkNote {
-                inbox: changed.inbox.clone(),
-                sent_at: Date(sent_at),
-            };
-            let note = Note::Watermark(watermark);
-            changed.notes.push(NoteChange::Kept(note));
+            changed.watermark(sent_at);
         }
     }
 
@@ -172,9 +176,7 @@ impl Claims {
             all.buried(&SmolStr::default(), (*sent_at, 0), burial, now);
         }
         if let Some(sent_at) = self.watermark {
-            let (inbox, sent_at) = (inbox.clone(), Date(sent_at));
-            let watermark = Note::Watermark(WatermarkNote { inbox, sent_at });
-            all.notes.push(NoteChange::Kept(watermark));
+            all.watermark(sent_at);
         }
         all.notes
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::form::{HEAD, encode, node_key, note_key};
+use super::form::{HEAD, entry, node_key, note_key};
 use super::redb::{create_file, sync_directory};
 use super::stored::Loaded;
 use super::{JournalWrite, OpenError};
@@ -54,16 +54,19 @@ impl DataStore {
     #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
     pub fn backup(&self, path: impl AsRef<Path>) -> Result<u64, OpenError> {
         let path = path.as_ref();
+        // Before all is read: nothing is ever replaced.
+        if path.symlink_metadata().is_ok() {
+            return Err(OpenError::Exists);
+        }
         let (document, notes) = self.with_all_notes();
         let (head, document) = Loaded::default().assemble(document)?;
-        let mut entries = vec![(HEAD.to_owned(), Some(encode(&head)?))];
+        let mut entries = vec![entry(HEAD.to_owned(), Some(&head))?];
         for node in document.nodes() {
-            entries.push((node_key(node.id()), Some(encode(node)?)));
+            entries.push(entry(node_key(node.id()), Some(node))?);
         }
         for note in notes {
             let (key, note) = note.into_parts();
-            let note = note.as_ref().map(encode).transpose()?;
-            entries.push((note_key(&key)?, note));
+            entries.push(entry(note_key(&key)?, note.as_ref())?);
         }
         let version = document.version();
         let content = JournalWrite {
@@ -71,10 +74,7 @@ impl DataStore {
             version,
             ..JournalWrite::default()
         };
-        if path.symlink_metadata().is_ok() {
-            return Err(OpenError::Exists);
-        }
-        create_file(path, &content)?;
+        create_file(path, Some(&content))?;
         sync_directory(path)?;
         Ok(version)
     }

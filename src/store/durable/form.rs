@@ -110,6 +110,13 @@ pub(super) fn node_key(id: &NodeId) -> String {
     format!("node/{id}")
 }
 
+/// An entry of a checkpoint by its key; `None` for a removed one.
+pub(super) type Entry = (String, Option<Vec<u8>>);
+
+pub(super) fn entry<T: Serialize>(key: String, value: Option<&T>) -> Result<Entry, JournalError> {
+    Ok((key, value.map(encode).transpose()?))
+}
+
 pub(super) fn note_key(key: &NoteKey) -> Result<String, JournalError> {
     let key = serde_json::to_string(key).map_err(JournalError::corrupt)?;
     Ok(format!("note/{key}"))

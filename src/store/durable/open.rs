@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use super::form::{FORMAT, HEAD, StoredHead, Unreadable, encode, node_key};
+use super::form::{FORMAT, HEAD, StoredHead, Unreadable, entry, node_key};
 #[cfg(feature = "redb")]
 use super::redb::{Existing, Readers};
 use super::stored::{Loaded, Stored, TOKENS_OF_AN_OPEN};
@@ -453,10 +453,10 @@ impl Counted {
             let checked = schema.check_all(&document);
             checked.map_err(|violation| OpenError::Schema(Box::new(violation)))?;
         }
-        let mut entries = vec![(HEAD.to_owned(), Some(encode(&head)?))];
+        let mut entries = vec![entry(HEAD.to_owned(), Some(&head))?];
         if stored.is_new {
             for node in document.nodes() {
-                entries.push((node_key(node.id()), Some(encode(node)?)));
+                entries.push(entry(node_key(node.id()), Some(node))?);
             }
         }
         journal.write(&JournalWrite {

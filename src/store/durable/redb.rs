@@ -100,7 +100,7 @@ impl RedbJournal {
             (Ok(found), _) => check_kind(&found)?,
             (Err(error), _) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
             (Err(_), Existing::Must) => return Err(OpenError::Missing),
-            (Err(_), _) => match create_file(path, &JournalWrite::default()) {
+            (Err(_), _) => match create_file(path, None) {
                 // Another process was faster.
                 Err(OpenError::Exists) if existing == Existing::May => {}
                 created => created?,
@@ -275,9 +275,9 @@ fn builder(progress: impl Fn(f64) + 'static) -> Builder {
     builder
 }
 
-/// Creates the file with this content, whole: a process that is killed meanwhile leaves no part of
-/// it at the path.
-pub(super) fn create_file(path: &Path, content: &JournalWrite) -> Result<(), OpenError> {
+/// Creates the file whole, with this content if there is any: a process that is killed meanwhile
+/// leaves no part of it at the path.
+pub(super) fn create_file(path: &Path, content: Option<&JournalWrite>) -> Result<(), OpenError> {
     if path.file_name().is_none() {
         return Err(OpenError::Missing);
     }
@@ -289,7 +289,7 @@ pub(super) fn create_file(path: &Path, content: &JournalWrite) -> Result<(), Ope
     let made = guarded(|| builder(|_| {}).create(&new));
     let made = made.and_then(|database| {
         create_tables(&database)?;
-        if !content.entries.is_empty() {
+        if let Some(content) = content {
             write_to(&database, content)?;
         }
         Ok(database.close().map_err(failed)?)

@@ -158,7 +158,6 @@ impl Queue {
         let mut unneeded = Unneeded::new();
         self.version = version;
         if let Some((unit, on)) = commit.turned {
-            // If it does not wait here any more, it is recorded when the undo is settled.
             self.turn(unit, *on);
             return unneeded;
         }
@@ -285,13 +284,12 @@ impl Queue {
         })
     }
 
-    /// Takes the newest unit out of effect, or puts it into effect. Returns whether it waits here.
-    pub(super) fn turn(&mut self, unit: &Arc<EditUnit>, on: bool) -> bool {
-        let Some(range) = self.find_newest(unit, on) else {
-            return false;
-        };
-        self.commits.range_mut(range).for_each(|it| it.is_on = on);
-        true
+    /// Takes the newest unit out of effect, or puts it into effect. One that does not wait here any
+    /// more is recorded when its undo is settled.
+    fn turn(&mut self, unit: &Arc<EditUnit>, on: bool) {
+        if let Some(range) = self.find_newest(unit, on) {
+            self.commits.range_mut(range).for_each(|it| it.is_on = on);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Beginning, CloseReport, Shared, SinceCheckpoint, panicked};
 use crate::caught::catch;
 use crate::document::Snapshot;
-use crate::store::durable::form::{Block, BlockId, Checksum, HEAD, StoredHead, encode};
+use crate::store::durable::form::{Block, BlockId, Checksum, HEAD, StoredHead, encode, entry};
 use crate::store::durable::{Journal, JournalError, JournalWrite};
 use crate::store::log::JournalReader;
 use crate::sync::yield_now;
@@ -152,7 +152,7 @@ impl JournalWriter {
         self.head.last_block = self.last_block;
         let (mut entries, removed_through) =
             self.since.checkpoint(&self.document, self.kept_log)?;
-        entries.push((HEAD.to_owned(), Some(encode(&self.head)?)));
+        entries.push(entry(HEAD.to_owned(), Some(&self.head))?);
         self.write(&JournalWrite {
             entries,
             removed_through,

@@ -8,11 +8,8 @@ use crate::hashing::Secret;
 use crate::id::NodeId;
 use crate::store::TransactionResult;
 use crate::store::durable::JournalError;
-use crate::store::durable::form::{encode, node_key, note_key};
+use crate::store::durable::form::{Entry, entry, node_key, note_key};
 use crate::store::notes::{Note, NoteChange, NoteKey};
-
-/// The entries of a checkpoint by their keys; `None` for a removed one.
-type Entries = Vec<(String, Option<Vec<u8>>)>;
 
 type Nodes = HashSet<NodeId, Secret>;
 
@@ -73,10 +70,8 @@ impl SinceCheckpoint {
         for change in commits.iter().flat_map(|commit| commit.changes.iter()) {
             change.each_stored_node(|id| add(nodes, id), |id| add(parents, id));
         }
-        for change in notes {
-            let (key, note) = change.into_parts();
-            self.notes.insert(key, note);
-        }
+        self.notes
+            .extend(notes.into_iter().map(NoteChange::into_parts));
         self.blocks.push_back((self.next_block, bytes));
         self.next_block += 1;
         self.bytes += bytes;
@@ -99,20 +94,18 @@ impl SinceCheckpoint {
         &mut self,
         document: &Snapshot,
         kept: usize,
-    ) -> Result<(Entries, Option<u64>), JournalError> {
+    ) -> Result<(Vec<Entry>, Option<u64>), JournalError> {
         let mut entries = Vec::with_capacity(self.entries());
         let children = self.parents.iter().flat_map(|id| document.children(id));
         let children = children.map(|child| child.id());
         let touched: HashSet<&NodeId, Secret> = children.chain(&self.nodes).collect();
         for id in touched {
-            let node = document.node(id).map(encode).transpose()?;
-            entries.push((node_key(id), node));
+            entries.push(entry(node_key(id), document.node(id))?);
         }
         // A lease that has ended leaves the file when the store forgets it. The calendar does not
         // decide that here: it may be ahead for a while.
         for (key, note) in &self.notes {
-            let note = note.as_ref().map(encode).transpose()?;
-            entries.push((note_key(key)?, note));
+            entries.push(entry(note_key(key)?, note.as_ref())?);
         }
         let mut bytes = self.bytes + self.kept.iter().map(|(_, bytes)| bytes).sum::<usize>();
         let mut removed = None;
