@@ -132,7 +132,7 @@ impl RedbJournal {
         readers: Readers,
         progress: impl Fn(f64) + 'static,
     ) -> Result<Self, OpenError> {
-        let storage = HeldStorage::new(backend);
+        let storage = guarded(|| HeldStorage::new(backend))?;
         let mut builder = builder(progress);
         builder.set_concurrency_mode(readers.mode());
         let database = guarded(|| builder.create_with_backend(storage.clone()))?;

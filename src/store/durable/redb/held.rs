@@ -44,12 +44,11 @@ enum Change {
 }
 
 impl HeldStorage {
-    pub(super) fn new(below: impl StorageBackend) -> Self {
+    pub(super) fn new(below: impl StorageBackend) -> io::Result<Self> {
         let held = Mutex::new(Some(Held::default()));
-        // A storage that cannot tell has none yet: the database asks again.
-        let len = AtomicU64::new(below.len().unwrap_or(0));
+        let len = AtomicU64::new(below.len()?);
         let below = Box::new(below);
-        Self(Arc::new(Shared { below, held, len }))
+        Ok(Self(Arc::new(Shared { below, held, len })))
     }
 
     /// The length that the storage was given last.
@@ -249,7 +248,8 @@ mod tests {
             let file = tempfile::NamedTempFile::new().unwrap();
             let stored = vec![7_u8; below(100)];
             std::fs::write(file.path(), &stored).unwrap();
-            let storage = HeldStorage::new(FileBackend::new(file.reopen().unwrap()).unwrap());
+            let below = FileBackend::new(file.reopen().unwrap()).unwrap();
+            let storage = HeldStorage::new(below).unwrap();
             let mut expected = stored.clone();
             for step in 0..50 {
                 match below(3) {
@@ -290,7 +290,7 @@ mod tests {
 
         let file = tempfile::NamedTempFile::new().unwrap();
         let open = || FileBackend::new(file.reopen().unwrap()).unwrap();
-        let (storage, other) = (HeldStorage::new(open()), open());
+        let (storage, other) = (HeldStorage::new(open()).unwrap(), open());
         let (start, end) = (Included(0), Excluded(320));
         let others_can_read = || {
             let locked = other.try_lock_shared_range(start, end).unwrap();
