@@ -354,6 +354,7 @@ fn durable_a_reader_finds_the_durable_document_at_most_as_new_as_the_newest() {
             });
             let before = store.durable_version().unwrap();
             let durable = store.durable_snapshot().unwrap();
+            let feed = store.follow_from(durable.version()).unwrap().durable();
             let newest = store.snapshot();
             assert!(before <= durable.version());
             assert!(durable.version() <= newest.version());
@@ -377,6 +378,9 @@ fn durable_a_reader_finds_the_durable_document_at_most_as_new_as_the_newest() {
             }
             store.close().unwrap();
             journal.join().unwrap();
+            let fed = feed.try_iter().map(|event| event.commit.version);
+            let all = store.version();
+            assert!(fed.eq(durable.version() + 1..=all), "a gap in the feed");
         });
 }
 

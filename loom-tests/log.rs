@@ -177,6 +177,43 @@ fn log_a_subscriber_is_woken_and_reads_each_commit_once_beside_two_writers() {
         });
 }
 
+/// A feed from a version has the kept commits and the later ones, each of them once.
+#[test]
+fn log_a_feed_from_a_version_has_each_commit_once_beside_two_writers() {
+    Model::new("feed from a version against 2 commits", 3)
+        .reaches(["before both"])
+        .reaches_by("writers", "between them")
+        .reaches_by("writers", "after both")
+        .check(|run| {
+            let options = StoreOptions::new().lock_timeout(None);
+            let store = DataStore::with_options(options.kept_commits(1 << 20));
+            let mut transaction = store.begin("setup").unwrap();
+            let node = text_node("text", "-").with_id("t");
+            transaction.create(node).unwrap();
+            transaction.commit().unwrap();
+            let writers = ["b", "c"].map(|letter| {
+                let store = store.clone();
+                run.spawn("writers", move || type_in(&store, letter))
+            });
+            let version = store.version();
+            let feed = store.follow_from(0).unwrap();
+            let read = || feed.try_iter().map(|event| event.commit.version);
+            let mut versions: Vec<u64> = read().collect();
+            let count = writers.into_iter().filter_map(Actor::join).count() as u64;
+            let newest = versions.last().copied();
+            assert!(
+                newest >= Some(version),
+                "{versions:?} without version {version}"
+            );
+            // It has read everything, so only a commit after that makes the channel ready.
+            let is_ready = feed.ready().try_iter().count() > 0;
+            assert!(is_ready || newest == Some(count + 1));
+            versions.extend(read());
+            assert!(versions.into_iter().eq(1..=count + 1));
+            run.note(["before both", "between them", "after both"][version as usize - 1]);
+        });
+}
+
 /// One subscription ends while commits wake it and compose the log; another goes on.
 #[test]
 fn log_a_subscription_that_is_dropped_beside_two_writers_leaves_the_other_one_whole() {

@@ -107,8 +107,14 @@ fn feed_01_the_commits_since_a_version_are_all_there_or_an_error() {
         for since in 0..=latest {
             let found = store.commits_since(since);
             match found {
-                Ok(commits) => assert_eq!(commits, results[since as usize..]),
+                Ok(commits) => {
+                    assert_eq!(commits, results[since as usize..]);
+                    let feed = store.follow_from(since).unwrap();
+                    let fed = feed.try_iter().map(|event| (event.missed, event.commit));
+                    assert!(fed.eq(commits.into_iter().map(|commit| (0, commit))));
+                }
                 Err(error) => {
+                    assert_eq!(store.follow_from(since).unwrap_err(), error);
                     earliest = store.version() - 1;
                     while store.commits_since(earliest - 1).is_ok() {
                         earliest -= 1;
@@ -127,6 +133,7 @@ fn feed_01_the_commits_since_a_version_are_all_there_or_an_error() {
         let version = latest + 1;
         let not_reached = MissingCommits::NotReached { version, latest };
         assert_eq!(store.commits_since(version), Err(not_reached));
+        assert_eq!(store.follow_from(version).unwrap_err(), not_reached);
     }
     let kept = store.version() - earliest;
     assert!(earliest > 0 && kept >= 4, "{kept} are kept");

@@ -113,11 +113,24 @@ impl Drop for Subscription {
 }
 
 impl Subscription {
+    fn new((log, id, ready): (Arc<CommitLog>, SubscriberId, Receiver<()>)) -> Self {
+        Self {
+            log,
+            id,
+            ready,
+            waits: None,
+        }
+    }
+
     /// Makes the subscription receive only commits that are durable, each when it is.
     ///
     /// **Use it** for data that leaves the process: a message to another program, or the answer to
     /// a client. What a power cut takes back was then never seen outside. A subscription without it
     /// receives commits at once, for views in the same process.
+    ///
+    /// A commit that was published before the subscription is not received, even if it becomes
+    /// durable later. To start from [the durable document](DataStore::durable_snapshot), use
+    /// [`follow_from`](DataStore::follow_from) with its version.
     ///
     /// It ends when the store is closed or its [journal](crate::durable) fails: then no further
     /// commit becomes durable. In a store in memory it changes nothing.
@@ -138,6 +151,49 @@ impl Subscription {
     #[must_use]
     pub fn durable(self) -> Self {
         self.log.read_durable(self.id);
+        self
+    }
+
+    /// Makes the subscription miss no further commit.
+    ///
+    /// If the subscriber has more than `limit` bytes of commits to read, new requests for the lock
+    /// wait before they request it. They go on, in FIFO order, when the subscriber has read down to
+    /// half of the limit, or is dropped. Until all of them have gone on, later requests wait behind
+    /// them, and the lock is granted to one after the other. The sizes are estimates.
+    ///
+    /// The timeouts, cancel tokens and queue bounds of the requests apply. The
+    /// [`LockError`](crate::lock::LockError) of the first one names the holder
+    /// `lossless subscriber`. For the others the first one is the holder, and the error has the
+    /// time since the request began to wait there. The statistics of the lock do not count these
+    /// waits; [`admission_dump`](DataStore::admission_dump) shows them.
+    ///
+    /// The unread commits can exceed the limit by those of requests that have been admitted
+    /// already, and of transactions under a lock that is held already. Requests for nodes are
+    /// admitted without waiting for the grant of the one before. [`NodeLocks`](crate::NodeLocks)
+    /// are not affected.
+    ///
+    /// The thread that reads must not request the lock without a timeout: its request could wait
+    /// for itself.
+    ///
+    /// ```
+    /// use doclock::lock::{AcquireOptions, LockError};
+    /// use doclock::{DataStore, TransactionManager, dsl::*};
+    ///
+    /// let store = DataStore::new();
+    /// let journal = store.subscribe().lossless(0);
+    /// let manager = TransactionManager::new(store.clone());
+    /// manager.execute(create(text_node("paragraph", "one")))?;
+    ///
+    /// let no_wait = AcquireOptions::new().no_wait();
+    /// let refused = store.lock_with("ann", no_wait.clone());
+    /// assert!(matches!(refused, Err(LockError::WouldBlock { .. })));
+    /// assert_eq!(journal.recv()?.commit.version, 1);
+    /// assert!(store.lock_with("ann", no_wait).is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn lossless(self, limit: usize) -> Self {
+        self.log.read_losslessly(self.id, limit);
         self
     }
 
@@ -343,11 +399,13 @@ impl Iterator for EventIter<'_> {
     }
 }
 
-/// Why [`commits_since`](DataStore::commits_since) has not all commits after a version.
+/// Why a store has not all commits after a version: the error of
+/// [`follow_from`](DataStore::follow_from) and [`commits_since`](DataStore::commits_since).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MissingCommits {
-    /// The store has removed the first of these commits, or has not kept them.
+    /// The store has removed the first of these commits, those up to version `earliest`, or has
+    /// not kept them.
     #[error(
         "the commits after version {version} are incomplete: only those after version {earliest} are kept, up to version {latest}"
     )]
@@ -379,9 +437,8 @@ impl DataStore {
     /// Subscribes to all future commits.
     ///
     /// A subscriber never delays a commit. If it is too far behind, it misses the oldest commits,
-    /// and its next event [carries their number](Subscription#gaps). To start from the present
-    /// document, subscribe first, then take a snapshot, and skip the events with its version or an
-    /// earlier one.
+    /// and its next event [carries their number](Subscription#gaps). To start from a document,
+    /// [`follow_from`](Self::follow_from) its version.
     #[track_caller]
     pub fn subscribe(&self) -> Subscription {
         self.subscribe_to(Filter::All)
@@ -415,63 +472,65 @@ impl DataStore {
     /// ```
     #[track_caller]
     pub fn subscribe_to(&self, filter: Filter) -> Subscription {
-        self.subscription(filter, None)
+        let parts = self.subscribe_with(filter, Location::caller());
+        Subscription::new(parts)
     }
 
-    /// Subscribes to all future commits, and misses none.
+    /// Subscribes to the commits after a version: those that the store has kept, and all future
+    /// ones, in one order without a gap and without a duplicate.
     ///
-    /// If the subscriber has more than `limit` bytes of commits to read, new requests for the lock
-    /// wait before they request it. They go on, in FIFO order, when the subscriber has read down to
-    /// half of the limit, or is dropped. Until all of them have gone on, later requests wait behind
-    /// them, and the lock is granted to one after the other. The sizes are estimates.
+    /// **Use it** to continue from a document: a copy, or a client that was away. A version is that
+    /// of a [snapshot](crate::Snapshot), or the last one that the client has received.
     ///
-    /// The timeouts, cancel tokens and queue bounds of the requests apply. The
-    /// [`LockError`](crate::lock::LockError) of the first one names the holder
-    /// `lossless subscriber`. For the others the first one is the holder, and the error has the
-    /// time since the request began to wait there. The statistics of the lock do not count these
-    /// waits; [`admission_dump`](Self::admission_dump) shows them.
+    /// The store [keeps](crate::StoreOptions::kept_commits) as many commits as it is told to, which
+    /// is none by default. A durable store also has the commits that are not durable yet. So a
+    /// [`durable_snapshot`](Self::durable_snapshot) is continued by `follow_from` its version with
+    /// [`durable`](Subscription::durable). If its commits are removed between the two calls, the
+    /// second one returns an error, and a newer snapshot can be followed.
     ///
-    /// The unread commits can exceed the limit by those of requests that have been admitted
-    /// already, and of transactions under a lock that is held already. Requests for nodes are
-    /// admitted without waiting for the grant of the one before. [`NodeLocks`](crate::NodeLocks)
-    /// are not affected.
+    /// A subscriber that is too far behind [misses commits](Subscription#gaps) as any other, unless
+    /// it is [`lossless`](Subscription::lossless).
     ///
-    /// The thread that reads must not request the lock without a timeout: its request could wait
-    /// for itself.
+    /// Never blocks. Takes time in proportion to the number of kept commits after the version.
+    ///
+    /// # Errors
+    ///
+    /// [`MissingCommits`]: the oldest of these commits were removed, or the document has not
+    /// reached the version.
     ///
     /// ```
-    /// use doclock::lock::{AcquireOptions, LockError};
-    /// use doclock::{DataStore, TransactionManager, dsl::*};
+    /// use doclock::{DataStore, StoreOptions, TransactionManager, dsl::*};
     ///
-    /// let store = DataStore::new();
-    /// let journal = store.subscribe_lossless(0);
+    /// let store = DataStore::with_options(StoreOptions::new().kept_commits(1 << 20));
     /// let manager = TransactionManager::new(store.clone());
-    /// manager.execute(create(text_node("paragraph", "one")))?;
-    ///
-    /// let no_wait = AcquireOptions::new().no_wait();
-    /// let refused = store.lock_with("ann", no_wait.clone());
-    /// assert!(matches!(refused, Err(LockError::WouldBlock { .. })));
-    /// assert_eq!(journal.recv()?.commit.version, 1);
-    /// assert!(store.lock_with("ann", no_wait).is_ok());
+    /// for text in ["one", "two", "three"] {
+    ///     manager.execute(create(text_node("paragraph", text)))?;
+    /// }
+    /// let events = store.follow_from(1)?;
+    /// manager.execute(create(text_node("paragraph", "four")))?;
+    /// let versions: Vec<u64> = events.try_iter().map(|event| event.commit.version).collect();
+    /// assert_eq!(versions, [2, 3, 4]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[track_caller]
-    pub fn subscribe_lossless(&self, limit: usize) -> Subscription {
-        self.subscription(Filter::All, Some(limit))
+    pub fn follow_from(&self, version: u64) -> Result<Subscription, MissingCommits> {
+        let parts = self.subscribe_after(version, Location::caller())?;
+        Ok(Subscription::new(parts))
     }
 
+    /// Subscribes to all future commits, and misses none: short for
+    /// `subscribe().lossless(limit)`.
+    ///
+    /// See [`Subscription::lossless`]: requests for the lock wait while more than `limit` bytes are
+    /// unread.
     #[track_caller]
-    fn subscription(&self, filter: Filter, lossless: Option<usize>) -> Subscription {
-        let (log, id, ready) = self.follow_with(filter, lossless, Location::caller());
-        Subscription {
-            log,
-            id,
-            ready,
-            waits: None,
-        }
+    pub fn subscribe_lossless(&self, limit: usize) -> Subscription {
+        self.subscribe().lossless(limit)
     }
 
-    /// Returns the commits after a version, in order, up to the latest.
+    /// Returns the commits after a version, in order, up to the latest. They need not be durable:
+    /// for data that leaves the process, [`follow_from`](Self::follow_from) the version with
+    /// [`durable`](Subscription::durable).
     ///
     /// The store [keeps](crate::StoreOptions::kept_commits) as many commits for this as it is told
     /// to, which is none by default. Never blocks. Takes time in proportion to the number of

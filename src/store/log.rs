@@ -495,6 +495,13 @@ impl CommitLog {
         records.subscribers.call_site(behind?.0)
     }
 
+    /// Lets a subscriber miss no commit; requests wait while it has more bytes to read.
+    pub(super) fn read_losslessly(&self, id: SubscriberId, limit: usize) {
+        if let Some(records) = &mut *self.records.lock() {
+            records.subscribers.read_losslessly(id, limit);
+        }
+    }
+
     /// Makes a subscriber read durable commits only, if there is a journal.
     pub(super) fn read_durable(&self, id: SubscriberId) {
         if let Some(records) = &mut *self.records.lock() {
@@ -677,19 +684,41 @@ impl DataStore {
         }
     }
 
-    /// Begins a subscription.
-    pub(super) fn follow_with(
+    /// Begins a subscription to later commits.
+    pub(super) fn subscribe_with(
         &self,
         filter: Filter,
-        lossless: Option<usize>,
         call_site: &'static Location<'static>,
     ) -> (Arc<CommitLog>, SubscriberId, Receiver<()>) {
         let log = &self.0.log;
         let mut records = log.records.lock();
         let (records, cursor) = log.begin_following(&mut records, &self.0.published, Some(&filter));
-        let subscribers = &mut records.subscribers;
-        let (id, ready) = subscribers.add(filter, cursor, lossless, Some(call_site));
+        let (id, ready) = records.subscribers.add(filter, cursor, Some(call_site));
         (Arc::clone(&log.0), id, ready)
+    }
+
+    /// Begins a subscription to the commits after a version.
+    pub(super) fn subscribe_after(
+        &self,
+        version: u64,
+        call_site: &'static Location<'static>,
+    ) -> Result<(Arc<CommitLog>, SubscriberId, Receiver<()>), MissingCommits> {
+        let log = &self.0.log;
+        let filter = Filter::All;
+        let mut locked = log.records.lock();
+        let (records, latest) = log.begin_following(&mut locked, &self.0.published, Some(&filter));
+        if let Err(missing) = records.check_commits_since(version, latest) {
+            let unneeded = log.end_following(&mut locked, Some(&filter));
+            drop(locked);
+            drop(unneeded);
+            return Err(missing);
+        }
+        let subscribers = &mut records.subscribers;
+        let (id, ready) = subscribers.add(filter, latest, Some(call_site));
+        if version < latest {
+            subscribers.begin_after(id, version);
+        }
+        Ok((Arc::clone(&log.0), id, ready))
     }
 
     /// How many commits the slowest subscriber has not read yet.
@@ -721,9 +750,6 @@ impl DataStore {
     ) -> Result<Vec<Arc<TransactionResult>>, MissingCommits> {
         let log = self.0.log.records.lock();
         let latest = self.version();
-        if version > latest {
-            return Err(MissingCommits::NotReached { version, latest });
-        }
         match log.as_ref() {
             Some(records) => records.commits_since(version, latest),
             None => Records::default().commits_since(version, latest),

@@ -1,12 +1,15 @@
 //! Subscriptions to what is durable.
 
 use doclock::durable::DurableOptions;
-use doclock::events::{Filter, Subscription, TryRecvError};
+use doclock::events::{CommitEvent, Filter, MissingCommits, Subscription, TryRecvError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
 use doclock::{DataStore, StoreOptions};
 
 use crate::memory::{Failure, Memory};
 use crate::waiting::gate;
-use crate::{add, later};
+use crate::{Folder, add, later};
 
 fn versions(subscription: &Subscription) -> Vec<u64> {
     let events = subscription.try_iter();
@@ -55,23 +58,94 @@ fn a_durable_subscription_that_is_too_far_behind_learns_of_durable_commits_only(
     }
     keeper.end();
     assert_eq!(keeper.begun(), (2..=21).collect::<Vec<_>>());
-    // They are read by the journal, so the log can drop them.
-    add(&store, "last");
-    add(&store, "really last");
+    // The log keeps them until they are durable.
+    add(&store, "22");
+    let early: Vec<_> = durable.try_iter().map(|it| it.commit.version).collect();
+    assert!(early.iter().all(|version| *version == 1), "{early:?}");
+    keeper.end();
+    assert_eq!(keeper.begun(), [22]);
+    // The log drops them.
+    add(&store, "23");
+    add(&store, "24");
     assert!(all.recv().unwrap().missed > 0);
-    while let Ok(event) = durable.try_recv() {
-        assert_eq!(event.commit.version, 1);
-    }
+    let received: Vec<_> = durable.try_iter().collect();
+    assert!(received.iter().all(|event| event.commit.version <= 21));
     keeper.end();
     drop(keeper);
     store.close().unwrap();
-    let events: Vec<_> = durable.iter().collect();
-    assert_eq!(events.last().unwrap().commit.version, 23);
+    let events: Vec<_> = received.into_iter().chain(durable.iter()).collect();
+    assert_eq!(events.last().unwrap().commit.version, 24);
     let missed: u64 = events.iter().map(|event| event.missed).sum();
-    assert!(
-        (22..=23).contains(&(missed + events.len() as u64)),
-        "{events:?}"
-    );
+    assert!(missed > 0);
+    let all = missed + (early.len() + events.len()) as u64;
+    assert_eq!(all, 24, "{events:?}");
+}
+
+/// Commits that are published before the subscription and durable after it were in neither.
+#[test]
+fn feed_01_a_feed_from_the_durable_document_has_each_later_commit_once() {
+    let options = later().store(StoreOptions::new().log_limit(0));
+    let (store, keeper) = gate(options);
+    add(&store, "1");
+    assert_eq!(keeper.begun(), [1]);
+    for nth in 2..=20 {
+        add(&store, &nth.to_string());
+    }
+    // One commit is being written, the others wait for the journal.
+    let document = store.durable_snapshot().unwrap();
+    assert_eq!(document.version(), 0);
+    let feed = store.follow_from(0).unwrap().durable();
+    assert_eq!(versions(&feed), [0; 0]);
+    keeper.end();
+    assert_eq!(keeper.begun(), (2..=20).collect::<Vec<_>>());
+    // The next write begins after the subscribers know of the one before.
+    assert_eq!(versions(&feed), [1]);
+    let halfway = store.durable_snapshot().unwrap().version();
+    let later = store.follow_from(halfway).unwrap().durable();
+    keeper.end();
+    drop(keeper);
+    store.close().unwrap();
+    assert!(versions(&feed).into_iter().eq(2..=20));
+    assert!(versions(&later).into_iter().eq(halfway + 1..=20));
+}
+
+/// A client that connects at any moment beside four writers.
+#[test]
+fn feed_01_a_durable_feed_has_no_gap_beside_four_writers() {
+    const CONNECTS: usize = 200;
+    let folder = Folder::new();
+    let store = folder.open();
+    let connect = || {
+        let document = store.durable_snapshot().unwrap();
+        let feed = store
+            .follow_from(document.version())
+            .map(Subscription::durable);
+        let fed = feed?.iter().take(3).collect();
+        Ok((document.version(), fed, store.durable_version()))
+    };
+    let mut connects: Vec<Result<(u64, Vec<CommitEvent>, _), MissingCommits>> = Vec::new();
+    let ends = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for writer in 0..4 {
+            let (store, ends) = (&store, &ends);
+            scope.spawn(move || {
+                let mut nth = 0;
+                while !ends.load(Ordering::Relaxed) {
+                    add(store, &format!("{writer}/{nth}"));
+                    nth += 1;
+                }
+            });
+        }
+        connects.extend((0..CONNECTS).map(|_| connect()));
+        ends.store(true, Ordering::Relaxed);
+    });
+    for connect in connects {
+        let (version, fed, durable) = connect.unwrap();
+        assert!(fed.iter().all(|event| event.missed == 0));
+        let fed = fed.iter().map(|event| event.commit.version);
+        assert!(fed.eq(version + 1..version + 4));
+        assert!(durable >= Some(version + 3));
+    }
 }
 
 #[test]

@@ -155,8 +155,13 @@ impl Hub {
     /// Makes the hub of a store, and what passes the commits to it. The machine is shown in the
     /// panel.
     pub fn new(store: &DataStore, machine: Option<Machine>) -> (Arc<Self>, Commits) {
-        let events = store.subscribe_lossless(UNSENT).durable();
-        let snapshot = store.durable_snapshot().unwrap_or_else(|| store.snapshot());
+        let (snapshot, events) = loop {
+            let snapshot = store.durable_snapshot().unwrap_or_else(|| store.snapshot());
+            // The store keeps commits; if they are removed meanwhile, a newer version is followed.
+            if let Ok(events) = store.follow_from(snapshot.version()) {
+                break (snapshot, events.lossless(UNSENT).durable());
+            }
+        };
         let hub = Arc::new(Self {
             store: store.clone(),
             machine,

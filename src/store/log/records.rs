@@ -230,7 +230,7 @@ impl Records {
             .partition_point(|stretch| stretch.last <= sessions);
         let until = sessions.max(self.merged());
         let until = until.min(self.subscribers.read().max(through));
-        let until = until.min(self.subscribers.read_by_lossless());
+        let until = until.min(self.subscribers.needless());
         let stretches: Vec<_> = self.stretches.drain(..unneeded).collect();
         let mut count = self.recent_until(until);
         if !self.subscribers.is_empty() {
@@ -403,23 +403,39 @@ impl Records {
         version: u64,
         latest: u64,
     ) -> Result<Vec<Arc<TransactionResult>>, MissingCommits> {
-        // A session that is the only follower has its own commits not recorded.
-        let wanted = match self.last() == Some(latest) {
-            true => (latest - version) as usize,
+        self.check_commits_since(version, latest)?;
+        let since = self.recent.len() - (latest - version) as usize;
+        let commits = self.recent.range(since..);
+        Ok(commits
+            .filter_map(|entry| entry.record.commit.clone())
+            .collect())
+    }
+
+    /// Checks that all commits after a version are there.
+    pub(super) fn check_commits_since(
+        &self,
+        version: u64,
+        latest: u64,
+    ) -> Result<(), MissingCommits> {
+        if version > latest {
+            return Err(MissingCommits::NotReached { version, latest });
+        }
+        let recent = self.recent.iter().rev().take((latest - version) as usize);
+        let kept = match self.last() == Some(latest) {
+            true => recent
+                .take_while(|entry| entry.record.commit.is_some())
+                .count() as u64,
+            // A session that is the only follower has its own commits not recorded.
             false => 0,
         };
-        let recent = self.recent.iter().rev();
-        let commits = recent.map_while(|entry| entry.record.commit.clone());
-        let mut commits: Vec<_> = commits.take(wanted).collect();
-        let earliest = latest - commits.len() as u64;
-        if version < earliest {
-            return Err(MissingCommits::Removed {
+        let earliest = latest - kept;
+        match version < earliest {
+            true => Err(MissingCommits::Removed {
                 version,
                 earliest,
                 latest,
-            });
+            }),
+            false => Ok(()),
         }
-        commits.reverse();
-        Ok(commits)
     }
 }

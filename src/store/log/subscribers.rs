@@ -158,9 +158,12 @@ impl Subscribers {
         &mut self,
         filter: Filter,
         cursor: u64,
-        lossless: Option<usize>,
         call_site: Option<&'static Location<'static>>,
     ) -> (SubscriberId, Receiver<()>) {
+        if self.is_empty() {
+            // No commit was announced while there was no subscriber.
+            self.announced = cursor;
+        }
         let (sender, ready) = crossbeam_channel::bounded(1);
         let Self {
             by_filter, topics, ..
@@ -193,14 +196,28 @@ impl Subscribers {
             tasks: Vec::new(),
         });
         audience.waiting.push(id);
-        self.lossless.extend(lossless.map(|limit| (id, limit)));
         (id, ready)
+    }
+
+    /// Moves the cursor of a new subscriber back, to commits that the log has.
+    pub(super) fn begin_after(&mut self, id: SubscriberId, version: u64) {
+        if let Some(subscriber) = self.stop_waiting(id) {
+            subscriber.cursor = version;
+            subscriber.notify();
+        }
+    }
+
+    /// Lets a subscriber miss no commit; it may have so many bytes to read.
+    pub(super) fn read_losslessly(&mut self, id: SubscriberId, limit: usize) {
+        self.lossless.retain(|(lossless, _)| *lossless != id);
+        self.lossless.push((id, limit));
     }
 
     /// Adds a lossless one that never waits, because it reads [all records](super::JournalReader).
     pub(super) fn add_journal(&mut self, cursor: u64, limit: usize) -> SubscriberId {
-        let (id, _) = self.add(Filter::All, cursor, Some(limit), None);
-        if let Some(journal) = self.never_waits(id) {
+        let (id, _) = self.add(Filter::All, cursor, None);
+        self.read_losslessly(id, limit);
+        if let Some(journal) = self.stop_waiting(id) {
             journal.ready = None;
         }
         self.durable = Some(cursor);
@@ -211,7 +228,7 @@ impl Subscribers {
     pub(super) fn read_durable(&mut self, id: SubscriberId) {
         let has_ended = self.journal_has_ended;
         if self.durable.is_some()
-            && let Some(subscriber) = self.never_waits(id)
+            && let Some(subscriber) = self.stop_waiting(id)
         {
             subscriber.reads_durable = true;
             subscriber.notify();
@@ -221,7 +238,9 @@ impl Subscribers {
         }
     }
 
-    fn never_waits(&mut self, id: SubscriberId) -> Option<&mut Subscriber> {
+    /// Ends the wait of a subscriber. It waits again when it has read everything, unless it reads
+    /// durable commits only.
+    fn stop_waiting(&mut self, id: SubscriberId) -> Option<&mut Subscriber> {
         let subscriber = self.all.get_mut(id)?;
         if std::mem::take(&mut subscriber.waits)
             && let Some(audience) = self.by_filter.get_mut(&subscriber.filter)
@@ -397,10 +416,11 @@ impl Subscribers {
         all.filter_map(|(id, limit)| Some((*id, self.cursor(*id)?, *limit)))
     }
 
-    /// The version up to which all lossless ones have read.
-    pub(super) fn read_by_lossless(&self) -> u64 {
+    /// The version up to which no commit has to stay: all lossless ones have read it, and it is
+    /// durable. A subscriber to durable commits can begin with the durable version at any time.
+    pub(super) fn needless(&self) -> u64 {
         let cursors = self.lossless().map(|(_, cursor, _)| cursor);
-        cursors.min().unwrap_or(u64::MAX)
+        cursors.chain(self.durable).min().unwrap_or(u64::MAX)
     }
 
     /// The next of the unread commits that passes the filter. A subscriber that has read the last
@@ -433,12 +453,6 @@ impl Subscribers {
                 }
                 return Next::Event(CommitEvent { missed, commit });
             }
-        }
-        if let Some(newest) = &subscriber.newest_missed
-            && newest.version > last
-        {
-            // Not durable yet.
-            return Next::Nothing;
         }
         let (missed, newest) = subscriber.take_missed();
         self.wait(id);
@@ -546,7 +560,7 @@ mod tests {
     fn a_durable_subscriber_is_notified_of_a_commit_that_was_durable_before_its_announcement() {
         let mut subscribers = Subscribers::default();
         subscribers.add_journal(0, 0);
-        let (id, ready) = subscribers.add(Filter::All, 0, None, None);
+        let (id, ready) = subscribers.add(Filter::All, 0, None);
         subscribers.read_durable(id);
         let notified = || ready.try_iter().count();
         assert_eq!(notified(), 1);

@@ -248,8 +248,8 @@ mod tests {
             let file = tempfile::NamedTempFile::new().unwrap();
             let stored = vec![7_u8; below(100)];
             std::fs::write(file.path(), &stored).unwrap();
-            let below = FileBackend::new(file.reopen().unwrap()).unwrap();
-            let storage = HeldStorage::new(below).unwrap();
+            let file_storage = FileBackend::new(file.reopen().unwrap()).unwrap();
+            let storage = HeldStorage::new(file_storage).unwrap();
             let mut expected = stored.clone();
             for step in 0..50 {
                 match below(3) {
