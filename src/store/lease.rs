@@ -57,7 +57,8 @@ use crate::time::{Expiry, MonotonicTime};
 impl DataStore {
     /// Leases one or several targets to an owner for `duration` from now: all of them or none.
     ///
-    /// Never waits.
+    /// Never waits for another lease. In a durable store it waits for the disk if too many leases
+    /// [are not written yet](crate::durable::DurableOptions::unwritten_limit).
     ///
     /// A lease on the document excludes all other leases. A lease on a node excludes leases on the
     /// same node id and on the document, whether the node exists or not. It does not exclude leases

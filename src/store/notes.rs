@@ -16,7 +16,7 @@ use super::receipts::Receipt;
 use crate::document::Holding;
 #[cfg(feature = "redb")]
 use crate::document::Snapshot;
-use crate::document::lease::LeaseTargets;
+use crate::document::lease::{LeaseTarget, LeaseTargets};
 use crate::id::{FencingToken, OwnerId};
 use crate::time::{Calendar, Date, MonotonicTime};
 
@@ -91,6 +91,27 @@ impl Note {
 }
 
 impl NoteChange {
+    /// About how many bytes it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let strings = match self {
+            Self::Kept(Note::Receipt(note)) => note.key.len() + note.receipt.result.bytes(),
+            Self::Kept(Note::Event(note)) => note.bytes(),
+            Self::Kept(Note::Watermark(note)) => note.inbox.len(),
+            Self::Kept(Note::Lease(note)) => {
+                let targets = note.targets.iter().map(LeaseTarget::bytes);
+                note.owner.as_str().len() + targets.sum::<usize>()
+            }
+            Self::Forgotten(key) => match key {
+                NoteKey::Receipt(name) | NoteKey::Letter(name, _) | NoteKey::Watermark(name) => {
+                    name.len()
+                }
+                NoteKey::Event(inbox, id) => inbox.len() + id.len(),
+                NoteKey::Lease(_) => 0,
+            },
+        };
+        size_of::<Self>() + strings
+    }
+
     /// The key, and the note unless it is forgotten.
     pub(super) fn into_parts(self) -> (NoteKey, Option<Note>) {
         match self {

@@ -1,5 +1,6 @@
 //! When calls return.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -280,6 +281,57 @@ fn requests_wait_when_too_many_bytes_are_unwritten() {
     drop(store.lock("ann").unwrap());
     keeper.end();
     drop(keeper);
+}
+
+/// Nothing but their own calls bounds leases and receipts: they need not wait for the lock.
+#[test]
+fn leases_and_receipts_wait_for_the_disk_when_too_many_bytes_are_unwritten() {
+    type Store = fn(&DataStore, &str);
+    let lease: Store = |store, name| {
+        let minute = Duration::from_secs(60);
+        drop(store.lease(name, "w".repeat(1_000), minute).unwrap());
+    };
+    let renewal: Store = |store, name| {
+        let minute = Duration::from_secs(60);
+        let holder = store.leased("form");
+        let token = holder.map(|holder| holder.lease.fencing_token);
+        let found = token.and_then(|token| store.lease_by_token(token));
+        let lease = || store.lease("form", name.repeat(1_000), minute).unwrap();
+        found.unwrap_or_else(lease).renew(minute).unwrap();
+    };
+    // A batch without a change has a receipt and no commit.
+    let receipt: Store = |store, name| {
+        let key = format!("{name}{}", "k".repeat(200));
+        let manager = TransactionManager::new(store.clone());
+        let options = AcquireOptions::new();
+        let batch = manager.execute_once(key, set_text("a").on("a"), options);
+        assert!(!batch.unwrap().changed);
+    };
+    const NOTES: usize = 300;
+    for one in [lease, renewal, receipt] {
+        let (store, keeper) = gate(later().unwritten_limit(20_000));
+        add(&store, "a");
+        assert_eq!(keeper.begun(), [1]);
+        let stored = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for nth in 0..NOTES {
+                    one(&store, &nth.to_string());
+                    stored.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            // The write has not ended, so the thread waits before it has stored all.
+            let waits = || store.diagnostics().durable.unwrap().waiting_calls == 1;
+            while !waits() && stored.load(Ordering::Relaxed) < NOTES {
+                thread::yield_now();
+            }
+            let unwritten = stored.load(Ordering::Relaxed);
+            drop(keeper);
+            assert!(unwritten < NOTES / 2, "{unwritten} are not written");
+        });
+        assert_eq!(stored.into_inner(), NOTES);
+        store.close().unwrap();
+    }
 }
 
 /// A commit beside a close is refused, or it is written: none is accepted and lost.

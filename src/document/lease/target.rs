@@ -22,6 +22,14 @@ pub enum LeaseTarget {
 }
 
 impl LeaseTarget {
+    /// The size of its id in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Document => 0,
+            Self::Node(id) => id.bytes(),
+        }
+    }
+
     /// Whether it is a node with an empty id, which no node has.
     pub(crate) fn is_empty(&self) -> bool {
         matches!(self, Self::Node(id) if id.is_empty())

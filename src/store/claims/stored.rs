@@ -39,6 +39,17 @@ enum StoredState {
     Due,
 }
 
+impl EventNote {
+    /// About how many bytes its strings take.
+    pub(in crate::store) fn bytes(&self) -> usize {
+        let error = match &self.state {
+            StoredState::Dead { error, .. } => error.len(),
+            StoredState::Done { .. } | StoredState::Due => 0,
+        };
+        self.inbox.len() + self.id.len() + error
+    }
+}
+
 /// The changes of an inbox that a journal has to store.
 pub(super) struct Changed {
     inbox: SmolStr,

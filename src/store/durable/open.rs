@@ -104,6 +104,9 @@ impl DurableOptions {
     /// wait before they request it, as for a [lossless subscriber](DataStore::subscribe_lossless).
     /// The default is 4 MiB. The sizes are estimates. What waits is written at once, so a commit
     /// waits the longer for its write, the greater this is.
+    ///
+    /// As many bytes of leases, receipts and events of inboxes may wait beside the commits. Beyond
+    /// that, the call that stores another one returns when all of them are written.
     pub fn unwritten_limit(mut self, bytes: usize) -> Self {
         self.unwritten = bytes;
         self
@@ -486,7 +489,12 @@ impl Counted {
         store_options.lock.last_number = self.tokens.lock;
         let clock = store_options.lock.clock.clone();
         let keeps_commits = store_options.kept_commits > 0;
-        let writer = Writer::new(options.durability, self.document.clone(), clock);
+        let writer = Writer::new(
+            options.durability,
+            options.unwritten,
+            self.document.clone(),
+            clock,
+        );
         let store = DataStore::beginning_with(self.document, store_options, Some(Box::new(writer)));
         if keeps_commits {
             store.begin_log(log.records);

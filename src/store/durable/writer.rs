@@ -59,6 +59,10 @@ struct Shared {
     /// Whether the thread has to be called to find new commits. It looks for commits once more
     /// after it was set, so none is overlooked.
     sleeps: AtomicBool,
+    /// Whether the notes that are not written yet take more bytes than may wait.
+    has_many_notes: AtomicBool,
+    /// How many bytes of notes may wait.
+    most_note_bytes: usize,
     clock: Clock,
     state: Mutex<{ rank::DURABLE }, State>,
     /// Notified when the thread is called.
@@ -76,6 +80,8 @@ struct State {
     closes: bool,
     /// The notes that are not written yet, each with the version that it belongs to.
     notes: Vec<(u64, NoteChange)>,
+    /// About how many bytes these take.
+    note_bytes: usize,
     /// How many notes there have been, and how many of them are durable.
     noted: u64,
     durable_notes: u64,
@@ -209,17 +215,25 @@ codes! { DurabilityError {
 }}
 
 impl Writer {
-    pub(super) fn new(durability: Durability, document: Snapshot, clock: Clock) -> Self {
+    pub(super) fn new(
+        durability: Durability,
+        most_note_bytes: usize,
+        document: Snapshot,
+        clock: Clock,
+    ) -> Self {
         let shared = Shared {
             version: AtomicU64::new(document.version()),
             refuses: AtomicBool::new(false),
             sleeps: AtomicBool::new(true),
+            has_many_notes: AtomicBool::new(false),
+            most_note_bytes,
             clock,
             state: Mutex::new(State {
                 journal: None,
                 is_called: false,
                 closes: false,
                 notes: Vec::new(),
+                note_bytes: 0,
                 noted: 0,
                 durable_notes: 0,
                 durable: document,
@@ -321,11 +335,12 @@ impl Writer {
 
     /// Returns what an acknowledgement waits for. `None` if it does not wait.
     fn goal(&self, version: u64, and_notes: bool, durability: Option<Durability>) -> Option<Goal> {
-        if durability.unwrap_or(self.durability) == Durability::Later {
+        let has_many_notes = self.shared.has_many_notes();
+        if durability.unwrap_or(self.durability) == Durability::Later && !has_many_notes {
             self.shared.call_if_asleep();
             return None;
         }
-        let notes = match and_notes {
+        let notes = match and_notes || has_many_notes {
             true => self.shared.state.lock().noted,
             false => 0,
         };
@@ -335,18 +350,30 @@ impl Writer {
     /// Adds notes for the journal, which belong to a version. A store that closes takes no more:
     /// otherwise the close could wait for ever later ones.
     pub(in crate::store) fn note(&self, version: u64, notes: Vec<NoteChange>) {
+        let bytes: usize = notes.iter().map(NoteChange::bytes).sum();
         let mut state = self.shared.state.lock();
         if state.closes || state.end.is_some() {
             return;
         }
         state.noted += notes.len() as u64;
+        state.note_bytes += bytes;
         let notes = notes.into_iter().map(|note| (version, note));
         state.notes.extend(notes);
+        self.shared.note_many(&state);
     }
 
-    /// Lets the thread write what there is, if it does not do so already.
+    /// Lets the thread write what there is, if it does not do so already. Waits for the write if
+    /// too many bytes of notes are not written: nothing else bounds them.
     pub(in crate::store) fn call(&self) {
-        self.shared.call_if_asleep();
+        match self.shared.has_many_notes() {
+            false => self.shared.call_if_asleep(),
+            true => {
+                let notes = self.shared.state.lock().noted;
+                let goal = Goal { version: 0, notes };
+                // A journal that has failed takes no more notes, and refuses the next commit.
+                let _ = self.shared.wait(goal, Patience::Writes);
+            }
+        }
     }
 
     /// Why commits are refused, if they are. With the log locked, they are not refused until it is
@@ -663,6 +690,15 @@ impl Shared {
         }
     }
 
+    fn has_many_notes(&self) -> bool {
+        self.has_many_notes.load(Ordering::Relaxed)
+    }
+
+    fn note_many(&self, state: &State) {
+        let many = state.note_bytes > self.most_note_bytes;
+        self.has_many_notes.store(many, Ordering::Relaxed);
+    }
+
     fn close(&self) {
         let mut state = self.state.lock();
         state.closes = true;
@@ -676,6 +712,8 @@ impl Shared {
         let until = state.notes.iter().position(|(of, _)| *of > version);
         let until = until.unwrap_or(state.notes.len());
         let notes = state.notes.drain(..until).map(|(_, note)| note).collect();
+        state.note_bytes = state.notes.iter().map(|(_, note)| note.bytes()).sum();
+        self.note_many(&state);
         (notes, state.noted - state.notes.len() as u64)
     }
 
