@@ -1,5 +1,5 @@
-//! Admission: while a lossless subscriber has too much to read, requests wait before they request
-//! the lock.
+//! Admission: while a lossless subscriber has too much to read, or the journal too much to write,
+//! requests wait before they request the lock.
 //!
 //! They wait in a line, a FIFO lock. The first of them waits at the door, a second FIFO lock, which
 //! the log holds while admission is closed. A request leaves the line when it has the store's lock,
@@ -88,14 +88,17 @@ impl Locks {
     }
 }
 
-/// The owner of the closed door.
+/// The owner of the door that a subscriber keeps closed.
 const SUBSCRIBER: &str = "lossless subscriber";
+
+/// The owner of the door that the journal keeps closed.
+const DISK: &str = "disk";
 
 /// A task that is the first of the line and is not polled for so long lets the next one go ahead.
 const UNPOLLED: Duration = Duration::from_secs(1);
 
 /// The label of the requests in the line.
-const IN_LINE: SmolStr = SmolStr::new_static("waits for a lossless subscriber");
+const IN_LINE: SmolStr = SmolStr::new_static("waits for admission");
 
 impl DataStore {
     /// Whether requests may have to wait before they request the lock.
@@ -235,9 +238,9 @@ impl DataStore {
     /// the door is free unless it is held already. Also those are here that were first and were not
     /// admitted for so long that the next one went ahead.
     fn hold_door(&self, lock: &FifoLock) {
-        let owner = OwnerId::from(SUBSCRIBER);
-        // The requests behind it are told which subscriber they wait for.
+        // The evidence of the requests behind it names the subscriber, or the disk.
         let subscriber = self.0.log.furthest_behind();
+        let owner = OwnerId::from(subscriber.map_or(DISK, |_| SUBSCRIBER));
         let call_site = subscriber.unwrap_or_else(|| Location::caller());
         let options = AcquireOptions::new().no_wait();
         let asker = options.asker(&owner, call_site, false).unbound();
@@ -286,10 +289,11 @@ impl DataStore {
         is_used.then_some(AdmissionDiagnostics { door, line })
     }
 
-    /// Describes who waits for a lossless subscriber, in readable form. `None` if none has had to.
+    /// Describes the requests that wait for a lossless subscriber or for the journal, in readable
+    /// form. `None` if none has had to.
     ///
-    /// While admission is closed, the first request waits for the holder `lossless subscriber`, and
-    /// the others wait for the first one.
+    /// While admission is closed, the first request waits for the holder `lossless subscriber`, or
+    /// `disk` if the journal has too much to write. The others wait for the first one.
     pub fn admission_dump(&self) -> Option<[LockDump; 2]> {
         let locks = self.0.log.rare.admission()?;
         Some([&locks.line, &locks.door].map(FifoLock::lock_dump))

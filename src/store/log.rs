@@ -482,8 +482,8 @@ impl CommitLog {
         }
     }
 
-    /// The source code location of the lossless subscriber that has the most to read beyond its
-    /// limit. `None` for a journal.
+    /// Where the lossless subscriber was made that has the most to read beyond its limit. `None` if
+    /// it is the journal.
     pub(super) fn furthest_behind(&self) -> Option<&'static Location<'static>> {
         let log = self.records.lock();
         let records = log.as_ref()?;

@@ -274,7 +274,10 @@ fn requests_wait_when_too_many_bytes_are_unwritten() {
     // The first commit is being written, so it is not unread any more.
     add(&store, "b");
     let refused = store.lock_with("ann", AcquireOptions::new().no_wait());
-    assert_eq!(refused.unwrap_err().code(), "lockWouldBlock");
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.code(), "lockWouldBlock");
+    // The program has no subscriber.
+    assert!(refused.to_string().contains("disk"), "{refused}");
     assert!(!store.is_locked());
     keeper.end();
     assert_eq!(keeper.begun(), [2]);
