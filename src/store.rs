@@ -64,7 +64,7 @@ use log::OwnLog;
 use numbers::Numbers;
 use observe::Observer;
 use provenance::Recorded;
-pub(crate) use provenance::Undone;
+pub(crate) use provenance::{Kept, Undone};
 
 /// A document store: runs one transaction at a time, in FIFO order, and serves readers at any time.
 ///

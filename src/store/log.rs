@@ -27,7 +27,7 @@ use crossbeam_channel::{Receiver, TryRecvError};
 
 use super::admission::{Admission, Door};
 use super::events::{CommitEvent, Filter, MissingCommits, Reach};
-use super::provenance::Units;
+use super::provenance::{Recorded, Units};
 use super::rare::Rare;
 use super::{DataStore, TransactionResult};
 use crate::caught::dispose;
@@ -95,6 +95,11 @@ impl CommitRecord {
     /// Its changes, if they are kept.
     pub(crate) fn changes(&self) -> &[Change] {
         self.commit.as_ref().map_or(&[], |commit| &commit.changes)
+    }
+
+    /// Whether it is in the history of this session.
+    pub(crate) fn is_entry_of(&self, id: FollowerId) -> bool {
+        self.in_history && self.origin == Some(id)
     }
 
     /// Whether it is a redo; `None` if it is neither that nor an undo.
@@ -319,17 +324,29 @@ impl CommitLog {
     ) -> Option<Taken> {
         let mut log = self.records.lock();
         self.has_many_unrecorded.store(false, Ordering::Relaxed);
-        let queue = &mut log.as_mut()?.queue;
-        let since = queue.since?;
-        let commits = queue.take(room);
-        let has_undone = commits.iter().any(|it| !it.is_on);
-        Some(Taken {
-            since,
-            version: queue.version,
-            commits,
-            // No commit is published while the log is locked.
-            document: has_undone.then(latest),
-        })
+        // No commit is published while the log is locked.
+        log.as_mut()?.queue.taken(room, latest)
+    }
+
+    /// Takes the commits that wait to be recorded, with the document that they lead to, and its
+    /// kept commits. Those of an owner become the session's own, if the session that made them does
+    /// not exist any more.
+    pub(super) fn take_kept(
+        &self,
+        id: FollowerId,
+        owner: &OwnerId,
+        room: VecDeque<Unrecorded>,
+        latest: impl FnOnce() -> Snapshot,
+    ) -> (Vec<CommitRecord>, Snapshot, Option<Taken>) {
+        let mut log = self.records.lock();
+        self.has_many_unrecorded.store(false, Ordering::Relaxed);
+        let document = latest();
+        let Some(records) = &mut *log else {
+            return (Vec::new(), document, None);
+        };
+        let taken = records.queue.taken(room, || document.clone());
+        let kept = records.take_over(id, owner, document.version());
+        (kept, document, taken)
     }
 
     /// Whether the newest unit in effect is this one, and all of its commits wait to be recorded.
@@ -346,14 +363,15 @@ impl CommitLog {
         log.as_ref()?.queue.changes_of_newest(unit, on)
     }
 
-    /// Notes what is undone together with kept commits, which are recorded since a version.
-    pub(super) fn set_units(&self, units: &Units, since: u64) {
+    /// Notes what is undone together with kept commits, which were recorded by other means.
+    pub(super) fn set_units(&self, units: &Units, recorded: &Recorded) {
         let mut log = self.records.lock();
         let Some(records) = &mut *log else {
             return;
         };
-        records.queue.go_on_after(since);
-        for record in records.kept_mut() {
+        records.queue.go_on_after(recorded.since);
+        let kept = records.kept_mut();
+        for record in kept.take_while(|record| record.edits.version <= recorded.version) {
             record.unit = units.get(&record.edits.version).cloned();
         }
     }
@@ -728,19 +746,6 @@ impl DataStore {
         let version = self.version();
         log.as_ref()
             .map_or(0, |records| records.subscribers.lag(version))
-    }
-
-    /// The kept commits up to a version, in order. Those of an owner become the session's own, if
-    /// the session that made them does not exist any more.
-    pub(crate) fn take_over(
-        &self,
-        id: FollowerId,
-        owner: &OwnerId,
-        version: u64,
-    ) -> Vec<CommitRecord> {
-        let mut log = self.0.log.records.lock();
-        let records = log.as_mut();
-        records.map_or(Vec::new(), |records| records.take_over(id, owner, version))
     }
 
     /// See [`commits_since`](Self::commits_since).

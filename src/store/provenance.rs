@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::log::{Taken, Unrecorded};
-use super::{CommitRecord, DataStore};
+use super::{CommitRecord, DataStore, FollowerId};
 use crate::document::{
     Change, EditUnit, Overlay, Provenance, RecordedCommit, Refusal, SilentTurn, Snapshot, Toggled,
     Undoing, View,
@@ -27,9 +27,9 @@ use crate::sync::rank;
 #[derive(Debug, Default)]
 pub(super) struct Recorded {
     /// The version before the first commit that is recorded.
-    since: u64,
+    pub(super) since: u64,
     /// The version up to which commits are recorded.
-    version: u64,
+    pub(super) version: u64,
     provenance: Provenance,
     /// The empty queue that takes the place of the next recorded one.
     room: VecDeque<Unrecorded>,
@@ -175,11 +175,6 @@ impl DataStore {
         self.0.log.keeps_commits()
     }
 
-    /// The undos and redos that changed nothing in the document, in their order.
-    pub(crate) fn silent_turns(&self) -> Vec<SilentTurn> {
-        self.recorded().provenance.silent().to_vec()
-    }
-
     fn recorded(&self) -> LockedRecord<'_> {
         let mut recorded = self.0.provenance.lock();
         self.record_queue(&mut recorded);
@@ -190,9 +185,12 @@ impl DataStore {
     /// Records the queue. Nothing is forgotten, so an undo in progress can still be settled.
     fn record_queue(&self, recorded: &mut Recorded) {
         let room = std::mem::take(&mut recorded.room);
-        let Some(mut taken) = self.0.log.take_unrecorded(room, || self.snapshot()) else {
-            return;
-        };
+        if let Some(taken) = self.0.log.take_unrecorded(room, || self.snapshot()) {
+            self.record_taken(recorded, taken);
+        }
+    }
+
+    fn record_taken(&self, recorded: &mut Recorded, mut taken: Taken) {
         if taken.since != recorded.since {
             *recorded = Recorded::beginning_after(taken.since);
         }
@@ -285,21 +283,47 @@ impl DataStore {
         }
     }
 
-    /// Makes sure that these kept commits, which lead to a document, are recorded from the first
-    /// needed one on. Returns the units of those that are in histories, by version; an undo or redo
-    /// that would be another when it is repeated has none.
-    pub(crate) fn record_kept(
+    /// Makes sure that the kept commits of an owner are recorded, of which a session takes over
+    /// those that no other session has.
+    pub(crate) fn record_kept(&self, id: FollowerId, owner: &OwnerId) -> Kept {
+        let mut recorded = self.0.provenance.lock();
+        let room = std::mem::take(&mut recorded.room);
+        // The later commits are queued until this is done.
+        let (records, document, taken) = self.0.log.take_kept(id, owner, room, || self.snapshot());
+        if let Some(taken) = taken {
+            self.record_taken(&mut recorded, taken);
+        }
+        let mut joined: HashMap<u64, u64, Secret> = HashMap::default();
+        for record in records.iter().filter(|record| record.in_history) {
+            let pairs = record.edits.undone.windows(2);
+            joined.extend(pairs.map(|pair| (pair[1], pair[0])));
+        }
+        let units = self.record_kept_in(&mut recorded, id, &records, &joined, &document);
+        let silent = recorded.provenance.silent().to_vec();
+        Kept {
+            records,
+            joined,
+            units,
+            silent,
+        }
+    }
+
+    /// Records kept commits that lead to a document, if the session needs one that is not recorded.
+    fn record_kept_in(
         &self,
+        recorded: &mut Recorded,
+        id: FollowerId,
         records: &[CommitRecord],
-        first_needed: u64,
         joined: &HashMap<u64, u64, Secret>,
         document: &Snapshot,
     ) -> Units {
-        let mut recorded = self.recorded();
+        let mut own = records.iter().filter(|record| record.is_entry_of(id));
+        let Some(first_needed) = own.next().map(|record| record.edits.version) else {
+            return Units::default();
+        };
         let first = records.first().map_or(0, |record| record.edits.version);
         let is_known = recorded.since < first_needed && recorded.version >= document.version();
         if is_known {
-            drop(recorded);
             let known = records.iter().filter_map(|record| {
                 let unit = record.unit.clone();
                 let is_undo = !record.edits.undone.is_empty();
@@ -317,19 +341,13 @@ impl DataStore {
             ..
         } = rebuilt;
         provenance.take_over_silent(&recorded.provenance);
-        let version = records.last().map_or(0, |record| record.edits.version);
-        let before = std::mem::replace(
-            &mut *recorded,
-            Recorded {
-                since: first.saturating_sub(1),
-                version,
-                provenance,
-                room: VecDeque::new(),
-            },
-        );
-        self.0.log.set_units(&units, recorded.since);
-        drop(recorded);
-        drop(before);
+        *recorded = Recorded {
+            since: first.saturating_sub(1),
+            version: document.version(),
+            provenance,
+            room: VecDeque::new(),
+        };
+        self.0.log.set_units(&units, recorded);
         units
     }
 
@@ -338,6 +356,18 @@ impl DataStore {
         let recorded = self.0.provenance.lock();
         recorded.provenance.owner_of(version).cloned()
     }
+}
+
+/// The kept commits that lead to the document, and what is recorded of them.
+pub(crate) struct Kept {
+    pub(crate) records: Vec<CommitRecord>,
+    /// The version of a commit, and of the one before it that it is undone together with.
+    pub(crate) joined: HashMap<u64, u64, Secret>,
+    /// The units of the commits that are in histories. An undo or redo that would be another when
+    /// it is repeated has none.
+    pub(crate) units: Units,
+    /// The undos and redos that changed nothing in the document, in their order.
+    pub(crate) silent: Vec<SilentTurn>,
 }
 
 /// Units by the version of their commit.

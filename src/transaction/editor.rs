@@ -111,12 +111,11 @@ impl Editor {
     /// ```
     #[must_use]
     pub fn with_restored_history(self) -> Self {
-        let (state, document) = self.session.latest();
+        let (state, _) = self.session.latest();
         let options = state.history.options().clone();
         drop(state);
         let (store, id) = (self.store(), self.session.id());
-        let records = store.take_over(id, self.owner(), document.version());
-        let rebuilt = History::rebuilt(options, id, &records, &document, store);
+        let rebuilt = History::rebuilt(options, id, self.owner(), store);
         let before = self.session.state().history.restore(rebuilt);
         drop(before);
         self

@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::FollowerId;
-use crate::document::{Change, ChangeDetail, Changes, EditUnit, RecordedCommit, Selection};
+use super::{FollowerId, Taken};
+use crate::document::{
+    Change, ChangeDetail, Changes, EditUnit, RecordedCommit, Selection, Snapshot,
+};
 
 /// A commit whose provenance is not recorded yet, or consecutive ones that typed one text.
 #[derive(Debug)]
@@ -225,12 +227,24 @@ impl Queue {
         self.bytes >= MOST_BYTES || self.commits.len() >= MOST
     }
 
-    /// Takes out all commits, and leaves this empty queue in their place.
-    pub(super) fn take(&mut self, room: VecDeque<Unrecorded>) -> VecDeque<Unrecorded> {
+    /// Takes out all commits, and leaves this empty queue in their place. `latest` gets the
+    /// document that they lead to.
+    pub(super) fn taken(
+        &mut self,
+        room: VecDeque<Unrecorded>,
+        latest: impl FnOnce() -> Snapshot,
+    ) -> Option<Taken> {
+        let since = self.since?;
         self.bytes = 0;
         let commits = std::mem::replace(&mut self.commits, room);
         self.has_record |= !commits.is_empty();
-        commits
+        let has_undone = commits.iter().any(|it| !it.is_on);
+        Some(Taken {
+            since,
+            version: self.version,
+            commits,
+            document: has_undone.then(latest),
+        })
     }
 
     /// The first of the commits that were undone last, the newest first.

@@ -5,35 +5,31 @@
 //! redo is computed again and compared with the recorded one. Where the two differ, the history
 //! begins anew behind that commit: so it never has an entry whose undo would be another.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use smallvec::smallvec;
 
 use super::{Edit, History, HistoryEntry, HistoryOptions};
-use crate::document::{SilentTurn, Snapshot};
-use crate::hashing::Secret;
-use crate::store::{CommitRecord, DataStore, FollowerId, TransactionResult};
+use crate::document::SilentTurn;
+use crate::id::OwnerId;
+use crate::store::{CommitRecord, DataStore, FollowerId, Kept, TransactionResult};
 
 impl History {
-    /// Rebuilds the history of a session from the commits that lead to a document. `None` if none
-    /// of them is in it.
+    /// Rebuilds the history of a session from the kept commits. `None` if none of them is in it.
     pub(in crate::transaction) fn rebuilt(
         options: HistoryOptions,
         id: FollowerId,
-        records: &[CommitRecord],
-        document: &Snapshot,
+        owner: &OwnerId,
         store: &DataStore,
     ) -> Option<Self> {
-        let is_own = |record: &CommitRecord| record.in_history && record.origin == Some(id);
-        let first = records.iter().find(|record| is_own(record))?.edits.version;
-        let mut joined: HashMap<u64, u64, Secret> = HashMap::default();
-        for record in records.iter().filter(|record| record.in_history) {
-            let pairs = record.edits.undone.windows(2);
-            joined.extend(pairs.map(|pair| (pair[1], pair[0])));
-        }
-        let units = store.record_kept(records, first, &joined, document);
-        let silent = store.silent_turns();
+        let Kept {
+            records,
+            mut joined,
+            units,
+            silent,
+        } = store.record_kept(id, owner);
+        let own = records.iter().filter(|record| record.is_entry_of(id));
+        own.clone().next()?;
         for turn in &silent {
             let pairs = turn.units.windows(2);
             joined.extend(pairs.map(|pair| (pair[1], pair[0])));
@@ -43,7 +39,7 @@ impl History {
             options,
             ..Self::default()
         };
-        for record in records.iter().filter(|record| is_own(record)) {
+        for record in own {
             let Some(commit) = record.commit.as_deref() else {
                 continue;
             };
