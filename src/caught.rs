@@ -9,6 +9,7 @@ use std::fmt;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::Waker;
+use std::thread;
 
 /// Runs user code, and catches its panic. The caller ensures that no inconsistent state after the
 /// panic is visible.
@@ -28,9 +29,53 @@ pub(crate) fn dispose<T>(value: T) {
     }
 }
 
+/// Runs steps that may run user code: all of them, even if one panics. The first panic resumes at
+/// the end, unless the thread already unwinds.
+pub(crate) fn run_all(steps: impl IntoIterator<Item = impl FnOnce()>) {
+    let mut first = None;
+    for step in steps {
+        if let Err(panic) = catch(step) {
+            first.get_or_insert(panic);
+        }
+    }
+    if let Some(panic) = first
+        && !thread::panicking()
+    {
+        panic.resume();
+    }
+}
+
 /// Wakes a task. Its waker is code of users: a panic of it costs only its own task.
 pub(crate) fn wake(waker: Waker) {
     drop(catch(|| waker.wake()));
+}
+
+/// A waker of a task, for as long as the value lives. A panic of its `Drop` ends here.
+pub(crate) struct KeptWaker(Option<Waker>);
+
+impl KeptWaker {
+    /// Clones a waker, which is code of users.
+    pub(crate) fn of(waker: &Waker) -> Self {
+        Self(Some(waker.clone()))
+    }
+
+    /// Whether it wakes the same task.
+    pub(crate) fn will_wake(&self, other: &Waker) -> bool {
+        self.0.as_ref().is_some_and(|waker| waker.will_wake(other))
+    }
+
+    /// Wakes the task.
+    pub(crate) fn wake(mut self) {
+        if let Some(waker) = self.0.take() {
+            wake(waker);
+        }
+    }
+}
+
+impl Drop for KeptWaker {
+    fn drop(&mut self) {
+        dispose(self.0.take());
+    }
 }
 
 /// The payload of a caught panic.

@@ -454,6 +454,11 @@ impl NodeIds {
     /// The largest number of a custom id in the store's own session: JSON readers keep it exact.
     pub(crate) const LARGEST_GIVEN: u64 = (1 << 53) - 1;
 
+    /// Whether a session with this last number has no use: half of all numbers are never generated.
+    pub(crate) fn is_used_up(last: u64) -> bool {
+        last > u64::MAX / 2
+    }
+
     /// Continues after the last number of the session; zero for a new session.
     pub(crate) fn after(session: u32, last: u64) -> Self {
         Self {
@@ -470,9 +475,13 @@ impl NodeIds {
         }
     }
 
-    /// The last number that was generated or reserved.
-    pub(crate) fn last(&self) -> u64 {
-        self.next.load(Ordering::Relaxed) - 1
+    /// The last number of a session that was generated or reserved. A session in which no ids are
+    /// generated is used up.
+    pub(crate) fn last_of(&self, session: u32) -> u64 {
+        match self.session == Some(session) {
+            true => self.next.load(Ordering::Relaxed) - 1,
+            false => u64::MAX,
+        }
     }
 
     /// Generates a new id; `None` if the numbers are used up.

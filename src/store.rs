@@ -147,7 +147,14 @@ impl DataStore {
         let mut numbering = snapshot.numbering();
         numbering.session = numbering.session.of(session);
         // Ids of nodes may be from other stores, and have any number.
-        let last_id = numbering.session.nodes.max(snapshot.last_id_of(session));
+        let last_of = |session, last: u64| last.max(snapshot.last_id_of(session));
+        let mut last_id = last_of(session, numbering.session.nodes);
+        let mut session_of_ids = session;
+        // The numbering stays that of the used up session, so no later store continues it.
+        while NodeIds::is_used_up(last_id) {
+            session_of_ids = random_session();
+            last_id = last_of(session_of_ids, 0);
+        }
         options.lock.last_token = numbering.lock_token;
         // The owners had them from another store.
         snapshot.end_leases();
@@ -162,7 +169,7 @@ impl DataStore {
             publishing: Mutex::default(),
             log: OwnLog::new(options.kept_commits, options.log_limit),
             provenance: Mutex::default(),
-            ids: CachePadded::new(NodeIds::after(session, last_id)),
+            ids: CachePadded::new(NodeIds::after(session_of_ids, last_id)),
             schema: options.schema,
             writer,
         }))

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Poll, Waker};
+use std::task::Poll;
 
 use slotmap::SlotMap;
 
-use crate::caught;
+use super::discard::Discard;
+use crate::caught::{KeptWaker, run_all};
 use crate::sync::{Mutex, key_code, rank};
 
 /// Cancels every waiting request that carries it, at once and permanently.
@@ -51,6 +52,11 @@ impl CancelToken {
     ///
     /// When this returns, no request that waited when it was called is still in a queue. A request
     /// that joins at that moment may be visible there briefly; its own thread removes it.
+    ///
+    /// # Panics
+    ///
+    /// If a key of a [limiter](super::limiter) panics when it is dropped with the last request for
+    /// it. All requests are cancelled nevertheless.
     pub fn cancel(&self) {
         let mut state = self.0.lock();
         state.cancelled = true;
@@ -59,9 +65,9 @@ impl CancelToken {
         // order.
         drop(state);
         // Code of a key may cancel; a request may wait in the table whose mutex guards that code.
-        for withdraw in requests {
-            key_code::after(withdraw);
-        }
+        // A withdrawal may drop a key of a user, and its panic must not keep the later requests.
+        let withdrawals = requests.into_iter();
+        run_all(withdrawals.map(|withdraw| || key_code::after(withdraw)));
     }
 
     /// Returns whether [`cancel`](CancelToken::cancel) was called.
@@ -86,16 +92,16 @@ impl CancelToken {
     /// ```
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + Sync + 'static {
         let token = self.clone();
-        let mut attached: Option<(Waker, Attached)> = None;
+        let mut attached: Option<(KeptWaker, Attached)> = None;
         poll_fn(move |context| {
             if token.is_cancelled() {
                 return Poll::Ready(());
             }
-            let is_known = |(waker, _): &(Waker, _)| waker.will_wake(context.waker());
+            let is_known = |(waker, _): &(KeptWaker, _)| waker.will_wake(context.waker());
             if !attached.as_ref().is_some_and(is_known) {
-                let task = context.waker().clone();
-                let wakes = token.attach(move || caught::wake(task));
-                attached = Some((context.waker().clone(), wakes));
+                let task = KeptWaker::of(context.waker());
+                let wakes = token.attach(move || task.wake());
+                attached = Some((KeptWaker::of(context.waker()), wakes));
             }
             Poll::Pending
         })
@@ -140,10 +146,11 @@ pub(crate) struct Attached {
 impl Drop for Attached {
     fn drop(&mut self) {
         if let Some(registration) = self.registration {
-            // Dropped without the token's mutex: it may hold the last handle of a lock.
+            // Dropped without the token's mutex: it may hold the last handle of a lock, and so the
+            // last keys of a user.
             let _withdraw = {
                 let mut state = self.token.0.lock();
-                state.requests.remove(registration)
+                Discard::new(state.requests.remove(registration))
             };
         }
     }

@@ -273,9 +273,10 @@ impl<Q: TaskQueue, W: TaskWaiter> Future for TaskWait<Q, W> {
 impl<Q: TaskQueue, W: TaskWaiter> Drop for TaskWait<Q, W> {
     fn drop(&mut self) {
         if !self.is_over {
+            self.waiter.forget_task();
+            // The last step, because it may drop a key of a user, which may panic.
             let (queue, ticket) = (Arc::clone(&self.queue), self.ticket);
             key_code::after(move || queue.abandon(ticket));
-            self.waiter.forget_task();
         }
     }
 }

@@ -427,9 +427,9 @@ impl NodeGuard {
     /// Returns the fencing token of the grant.
     ///
     /// It is greater than that of every earlier grant on any of its nodes, and rises when more
-    /// nodes are locked.
+    /// nodes are locked. After a revocation it is one of those that the guard had.
     pub fn fencing_token(&self) -> FencingToken {
-        self.grant.token
+        self.store.0.lock.token_of(self.grant)
     }
 
     /// Locks one more node, or a locked node in a further mode.
@@ -453,7 +453,8 @@ impl NodeGuard {
     /// Locks more nodes as [`extend`](Self::extend) does, in a task.
     ///
     /// If the future is dropped, the request leaves the queue and the guard keeps what it has. If
-    /// the nodes were granted by then, the guard keeps them too.
+    /// the nodes were granted by then, the guard keeps them too, and its
+    /// [token](Self::fencing_token) has risen.
     ///
     /// # Errors
     ///

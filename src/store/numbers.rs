@@ -59,7 +59,7 @@ impl Numbers {
         };
         numbering.session.id = self.session;
         numbering.session.transactions = self.transactions.load(Ordering::Relaxed);
-        numbering.session.nodes = ids.last();
+        numbering.session.nodes = ids.last_of(self.session);
         numbering
     }
 }

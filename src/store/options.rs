@@ -63,6 +63,8 @@ impl StoreOptions {
     /// - If the [session](Self::session) is that of the store which made the last version, node ids
     ///   and transaction ids continue, also after the ids of deleted nodes. In another session they
     ///   begin anew. The default is a new random session, so no id of an earlier store returns.
+    /// - A session in which a node has a number of 2⁶³ or more has none left. The node ids of the
+    ///   store are then of a new random session.
     ///
     /// Numbers that the earlier store used after the last commit of the snapshot are not known and
     /// can return: tokens of locks without a commit, and, with the same session, ids. Leases,

@@ -216,6 +216,13 @@ impl Hooks {
     }
 }
 
+impl Drop for BeforeHooks {
+    /// A hook that was removed meanwhile is dropped here. Its panic is not one of the submitter.
+    fn drop(&mut self) {
+        dispose(self.0.take());
+    }
+}
+
 impl BeforeHooks {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_none()

@@ -13,6 +13,8 @@ use doclock::{
     lock::node::Scope,
 };
 
+use serde_json::json;
+
 use crate::common::{SESSION, commit, id};
 use crate::{restarted, small};
 
@@ -197,26 +199,52 @@ fn feed_05_no_generated_id_is_that_of_a_node() {
     assert!(!old.snapshot().contains(&new));
 }
 
-/// The largest id of a session leaves no number. The error has a type.
+/// The largest id of a session leaves no number, so the store uses another session. No
+/// later store returns to numbers of the first, also when the node with the largest is gone.
 #[test]
-fn feed_05_a_session_without_numbers_left_generates_none() {
-    let old = DataStore::with_options(StoreOptions::new().session(8));
-    commit(&old, |transaction| {
-        let last = format!("7:{}", u64::MAX);
-        transaction
-            .create(NodeSpec::new("x").with_id(last))
-            .unwrap();
-    });
-    let store = open(&old.snapshot());
-    assert_eq!(store.generate_id(), None);
-    let mut transaction = store.begin("ann").unwrap();
-    let error = transaction.create(NodeSpec::new("x")).unwrap_err();
-    assert_eq!(error.code(), "nodeIdsExhausted");
-    transaction
-        .create(NodeSpec::new("x").with_id("named"))
-        .unwrap();
-    transaction.commit().unwrap();
-    assert_eq!(open(&store.snapshot()).version(), 2);
+fn feed_05_a_session_without_numbers_left_is_followed_by_another() {
+    for (last, with_a_node) in [
+        (u64::MAX, true),
+        (u64::MAX, false),
+        (u64::MAX - 1, true),
+        (u64::MAX - 1, false),
+        (u64::MAX - 2, false),
+    ] {
+        let old = DataStore::with_options(StoreOptions::new().session(8));
+        if with_a_node {
+            commit(&old, |transaction| {
+                let last = format!("{SESSION}:{last}");
+                let node = NodeSpec::new("x").with_id(last);
+                transaction.create(node).unwrap();
+            });
+        }
+        let mut form = serde_json::to_value(old.snapshot()).unwrap();
+        if !with_a_node {
+            form["session"] = json!({"id": SESSION, "transactions": 3, "nodes": last});
+        }
+        let mut snapshot: Snapshot = serde_json::from_value(form).unwrap();
+        let mut seen = HashSet::new();
+        for _ in 0..3 {
+            let store = open(&snapshot);
+            for _ in 0..3 {
+                let new = created(&add(&store));
+                let name = new.to_string();
+                assert!(
+                    new.is_generated() && seen.insert(new.clone()),
+                    "{new} returned"
+                );
+                assert!(!name.starts_with(&format!("{SESSION}:")), "{new}");
+            }
+            let nodes: Vec<NodeId> = store.snapshot().nodes().map(|it| it.id().clone()).collect();
+            for node in nodes {
+                commit(&store, |transaction| transaction.delete(&node).unwrap());
+            }
+            snapshot = store.snapshot();
+        }
+        // In a session that was not used, the ids begin anew.
+        let store = StoreOptions::new().session(9).document(snapshot).unwrap();
+        assert_eq!(created(&add(&store)), id("9:1"));
+    }
 }
 
 #[test]

@@ -245,6 +245,18 @@ fn fencing_tokens_rise_on_each_node() {
     assert!(ann.fencing_token() > before);
 }
 
+#[test]
+fn the_fencing_token_of_a_guard_that_is_alone_rises_with_each_extension() {
+    let store = document();
+    let mut ann = take(&store, "ann", Scope::new().write("a1"));
+    let first = ann.fencing_token();
+    ann.lock("b1", LockMode::NodeExclusive).unwrap();
+    let second = ann.fencing_token();
+    assert!(second > first);
+    drop(ann);
+    assert!(take(&store, "bob", Scope::new().write("b1")).fencing_token() > second);
+}
+
 /// A revoked holder sees later writes; the cause of its failure is the revocation.
 #[test]
 fn a_revoked_commit_reports_the_revocation_and_not_a_conflict() {

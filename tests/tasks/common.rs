@@ -38,6 +38,14 @@ impl<T> Task<T> {
         }
     }
 
+    /// Creates the task of a future that was polled before.
+    pub(crate) fn over(future: Pin<Box<dyn Future<Output = T> + Send>>) -> Self {
+        Self {
+            future,
+            woken: Arc::default(),
+        }
+    }
+
     /// Creates a task and polls it once, which must not be enough.
     pub(crate) fn waiting(future: impl Future<Output = T> + Send + 'static) -> Self {
         let mut task = Self::new(future);

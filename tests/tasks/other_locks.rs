@@ -453,3 +453,30 @@ fn async_02_a_waiting_future_that_is_dropped_counts_as_cancelled() {
     drop((task, held));
     assert_eq!(limiter.snapshot().total.cancelled, 1);
 }
+
+/// The node was granted while the future of the extension was dropped or forgotten. The token of
+/// the guard stayed below that of the last holder of the node.
+#[test]
+fn async_02_an_extension_that_is_granted_and_not_taken_raises_the_token_of_its_guard() {
+    let ways: [fn(Pinned); 2] = [|it| drop(it), |it| std::mem::forget(it)];
+    for way in ways {
+        let (store, _) = nodes();
+        let locks = store.node_locks();
+        let mut guard =
+            pollster::block_on(locks.lock_async("ann", Scope::new().write("one"))).unwrap();
+        let theirs = locks.lock("ben", Scope::new().write("two")).unwrap();
+        let last = theirs.fencing_token();
+        {
+            let mut extension: Pinned = Box::pin(guard.extend_async(Scope::new().write("two")));
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            assert!(extension.as_mut().poll(&mut context).is_pending());
+            drop(theirs);
+            way(extension);
+        }
+        assert_eq!(locks.holders()[0].nodes.len(), 2);
+        assert!(guard.fencing_token() > last);
+    }
+}
+
+type Pinned<'a> =
+    std::pin::Pin<Box<dyn Future<Output = Result<(), doclock::lock::LockError>> + 'a>>;

@@ -1,10 +1,16 @@
 //! Wakers are code of users: they are cloned, called and dropped under no mutex, and may panic.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 
-use doclock::lock::FifoLock;
+use doclock::lock::{
+    AcquireOptions, CancelToken, FifoLock,
+    limiter::{CallOptions, InFlightLimiter, LimiterOptions},
+};
+use doclock::{DataStore, lock::node::Scope};
 
 use crate::common::{Count, Task, at_rest};
 
@@ -128,4 +134,87 @@ fn async_04_the_waker_of_the_last_poll_is_woken() {
     assert_eq!(wakers.map(|waker| waker.get()), [0, 1]);
     drop(future);
     at_rest(&lock);
+}
+
+/// A waker that also panics when it is dropped while its thread unwinds.
+struct Bursts;
+
+impl Wake for Bursts {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for Bursts {
+    fn drop(&mut self) {
+        panic!("a waker of a user is dropped");
+    }
+}
+
+type Waiting = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Polls with a waker that only the future keeps.
+fn poll_with_bursts(future: &mut Waiting) {
+    let waker = Waker::from(Arc::new(Bursts));
+    let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+    assert!(polled.is_pending());
+}
+
+/// Each future that keeps a waker. A second panic in a thread that unwinds aborts the program.
+#[test]
+fn async_04_a_waker_that_panics_in_drop_costs_nothing_in_any_future() {
+    fn waiting(future: impl Future + Send + 'static) -> Waiting {
+        Box::pin(async { drop(future.await) })
+    }
+    let (store, token) = (DataStore::new(), CancelToken::new());
+    let events = Arc::new(store.subscribe());
+    let locks = store.node_locks();
+    let limiter = InFlightLimiter::with_options(LimiterOptions::new(1));
+    let _slot = limiter.acquire("mail").unwrap();
+    let _held = store.lock("holder").unwrap();
+    let plain = || AcquireOptions::new().no_timeout().cancel_token(&token);
+    let call = || CallOptions::to("mail").no_timeout().cancel_token(&token);
+    let futures = || {
+        let events = Arc::clone(&events);
+        [
+            waiting(token.cancelled()),
+            waiting(store.lock_async_with("task", plain())),
+            waiting(locks.lock_async_with("task", Scope::new().write("one"), plain())),
+            waiting(limiter.acquire_async(call())),
+            waiting(async move { events.recv_async().await.map(drop) }),
+        ]
+    };
+    for mut future in futures() {
+        poll_with_bursts(&mut future);
+        let unwound = catch_unwind(AssertUnwindSafe(|| {
+            let _future = future;
+            panic!("the task");
+        }));
+        assert_eq!(unwound.unwrap_err().downcast_ref(), Some(&"the task"));
+    }
+    // The second waker replaces the first, which is dropped, and so is the third.
+    let tasks = futures().map(|mut future| {
+        poll_with_bursts(&mut future);
+        poll_with_bursts(&mut future);
+        let mut task = Task::over(future);
+        assert!(task.poll().is_none());
+        task
+    });
+    token.cancel();
+    let woken = tasks.each_ref().map(Task::is_woken);
+    assert_eq!(
+        woken,
+        [true, true, true, true, false],
+        "all but the wait for an event"
+    );
+}
+
+#[test]
+fn async_04_the_waker_of_the_last_poll_is_woken_by_a_cancellation() {
+    let token = CancelToken::new();
+    let mut future: Waiting = Box::pin(token.cancelled());
+    poll_with_bursts(&mut future);
+    let mut task = Task::over(future);
+    assert!(task.poll().is_none());
+    token.cancel();
+    assert!(task.is_woken());
+    assert!(task.poll().is_some());
 }

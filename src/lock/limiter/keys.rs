@@ -170,6 +170,14 @@ impl<K, T> LimiterKeys<K, T> {
     }
 }
 
+impl<K, T> Drop for LimiterKeys<K, T> {
+    /// Drops every key, even if several panic.
+    fn drop(&mut self) {
+        let keys = self.entries.drain().map(|entry| Discard::new(entry.key));
+        drop(keys.collect::<Vec<_>>());
+    }
+}
+
 impl<K: Eq, T> LimiterKeys<K, T> {
     pub(super) fn find(&self, name: Name<'_, K>) -> Option<(KeyId, &KeyState<T>)> {
         let is_it = |entry: &LimitedKey<K, T>| entry.is(name);

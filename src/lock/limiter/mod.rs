@@ -39,7 +39,7 @@ pub use metrics::{KeySnapshot, LimiterMetrics, LimiterSnapshot, LimiterTotals};
 pub use options::{CallOptions, LimiterOptions};
 use permit::HeldSlots;
 pub use permit::{CallCancellation, Permit};
-use state::{AfterLimiterUnlock, CallTicket, Granted, LeftCall, LimiterState};
+use state::{AfterLimiterUnlock, CallOutcome, CallTicket, Granted, LeftCall, LimiterState};
 
 use super::CancelToken;
 use super::discard::Discard;
@@ -48,6 +48,7 @@ use super::keeper::{Keeper, KeeperSlot};
 use super::pace::Pace;
 use super::request::TaskRequest;
 use super::wait::{Reason, TaskLook, TaskQueue, Wait, WaitQueue, WaitsAs};
+use crate::caught::run_all;
 use crate::sync::{Mutex, assert_unlocked, rank};
 use crate::time::Clock;
 
@@ -149,8 +150,8 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         let mut state = LimiterState::new(options.default_limit, options.global_limit, &clock);
         let hashing = RandomState::default();
         for (key, rule) in options.keys {
-            let hash = hashing.hash_one(&key);
-            state.configure(key, hash, rule, &clock);
+            let hash = hashing.hash_one(&*key);
+            state.configure(key.into_inner(), hash, rule, &clock);
         }
         Self(Arc::new_cyclic(|this| LimiterShared {
             state: Mutex::new(state),
@@ -535,9 +536,20 @@ impl<K: LimiterKey> LimiterShared<K> {
     /// Delivers the outcomes of calls. Runs without the mutex, before everything else.
     #[inline]
     fn tell(&self, next: &mut AfterLimiterUnlock<K, Arc<Caller<K>>>) {
-        for (caller, verdict) in std::mem::take(&mut next.told) {
-            caller.tell(verdict.map(|granted| Unclaimed::new(&self.this, granted)));
+        let told = std::mem::take(&mut next.told);
+        if !told.is_empty() {
+            self.tell_all(told);
         }
+    }
+
+    /// Slots of a call that is gone come back with the last handle of its mailbox, and may drop a
+    /// key of a user. A panic of that must not keep the later outcomes.
+    #[cold]
+    fn tell_all(&self, told: Vec<(Arc<Caller<K>>, CallOutcome)>) {
+        let told = told.into_iter();
+        run_all(told.map(|(caller, verdict)| {
+            move || caller.tell(verdict.map(|granted| Unclaimed::new(&self.this, granted)))
+        }));
     }
 }
 

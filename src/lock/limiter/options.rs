@@ -28,7 +28,7 @@ use crate::time::Clock;
 #[must_use]
 pub struct LimiterOptions<K> {
     pub(super) default_limit: usize,
-    pub(super) keys: Vec<(K, KeyLimit)>,
+    pub(super) keys: Vec<(Discard<K>, KeyLimit)>,
     pub(super) global_limit: Option<usize>,
     pub(super) queue_bound: Option<usize>,
     pub(super) timeout: Option<Duration>,
@@ -71,9 +71,9 @@ impl<K: PartialEq> LimiterOptions<K> {
     }
 
     fn rule(mut self, key: K, rule: KeyLimit) -> Self {
-        match self.keys.iter_mut().find(|(named, _)| *named == key) {
+        match self.keys.iter_mut().find(|(named, _)| **named == key) {
             Some((_, said)) => *said = rule,
-            None => self.keys.push((key, rule)),
+            None => self.keys.push((Discard::new(key), rule)),
         }
         self
     }

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::{NodeHolder, NodeLockStats, NodeWaiter, Scope, Tree};
+use crate::id::FencingToken;
 use crate::lock::request::{Request, RequestOutcome, RequestSource};
 use crate::lock::state::{AskedNodes, HowToWait, LockState, Moment};
 use crate::lock::wait::{WaitDeadline, WaitsAs};
@@ -118,6 +119,12 @@ impl FifoLock {
     /// Returns the claim of this grant on nodes.
     pub(crate) fn claim_of(&self, grant: Grant) -> Result<RequestSource, LockError> {
         self.0.step(|state, _| state.claim_of(grant.id()))
+    }
+
+    /// Returns the last fencing token of a grant on nodes. It is later than that of `grant` if the
+    /// future of an extension was dropped or forgotten after its nodes were granted.
+    pub(crate) fn token_of(&self, grant: Grant) -> FencingToken {
+        self.0.step(|state, _| state.token_of(grant))
     }
 
     /// Locks more nodes for a holder of nodes, all or none, and returns the grant with its new

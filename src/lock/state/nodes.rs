@@ -120,7 +120,9 @@ impl LockState {
         let id = grant.id();
         if let Some(held) = self.holder_of(id).and_then(|holder| holder.scope.as_mut()) {
             held.extend(scope.clone());
-            return Ok(AskedNodes::Granted(grant));
+            self.last_token += 1;
+            self.holder.grant.token = FencingToken(self.last_token);
+            return Ok(AskedNodes::Granted(self.holder.grant));
         }
         let number = id.number;
         let asker = request.asker();
@@ -175,6 +177,14 @@ impl LockState {
             Some(member) => Ok(member.claim.clone()),
             None => Err(LockError::Revoked { id }),
         }
+    }
+
+    /// Returns the last fencing token of a grant on nodes.
+    pub(in crate::lock) fn token_of(&mut self, grant: Grant) -> FencingToken {
+        let id = grant.id();
+        let holder = self.holder_of(id).map(|holder| holder.grant);
+        let held = holder.or_else(|| self.member(id)?.grant);
+        held.unwrap_or(grant).token
     }
 
     /// Locks the ancestors that the nodes of a new member got while it waited. Then no other owner
