@@ -9,6 +9,8 @@ pub use names::{AmbiguousName, MarkdownAttribute, MarkdownMark, MarkdownNames, M
 pub use target::{MarkdownOptions, TargetFilter};
 
 pub(crate) use dropped::Report;
+#[cfg(feature = "markdown")]
+pub(crate) use names::ends_front_matter;
 pub(crate) use names::{Bearer, MAX_NUMBER};
 pub(crate) use target::runs_code;
 

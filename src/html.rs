@@ -8,6 +8,7 @@
 //! so a document can be read in one format and written in the other.
 
 mod read;
+mod style;
 mod tree;
 mod write;
 
@@ -56,17 +57,23 @@ codes! { HtmlError {
 /// |---|---|
 /// | `p`, `h1` to `h6`, `blockquote`, `hr` | `paragraph`, `heading`, `block-quote`, `thematic-break` |
 /// | `ul`, `ol` with `start`, `li` with a checkbox | `list`, `list-item` |
-/// | `pre` with the class `language-…` on its `code` | `code-block` |
+/// | `pre` with a class `language-…` on it or on its `code` | `code-block` |
 /// | `table`, `tr`, `th`, `td` | `table` with `align`, `table-head` or `table-row`, `table-cell` |
 /// | `em`, `i`; `strong`, `b`; `del`, `s`, `strike`; `code` | the marks `em`, `bold`, `strikethrough`, `code` |
-/// | `a` with `href` and `title` | the mark `link` |
+/// | the style `font-weight`, `font-style`, `text-decoration` of any element | the marks `bold`, `em`, `strikethrough`, or none of them |
+/// | `a` with `href` and `title`; without `href` it is unknown | the mark `link` |
 /// | `img` with `src` and `title` | the mark `image` over its `alt`, or over U+FFFC |
-/// | `br` | a newline |
+/// | `br`, except at the end of a block | a newline |
 ///
 /// White space collapses as in browsers, except in `pre` and under the style `white-space:
 /// pre-wrap`. Text between blocks becomes a paragraph, in a `li` it stays text. An unknown element
 /// is dropped, and its content is kept. `script`, `style`, `template`, `title` and `iframe` are
-/// dropped with their content, and comments are not reported.
+/// dropped with their content, and so are elements that are hidden: by `display: none`, by
+/// `visibility: hidden`, or by the attribute `hidden`. Comments are not reported.
+///
+/// A style counts as in browsers: the last valid declaration of a property does, weights of 600 and
+/// more are bold, and a line goes through all descendants. Headings and cells of a head have no
+/// mark `bold` for their own weight. Style sheets and classes do not count.
 ///
 /// # Untrusted text
 ///

@@ -28,7 +28,8 @@ const EXTENSIONS: Options = Options::ENABLE_TABLES
 /// Reads a Markdown text into a document. Every text is valid.
 ///
 /// The syntax is CommonMark with GitHub's tables, task lists, strikethrough and footnotes. The top
-/// has the type `document`; its descendants are:
+/// has the type `document`, and the attribute `front-matter` if the text begins with YAML between
+/// two lines `---`; its descendants are:
 ///
 /// | node | attributes | contents |
 /// |---|---|---|

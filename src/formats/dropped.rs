@@ -59,6 +59,11 @@ pub enum DroppedPart {
         /// The attribute.
         attribute: SmolStr,
     },
+    /// A field of a node or a mark of ProseMirror that has no meaning there.
+    Field {
+        /// The name of the field.
+        field: SmolStr,
+    },
     /// A newline in a text of ProseMirror that is not code. It becomes a hard break.
     Newline,
 }

@@ -117,6 +117,9 @@ parts! {
     /// assert_eq!(MarkdownAttribute::LinkTarget.default_name(), "href");
     /// ```
     MarkdownAttribute {
+        /// The lines of YAML before a document, without the `---` around them. Named
+        /// `front-matter` by default.
+        FrontMatter = "front-matter",
         /// The level of a heading: 1 to 6. Named `level` by default.
         HeadingLevel = "level",
         /// Whether a list is ordered. Named `ordered` by default.
@@ -155,6 +158,7 @@ pub(crate) enum Bearer {
 impl MarkdownAttribute {
     const fn bearer(self) -> Bearer {
         match self {
+            Self::FrontMatter => Bearer::Node(MarkdownNode::Document),
             Self::HeadingLevel => Bearer::Node(MarkdownNode::Heading),
             Self::ListOrdered | Self::ListStart => Bearer::Node(MarkdownNode::List),
             Self::ListItemChecked => Bearer::Node(MarkdownNode::ListItem),
@@ -175,6 +179,7 @@ impl MarkdownAttribute {
             value.as_u64().is_some_and(|number| range.contains(&number))
         };
         match self {
+            Self::FrontMatter => value.as_str().is_some_and(is_front_matter),
             Self::HeadingLevel => is_in(1..=6),
             Self::ListStart => is_in(0..=MAX_NUMBER),
             Self::ListOrdered | Self::ListItemChecked => value.is_boolean(),
@@ -193,6 +198,18 @@ impl MarkdownAttribute {
             | Self::FootnoteReferenceLabel => value.is_string(),
         }
     }
+}
+
+/// Whether a text is read again between two lines `---` at the beginning of a Markdown text.
+fn is_front_matter(text: &str) -> bool {
+    let is_plain = !text.contains(['\r', '\0']);
+    let first = text.split('\n').next().unwrap_or_default();
+    is_plain && !first.trim().is_empty() && !text.split('\n').any(ends_front_matter)
+}
+
+/// Whether a line ends the front matter.
+pub(crate) fn ends_front_matter(line: &str) -> bool {
+    matches!(line.trim_end(), "---" | "...")
 }
 
 /// The largest number of an item of an ordered list.

@@ -4,6 +4,7 @@ use html5ever::{Attribute, QualName};
 use serde_json::Value;
 use smol_str::SmolStr;
 
+use super::style::{Property, Style, Value as StyleValue};
 use super::tree::{Data, HtmlNode, Tree};
 use super::{
     Dropped, DroppedPart, MarkdownAttribute, MarkdownMark, MarkdownNode, MarkdownOptions, OBJECT,
@@ -21,7 +22,7 @@ pub(super) fn document(tree: &Tree, options: &MarkdownOptions) -> (NodeSpec, Vec
         line: 1,
         blocks: vec![Block::new(MarkdownNode::Document, false)],
         marks: Vec::new(),
-        preserved: 0,
+        look: Look::default(),
     };
     let mut ahead = vec![Step::Enter(0)];
     while let Some(next) = ahead.pop() {
@@ -32,7 +33,7 @@ pub(super) fn document(tree: &Tree, options: &MarkdownOptions) -> (NodeSpec, Vec
                 let node = &tree.0[nth];
                 reader.line = node.line;
                 let left = match &node.data {
-                    Data::None => Some(Left::default()),
+                    Data::None => Some(Left::new(reader.look)),
                     Data::Text(text) => {
                         reader.text(text);
                         None
@@ -55,14 +56,72 @@ enum Step {
 }
 
 /// What ends with an element.
-#[derive(Default)]
 struct Left {
     /// The number of blocks around the one of the element.
     block: Option<usize>,
-    mark: bool,
-    preserved: bool,
+    mark: Option<MarkdownMark>,
+    /// The look of the text around it.
+    around: Look,
     /// Whether the text behind it begins a line.
     line: bool,
+}
+
+impl Left {
+    fn new(around: Look) -> Self {
+        Self {
+            block: None,
+            mark: None,
+            around,
+            line: false,
+        }
+    }
+}
+
+/// The look of a text, from the elements around it and their styles.
+#[derive(Clone, Copy, Default)]
+struct Look {
+    bold: bool,
+    italic: bool,
+    struck: bool,
+    /// Whether white space is preserved.
+    preserved: bool,
+}
+
+impl Look {
+    fn marks(self) -> [(MarkdownMark, bool); 3] {
+        [
+            (MarkdownMark::Strong, self.bold),
+            (MarkdownMark::Emphasis, self.italic),
+            (MarkdownMark::Strikethrough, self.struck),
+        ]
+    }
+
+    /// Of an element with this name and style.
+    fn within(self, name: &str, style: &Style, in_code: bool) -> Self {
+        let value = |property, around, of_name| match style.get(property) {
+            Some(StyleValue::On) => true,
+            Some(StyleValue::Inherited) => around,
+            Some(_) => false,
+            None => around || of_name,
+        };
+        let preserved = value(Property::Space, self.preserved, name == "pre");
+        if in_code {
+            return Self { preserved, ..self };
+        }
+        // These are bold without a mark.
+        let is_head = matches!(name, "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "th");
+        let is_struck = matches!(name, "del" | "s" | "strike");
+        Self {
+            bold: match is_head {
+                true => self.bold,
+                false => value(Property::Weight, self.bold, matches!(name, "b" | "strong")),
+            },
+            italic: value(Property::Slant, self.italic, matches!(name, "em" | "i")),
+            // A line goes through all descendants.
+            struck: self.struck || value(Property::Strike, false, is_struck),
+            preserved,
+        }
+    }
 }
 
 struct Reader<'o> {
@@ -73,8 +132,7 @@ struct Reader<'o> {
     blocks: Vec<Block>,
     /// The open marks, the outermost first. They go on in the next text.
     marks: Vec<OpenMark>,
-    /// How many open elements preserve white space.
-    preserved: usize,
+    look: Look,
 }
 
 struct Block {
@@ -88,12 +146,24 @@ struct Block {
     /// Its length in characters.
     len: usize,
     marks: Vec<Mark>,
-    /// Whether the last character is a space that is dropped at the end of a line.
-    soft: bool,
+    /// The last character, if the end of a line or of the text drops it.
+    tail: Tail,
     /// Whether the next text begins a line.
     broken: bool,
     /// The alignment of the columns of a table.
     align: Vec<&'static str>,
+}
+
+/// The last character of a text.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Tail {
+    /// One that stays.
+    #[default]
+    Firm,
+    /// A space, which is dropped at the end of a line.
+    Space,
+    /// A newline, which begins no line at the end of the text.
+    Break,
 }
 
 struct OpenMark {
@@ -114,7 +184,7 @@ impl Block {
             text: String::new(),
             len: 0,
             marks: Vec::new(),
-            soft: false,
+            tail: Tail::Firm,
             broken: false,
             align: Vec::new(),
         }
@@ -163,26 +233,23 @@ impl Reader<'_> {
         use MarkdownNode as Node;
         let name = name.local.as_ref();
         let in_code = self.block().kind == Node::CodeBlock;
-        let mut element = Element {
-            name,
-            attributes: attributes.iter().collect(),
-        };
-        let mut left = Left::default();
+        let mut element = Element::new(name, attributes);
+        let mut left = Left::new(self.look);
+        if element.is_hidden() {
+            self.drop_element(name);
+            return None;
+        }
         match name {
-            "script" | "style" | "template" | "title" | "iframe" | "noembed" | "noframes" => {
-                self.drop_element(name);
-                return None;
-            }
             "html" | "head" | "body" | "thead" | "tbody" | "tfoot" => {}
+            // Of the clipboard, at the end of what was copied.
+            "br" if element.has("class", "Apple-interchange-newline") => return Some(left),
             "br" => self.line_break(),
             "code" if in_code => self.language(&mut element),
-            "em" | "i" if !in_code => left.mark = self.open_mark(Mark::Emphasis, []),
-            "strong" | "b" if !in_code => left.mark = self.open_mark(Mark::Strong, []),
-            "del" | "s" | "strike" if !in_code => {
-                left.mark = self.open_mark(Mark::Strikethrough, []);
-            }
+            "em" | "i" | "strong" | "b" | "del" | "s" | "strike" if !in_code => {}
             "code" => left.mark = self.open_mark(Mark::Code, []),
-            "a" if !in_code => left.mark = self.link(&mut element),
+            "a" if !in_code && element.get("href").is_some() => {
+                left.mark = self.link(&mut element);
+            }
             "img" if !in_code => self.image(&mut element),
             "input" if element.has("type", "checkbox") && self.check(&mut element) => {}
             "p" => left.block = self.open_element(Node::Paragraph, name),
@@ -197,7 +264,9 @@ impl Reader<'_> {
             }
             "pre" => {
                 left.block = self.open_element(Node::CodeBlock, name);
-                left.preserved = true;
+                if left.block.is_some() {
+                    self.language(&mut element);
+                }
             }
             "ul" | "ol" => {
                 left.block = self.open_element(Node::List, name);
@@ -223,34 +292,32 @@ impl Reader<'_> {
                 left.block = self.open_element(kind, name);
             }
             "td" | "th" => self.cell(&mut element, &mut left),
-            "span" if element.is_preserved() => {}
+            "span" if element.style.is_known() => left.line = element.is_block(),
             _ => {
                 self.drop_element(name);
-                left.line = is_block(name);
-                if left.line {
-                    self.begin_line();
-                }
-                left.preserved = element.preserves();
-                self.preserved += usize::from(left.preserved);
-                return Some(left);
+                left.line = element.is_block();
+                element.attributes.clear();
             }
         }
-        if element.preserves() {
-            left.preserved = true;
-            element.take_style("white-space");
+        if left.line {
+            self.begin_line();
         }
-        self.preserved += usize::from(left.preserved);
+        let in_code = self.block().kind == Node::CodeBlock;
+        if element.style.is_expressed(in_code) {
+            element.take("style");
+        }
         for attribute in element.rest() {
             self.drop_attribute(name, &attribute);
         }
+        self.set_look(self.look.within(name, &element.style, in_code));
         Some(left)
     }
 
     fn leave(&mut self, left: &Left) {
-        self.preserved -= usize::from(left.preserved);
-        if left.mark {
-            self.close_mark();
+        if let Some(kind) = left.mark {
+            self.close_mark(kind);
         }
+        self.set_look(left.around);
         if let Some(around) = left.block {
             while self.blocks.len() > around.max(1) {
                 self.close();
@@ -308,12 +375,11 @@ impl Reader<'_> {
         if (element.name == "th") != is_head {
             self.drop_element(element.name);
         }
-        let style = element.style("text-align").map(str::to_owned);
-        let given = style.as_deref().or_else(|| element.get("align"));
-        let align = match given {
-            Some("left") => "left",
-            Some("center") => "center",
-            Some("right") => "right",
+        let align = match (element.style.get(Property::Align), element.get("align")) {
+            (Some(StyleValue::Align(align)), _) => align,
+            (_, Some("left")) => "left",
+            (_, Some("center")) => "center",
+            (_, Some("right")) => "right",
             _ => "none",
         };
         // The row and the table are around the cell.
@@ -327,19 +393,28 @@ impl Reader<'_> {
         let column = table.align.get(column).copied().unwrap_or("none");
         if align == column && align != "none" {
             element.take("align");
-            element.take_style("text-align");
+            element.style.take(Property::Align);
         }
     }
 
+    /// Reads the language from the classes of an element. The code in a `pre` may repeat it.
     fn language(&mut self, element: &mut Element<'_>) {
-        let class = element.get("class").unwrap_or_default();
-        if let Some(language) = class.strip_prefix("language-")
-            && !language.contains(char::is_whitespace)
-        {
-            let language = language.to_owned();
+        let classes = element.get("class").unwrap_or_default().split_whitespace();
+        let mut languages = classes
+            .clone()
+            .filter_map(|class| class.strip_prefix("language-"));
+        let Some(language) = languages.find(|language| !language.is_empty()) else {
+            return;
+        };
+        let attribute = (MarkdownAttribute::CodeBlockLanguage, language.into());
+        let is_only = classes.count() == 1;
+        let attributes = &mut self.block().attributes;
+        let is_kept = attributes.is_empty() || attributes.contains(&attribute);
+        if attributes.is_empty() {
+            attributes.push(attribute);
+        }
+        if is_kept && is_only {
             element.take("class");
-            let attribute = (MarkdownAttribute::CodeBlockLanguage, language.into());
-            self.block().attributes.push(attribute);
         }
     }
 
@@ -362,7 +437,7 @@ impl Reader<'_> {
         true
     }
 
-    fn link(&mut self, element: &mut Element<'_>) -> bool {
+    fn link(&mut self, element: &mut Element<'_>) -> Option<MarkdownMark> {
         let href = element.take("href");
         let title = element.take("title");
         // Links do not nest.
@@ -372,7 +447,7 @@ impl Reader<'_> {
             .any(|mark| mark.kind == MarkdownMark::Link);
         if in_link || href.is_some_and(|href| !allows(self.options, href)) {
             self.drop_mark(MarkdownMark::Link);
-            return false;
+            return None;
         }
         self.open_mark(
             MarkdownMark::Link,
@@ -400,7 +475,7 @@ impl Reader<'_> {
             ],
         );
         self.say(alt);
-        self.close_mark();
+        self.close_mark(MarkdownMark::Image);
         self.part_images();
     }
 
@@ -502,7 +577,7 @@ impl Reader<'_> {
     // --- Text ---
 
     fn text(&mut self, text: &str) {
-        if self.preserved > 0 || self.block().kind == MarkdownNode::CodeBlock {
+        if self.look.preserved || self.block().kind == MarkdownNode::CodeBlock {
             return self.say(text);
         }
         let is_space = |char: char| matches!(char, ' ' | '\t' | '\n' | '\u{c}' | '\r');
@@ -517,10 +592,11 @@ impl Reader<'_> {
     /// A space, which is dropped at both ends of a line and after another one.
     fn space(&mut self) {
         let block = self.block();
-        if block.len > 0 && !block.soft && !block.broken && !block.text.ends_with('\n') {
+        let is_within = block.tail == Tail::Firm && !block.text.ends_with('\n');
+        if block.len > 0 && is_within && !block.broken {
             block.text.push(' ');
             block.len += 1;
-            block.soft = true;
+            block.tail = Tail::Space;
         }
     }
 
@@ -531,33 +607,44 @@ impl Reader<'_> {
         }
         steps(text.len());
         self.place_for_text();
+        self.end_broken_line();
+        self.push(text);
+    }
+
+    fn end_broken_line(&mut self) {
         if std::mem::take(&mut self.block().broken) && self.block().len > 0 {
             self.end_line();
             if !self.block().text.ends_with('\n') {
                 self.push("\n");
             }
         }
-        self.push(text);
     }
 
     fn push(&mut self, text: &str) {
         let block = self.block();
         block.text.push_str(text);
         block.len += text.chars().count();
-        block.soft = false;
+        block.tail = Tail::Firm;
     }
 
     fn line_break(&mut self) {
         self.place_for_text();
+        self.end_broken_line();
         self.end_line();
-        self.block().broken = false;
         self.push("\n");
+        self.block().tail = Tail::Break;
     }
 
     /// Drops the space at the end of a line.
     fn end_line(&mut self) {
+        if self.block().tail == Tail::Space {
+            self.drop_tail();
+        }
+    }
+
+    fn drop_tail(&mut self) {
         let block = self.block();
-        if std::mem::take(&mut block.soft) {
+        if std::mem::take(&mut block.tail) != Tail::Firm {
             block.text.pop();
             block.len -= 1;
             let len = block.len;
@@ -574,7 +661,7 @@ impl Reader<'_> {
 
     /// Makes a child of the pending text, if there is any. Open marks go on in the next text.
     fn end_text(&mut self) {
-        self.end_line();
+        self.drop_tail();
         let names = &self.options.names;
         let Some(block) = self.blocks.last_mut() else {
             return;
@@ -606,7 +693,7 @@ impl Reader<'_> {
         &mut self,
         kind: MarkdownMark,
         attributes: [(MarkdownAttribute, Option<&str>); N],
-    ) -> bool {
+    ) -> Option<MarkdownMark> {
         let names = &self.options.names;
         let given = attributes.into_iter().filter_map(|(attribute, value)| {
             let value = value.filter(|value| !value.is_empty())?;
@@ -620,23 +707,34 @@ impl Reader<'_> {
             start,
             used: false,
         });
-        true
+        Some(kind)
     }
 
-    fn close_mark(&mut self) {
-        let Some(last) = self.marks.last() else {
+    /// Opens and closes the marks in which the look changes.
+    fn set_look(&mut self, look: Look) {
+        let before = std::mem::replace(&mut self.look, look);
+        for ((kind, was), (_, is)) in before.marks().into_iter().zip(look.marks()) {
+            match (was, is) {
+                (false, true) => drop(self.open_mark(kind, [])),
+                (true, false) => self.close_mark(kind),
+                _ => {}
+            }
+        }
+    }
+
+    /// Closes the innermost mark of a kind.
+    fn close_mark(&mut self, kind: MarkdownMark) {
+        let Some(nth) = self.marks.iter().rposition(|mark| mark.kind == kind) else {
             return;
         };
-        let (kind, start, used) = (last.kind, last.start, last.used);
+        let (start, used) = (self.marks[nth].start, self.marks[nth].used);
         let is_target = matches!(kind, MarkdownMark::Link | MarkdownMark::Image);
         if is_target && !used && start >= self.block().len {
             // The mark needs a character.
             self.place_for_text();
             self.say(OBJECT.encode_utf8(&mut [0; 4]));
         }
-        let Some(open) = self.marks.pop() else {
-            return;
-        };
+        let open = self.marks.remove(nth);
         let name = self.options.names.of_mark(kind).clone();
         let block = self.block();
         if open.start < block.len {
@@ -702,13 +800,24 @@ fn is_block(name: &str) -> bool {
     )
 }
 
-/// An element, and its attributes that are not read yet.
+/// An element, its style, and its attributes that are not read yet.
 struct Element<'t> {
     name: &'t str,
     attributes: Vec<&'t Attribute>,
+    style: Style,
 }
 
 impl<'t> Element<'t> {
+    fn new(name: &'t str, attributes: &'t [Attribute]) -> Self {
+        let mut element = Self {
+            name,
+            attributes: attributes.iter().collect(),
+            style: Style::default(),
+        };
+        element.style = element.get("style").map(Style::parsed).unwrap_or_default();
+        element
+    }
+
     fn get(&self, name: &str) -> Option<&'t str> {
         let mut attributes = self.attributes.iter();
         let found = attributes.find(|attribute| attribute.name.local.as_ref() == name);
@@ -727,35 +836,30 @@ impl<'t> Element<'t> {
         value
     }
 
-    /// A property of its style.
-    fn style(&self, property: &str) -> Option<&'t str> {
-        let declarations = self.get("style")?.split(';');
-        let mut pairs = declarations.filter_map(|declaration| declaration.split_once(':'));
-        let found = pairs.find(|(name, _)| name.trim().eq_ignore_ascii_case(property));
-        found.map(|(_, value)| value.trim())
+    /// Whether a browser shows nothing of its content.
+    fn is_hidden(&self) -> bool {
+        let by_name = match self.name {
+            "script" | "style" | "template" | "title" | "iframe" | "noembed" | "noframes" => {
+                return true;
+            }
+            "annotation" | "annotation-xml" | "datalist" => true,
+            "dialog" => self.get("open").is_none(),
+            _ => self.get("hidden").is_some(),
+        };
+        let by_style = match self.style.get(Property::Display) {
+            Some(display) => display == StyleValue::Hidden,
+            None => by_name,
+        };
+        by_style || self.style.get(Property::Visibility) == Some(StyleValue::Hidden)
     }
 
-    /// Drops its style from the attributes if it has only this property.
-    fn take_style(&mut self, property: &str) {
-        let declarations = self.get("style").unwrap_or_default().split(';');
-        let mut others = declarations.filter(|declaration| {
-            let name = declaration.split(':').next().unwrap_or_default().trim();
-            !name.is_empty() && !name.eq_ignore_ascii_case(property)
-        });
-        if others.next().is_none() {
-            self.take("style");
+    /// Whether it begins a line, if it is no block of a document.
+    fn is_block(&self) -> bool {
+        match self.style.get(Property::Display) {
+            Some(StyleValue::On) => true,
+            Some(StyleValue::Off) => false,
+            _ => is_block(self.name),
         }
-    }
-
-    /// Whether its style preserves white space.
-    fn preserves(&self) -> bool {
-        let style = self.style("white-space");
-        style.is_some_and(|value| matches!(value, "pre" | "pre-wrap" | "break-spaces"))
-    }
-
-    /// Whether it does nothing but preserve white space.
-    fn is_preserved(&self) -> bool {
-        self.attributes.len() == 1 && self.preserves()
     }
 
     fn rest(&self) -> Vec<String> {

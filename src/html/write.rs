@@ -304,6 +304,10 @@ impl<'v, V: View> Writer<'v, V> {
             self.report.add(DroppedPart::mark(mark), || node.clone());
         }
         self.out.push_str(&html);
+        // At the end of a block, one break is no line.
+        if text.ends_with(&['\n']) {
+            self.out.push_str("<br>");
+        }
     }
 
     fn span(&mut self, node: &'v Node, mark: &'v Mark, range: Range<usize>) -> Option<Span<'v>> {
@@ -339,7 +343,10 @@ impl<'v, V: View> Writer<'v, V> {
         let mut written = BTreeSet::new();
         for (attribute, key) in attributes {
             let of = names.of_attribute(*attribute);
-            let Some(value) = mark.attributes.get(of).and_then(Value::as_str) else {
+            let value = mark.attributes.get(of).and_then(Value::as_str);
+            // An anchor without a target is no link.
+            let value = value.or((*key == "href").then_some(""));
+            let Some(value) = value else {
                 continue;
             };
             if *key != "title" && !allows(self.options, value) {
@@ -347,9 +354,12 @@ impl<'v, V: View> Writer<'v, V> {
                     .add(DroppedPart::mark(mark), || node.id().clone());
                 return None;
             }
-            if !value.is_empty() && !value.contains('\0') {
+            let is_written = !value.is_empty() && !value.contains('\0');
+            if is_written {
                 written.insert(of.clone());
                 begin.push_str(&format!(" {key}=\"{}\"", escaped(value)));
+            } else if *key == "href" {
+                begin.push_str(" href=\"\"");
             }
         }
         for (attribute, _) in &mark.attributes {
@@ -479,12 +489,20 @@ impl<'v, 't> Line<'v, 't> {
             }
             match images.get(&start) {
                 Some(&nth) => self.image(&self.spans[nth], &mut out),
+                None if self.is_empty_link(start..end, &open) => {}
                 None => self.text(start..end, &mut out),
             }
         }
         self.close(&mut open, 0, &mut out);
         let dropped = dropped.into_iter().map(|nth| &self.spans[nth]);
         (out, dropped.map(|span| (span.node, span.mark)).collect())
+    }
+
+    /// Whether the text is the placeholder for the words of a link.
+    fn is_empty_link(&self, range: Range<usize>, open: &[usize]) -> bool {
+        let is_object = self.text[range.clone()] == [OBJECT];
+        let [nth] = open else { return false };
+        is_object && self.spans[*nth].name == "a" && self.spans[*nth].range == range
     }
 
     fn close(&self, open: &mut Vec<usize>, kept: usize, out: &mut String) {

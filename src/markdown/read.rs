@@ -12,7 +12,7 @@ use super::{
     OBJECT,
 };
 use crate::document::{Attributes, Mark, Marks, NodeSpec};
-use crate::formats::{Dropped, DroppedPart, Report};
+use crate::formats::{Dropped, DroppedPart, Report, ends_front_matter};
 use crate::steps::{step, steps};
 
 /// The document, and what it does not express, each with the line of the first.
@@ -24,12 +24,44 @@ pub(super) fn document(
     let mut outline = Outline::new(&markdown, options);
     // The work of the parser is not counted.
     steps(markdown.len());
-    for (event, range) in Parser::new_ext(&markdown, EXTENSIONS).into_offset_iter() {
+    let (front_matter, rest) = front_matter(&markdown);
+    if let Some(lines) = front_matter {
+        outline
+            .block
+            .set(MarkdownAttribute::FrontMatter, lines.into());
+    }
+    let before = markdown.len() - rest.len();
+    for (event, range) in Parser::new_ext(rest, EXTENSIONS).into_offset_iter() {
         step();
-        outline.at = range.start;
+        outline.at = before + range.start;
         outline.take(event);
     }
     outline.into_document()
+}
+
+/// The lines of YAML between a first line `---` and the next line `---` or `...`, as site
+/// generators and editors of notes write them, and the rest. An empty line after the first one
+/// makes that a thematic break.
+fn front_matter(markdown: &str) -> (Option<&str>, &str) {
+    let none = (None, markdown);
+    let mut lines = markdown.split_inclusive('\n');
+    let Some(first) = lines.next().filter(|line| line.trim_end() == "---") else {
+        return none;
+    };
+    let mut end = first.len();
+    for line in lines {
+        let is_first = end == first.len();
+        if is_first && (line.trim().is_empty() || ends_front_matter(line)) {
+            return none;
+        }
+        if ends_front_matter(line) {
+            let yaml = &markdown[first.len()..end];
+            let yaml = yaml.strip_suffix('\n').unwrap_or(yaml);
+            return (Some(yaml), &markdown[end + line.len()..]);
+        }
+        end += line.len();
+    }
+    none
 }
 
 /// The text with newlines of one kind and, as CommonMark requires, U+FFFD for U+0000.

@@ -119,6 +119,7 @@ impl<'v, V: View> Writer<'v, V> {
         match self.kind(node) {
             Some(MarkdownNode::Document) => {
                 self.note_attributes(node);
+                self.front_matter(node);
                 self.contents(node, true);
             }
             _ => self.ahead.push(Step::Block(node)),
@@ -139,6 +140,20 @@ impl<'v, V: View> Writer<'v, V> {
             }
         }
         (self.out, self.report.into_entries())
+    }
+
+    fn front_matter(&mut self, document: &'v Node) {
+        let given = self.attribute(document, MarkdownAttribute::FrontMatter);
+        let given = given.filter(|value| MarkdownAttribute::FrontMatter.accepts(value));
+        if let Some(lines) = given.and_then(Value::as_str) {
+            self.line("---");
+            lines.split('\n').for_each(|line| {
+                self.out.push_str(line);
+                self.out.push('\n');
+            });
+            self.line("---");
+            self.gap = true;
+        }
     }
 
     fn kind(&self, node: &Node) -> Option<MarkdownNode> {

@@ -53,7 +53,7 @@ impl Entry {
             let known = names.find(|(prosemirror, _)| prosemirror == name);
             (
                 known.map_or(name, |(_, document)| document).clone(),
-                value.clone(),
+                of_javascript(value),
             )
         });
         read.chain(self.fixed.clone()).collect()
@@ -79,6 +79,28 @@ impl Entry {
             node.attributes().get(name).unwrap_or(&Value::Bool(false)) == value
         });
         fixed && self.document == node.kind()
+    }
+}
+
+/// A value with the integers of JavaScript, where `2.0` is `2`. Its depth is limited.
+fn of_javascript(value: &Value) -> Value {
+    /// Beyond it, not every integer is a number of JavaScript.
+    const LARGEST: f64 = 9_007_199_254_740_991.0;
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let float = number.as_f64().unwrap_or_default();
+            match float.fract() == 0.0 && float.abs() <= LARGEST {
+                true => (float as i64).into(),
+                false => value.clone(),
+            }
+        }
+        Value::Array(values) => values.iter().map(of_javascript).collect(),
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            let read = fields.map(|(name, value)| (name.clone(), of_javascript(value)));
+            Value::Object(read.collect())
+        }
+        _ => value.clone(),
     }
 }
 

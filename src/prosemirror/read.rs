@@ -1,10 +1,11 @@
 //! Reads ProseMirror's JSON.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use smol_str::SmolStr;
 
@@ -18,27 +19,35 @@ use crate::store::{DataStore, StoreOptions};
 
 /// A node as ProseMirror writes it. serde_json limits its depth.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct JsonNode {
     #[serde(rename = "type")]
     kind: SmolStr,
     #[serde(default)]
     attrs: Option<Attributes>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "list")]
     content: Vec<Object<JsonNode>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "list")]
     marks: Vec<Object<JsonMark>>,
     #[serde(default)]
     text: Option<String>,
+    /// The fields that ProseMirror ignores.
+    #[serde(flatten)]
+    others: BTreeMap<SmolStr, IgnoredAny>,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct JsonMark {
     #[serde(rename = "type")]
     pub(super) kind: SmolStr,
     #[serde(default)]
     pub(super) attrs: Option<Attributes>,
+    #[serde(flatten)]
+    others: BTreeMap<SmolStr, IgnoredAny>,
+}
+
+/// Reads `null` as an empty list, as ProseMirror does.
+fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+    Option::deserialize(from).map(Option::unwrap_or_default)
 }
 
 /// A struct that is an object in JSON; serde takes a list of its values as well.
@@ -276,6 +285,7 @@ impl<'o> Reader<'o> {
             let (path, kind) = (self.place(), node.kind.into());
             return Err(ProseMirrorError::Text { path, kind, reason });
         }
+        self.drop_fields(&node.others);
         let attributes = node.attrs.unwrap_or_default();
         if let Some(text) = node.text {
             if text.contains('\n') {
@@ -313,6 +323,11 @@ impl<'o> Reader<'o> {
                 parts.say(&object, marks, || self.place());
                 self.nodes("content", node.content, within, parts)
             }
+            None if within == Some(ProseMirrorContent::Blocks) => {
+                self.drop_type(&node.kind);
+                self.drop_marks(&node.marks);
+                self.unknown_block(node.content, parts)
+            }
             None | Some((_, ProseMirrorContent::Inline)) => {
                 self.drop_type(&node.kind);
                 self.drop_marks(&node.marks);
@@ -334,6 +349,47 @@ impl<'o> Reader<'o> {
                 Ok(())
             }
         }
+    }
+
+    /// Reads the content of a block of an unknown type: its lines of text become paragraphs.
+    fn unknown_block(
+        &mut self,
+        content: Vec<Object<JsonNode>>,
+        parts: &mut Parts,
+    ) -> Result<(), ProseMirrorError> {
+        use ProseMirrorContent::{Blocks, Break, Inline, Text};
+        let names = &self.options.names;
+        let is_inline = |Object(child): &Object<JsonNode>| {
+            let known = names.node_named(&child.kind).map(|(_, content)| content);
+            child.kind == "text" || matches!(known, Some(Break | Inline))
+        };
+        let within = match content.iter().any(is_inline) {
+            true => Text,
+            false => Blocks,
+        };
+        let path = self.place();
+        let mut inner = Parts::default();
+        self.nodes("content", content, Some(within), &mut inner)?;
+        parts.end_text();
+        let paragraph = names.first(Text).and_then(|name| names.node_named(name));
+        for (nth, content) in inner.into_contents().into_iter().enumerate() {
+            parts.contents.push(match (content, paragraph) {
+                (Content::Text(run), Some((entry, content))) => {
+                    let id = match nth {
+                        0 => path.clone(),
+                        _ => format!("{path}.{}", run.path),
+                    };
+                    let spec = NodeSpec::new(entry.document.clone()).with_id(id);
+                    Content::Block(Block {
+                        spec: spec.with_attributes(entry.read(&Attributes::default())),
+                        content,
+                        children: vec![Content::Text(run)],
+                    })
+                }
+                (content, _) => content,
+            });
+        }
+        Ok(())
     }
 
     /// The attributes of a node or an inline node; a rejected target is empty.
@@ -377,7 +433,10 @@ impl<'o> Reader<'o> {
         for (nth, Object(mark)) in marks.into_iter().enumerate() {
             let known = mark.read(self.options);
             match known.filter(|_| within != Some(ProseMirrorContent::Code)) {
-                Some(mark) => read.push(mark),
+                Some(known) => {
+                    self.drop_fields(&mark.others);
+                    read.push(known);
+                }
                 None => self.drop_mark(nth, &mark.kind),
             }
         }
@@ -389,6 +448,12 @@ impl<'o> Reader<'o> {
     fn drop(&mut self, part: DroppedPart) {
         let path = &self.path;
         self.report.add(part, || place(path));
+    }
+
+    fn drop_fields(&mut self, fields: &BTreeMap<SmolStr, IgnoredAny>) {
+        for field in fields.keys().cloned() {
+            self.drop(DroppedPart::Field { field });
+        }
     }
 
     fn drop_type(&mut self, kind: &SmolStr) {

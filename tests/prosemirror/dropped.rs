@@ -55,6 +55,71 @@ fn all_that_is_unknown_is_reported_with_its_path() {
     assert_eq!(document, expected);
 }
 
+/// They ran together in one text: "Annual reportDraft".
+#[test]
+fn unknown_text_blocks_become_paragraphs() {
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let json = json!({"type": "doc", "content": [
+        {"type": "title", "content": [text("Annual "), text("report")]},
+        {"type": "subtitle", "content": [text("Draft"), {"type": "hard_break"}, text("2")]},
+        {"type": "page", "content": [
+            {"type": "author", "content": [{"type": "mention", "content": [text("Ann")]}, text("!")]},
+            {"type": "heading", "attrs": {"level": 2}, "content": [text("One")]},
+            {"type": "box", "content": [text("a"), {"type": "horizontal_rule"}, text("b")]},
+            {"type": "paragraph", "content": [{"type": "mention", "content": [text("c")]}, text("d")]},
+        ]},
+    ]});
+    let (document, dropped) = of_reading(json);
+    let paragraph = |text: &str| {
+        let text = NodeSpec::new("inline-text").with_text(text);
+        NodeSpec::new("paragraph").with_children([text])
+    };
+    let title = NodeSpec::new("inline-text").with_text("One");
+    let heading = NodeSpec::new("heading").with_attributes([("level", 2.into())]);
+    let expected = NodeSpec::new("document").with_children([
+        paragraph("Annual report"),
+        paragraph("Draft\n2"),
+        paragraph("Ann!"),
+        heading.with_children([title]),
+        paragraph("a"),
+        NodeSpec::new("thematic-break"),
+        paragraph("b"),
+        paragraph("cd"),
+    ]);
+    assert_eq!(document, expected);
+    let nodes = dropped.as_array().unwrap().iter();
+    let nodes: Vec<_> = nodes.map(|part| part["node"].as_str().unwrap()).collect();
+    assert_eq!(
+        nodes,
+        ["author", "box", "mention", "page", "subtitle", "title"]
+    );
+}
+
+#[test]
+fn fields_that_prosemirror_ignores_are_reported() {
+    let (document, dropped) = of_reading(json!({"type": "doc", "version": 3, "content": [
+        {"type": "paragraph", "children": [[{}]], "content": [
+            {"type": "text", "text": "a", "marks": [{"type": "em", "id": 1}]},
+        ]},
+    ]}));
+    let text = NodeSpec::new("inline-text")
+        .with_text("a")
+        .with_marks([Mark::new("em", 0..1)]);
+    let paragraph = NodeSpec::new("paragraph").with_children([text]);
+    assert_eq!(
+        document,
+        NodeSpec::new("document").with_children([paragraph])
+    );
+    assert_eq!(
+        dropped,
+        json!([
+            {"part": "field", "field": "children", "count": 1, "first": "content[0]"},
+            {"part": "field", "field": "id", "count": 1, "first": "content[0].content[0]"},
+            {"part": "field", "field": "version", "count": 1, "first": "."},
+        ])
+    );
+}
+
 #[test]
 fn all_that_is_not_written_is_reported_with_its_node() {
     let text = NodeSpec::new("inline-text")

@@ -3,7 +3,9 @@
 use doclock::{
     View,
     document::{Mark, NodeSpec, check},
-    markdown::{from_markdown, to_markdown},
+    markdown::{
+        MarkdownOptions, from_markdown, from_markdown_reported, to_markdown, to_markdown_reported,
+    },
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -137,6 +139,9 @@ pub(crate) const TOKENS: &[&str] = &[
     "---",
     "\n===\n",
     "\n---\n",
+    "---\n",
+    "...\n",
+    "a: b\n",
     "\t",
     "!",
     "(",
@@ -195,7 +200,8 @@ pub(crate) fn pages() -> impl Strategy<Value = String> {
             });
         lines.collect::<Vec<_>>().join("\n")
     };
-    block.prop_recursive(4, 24, 5, move |inner| {
+    let front_matter = prop::sample::select(vec!["", "", "", "---\ntitle: x\ntags: [a]\n---\n"]);
+    let blocks = block.prop_recursive(4, 24, 5, move |inner| {
         let inside = prop::collection::vec(inner.clone(), 1..4).prop_map(page);
         let items = prop::collection::vec(inside.clone(), 1..4);
         prop_oneof![
@@ -210,7 +216,8 @@ pub(crate) fn pages() -> impl Strategy<Value = String> {
                 items.join(if tight { "\n" } else { "\n\n" })
             }),
         ]
-    })
+    });
+    (front_matter, blocks).prop_map(|(front_matter, blocks)| format!("{front_matter}{blocks}"))
 }
 
 proptest! {
@@ -566,5 +573,67 @@ fn a_byte_order_mark_is_no_part_of_a_markdown_text() {
             from_markdown(&format!("\u{feff}{text}")),
             from_markdown(text)
         );
+    }
+}
+
+#[test]
+fn front_matter_is_kept_and_is_no_text() {
+    let page = "---\ntitle: x\ntags: [a]\n---\n\nBody\n";
+    assert_eq!(written(from_markdown(page)), page);
+    let document: Value = serde_json::from_str(&from_markdown(page).to_json()).unwrap();
+    assert_eq!(
+        document["attributes"],
+        json!({"front-matter": "title: x\ntags: [a]"})
+    );
+    assert_eq!(
+        blocks(page),
+        json!([{"type": "paragraph", "children": [{"type": "inline-text", "text": "Body"}]}])
+    );
+    for (page, lines) in [
+        ("\u{feff}---\r\na: b\r\n---\r\n", "a: b"),
+        ("--- \na\n\n# b\n ---\n\n...\n# c", "a\n\n# b\n ---\n"),
+        ("---\na\n---", "a"),
+        ("---\n\u{0}\n---", "\u{fffd}"),
+    ] {
+        let document = from_markdown(page);
+        assert_eq!(
+            document.attributes().get("front-matter"),
+            Some(&lines.into()),
+            "{page:?}"
+        );
+        leads_back(page).unwrap();
+    }
+    // Thematic breaks, and headings.
+    for page in [
+        "---",
+        "---\n---\n",
+        "---\n\na: b\n---\n",
+        "---\na: b\n",
+        " ---\na\n---\n",
+        "\n---\na\n---",
+        "----\na\n---\n",
+    ] {
+        assert_eq!(from_markdown(page).attributes().len(), 0, "{page:?}");
+        leads_back(page).unwrap();
+    }
+}
+
+/// Lines count from the beginning of the text.
+#[test]
+fn what_is_dropped_after_front_matter_has_its_line() {
+    let page = "---\na: b\n---\n\n```c d\nx\n```\n";
+    let (_, dropped) = from_markdown_reported(page, &MarkdownOptions::new());
+    assert_eq!(dropped[0].first, 5);
+}
+
+#[test]
+fn front_matter_that_would_end_too_early_is_dropped_and_reported() {
+    for lines in ["", "\na", "a\n---\nb", "a\n...", "---", "a\rb", "\0"] {
+        let document = NodeSpec::new("document").with_attributes([("front-matter", lines.into())]);
+        let mut transaction = store().begin("test").unwrap();
+        let root = transaction.create(document).unwrap();
+        let (text, dropped) =
+            to_markdown_reported(&transaction, &root, &MarkdownOptions::new()).unwrap();
+        assert_eq!((text.as_str(), dropped.len()), ("", 1), "{lines:?}");
     }
 }

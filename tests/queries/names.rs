@@ -52,6 +52,7 @@ const ATTRIBUTES: &[(MarkdownAttribute, &str)] = &[
     (MarkdownAttribute::CodeBlockLanguage, "syntax"),
     (MarkdownAttribute::TableAlign, "columns"),
     (MarkdownAttribute::FootnoteLabel, "name"),
+    (MarkdownAttribute::FrontMatter, "matter"),
     (MarkdownAttribute::LinkTarget, "url"),
     (MarkdownAttribute::LinkTitle, "tip"),
     (MarkdownAttribute::ImageSource, "url"),
