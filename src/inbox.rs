@@ -493,6 +493,7 @@ fn carry_out<M>(
             Err(CommitError::Superseded { .. }) => return Outcome::Superseded,
             Err(
                 error @ (CommitError::Unknown { .. }
+                | CommitError::NotStored { .. }
                 | CommitError::Fenced { .. }
                 | CommitError::ReadOnly { .. }),
             ) => return claim.end_again(&error),

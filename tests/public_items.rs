@@ -212,6 +212,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::transaction::PanicPayload>();
     shared::<doclock::transaction::Pattern>();
     shared::<doclock::transaction::PatternError>();
+    shared::<doclock::transaction::Published>();
     shared::<doclock::transaction::Refusal>();
     shared::<doclock::transaction::ScriptError>();
     shared::<doclock::transaction::TextSpan>();

@@ -419,6 +419,13 @@ fn journal_failed() -> DurabilityError {
     }
 }
 
+fn journal_refused() -> DurabilityError {
+    DurabilityError::Failed {
+        durable_version: 3,
+        cause: journal().storing_nothing(),
+    }
+}
+
 fn journal_fenced() -> DurabilityError {
     DurabilityError::Fenced {
         durable_version: 3,
@@ -440,6 +447,7 @@ fn samples_of_commits() -> Vec<Sample> {
         ("commitSuperseded", CommitError::Superseded { event: "evt-1".into(), token: FencingToken(7) }),
         ("commitOtherStore", CommitError::OtherStore { event: "evt-1".into() }),
         ("commitUnknown", CommitError::Unknown { version: 4, cause: Box::new(journal_failed()) }),
+        ("commitNotStored", CommitError::NotStored { version: 4, cause: Box::new(journal_refused()) }),
         ("commitFenced", CommitError::Fenced { version: 4, cause: Box::new(journal_fenced()) }),
         ("commitReadOnly", CommitError::ReadOnly { cause: Some(journal()) }),
     ]);

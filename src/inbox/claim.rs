@@ -99,7 +99,11 @@ impl Claim {
         match &committed {
             Ok(_) => self.ended = true,
             // It is published, with its mark.
-            Err(CommitError::Unknown { .. } | CommitError::Fenced { .. }) => self.ended = true,
+            Err(
+                CommitError::Unknown { .. }
+                | CommitError::NotStored { .. }
+                | CommitError::Fenced { .. },
+            ) => self.ended = true,
             Err(CommitError::Superseded { .. }) => {
                 self.ended = true;
                 self.inbox.with_claims(|claims, _| claims.superseded());

@@ -48,8 +48,8 @@ impl ExecutedOperation {
     }
 }
 
-/// An error of a commit. The transaction was rolled back, apart from [`Unknown`](Self::Unknown) and
-/// [`Fenced`](Self::Fenced).
+/// An error of a commit. The transaction was rolled back, apart from [`Unknown`](Self::Unknown),
+/// [`NotStored`](Self::NotStored) and [`Fenced`](Self::Fenced).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommitError {
@@ -127,6 +127,15 @@ pub enum CommitError {
         /// Why it is unknown.
         cause: Box<DurabilityError>,
     },
+    /// The transaction was published in this process, but its journal has refused it, so it is
+    /// certainly not stored. The store accepts no more commits.
+    #[error("version {version} is not stored: {cause}")]
+    NotStored {
+        /// The version that the transaction made in this process.
+        version: u64,
+        /// Why it is not stored.
+        cause: Box<DurabilityError>,
+    },
     /// The transaction was published in this process, but another owner has the document, so it is
     /// not stored. The store accepts no more commits.
     #[error("version {version} is not stored: {cause}")]
@@ -163,6 +172,7 @@ codes! { CommitError {
     Self::Superseded { event, token } => "commitSuperseded";
     Self::OtherStore { event } => "commitOtherStore";
     Self::Unknown { version, cause } => "commitUnknown";
+    Self::NotStored { version, cause } => "commitNotStored";
     Self::Fenced { version, cause } => "commitFenced";
     Self::ReadOnly { cause } => "commitReadOnly";
 }}

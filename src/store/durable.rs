@@ -40,8 +40,9 @@
 //! [`CommitError::ReadOnly`]. A call that waits for its commit returns [`CommitError::Unknown`]:
 //! the commit may be stored or not. The version after the next open tells.
 //!
-//! If the journal reports that another owner has the document, the commit is known not to be
-//! stored, and the call returns [`CommitError::Fenced`].
+//! If the journal is certain that nothing of a write is stored, the call returns
+//! [`CommitError::NotStored`]. If it reports that another owner has the document, the commit is
+//! known not to be stored, and the call returns [`CommitError::Fenced`].
 //!
 //! # What an open continues
 //!
@@ -302,6 +303,18 @@ impl DataStore {
                 let keeper = self.fifo().keeper();
                 writer.acknowledge_in_task(result, durability, keeper).await
             }
+        }
+    }
+
+    /// Waits until a transaction is durable.
+    pub(crate) fn wait_acknowledged(
+        &self,
+        result: &TransactionResult,
+        timeout: Option<Duration>,
+    ) -> Result<(), DurabilityError> {
+        match &self.0.writer {
+            Some(writer) => writer.wait_for(result, timeout),
+            None => Ok(()),
         }
     }
 

@@ -6,7 +6,7 @@ use std::panic::Location;
 use smol_str::SmolStr;
 
 use super::history::{self, Attempt, Direction, History, Rewound, UndoFailure};
-use super::manager::Submission;
+use super::manager::{Completion, Submission};
 use super::once::Once;
 use super::session::{OwnedSession, Session};
 use super::{
@@ -558,7 +558,12 @@ impl Editor {
             .await;
         observed.ended(outcome.as_ref().map_err(UndoError::observed_code));
         self.manager
-            .complete_as(waits_as, &mut outcome, None, &mut observed)
+            .complete_as(
+                waits_as,
+                &mut outcome,
+                Completion::Here(None),
+                &mut observed,
+            )
             .await;
         outcome
     }

@@ -1,6 +1,7 @@
 //! Runs operation batches, each as one transaction.
 
 mod execution;
+mod published;
 mod submission;
 
 use std::panic::Location;
@@ -20,8 +21,9 @@ use crate::lock::{AcquireOptions, Grant, WaitsAs, blocking};
 use crate::store::durable::Durability;
 use crate::store::{CommitError, DataStore, Kind, Observed, Transaction};
 use execution::note;
-pub(super) use submission::Submission;
+pub use published::Published;
 use submission::first;
+pub(super) use submission::{Completion, Submission};
 
 /// Runs operation batches on a store.
 ///
@@ -263,6 +265,46 @@ impl TransactionManager {
         self.run(submission, &options, Location::caller(), None)
     }
 
+    /// Runs a batch once for a key as [`execute_once`](Self::execute_once) does. Returns when it is
+    /// published: before it is durable, and before its after-hooks run. The returned value waits
+    /// for the one and runs the others.
+    ///
+    /// So a thread can run the next batch while a [durable](crate::durable) store writes the last
+    /// one, and no after-hook runs for a commit that is then lost.
+    ///
+    /// ```
+    /// use doclock::{DataStore, TransactionManager, dsl::*, lock::AcquireOptions};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let store = DataStore::open(folder.path().join("notes.doclock"))?;
+    /// let manager = TransactionManager::new(store);
+    /// let pay = |key: &str| {
+    ///     let payment = [create(text_node("payment", "100"))];
+    ///     manager.publish_once(key, payment, AcquireOptions::new())
+    /// };
+    /// let published = [pay("invoice 7")?, pay("invoice 8")?];
+    /// for published in published {
+    ///     published.wait_durable(None)?;
+    ///     println!("version {}", published.finish().version);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`execute_once`](Self::execute_once).
+    #[track_caller]
+    pub fn publish_once(
+        &self,
+        key: impl Into<IdempotencyKey>,
+        operations: impl IntoOperations,
+        options: AcquireOptions,
+    ) -> Result<Published, TransactionError> {
+        let submission = Submission::new(operations).once(key.into()).published();
+        let result = self.run(submission, &options, Location::caller(), None)?;
+        Ok(Published::new(self.clone(), result))
+    }
+
     /// Runs a batch as [`execute`](Self::execute) does, in a task.
     ///
     /// The future does nothing before it is first polled. If the lock is free, that poll runs the
@@ -380,7 +422,7 @@ impl TransactionManager {
         let mut outcome = self.carry_out_in(prepared, &mut submission, &observed);
         note(&mut observed, &outcome);
         drop(transaction);
-        self.complete(&mut outcome, None, &mut observed);
+        self.complete(&mut outcome, Completion::Here(None), &mut observed);
         outcome
     }
 
@@ -410,10 +452,10 @@ impl TransactionManager {
     pub(super) fn complete<E: From<CommitError>>(
         &self,
         outcome: &mut Result<TransactionResult, E>,
-        durability: Option<Durability>,
+        completion: Completion,
         observed: &mut Observed,
     ) {
-        blocking(self.complete_as(WaitsAs::Thread, outcome, durability, observed));
+        blocking(self.complete_as(WaitsAs::Thread, outcome, completion, observed));
     }
 
     /// Completes a commit as [`complete`](Self::complete) does, for a thread or a task.
@@ -421,17 +463,20 @@ impl TransactionManager {
         &self,
         waits_as: WaitsAs,
         outcome: &mut Result<TransactionResult, E>,
-        durability: Option<Durability>,
+        completion: Completion,
         observed: &mut Observed,
     ) {
         let Ok(result) = outcome else {
             return;
         };
         let manager = &**self.0;
-        let durability = durability.or(manager.durability);
+        let durability = match completion {
+            Completion::Here(durability) => durability.or(manager.durability),
+            Completion::Later => Some(Durability::Later),
+        };
         let acknowledged = manager.store.acknowledge_as(waits_as, result, durability);
         match observed.acknowledge(acknowledged.await) {
-            Ok(()) if result.repeated => {}
+            Ok(()) if result.repeated || matches!(completion, Completion::Later) => {}
             Ok(()) => self.follow(result, observed),
             Err(unknown) => *outcome = Err(unknown.into()),
         }

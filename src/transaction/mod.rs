@@ -42,7 +42,7 @@ pub use editor::Editor;
 pub use error::{IdempotencyMismatch, OperationError, PanicPayload, TransactionError};
 pub(crate) use history::{HistoryMode, HistoryOptions, UndoError};
 pub use hooks::{BeforeHook, Hooks, Refusal};
-pub use manager::TransactionManager;
+pub use manager::{Published, TransactionManager};
 pub use once::IdempotencyKey;
 pub use operation::{
     Alias, Callback, Child, IntoOperations, NodeOperation, NodeRef, Operation, Pattern,

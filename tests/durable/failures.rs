@@ -6,6 +6,8 @@ use doclock::durable::{
     DurabilityError, DurableOptions, Journal, JournalError, JournalErrorKind, JournalWrite,
     OpenError, StoredPart, check_journal,
 };
+use doclock::lock::AcquireOptions;
+use doclock::transaction::Hooks;
 use doclock::{CommitError, DataStore, TransactionManager, View, dsl::*};
 
 use crate::memory::{Failure, Memory, Stored};
@@ -311,9 +313,10 @@ fn cluster_05_a_fenced_write_ends_its_commits_as_fenced_and_changes_nothing() {
 
 /// Another failure leaves it open whether the commit is stored.
 #[test]
-fn cluster_05_only_a_fenced_write_is_known_to_have_changed_nothing() {
+fn cluster_05_only_a_fenced_or_refused_write_is_known_to_have_changed_nothing() {
     for (failure, code) in [
         (Failure::Before, "commitUnknown"),
+        (Failure::Refused, "commitNotStored"),
         (Failure::Fenced, "commitFenced"),
     ] {
         let memory = Memory::default();
@@ -328,4 +331,44 @@ fn cluster_05_only_a_fenced_write_is_known_to_have_changed_nothing() {
         let again = inbox.process(&("one", ()), |_, _| Ok(())).unwrap();
         assert!(!again.is_settled(), "{again:?}");
     }
+}
+
+#[test]
+fn durable_05_a_published_transaction_runs_its_after_hooks_when_it_is_finished() {
+    let memory = Memory::default();
+    let store = memory.open(DurableOptions::new());
+    let (runs, ran) = crossbeam_channel::unbounded();
+    let hooks = Hooks::new();
+    hooks.after(move |result| {
+        runs.send(result.version).unwrap();
+        assert_ne!(result.version, 2, "two is too many");
+    });
+    let manager = TransactionManager::new(store.clone()).with_hooks(hooks);
+    let publish = |key: &str, id: &str| {
+        let node = create(text_node("paragraph", id).with_id(id));
+        let options = AcquireOptions::new();
+        manager.publish_once(key, node, options).unwrap()
+    };
+    let published = ["a", "b"].map(|id| publish(id, id));
+    // It needs no call that waits, to be written.
+    assert_eq!(store.wait_durable(2, None), Ok(2));
+    assert_eq!(ran.try_iter().count(), 0);
+    let [first, second] = published;
+    assert_eq!(second.wait_durable(None), Ok(()));
+    assert_eq!(second.finish().hook_failures.len(), 1);
+    assert_eq!(first.finish().version, 1);
+    assert_eq!(ran.try_iter().collect::<Vec<_>>(), [2, 1]);
+    // Neither a repetition nor a batch without operations has hooks.
+    let repeated = publish("a", "a");
+    assert!(repeated.result().repeated && repeated.finish().repeated);
+    let nothing: [doclock::transaction::Operation; 0] = [];
+    let empty = manager.publish_once("empty", nothing, AcquireOptions::new());
+    assert_eq!(empty.unwrap().finish().version, 2);
+    memory.fail_at(0, Failure::Refused);
+    let lost = publish("c", "c");
+    let failed = lost.wait_durable(None).unwrap_err();
+    assert_eq!(failed.code(), "journalFailed");
+    let again = lost.wait_durable(std::time::Duration::ZERO).unwrap_err();
+    assert_eq!(again, failed);
+    assert_eq!(ran.try_iter().count(), 0);
 }

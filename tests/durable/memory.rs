@@ -33,6 +33,8 @@ pub(crate) enum Failure {
     /// All is written, and the sync fails.
     After,
     Panic,
+    /// Nothing is written, for certain.
+    Refused,
     /// Nothing is written, because another owner has the document.
     Fenced,
 }
@@ -64,6 +66,7 @@ impl Journal for Memory {
         let error = JournalError::new(JournalErrorKind::Io, "the disk is gone");
         match failure {
             Some(Failure::Before) => return Err(error),
+            Some(Failure::Refused) => return Err(error.storing_nothing()),
             Some(Failure::Fenced) => {
                 let kind = JournalErrorKind::Fenced;
                 return Err(JournalError::new(kind, "the term has ended"));

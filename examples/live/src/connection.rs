@@ -301,7 +301,10 @@ struct Refused {
 fn has_ended(error: &CommitError) -> bool {
     matches!(
         error,
-        CommitError::Unknown { .. } | CommitError::Fenced { .. } | CommitError::ReadOnly { .. }
+        CommitError::Unknown { .. }
+            | CommitError::NotStored { .. }
+            | CommitError::Fenced { .. }
+            | CommitError::ReadOnly { .. }
     )
 }
 

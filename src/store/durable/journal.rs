@@ -64,8 +64,8 @@ pub trait Journal: Send + 'static {
     ///
     /// # Errors
     ///
-    /// [`JournalError`]. The parts may have been written or not, unless the error is
-    /// [`Fenced`](JournalErrorKind::Fenced): then none of them was. The store becomes read-only.
+    /// [`JournalError`]. The parts may have been written or not, unless the error says that it
+    /// [stored nothing](JournalError::stored_nothing). The store becomes read-only.
     fn write(&mut self, write: &JournalWrite) -> Result<(), JournalError>;
 
     /// Returns the epoch of the owner's term, if several machines can own the document one after
@@ -154,10 +154,15 @@ pub struct JournalError {
     pub kind: JournalErrorKind,
     /// The message of the cause.
     pub message: String,
+    /// Whether it is certain that nothing of the write is stored, and never will be. So it is with
+    /// [`Fenced`](JournalErrorKind::Fenced).
+    pub stored_nothing: bool,
 }
 
 codes! { JournalError {
-    Self { kind, message } => "journal" { kind: kind, reason: message };
+    Self { kind, message, stored_nothing } => "journal" {
+        kind: kind, reason: message, stored_nothing: stored_nothing
+    };
 }}
 
 /// What failed in a journal.
@@ -199,6 +204,17 @@ impl JournalError {
         Self {
             kind,
             message: message.to_string(),
+            stored_nothing: kind == JournalErrorKind::Fenced,
+        }
+    }
+
+    /// Says that nothing of the write is stored, and never will be. The commits that wait for it
+    /// then fail with [`CommitError::NotStored`](crate::CommitError::NotStored).
+    #[must_use]
+    pub fn storing_nothing(self) -> Self {
+        Self {
+            stored_nothing: true,
+            ..self
         }
     }
 

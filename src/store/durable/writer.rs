@@ -193,7 +193,8 @@ pub enum DurabilityError {
         /// The error of the journal.
         cause: JournalError,
     },
-    /// The journal failed. Versions after the durable one may be stored or not.
+    /// The journal failed. Versions after the durable one may be stored or not, unless the cause
+    /// [stored nothing](JournalError::stored_nothing).
     #[error("the journal failed after version {durable_version}: {cause}")]
     Failed {
         /// The last version that is known to be durable.
@@ -305,6 +306,20 @@ impl Writer {
             Some(goal) => acknowledged(goal, self.shared.wait(goal, Patience::Writes)),
             None => Ok(()),
         }
+    }
+
+    /// Waits until a transaction is durable. Without a timeout, the call may write itself.
+    pub(super) fn wait_for(
+        &self,
+        result: &TransactionResult,
+        timeout: Option<Duration>,
+    ) -> Result<(), DurabilityError> {
+        let patience = match timeout {
+            None => Patience::Writes,
+            timeout => Patience::Until(timeout),
+        };
+        let goal = self.goal(result.version, !result.changed, Some(Durability::Durable));
+        goal.map_or(Ok(()), |goal| self.shared.wait(goal, patience).map(drop))
     }
 
     /// Waits as [`acknowledge`](Self::acknowledge) does, in a task.
@@ -466,14 +481,17 @@ fn acknowledged(goal: Goal, answer: Answer) -> Result<(), CommitError> {
     match answer {
         Ok(_) => Ok(()),
         Err(cause) => {
-            let (version, fenced) = (
-                goal.version,
-                matches!(cause, DurabilityError::Fenced { .. }),
-            );
+            let version = goal.version;
+            let (is_fenced, stored_nothing) = match &cause {
+                DurabilityError::Fenced { .. } => (true, true),
+                DurabilityError::Failed { cause, .. } => (false, cause.stored_nothing),
+                _ => (false, false),
+            };
             let cause = Box::new(cause);
-            Err(match fenced {
-                true => CommitError::Fenced { version, cause },
-                false => CommitError::Unknown { version, cause },
+            Err(match (is_fenced, stored_nothing) {
+                (true, _) => CommitError::Fenced { version, cause },
+                (false, true) => CommitError::NotStored { version, cause },
+                (false, false) => CommitError::Unknown { version, cause },
             })
         }
     }

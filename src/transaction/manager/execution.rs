@@ -170,11 +170,11 @@ impl TransactionManager {
         if let Ok(Some(grant)) = granted {
             observed.granted_at_once();
             let held = self.combining(grant, WaitsAs::Task, options);
-            let durability = submission.durability;
+            let completion = submission.completion;
             let room = Room::default();
             let mut outcome = self.carry_out(grant, session, &mut submission, room, &mut observed);
             drop(held);
-            self.complete_as(WaitsAs::Task, &mut outcome, durability, &mut observed)
+            self.complete_as(WaitsAs::Task, &mut outcome, completion, &mut observed)
                 .await;
             return outcome;
         }
@@ -208,8 +208,8 @@ impl TransactionManager {
         match self.repeated(submission.once.as_deref()) {
             None => Ok(self.nothing_done()),
             Some(mut outcome) => {
-                let (durability, mut unobserved) = (submission.durability, Observed::default());
-                self.complete_as(waits_as, &mut outcome, durability, &mut unobserved)
+                let (completion, mut unobserved) = (submission.completion, Observed::default());
+                self.complete_as(waits_as, &mut outcome, completion, &mut unobserved)
                     .await;
                 outcome
             }
@@ -241,11 +241,11 @@ impl TransactionManager {
         mut observed: Observed,
     ) -> BatchOutcome {
         let store = &self.0.store;
-        let durability = submission.durability;
+        let completion = submission.completion;
         // A completed batch need not wait.
         if let Some(mut outcome) = self.repeated(submission.once.as_deref()) {
             note(&mut observed, &outcome);
-            self.complete_as(waits_as, &mut outcome, durability, &mut observed)
+            self.complete_as(waits_as, &mut outcome, completion, &mut observed)
                 .await;
             return outcome;
         }
@@ -295,7 +295,7 @@ impl TransactionManager {
                 self.carry_out(grant, session, submission, Room::default(), observed)
             }
         };
-        self.complete_as(waits_as, &mut outcome, durability, observed)
+        self.complete_as(waits_as, &mut outcome, completion, observed)
             .await;
         outcome
     }
@@ -315,7 +315,7 @@ impl TransactionManager {
         }
         let mut outcome = self.carry_out(held.grant, session, submission, room, observed);
         drop(held);
-        self.complete(&mut outcome, submission.durability, observed);
+        self.complete(&mut outcome, submission.completion, observed);
         outcome
     }
 
@@ -328,13 +328,13 @@ impl TransactionManager {
         options: AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> BatchOutcome {
-        let durability = submission.durability;
+        let completion = submission.completion;
         let asker = options.asker(&self.0.owner, call_site, true);
         let mut observed = self.0.store.observe(Kind::OnNodes, &asker);
         // A completed batch need not wait.
         if let Some(mut outcome) = self.repeated(submission.once.as_deref()) {
             note(&mut observed, &outcome);
-            self.complete_as(waits_as, &mut outcome, durability, &mut observed)
+            self.complete_as(waits_as, &mut outcome, completion, &mut observed)
                 .await;
             return outcome;
         }
@@ -350,7 +350,7 @@ impl TransactionManager {
             attempt += 1;
         };
         note(&mut observed, &outcome);
-        self.complete_as(waits_as, &mut outcome, durability, &mut observed)
+        self.complete_as(waits_as, &mut outcome, completion, &mut observed)
             .await;
         outcome
     }

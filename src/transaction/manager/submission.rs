@@ -16,8 +16,17 @@ pub(in crate::transaction) struct Submission {
     pub(super) before: BeforeHooks,
     pub(super) once: Option<Box<Once>>,
     pub(super) in_history: HistoryMode,
-    /// In place of that of the manager.
-    pub(super) durability: Option<Durability>,
+    pub(super) completion: Completion,
+}
+
+/// What a call does between the commit of its batch and its return.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::transaction) enum Completion {
+    /// It waits until the commit may be acknowledged, and runs the after-hooks. With a durability
+    /// in place of that of the manager.
+    Here(Option<Durability>),
+    /// Nothing: the caller has a [`Published`](crate::transaction::Published) for that.
+    Later,
 }
 
 impl Submission {
@@ -29,7 +38,7 @@ impl Submission {
             before: BeforeHooks::default(),
             once: None,
             in_history: HistoryMode::Recorded,
-            durability: None,
+            completion: Completion::Here(None),
         }
     }
 
@@ -66,7 +75,12 @@ impl Submission {
     }
 
     pub(in crate::transaction) fn durability(mut self, durability: Durability) -> Self {
-        self.durability = Some(durability);
+        self.completion = Completion::Here(Some(durability));
+        self
+    }
+
+    pub(super) fn published(mut self) -> Self {
+        self.completion = Completion::Later;
         self
     }
 }
