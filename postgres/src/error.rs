@@ -104,6 +104,21 @@ pub enum PostgresError {
         #[serde(serialize_with = "crate::event::millis", rename = "remainingMs")]
         remaining: Duration,
     },
+    /// The document was restored from a backup, or copied. Owners that the backup does not have may
+    /// have had greater epochs, so their fencing tokens would come again. It has no owner before an
+    /// operator has called the function `doclock_restored` of the schema.
+    #[error(
+        "document {document} was restored or copied with epoch {epoch}: before it is owned, run \
+        SELECT {schema}.doclock_restored(N), with the greatest epoch N that an owner has had"
+    )]
+    Restored {
+        /// The document.
+        document: String,
+        /// The schema, as it is written in a statement.
+        schema: String,
+        /// The last epoch in the backup.
+        epoch: u64,
+    },
     /// The document has had so many owners that fencing tokens have no room for another epoch.
     #[error("document {document} has no further epoch: {epoch} follows, and {largest} is the last")]
     Epochs {

@@ -28,6 +28,8 @@ pub struct PostgresJournal {
     checkpoint: i64,
     /// The last version that was loaded or written.
     last_version: i64,
+    /// Whether something was written in this term.
+    has_begun: bool,
 }
 
 impl PostgresJournal {
@@ -36,6 +38,7 @@ impl PostgresJournal {
             lease,
             checkpoint: acquired.checkpoint,
             last_version: 0,
+            has_begun: false,
         }
     }
 }
@@ -72,12 +75,13 @@ impl Journal for PostgresJournal {
         let Some(write) = Write::new(
             write,
             self.last_version,
-            self.checkpoint,
+            (self.checkpoint, !self.has_begun),
             self.lease.in_flight.answers(&write.receipts),
         )?
         else {
             return Ok(());
         };
+        self.has_begun = true;
         let write = Arc::new(write);
         let (lease, sent) = (Arc::clone(&self.lease), Arc::clone(&write));
         let outcome = self
@@ -94,6 +98,7 @@ impl Journal for PostgresJournal {
                 self.lease.lose(reason);
                 return Err(self.unknown());
             }
+            Ok(Outcome::Refused(error)) => return Err(failed(&error).storing_nothing()),
             Ok(Outcome::Failed(error)) => return Err(failed(&error)),
             Ok(Outcome::Conflict) => {
                 let number = write.number.unwrap_or(0);

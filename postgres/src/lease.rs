@@ -11,7 +11,7 @@ use tokio_postgres::types::Type;
 
 use crate::link::{Session, backoff};
 use crate::request::InFlight;
-use crate::schema::TIMELINE;
+use crate::schema::{PLACE, TIMELINE};
 use crate::{LostReason, OwnerEvent, Postgres, PostgresError};
 
 /// A lease that this process has acquired, shared by its term and its journal.
@@ -202,7 +202,7 @@ impl Lease {
             "UPDATE {schema}.doclock_lease SET expires_at = clock_timestamp() + term
             WHERE document = $1 AND epoch = $2 AND owner = $3 AND claim = $4
             AND expires_at > clock_timestamp() AND timeline = {TIMELINE}
-            AND system_identifier = $5 AND {LOCK_TIMEOUT} IS NOT NULL",
+            AND system_identifier = $5 || {PLACE} AND {LOCK_TIMEOUT} IS NOT NULL",
             LOCK_TIMEOUT = lock_timeout(6),
         );
         let limit = lock_limit(self.window / 6);

@@ -62,6 +62,7 @@ use worker::{Command, Reply, Worker};
 pub struct Member(Arc<Handle>);
 
 struct Handle {
+    server: Postgres,
     document: String,
     shared: Arc<Shared>,
     /// The thread of the member.
@@ -170,6 +171,7 @@ impl Member {
         });
         let spawned = spawned.map_err(PostgresError::thread)?;
         Ok(Self(Arc::new(Handle {
+            server: server.clone(),
             document: document.to_owned(),
             shared,
             thread: spawned.thread().id(),

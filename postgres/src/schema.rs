@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use doclock::durable::LARGEST_EPOCH;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
@@ -9,21 +10,23 @@ use crate::link::Session;
 use crate::{PostgresError, PostgresOptions, journal, request};
 
 /// The tables, without their schema.
-const TABLES: [&str; 6] = [
+const TABLES: [&str; 7] = [
     "doclock_lease",
     "doclock_log",
     "doclock_checkpoint",
     "doclock_follower",
+    "doclock_term",
     "doclock_request",
     "doclock_request_number",
 ];
 
 /// The functions, without their schema.
-const FUNCTIONS: [&str; 4] = [
+const FUNCTIONS: [&str; 5] = [
     journal::APPEND,
     request::INSERT,
     request::TAKE,
     request::LOOK,
+    RESTORED,
 ];
 
 /// The longest name of a document in bytes: it is in the key of each row.
@@ -42,6 +45,9 @@ const LOCK: &str = "SELECT pg_advisory_xact_lock(7163382951083);";
 ///   owner writes the number after the last one that it has read, so a late block of an earlier
 ///   owner has the number of a block of the later one.
 /// - A follower has the number of the last block that it has read. It moves it rarely.
+/// - A row of a term has the version with which it began, and the epoch of the term before. So it
+///   tells which commits of that term are stored, also when the log is cut: C8. It is kept for a
+///   day.
 /// - An entry of the checkpoint is stored in parts. Its key is binary, because keys of users may
 ///   contain a NUL. A key that is too long for an index is stored in `long_key`, and `key` has its
 ///   beginning and its hash.
@@ -84,6 +90,14 @@ fn tables(schema: &str) -> String {
             seen_at timestamptz NOT NULL,
             PRIMARY KEY (document, name)
         );
+        CREATE TABLE IF NOT EXISTS {schema}.doclock_term (
+            document text NOT NULL,
+            epoch bigint NOT NULL,
+            follows bigint NOT NULL,
+            version bigint NOT NULL,
+            began_at timestamptz NOT NULL,
+            PRIMARY KEY (document, epoch)
+        );
         {requests}",
         requests = request::tables(schema)
     )
@@ -112,7 +126,7 @@ fn literal(text: &str) -> String {
 fn functions(schema: &str) -> [String; FUNCTIONS.len()] {
     let append = journal::create_append(schema);
     let [insert, take, look] = request::create_functions(schema);
-    [append, insert, take, look]
+    [append, insert, take, look, create_restored(schema)]
 }
 
 /// A statement that creates a function in PL/pgSQL, unless it is there. A function of an earlier
@@ -243,6 +257,36 @@ pub(crate) async fn check_server(
 pub(crate) const TIMELINE: &str =
     "(SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint)";
 
+/// Where the row of a lease is: the numbers of its database and of its table. A restore and a copy
+/// have others. In front of it, the identity of a row has the system identifier of the server.
+pub(crate) const PLACE: &str = "concat('/', (SELECT oid FROM pg_database
+    WHERE datname = current_database()), '/', tableoid)";
+
+/// The function with which an operator allows owners of documents that were restored or copied.
+pub(crate) const RESTORED: &str = "doclock_restored";
+
+/// The statement that creates the function, unless it is there.
+///
+/// C3: owners that the backup does not have may have had epochs up to this one. The first epoch
+/// after it is that of another timeline, so it is above all of them.
+fn create_restored(schema: &str) -> String {
+    let largest = LARGEST_EPOCH;
+    let body = format!(
+        "DECLARE
+            documents bigint;
+        BEGIN
+            IF $1 IS NULL OR $1 < 0 OR $1 > {largest} THEN
+                RAISE EXCEPTION 'the epoch % is not between 0 and {largest}', $1;
+            END IF;
+            UPDATE {schema}.doclock_lease SET epoch = greatest(epoch, $1), claim = 0, timeline = 0,
+                system_identifier = '', expires_at = clock_timestamp() - interval '1 hour';
+            GET DIAGNOSTICS documents = ROW_COUNT;
+            RETURN documents;
+        END"
+    );
+    create_function(schema, RESTORED, "bigint", "bigint", &body)
+}
+
 /// Returns a duration as the server reads it: a number of microseconds.
 pub(crate) fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
@@ -273,6 +317,7 @@ mod tests {
                 ("doclock_insert_request_1", 0x4def_f8d3_ade5_100a),
                 ("doclock_take_requests_1", 0x5745_10ce_d5f1_5e23),
                 ("doclock_look_at_request_1", 0x0df4_53d4_9d93_6f5d),
+                ("doclock_restored", 0x1619_f91f_df11_d8a0),
             ]
         );
     }

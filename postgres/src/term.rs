@@ -10,7 +10,7 @@ use tokio_postgres::types::Type;
 use crate::lease::{Acquired, Holder, Holding, Lease, Seen, State, lock_limit, lock_timeout};
 use crate::link::{Session, backoff};
 use crate::random::random;
-use crate::schema::{LONGEST_DOCUMENT, TIMELINE, checked_name, micros};
+use crate::schema::{LONGEST_DOCUMENT, PLACE, TIMELINE, checked_name, micros};
 use crate::server::Connections;
 use crate::{LostReason, OwnerEvent, Postgres, PostgresError, PostgresJournal};
 
@@ -356,9 +356,32 @@ impl Attempt {
                         return Ok(Ok(acquired));
                     }
                 }
+                // C3: it has ended, and was not taken.
+                Some(holder) if holder.remaining <= 0.0 => {
+                    self.check_place(session, &holder).await?;
+                    return Ok(Err(holder));
+                }
                 Some(holder) => return Ok(Err(holder)),
                 None => self.insert(session).await?,
             }
+        }
+    }
+
+    /// Refuses a document that was restored or copied.
+    async fn check_place(&self, session: &Session, holder: &Holder) -> Result<(), PostgresError> {
+        let schema = &self.schema;
+        let is_restored = is_restored();
+        let statement =
+            format!("SELECT {is_restored} FROM {schema}.doclock_lease WHERE document = $1");
+        let parameters = [(&self.document as _, Type::TEXT)];
+        let rows = session.query(&statement, &parameters).await?;
+        match rows.first().map_or(Ok(false), |row| row.try_get(0))? {
+            false => Ok(()),
+            true => Err(PostgresError::Restored {
+                document: self.document.clone(),
+                schema: schema.clone(),
+                epoch: holder.epoch.unsigned_abs(),
+            }),
         }
     }
 
@@ -394,15 +417,16 @@ impl Attempt {
         let schema = &self.schema;
         let statement = format!(
             "UPDATE {schema}.doclock_lease SET epoch = greatest({TIMELINE} << {COUNTER_BITS},
-                CASE WHEN timeline = {TIMELINE} AND system_identifier = $5 THEN epoch + 1
-                ELSE ((epoch >> {COUNTER_BITS}) + 1) << {COUNTER_BITS} END),
+                CASE WHEN timeline = {TIMELINE} AND split_part(system_identifier, '/', 1) = $5
+                THEN epoch + 1 ELSE ((epoch >> {COUNTER_BITS}) + 1) << {COUNTER_BITS} END),
                 owner = $2, address = $3, claim = $4, timeline = {TIMELINE},
-                system_identifier = $5, term = $6 * interval '1 microsecond',
+                system_identifier = $5 || {PLACE}, term = $6 * interval '1 microsecond',
                 expires_at = clock_timestamp() + $6 * interval '1 microsecond'
             WHERE document = $1 AND (expires_at <= clock_timestamp()
                 OR epoch = $8 AND claim = $9 AND extract(epoch FROM expires_at)::text = $10)
-            AND {LOCK_TIMEOUT} IS NOT NULL
+            AND NOT {is_restored} AND {LOCK_TIMEOUT} IS NOT NULL
             RETURNING epoch, timeline, checkpoint",
+            is_restored = is_restored(),
             LOCK_TIMEOUT = lock_timeout(7),
         );
         let term = micros(self.options.term);
@@ -428,7 +452,7 @@ impl Attempt {
         let statement = format!(
             "UPDATE {schema}.doclock_lease SET expires_at = clock_timestamp() + term
             WHERE document = $1 AND claim = $2 AND expires_at > clock_timestamp()
-            AND timeline = {TIMELINE} AND system_identifier = $3
+            AND timeline = {TIMELINE} AND system_identifier = $3 || {PLACE}
             AND {LOCK_TIMEOUT} IS NOT NULL
             RETURNING epoch, timeline, checkpoint",
             LOCK_TIMEOUT = lock_timeout(4),
@@ -442,6 +466,15 @@ impl Attempt {
         ];
         acquired(&session.query(&statement, &parameters).await?)
     }
+}
+
+/// Whether the row of a lease was written in another database or table. A row that an earlier
+/// version of this package has written does not say where.
+fn is_restored() -> String {
+    format!(
+        "(strpos(system_identifier, '/') > 0
+        AND substr(system_identifier, strpos(system_identifier, '/')) <> {PLACE})"
+    )
 }
 
 fn acquired(rows: &[tokio_postgres::Row]) -> Result<Option<Acquired>, PostgresError> {

@@ -38,6 +38,11 @@ pub enum Fault {
     TimelineIgnored,
     /// A promoted standby gives the lease away at once, and does not wait until it has expired.
     FailoverEndsLease,
+    /// A caller requests the batch of an unknown commit without a look.
+    RepeatedAtOnce,
+    /// A caller requests the batch of an unknown commit that is not in the log, although the next
+    /// term has not begun.
+    RepeatedBeforeNextTerm,
     /// A follower applies the newest row, which a notification names, and not its next.
     NewestRowApplied,
 }

@@ -27,7 +27,7 @@
 //!
 //! # Running
 //!
-//! `cargo test -p doclock-postgres-model -- --nocapture` explores five sets of bounds without a
+//! `cargo test -p doclock-postgres-model -- --nocapture` explores six sets of bounds without a
 //! fault, and each fault. It prints the number of states, how often each [`Event`] occurred, and
 //! the steps that lead to the violation of a property. The profile `dev` optimizes this package.
 //!
@@ -80,6 +80,9 @@ pub enum Action {
     RunLocal(usize),
     RunRequest(usize),
     LookUp(usize),
+    /// The caller of an unknown commit finds out whether it is stored, and requests it if it is
+    /// not.
+    Ask,
     StepDown(usize),
     /// The server executes the statement of a process.
     Execute(usize),
@@ -116,10 +119,13 @@ pub enum Event {
     RequestContinued,
     /// A failover lost the last change of the lease.
     LeaseChangeLost,
+    /// The next term began with an unknown commit, or with an earlier version.
+    FoundStored,
+    Repeated,
 }
 
 impl Event {
-    pub const ALL: [Event; 14] = [
+    pub const ALL: [Event; 16] = [
         Event::TakeoverFromPausedOwner,
         Event::HandOver,
         Event::LandedWithoutReply,
@@ -134,6 +140,8 @@ impl Event {
         Event::RequestSettledBefore,
         Event::RequestContinued,
         Event::LeaseChangeLost,
+        Event::FoundStored,
+        Event::Repeated,
     ];
 }
 
@@ -247,7 +255,9 @@ impl Model for Protocol {
                 steps.push(Action::Failover { lost: true });
             }
         }
-        if state.server.requests.len() < usize::from(self.bounds.requests) {
+        let inserted = |request: &&Request| request.repeats.is_none();
+        let inserted = state.server.requests.iter().filter(inserted).count();
+        if inserted < usize::from(self.bounds.requests) {
             steps.push(Action::Insert);
         }
         for (at, request) in state.server.requests.iter().enumerate() {
@@ -256,6 +266,12 @@ impl Model for Protocol {
             } else if request.outcome.is_none() && state.left.cancels > 0 {
                 steps.push(Action::Cancel(at));
             }
+        }
+        if state
+            .unknown
+            .is_some_and(|row| self.is_stored(state, row).is_some())
+        {
+            steps.push(Action::Ask);
         }
         if state.follower.len() < state.server.log.len() {
             steps.push(Action::Follow);
@@ -282,6 +298,7 @@ impl Model for Protocol {
                 state.server.requests.push(Request {
                     visible,
                     outcome: None,
+                    repeats: None,
                 });
             }
             Action::Show(at) => state.server.requests[at].visible = true,
@@ -323,6 +340,7 @@ impl Model for Protocol {
                 }
             }
             Action::LookUp(at) => self.look_up(state, at),
+            Action::Ask => self.ask(state),
             Action::StepDown(at) => self.step_down(state, at),
             Action::Execute(at) => {
                 let mut call = state.processes[at].call?;
@@ -339,7 +357,10 @@ impl Model for Protocol {
             }
             Action::Crash(at) => {
                 state.left.crashes -= 1;
+                // The callers of the process are gone with it.
+                let unknown = state.unknown;
                 self.step_down(state, at);
+                state.unknown = unknown;
             }
         }
         Some(next)
@@ -389,7 +410,7 @@ impl Model for Protocol {
                     .server
                     .log
                     .iter()
-                    .all(|row| times(state, row.work) == 1)
+                    .all(|row| times(state, effect(state, row.work)) == 1)
             }),
             Property::always(
                 "a request has one outcome, that of the log",
@@ -418,8 +439,17 @@ fn times(state: &State, work: Work) -> usize {
         .server
         .log
         .iter()
-        .filter(|row| row.work == work)
+        .filter(|row| effect(state, row.work) == work)
         .count()
+}
+
+/// The work itself: a request can repeat that of a local caller.
+fn effect(state: &State, work: Work) -> Work {
+    let repeated = match work {
+        Work::Request(number) => state.server.requests[usize::from(number) - 1].repeats,
+        Work::Local(_) => None,
+    };
+    repeated.map_or(work, Work::Local)
 }
 
 /// Whether each local commit whose caller was told so is in the log as often as it may be.

@@ -1,7 +1,8 @@
 //! What a process does: it acquires the lease, loads, appends, renews, looks up and steps down.
 
 use crate::state::{
-    Call, Doubt, Process, Reply, Request, Row, State, Statement, Task, Term, Told, WINDOW, Work,
+    Begun, Call, Doubt, Epoch, Process, Reply, Request, Row, State, Statement, Task, Term, Told,
+    WINDOW, Work,
 };
 use crate::{Action, Event, Fault, Protocol};
 
@@ -90,7 +91,78 @@ impl Protocol {
     /// Forgets the document. The outcome of a commit that is on its way is unknown.
     pub(crate) fn step_down(&self, state: &mut State, at: usize) {
         self.abandon(state, at);
-        state.processes[at].term = None;
+        let term = state.processes[at].term.take();
+        if state.left.callers > 0
+            && let Some(Term {
+                epoch,
+                version,
+                task:
+                    Task::Sent(work @ Work::Local(local)) | Task::Doubtful(work @ Work::Local(local), _),
+                ..
+            }) = term
+            && state.history.told[usize::from(local)].is_none()
+        {
+            state.left.callers -= 1;
+            state.unknown = Some(Row {
+                version: version + 1,
+                epoch,
+                work,
+            });
+        }
+    }
+
+    /// Whether a commit of a term that has ended is stored. `None` if that is not certain yet.
+    pub(crate) fn is_stored(&self, state: &State, row: Row) -> Option<bool> {
+        let next = |begun: &&Begun| begun.follows <= row.epoch && row.epoch < begun.epoch;
+        let next = state.server.begun.iter().find(next);
+        let in_log = state.server.log.contains(&row);
+        match next {
+            _ if self.has(Fault::RepeatedAtOnce) => Some(false),
+            Some(next) => Some(next.version >= row.version),
+            None => (in_log || self.has(Fault::RepeatedBeforeNextTerm)).then_some(in_log),
+        }
+    }
+
+    /// The caller of an unknown commit returns its result, or requests its batch.
+    pub(crate) fn ask(&self, state: &mut State) {
+        let row = state.unknown.expect("a caller waits");
+        let Work::Local(local) = row.work else { return };
+        match self.is_stored(state, row) {
+            Some(true) => {
+                self.reach(Event::FoundStored);
+                state.history.told[usize::from(local)] = Some(Told::Acknowledged);
+            }
+            Some(false) => {
+                self.reach(Event::Repeated);
+                state.server.requests.push(Request {
+                    visible: true,
+                    outcome: None,
+                    repeats: Some(local),
+                });
+            }
+            None => return,
+        }
+        state.unknown = None;
+    }
+
+    /// Records the version with which a term begins: its first write, which is fenced.
+    fn begin(&self, state: &mut State, epoch: Epoch, version: u8) {
+        let server = &mut state.server;
+        let begins = self.bounds.callers > 0
+            && server.lease.epoch == epoch
+            && self.is_current(server.timeline, epoch);
+        if begins {
+            let zero = Epoch {
+                timeline: 0,
+                counter: 0,
+            };
+            let follows = server.begun.last().map_or(zero, |begun| begun.epoch);
+            server.begun.push(Begun {
+                epoch,
+                follows,
+                version,
+            });
+        }
     }
 
     pub(crate) fn run(&self, state: &mut State, at: usize, work: Option<Work>) {
@@ -170,6 +242,7 @@ impl Protocol {
                     version,
                     task: Task::Idle,
                 });
+                self.begin(state, epoch, version);
             }
             (Reply::Renewed, _) => term.as_mut().expect("an owner renews").window = window,
             (Reply::Inserted, Statement::Append { row } | Statement::Insert { row }) => {

@@ -53,6 +53,17 @@ pub enum Outcome {
 pub struct Request {
     pub visible: bool,
     pub outcome: Option<Outcome>,
+    /// The local commit whose caller has inserted it, because it is not stored.
+    pub repeats: Option<u8>,
+}
+
+/// A row of the terms: the version with which one began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Begun {
+    pub epoch: Epoch,
+    /// The epoch of the row before.
+    pub follows: Epoch,
+    pub version: u8,
 }
 
 /// The tables, and the server that has them.
@@ -64,6 +75,8 @@ pub struct Server {
     pub standby: Option<Lease>,
     pub log: Vec<Row>,
     pub requests: Vec<Request>,
+    /// Kept if callers read them.
+    pub begun: Vec<Begun>,
 }
 
 /// A statement that changes something. Each is a transaction of its own.
@@ -191,6 +204,8 @@ pub struct Bounds {
     /// Ticks that the clock of an owner misses, at most [`MARGIN`].
     pub slow_ticks: u8,
     pub failovers: u8,
+    /// Callers of local commits that find out what has become of an unknown one.
+    pub callers: u8,
 }
 
 /// The whole world at one moment.
@@ -202,6 +217,8 @@ pub struct State {
     pub strays: Vec<Statement>,
     /// The rows that the follower has applied.
     pub follower: Vec<Row>,
+    /// A local commit that is unknown to its process, and whose caller waits.
+    pub unknown: Option<Row>,
     pub history: History,
     /// What may still happen.
     pub left: Bounds,
@@ -220,10 +237,12 @@ impl State {
                 standby: None,
                 log: Vec::new(),
                 requests: Vec::new(),
+                begun: Vec::new(),
             },
             processes: [Process::default(); 2],
             strays: Vec::new(),
             follower: Vec::new(),
+            unknown: None,
             history: History {
                 highest_epoch: epoch,
                 told: Vec::new(),

@@ -14,6 +14,7 @@ const NONE: Bounds = Bounds {
     losses: 0,
     slow_ticks: 0,
     failovers: 0,
+    callers: 0,
 };
 
 /// Explores all states. Fails for a property that does not hold, for another number of states than
@@ -57,10 +58,10 @@ fn one_of_each_is_explored_to_the_end() {
         losses: 1,
         ..NONE
     };
-    let failovers = [Event::LeaseChangeLost];
+    let others = [Event::LeaseChangeLost, Event::FoundStored, Event::Repeated];
     let reached: Vec<_> = Event::ALL
         .into_iter()
-        .filter(|event| !failovers.contains(event))
+        .filter(|event| !others.contains(event))
         .collect();
     explore(
         "one of each",
@@ -159,6 +160,24 @@ fn a_failover_is_explored_to_the_end() {
         Event::RequestContinued,
     ];
     explore("a failover, with three terms", bounds, 526_235, &events);
+}
+
+#[test]
+fn a_caller_of_an_unknown_commit_is_explored_to_the_end() {
+    let bounds = Bounds {
+        epochs: 3,
+        locals: 1,
+        losses: 1,
+        callers: 1,
+        ..NONE
+    };
+    let events = [
+        Event::FoundStored,
+        Event::Repeated,
+        Event::FencedByExpiry,
+        Event::LandedWithoutReply,
+    ];
+    explore("a caller that waits", bounds, 413_799, &events);
 }
 
 /// Each state that can be reached has a representative that the exploration reaches.

@@ -19,6 +19,10 @@ fn find(fault: Fault, properties: &[&'static str]) {
             fault,
             Fault::TimelineIgnored | Fault::FailoverEndsLease
         )),
+        callers: u8::from(matches!(
+            fault,
+            Fault::RepeatedAtOnce | Fault::RepeatedBeforeNextTerm
+        )),
     };
     let bounds = match fault {
         Fault::NumberFromSequence => Bounds {
@@ -146,4 +150,14 @@ fn a_failover_that_ends_the_lease_at_once_leaves_the_window_of_its_owner_open() 
 #[test]
 fn a_follower_that_applies_the_newest_row_has_a_gap() {
     find(Fault::NewestRowApplied, &[FOLLOWER]);
+}
+
+#[test]
+fn a_call_that_requests_an_unknown_commit_without_a_look_runs_twice() {
+    find(Fault::RepeatedAtOnce, &[TWICE]);
+}
+
+#[test]
+fn a_call_that_requests_an_unknown_commit_before_the_next_term_runs_twice() {
+    find(Fault::RepeatedBeforeNextTerm, &[TWICE]);
 }

@@ -102,7 +102,15 @@ fn checkpoint(schema: &str) -> String {
             SELECT $1, $4, $5, $6, $2, $7 FROM l
             WHERE $4 > l.cut),
         removed AS (DELETE FROM {schema}.doclock_log g USING l
-            WHERE g.document = $1 AND g.number <= l.cut)
+            WHERE g.document = $1 AND g.number <= l.cut),
+        begun AS (INSERT INTO {schema}.doclock_term (document, epoch, follows, version, began_at)
+            SELECT $1, $2, coalesce((SELECT max(epoch) FROM {schema}.doclock_term
+                WHERE document = $1), 0), $19::bigint, clock_timestamp()
+            FROM l WHERE $19 IS NOT NULL
+            ON CONFLICT (document, epoch) DO NOTHING),
+        ended AS (DELETE FROM {schema}.doclock_term t USING l
+            WHERE $19 IS NOT NULL AND t.document = $1
+            AND t.began_at < clock_timestamp() - interval '1 day')
         SELECT count(*) = 1 FROM l",
         holds = holds(),
         cut = cut(schema),

@@ -47,6 +47,8 @@ pub(super) struct Write {
     cut: Option<i64>,
     /// The number of this write among those of checkpoints, unless it is a block alone.
     pub(super) checkpoint: Option<i64>,
+    /// The version with which the term begins, in its first write.
+    begins_with: Option<i64>,
     /// The keys of the entries, and into how many parts each is divided: none if it is removed.
     keys: Vec<Vec<u8>>,
     counts: Vec<i32>,
@@ -67,7 +69,9 @@ pub(super) enum Outcome {
     Fenced(LostReason),
     /// It may be stored or not.
     Unknown(LostReason),
-    /// The server has refused it.
+    /// The server has refused it. It is not stored, and never will be.
+    Refused(PostgresError),
+    /// The server has refused it, and an earlier copy of it may be stored or not.
     Failed(PostgresError),
     /// There is another block of its number already.
     Conflict,
@@ -92,7 +96,7 @@ impl Write {
     pub(super) fn new(
         write: &JournalWrite,
         last_version: i64,
-        last_checkpoint: i64,
+        (last_checkpoint, begins): (i64, bool),
         answers: Answers,
     ) -> Result<Option<Self>, JournalError> {
         let number = |number: u64| {
@@ -115,6 +119,7 @@ impl Write {
             block: block.map(|(_, block)| block.clone()),
             cut,
             checkpoint: (!alone).then(|| last_checkpoint.saturating_add(1)),
+            begins_with: (begins && block.is_none()).then_some(version),
             keys: Vec::new(),
             counts: Vec::new(),
             part_keys: Vec::new(),
@@ -224,7 +229,8 @@ impl Write {
                     look_up = true;
                     is_unknown |= sent;
                 }
-                Err(error) => return Outcome::Failed(error),
+                Err(error) if is_unknown => return Outcome::Failed(error),
+                Err(error) => return Outcome::Refused(error),
             }
             failures += 1;
             lease
@@ -254,7 +260,7 @@ impl Write {
         let rows = match &self.checkpoint {
             None => session.query(&statements.append, &append).await?,
             Some(checkpoint) => {
-                let of_checkpoint: [Parameter<'_>; 7] = [
+                let of_checkpoint: [Parameter<'_>; 8] = [
                     (checkpoint, Type::INT8),
                     (&self.cut, Type::INT8),
                     (&self.keys, Type::BYTEA_ARRAY),
@@ -262,6 +268,7 @@ impl Write {
                     (&self.part_keys, Type::BYTEA_ARRAY),
                     (&self.parts, Type::INT4_ARRAY),
                     (&self.data, Type::BYTEA_ARRAY),
+                    (&self.begins_with, Type::INT8),
                 ];
                 let parameters = [&append[..], &of_checkpoint].concat();
                 session.query(&statements.checkpoint, &parameters).await?

@@ -1,13 +1,19 @@
 //! One call for every machine: the owner runs a batch itself, and any other member requests it.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use doclock::lock::{AcquireOptions, LockError};
-use doclock::transaction::{IntoOperations, Operation, TransactionError, TransactionResult};
-use doclock::{CommitError, DataStore, durable::Durability};
+use doclock::durable::{Durability, DurabilityError};
+use doclock::lock::{AcquireOptions, CancelToken, LockError};
+use doclock::transaction::{
+    IntoOperations, Operation, Published, TransactionError, TransactionResult,
+};
+use doclock::{CommitError, DataStore};
+use tokio_postgres::types::Type;
 
 use super::Member;
 use super::shared::Part;
+use crate::link::{Parameter, Session};
 use crate::request::{Draft, PATIENCE, evidence_of};
 use crate::{PostgresError, RequestError, RequestOptions, Term};
 
@@ -17,12 +23,48 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// What a call returns.
 type Outcome = Result<TransactionResult, RequestError>;
 
-/// Why the store of this process has no outcome of a batch.
-enum NoOutcome {
-    /// The batch is not stored, and the term has ended.
-    NotStored,
-    /// Nothing says whether it is stored, except its idempotency key.
-    Unknown,
+/// The batch is not stored by this process, so it can be requested of the next owner.
+struct NotStored;
+
+/// How long a call waits.
+struct Limits {
+    /// Until when the batch must begin.
+    deadline: Option<Instant>,
+    cancel: Option<CancelToken>,
+    /// When the token was found cancelled.
+    cancelled: Option<Instant>,
+    /// How much longer a batch that has begun is waited for. When its owner dies, the next one
+    /// begins within this time.
+    patience: Duration,
+}
+
+impl Limits {
+    /// Until when the outcome of a batch that has begun is waited for.
+    fn until(&mut self) -> Option<Instant> {
+        if self.cancel.as_ref().is_some_and(CancelToken::is_cancelled) {
+            self.cancelled.get_or_insert_with(Instant::now);
+        }
+        let first = self.deadline.into_iter().chain(self.cancelled).min();
+        first.and_then(|first| first.checked_add(self.patience))
+    }
+
+    fn are_over(&mut self) -> bool {
+        self.until().is_some_and(|until| Instant::now() >= until)
+    }
+
+    /// Runs waits of a short time each, until one ends.
+    fn wait<T>(
+        &mut self,
+        wait: impl Fn(Option<Duration>) -> Result<T, DurabilityError>,
+    ) -> Result<T, DurabilityError> {
+        let is_limited = self.deadline.is_some() || self.cancel.is_some();
+        loop {
+            match wait(is_limited.then_some(PAUSE)) {
+                Err(DurabilityError::Timeout { .. }) if !self.are_over() => {}
+                ended => return ended,
+            }
+        }
+    }
 }
 
 impl Member {
@@ -52,10 +94,14 @@ impl Member {
     /// The result has changes only if this member ran the batch; a follower reads them in the log.
     /// A follower may see the version of the result a moment later.
     ///
-    /// Blocks as long as the document has no owner or the server cannot be reached. A
-    /// [timeout](RequestOptions::timeout) limits the time until the batch begins, and a
-    /// [token](RequestOptions::cancel_token) cancels a batch that has not begun. A call may be made
-    /// in a thread of an async runtime, which it blocks, and after the member has left.
+    /// Blocks as long as the document has no owner, or the server cannot be reached or refuses
+    /// what the owner writes. A [timeout](RequestOptions::timeout) limits the time until the batch
+    /// begins, and a [token](RequestOptions::cancel_token) cancels a batch that has not begun. The
+    /// outcome of a batch that has begun is waited for as long as two terms beyond that. A call may
+    /// be made in a thread of an async runtime, which it blocks, and after the member has left.
+    ///
+    /// After-hooks run on the owner that has stored the commit, when it is durable, and at most
+    /// once. If that process dies before, they do not run.
     ///
     /// ```no_run
     /// # use doclock_postgres::{Member, MemberOptions, Postgres, PostgresOptions, TermOptions};
@@ -77,8 +123,12 @@ impl Member {
     ///
     /// [`RequestError`]. A batch that fails has the same error on each machine, with the machine
     /// that ran it and the epoch. A batch that runs code, or that is too large for a request, is
-    /// refused on each machine. After [`RequestError::Server`] the batch may still run: call again
-    /// with the same [key](RequestOptions::key).
+    /// refused on each machine. If the server refuses what this owner writes, the error has the
+    /// code `commitNotStored`, and nothing is stored.
+    ///
+    /// [`RequestError::Timeout`] or [`RequestError::Unknown`] if the wait for the outcome has ended
+    /// without one. After [`RequestError::Server`] the batch may still run: call again with the
+    /// same [key](RequestOptions::key).
     pub fn execute_with(
         &self,
         operations: impl IntoOperations,
@@ -86,22 +136,24 @@ impl Member {
     ) -> Result<TransactionResult, RequestError> {
         let has_own_key = options.key.is_none();
         let operations = operations.into_operations();
-        let mut draft = self.0.requests.draft(&operations, options)?;
-        // A time that no clock will show is no limit.
-        let deadline = draft
-            .timeout
-            .and_then(|timeout| Instant::now().checked_add(timeout));
+        let draft = self.0.requests.draft(&operations, options)?;
+        let mut limits = Limits {
+            // A time that no clock will show is no limit.
+            deadline: draft
+                .timeout
+                .and_then(|timeout| Instant::now().checked_add(timeout)),
+            cancel: draft.cancel.clone(),
+            cancelled: None,
+            patience: 2 * self.0.options.term.term,
+        };
         let part = self.0.shared.state.lock().part.clone();
-        if let Part::Owns(store, term) = part {
-            match self.run_here(&store, &term, &draft, operations) {
-                Ok(outcome) => return outcome,
-                Err(NoOutcome::NotStored) => {}
-                // It has begun in time. If it is stored, the request returns its result.
-                Err(NoOutcome::Unknown) => (draft.timeout, draft.cancel) = (None, None),
-            }
+        if let Part::Owns(store, term) = part
+            && let Ok(outcome) = self.run_here(&store, &term, &draft, operations, &mut limits)
+        {
+            return outcome;
         }
         draft.check_cancelled()?;
-        let mut result = self.request(draft, deadline)?;
+        let mut result = self.request(draft, &mut limits)?;
         // Nothing but this call has the key.
         result.repeated &= !has_own_key;
         Ok(result)
@@ -114,7 +166,8 @@ impl Member {
         term: &Term,
         draft: &Draft,
         operations: Vec<Operation>,
-    ) -> Result<Outcome, NoOutcome> {
+        limits: &mut Limits,
+    ) -> Result<Outcome, NotStored> {
         let manager = self.0.options.managers.make(store.clone(), &draft.owner);
         let manager = manager.with_durability(Durability::Durable);
         let mut options = match draft.timeout {
@@ -127,18 +180,17 @@ impl Member {
         if let Some(token) = &draft.cancel {
             options = options.cancel_token(token);
         }
-        let error = match manager.execute_once(draft.key.as_str(), operations, options) {
-            Ok(result) => return Ok(Ok(result)),
+        let error = match manager.publish_once(draft.key.as_str(), operations, options) {
+            Ok(published) => return self.complete(published, term, limits),
             Err(error) => error,
         };
         let (machine, epoch) = (self.0.options.term.owner.clone(), term.epoch());
         Ok(Err(match &error {
-            TransactionError::Commit(CommitError::Unknown { .. }) => {
-                return Err(NoOutcome::Unknown);
-            }
-            TransactionError::Commit(CommitError::Fenced { .. } | CommitError::ReadOnly { .. }) => {
-                return Err(NoOutcome::NotStored);
-            }
+            TransactionError::Commit(
+                CommitError::NotStored { .. }
+                | CommitError::Fenced { .. }
+                | CommitError::ReadOnly { .. },
+            ) => return Err(NotStored),
             TransactionError::Lock(LockError::Timeout(_)) => RequestError::Expired {
                 number: None,
                 error: Some(evidence_of(&error)),
@@ -153,26 +205,133 @@ impl Member {
             },
             error => {
                 // C12: it depends on what the batch has seen, which is at most this version.
-                let seen = store.wait_durable(store.version(), None);
-                if seen.is_err() || !term.is_owner() {
-                    return Err(NoOutcome::NotStored);
-                }
-                RequestError::Failed {
-                    number: None,
-                    error: evidence_of(error),
-                    machine,
-                    epoch,
+                let version = store.version();
+                match limits.wait(|limit| store.wait_durable(version, limit)) {
+                    Ok(_) if term.is_owner() => RequestError::Failed {
+                        number: None,
+                        error: evidence_of(error),
+                        machine,
+                        epoch,
+                    },
+                    // It has changed nothing, and does not run again.
+                    Err(DurabilityError::Timeout { .. }) => RequestError::Expired {
+                        number: None,
+                        error: Some(evidence_of(error)),
+                        machine,
+                        epoch: Some(epoch),
+                    },
+                    _ => return Err(NotStored),
                 }
             }
         }))
     }
 
-    /// Requests a batch, and waits for the outcome.
-    fn request(&self, mut draft: Draft, deadline: Option<Instant>) -> Outcome {
-        let is_limited = draft.timeout.is_some();
+    /// Waits until a transaction of this process is durable.
+    fn complete(
+        &self,
+        published: Published,
+        term: &Term,
+        limits: &mut Limits,
+    ) -> Result<Outcome, NotStored> {
+        let version = published.result().version;
+        let cause = match limits.wait(|limit| published.wait_durable(limit)) {
+            Ok(()) => return Ok(Ok(published.finish())),
+            Err(cause) => cause,
+        };
+        match &cause {
+            DurabilityError::Fenced { .. } => return Err(NotStored),
+            DurabilityError::Timeout { .. } => return Ok(Err(self.unknown(term, version))),
+            DurabilityError::Failed { cause: of, .. } if of.stored_nothing => {
+                let cause = Box::new(cause);
+                return Ok(Err(RequestError::Failed {
+                    number: None,
+                    error: evidence_of(&CommitError::NotStored { version, cause }),
+                    machine: self.0.options.term.owner.clone(),
+                    epoch: term.epoch(),
+                }));
+            }
+            // What has changed nothing can run again.
+            _ if !published.result().changed => return Err(NotStored),
+            _ => {}
+        }
+        match self.is_stored(term, version, limits) {
+            Ok(true) => Ok(Ok(published.finish())),
+            Ok(false) => Err(NotStored),
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    /// Finds out whether a version of a term that has ended is stored. Waits until that is certain:
+    /// until the version is in the log, or the next term has begun.
+    ///
+    /// C8: a write of the earlier term takes effect before the next one begins, or never. Versions
+    /// are dense, so it is stored if the next term begins with it or with a later one.
+    fn is_stored(
+        &self,
+        term: &Term,
+        version: u64,
+        limits: &mut Limits,
+    ) -> Result<bool, RequestError> {
+        let server = &self.0.server;
+        let statement = format!(
+            "SELECT EXISTS (SELECT FROM {schema}.doclock_log
+                    WHERE document = $1 AND epoch = $2 AND first_version <= $3
+                    AND last_version >= $3)
+                OR (SELECT min(version) FROM {schema}.doclock_term
+                    WHERE document = $1 AND follows <= $2 AND epoch > $2) >= $3,
+                (SELECT max(epoch) FROM {schema}.doclock_term WHERE document = $1) > $2",
+            schema = server.schema()
+        );
+        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let (epoch, wanted) = (number(term.epoch()), number(version));
         loop {
-            if is_limited && let Some(deadline) = deadline {
-                draft.timeout = Some(deadline.saturating_duration_since(Instant::now()));
+            let until = Instant::now() + PATIENCE;
+            let connections = Arc::clone(server.connections());
+            let (document, statement) = (self.0.document.clone(), statement.clone());
+            let found = server.call(Some(until), async move {
+                let read = async |session: &Session| {
+                    let parameters: [Parameter<'_>; 3] = [
+                        (&document, Type::TEXT),
+                        (&epoch, Type::INT8),
+                        (&wanted, Type::INT8),
+                    ];
+                    let rows = session.query(&statement, &parameters).await?;
+                    let Some(row) = rows.first() else {
+                        return Ok((None, None));
+                    };
+                    Ok::<_, PostgresError>((row.try_get(0)?, row.try_get(1)?))
+                };
+                connections.requests.run(until.into(), read).await
+            });
+            match found.flatten() {
+                Ok((Some(is_stored), _)) => return Ok(is_stored),
+                // The row of the next term is kept no more.
+                Ok((None, Some(true))) => return Err(self.unknown(term, version)),
+                Ok((None, _)) => {}
+                Err(error) if may_pass(&error) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if limits.are_over() {
+                return Err(self.unknown(term, version));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn unknown(&self, term: &Term, version: u64) -> RequestError {
+        RequestError::Unknown {
+            document: self.0.document.clone(),
+            version,
+            epoch: term.epoch(),
+        }
+    }
+
+    /// Requests a batch, and waits for the outcome.
+    fn request(&self, mut draft: Draft, limits: &mut Limits) -> Outcome {
+        loop {
+            if let Some(deadline) = limits.deadline {
+                let remaining = deadline.saturating_duration_since(Instant::now());
+                draft.timeout = Some(remaining);
             }
             // Each attempt is the same request, so it is inserted once.
             let until = Instant::now() + PATIENCE;
@@ -181,7 +340,10 @@ impl Member {
                     if self.0.doorbell.is_some() {
                         self.0.bell.ring(self.snapshot().version());
                     }
-                    match pending.wait(None) {
+                    // The token of the request ends the wait itself.
+                    let until = limits.deadline;
+                    let until = until.and_then(|until| until.checked_add(limits.patience));
+                    match pending.wait_until(until) {
                         // A failover has lost the request, and so its commit: it runs again.
                         Err(RequestError::Lost { .. }) => {
                             draft.check_cancelled()?;
@@ -193,7 +355,9 @@ impl Member {
                 Err(error) => error,
             };
             let is_passing = matches!(&error, RequestError::Server(error) if may_pass(error));
-            let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            let is_late = limits
+                .deadline
+                .is_some_and(|deadline| Instant::now() >= deadline);
             if !is_passing || is_late || draft.is_cancelled() {
                 return Err(error);
             }

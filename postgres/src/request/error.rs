@@ -12,7 +12,8 @@ use crate::PostgresError;
 ///
 /// [`Failed`](Self::Failed), [`Expired`](Self::Expired) and [`Cancelled`](Self::Cancelled) are
 /// outcomes: the batch has changed nothing, and never will. After [`Timeout`](Self::Timeout) and
-/// [`Server`](Self::Server), ask again by the number or the key.
+/// [`Server`](Self::Server), ask again by the number or the key. After [`Unknown`](Self::Unknown),
+/// look at the document.
 ///
 /// Serialized, it is an object with `code`, `message` and the evidence, as doclock's errors are. A
 /// failed request has the code, the message and the evidence of the error on the owner's machine,
@@ -78,6 +79,20 @@ pub enum RequestError {
         /// The epoch of the owner that has taken the request.
         taken: Option<u64>,
     },
+    /// This machine ran the batch as the owner, and the call has ended before the server has said
+    /// whether its commit is stored. No other machine runs it.
+    #[error(
+        "it is not known whether version {version} of document {document} is stored, which epoch \
+        {epoch} has made"
+    )]
+    Unknown {
+        /// The document.
+        document: String,
+        /// The version that the batch has made.
+        version: u64,
+        /// The epoch of this owner.
+        epoch: u64,
+    },
     /// There is no request of this number. One that was submitted has had an outcome, which was
     /// removed after the time for which the owner [keeps](crate::RunnerOptions::keep_outcomes)
     /// outcomes. So its batch may have run.
@@ -134,6 +149,7 @@ impl RequestError {
             Self::Expired { .. } => "requestExpired",
             Self::Cancelled { .. } => "requestCancelled",
             Self::Timeout { .. } => "requestTimeout",
+            Self::Unknown { .. } => "requestUnknown",
             Self::NotFound { .. } => "requestNotFound",
             Self::Lost { .. } => "requestLost",
             Self::TooLarge { .. } => "requestTooLarge",
@@ -188,6 +204,11 @@ impl RequestError {
                 "request": number, "waitedMs": waited.as_secs_f64() * 1e3, "ahead": ahead,
                 "machine": owner, "epoch": epoch, "taken": taken
             }),
+            Self::Unknown {
+                document,
+                version,
+                epoch,
+            } => json!({ "document": document, "version": version, "epoch": epoch }),
             Self::NotFound { document, number } | Self::Lost { document, number } => {
                 json!({ "document": document, "request": number })
             }

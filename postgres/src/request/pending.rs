@@ -91,16 +91,25 @@ impl PendingRequest {
     ///
     /// [`RequestError::Timeout`] if there is no outcome in time, with what is known. The request
     /// can still run then: wait again, or [cancel](Self::cancel) it. After the token was cancelled,
-    /// [`RequestError::Server`] if the server does not answer within some seconds.
+    /// this waits for five seconds: then it returns [`RequestError::Timeout`] if a batch that has
+    /// begun has no outcome, and [`RequestError::Server`] if the server does not answer.
     pub fn wait(
         &self,
         timeout: impl Into<Option<Duration>>,
     ) -> Result<TransactionResult, RequestError> {
-        let this = self.clone();
-        let began = Instant::now();
         let until = timeout
             .into()
-            .and_then(|timeout| began.checked_add(timeout));
+            .and_then(|timeout| Instant::now().checked_add(timeout));
+        self.wait_until(until)
+    }
+
+    /// Waits as [`wait`](Self::wait) does.
+    pub(crate) fn wait_until(
+        &self,
+        until: Option<Instant>,
+    ) -> Result<TransactionResult, RequestError> {
+        let this = self.clone();
+        let began = Instant::now();
         let server = &self.requests.0.server;
         server.call(None, async move { this.outcome(began, until).await })?
     }
@@ -160,7 +169,7 @@ impl PendingRequest {
     ) -> Result<TransactionResult, RequestError> {
         let mut failures = 0;
         let mut last: Option<Seen> = None;
-        // Until when a request that is to be cancelled waits for the server.
+        // Until when a request that is to be cancelled waits for its outcome.
         let mut gives_up = None;
         let mut is_marked = false;
         loop {
@@ -193,7 +202,6 @@ impl PendingRequest {
                             return Err(error.into());
                         }
                     }
-                    gives_up = None;
                     last = Some(seen);
                     // As long as the answer takes, a quarter may be added.
                     (began.elapsed() / 4).min(LONGEST_PAUSE)
@@ -209,7 +217,8 @@ impl PendingRequest {
                 }
                 Err(error) => return Err(error),
             };
-            if until.is_some_and(|until| Instant::now() >= until) {
+            let is_over = |until| Instant::now() >= until;
+            if until.is_some_and(is_over) || gives_up.is_some_and(is_over) {
                 return Err(self.timed_out(began, last).await);
             }
             let next = Instant::now() + pause;

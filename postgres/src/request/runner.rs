@@ -127,6 +127,14 @@ pub enum RunnerEnded {
 ///
 /// Priorities and node locks change these bounds as they do for local batches.
 ///
+/// # After-hooks
+///
+/// The after-hooks of a request run in this thread when its commit is durable, and so possibly
+/// after its outcome is known elsewhere. They run at most once, on the owner whose journal has
+/// confirmed the commit. If the process or its term ends between the append and the hook, they do
+/// not run at all: the next owner finds the outcome and runs nothing. What must not be left out
+/// follows the log instead.
+///
 /// # When an owner dies
 ///
 /// The next owner takes the requests without an outcome again, in order. A request whose commit is

@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
+use crossbeam_channel::Receiver;
 use doclock::View;
 use doclock_postgres::{LostReason, PendingRequest, RunnerEnded, RunnerOptions};
 
@@ -35,8 +36,9 @@ fn cluster_02_requests_have_one_outcome_when_their_owner_dies_before_the_append(
     for pending in &pending {
         assert_eq!(pending.poll(), Ok(None));
     }
-    let second = Owner::begin(&server, &document, "second").run();
+    let second = Owner::begin(&server, &document, "second");
     assert_eq!(second.store.version(), 1, "nothing of them is in the log");
+    let second = second.run();
     // In their order, each once.
     assert_eq!(pending.each_ref().map(version), [2, 3, 4]);
     assert_eq!(second.store.snapshot().len(), 4);
@@ -346,4 +348,86 @@ fn cluster_02_a_runner_that_starts_again_settles_nothing_that_may_have_run() {
     owner.set(Mode::Passes);
     assert_eq!([cancelled, late, behind].each_ref().map(version), [1, 2, 3]);
     assert_eq!(owner.store.snapshot().len(), 3);
+}
+
+/// The versions for which the after-hooks of an owner run.
+fn hooked(owner: &Owner) -> Receiver<u64> {
+    let (runs, ran) = crossbeam_channel::unbounded();
+    owner.hooks.after(move |result| {
+        let _ = runs.send(result.version);
+    });
+    ran
+}
+
+/// Once an after-hook of a request ran before its commit was in the log.
+#[test]
+fn cluster_02_after_hooks_of_a_request_run_once_when_its_commit_is_durable() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let document = name("hooks");
+    let server = connect(&parameters);
+    let requests = server.requests(&document, "other").unwrap();
+    let owner = Owner::begin(&server, &document, "owner").run();
+    let ran = hooked(&owner);
+    owner.set(Mode::Holds);
+    let first = requests.submit(node("a"), ann().key("a")).unwrap();
+    // The second one runs behind the first, and the third has no effect of its own.
+    let second = requests.submit(node("b"), ann()).unwrap();
+    let repeated = requests.submit(node("a"), ann().key("a")).unwrap();
+    let refused = requests.submit(node("b"), ann()).unwrap();
+    until("both have run", || owner.store.version() == 2);
+    assert_eq!(ran.try_recv(), Err(crossbeam_channel::TryRecvError::Empty));
+    owner.set(Mode::Passes);
+    assert_eq!((version(&first), version(&second)), (1, 2));
+    assert!(repeated.wait(PATIENCE).unwrap().repeated);
+    assert!(refused.wait(PATIENCE).is_err());
+    for version in [1, 2] {
+        assert_eq!(ran.recv_timeout(PATIENCE), Ok(version));
+    }
+    // Those of a batch whose commit is on the way when the runner is stopped.
+    owner.set(Mode::Holds);
+    let last = requests.submit(node("c"), ann()).unwrap();
+    until("it has run", || owner.store.version() == 3);
+    let runner = owner.runner.as_ref().unwrap();
+    thread::scope(|scope| {
+        let stopped = scope.spawn(|| runner.stop());
+        assert_eq!(ran.try_recv(), Err(crossbeam_channel::TryRecvError::Empty));
+        owner.set(Mode::Passes);
+        assert_eq!(stopped.join().unwrap(), Some(RunnerEnded::Stopped));
+    });
+    assert_eq!(version(&last), 3);
+    assert_eq!(ran.try_iter().collect::<Vec<_>>(), [3]);
+}
+
+/// Once after-hooks ran under each owner that had the request.
+#[test]
+fn cluster_02_after_hooks_of_a_request_run_on_the_owner_that_stored_its_commit() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    // The owner dies before the append, or after it and before it has the answer.
+    for (mode, expected) in [(Mode::FailsBefore, vec![1]), (Mode::FailsAfter, vec![])] {
+        let document = name("hooks-of-two");
+        let server = connect(&parameters);
+        let requests = server.requests(&document, "other").unwrap();
+        let first = Owner::begin(&server, &document, "first");
+        let of_first = hooked(&first);
+        first.set(mode);
+        let first = first.run();
+        let pending = requests.submit(node("a"), ann()).unwrap();
+        until("it has run", || first.store.version() == 1);
+        first.die(&parameters);
+        let second = Owner::begin(&server, &document, "second");
+        let of_second = hooked(&second);
+        let second = second.run();
+        assert_eq!(version(&pending), 1, "{mode:?}");
+        second.runner.as_ref().unwrap().stop();
+        assert_eq!(of_first.try_iter().count(), 0, "{mode:?}");
+        assert_eq!(
+            of_second.try_iter().collect::<Vec<_>>(),
+            expected,
+            "{mode:?}"
+        );
+    }
 }

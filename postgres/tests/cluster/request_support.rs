@@ -9,7 +9,7 @@ use doclock::durable::{
     DurableOptions, Journal, JournalError, JournalErrorKind, JournalWrite, StoredPart,
 };
 use doclock::lock::CancelToken;
-use doclock::transaction::Operation;
+use doclock::transaction::{Hooks, Operation};
 use doclock::{DataStore, TransactionManager};
 use doclock_postgres::{
     Postgres, PostgresJournal, RequestOptions, RequestRunner, RunnerOptions, Term,
@@ -75,6 +75,8 @@ pub(crate) struct Owner {
     pub(crate) store: DataStore,
     pub(crate) manager: TransactionManager,
     pub(crate) term: Term,
+    /// Those of the requests.
+    pub(crate) hooks: Hooks,
     mode: Arc<AtomicU8>,
 }
 
@@ -93,6 +95,7 @@ impl Owner {
             manager: TransactionManager::for_owner(store.clone(), name),
             store,
             term,
+            hooks: Hooks::new(),
             mode,
         }
     }
@@ -107,8 +110,10 @@ impl Owner {
     }
 
     pub(crate) fn run_with(&mut self, options: RunnerOptions) {
-        let store = self.store.clone();
-        let manager = move |owner: &str| TransactionManager::for_owner(store.clone(), owner);
+        let (store, hooks) = (self.store.clone(), self.hooks.clone());
+        let manager = move |owner: &str| {
+            TransactionManager::for_owner(store.clone(), owner).with_hooks(hooks.clone())
+        };
         self.runner = Some(RequestRunner::start(&self.term, options, manager).unwrap());
     }
 

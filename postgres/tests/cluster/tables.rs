@@ -54,7 +54,7 @@ fn cluster_functions_are_added_to_the_tables_of_an_earlier_version() {
         rows.iter().map(|row| row.get(0)).collect()
     };
     let found = functions();
-    assert_eq!(found.len(), 4, "{found:?}");
+    assert_eq!(found.len(), 5, "{found:?}");
     // A later version has another one beside it, which stays.
     let append = found
         .iter()

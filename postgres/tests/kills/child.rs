@@ -269,6 +269,7 @@ fn commit(transaction: Transaction) -> End {
             End::Fenced
         }
         Err(CommitError::Unknown { .. }) => End::Unknown,
+        Err(CommitError::NotStored { .. }) => End::Refused,
         Err(CommitError::ReadOnly { .. }) => End::Refused,
         Err(error) => {
             let what = error.to_string();

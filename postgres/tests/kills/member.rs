@@ -152,7 +152,9 @@ fn append(member: &Member, ops: &[Step], options: RequestOptions) -> End {
             token_epoch: result.fencing_token.epoch(),
         },
         Err(RequestError::Expired { .. }) => End::Refused,
-        Err(RequestError::Server(_)) => End::Unknown,
+        Err(
+            RequestError::Server(_) | RequestError::Timeout { .. } | RequestError::Unknown { .. },
+        ) => End::Unknown,
         Err(error) => {
             let what = error.to_string();
             report(&Report::Wrong { what });

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use doclock::durable::{Durability, DurabilityError};
 use doclock::lock::{AcquireOptions, CancelToken, LockError};
-use doclock::transaction::{IdempotencyKey, TransactionError, TransactionResult, parse_operations};
+use doclock::transaction::{
+    IdempotencyKey, Published, TransactionError, TransactionResult, parse_operations,
+};
 use doclock::{CommitError, DataStore, FencingToken, TransactionManager};
 
 use super::pause::{Pauses, SHORTEST};
@@ -39,6 +41,8 @@ pub(super) struct Runner {
     committed: Option<(i64, u64)>,
     /// Outcomes without a commit of their own, in the order of their requests.
     settled: VecDeque<Settled>,
+    /// Requests whose outcomes the journal writes, and whose after-hooks have not run.
+    published: VecDeque<(i64, Published)>,
     pauses: Pauses,
     next_removal: Instant,
 }
@@ -53,19 +57,24 @@ impl Runner {
             last: 0,
             committed: None,
             settled: VecDeque::new(),
+            published: VecDeque::new(),
             next_removal: Instant::now(),
         }
     }
 
     /// Runs requests until the term ends or the runner is stopped.
     pub(super) fn run(&mut self) -> RunnerEnded {
-        match self.run_all() {
+        let ended = match self.run_all().and_then(|()| self.finish()) {
             Err(ended) => ended,
-            Ok(()) => match self.finish() {
-                Err(ended) => ended,
-                Ok(()) => RunnerEnded::Stopped,
-            },
+            Ok(()) => RunnerEnded::Stopped,
+        };
+        if let RunnerEnded::Server { .. } = ended {
+            // The term lasts, so their commits are on the way to the log.
+            let last = self.published.back();
+            let _ = last.map(|(_, published)| published.wait_durable(None));
         }
+        self.complete();
+        ended
     }
 
     fn run_all(&mut self) -> Result<(), RunnerEnded> {
@@ -90,13 +99,28 @@ impl Runner {
 
     /// Waits for the commits of requests, and writes what has no outcome yet.
     fn finish(&mut self) -> Result<(), RunnerEnded> {
-        while !self.settled.is_empty() || self.shared.lease.in_flight.first().is_some() {
+        loop {
             self.settle()?;
-            if !self.settled.is_empty() || self.shared.lease.in_flight.first().is_some() {
-                self.rest()?;
+            let is_in_flight = self.shared.lease.in_flight.first().is_some();
+            if self.settled.is_empty() && self.published.is_empty() && !is_in_flight {
+                return Ok(());
             }
+            self.rest()?;
         }
-        Ok(())
+    }
+
+    /// Runs the after-hooks of the requests whose commits are in the log.
+    fn complete(&mut self) {
+        let durable = self.store.as_ref().and_then(DataStore::durable_version);
+        while let Some((number, published)) = self.published.pop_front() {
+            let is_in_log = durable >= Some(published.result().version);
+            if !is_in_log || self.shared.lease.in_flight.has(number) {
+                self.published.push_front((number, published));
+                return;
+            }
+            // The outcome, without failures of hooks, is written.
+            drop(published.finish());
+        }
     }
 
     /// Runs statements again until they have an answer or the term has ended.
@@ -248,14 +272,15 @@ impl Runner {
         };
         // Before it runs: the commit can be appended before its result is here.
         self.shared.lease.in_flight.add(taken.number, running);
-        match manager.execute_once(taken.key, operations, options) {
-            Ok(result) if has_receipt(&result) => {
-                if result.changed {
-                    self.committed = Some((taken.number, result.version));
+        match manager.publish_once(taken.key, operations, options) {
+            Ok(published) if has_receipt(published.result()) => {
+                if published.result().changed {
+                    self.committed = Some((taken.number, published.result().version));
                 }
+                self.published.push_back((taken.number, published));
                 Ok(None)
             }
-            Ok(result) => Ok(Some(Outcome::Done(Box::new(result)))),
+            Ok(published) => Ok(Some(Outcome::Done(Box::new(published.finish())))),
             Err(TransactionError::Lock(LockError::Cancelled(_))) if self.is_left(token) => {
                 self.shared.lease.in_flight.remove(taken.number);
                 Ok(None)
@@ -273,6 +298,7 @@ impl Runner {
     /// Writes the outcomes of requests before which all are answered, as far as what they have seen
     /// is durable.
     fn settle(&mut self) -> Result<(), RunnerEnded> {
+        self.complete();
         let Some(durable) = self.store.as_ref().and_then(DataStore::durable_version) else {
             return match self.settled.is_empty() {
                 true => Ok(()),
@@ -351,6 +377,8 @@ impl Runner {
             }
         }
         let pause = match pause {
+            // Its commit is durable in a moment.
+            Some(_) if !self.published.is_empty() => SHORTEST,
             Some(pause) => pause,
             // A look would delay the append that is under way.
             None if self.shared.lease.in_flight.first().is_some() => SHORTEST,
@@ -379,7 +407,10 @@ fn failed(error: &TransactionError) -> Result<Outcome, RunnerEnded> {
     let evidence = || Some(evidence_of(error));
     Ok(match error {
         TransactionError::Commit(
-            CommitError::Unknown { .. } | CommitError::Fenced { .. } | CommitError::ReadOnly { .. },
+            CommitError::Unknown { .. }
+            | CommitError::NotStored { .. }
+            | CommitError::Fenced { .. }
+            | CommitError::ReadOnly { .. },
         ) => {
             return Err(RunnerEnded::Store {
                 reason: error.to_string(),
