@@ -90,5 +90,5 @@ pub(crate) use provenance::{
 use schema::SchemaViolation;
 pub(crate) use sequence_edit::{SequenceEdit, SequenceEdits};
 pub(crate) use snapshot::{
-    AssemblyError, DocumentHead, NodeTable, Numbering, PinnedVersion, Tokens,
+    AssemblyError, DocumentHead, NodeTable, Numbering, PinnedVersion, Tokens, check_room,
 };

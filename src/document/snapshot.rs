@@ -15,7 +15,7 @@ use super::touched::Touched;
 use super::{Node, View};
 use crate::id::{AsNodeId, NodeId};
 
-pub(crate) use assemble::{AssemblyError, DocumentHead, NodeTable};
+pub(crate) use assemble::{AssemblyError, DocumentHead, NodeTable, check_room};
 pub(crate) use numbering::Numbering;
 pub use progress::SnapshotProgress;
 pub(crate) use save::Tokens;

@@ -366,7 +366,7 @@ impl Claims {
         let (id, _) = self.open.get_key_value(id)?;
         let id = id.clone();
         let open = self.open.get_mut(&id)?;
-        self.burials += 1;
+        self.burials = self.burials.saturating_add(1);
         let burial = Burial {
             number: self.burials,
             at: now,
@@ -389,7 +389,7 @@ impl Claims {
         first: bool,
         now: MonotonicTime,
     ) -> DeadLetter {
-        self.burials += 1;
+        self.burials = self.burials.saturating_add(1);
         let burial = Burial {
             number: self.burials,
             at: now,

@@ -73,7 +73,7 @@ pub(crate) struct WatermarkNote {
 pub(crate) struct LeaseNote {
     targets: LeaseTargets,
     owner: OwnerId,
-    token: FencingToken,
+    pub(super) token: FencingToken,
     pub(super) ends: Date,
     /// How long it lasts, in nanoseconds from when it was taken or renewed.
     lasts: u64,

@@ -88,7 +88,8 @@ impl Receipts {
         );
         self.order.push_back(key.clone());
         self.by_key.insert(key.clone(), Arc::clone(receipt));
-        self.kept += 1;
+        // Its number decides only which receipt is forgotten first.
+        self.kept = self.kept.saturating_add(1);
         Some(KeptReceipt {
             number: self.kept,
             forgotten,

@@ -11,6 +11,7 @@ mod creation;
 mod exactly_once;
 mod failures;
 mod files;
+mod forged;
 mod histories;
 mod kept;
 mod memory;

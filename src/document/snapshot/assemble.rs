@@ -24,36 +24,47 @@ pub(crate) struct DocumentHead {
     pub(crate) session: SessionNumbers,
 }
 
-/// The largest version and token. As many again can follow in a 64-bit number.
-const LARGEST: u64 = u64::MAX / 2;
+/// The largest number that is imported. As many again can follow in a 64-bit number.
+pub(super) const LARGEST: u64 = u64::MAX / 2;
 
 impl DocumentHead {
-    /// Checks that as many numbers can follow. A store may have gone on after those of its import.
-    pub(crate) fn check(&self) -> Result<(), AssemblyError> {
+    /// Checks that further numbers can follow.
+    pub(crate) fn check(&self, limit: u64) -> Result<(), AssemblyError> {
         let Self {
             version,
             tokens,
             session,
             ..
         } = self;
-        let numbers = [
-            ("version", *version),
-            ("token", tokens.largest()),
-            ("number of transactions", session.transactions),
-        ];
-        let mut numbers = numbers.into_iter();
-        match numbers.find(|(_, number)| *number > LARGEST) {
-            Some((what, number)) => Err(AssemblyError::TooLarge { what, number }),
-            None => Ok(()),
-        }
+        check_room("version", *version, limit)?;
+        check_room("token", tokens.largest(), limit)?;
+        check_room("number of transactions", session.transactions, limit)
+    }
+}
+
+/// Checks that further numbers can follow one that is read.
+pub(crate) fn check_room(what: &'static str, number: u64, limit: u64) -> Result<(), AssemblyError> {
+    match number > limit {
+        true => Err(AssemblyError::TooLarge {
+            what,
+            number,
+            limit,
+        }),
+        false => Ok(()),
     }
 }
 
 /// Why parts are no document.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AssemblyError {
-    #[error("the {what} {number} is too large: the limit is {LARGEST}")]
-    TooLarge { what: &'static str, number: u64 },
+    #[error("the {what} {number} is too large: the limit is {limit}")]
+    TooLarge {
+        what: &'static str,
+        number: u64,
+        limit: u64,
+    },
+    #[error("the {what} is zero: the first is 1")]
+    Zero { what: &'static str },
     #[error("node {} is listed twice", Brief(.0))]
     Twice(NodeId),
     #[error(transparent)]

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::assemble::{DocumentHead, NodeTable};
+use super::assemble::{DocumentHead, LARGEST, NodeTable};
 use super::numbering::SessionNumbers;
 use super::progress::Reporter;
 use super::save::{FIELDS, FORMAT, Tokens};
@@ -121,7 +121,7 @@ impl<'de, P: FnMut(SnapshotProgress) -> ControlFlow<()>> Visitor<'de> for Loader
             tokens: given(tokens, "tokens")?,
             session: given(session, "session")?,
         };
-        head.check().map_err(A::Error::custom)?;
+        head.check(LARGEST).map_err(A::Error::custom)?;
         let len = given(len, "len")?;
         let nodes: NodeTable = given(nodes, "nodes")?;
         if nodes.len() != len {

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{JournalError, OpenError, WrittenReceipt};
-use crate::document::DocumentHead;
+use crate::document::{AssemblyError, DocumentHead, Node, check_room};
 use crate::id::{FencingToken, NodeId};
 use crate::store::TransactionResult;
 use crate::store::log::{CommitRecord, HistoryStep};
@@ -193,7 +193,65 @@ pub(super) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, JournalError> {
     Ok(bytes)
 }
 
-pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Unreadable> {
+/// Something stored, as it is read.
+pub(super) trait StoredForm: DeserializeOwned {
+    /// Checks what its type does not: that a store can continue all of its numbers.
+    fn check(&self) -> Result<(), AssemblyError> {
+        Ok(())
+    }
+}
+
+impl StoredForm for Node {}
+
+impl StoredForm for StoredHead {
+    fn check(&self) -> Result<(), AssemblyError> {
+        check_block(self.next_block)?;
+        self.document.check(LARGEST_STORED)
+    }
+}
+
+impl StoredForm for Block {
+    fn check(&self) -> Result<(), AssemblyError> {
+        for commit in &self.commits {
+            check_token(commit.fencing_token)?;
+        }
+        let kept = |note: &NoteChange| match note {
+            NoteChange::Kept(note) => note.check(),
+            NoteChange::Forgotten(_) => Ok(()),
+        };
+        self.notes.iter().try_for_each(kept)
+    }
+}
+
+impl StoredForm for Note {
+    fn check(&self) -> Result<(), AssemblyError> {
+        match self {
+            Self::Lease(note) => check_token(note.token),
+            // Their numbers decide only which of them is forgotten first.
+            Self::Receipt(_) | Self::Event(_) | Self::Watermark(_) => Ok(()),
+        }
+    }
+}
+
+/// The largest number that is read, more than can be imported: a store continues after those of its
+/// import. Half of the tokens of the last open can follow.
+const LARGEST_STORED: u64 = u64::MAX - (1 << (FencingToken::COUNTER_BITS - 1));
+
+fn check_token(token: FencingToken) -> Result<(), AssemblyError> {
+    check_room("token", token.get(), LARGEST_STORED)
+}
+
+/// Checks the number of a block. The first one has number 1.
+pub(super) fn check_block(number: u64) -> Result<(), AssemblyError> {
+    match number {
+        0 => Err(AssemblyError::Zero {
+            what: "number of a block",
+        }),
+        _ => check_room("number of a block", number, LARGEST_STORED),
+    }
+}
+
+pub(super) fn decode<T: StoredForm>(bytes: &[u8]) -> Result<T, Unreadable> {
     let Some((&[format, ref sum @ ..], json)) = bytes.split_first_chunk::<5>() else {
         let message = format_args!("{} bytes are too few", bytes.len());
         return Err(Unreadable::corrupt(message));
@@ -204,12 +262,16 @@ pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Unreadable>
     if format != FORMAT {
         return Err(Unreadable::Newer(format));
     }
-    serde_json::from_slice(json).map_err(Unreadable::corrupt)
+    let read: T = serde_json::from_slice(json).map_err(Unreadable::corrupt)?;
+    read.check().map_err(Unreadable::corrupt)?;
+    Ok(read)
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    impl StoredForm for Vec<String> {}
 
     #[test]
     fn each_key_of_a_note_is_another() {

@@ -3,12 +3,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 
-use super::form::{Block, BlockId, Checksum, EntryKind, StoredHead, Unreadable, decode};
+use super::form::{
+    Block, BlockId, Checksum, EntryKind, StoredHead, Unreadable, check_block, decode, note_key,
+};
 use super::writer::SinceCheckpoint;
 use super::{JournalError, OpenError, OpenProgress, StoredPart};
 use crate::brief::Brief;
-use crate::document::{NodeTable, Snapshot, Tokens};
-use crate::id::{FencingToken, random_session};
+use crate::document::{Node, NodeTable, Snapshot, Tokens};
+use crate::id::{FencingToken, NodeId, random_session};
 use crate::store::TransactionResult;
 use crate::store::log::Records;
 use crate::store::notes::{Note, NoteKey};
@@ -45,6 +47,9 @@ impl StoredLog {
     fn add(&mut self, block: &Block) -> Result<(), JournalError> {
         for commit in &block.commits {
             let (version, last) = (commit.version, self.last.replace(commit.version));
+            if version == 0 {
+                return Err(JournalError::corrupt("a commit has version 0"));
+            }
             if last.is_some_and(|last| last.checked_add(1) != Some(version)) {
                 let message = format_args!(
                     "version {version} follows version {}",
@@ -123,7 +128,9 @@ impl Loaded {
                     self.has_head = true;
                 }
                 Some(EntryKind::Node) => {
-                    let inserted = self.nodes.insert(decode(bytes)?);
+                    let node: Node = decode(bytes)?;
+                    check_key(key, is_key_of_node(key, &node))?;
+                    let inserted = self.nodes.insert(node);
                     inserted.map_err(Unreadable::corrupt)?;
                     if self.nodes.len().is_multiple_of(1024) {
                         progress(OpenProgress::Nodes(self.nodes.len()));
@@ -131,6 +138,8 @@ impl Loaded {
                 }
                 Some(EntryKind::Note) => {
                     let note: Note = decode(bytes)?;
+                    let own = note_key(&note.key()).map_err(Unreadable::Corrupt)?;
+                    check_key(key, own == key)?;
                     self.notes.insert(note.key(), note);
                 }
                 None => {
@@ -140,6 +149,7 @@ impl Loaded {
             },
             StoredPart::Block { number, bytes } => {
                 let (id, block) = (BlockId::of(number, bytes), decode::<Block>(bytes)?);
+                check_block(number).map_err(Unreadable::corrupt)?;
                 let first = self.head.as_ref().map_or(0, |head| head.next_block);
                 if number >= first {
                     self.blocks.push((id, block));
@@ -340,6 +350,24 @@ impl Stored {
             since.note(&block.commits, block.notes, id.bytes);
         }
         since
+    }
+}
+
+/// Whether the key of an entry is that of its node.
+fn is_key_of_node(key: &str, node: &Node) -> bool {
+    let id = key.split_once('/').and_then(|(_, id)| id.parse().ok());
+    id.is_some_and(|id: NodeId| id == *node.id())
+}
+
+/// Checks the key of an entry. A checkpoint would leave an entry under another key as it is.
+fn check_key(key: &str, is_own: bool) -> Result<(), Unreadable> {
+    match is_own {
+        true => Ok(()),
+        false => {
+            let key = Brief(key);
+            let message = format_args!("the entry {key:?} has the value of another key");
+            Err(Unreadable::corrupt(message))
+        }
     }
 }
 
