@@ -17,8 +17,8 @@ use tokio_postgres::error::SqlState;
 )]
 #[non_exhaustive]
 pub enum PostgresError {
-    /// The connection parameters cannot be read.
-    #[error("the connection parameters cannot be read: {reason}")]
+    /// The connection parameters cannot be used, or a file that they name.
+    #[error("the connection parameters cannot be used: {reason}")]
     Parameters {
         /// What is wrong with them.
         reason: String,

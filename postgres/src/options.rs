@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use tokio::time::timeout;
-use tokio_postgres::config::{Host, LoadBalanceHosts};
-use tokio_postgres::tls::NoTlsStream;
-use tokio_postgres::{Client, Config, Connection, NoTls, Socket};
+use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Config, Connection, Socket};
 
 use crate::PostgresError;
+use crate::encryption::{Encrypted, Encryption};
 use crate::random::random;
 use crate::schema::checked_name;
 
@@ -26,6 +27,7 @@ use crate::schema::checked_name;
 #[must_use]
 pub struct PostgresOptions {
     pub(crate) config: tokio_postgres::Config,
+    encryption: Encryption,
     pub(crate) schema: String,
     pub(crate) connect_timeout: Duration,
     pub(crate) allows_lossy_server: bool,
@@ -33,22 +35,57 @@ pub struct PostgresOptions {
 
 impl PostgresOptions {
     /// Creates options with connection parameters: a URL (`postgresql://…`), or names and values
-    /// (`host=… user=…`), as libpq reads them. The connection is not encrypted.
+    /// (`host=… user=…`), as libpq reads them.
+    ///
+    /// # Encryption
+    ///
+    /// `sslmode` says whether connections are encrypted with TLS, by the feature `tls`, which is on
+    /// by default. A connection over a Unix socket never is.
+    ///
+    /// | `sslmode` | encrypted | what is checked of the server |
+    /// |---|---|---|
+    /// | `disable` | no | |
+    /// | `allow` | if the server refuses others | as `prefer` |
+    /// | `prefer`, the default | if the server can | as `require` |
+    /// | `require` | yes | its certificate, if there is that of an authority |
+    /// | `verify-ca` | yes | that an authority has certified it |
+    /// | `verify-full` | yes | the same, and that the certificate is for its host name |
+    ///
+    /// `sslrootcert` is a file with the certificates of authorities, and `~/.postgresql/root.crt`
+    /// by default; with `system` they are those that the machine trusts, and the mode is
+    /// `verify-full`. `sslcert` and `sslkey` are the certificate and the key of this client, and by
+    /// default `~/.postgresql/postgresql.crt` and `postgresql.key`. All are PEM files, and a key
+    /// must not be readable by other users of the machine. The files are read for each connection,
+    /// so they can be replaced. A key with a password and lists of revoked certificates cannot be
+    /// used. The host name is compared with the alternative names of the certificate alone.
+    ///
+    /// ```
+    /// use doclock_postgres::PostgresOptions;
+    ///
+    /// let options = PostgresOptions::new(
+    ///     "host=db.example.com user=app dbname=app sslmode=verify-full sslrootcert=/etc/app/ca.crt",
+    /// )?;
+    /// # Ok::<(), doclock_postgres::PostgresError>(())
+    /// ```
+    ///
+    /// # Several hosts
     ///
     /// With a standby, name both hosts and add `target_session_attrs=read-write`, so that a new
     /// connection finds the server that takes writes.
     ///
     /// # Errors
     ///
-    /// [`PostgresError::Parameters`].
+    /// [`PostgresError::Parameters`]. If a file of the encryption cannot be used, that is the error
+    /// of a connection.
     pub fn new(parameters: &str) -> Result<Self, PostgresError> {
-        let mut config: tokio_postgres::Config =
-            parameters.parse().map_err(PostgresError::parameters)?;
+        let (rest, encryption) = Encryption::take(parameters)?;
+        let mut config: tokio_postgres::Config = rest.parse().map_err(PostgresError::parameters)?;
         if config.get_application_name().is_none() {
             config.application_name("doclock");
         }
         Ok(Self {
             config,
+            encryption,
             schema: "doclock".to_owned(),
             connect_timeout: Duration::from_secs(5),
             allows_lossy_server: false,
@@ -76,7 +113,7 @@ impl PostgresOptions {
     ///
     /// The limit of the connection parameters ends when a host has taken the connection, also if
     /// it answers nothing. So each host but the last has a part of the time, until it is usable.
-    pub(crate) async fn connect(&self, name: &str) -> Result<Connected, tokio_postgres::Error> {
+    pub(crate) async fn connect(&self, name: &str) -> Result<Connected, PostgresError> {
         let config = self.limited(name);
         let hosts = hosts(&config);
         let of = |count: usize| count == 0 || count == hosts;
@@ -92,16 +129,51 @@ impl PostgresOptions {
             for nth in 0..hosts {
                 let alone = of_host(&config, (first + nth) % hosts);
                 if nth + 1 == hosts {
-                    return alone.connect(NoTls).await;
+                    return self.connect_to(alone).await;
                 }
                 let given = config.get_connect_timeout().copied().unwrap_or_default();
                 let limit = given.min(self.part_of(hosts));
-                if let Ok(Ok(connected)) = timeout(limit, alone.connect(NoTls)).await {
+                if let Ok(Ok(connected)) = timeout(limit, self.connect_to(alone)).await {
                     return Ok(connected);
                 }
             }
         }
-        config.connect(NoTls).await
+        self.connect_to(config).await
+    }
+
+    /// Connects to one host, encrypted or not.
+    async fn connect_to(&self, mut config: Config) -> Result<Connected, PostgresError> {
+        let is_socket = config.get_hostaddrs().is_empty()
+            && config
+                .get_hosts()
+                .iter()
+                .all(|host| !matches!(host, Host::Tcp(_)));
+        let attempts = match is_socket {
+            true => &[SslMode::Disable],
+            false => self.encryption.attempts(),
+        };
+        if config.get_hosts().is_empty()
+            && let [address] = config.get_hostaddrs()
+        {
+            // The name by which a certificate is checked.
+            let name = address.to_string();
+            config.host(name);
+        }
+        let mut refused = None;
+        for mode in attempts {
+            config.ssl_mode(*mode);
+            match config.connect(self.encryption.connector(*mode)?).await {
+                Ok(connected) => return Ok(connected),
+                Err(error) => {
+                    let error = refused.insert(error);
+                    if !may_differ(error) {
+                        break;
+                    }
+                }
+            }
+        }
+        let none = || PostgresError::parameters("there is no way to connect");
+        Err(refused.map_or_else(none, PostgresError::from))
     }
 
     /// Returns the parameters of a connection, with limits where they have none.
@@ -134,7 +206,16 @@ impl PostgresOptions {
 }
 
 /// A connection, and what reads and writes it.
-pub(crate) type Connected = (Client, Connection<Socket, NoTlsStream>);
+pub(crate) type Connected = (Client, Connection<Socket, Encrypted>);
+
+/// Whether a connection may be made with encryption or without it, after an attempt that was the
+/// other way: the server has no rule for it, or the encryption has failed.
+fn may_differ(error: &tokio_postgres::Error) -> bool {
+    match error.code() {
+        Some(code) => *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+        None => error.to_string().contains("TLS"),
+    }
+}
 
 /// How many hosts the parameters name.
 fn hosts(config: &Config) -> usize {

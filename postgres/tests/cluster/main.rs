@@ -4,6 +4,7 @@
 
 mod cancels;
 mod clocks;
+mod encryption;
 mod executes;
 mod failover;
 mod failures;

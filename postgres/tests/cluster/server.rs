@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use crate::support::{parameters, until};
 
 /// A command that runs as the user of the server.
-fn as_user(program: impl AsRef<std::ffi::OsStr>) -> Command {
+pub(crate) fn as_user(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let user = std::env::var("PGUSER").unwrap();
     if !is_root() {
         return Command::new(program);
@@ -29,7 +29,7 @@ pub(crate) fn run(command: &mut Command) {
 }
 
 /// A temporary folder that belongs to the user of the server.
-fn folder() -> tempfile::TempDir {
+pub(crate) fn folder() -> tempfile::TempDir {
     let folder = tempfile::Builder::new()
         .prefix("doclock-server")
         .tempdir()
@@ -42,7 +42,7 @@ fn folder() -> tempfile::TempDir {
 pub(crate) struct Server {
     pub(crate) folder: tempfile::TempDir,
     programs: PathBuf,
-    port: u16,
+    pub(crate) port: u16,
 }
 
 impl Server {
@@ -76,7 +76,9 @@ impl Server {
     }
 
     pub(crate) fn run(&self, settings: &str) {
-        assert!(self.try_run(settings), "the server does not start");
+        let is_running = self.try_run(settings);
+        let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+        assert!(is_running, "the server does not start: {log}");
     }
 
     fn try_run(&self, settings: &str) -> bool {
