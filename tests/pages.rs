@@ -144,3 +144,176 @@ fn every_link_of_the_guide_leads_to_the_same_page_on_both_sides() {
         rustdoc.keys().map(|label| (*label).to_owned()).collect()
     );
 }
+
+// --- Commands ---
+
+/// The files whose commands are run: by `.ci/run`, or for an hour by `scripts/soak`.
+const RUNNERS: &[&str] = &[
+    ".ci/run",
+    "scripts/soak",
+    "examples/desktop/check",
+    "examples/live/check",
+    "tests/report/check",
+];
+
+/// Commands of pages that are run in another form.
+const ELSEWHERE: &[(&str, &str)] = &[
+    // By `web/test/cluster.test.mjs`, which starts and kills the servers.
+    ("examples/live/README.md", "scripts/with-postgres bash -c"),
+];
+
+/// The words of a command, without what does not determine what it runs: the directory, variables
+/// of the environment, the profile, and the arguments of a program.
+fn words(command: &str) -> Vec<String> {
+    let words = command.trim_start_matches('(').split_whitespace();
+    let words = words.map(|word| word.trim_matches(['"', '\'', '(', ')', ';']));
+    let words = words.skip_while(|word| word.contains('='));
+    let words =
+        words.take_while(|word| !matches!(*word, "--" | ">" | ">>" | "|" | "||" | "\\" | "&"));
+    let kept = words.filter(|word| {
+        let is_option = ["--release", "--locked", "--quiet", "--debug", "-q", "!"].contains(word);
+        // What a reader puts in: `NAME`, `FILE.png`, `[ROUNDS]`.
+        let name = word.trim_start_matches('[');
+        let is_open = name.len() > 1 && name.chars().take(2).all(|char| char.is_ascii_uppercase());
+        !is_option && !is_open && !word.is_empty()
+    });
+    kept.map(|word| word.trim_start_matches("../").to_owned())
+        .collect()
+}
+
+/// The commands of a text in which each line is one, or several.
+fn commands(text: &str) -> Vec<Vec<String>> {
+    let text = text.replace("\\\n", " ").replace("$(", "\n");
+    let lines = text.lines().flat_map(|line| line.split("&&"));
+    let commands = lines.map(words).filter(|words| !words.is_empty());
+    commands.collect()
+}
+
+/// The commands that a page in a folder shows: the lines of its consoles, and code in its text.
+fn shown(folder: &str, text: &str) -> Vec<Vec<String>> {
+    let mut shown = Vec::new();
+    for (nth, part) in text.split("```").enumerate() {
+        match nth % 2 {
+            1 => shown.extend(
+                part.strip_prefix("console\n")
+                    .map(commands)
+                    .into_iter()
+                    .flatten(),
+            ),
+            _ => {
+                shown.extend(part.split('`').skip(1).step_by(2).flat_map(|code| {
+                    commands(&code.split_whitespace().collect::<Vec<_>>().join(" "))
+                }))
+            }
+        }
+    }
+    for word in shown.iter_mut().flatten().filter(|word| *word == "./check") {
+        *word = format!("{folder}/check");
+    }
+    for words in &mut shown {
+        // What a fault is called, and how many rounds.
+        if words[0].starts_with("scripts/") && words[0] != "scripts/with-postgres" {
+            words.truncate(1);
+        }
+    }
+    // The commands of the tool are run by `tool/tests`.
+    shown.retain(|words| match words[0].as_str() {
+        "cargo" => words.len() > 1,
+        "npm" => true,
+        "node" => words.get(1).is_some_and(|file| file.ends_with(".mjs")),
+        script => {
+            let is_script = script.starts_with("scripts/") && script != "scripts/…";
+            is_script || RUNNERS.contains(&script)
+        }
+    });
+    shown
+}
+
+/// Whether a command that is run has all words of one that is shown, in their order.
+fn runs(run: &[String], shown: &[String]) -> bool {
+    let mut run = run.iter();
+    shown.iter().all(|word| run.any(|other| other == word))
+}
+
+/// Whether it is a part of `cargo test`, which runs every test of the crate.
+fn is_of_tests(shown: &[String]) -> bool {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut target = shown.iter().skip_while(|word| *word != "--test").skip(1);
+    let exists = target.next().is_none_or(|name| {
+        let file = root.join(format!("tests/{name}.rs"));
+        file.exists() || root.join(format!("tests/{name}/main.rs")).exists()
+    });
+    shown.starts_with(&["cargo".into(), "test".into()]) && !shown.contains(&"-p".into()) && exists
+}
+
+/// All pages of the repository.
+fn all_pages() -> Vec<(String, String)> {
+    let folders = [
+        "",
+        "docs",
+        "docs/guide",
+        "docs/invariants",
+        "docs/decisions",
+        "examples",
+        "examples/live",
+        "tool",
+    ];
+    let mut all: Vec<_> = folders.into_iter().flat_map(pages).collect();
+    all.retain(|(page, _)| page != "CHANGELOG.md");
+    all
+}
+
+/// What is run nowhere stops to work one day.
+#[test]
+fn every_command_of_a_page_is_run_somewhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let runners = RUNNERS
+        .iter()
+        .map(|file| fs::read_to_string(root.join(file)).unwrap());
+    let run: Vec<_> = runners.flat_map(|text| commands(&text)).collect();
+    let mut seen = 0;
+    let mut missing = Vec::new();
+    for (page, text) in all_pages() {
+        let folder = Path::new(&page).parent().unwrap().display().to_string();
+        for shown in shown(&folder, &text) {
+            seen += 1;
+            let is_runner = RUNNERS.contains(&&*shown[0]);
+            let is_elsewhere = ELSEWHERE.contains(&(&*page, &*shown.join(" ")));
+            if is_runner || is_elsewhere {
+                continue;
+            }
+            if !is_of_tests(&shown) && !run.iter().any(|run| runs(run, &shown)) {
+                missing.push(format!("{page}: {}", shown.join(" ")));
+            }
+        }
+    }
+    assert!(seen > 80, "{seen}");
+    assert!(missing.is_empty(), "run nowhere:\n{}", missing.join("\n"));
+}
+
+/// A lock file of its own is older than the crate one day. `.ci/run` looks at each.
+#[test]
+fn every_package_outside_of_the_workspace_has_a_lock_file() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut outside = 0;
+    let mut ahead = vec![root.to_owned()];
+    while let Some(folder) = ahead.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap_or_default();
+            if path.is_dir() && !["target", "node_modules", ".git"].contains(&name) {
+                ahead.push(path);
+            } else if name == "Cargo.toml" {
+                let manifest = fs::read_to_string(&path).unwrap();
+                let is_own = manifest.lines().any(|line| line == "[workspace]");
+                outside += usize::from(is_own && folder != root);
+                assert!(
+                    !is_own || folder.join("Cargo.lock").exists(),
+                    "{}",
+                    path.display()
+                );
+            }
+        }
+    }
+    assert_eq!(outside, 1);
+}

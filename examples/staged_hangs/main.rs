@@ -1,7 +1,7 @@
 //! Six programs that hang, and what the store reports of each one.
 //!
 //! ```text
-//! cargo run --example staged_hangs [NAME]
+//! cargo run --example staged_hangs -- [NAME]
 //! ```
 //!
 //! The guide page "My editor hangs" leads from each symptom to its cause.
