@@ -264,9 +264,15 @@ async fn commit(
 ) -> Result<Result<TransactionResult, Refused>, End> {
     let call = async move {
         match request {
-            FromTab::Edit { base, changes, .. } => {
+            FromTab::Edit {
+                base,
+                continues,
+                changes,
+                ..
+            } => {
                 let store = editor.store().clone();
-                let code = op(move |on| document::edit(&store, on, base, changes.clone()));
+                let code =
+                    op(move |on| document::edit(&store, on, base, continues, changes.clone()));
                 let options = AcquireOptions::new().label("edit").any_thread();
                 let edit = transaction(&editor, code).idempotent(key).options(options);
                 edit.commit_async().await.map_err(Refused::edit)

@@ -207,11 +207,12 @@ impl EditRefused {
 }
 
 /// Edits the text in a transaction. The changes count positions in the text of version `base`, and
-/// are rebased over the commits since.
+/// are rebased over the commits since. An edit that `continues` stays with the text before it.
 pub fn edit(
     store: &DataStore,
     on: &mut Transaction,
     base: u64,
+    continues: bool,
     mut changes: Vec<Splice>,
 ) -> Result<(), Failure> {
     // Under the lock, no further commit can come in between.
@@ -221,7 +222,7 @@ pub fn edit(
     check_changes(on, &changes)?;
     on.rollback_to(start)?;
     for over in commits.iter().flat_map(|commit| &commit.changes) {
-        changes = rebase(changes, over);
+        changes = rebase(changes, over, continues);
     }
     // From the end on, so that each position counts in the text before the edit.
     for change in changes.into_iter().rev() {

@@ -33,6 +33,9 @@ pub enum FromTab {
     Edit {
         key: String,
         base: u64,
+        /// Whether the edit goes on where its user was typing: then nothing comes between.
+        #[serde(default)]
+        continues: bool,
         changes: Vec<Splice>,
     },
     /// Undoes the latest edit of this session.

@@ -44,10 +44,15 @@ impl Splice {
     ///
     /// The rules are those of `ChangeSet.map` of CodeMirror, so a tab computes the same. What is
     /// deleted already is not deleted again. What the splice inserted stays, also in the middle of
-    /// characters that the edit removes. Of two insertions at one position, the splice comes first.
-    fn rebase(&self, edit: Splice) -> [Option<Splice>; 2] {
+    /// characters that the edit removes. Of two insertions at one position, the splice comes first,
+    /// unless the edit continues what its user has typed before it.
+    fn rebase(&self, edit: Splice, continues: bool) -> [Option<Splice>; 2] {
         let end = edit.end();
-        if edit.at > self.at || edit.at == self.at && self.removed <= edit.removed {
+        let is_behind = match continues {
+            true => self.removed < edit.removed,
+            false => self.removed <= edit.removed,
+        };
+        if edit.at > self.at || edit.at == self.at && is_behind {
             let at = self.map(edit.at);
             let removed = self.map(end).saturating_sub(at);
             return [
@@ -71,8 +76,9 @@ impl Splice {
 /// Rebases the edits of one request over a splice that was committed first.
 ///
 /// The edits are in order and do not overlap. All count positions in the text before any of them.
-pub fn rebase(edits: Vec<Splice>, over: &Splice) -> Vec<Splice> {
-    let rebased = edits.into_iter().flat_map(|edit| over.rebase(edit));
+pub fn rebase(edits: Vec<Splice>, over: &Splice, continues: bool) -> Vec<Splice> {
+    let edits = edits.into_iter();
+    let rebased = edits.flat_map(|edit| over.rebase(edit, continues));
     rebased.flatten().collect()
 }
 
@@ -90,10 +96,19 @@ mod tests {
 
     /// The text after `over`, then the rebased edits.
     fn both(text: &str, over: (usize, usize, &str), edits: &[(usize, usize, &str)]) -> String {
+        rebased(text, over, edits, false)
+    }
+
+    fn rebased(
+        text: &str,
+        over: (usize, usize, &str),
+        edits: &[(usize, usize, &str)],
+        continues: bool,
+    ) -> String {
         let over = Splice::new(over.0, over.1, over.2);
         let edits = edits.iter().map(|edit| Splice::new(edit.0, edit.1, edit.2));
         let text = apply(text, std::slice::from_ref(&over));
-        apply(&text, &rebase(edits.collect(), &over))
+        apply(&text, &rebase(edits.collect(), &over, continues))
     }
 
     #[test]
@@ -108,6 +123,14 @@ mod tests {
         assert_eq!(both("ab", (1, 0, "X"), &[(1, 0, "-")]), "aX-b");
         assert_eq!(both("ab", (1, 0, "X"), &[(1, 1, "-")]), "aX-");
         assert_eq!(both("ab", (1, 1, "X"), &[(1, 0, "-")]), "a-X");
+    }
+
+    #[test]
+    fn what_a_user_types_on_comes_before_a_commit_at_its_position() {
+        assert_eq!(rebased("ab", (1, 0, "X"), &[(1, 0, "-")], true), "a-Xb");
+        assert_eq!(rebased("ab", (1, 1, "X"), &[(1, 1, "-")], true), "a-X");
+        assert_eq!(rebased("ab", (1, 1, "X"), &[(1, 0, "-")], true), "a-X");
+        assert_eq!(rebased("abc", (0, 1, "X"), &[(1, 1, "-")], true), "X-c");
     }
 
     #[test]

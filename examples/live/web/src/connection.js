@@ -1,6 +1,10 @@
 // The WebSocket: one request in flight, and a new connection after each that ends.
 
 const SLOWEST_RETRY = 4000
+/// How many seconds a server may be silent. It shows its panel four times a second.
+const SILENCE = 5
+/// How many seconds it may take to answer the `hello`: it may look for another server for ten.
+const PATIENCE = 15
 
 export class Connection {
   /// `isOpen`: the server has answered the `hello`.
@@ -9,6 +13,7 @@ export class Connection {
   #inFlight = false
   #wait = 250
   #timer = null
+  #silence = 0
 
   /// `tab.hello()` is the first message, `tab.receive(message)` takes each message of the server,
   /// `tab.request()` is the next request or null, and `tab.changed(why)` shows the state.
@@ -17,7 +22,14 @@ export class Connection {
     // The browser may keep a dead socket for minutes.
     addEventListener("offline", () => this.restart())
     addEventListener("online", () => this.open())
+    setInterval(() => this.#listen(), 1000)
     this.open()
+  }
+
+  /// Gives up a server that is silent. It counts by a timer, so a page that sleeps counts nothing.
+  #listen() {
+    this.#silence++
+    if (this.#silence > (this.isOpen ? SILENCE : PATIENCE)) this.restart()
   }
 
   open() {
@@ -25,6 +37,7 @@ export class Connection {
     clearTimeout(this.#timer)
     const socket = new WebSocket(`${location.origin.replace("http", "ws")}/live`)
     this.#socket = socket
+    this.#silence = 0
     socket.onopen = () => socket.send(JSON.stringify(this.tab.hello()))
     socket.onmessage = ({ data }) => {
       if (socket === this.#socket) this.#receive(JSON.parse(data))
@@ -47,6 +60,7 @@ export class Connection {
   }
 
   #receive(message) {
+    this.#silence = 0
     if (message.type === "welcome") [this.isOpen, this.#inFlight, this.#wait] = [true, false, 250]
     this.tab.receive(message)
     this.pump()

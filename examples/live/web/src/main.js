@@ -34,6 +34,10 @@ addEventListener("pagehide", () => {
     sessionStorage.saved = JSON.stringify({ session, ...copy.save() })
   } catch { /* The text is too large for the browser's storage. */ }
 })
+/// Only a reload keeps them. The browser does not say whether it reloads or closes.
+addEventListener("beforeunload", event => {
+  if (copy.pending.length > 0 && !isReplaced) event.preventDefault()
+})
 
 // --- The editor ---
 
@@ -62,6 +66,9 @@ const history = [
   { key: "Mod-Shift-z", run: () => request("redo"), preventDefault: true },
 ]
 
+/// Whether the user has moved the caret.
+const moves = transaction => transaction.selection && !transaction.annotation(fromServer)
+
 let caretTimer = null
 const view = new EditorView({
   parent: element("editor"),
@@ -86,8 +93,9 @@ const view = new EditorView({
       isTyped = true
     }
     view.update(transactions)
+    if (isTyped) hasPlace()
     if (isTyped) proceed()
-    else if (transactions.some(transaction => transaction.selection)) showCaret()
+    else if (transactions.some(moves)) showCaret()
   },
 })
 
@@ -102,9 +110,37 @@ function proceed() {
   showStatus()
 }
 
+/// Whether the editor has a place to scroll to when it is measured next.
+let isPlaced = false
+const measured = { read() {}, write() { isPlaced = false } }
+function hasPlace() {
+  isPlaced = true
+  view.requestMeasure(measured)
+}
+
+/// Keeps the line of the caret where it is while others type, or the first line that is visible if
+/// the caret is not. `head` is where the caret is then.
+function stay(changes, head) {
+  const box = view.scrollDOM.getBoundingClientRect()
+  const caret = view.coordsAtPos(view.state.selection.main.head)
+  if (!caret || caret.bottom < box.top || caret.top > box.bottom) return view.scrollSnapshot().map(changes)
+  return EditorView.scrollIntoView(head, { y: "start", yMargin: caret.top - box.top })
+}
+
 /// Shows what an answer has changed, in one transaction.
 function display(changes, effects = []) {
-  view.dispatch({ changes, effects, annotations: fromServer.of(true) })
+  let selection
+  if (changes && !changes.empty) {
+    const { main } = view.state.selection
+    const head = copy.caretAfter(changes, main.head)
+    if (main.empty && head !== changes.mapPos(main.head, -1)) selection = { anchor: head }
+    // The editor itself maps a place that it has over the changes that come until then.
+    if (!isPlaced) {
+      effects = [...effects, stay(changes, head)]
+      hasPlace()
+    }
+  }
+  view.dispatch({ changes, selection, effects, annotations: fromServer.of(true) })
 }
 
 /// A caret in the confirmed text, as it is displayed.
@@ -145,8 +181,9 @@ const receivers = {
     // The next welcome has what is missing.
     if (commit.version !== copy.version + 1) return connection.restart()
     if (copy.pending[0]?.key === commit.key) connection.answered()
-    display(copy.commit(commit))
-    if (commit.tab !== ownName && commit.changes.length > 0) display(null, [displayed(caretAfter(commit))])
+    const shown = copy.commit(commit)
+    const hasMoved = commit.tab !== ownName && commit.changes.length > 0
+    display(shown, hasMoved ? [displayed(caretAfter(commit))] : [])
   },
   done({ key, changed }) {
     if (copy.pending[0]?.key !== key) return

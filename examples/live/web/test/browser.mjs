@@ -75,6 +75,11 @@ export class Server {
     }
   }
 
+  /// Stops to answer and closes no connection, until it is told to go on.
+  freeze(is) {
+    this.process.kill(is ? "SIGSTOP" : "SIGCONT")
+  }
+
   async end(signal) {
     if (this.process.exitCode !== null || this.process.signalCode !== null) return
     const ended = new Promise(resolve => this.process.once("exit", resolve))
@@ -132,6 +137,9 @@ export const launch = () => {
 
 /// A tab in a browser window of its own, so that it alone goes offline.
 export class Tab {
+  /// Answers a question of the browser.
+  answer = dialog => dialog.accept()
+
   /// The keys of the requests whose commits the tab has received.
   acknowledged = []
 
@@ -142,6 +150,8 @@ export class Tab {
     tab.failures = []
     tab.page.on("pageerror", error => tab.failures.push(error.stack))
     tab.page.on("websocket", socket => tab.#record(socket))
+    // The browser asks before it drops edits that are pending.
+    tab.page.on("dialog", dialog => tab.answer(dialog))
     await tab.page.addInitScript(watch)
     await tab.page.goto(server.url)
     await tab.ready()

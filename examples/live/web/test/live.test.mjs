@@ -4,7 +4,7 @@ import assert from "node:assert/strict"
 import { after, before, describe, it } from "node:test"
 import { endServers, launch, Server, Tab } from "./browser.mjs"
 import { random, SEED } from "./random.mjs"
-import { agree, killWhile, stepUntil, typeAtRandom, typeInTurn } from "./together.mjs"
+import { agree, killWhile, settled, stepUntil, typeAtRandom, typeInTurn, typeWords } from "./together.mjs"
 
 const SECONDS = Number(process.env.TYPING_SECONDS ?? 60)
 console.log(`SEED=${SEED} TYPING_SECONDS=${SECONDS}`)
@@ -96,7 +96,7 @@ it("an edit is marked as pending while the lock is held, and the panel names the
   await ann.page.keyboard.press("Delete")
   assert.equal(await ann.page.textContent(".pending"), " three↵")
   assert.equal(await ann.page.locator(".pending-deletion").count(), 1)
-  assert.match(await ann.page.textContent("#status"), /2 requests pending/)
+  assert.match(await ann.page.textContent("#status"), /3 requests pending/)
   await bob.page.waitForSelector("#queue li")
   assert.match(await bob.page.textContent("#queue"), /^tab [0-9a-f]{4} edit, waiting for/)
   assert.equal(await bob.text(), "one two")
@@ -141,4 +141,121 @@ it("a tab that was offline sends its edits, which are rebased", async () => {
   await ann.settle(version)
   assert.equal(await ann.text(), "start middle end")
   await agree(server, [ann, bob])
+})
+
+it("what one user typed without moving the caret stays together", async () => {
+  const server = await Server.start()
+  const tabs = await open(server, 3)
+  for (let round = 0; round < 4; round++) {
+    await tabs[0].page.keyboard.press("Control+End")
+    await tabs[0].page.keyboard.type("\nThe meeting is Monday")
+    await settled(tabs)
+    for (const tab of tabs) await tab.page.keyboard.press("Control+End")
+    const words = await typeWords(server, tabs, SEED + round)
+    const text = await settled(tabs)
+    for (const word of words) assert.ok(text.includes(word), `SEED=${SEED + round}: ${word} is torn: ${text}`)
+  }
+  await agree(server, tabs)
+})
+
+it("a tab whose server is silent does not say that it is saved", async () => {
+  const server = await Server.start()
+  const [ann] = await open(server, 1)
+  await ann.page.keyboard.type("one")
+  await ann.settle()
+  assert.equal(await ann.page.textContent("#status"), "saved")
+  server.freeze(true)
+  await ann.page.waitForSelector("#status.offline", { timeout: 15_000 })
+  assert.equal(await ann.page.textContent("#status"), "offline, saved")
+  await ann.page.keyboard.type(" two")
+  server.freeze(false)
+  await ann.settle()
+  assert.equal(await ann.text(), "one two")
+  await agree(server, [ann])
+})
+
+it("the browser asks before a tab with pending edits is closed", async () => {
+  const server = await Server.start()
+  const [ann, bob] = await open(server, 2)
+  for (const tab of [ann, bob]) {
+    await tab.page.keyboard.type("one ")
+    await tab.settle()
+  }
+  await ann.offline(true)
+  await ann.page.keyboard.type("two")
+  const asked = new Promise(resolve => { ann.answer = dialog => resolve(dialog.type()) ?? dialog.dismiss() })
+  await ann.page.close({ runBeforeUnload: true })
+  assert.equal(await asked, "beforeunload")
+  ann.answer = dialog => dialog.accept()
+  await ann.offline(false)
+  await bob.settle(await ann.settle())
+  assert.match(await bob.text(), /two/)
+  // Nothing is pending.
+  bob.answer = () => assert.fail("the browser asks")
+  const closed = bob.page.waitForEvent("close")
+  await bob.page.close({ runBeforeUnload: true })
+  await closed
+  await bob.context.close()
+  await agree(server, [ann])
+})
+
+/// Notes in each frame where a text of the page is displayed.
+const noteTop = text => {
+  const range = document.createRange()
+  const walker = document.createTreeWalker(document.querySelector(".cm-content"), NodeFilter.SHOW_TEXT)
+  window.tops = []
+  // An observer of sizes is called when all callbacks of the frame have run, also that of the editor.
+  const clock = document.body.appendChild(document.createElement("i"))
+  clock.style = "position: fixed; height: 1px"
+  new ResizeObserver(() => {
+    walker.currentNode = walker.root
+    while (walker.nextNode()) {
+      if (!walker.currentNode.textContent.startsWith(text)) continue
+      range.selectNode(walker.currentNode)
+      tops.push(Math.round(range.getBoundingClientRect().top))
+    }
+  }).observe(clock)
+  const tick = frame => {
+    clock.style.width = `${1 + frame % 2}px`
+    requestAnimationFrame(() => tick(frame + 1))
+  }
+  tick(0)
+}
+
+it("the view stays where it is while others type above", async () => {
+  const server = await Server.start()
+  const bob = await Tab.open(browser, server)
+  const [ann, cem] = await Promise.all([1, 2].map(() => Tab.open(browser, server, { width: 700, height: 400 })))
+  const lines = Array.from({ length: 100 }, (_, line) => `line ${line} `)
+  await bob.page.evaluate(text => live.view.dispatch({ changes: { from: 0, insert: text } }), lines.join("\n"))
+  const version = await bob.settle()
+  await Promise.all([ann, cem].map(tab => tab.settle(version)))
+  // Ann looks at her caret, and Cem elsewhere.
+  for (const tab of [ann, cem]) await tab.evaluate(() => {
+    const { view } = live
+    view.dispatch({ selection: { anchor: view.state.doc.line(51).from }, scrollIntoView: true })
+  })
+  await cem.evaluate(() => { live.view.scrollDOM.scrollTop = 1500 })
+  const shown = await cem.evaluate(() => {
+    const { view } = live
+    const block = view.lineBlockAtHeight(view.scrollDOM.scrollTop + 100)
+    return view.state.doc.sliceString(block.from, block.to)
+  })
+  await ann.evaluate(noteTop, "line 50 ")
+  await cem.evaluate(noteTop, shown)
+  await bob.page.keyboard.press("Control+Home")
+  for (let line = 0; line < 20; line++) {
+    await bob.page.keyboard.type("above")
+    await bob.page.keyboard.press("Enter")
+  }
+  // In the view of Ann, too, above her caret.
+  await bob.evaluate(() => live.view.dispatch({ selection: { anchor: live.view.state.doc.line(68).from } }))
+  for (let line = 0; line < 5; line++) await bob.page.keyboard.press("Enter")
+  await settled([ann, bob, cem])
+  for (const tab of [ann, cem]) {
+    const tops = await tab.evaluate(() => tops)
+    assert.ok(tops.length > 50, `${tops.length}`)
+    assert.ok(Math.max(...tops) - Math.min(...tops) <= 1, `the line jumps: ${[...new Set(tops)]}`)
+  }
+  await agree(server, [bob, ann, cem], { typed: true })
 })

@@ -32,6 +32,32 @@ export async function stepUntil(text, step, expected) {
   }
 }
 
+/// Tabs type one word each at nearly one place, over a selection or not, without moving the caret.
+/// Each begins before it sees what the others type. Some are offline. Returns the words.
+export async function typeWords(server, tabs, seed) {
+  const below = random(seed)
+  const words = tabs.map((_, index) => String.fromCharCode(65 + index).repeat(4 + below(8)))
+  const plans = tabs.map(() => ({
+    left: below(3), selected: below(2) * below(8), isOffline: below(3) === 0, delay: below(60),
+  }))
+  server.hold()
+  await tabs[0].page.waitForSelector("#holder.held")
+  await Promise.all(tabs.map(async (tab, index) => {
+    const { left, selected, isOffline } = plans[index]
+    for (let step = 0; step < left; step++) await tab.page.keyboard.press("ArrowLeft")
+    for (let step = 0; step < selected; step++) await tab.page.keyboard.press("Shift+ArrowLeft")
+    if (isOffline) await tab.offline(true)
+    await tab.page.keyboard.type(words[index][0])
+  }))
+  server.release()
+  await Promise.all(tabs.map(async (tab, index) => {
+    const { delay, isOffline } = plans[index]
+    await tab.page.keyboard.type(words[index].slice(1), { delay })
+    if (isOffline) await tab.offline(false)
+  }))
+  return words
+}
+
 /// Kills a server again and again while tabs type.
 export async function killWhile(typing, kill) {
   let isTyping = true
