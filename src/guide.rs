@@ -39,6 +39,10 @@ pages! {
     // Its examples need the feature; its text does not.
     #[cfg(any(not(doctest), feature = "redb"))]
     durable: "../docs/guide/durable.md";
+    /// Shows how to restore a backup, and how to salvage what a damaged file still has.
+    // Its examples need the feature; its text does not.
+    #[cfg(any(not(doctest), feature = "redb"))]
+    damaged: "../docs/guide/damaged.md";
     /// Shows how to open documents on demand, close idle ones, and bound how many are open.
     // Its examples need the feature; its text does not.
     #[cfg(any(not(doctest), feature = "redb"))]

@@ -76,6 +76,8 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::durable::ReplicaError>();
     shared::<doclock::durable::TakeoverError>();
     shared::<doclock::durable::WrittenReceipt>();
+    shared::<doclock::durable::SalvageReport>();
+    shared::<doclock::durable::SalvagedFile>();
     shared::<doclock::durable::VerifyReport>();
     shared::<doclock::durable::VersionError>();
     shared::<doclock::events::CommitEvent>();

@@ -89,6 +89,8 @@ pub(crate) use provenance::{
 };
 use schema::SchemaViolation;
 pub(crate) use sequence_edit::{SequenceEdit, SequenceEdits};
+#[cfg(feature = "redb")]
+pub(crate) use snapshot::MissingNodes;
 pub(crate) use snapshot::{
     AssemblyError, DocumentHead, NodeTable, Numbering, PinnedVersion, Tokens, check_room,
 };

@@ -3,6 +3,8 @@
 mod assemble;
 mod load;
 mod numbering;
+#[cfg(feature = "redb")]
+mod partial;
 mod progress;
 mod save;
 
@@ -17,6 +19,8 @@ use crate::id::{AsNodeId, NodeId};
 
 pub(crate) use assemble::{AssemblyError, DocumentHead, NodeTable, check_room};
 pub(crate) use numbering::Numbering;
+#[cfg(feature = "redb")]
+pub(crate) use partial::MissingNodes;
 pub use progress::SnapshotProgress;
 pub(crate) use save::Tokens;
 

@@ -66,6 +66,8 @@ mod open;
 #[cfg(feature = "redb")]
 mod redb;
 mod replica;
+#[cfg(feature = "redb")]
+mod salvage;
 mod stored;
 mod writer;
 
@@ -91,6 +93,9 @@ pub use open::{DurableOptions, OpenError, OpenProgress};
 #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
 pub use redb::RedbJournal;
 pub use replica::{AppliedBlock, Replica, ReplicaError, TakeoverError};
+#[cfg(feature = "redb")]
+#[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
+pub use salvage::{SalvageReport, SalvagedFile};
 pub(super) use writer::Writer;
 pub use writer::{CloseReport, DurabilityError};
 

@@ -18,6 +18,7 @@ mod memory;
 mod moved;
 mod reading;
 mod replica;
+mod salvage;
 mod subscriptions;
 mod takeover;
 mod values;

@@ -35,6 +35,9 @@ pub(crate) enum Command {
     /// Checks a durable file: its checksums, and that the replayed log equals the checkpoint.
     #[command(after_help = exit_codes())]
     Verify(VerifyArgs),
+    /// Exports what can still be read of a damaged durable file, and reports what is missing.
+    #[command(after_help = exit_codes())]
+    Salvage(SalvageArgs),
     /// Makes a durable file as small as it can be.
     #[command(after_help = exit_codes())]
     Compact(CompactArgs),
@@ -178,6 +181,19 @@ pub(crate) struct VerifyArgs {
     /// The durable file.
     pub(crate) file: PathBuf,
     /// Prints one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SalvageArgs {
+    /// The damaged file, which is only read.
+    pub(crate) file: PathBuf,
+    /// A new file to write: .doclock, which a program can open, or .json, .md or .html. Can be
+    /// given several times; without it, only the report is printed.
+    #[arg(long, value_name = "OUT")]
+    pub(crate) to: Vec<PathBuf>,
+    /// Prints the report as one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
 }

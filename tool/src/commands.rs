@@ -7,6 +7,7 @@ pub(crate) mod generate;
 pub(crate) mod log;
 pub(crate) mod replay;
 pub(crate) mod run;
+pub(crate) mod salvage;
 pub(crate) mod show;
 pub(crate) mod verify;
 pub(crate) mod watch;

@@ -29,7 +29,8 @@ pub(crate) const EXIT_CODES: [(u8, &str); 6] = [
     (
         1,
         "the command ran and found a failure or a difference: a transaction of the script failed, \
-         the file does not verify, the replayed text is another one, two versions differ",
+         the file does not verify, only a part was salvaged, the replayed text is another one, two \
+         versions differ",
     ),
     (
         2,

@@ -54,6 +54,7 @@ fn run(command: Command) -> Result<Outcome, ToolError> {
         Command::Show(args) => commands::show::run(&args),
         Command::Diff(args) => commands::diff::run(&args),
         Command::Verify(args) => commands::verify::run(&args),
+        Command::Salvage(args) => commands::salvage::run(&args),
         Command::Compact(args) => commands::compact::run(&args),
         Command::Export(args) => commands::export::run(&args),
         Command::Watch(args) => commands::watch::run(&args),

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use super::form::{HEAD, entry, node_key, note_key};
+use super::form::{Entry, HEAD, StoredHead, entry, node_key, note_key};
 use super::redb::{create_file, sync_directory};
 use super::stored::Loaded;
-use super::{JournalWrite, OpenError};
-use crate::document::View;
+use super::{JournalError, JournalWrite, OpenError};
+use crate::document::{Snapshot, View};
 use crate::store::DataStore;
 
 impl DataStore {
@@ -60,23 +60,12 @@ impl DataStore {
         }
         let (document, notes) = self.with_all_notes();
         let (head, document) = Loaded::default().assemble(document)?;
-        let mut entries = vec![entry(HEAD.to_owned(), Some(&head))?];
-        for node in document.nodes() {
-            entries.push(entry(node_key(node.id()), Some(node))?);
-        }
-        for note in notes {
+        let notes = notes.into_iter().map(|note| {
             let (key, note) = note.into_parts();
-            entries.push(entry(note_key(&key)?, note.as_ref())?);
-        }
-        let version = document.version();
-        let content = JournalWrite {
-            entries,
-            version,
-            ..JournalWrite::default()
-        };
-        create_file(path, Some(&content))?;
-        sync_directory(path)?;
-        Ok(version)
+            entry(note_key(&key)?, note.as_ref())
+        });
+        create(path, &content(&head, &document, notes)?)?;
+        Ok(document.version())
     }
 
     /// Writes everything that the store has to another file, for a program whose file is gone or
@@ -89,4 +78,30 @@ impl DataStore {
     pub fn save_to(&self, path: impl AsRef<Path>) -> Result<u64, OpenError> {
         self.backup(path)
     }
+}
+
+/// What a new file has.
+pub(super) fn content(
+    head: &StoredHead,
+    document: &Snapshot,
+    notes: impl IntoIterator<Item = Result<Entry, JournalError>>,
+) -> Result<JournalWrite, JournalError> {
+    let nodes = document
+        .nodes()
+        .map(|node| entry(node_key(node.id()), Some(node)));
+    let entries = [entry(HEAD.to_owned(), Some(head))].into_iter();
+    Ok(JournalWrite {
+        entries: entries
+            .chain(nodes)
+            .chain(notes)
+            .collect::<Result<_, _>>()?,
+        version: document.version(),
+        ..JournalWrite::default()
+    })
+}
+
+/// Creates a file with this content, which is durable then.
+pub(super) fn create(path: &Path, content: &JournalWrite) -> Result<(), OpenError> {
+    create_file(path, Some(content))?;
+    sync_directory(path)
 }

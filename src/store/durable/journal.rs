@@ -174,7 +174,8 @@ pub enum JournalErrorKind {
     Io,
     /// There is no room left on the disk.
     Full,
-    /// The stored bytes are not what was written.
+    /// The stored bytes are not what was written. See [when the file is
+    /// damaged](crate::guide::damaged).
     Corrupt,
     /// The journal panicked.
     Panic,

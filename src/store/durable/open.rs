@@ -272,7 +272,7 @@ pub enum OpenError {
     /// Another store or process has the file open.
     #[error("another store or process has the file open")]
     Locked,
-    /// The file is not a document of doclock.
+    /// The file is not a document of doclock, or its beginning is damaged.
     #[error("the file is not a document of doclock")]
     Foreign,
     /// A later version of doclock has written the file.
@@ -289,7 +289,7 @@ pub enum OpenError {
         /// The message of the operating system.
         message: String,
     },
-    /// The file is truncated or damaged.
+    /// The file is truncated or damaged. See [when the file is damaged](crate::guide::damaged).
     #[error("the document is damaged: {0}")]
     Corrupt(JournalError),
     /// The journal cannot be read or written.

@@ -27,8 +27,10 @@ use super::{Journal, JournalError, JournalErrorKind, JournalWrite, OpenError, St
 use crate::caught::catch;
 use crate::id::random_session;
 
-const ENTRIES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("doclock-entries");
-const BLOCKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("doclock-blocks");
+/// The names of the tables, in their order.
+pub(super) const TABLES: [&str; 2] = ["doclock-blocks", "doclock-entries"];
+const BLOCKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new(TABLES[0]);
+const ENTRIES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new(TABLES[1]);
 
 /// How the name of a file begins and ends that is being created.
 const UNFINISHED: &str = ".doclock-";
@@ -158,7 +160,7 @@ impl RedbJournal {
 }
 
 /// A new document is never empty: an empty file may be one that was truncated.
-fn check_kind(found: &Metadata) -> Result<(), OpenError> {
+pub(super) fn check_kind(found: &Metadata) -> Result<(), OpenError> {
     match found.is_file() && found.len() > 0 {
         true => Ok(()),
         false => Err(OpenError::Foreign),

@@ -5,6 +5,7 @@ use std::fs;
 use doclock::durable::{DurableOptions, Journal, JournalWrite, RedbJournal, StoredPart};
 use doclock::{DataStore, Editor, Snapshot, View, dsl::*};
 
+use crate::hostile::noise;
 use crate::{CREATE, Folder, INSERT};
 
 /// A file with three versions.
@@ -358,4 +359,66 @@ fn a_file_is_read_while_another_process_edits_it_and_allows_readers() {
         .doclock(&["run", "n.doclock", "s.json", "--allow-readers"])
         .refused_with(3);
     store.close().unwrap();
+}
+
+#[test]
+fn what_is_left_of_a_damaged_file_goes_to_new_files() {
+    let folder = filled();
+    let whole = fs::read(folder.path("n.doclock")).unwrap();
+    let salvage = [
+        "salvage",
+        "n.doclock",
+        "--to",
+        "out.doclock",
+        "--to",
+        "out.json",
+    ];
+    let mut damaged = whole.clone();
+    damaged[..4096].fill(0);
+    folder.write("n.doclock", &damaged);
+    folder.doclock(&["verify", "n.doclock"]).refused_with(4);
+    let text = folder.doclock(&salvage).ended_with(0).stdout;
+    let expected = "\
+salvaged: version 3 of 3, 4 nodes
+kept: 0 receipts, 0 marks of inboxes, 0 leases
+written: out.doclock
+written: out.json
+";
+    assert_eq!(text, expected);
+    let shown = folder
+        .doclock(&["show", "out.doclock", "--format", "json"])
+        .ended_with(0)
+        .stdout;
+    let nodes = |json: &str| serde_json::from_str::<Snapshot>(json).unwrap();
+    let json = fs::read_to_string(folder.path("out.json")).unwrap();
+    assert_eq!(nodes(&shown), nodes(&json));
+    // Nothing is replaced, not even by chance the damaged file.
+    folder.doclock(&salvage).refused_with(2);
+    folder
+        .doclock(&["salvage", "n.doclock", "--to", "n.doclock"])
+        .refused_with(2);
+    folder
+        .doclock(&["salvage", "n.doclock", "--to", "out.txt"])
+        .refused_with(2);
+    assert!(fs::read(folder.path("n.doclock")).unwrap() == damaged);
+
+    // A node is lost, wherever it is stored.
+    let mut damaged = whole;
+    let places: Vec<usize> = (0..damaged.len() - 9)
+        .filter(|at| damaged[*at..].starts_with(b"Blue fish"))
+        .collect();
+    places.iter().for_each(|at| damaged[*at] ^= 1);
+    folder.write("n.doclock", &damaged);
+    let report = folder
+        .doclock(&["salvage", "n.doclock", "--json"])
+        .ended_with(1)
+        .json();
+    assert_eq!(report["missingNodes"], serde_json::json!(["c"]));
+    assert_eq!(
+        (&report["isWhole"], &report["nodes"]),
+        (&false.into(), &3.into())
+    );
+    assert!(fs::read(folder.path("n.doclock")).unwrap() == damaged);
+    folder.write("n.doclock", noise(5_000));
+    folder.doclock(&["salvage", "n.doclock"]).refused_with(4);
 }

@@ -11,6 +11,7 @@ const COMMANDS: [&str; 11] = [
     "show",
     "diff",
     "verify",
+    "salvage",
     "compact",
     "export",
     "watch",

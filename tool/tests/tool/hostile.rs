@@ -17,7 +17,7 @@ fn reading(file: &str) -> [Vec<&str>; 6] {
     ]
 }
 
-fn noise(len: usize) -> Vec<u8> {
+pub(crate) fn noise(len: usize) -> Vec<u8> {
     let mut random = 7_u64;
     let mut byte = move || {
         random = random.wrapping_mul(6364136223846793005).wrapping_add(1);
@@ -67,7 +67,8 @@ fn damaged_and_foreign_files_are_refused_and_keep_every_byte() {
 fn missing_files_and_folders_are_refused() {
     let folder = Folder::new();
     fs::create_dir(folder.path("folder.doclock")).unwrap();
-    for words in reading("none.doclock") {
+    let salvage = vec!["salvage", "none.doclock"];
+    for words in reading("none.doclock").into_iter().chain([salvage]) {
         let reason = folder.doclock(&words).refused_with(2);
         assert_eq!(reason, "none.doclock: there is no such file");
     }
