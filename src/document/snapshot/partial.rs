@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::assemble::LARGEST;
 use super::{AssemblyError, DocumentHead, NodeTable, Snapshot};
 use crate::document::{Attributes, Change, Children, EditError, Marks, Node, Text, View};
 use crate::hashing::Secret;
@@ -57,7 +58,7 @@ impl Snapshot {
         mut head: DocumentHead,
         left: impl IntoIterator<Item = Node>,
     ) -> Result<(Self, MissingNodes), AssemblyError> {
-        head.check()?;
+        head.check(LARGEST)?;
         let mut nodes = Nodes::default();
         for node in left {
             if node.marks.are_normal(node.text.len()) {

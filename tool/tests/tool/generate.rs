@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::Folder;
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "run",
     "replay",
     "log",
