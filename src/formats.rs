@@ -14,6 +14,4 @@ pub(crate) use names::ends_front_matter;
 pub(crate) use names::{Bearer, MAX_NUMBER};
 pub(crate) use target::runs_code;
 
-/// Stands for an image without a description or a link without words: a mark needs a character to
-/// cover.
-pub(crate) const OBJECT: char = '\u{FFFC}';
+pub(crate) use crate::document::OBJECT;

@@ -371,6 +371,7 @@ fn samples_of_schemas() -> Vec<Sample> {
         ("schemaGroupIsType", SchemaError::GroupIsType { name: name.into() }),
         ("schemaTooMany", SchemaError::TooMany { found: 2, what: "mark", largest: 1 }),
         ("schemaUnknownMark", SchemaError::UnknownMark { kind: kind.into(), mark: mark.into() }),
+        ("schemaUnknownExcludedMark", SchemaError::UnknownExcludedMark { kind: kind.into(), mark: mark.into() }),
         ("schemaUnknownRoot", SchemaError::UnknownRoot { kind: kind.into() }),
         ("schemaDuplicateAttribute", SchemaError::DuplicateAttribute { of: of.into(), attribute: attribute.into() }),
         ("schemaAttributeValues", SchemaError::AttributeValues { of: of.into(), attribute: attribute.into(), expected: ValueType::default() }),

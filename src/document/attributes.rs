@@ -126,7 +126,7 @@ impl Attributes {
     /// Up to so many patches are applied one by one.
     const FEW: usize = 4;
 
-    pub(super) fn set(&mut self, key: SmolStr, value: Option<Value>) {
+    pub(crate) fn set(&mut self, key: SmolStr, value: Option<Value>) {
         let value = value.filter(|value| !value.is_null());
         if value.is_none() && self.get(&key).is_none() {
             return;

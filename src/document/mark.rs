@@ -12,8 +12,10 @@ use smol_str::SmolStr;
 use super::Attributes;
 use crate::hashing::Secret;
 
+mod over;
 mod splice;
 
+pub(crate) use over::OBJECT;
 pub(super) use splice::Splice;
 
 /// A mark: one kind of formatting over a half-open range of characters.
@@ -249,20 +251,6 @@ impl Marks {
             changed.extend((to < end).then(|| part(to, end)));
         }
         changed
-    }
-
-    /// Whether every character of `range` has a mark of a kind, with any attributes.
-    pub(crate) fn cover(&self, range: &Range<usize>, kind: &str) -> bool {
-        let of_kind = self.iter().filter(|mark| mark.kind == kind);
-        // They are sorted by start, so the first that begins too late leaves a gap.
-        let covered = of_kind.map(Mark::bounds).fold(range.start, |to, mark| {
-            if mark.start <= to {
-                to.max(mark.end)
-            } else {
-                to
-            }
-        });
-        covered >= range.end
     }
 
     /// The parts of the marks within `range`, relative to its start.

@@ -82,6 +82,7 @@ pub use view::{Descendants, View};
 
 pub(crate) use lease::{Holding, Leases};
 pub(crate) use limits::{Budget, cost};
+pub(crate) use mark::OBJECT;
 pub(crate) use overlay::{Overlay, OverlaySavepoint, same};
 pub(crate) use piece_map::{Composer, PieceMap};
 pub(crate) use provenance::{

@@ -64,8 +64,9 @@ pub enum DroppedPart {
         /// The name of the field.
         field: SmolStr,
     },
-    /// A newline in a text of ProseMirror that is not code. It becomes a hard break.
-    Newline,
+    /// The character U+FDD0 in a text of ProseMirror, which Unicode reserves for programs. It
+    /// becomes U+FFFD.
+    Noncharacter,
 }
 
 impl DroppedPart {

@@ -7,7 +7,11 @@
 
 use std::ops::Range;
 
-use super::names::ProseMirrorContent::{self, Blocks, Code, Leaf, Text};
+use smol_str::SmolStr;
+
+use super::names::ProseMirrorContent::{self, Blocks, Code, Text};
+use super::names::{MarkNames, ProseMirrorNames};
+use super::pieces::{Leaf, pieces};
 use super::place::{At, Place, Positions, check_text, content_of};
 use super::read::{Block, Content, Run};
 use super::step::{Gap, Replace, Slice};
@@ -40,13 +44,6 @@ impl<'t> Edit<'t> {
         }
     }
 
-    /// Checks the changes so far against the schema of the store.
-    pub(super) fn check_schema(&self) -> Done {
-        let position = self.position;
-        let checked = self.on.check_schema();
-        checked.map_err(|cause| StepError::Schema { position, cause })
-    }
-
     // --- Steps ---
 
     pub(super) fn replace(&mut self, replace: &Replace) -> Done {
@@ -58,7 +55,7 @@ impl<'t> Edit<'t> {
         } = *replace;
         self.position = from;
         let (left, right) = self.range(from, to)?;
-        if structure && has_content(&left, &right) {
+        if structure && self.positions()?.has_content(&left, &right)? {
             return Err(self.misfit("it would overwrite content"));
         }
         self.replace_places(left, right, &replace.slice)
@@ -77,7 +74,10 @@ impl<'t> Edit<'t> {
         }
         let (left, right) = self.range(from, to)?;
         let (start, end) = self.range(gap.from, gap.to)?;
-        if structure && (has_content(&left, &start) || has_content(&end, &right)) {
+        let positions = self.positions()?;
+        if structure
+            && (positions.has_content(&left, &start)? || positions.has_content(&end, &right)?)
+        {
             return Err(self.misfit("it would overwrite content"));
         }
         if start.nodes != end.nodes {
@@ -87,7 +87,8 @@ impl<'t> Edit<'t> {
             && (gap.from, gap.to + 1) == (from + 1, to)
             && right.depth() == left.depth()
         {
-            return self.retype(start.node(), block);
+            self.retype(start.node(), block)?;
+            return self.check_children(&[left.node().clone(), start.node().clone()]);
         }
         let kept = self.cut(&start, &end)?;
         let mut slice = replace.slice.clone();
@@ -100,62 +101,195 @@ impl<'t> Edit<'t> {
 
     pub(super) fn add_mark(&mut self, mark: &Mark, from: usize, to: usize) -> Done {
         let names = &self.options.names;
-        let alone = names.is_alone(mark);
-        self.change_marks(from, to, |node, range| {
-            let marks = node.marks().change_within(&range, |other| {
-                let excluded =
-                    names.mark_for(&other).is_some() && (alone || other.kind == mark.kind);
-                (!excluded).then_some(other)
-            });
-            // Where a mark accompanies no other, none is added.
-            let mut free = vec![range.clone()];
-            let lonely = node.marks().iter().filter(|other| names.is_alone(other));
-            for other in lonely.filter(|_| !alone) {
-                let taken = other.range.clone().unwrap_or(0..0);
-                let parts = free.into_iter().flat_map(|part| {
-                    let before = part.start..part.end.min(taken.start);
-                    let behind = part.start.max(taken.end)..part.end;
-                    [before, behind]
-                });
-                free = parts.filter(|part| !part.is_empty()).collect();
-            }
-            let added = free.into_iter().map(|range| Mark {
-                range: Some(range),
-                ..mark.clone()
-            });
-            marks.into_iter().chain(added).collect()
+        self.change_marks(from, to, |block, node, range| {
+            let allowed = names.allows(block, mark);
+            allowed.then(|| with_mark(node, &range, mark, names))
         })
     }
 
     pub(super) fn remove_mark(&mut self, mark: &Mark, from: usize, to: usize) -> Done {
-        self.change_marks(from, to, |node, range| {
-            node.marks().change_within(&range, |other| {
-                let same = other.kind == mark.kind && other.attributes == mark.attributes;
-                (!same).then_some(other)
-            })
+        self.change_marks(from, to, |_, node, range| {
+            Some(without_mark(node, &range, mark))
         })
     }
 
-    /// Changes the marks of the texts between two positions that are not code.
+    /// Changes the marks of the texts between two positions that are not code. The change gets the
+    /// node around each text.
     fn change_marks(
         &mut self,
         from: usize,
         to: usize,
-        change: impl Fn(&Node, Range<usize>) -> Vec<Mark>,
+        change: impl Fn(&Node, &Node, Range<usize>) -> Option<Vec<Mark>>,
     ) -> Done {
         self.position = from;
-        self.range(from, to)?;
-        let positions = Positions::new(&*self.on, &self.options.names, self.root)?;
-        let texts = positions.texts(from, to)?.into_iter();
-        let texts = texts.filter(|(_, _, content)| *content == Text);
-        let changed: Vec<_> = texts
-            .map(|(node, range, _)| (node.id().clone(), change(node, range)))
-            .collect();
+        let (left, right) = self.range(from, to)?;
+        let positions = self.positions()?;
+        let mut changed = Vec::new();
+        for (node, range, block) in positions.texts(from, to)? {
+            if positions.content(block)? == Text
+                && let Some(marks) = change(block, node, range)
+            {
+                changed.push((node.id().clone(), marks));
+            }
+        }
         for (id, marks) in changed {
             let set = self.on.set_marks(&id, marks);
             set.map_err(|cause| self.failed(cause))?;
         }
-        Ok(())
+        let shared = left.shared_depth(&right);
+        let around = left.nodes.iter().skip(shared);
+        let around = around.chain(right.nodes.iter().skip(shared + 1));
+        self.check_children(&around.cloned().collect::<Vec<_>>())
+    }
+
+    // --- Steps for one node ---
+
+    pub(super) fn set_attr(&mut self, at: usize, name: &str, value: &Value) -> Done {
+        match self.target(at)? {
+            OneNode::Block(id, around) => {
+                self.set_node_attr(&id, name, value)?;
+                self.check_children(&[around, id])
+            }
+            OneNode::Inline(inline) => {
+                let Some(leaf) = inline.leaf else {
+                    // A hard break has no attributes.
+                    return Ok(());
+                };
+                let names = &self.options.names;
+                let Some(entry) = names.inline_for(&leaf) else {
+                    return Ok(());
+                };
+                let Some(name) = entry.read_name(name).map(SmolStr::new) else {
+                    return Ok(());
+                };
+                if !self.on.takes_mark_attribute(&leaf.kind, &name) {
+                    return Ok(());
+                }
+                self.check_target(&name, value)?;
+                let marks = self.node(&inline.id)?.marks();
+                let marks = marks.change_within(&inline.range, |mark| {
+                    let is_leaf = mark.kind == leaf.kind && mark.attributes == leaf.attributes;
+                    let mut mark = mark;
+                    if is_leaf {
+                        mark.attributes.set(name.clone(), Some(value.clone()));
+                    }
+                    Some(mark)
+                });
+                self.set_marks(&inline.id, marks)?;
+                self.check_children(&[inline.block])
+            }
+        }
+    }
+
+    pub(super) fn set_doc_attr(&mut self, name: &str, value: &Value) -> Done {
+        self.position = 0;
+        let root = self.root.clone();
+        self.set_node_attr(&root, name, value)
+    }
+
+    /// Sets an attribute. As in ProseMirror, one that the schema does not have is ignored.
+    fn set_node_attr(&mut self, id: &NodeId, name: &str, value: &Value) -> Done {
+        let node = self.node(id)?;
+        let Some((entry, _)) = self.options.names.node_for(node) else {
+            return content_of(node, &self.options.names).map(drop);
+        };
+        let name = entry.read_name(name).map(SmolStr::new);
+        let name = name.filter(|name| self.on.takes_attribute(node.kind(), name));
+        let Some(name) = name else {
+            return Ok(());
+        };
+        self.check_target(&name, value)?;
+        let set = self.on.set_attrs(id, [(name, value.clone())]);
+        set.map_err(|cause| self.failed(cause))
+    }
+
+    fn check_target(&self, name: &str, value: &Value) -> Done {
+        match super::TARGETS.contains(&name) && self.options.rejects(value) {
+            true => Err(self.misfit("the options reject its target")),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn add_node_mark(&mut self, mark: &Mark, at: usize) -> Done {
+        let OneNode::Inline(inline) = self.target(at)? else {
+            return Err(self.misfit("only text and inline nodes have marks"));
+        };
+        let (names, node) = (&self.options.names, self.node(&inline.id)?);
+        let marks = with_mark(node, &inline.range, mark, names);
+        let is_added = without_mark(node, &inline.range, mark) != marks;
+        if is_added && !names.allows(self.node(&inline.block)?, mark) {
+            return Err(self.misfit(NO_MARK));
+        }
+        self.set_marks(&inline.id, marks)?;
+        self.check_children(&[inline.block])
+    }
+
+    pub(super) fn remove_node_mark(&mut self, mark: &Mark, at: usize) -> Done {
+        match self.target(at)? {
+            OneNode::Block(id, around) => self.check_children(&[around, id]),
+            OneNode::Inline(inline) => {
+                let marks = without_mark(self.node(&inline.id)?, &inline.range, mark);
+                self.set_marks(&inline.id, marks)?;
+                self.check_children(&[inline.block])
+            }
+        }
+    }
+
+    fn set_marks(&mut self, id: &NodeId, marks: Vec<Mark>) -> Done {
+        let set = self.on.set_marks(id, marks);
+        set.map_err(|cause| self.failed(cause))
+    }
+
+    /// The node behind a position. ProseMirror has no steps for a text as a node.
+    fn target(&mut self, at: usize) -> Done<OneNode> {
+        self.position = at;
+        let place = self.positions()?.place(at)?;
+        let none = || self.misfit("no node is there");
+        let block = self.node(place.node())?;
+        let offset = match place.at {
+            At::Child(index) => {
+                let child = block.children().get(index).ok_or_else(none)?;
+                return Ok(OneNode::Block(child.clone(), block.id().clone()));
+            }
+            At::Text(offset) => offset,
+        };
+        let mut start = 0;
+        for node in self.on.children(block.id()) {
+            let (len, inner) = (node.text().len(), offset.wrapping_sub(start));
+            start += len;
+            if inner >= len {
+                continue;
+            }
+            let names = &self.options.names;
+            let code = self.content(block.id())? == Code;
+            let (pieces, _) = pieces(node, code, &MarkNames::All, names);
+            let leaf = pieces.iter().find(|piece| piece.range.contains(&inner));
+            let leaf = match leaf.map(|piece| (&piece.leaf, piece)) {
+                Some((Leaf::Break, piece)) => (None, piece.range.clone()),
+                Some((Leaf::Inline(_, mark), piece)) => {
+                    (Some((*mark).clone()), piece.range.clone())
+                }
+                _ => return Err(self.misfit("a text has no attributes and marks of its own")),
+            };
+            return Ok(OneNode::Inline(InlineNode {
+                block: block.id().clone(),
+                id: node.id().clone(),
+                range: leaf.1,
+                leaf: leaf.0,
+            }));
+        }
+        Err(none())
+    }
+
+    fn positions(&self) -> Done<Positions<'_, Transaction>> {
+        Positions::new(&*self.on, &self.options.names, self.root)
+    }
+
+    /// Checks the lists of children that the transaction changed of these nodes.
+    fn check_children(&self, nodes: &[NodeId]) -> Done {
+        let position = self.position;
+        let checked = self.on.check_children(nodes);
+        checked.map_err(|cause| StepError::Schema { position, cause })
     }
 
     fn range(&self, from: usize, to: usize) -> Done<(Place, Place)> {
@@ -165,7 +299,7 @@ impl<'t> Edit<'t> {
                 reason: "its range ends before it starts",
             });
         }
-        let positions = Positions::new(&*self.on, &self.options.names, self.root)?;
+        let positions = self.positions()?;
         let left = positions.place(from)?;
         let right = match from == to {
             true => left.clone(),
@@ -206,7 +340,11 @@ impl<'t> Edit<'t> {
             gap = self.join(&left_nodes[level], &right_nodes[level])?;
         }
         let (left, right) = (&left_nodes[depth + 1..], &right_nodes[depth + 1..]);
-        self.fill(&left_nodes[depth], gap, &slice.content, left, right)
+        self.fill(&left_nodes[depth], gap, &slice.content, left, right)?;
+        let top = depth.min(shared);
+        let around = left_nodes.iter().skip(top);
+        let around = around.chain(right_nodes.iter().skip(top + 1));
+        self.check_children(&around.cloned().collect::<Vec<_>>())
     }
 
     /// Deletes the content between two places, and keeps the nodes around either.
@@ -292,7 +430,7 @@ impl<'t> Edit<'t> {
                 for kept in nodes {
                     let moved = self.on.move_node(kept, node, index);
                     moved.map_err(|cause| self.failed(cause))?;
-                    self.check_text_fits(kept, *from, self.content(node)?)?;
+                    self.fit_text(kept, *from, node)?;
                 }
                 self.join_texts(node)?;
                 self.end(node)
@@ -328,6 +466,7 @@ impl<'t> Edit<'t> {
 
     /// A new node with its subtree; `None` if nodes are kept in it.
     fn whole(&self, block: &Block) -> Done<Option<NodeSpec>> {
+        let names = &self.options.names;
         let mut children = Vec::with_capacity(block.children.len());
         for part in &block.children {
             children.push(match (block.content, part) {
@@ -336,7 +475,9 @@ impl<'t> Edit<'t> {
                     Some(inner) => inner,
                     None => return Ok(None),
                 },
-                (content @ (Text | Code), Content::Text(run)) => self.text(run, content)?,
+                (content @ (Text | Code), Content::Text(run)) => {
+                    self.text(run, content, |mark| names.allows_on(&block.spec, mark))?
+                }
                 _ => return Err(self.misfit(MIXED)),
             });
         }
@@ -372,22 +513,29 @@ impl<'t> Edit<'t> {
         Ok(())
     }
 
-    /// A new text.
-    fn text(&self, run: &Run, content: ProseMirrorContent) -> Done<NodeSpec> {
-        match content {
-            Code if run.nodes || !run.marks.is_empty() => Err(self.misfit(NO_CODE)),
-            Text if run.newlines => Err(self.misfit(NEWLINE)),
-            _ => {
-                let spec = NodeSpec::new(self.options.names.of_text().clone());
-                Ok(spec
-                    .with_text(run.text.as_str())
-                    .with_marks(run.marks.clone()))
-            }
+    /// A new text in a node with this content that allows these marks.
+    fn text(
+        &self,
+        run: &Run,
+        content: ProseMirrorContent,
+        allows: impl Fn(&Mark) -> bool,
+    ) -> Done<NodeSpec> {
+        if content == Code && run.nodes {
+            return Err(self.misfit(NO_CODE));
         }
+        if !run.marks.iter().all(allows) {
+            return Err(self.misfit(NO_MARK));
+        }
+        let names = &self.options.names;
+        let spec = NodeSpec::new(names.of_text().clone());
+        let spec = spec.with_text(run.text_in(content, names));
+        Ok(spec.with_marks(run.marks.clone()))
     }
 
     fn insert_text(&mut self, node: &NodeId, offset: usize, run: &Run) -> Done<At> {
-        let spec = self.text(run, self.content(node)?)?;
+        let block = self.node(node)?;
+        let allows = |mark: &Mark| self.options.names.allows(block, mark);
+        let spec = self.text(run, self.content(node)?, allows)?;
         let behind = offset + run.len;
         let Some(text) = self.text_of(node)?.map(|text| text.id().clone()) else {
             let inserted = self.on.insert(spec, node, 0);
@@ -395,7 +543,7 @@ impl<'t> Edit<'t> {
                 .map(|_| At::Text(behind))
                 .map_err(|cause| self.failed(cause));
         };
-        let inserted = self.on.insert_text(&text, offset, run.text.as_str());
+        let inserted = self.on.insert_text(&text, offset, spec.text().to_string());
         inserted.map_err(|cause| self.failed(cause))?;
         // The marks around the offset grew.
         let marks = self.node(&text)?.marks();
@@ -447,7 +595,7 @@ impl<'t> Edit<'t> {
                     return Ok(Content::Kept(Vec::new(), content));
                 };
                 if end - start < text.text().len() {
-                    let run = run_of(text, start..end, content);
+                    let run = run_of(text, start..end, content, &self.options.names);
                     self.delete_text(node, start, Some(end))?;
                     return Ok(Content::Text(run));
                 }
@@ -496,7 +644,7 @@ impl<'t> Edit<'t> {
         let (content, from) = (self.content(left)?, self.content(right)?);
         self.check_join(left, self.node(right)?.kind(), from)?;
         let seam = self.end(left)?;
-        self.check_text_fits(right, from, content)?;
+        self.fit_text(right, from, left)?;
         let joined = self.on.join_nodes(left, right);
         joined.map_err(|cause| self.failed(cause))?;
         if matches!(content, Text | Code) {
@@ -524,21 +672,56 @@ impl<'t> Edit<'t> {
         }
     }
 
-    /// Checks that the text of a node fits in one with another content.
-    fn check_text_fits(
-        &self,
+    /// Makes the texts of a node fit in another: they have the characters of its content, and no
+    /// marks that it does not allow.
+    fn fit_text(&mut self, node: &NodeId, from: ProseMirrorContent, into: &NodeId) -> Done {
+        let (names, content, into) = (&self.options.names, self.content(into)?, self.node(into)?);
+        self.check_marks(node, |mark| names.allows(into, mark))?;
+        self.convert_text(node, from, content)
+    }
+
+    fn check_marks(&self, node: &NodeId, allows: impl Fn(&Mark) -> bool) -> Done {
+        let mut marks = self.on.descendants(node).flat_map(|text| text.marks());
+        match marks.all(allows) {
+            true => Ok(()),
+            false => Err(self.misfit(NO_MARK)),
+        }
+    }
+
+    /// Gives the texts of a node the characters of another content.
+    fn convert_text(
+        &mut self,
         node: &NodeId,
         from: ProseMirrorContent,
         content: ProseMirrorContent,
     ) -> Done {
-        let texts = || self.on.descendants(node);
-        let mut marked = texts().filter(|text| !text.marks().is_empty());
-        let mut lines = texts().filter(|text| text.text().chars().any(|char| char == '\n'));
-        match (from, content) {
-            (Text, Code) if marked.next().is_some() => Err(self.misfit(NO_CODE)),
-            (Text, Code) | (Code, Text) if lines.next().is_some() => Err(self.misfit(NEWLINE)),
-            _ => Ok(()),
+        let (names, into_code) = (&self.options.names, content == Code);
+        if !matches!((from, content), (Text, Code) | (Code, Text)) {
+            return Ok(());
         }
+        let mut replaced = Vec::new();
+        for text in self.on.descendants(node) {
+            let inline = |mark: &Mark| names.inline_for(mark).is_some();
+            let has_break = || names.has_break() && text.text().chars().any(|char| char == '\n');
+            if into_code && (text.marks().iter().any(inline) || has_break()) {
+                return Err(self.misfit(NO_CODE));
+            }
+            for (at, char) in text.text().chars().enumerate() {
+                let other = match into_code {
+                    true => names.unshifted(char),
+                    false => names.shifted(char),
+                };
+                if char != other {
+                    replaced.push((text.id().clone(), at, other));
+                }
+            }
+        }
+        for (id, at, char) in replaced {
+            let char = SmolStr::from_iter([char]);
+            let set = self.on.replace_text(&id, at..at + 1, char);
+            set.map_err(|cause| self.failed(cause))?;
+        }
+        Ok(())
     }
 
     /// Gives a node the type and the attributes of another, with the same content.
@@ -548,7 +731,11 @@ impl<'t> Edit<'t> {
             (Text | Code, Text | Code) | (Blocks, Blocks) => {}
             _ => return Err(self.misfit(MIXED)),
         }
-        self.check_text_fits(id, from, like.content)?;
+        if from != Blocks {
+            let names = &self.options.names;
+            self.check_marks(id, |mark| names.allows_on(&like.spec, mark))?;
+            self.convert_text(id, from, like.content)?;
+        }
         let (node, like) = (self.node(id)?, &like.spec);
         let gone = node.attributes().iter().map(|(name, _)| name);
         let gone = gone.filter(|name| like.attributes().get(name).is_none());
@@ -612,21 +799,63 @@ impl<'t> Edit<'t> {
 }
 
 const MIXED: &str = "blocks and text do not fit in one node";
-const NO_CODE: &str = "code has neither marks nor inline nodes";
-const NEWLINE: &str = "a newline is a character in code, and a hard break elsewhere";
+const NO_CODE: &str = "code has neither hard breaks nor inline nodes";
+const NO_MARK: &str = "the node does not allow a mark of the text";
 
-/// Whether anything but the bounds of nodes is between two places.
-fn has_content(left: &Place, right: &Place) -> bool {
-    let shared = left.shared_depth(right);
-    let bounds = left.depth() - shared + right.depth() - shared;
-    right.position - left.position != bounds
+/// The node of a step for one node.
+enum OneNode {
+    /// A node between nodes, and its parent.
+    Block(NodeId, NodeId),
+    Inline(InlineNode),
+}
+
+/// An inline node that is no text.
+struct InlineNode {
+    /// The node around its text.
+    block: NodeId,
+    /// Its text, and its characters there.
+    id: NodeId,
+    range: Range<usize>,
+    /// The mark with its attributes; `None` for a hard break.
+    leaf: Option<Mark>,
+}
+
+/// The marks of a text with another mark over some characters.
+fn with_mark(
+    node: &Node,
+    range: &Range<usize>,
+    mark: &Mark,
+    names: &ProseMirrorNames,
+) -> Vec<Mark> {
+    let marks: Vec<&Mark> = node.marks().iter().collect();
+    let mut added = Vec::new();
+    let kept = node.marks().cut(range, |part, on| {
+        let others: Vec<&Mark> = on.iter().map(|&nth| marks[nth]).collect();
+        let Some(replaced) = names.added(mark, &others) else {
+            return Vec::new();
+        };
+        added.push(Mark {
+            range: Some(part),
+            ..mark.clone()
+        });
+        replaced.into_iter().map(|nth| on[nth]).collect()
+    });
+    kept.into_iter().chain(added).collect()
+}
+
+/// The marks of a text without a mark on some characters.
+fn without_mark(node: &Node, range: &Range<usize>, mark: &Mark) -> Vec<Mark> {
+    node.marks().change_within(range, |other| {
+        let same = other.kind == mark.kind && other.attributes == mark.attributes;
+        (!same).then_some(other)
+    })
 }
 
 /// The new type of a node, if the step changes no more than that.
 fn retyped<'s>(slice: &'s Slice, gap: Gap, left: &Place, start: &Place) -> Option<&'s Block> {
     match slice.content.as_slice() {
         [Content::Block(block)]
-            if block.content != Leaf
+            if block.content != ProseMirrorContent::Leaf
                 && block.children.is_empty()
                 && (slice.open_start, slice.open_end, gap.insert) == (0, 0, 1)
                 && start.depth() == left.depth() + 1 =>
@@ -638,9 +867,13 @@ fn retyped<'s>(slice: &'s Slice, gap: Gap, left: &Place, start: &Place) -> Optio
 }
 
 /// Some characters of a text.
-fn run_of(text: &Node, range: Range<usize>, content: ProseMirrorContent) -> Run {
+fn run_of(
+    text: &Node,
+    range: Range<usize>,
+    content: ProseMirrorContent,
+    names: &ProseMirrorNames,
+) -> Run {
     let slice = text.text().slice(range.clone()).unwrap_or_default();
-    let newlines = slice.contains('\n');
     let marks = text.marks().iter().filter_map(|mark| {
         let of_mark = mark.range.clone()?;
         let (start, end) = (of_mark.start.max(range.start), of_mark.end.min(range.end));
@@ -649,12 +882,18 @@ fn run_of(text: &Node, range: Range<usize>, content: ProseMirrorContent) -> Run 
             ..mark.clone()
         })
     });
+    let marks: Vec<Mark> = marks.collect();
+    let has_break = names.has_break() && slice.contains('\n');
+    let has_inline = marks.iter().any(|mark| names.inline_for(mark).is_some());
+    let text = match content {
+        Code => slice.chars().map(|char| names.shifted(char)).collect(),
+        _ => slice.into(),
+    };
     Run {
+        text,
         len: range.len(),
-        marks: marks.collect(),
-        newlines: newlines && content == Code,
-        nodes: newlines && content == Text,
-        text: slice.into(),
+        nodes: content == Text && (has_break || has_inline),
+        marks,
         ..Run::default()
     }
 }

@@ -34,7 +34,7 @@ pub enum ProseMirrorError {
         /// What is wrong.
         reason: &'static str,
     },
-    /// The type of a step is none of `replace`, `replaceAround`, `addMark` and `removeMark`.
+    /// The type of a step is none of ProseMirror's.
     #[error("steps of type {step_type} are not supported", step_type = Brief(.step_type))]
     StepType {
         /// The type.

@@ -3,8 +3,13 @@
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
-use crate::document::{Attributes, Mark, Node};
+use crate::document::{Attributes, Mark, Node, NodeSpec};
 use crate::formats::OBJECT;
+
+/// A newline is a hard break in the document. So a newline in a text of ProseMirror is the next one
+/// of these characters, U+2028, and so on. All of them end a line in Unicode, but for the last,
+/// which Unicode reserves for programs, and which is in no text.
+const SHIFTED: [char; 5] = ['\n', '\u{2028}', '\u{2029}', '\u{85}', '\u{FDD0}'];
 
 /// What a node type of ProseMirror contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,9 +17,9 @@ use crate::formats::OBJECT;
 pub enum ProseMirrorContent {
     /// Other nodes.
     Blocks,
-    /// Text with marks, hard breaks and inline nodes.
+    /// Text with marks, hard breaks and inline nodes. A newline is U+2028 in the document.
     Text,
-    /// Text without marks, in which a newline is a character.
+    /// Text without marks, in which a newline is a newline.
     Code,
     /// Nothing, between blocks, as a horizontal rule.
     Leaf,
@@ -34,6 +39,32 @@ pub(super) struct Entry {
     fixed: Option<(SmolStr, Value)>,
     /// The names that differ: in ProseMirror and in the document.
     attributes: Vec<(SmolStr, SmolStr)>,
+    /// Of a node type the marks that its text may have, of a mark those that it excludes.
+    pub(super) marks: MarkNames,
+}
+
+/// Some marks by their names in ProseMirror.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum MarkNames {
+    All,
+    These(Vec<SmolStr>),
+}
+
+impl MarkNames {
+    /// Names separated by spaces, or `_` for all.
+    fn new(names: &str) -> Self {
+        match names.trim() {
+            "_" => Self::All,
+            names => Self::These(names.split_whitespace().map(SmolStr::new).collect()),
+        }
+    }
+
+    pub(super) fn contains(&self, mark: &Entry) -> bool {
+        match self {
+            Self::All => true,
+            Self::These(names) => names.contains(&mark.prosemirror),
+        }
+    }
 }
 
 impl Entry {
@@ -43,6 +74,7 @@ impl Entry {
             document,
             fixed: None,
             attributes: Vec::new(),
+            marks: MarkNames::All,
         }
     }
 
@@ -57,6 +89,15 @@ impl Entry {
             )
         });
         read.chain(self.fixed.clone()).collect()
+    }
+
+    /// The name of one attribute in the document; `None` for one that ProseMirror has in the type.
+    pub(super) fn read_name<'e>(&'e self, prosemirror: &'e str) -> Option<&'e str> {
+        let mut names = self.attributes.iter();
+        let known = names.find(|(name, _)| name == prosemirror);
+        let document = known.map_or(prosemirror, |(_, document)| document);
+        let fixed = self.fixed.as_ref().map(|(name, _)| name.as_str());
+        (fixed != Some(document)).then_some(document)
     }
 
     /// The attributes in ProseMirror.
@@ -74,16 +115,16 @@ impl Entry {
     }
 
     /// An absent boolean is false.
-    fn is_for(&self, node: &Node) -> bool {
+    fn is_for(&self, kind: &str, attributes: &Attributes) -> bool {
         let fixed = self.fixed.as_ref().is_none_or(|(name, value)| {
-            node.attributes().get(name).unwrap_or(&Value::Bool(false)) == value
+            attributes.get(name).unwrap_or(&Value::Bool(false)) == value
         });
-        fixed && self.document == node.kind()
+        fixed && self.document == kind
     }
 }
 
 /// A value with the integers of JavaScript, where `2.0` is `2`. Its depth is limited.
-fn of_javascript(value: &Value) -> Value {
+pub(super) fn of_javascript(value: &Value) -> Value {
     /// Beyond it, not every integer is a number of JavaScript.
     const LARGEST: f64 = 9_007_199_254_740_991.0;
     match value {
@@ -136,8 +177,6 @@ pub struct ProseMirrorNames {
     text: SmolStr,
     nodes: Vec<(Entry, ProseMirrorContent)>,
     marks: Vec<Entry>,
-    /// The mark in ProseMirror that no other mark can accompany.
-    alone: Option<SmolStr>,
 }
 
 impl ProseMirrorNames {
@@ -147,7 +186,6 @@ impl ProseMirrorNames {
             text: "inline-text".into(),
             nodes: Vec::new(),
             marks: Vec::new(),
-            alone: None,
         }
     }
 
@@ -175,10 +213,10 @@ impl ProseMirrorNames {
     }
 
     /// Creates the names of Tiptap's StarterKit: `bulletList`, `hardBreak`, `bold`. Its mark `code`
-    /// accompanies no other mark.
+    /// excludes all others.
     pub fn tiptap() -> Self {
         use ProseMirrorContent::{Blocks, Break, Code, Leaf, Text};
-        let names = Self::new()
+        Self::new()
             .node("doc", "document", Blocks)
             .node("paragraph", "paragraph", Text)
             .node("blockquote", "block-quote", Blocks)
@@ -194,11 +232,8 @@ impl ProseMirrorNames {
             .mark("code", "code")
             .mark("italic", "em")
             .mark("strike", "strikethrough")
-            .mark("underline", "underline");
-        Self {
-            alone: Some("code".into()),
-            ..names
-        }
+            .mark("underline", "underline")
+            .excludes("code", "_")
     }
 
     /// Sets the name of the nodes with text in the document. The default is `inline-text`.
@@ -214,7 +249,11 @@ impl ProseMirrorNames {
         document: impl Into<SmolStr>,
         content: ProseMirrorContent,
     ) -> Self {
-        self.add(Entry::new(prosemirror.into(), document.into()), content)
+        let mut entry = Entry::new(prosemirror.into(), document.into());
+        if content == ProseMirrorContent::Code {
+            entry.marks = MarkNames::new("");
+        }
+        self.add(entry, content)
     }
 
     /// The two lists of ProseMirror are one type in the document.
@@ -245,7 +284,8 @@ impl ProseMirrorNames {
     /// Defines a mark by its names in ProseMirror and in the document. The order of the definitions
     /// is that of the marks of one text, as in the schema of ProseMirror.
     pub fn mark(mut self, prosemirror: impl Into<SmolStr>, document: impl Into<SmolStr>) -> Self {
-        let entry = Entry::new(prosemirror.into(), document.into());
+        let mut entry = Entry::new(prosemirror.into(), document.into());
+        entry.marks = MarkNames::These(vec![entry.prosemirror.clone()]);
         self.marks.retain(|other| {
             other.prosemirror != entry.prosemirror && other.document != entry.document
         });
@@ -253,6 +293,43 @@ impl ProseMirrorNames {
             *content != ProseMirrorContent::Inline || other.document != entry.document
         });
         self.marks.push(entry);
+        self
+    }
+
+    /// Sets the marks that a mark excludes, as `excludes` in the schema of ProseMirror: names
+    /// separated by spaces, `_` for all, the empty string for none.
+    ///
+    /// `of` is the name of a mark in ProseMirror that is defined already; another name has no
+    /// effect. By default a mark excludes the marks of its own type. A type that does not exclude
+    /// itself can be several times on one text, as comments are.
+    pub fn excludes(mut self, of: &str, marks: &str) -> Self {
+        let mut own = self.marks.iter_mut();
+        if let Some(entry) = own.find(|entry| entry.prosemirror == of) {
+            entry.marks = MarkNames::new(marks);
+        }
+        self
+    }
+
+    /// Sets the marks that the text of a node type may have, as `marks` in the schema of
+    /// ProseMirror: names separated by spaces, `_` for all, the empty string for none.
+    ///
+    /// `of` is the name of a node type in ProseMirror that is defined already; another name has no
+    /// effect. By default all marks are allowed, and none in [`ProseMirrorContent::Code`].
+    ///
+    /// ```
+    /// use doclock::prosemirror::{ProseMirrorContent, ProseMirrorNames};
+    ///
+    /// let names = ProseMirrorNames::tiptap()
+    ///     .node("title", "title", ProseMirrorContent::Text)
+    ///     .marks("title", "italic link")
+    ///     .mark("comment", "comment")
+    ///     .excludes("comment", "");
+    /// ```
+    pub fn marks(mut self, of: &str, marks: &str) -> Self {
+        let mut nodes = self.nodes.iter_mut().map(|(entry, _)| entry);
+        if let Some(entry) = nodes.find(|entry| entry.prosemirror == of) {
+            entry.marks = MarkNames::new(marks);
+        }
         self
     }
 
@@ -298,10 +375,15 @@ impl ProseMirrorNames {
 
     /// The node type of a node of the document. An inline node is none there.
     pub(super) fn node_for(&self, node: &Node) -> Option<(&Entry, ProseMirrorContent)> {
+        self.type_of(node.kind(), node.attributes())
+    }
+
+    fn type_of(&self, kind: &str, attributes: &Attributes) -> Option<(&Entry, ProseMirrorContent)> {
         use ProseMirrorContent::{Break, Inline};
         let mut nodes = self.nodes.iter();
-        let found =
-            nodes.find(|(entry, content)| !matches!(content, Inline | Break) && entry.is_for(node));
+        let found = nodes.find(|(entry, content)| {
+            !matches!(content, Inline | Break) && entry.is_for(kind, attributes)
+        });
         found.map(|(entry, content)| (entry, *content))
     }
 
@@ -319,10 +401,39 @@ impl ProseMirrorNames {
         marks.find(|(_, entry)| entry.document == mark.kind)
     }
 
-    /// Whether a mark of the document accompanies no other.
-    pub(super) fn is_alone(&self, mark: &Mark) -> bool {
-        let alone = self.alone.as_ref().and_then(|name| self.mark_named(name));
-        alone.is_some_and(|entry| entry.document == mark.kind)
+    /// Whether the text of a node of the document may have a mark of the document.
+    pub(super) fn allows(&self, node: &Node, mark: &Mark) -> bool {
+        self.allows_in(self.node_for(node), mark)
+    }
+
+    /// The same of a new node.
+    pub(super) fn allows_on(&self, spec: &NodeSpec, mark: &Mark) -> bool {
+        self.allows_in(self.type_of(spec.kind(), spec.attributes()), mark)
+    }
+
+    fn allows_in(&self, node: Option<(&Entry, ProseMirrorContent)>, mark: &Mark) -> bool {
+        let pair = node.zip(self.mark_for(mark));
+        pair.is_none_or(|((node, _), (_, mark))| node.marks.contains(mark))
+    }
+
+    /// What a mark does where other marks are: the indices of those that it replaces, or `None` if
+    /// it is not added.
+    pub(super) fn added(&self, mark: &Mark, on: &[&Mark]) -> Option<Vec<usize>> {
+        let (_, own) = self.mark_for(mark)?;
+        let mut replaced = Vec::new();
+        for (nth, &other) in on.iter().enumerate() {
+            let Some((_, entry)) = self.mark_for(other) else {
+                continue;
+            };
+            let is_same = other.kind == mark.kind && other.attributes == mark.attributes;
+            if is_same || (entry.marks.contains(own) && !own.marks.contains(entry)) {
+                return None;
+            }
+            if own.marks.contains(entry) {
+                replaced.push(nth);
+            }
+        }
+        Some(replaced)
     }
 
     /// Whether the text under an inline node of the document is its description: of an image.
@@ -336,15 +447,36 @@ impl ProseMirrorNames {
         described.then(|| entry.written_name("alt"))
     }
 
+    /// A character of ProseMirror's text, in a text of the document with hard breaks.
+    pub(super) fn shifted(&self, char: char) -> char {
+        match SHIFTED.iter().position(|other| *other == char) {
+            Some(nth) if self.has_break() => SHIFTED.get(nth + 1).copied().unwrap_or('\u{FFFD}'),
+            _ => char,
+        }
+    }
+
+    /// The character of ProseMirror's text for one of the document; no hard break.
+    pub(super) fn unshifted(&self, char: char) -> char {
+        match SHIFTED.iter().skip(1).position(|other| *other == char) {
+            Some(nth) if self.has_break() => SHIFTED[nth],
+            _ => char,
+        }
+    }
+
+    /// Whether a character of ProseMirror's text has no counterpart.
+    pub(super) fn is_reserved(&self, char: char) -> bool {
+        SHIFTED.last() == Some(&char) && self.has_break()
+    }
+
     pub(super) fn has_break(&self) -> bool {
         self.first(ProseMirrorContent::Break).is_some()
     }
 
-    /// The name in ProseMirror of the first type with this content.
-    pub(super) fn first(&self, content: ProseMirrorContent) -> Option<&SmolStr> {
+    /// The first type with this content.
+    pub(super) fn first(&self, content: ProseMirrorContent) -> Option<&Entry> {
         let mut nodes = self.nodes.iter();
         let found = nodes.find(|(_, of)| *of == content);
-        found.map(|(entry, _)| &entry.prosemirror)
+        found.map(|(entry, _)| entry)
     }
 }
 

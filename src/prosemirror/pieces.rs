@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::names::{Entry, ProseMirrorNames};
+use super::names::{Entry, MarkNames, ProseMirrorNames};
 use crate::document::{Mark, Node};
 use crate::formats::OBJECT;
 use crate::steps::steps;
@@ -28,6 +28,13 @@ pub(super) enum Leaf<'v> {
 }
 
 impl Piece<'_> {
+    /// Whether both are one text in ProseMirror.
+    pub(super) fn is_joined_by(&self, next: &Self) -> bool {
+        let says = |mark: &&Mark| (mark.kind.clone(), mark.attributes.clone());
+        matches!((&self.leaf, &next.leaf), (Leaf::None, Leaf::None))
+            && self.marks.iter().map(says).eq(next.marks.iter().map(says))
+    }
+
     /// Its size in the positions of ProseMirror.
     pub(super) fn size(&self) -> usize {
         match self.leaf {
@@ -37,10 +44,12 @@ impl Piece<'_> {
     }
 }
 
-/// The inline nodes of one text, and the marks that are not written on some of their characters.
+/// The inline nodes of one text, and the marks that are not written on some of their characters:
+/// those that ProseMirror does not have, or not in a node with this content and these marks.
 pub(super) fn pieces<'v>(
     node: &'v Node,
     code: bool,
+    allowed: &MarkNames,
     names: &'v ProseMirrorNames,
 ) -> (Vec<Piece<'v>>, Vec<&'v Mark>) {
     let text: Vec<char> = node.text().chars().collect();
@@ -89,10 +98,15 @@ pub(super) fn pieces<'v>(
         });
         dropped.extend(partial);
         let leaf = leaf.map_or(Leaf::None, |(_, leaf)| leaf);
+        let of_text = matches!(leaf, Leaf::None);
+        let chars = text[start..end].iter().map(|&char| match of_text {
+            true => names.unshifted(char),
+            false => char,
+        });
         pieces.push(Piece {
             range: start..end,
-            text: text[start..end].iter().collect(),
-            marks: ranked(&on, &marks, names, &mut dropped),
+            text: chars.collect(),
+            marks: ranked(&on, &marks, allowed, names, &mut dropped),
             leaf,
         });
     }
@@ -103,34 +117,40 @@ fn range(mark: &Mark) -> Range<usize> {
     mark.range.clone().unwrap_or(0..0)
 }
 
-/// The marks of one piece that ProseMirror has, in its order: one of each kind.
+/// The marks of one piece that ProseMirror has, in its order. Of two marks, one of which excludes
+/// the other, one is left.
 fn ranked<'v>(
     on: &[usize],
     marks: &[&'v Mark],
+    allowed: &MarkNames,
     names: &ProseMirrorNames,
     dropped: &mut BTreeSet<usize>,
 ) -> Vec<&'v Mark> {
     let mut ranked = Vec::new();
     for &nth in on {
         match names.mark_for(marks[nth]) {
-            Some((rank, _)) => ranked.push((rank, nth)),
+            Some((rank, entry)) if allowed.contains(entry) => ranked.push((rank, nth, entry)),
             None if names.inline_for(marks[nth]).is_some() => {}
-            None => drop(dropped.insert(nth)),
+            _ => drop(dropped.insert(nth)),
         }
     }
-    ranked.sort_unstable();
-    let alone = ranked.iter().find(|(_, nth)| names.is_alone(marks[*nth]));
-    let alone = alone.map(|&(rank, _)| rank);
-    let mut last = None;
-    ranked.retain(|&(rank, nth)| {
-        let kept = last != Some(rank) && alone.is_none_or(|alone| alone == rank);
-        last = Some(rank);
-        if !kept {
+    ranked.sort_unstable_by_key(|&(rank, nth, _)| (rank, nth));
+    let mut kept: Vec<(usize, &Entry)> = Vec::with_capacity(ranked.len());
+    for (_, nth, entry) in ranked {
+        if kept.iter().any(|(_, other)| other.marks.contains(entry)) {
             dropped.insert(nth);
+            continue;
         }
-        kept
-    });
-    ranked.into_iter().map(|(_, nth)| marks[nth]).collect()
+        kept.retain(|(other, of_other)| {
+            let stays = !entry.marks.contains(of_other);
+            if !stays {
+                dropped.insert(*other);
+            }
+            stays
+        });
+        kept.push((nth, entry));
+    }
+    kept.into_iter().map(|(nth, _)| marks[nth]).collect()
 }
 
 /// The inline nodes that are no text, in order, and without overlap.

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::StepError;
-use super::names::{ProseMirrorContent, ProseMirrorNames};
+use super::names::{MarkNames, ProseMirrorContent, ProseMirrorNames};
 use super::pieces::{Piece, pieces};
 use crate::document::{Node, Text, View};
 use crate::formats::OBJECT;
@@ -76,11 +76,11 @@ enum Event<'v> {
     /// The place before the next child of the innermost node, or at its end.
     Child,
     /// A node with text of this size, which begins at the position.
-    Text(&'v Node, ProseMirrorContent, usize),
+    Text(&'v Node, usize),
 }
 
-/// A text between two positions: its characters, and the content of the node around it.
-pub(super) type Span<'v> = (&'v Node, Range<usize>, ProseMirrorContent);
+/// A text between two positions: its characters, and the node around it.
+pub(super) type Span<'v> = (&'v Node, Range<usize>, &'v Node);
 
 impl<'v, V: View> Positions<'v, V> {
     pub(super) fn new(
@@ -119,7 +119,7 @@ impl<'v, V: View> Positions<'v, V> {
                     let index = frames.last().map_or(0, |frame| frame.index);
                     found = Some(place(At::Child(index), None));
                 }
-                Event::Text(block, _, size) if here <= position => {
+                Event::Text(block, size) if here <= position => {
                     let offset = position - here;
                     if offset <= size {
                         let at = At::Text(self.offset(block, offset, position)?);
@@ -137,7 +137,7 @@ impl<'v, V: View> Positions<'v, V> {
     pub(super) fn texts(&self, from: usize, to: usize) -> Result<Vec<Span<'v>>, StepError> {
         let mut texts = Vec::new();
         self.visit(|here, _, event| {
-            if let Event::Text(block, content, size) = event {
+            if let Event::Text(block, size) = event {
                 let end = here + size;
                 if here <= to && from <= end {
                     let start = self.offset(block, from.max(here) - here, from)?;
@@ -147,7 +147,7 @@ impl<'v, V: View> Positions<'v, V> {
                         let len = node.text().len();
                         let (start, end) = (start.max(before), end.min(before + len));
                         if start < end {
-                            texts.push((node, start - before..end - before, content));
+                            texts.push((node, start - before..end - before, block));
                         }
                         before += len;
                     }
@@ -167,7 +167,7 @@ impl<'v, V: View> Positions<'v, V> {
         let content = self.content(self.root)?;
         if matches!(content, Text | Code) {
             let size = self.text_size(self.root)?;
-            visitor(0, &[], Event::Text(self.root, content, size))?;
+            visitor(0, &[], Event::Text(self.root, size))?;
             return Ok(size);
         }
         let mut position = 0;
@@ -195,9 +195,9 @@ impl<'v, V: View> Positions<'v, V> {
                     frames.push(self.frame(child)?);
                     continue;
                 }
-                content @ (Text | Code) => {
+                Text | Code => {
                     let size = self.text_size(child)?;
-                    if !visitor(position + 1, &frames, Event::Text(child, content, size))? {
+                    if !visitor(position + 1, &frames, Event::Text(child, size))? {
                         break;
                     }
                     position += 2 + size;
@@ -276,7 +276,72 @@ impl<'v, V: View> Positions<'v, V> {
     }
 
     fn pieces<'n>(&'n self, node: &'n Node) -> Vec<Piece<'n>> {
-        pieces(node, false, self.names).0
+        pieces(node, false, &MarkNames::All, self.names).0
+    }
+
+    /// Whether anything but the bounds of nodes is between two places. As in ProseMirror, the rest
+    /// of a text is the bound of a node.
+    pub(super) fn has_content(&self, from: &Place, to: &Place) -> Result<bool, StepError> {
+        let mut ahead = to.position - from.position;
+        let mut depth = from.depth();
+        let mut next = None;
+        while ahead > 0 {
+            let Some(node) = self.view.node(&from.nodes[depth]) else {
+                return Ok(true);
+            };
+            let is_innermost = depth == from.depth();
+            let (behind, children) = match from.at {
+                At::Text(offset) if is_innermost => self.inline_behind(node, offset)?,
+                _ => {
+                    let around = usize::from(!is_innermost);
+                    (from.index(depth) + around, node.children().len())
+                }
+            };
+            if behind < children || depth == 0 {
+                let is_text = is_innermost && matches!(from.at, At::Text(_));
+                next = node.children().get(behind).filter(|_| !is_text);
+                break;
+            }
+            depth -= 1;
+            ahead -= 1;
+        }
+        while ahead > 0 {
+            let Some(node) = next.and_then(|id| self.view.node(id)) else {
+                return Ok(true);
+            };
+            next = match self.content(node)? {
+                ProseMirrorContent::Blocks => node.children().get(0),
+                ProseMirrorContent::Leaf => return Ok(true),
+                // Inline nodes have no content.
+                _ => None,
+            };
+            ahead -= 1;
+        }
+        Ok(false)
+    }
+
+    /// The index of the first inline node of ProseMirror that begins at an offset or behind it, and
+    /// the number of inline nodes.
+    fn inline_behind(&self, block: &Node, offset: usize) -> Result<(usize, usize), StepError> {
+        check_text(self.view, block, self.names)?;
+        let code = self.content(block)? == ProseMirrorContent::Code;
+        let (mut behind, mut inline, mut start) = (0, 0, 0);
+        let mut last: Option<Piece<'_>> = None;
+        for node in self.view.children(block.id()) {
+            for piece in pieces(node, code, &MarkNames::All, self.names).0 {
+                if piece.range.is_empty() {
+                    continue;
+                }
+                let is_joined = last.as_ref().is_some_and(|last| last.is_joined_by(&piece));
+                inline += usize::from(!is_joined);
+                if start + piece.range.start < offset {
+                    behind = inline;
+                }
+                last = Some(piece);
+            }
+            start += node.text().len();
+        }
+        Ok((behind, inline))
     }
 }
 

@@ -9,7 +9,7 @@ use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use smol_str::SmolStr;
 
-use super::names::ProseMirrorContent;
+use super::names::{Entry, ProseMirrorContent, ProseMirrorNames};
 use super::{ProseMirrorError, ProseMirrorOptions, TARGETS};
 use crate::document::{Attributes, EditError, JsonError, Mark, NodeSpec, Value};
 use crate::formats::{Dropped, DroppedPart, OBJECT, Report};
@@ -46,7 +46,9 @@ pub(super) struct JsonMark {
 }
 
 /// Reads `null` as an empty list, as ProseMirror does.
-fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+pub(super) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<Vec<T>, D::Error> {
     Option::deserialize(from).map(Option::unwrap_or_default)
 }
 
@@ -103,7 +105,7 @@ pub(super) fn document(
     let top: JsonNode = json(text)?;
     let mut reader = Reader::new(options);
     let mut parts = Parts::default();
-    reader.node(top, Some(ProseMirrorContent::Blocks), &mut parts)?;
+    reader.node(top, Some((None, ProseMirrorContent::Blocks)), &mut parts)?;
     let mut contents = parts.into_contents();
     let document = match (contents.pop(), contents.is_empty()) {
         (Some(Content::Block(block)), true) => block.into_spec(options),
@@ -112,7 +114,7 @@ pub(super) fn document(
             contents.extend(last);
             let children = contents
                 .into_iter()
-                .map(|content| content.into_spec(options));
+                .map(|content| content.into_spec(ProseMirrorContent::Text, options));
             NodeSpec::new("document")
                 .with_id(".")
                 .with_children(children)
@@ -156,15 +158,13 @@ pub(super) enum Content {
     Kept(Vec<NodeId>, ProseMirrorContent),
 }
 
-/// Text between two blocks, with its marks.
+/// Text between two blocks, with its marks, in the characters of text that is not code.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Run {
     pub(super) text: String,
     /// Its length in characters.
     pub(super) len: usize,
     pub(super) marks: Vec<Mark>,
-    /// Whether its texts have newlines, which are characters in code only.
-    pub(super) newlines: bool,
     /// Whether it has hard breaks or inline nodes, which are in no code.
     pub(super) nodes: bool,
     pub(super) path: String,
@@ -178,14 +178,31 @@ pub(super) struct Block {
     pub(super) children: Vec<Content>,
 }
 
+impl Run {
+    /// Its text in a node with this content.
+    pub(super) fn text_in(&self, content: ProseMirrorContent, names: &ProseMirrorNames) -> String {
+        match content {
+            ProseMirrorContent::Code => {
+                let chars = self.text.chars();
+                chars.map(|char| names.unshifted(char)).collect()
+            }
+            _ => self.text.clone(),
+        }
+    }
+}
+
 impl Content {
-    fn into_spec(self, options: &ProseMirrorOptions) -> NodeSpec {
+    /// The node for a part of a node with this content.
+    fn into_spec(self, within: ProseMirrorContent, options: &ProseMirrorOptions) -> NodeSpec {
         match self {
             Self::Block(block) => block.into_spec(options),
-            Self::Text(run) => NodeSpec::new(options.names.of_text().clone())
-                .with_id(run.path)
-                .with_text(run.text)
-                .with_marks(run.marks),
+            Self::Text(run) => {
+                let text = run.text_in(within, &options.names);
+                NodeSpec::new(options.names.of_text().clone())
+                    .with_id(run.path)
+                    .with_text(text)
+                    .with_marks(run.marks)
+            }
             // Only in the slice of a step.
             Self::Kept(..) => NodeSpec::new(options.names.of_text().clone()),
         }
@@ -194,8 +211,8 @@ impl Content {
 
 impl Block {
     fn into_spec(self, options: &ProseMirrorOptions) -> NodeSpec {
-        let children = self.children.into_iter();
-        let children = children.map(|content| content.into_spec(options));
+        let (within, children) = (self.content, self.children.into_iter());
+        let children = children.map(|content| content.into_spec(within, options));
         self.spec.with_children(children)
     }
 }
@@ -234,6 +251,9 @@ impl Parts {
     }
 }
 
+/// A type of ProseMirror, if it is known, and its content.
+type Within<'n> = (Option<&'n Entry>, ProseMirrorContent);
+
 /// The path from the top to the part that is read.
 pub(super) struct Reader<'o> {
     options: &'o ProseMirrorOptions,
@@ -250,13 +270,13 @@ impl<'o> Reader<'o> {
         }
     }
 
-    /// Reads the nodes of a list with this name. The content of the parent is unknown for the nodes
-    /// of a slice.
+    /// Reads the nodes of a list with this name. The type of the parent is unknown for the nodes of
+    /// a slice.
     pub(super) fn nodes(
         &mut self,
         name: &'static str,
         nodes: Vec<Object<JsonNode>>,
-        within: Option<ProseMirrorContent>,
+        within: Option<Within<'_>>,
         parts: &mut Parts,
     ) -> Result<(), ProseMirrorError> {
         for (nth, Object(node)) in nodes.into_iter().enumerate() {
@@ -271,7 +291,7 @@ impl<'o> Reader<'o> {
     fn node(
         &mut self,
         node: JsonNode,
-        within: Option<ProseMirrorContent>,
+        within: Option<Within<'_>>,
         parts: &mut Parts,
     ) -> Result<(), ProseMirrorError> {
         let is_text = node.kind == "text";
@@ -288,33 +308,34 @@ impl<'o> Reader<'o> {
         self.drop_fields(&node.others);
         let attributes = node.attrs.unwrap_or_default();
         if let Some(text) = node.text {
-            if text.contains('\n') {
-                match within {
-                    Some(ProseMirrorContent::Code) => {}
-                    Some(_) => self.drop(DroppedPart::Newline),
-                    None => parts.run.newlines = true,
-                }
+            let names = &self.options.names;
+            if text.contains(|char| names.is_reserved(char)) {
+                self.drop(DroppedPart::Noncharacter);
             }
+            let text: String = text.chars().map(|char| names.shifted(char)).collect();
             self.drop_attributes(&node.kind, &attributes);
             let marks = self.marks(node.marks, within);
             parts.say(&text, marks, || self.place());
             return self.nodes("content", node.content, within, parts);
         }
         let options = self.options;
+        let in_code = within.is_some_and(|(_, content)| content == ProseMirrorContent::Code);
         match options.names.node_named(&node.kind) {
             Some((_, ProseMirrorContent::Break)) => {
                 parts.run.nodes = true;
-                if within == Some(ProseMirrorContent::Code) {
+                if in_code {
                     self.drop_type(&node.kind);
                 }
                 self.drop_attributes(&node.kind, &attributes);
                 let marks = self.marks(node.marks, within);
-                parts.say("\n", marks, || self.place());
+                let newline = match in_code {
+                    true => options.names.shifted('\n'),
+                    false => '\n',
+                };
+                parts.say(newline.encode_utf8(&mut [0; 4]), marks, || self.place());
                 self.nodes("content", node.content, within, parts)
             }
-            Some((entry, ProseMirrorContent::Inline))
-                if within != Some(ProseMirrorContent::Code) =>
-            {
+            Some((entry, ProseMirrorContent::Inline)) if !in_code => {
                 parts.run.nodes = true;
                 let mut marks = self.marks(node.marks, within);
                 let own = self.allowed(&entry.document, entry.read(&attributes), false);
@@ -323,7 +344,7 @@ impl<'o> Reader<'o> {
                 parts.say(&object, marks, || self.place());
                 self.nodes("content", node.content, within, parts)
             }
-            None if within == Some(ProseMirrorContent::Blocks) => {
+            None if within.is_some_and(|(_, content)| content == ProseMirrorContent::Blocks) => {
                 self.drop_type(&node.kind);
                 self.drop_marks(&node.marks);
                 self.unknown_block(node.content, parts)
@@ -340,7 +361,12 @@ impl<'o> Reader<'o> {
                 let spec = NodeSpec::new(entry.document.clone());
                 let spec = spec.with_id(self.place()).with_attributes(own);
                 let mut inner = Parts::default();
-                self.nodes("content", node.content, Some(content), &mut inner)?;
+                self.nodes(
+                    "content",
+                    node.content,
+                    Some((Some(entry), content)),
+                    &mut inner,
+                )?;
                 parts.contents.push(Content::Block(Block {
                     spec,
                     content,
@@ -363,18 +389,18 @@ impl<'o> Reader<'o> {
             let known = names.node_named(&child.kind).map(|(_, content)| content);
             child.kind == "text" || matches!(known, Some(Break | Inline))
         };
+        let paragraph = names.first(Text);
         let within = match content.iter().any(is_inline) {
-            true => Text,
-            false => Blocks,
+            true => (paragraph, Text),
+            false => (None, Blocks),
         };
         let path = self.place();
         let mut inner = Parts::default();
         self.nodes("content", content, Some(within), &mut inner)?;
         parts.end_text();
-        let paragraph = names.first(Text).and_then(|name| names.node_named(name));
         for (nth, content) in inner.into_contents().into_iter().enumerate() {
             parts.contents.push(match (content, paragraph) {
-                (Content::Text(run), Some((entry, content))) => {
+                (Content::Text(run), Some(entry)) => {
                     let id = match nth {
                         0 => path.clone(),
                         _ => format!("{path}.{}", run.path),
@@ -382,7 +408,7 @@ impl<'o> Reader<'o> {
                     let spec = NodeSpec::new(entry.document.clone()).with_id(id);
                     Content::Block(Block {
                         spec: spec.with_attributes(entry.read(&Attributes::default())),
-                        content,
+                        content: Text,
                         children: vec![Content::Text(run)],
                     })
                 }
@@ -423,16 +449,16 @@ impl<'o> Reader<'o> {
         attributes.collect()
     }
 
-    /// The known marks. Code has none.
-    fn marks(
-        &mut self,
-        marks: Vec<Object<JsonMark>>,
-        within: Option<ProseMirrorContent>,
-    ) -> Vec<Mark> {
+    /// The known marks that the type of the parent allows.
+    fn marks(&mut self, marks: Vec<Object<JsonMark>>, within: Option<Within<'_>>) -> Vec<Mark> {
+        let names = &self.options.names;
         let mut read = Vec::with_capacity(marks.len());
         for (nth, Object(mark)) in marks.into_iter().enumerate() {
-            let known = mark.read(self.options);
-            match known.filter(|_| within != Some(ProseMirrorContent::Code)) {
+            let parent = within.and_then(|(parent, _)| parent);
+            let allowed = names
+                .mark_named(&mark.kind)
+                .filter(|mark| parent.is_none_or(|parent| parent.marks.contains(mark)));
+            match allowed.and_then(|_| mark.read(self.options)) {
                 Some(known) => {
                     self.drop_fields(&mark.others);
                     read.push(known);

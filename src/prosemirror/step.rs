@@ -1,17 +1,19 @@
 //! Steps: the edits of ProseMirror.
 
 use serde::Deserialize;
+use serde_json::Value;
+use smol_str::SmolStr;
 
 use super::edit::Edit;
-use super::names::ProseMirrorContent;
-use super::read::{Block, Content, JsonMark, JsonNode, Object, Parts, Reader, json};
+use super::names::{ProseMirrorContent, of_javascript};
+use super::read::{Block, Content, JsonMark, JsonNode, Object, Parts, Reader, json, list};
 use super::{ProseMirrorError, ProseMirrorOptions, StepError};
 use crate::document::Mark;
 use crate::id::NodeId;
 use crate::store::Transaction;
 
-/// A step of ProseMirror: `replace`, `replaceAround`, `addMark`, `removeMark`, or `markSet`, which
-/// is a list of the last two.
+/// A step of ProseMirror: `replace`, `replaceAround`, `addMark`, `removeMark`, `markSet`, `attr`,
+/// `docAttr`, `addNodeMark` or `removeNodeMark`.
 ///
 /// The form is that of `Step.toJSON`, as the [reference of
 /// ProseMirror](https://prosemirror.net/docs/ref/#transform.Step) describes it.
@@ -24,6 +26,10 @@ enum Action {
     Around(Replace, Gap),
     AddMark(Mark, usize, usize),
     RemoveMark(Mark, usize, usize),
+    Attr(usize, SmolStr, Value),
+    DocAttr(SmolStr, Value),
+    AddNodeMark(Mark, usize),
+    RemoveNodeMark(Mark, usize),
 }
 
 #[derive(Clone, Debug)]
@@ -79,7 +85,7 @@ struct JsonGap {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct JsonSlice {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "list")]
     content: Vec<Object<JsonNode>>,
     #[serde(default)]
     open_start: usize,
@@ -94,6 +100,27 @@ struct JsonMarkStep {
     from: usize,
     to: usize,
     mark: Object<JsonMark>,
+}
+
+#[derive(Deserialize)]
+struct JsonNodeMarkStep {
+    pos: usize,
+    mark: Object<JsonMark>,
+}
+
+#[derive(Deserialize)]
+struct JsonAttr {
+    pos: usize,
+    attr: SmolStr,
+    #[serde(default)]
+    value: Value,
+}
+
+#[derive(Deserialize)]
+struct JsonDocAttr {
+    attr: SmolStr,
+    #[serde(default)]
+    value: Value,
 }
 
 #[derive(Deserialize)]
@@ -130,6 +157,22 @@ impl ProseMirrorStep {
                 let actions = steps.map(|Object(step)| step.read(options));
                 actions.collect::<Result<_, _>>()?
             }
+            "attr" => {
+                let JsonAttr { pos, attr, value } = json(text)?;
+                vec![Action::Attr(pos, attr, of_javascript(&value))]
+            }
+            "docAttr" => {
+                let JsonDocAttr { attr, value } = json(text)?;
+                vec![Action::DocAttr(attr, of_javascript(&value))]
+            }
+            "addNodeMark" | "removeNodeMark" => {
+                let JsonNodeMarkStep { pos, mark } = json(text)?;
+                let mark = read_mark(&mark.0, options)?;
+                vec![match step_type.as_str() {
+                    "addNodeMark" => Action::AddNodeMark(mark, pos),
+                    _ => Action::RemoveNodeMark(mark, pos),
+                }]
+            }
             _ => return Err(ProseMirrorError::StepType { step_type }),
         };
         Ok(Self(actions))
@@ -141,10 +184,14 @@ impl ProseMirrorStep {
     /// the step keeps keep their ids; a node that is split keeps its id on the left. The work is in
     /// proportion to the number of nodes before the end of the step.
     ///
+    /// The schema of the store, if there is one, checks the children of the nodes around the
+    /// replaced range, as `Step.apply` does. The commit checks everything. So a later step of the
+    /// same transaction can complete a node that an earlier one inserted.
+    ///
     /// # Errors
     ///
     /// [`StepError`], as `Step.apply` fails in ProseMirror: a position is out of range, the slice
-    /// does not fit, or the document would violate the schema of the store.
+    /// does not fit, or a node around the replaced range would violate the schema of the store.
     ///
     /// ```
     /// use doclock::{DataStore, View};
@@ -184,9 +231,13 @@ impl ProseMirrorStep {
                     Action::Around(replace, gap) => edit.replace_around(replace, *gap)?,
                     Action::AddMark(mark, from, to) => edit.add_mark(mark, *from, *to)?,
                     Action::RemoveMark(mark, from, to) => edit.remove_mark(mark, *from, *to)?,
+                    Action::Attr(at, name, value) => edit.set_attr(*at, name, value)?,
+                    Action::DocAttr(name, value) => edit.set_doc_attr(name, value)?,
+                    Action::AddNodeMark(mark, at) => edit.add_node_mark(mark, *at)?,
+                    Action::RemoveNodeMark(mark, at) => edit.remove_node_mark(mark, *at)?,
                 }
             }
-            edit.check_schema()
+            Ok(())
         })
     }
 }
@@ -240,11 +291,7 @@ impl JsonSlice {
 
 impl JsonMarkStep {
     fn read(self, options: &ProseMirrorOptions) -> Result<Action, ProseMirrorError> {
-        let Object(mark) = self.mark;
-        let Some(read) = mark.read(options) else {
-            let dropped = vec![mark.dropped("mark")];
-            return Err(ProseMirrorError::Dropped { dropped });
-        };
+        let read = read_mark(&self.mark.0, options)?;
         match self.step_type.as_str() {
             "addMark" => Ok(Action::AddMark(read, self.from, self.to)),
             "removeMark" => Ok(Action::RemoveMark(read, self.from, self.to)),
@@ -253,6 +300,12 @@ impl JsonMarkStep {
             }),
         }
     }
+}
+
+fn read_mark(mark: &JsonMark, options: &ProseMirrorOptions) -> Result<Mark, ProseMirrorError> {
+    mark.read(options).ok_or_else(|| ProseMirrorError::Dropped {
+        dropped: vec![mark.dropped("mark")],
+    })
 }
 
 impl Slice {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use smol_str::SmolStr;
 
-use super::names::{Entry, ProseMirrorContent};
+use super::names::{Entry, MarkNames, ProseMirrorContent};
 use super::pieces::{Leaf, Piece, pieces};
 use super::{ProseMirrorOptions, TARGETS};
 use crate::document::{Attributes, Node, View};
@@ -21,13 +21,16 @@ pub(super) struct Writer<'v, V> {
 }
 
 enum Step<'v> {
-    /// A node, with the content of its parent.
-    Node(&'v Node, ProseMirrorContent),
-    /// The texts of these nodes, in a parent with this content.
-    Text(Vec<&'v Node>, ProseMirrorContent),
+    /// A node, with the type of its parent.
+    Node(&'v Node, Within<'v>),
+    /// The texts of these nodes, in a parent of this type.
+    Text(Vec<&'v Node>, Within<'v>),
     /// The end of a content.
     End,
 }
+
+/// A type of ProseMirror, if there is one, and its content.
+type Within<'v> = (Option<&'v Entry>, ProseMirrorContent);
 
 impl<'v, V: View> Writer<'v, V> {
     pub(super) fn new(view: &'v V, options: &'v ProseMirrorOptions) -> Self {
@@ -43,15 +46,15 @@ impl<'v, V: View> Writer<'v, V> {
     /// The JSON, and what it does not express.
     pub(super) fn written(mut self, top: &'v Node) -> (String, Vec<Dropped<NodeId>>) {
         match self.options.names.node_for(top) {
-            Some(_) => self.ahead.push(Step::Node(top, ProseMirrorContent::Blocks)),
+            Some(_) => self.ahead.push(Step::Node(top, TOP)),
             None => {
                 // The top has to be one node.
                 let names = &self.options.names;
                 let kind = names.first(ProseMirrorContent::Blocks);
-                self.begin(kind.map_or("doc", |kind| kind), Map::new());
+                self.begin(kind.map_or("doc", |kind| &kind.prosemirror), Map::new());
                 self.out.push_str(r#","content":["#);
                 self.ahead.push(Step::End);
-                self.ahead.push(Step::Node(top, ProseMirrorContent::Blocks));
+                self.ahead.push(Step::Node(top, TOP));
             }
         }
         while let Some(next) = self.ahead.pop() {
@@ -65,7 +68,7 @@ impl<'v, V: View> Writer<'v, V> {
         (self.out, self.report.into_entries())
     }
 
-    fn node(&mut self, node: &'v Node, within: ProseMirrorContent) {
+    fn node(&mut self, node: &'v Node, within: Within<'v>) {
         let names = &self.options.names;
         if names.is_text(node) {
             let texts = self.texts(node);
@@ -82,7 +85,7 @@ impl<'v, V: View> Writer<'v, V> {
         self.begin(&entry.prosemirror, attributes);
         match node.children().is_empty() && node.text().is_empty() {
             true => self.out.push('}'),
-            false => self.contents(node, content),
+            false => self.contents(node, (Some(entry), content)),
         }
     }
 
@@ -99,14 +102,14 @@ impl<'v, V: View> Writer<'v, V> {
         self.out.push_str(head.strip_suffix('}').unwrap_or(&head));
     }
 
-    fn contents(&mut self, node: &'v Node, content: ProseMirrorContent) {
+    fn contents(&mut self, node: &'v Node, within: Within<'v>) {
         self.out.push_str(r#","content":["#);
         self.ahead.push(Step::End);
-        self.parts(node, content);
+        self.parts(node, within);
     }
 
     /// Pushes the contents of a node: its own text and text children, and the others as nodes.
-    fn parts(&mut self, node: &'v Node, within: ProseMirrorContent) {
+    fn parts(&mut self, node: &'v Node, within: Within<'v>) {
         let mut parts = Vec::new();
         let mut texts = Vec::new();
         if !node.text().is_empty() {
@@ -144,7 +147,7 @@ impl<'v, V: View> Writer<'v, V> {
         nodes
     }
 
-    fn text(&mut self, nodes: Vec<&'v Node>, within: ProseMirrorContent) {
+    fn text(&mut self, nodes: Vec<&'v Node>, (entry, content): Within<'v>) {
         use ProseMirrorContent::{Blocks, Code, Leaf as Nothing, Text};
         let names = &self.options.names;
         let nodes = nodes.into_iter().filter(|node| !node.text().is_empty());
@@ -153,16 +156,19 @@ impl<'v, V: View> Writer<'v, V> {
             return;
         }
         // Between blocks, text is a paragraph.
-        let wrapped = matches!(within, Blocks | Nothing)
+        let wrapped = matches!(content, Blocks | Nothing)
             .then(|| names.first(Text))
             .flatten();
         if let Some(kind) = wrapped {
-            self.begin(kind, Map::new());
+            self.begin(&kind.prosemirror, Map::new());
             self.out.push_str(r#","content":["#);
         }
+        let allowed = wrapped
+            .or(entry)
+            .map_or(&MarkNames::All, |kind| &kind.marks);
         let mut written: Option<Inline> = None;
         for node in nodes {
-            let (pieces, dropped) = pieces(node, within == Code, names);
+            let (pieces, dropped) = pieces(node, content == Code, allowed, names);
             for mark in dropped {
                 self.report
                     .add(DroppedPart::mark(mark), || node.id().clone());
@@ -208,7 +214,8 @@ impl<'v, V: View> Writer<'v, V> {
             Leaf::None => ("text".into(), Map::new(), Some(piece.text.clone())),
             Leaf::Break => {
                 let kind = names.first(ProseMirrorContent::Break);
-                (kind.cloned().unwrap_or_default(), Map::new(), None)
+                let kind = kind.map(|kind| kind.prosemirror.clone());
+                (kind.unwrap_or_default(), Map::new(), None)
             }
             Leaf::Inline(entry, mark) => {
                 let (mut attributes, rejected) = self.attributes(entry, &mark.attributes);
@@ -271,6 +278,8 @@ impl<'v, V: View> Writer<'v, V> {
         (entry.written(&attributes.collect()), rejected)
     }
 }
+
+const TOP: Within<'static> = (None, ProseMirrorContent::Blocks);
 
 /// An inline node.
 struct Inline {

@@ -8,7 +8,9 @@ use smol_str::SmolStr;
 use super::Transaction;
 use crate::document::plan::{self, Planned, Target};
 use crate::document::schema::SchemaViolation;
-use crate::document::{Change, EditError, Mark, NodeSpec, Selection, SplitPoint, value};
+use crate::document::{
+    Change, EditError, Mark, Marks, Node, NodeSpec, Selection, SplitPoint, Text, View, value,
+};
 use crate::id::{AsNodeId, NodeId};
 
 /// # Edits
@@ -323,6 +325,49 @@ impl Transaction {
         self.store().schema().map_or(Ok(()), |schema| {
             schema.check(self.base(), &self.overlay, self.changes())
         })
+    }
+
+    /// Whether a mark excludes another: by default one of its own kind.
+    pub(crate) fn excludes(&self, mark: &str, other: &str) -> bool {
+        let schema = self.store().schema();
+        schema.map_or(mark == other, |schema| schema.excludes(mark, other))
+    }
+
+    /// Whether the schema of the store, if there is one, allows a mark on the text of a node.
+    pub(crate) fn allows_mark(&self, node: &Node, mark: &str) -> bool {
+        let parent = node.parent().and_then(|parent| self.node(parent));
+        self.store().schema().is_none_or(|schema| {
+            let mut kinds = std::iter::once(node).chain(parent).map(Node::kind);
+            kinds.all(|kind| schema.allows_mark(kind, mark))
+        })
+    }
+
+    /// For each of these marks on a text whether it stands for a leaf.
+    pub(crate) fn leaves(&self, text: &Text, marks: &Marks) -> Vec<bool> {
+        let schema = self.store().schema();
+        marks.leaves(text, |kind| schema.and_then(|schema| schema.is_leaf(kind)))
+    }
+
+    /// Checks those lists of children of these nodes that the transaction has changed.
+    #[cfg(feature = "prosemirror")]
+    pub(crate) fn check_children(&self, nodes: &[NodeId]) -> Result<(), SchemaViolation> {
+        self.store().schema().map_or(Ok(()), |schema| {
+            schema.check_children(nodes, self.base(), &self.overlay, self.changes())
+        })
+    }
+
+    /// Whether the schema of the store, if there is one, has an attribute for nodes of this type.
+    #[cfg(feature = "prosemirror")]
+    pub(crate) fn takes_attribute(&self, kind: &str, attribute: &str) -> bool {
+        let schema = self.store().schema();
+        schema.is_none_or(|schema| schema.takes_attribute(kind, attribute))
+    }
+
+    /// Whether the schema of the store, if there is one, has an attribute for marks of this kind.
+    #[cfg(feature = "prosemirror")]
+    pub(crate) fn takes_mark_attribute(&self, kind: &str, attribute: &str) -> bool {
+        let schema = self.store().schema();
+        schema.is_none_or(|schema| schema.takes_mark_attribute(kind, attribute))
     }
 
     /// Whether the schema of the store, if there is one, allows nodes of both types to begin with a

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use doclock::dsl::*;
 use doclock::{
-    Editor, View,
-    document::{Attributes, EditError, Mark, Selection},
+    DataStore, Editor, StoreOptions, View,
+    document::{Attributes, EditError, Mark, NodeSpec, Selection},
+    schema::Schema,
     transaction::{NodeOperation, OperationError, TextSpan},
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::common::{Dice, cases, id};
+use super::common::{Dice, SESSION, cases, commit, id};
 use super::range::{
     Styles, attributes, characters, editor, extent, follow, random_editor, random_range, refused,
     run, script,
@@ -281,6 +282,223 @@ fn plainly(kind: usize, mark: &str, attrs: &BTreeMap<String, Value>, over: &mut 
             }
             4 => styles.clear(),
             _ => {}
+        }
+    }
+}
+
+/// A text with a bold image, two equal mentions, and an image with a description.
+fn leaves() -> Editor {
+    let attributes = |name: &str, value: &str| Attributes::from([(name, value.into())]);
+    let text = text_node("text", "a\u{fffc}b\u{fffc}\u{fffc}c words").with_id("a");
+    editor([element(
+        "p",
+        [text.with_marks([
+            Mark::new("image", 1..2).with_attributes(attributes("src", "x")),
+            Mark::new("bold", 0..3),
+            Mark::new("mention", 3..5).with_attributes(attributes("id", "ann")),
+            Mark::new("image", 7..12).with_attributes(attributes("src", "y")),
+        ])],
+    )])
+}
+
+const LEAVES: &str =
+    r#"image 1..2 {"src":"x"}, mention 3..5 {"id":"ann"}, image 7..12 {"src":"y"}"#;
+
+#[test]
+fn marks_06_leaves_survive_every_operation_on_marks() {
+    for (operation, others) in [
+        (clear_formatting(..), None),
+        (set_marks([]), None),
+        (set_marks([Mark::new("em", 0..6)]), Some("em 0..6")),
+        (
+            update_node::<&str>([], None, vec![Mark::new("em", 0..6)]),
+            Some("em 0..6"),
+        ),
+        (remove_mark("image", ..), Some("bold 0..3")),
+        (toggle_mark("mention", 3..5), Some("bold 0..3")),
+        (apply_mark("bold", ..), Some("bold 0..12")),
+        (remove_mark("bold", ..), None),
+    ] {
+        let editor = leaves();
+        let name = format!("{operation:?}");
+        run(&editor, operation.on("a"));
+        let found = marks(&editor, "a");
+        let mut found: Vec<&str> = found.split(", ").collect();
+        if let Some(others) = others {
+            let at = found.iter().position(|mark| *mark == others);
+            found.remove(at.unwrap_or_else(|| panic!("{name}: {found:?}")));
+        }
+        assert_eq!(found.join(", "), LEAVES, "{name}");
+    }
+}
+
+#[test]
+fn marks_06_set_marks_replaces_a_leaf_only_by_another() {
+    let editor = leaves();
+    let image = |range| Mark::new("image", range).with_attributes([("src", "z".into())]);
+    run(
+        &editor,
+        set_marks([image(1..2), image(4..5), Mark::new("em", 0..3)]).on("a"),
+    );
+    assert_eq!(
+        marks(&editor, "a"),
+        r#"em 0..3, image 1..2 {"src":"z"}, mention 3..4 {"id":"ann"}, image 4..5 {"src":"z"}, image 7..12 {"src":"y"}"#
+    );
+}
+
+#[test]
+fn marks_06_a_text_between_two_equal_leaves_is_neither_of_them() {
+    for operation in [
+        insert_text(4, "xy"),
+        replace_text(4, 4, "xy"),
+        wrap_text("x", "y", 4..4),
+    ] {
+        let editor = leaves();
+        run(&editor, operation.on("a"));
+        let found = marks(&editor, "a");
+        assert!(
+            found.contains(r#"mention 3..4 {"id":"ann"}, mention 6..7"#),
+            "{found}"
+        );
+    }
+    // Within a description, the description grows.
+    let editor = leaves();
+    run(&editor, insert_text(9, "xy").on("a"));
+    assert!(marks(&editor, "a").contains("image 7..14"));
+}
+
+fn editor_with(schema: Value, tree: NodeSpec) -> Editor {
+    let schema: Schema = serde_json::from_value(schema).unwrap();
+    let store = DataStore::with_options(StoreOptions::new().session(SESSION).schema(schema));
+    commit(&store, |on| drop(on.create(tree).unwrap()));
+    Editor::new(store, "ann")
+}
+
+#[test]
+fn marks_07_a_mark_leaves_out_texts_whose_type_or_parent_does_not_allow_it() {
+    let text = |kind: &str, id: &str| text_node(kind, "ab").with_id(id);
+    let editor = editor_with(
+        json!({
+            "nodes": {
+                "page": {"content": "(line | title)*"},
+                "line": {"content": "(text | plain)*"},
+                "title": {"content": "text*", "marks": "em"},
+                "text": {},
+                "plain": {"marks": ""},
+            },
+            "marks": {"bold": {}, "em": {}},
+        }),
+        element(
+            "page",
+            [
+                element("line", [text("text", "a"), text("plain", "b")]),
+                element("title", [text("text", "c")]),
+            ],
+        ),
+    );
+    let all = || TextSpan::to(0, "c", 2);
+    run(&editor, apply_mark("bold", all()).on("a"));
+    run(&editor, toggle_mark("em", TextSpan::to(1, "c", 2)).on("a"));
+    let found = ["a", "b", "c"].map(|id| marks(&editor, id));
+    assert_eq!(found, ["bold 0..2, em 1..2", "", "em 0..2"]);
+    // All characters that may have it have it.
+    run(&editor, toggle_mark("bold", all()).on("a"));
+    let found = ["a", "b", "c"].map(|id| marks(&editor, id));
+    assert_eq!(found, ["em 1..2", "", "em 0..2"]);
+}
+
+/// The marks of each character, by kind and number.
+type Plain = Vec<Vec<(String, usize)>>;
+
+/// Which marks exclude which, of the schema in the test below.
+fn excludes(one: &str, other: &str) -> bool {
+    match one {
+        "note" => false,
+        "code" => true,
+        "bold" => matches!(other, "bold" | "em"),
+        _ => one == other,
+    }
+}
+
+fn add(on: &mut Vec<(String, usize)>, kind: &str, number: usize) {
+    let is_leaf = |kind: &str| kind == "image";
+    let excluded = on
+        .iter()
+        .any(|(other, _)| !is_leaf(other) && excludes(other, kind) && !excludes(kind, other));
+    if !excluded {
+        on.retain(|(other, of)| {
+            is_leaf(other) || !excludes(kind, other) && (other.as_str(), *of) != (kind, number)
+        });
+        on.push((kind.to_owned(), number));
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(200))]
+
+    #[test]
+    fn marks_07_any_mark_operation_obeys_exclusions_character_by_character(
+        steps in prop::collection::vec((0..4usize, 0..4usize, 0..2usize, 0..8usize, 0..8usize), 1..8),
+    ) {
+        let number = |number: usize| Attributes::from([("n", number.into())]);
+        let image = Mark::new("image", 3..4).with_attributes(number(9));
+        let editor = editor_with(
+            json!({
+                "nodes": {"text": {}},
+                "marks": {
+                    "note": {"attributes": {"n": {}}, "excludes": ""},
+                    "code": {"attributes": {"n": {}}, "excludes": "_"},
+                    "bold": {"attributes": {"n": {}}, "excludes": "bold em"},
+                    "em": {"attributes": {"n": {}}},
+                    "image": {"attributes": {"n": {}}, "leaf": true},
+                },
+            }),
+            text_node("text", "abc\u{fffc}defg").with_id("a").with_marks([image]),
+        );
+        let mut plain: Plain = vec![Vec::new(); 8];
+        plain[3].push(("image".to_owned(), 9));
+        for (act, kind, of, one, other) in steps {
+            let kind = ["note", "code", "bold", "em"][kind];
+            let (from, to) = (one.min(other), one.max(other) + 1);
+            let operation = match act {
+                0 => apply_mark_with(kind, number(of), from..to),
+                1 => remove_mark(kind, from..to),
+                2 => toggle_mark_with(kind, number(of), from..to),
+                _ => clear_formatting(from..to),
+            };
+            let range = &mut plain[from..to];
+            let can = |on: &[(String, usize)]| {
+                let mut after = on.to_vec();
+                add(&mut after, kind, of);
+                after.iter().any(|(other, _)| other == kind)
+            };
+            let has = |on: &[(String, usize)]| on.iter().any(|(other, _)| other == kind);
+            let is_applied = act == 0 || act == 2 && range.iter().any(|on| can(on) && !has(on));
+            for on in range {
+                match is_applied {
+                    true => add(on, kind, of),
+                    false if act == 3 => on.retain(|(other, _)| other == "image"),
+                    false => on.retain(|(other, _)| other != kind),
+                }
+            }
+            run(&editor, operation.on("a"));
+            let snapshot = editor.store().snapshot();
+            let found = snapshot.node(id("a")).unwrap().marks();
+            let found: Plain = (0..8)
+                .map(|at| {
+                    let over = found.iter().filter(|mark| mark.range.clone().unwrap().contains(&at));
+                    let number = |mark: &Mark| mark.attributes.get("n").unwrap().as_u64().unwrap();
+                    let mut over: Vec<_> = over
+                        .map(|mark| (mark.kind.to_string(), number(mark) as usize))
+                        .collect();
+                    over.sort();
+                    over
+                })
+                .collect();
+            for on in &mut plain {
+                on.sort();
+            }
+            prop_assert_eq!(&found, &plain);
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use doclock::View;
 use doclock::document::{Mark, NodeSpec};
-use doclock::markdown::{TargetFilter, from_markdown};
+use doclock::html::{MarkdownOptions, from_html, to_html};
+use doclock::markdown::{TargetFilter, from_markdown, to_markdown};
 use doclock::prosemirror::{
     ProseMirrorContent, ProseMirrorError, ProseMirrorNames, ProseMirrorOptions, from_prosemirror,
     to_prosemirror,
@@ -82,7 +83,7 @@ fn node(kind: &str, content: Vec<Value>) -> Value {
 
 /// Inline nodes with marks in the order of the schema; no two adjacent texts have the same marks.
 fn inline(names: &'static Names) -> impl Strategy<Value = Vec<Value>> {
-    let text = "[a-c é漢🦀\u{fffc}\\\\\"]{1,4}";
+    let text = "[a-c é漢🦀\u{fffc}\\\\\"\n\r\u{2028}\u{2029}\u{85}]{1,4}";
     let piece = (text, 0..8u8, any::<[bool; 4]>(), 0..4u8);
     prop::collection::vec(piece, 0..6).prop_map(move |pieces| {
         let mut inline: Vec<Value> = Vec::new();
@@ -131,7 +132,7 @@ fn blocks(names: &'static Names) -> impl Strategy<Value = Value> {
             heading["attrs"] = json!({"level": level});
             heading
         }),
-        1 => "[a\n ]{0,4}".prop_map(move |code| {
+        1 => "[a\n \u{2028}\u{85}]{0,4}".prop_map(move |code| {
             let text = json!({"type": "text", "text": code});
             node(names.code_block, if code.is_empty() { vec![] } else { vec![text] })
         }),
@@ -187,7 +188,7 @@ proptest! {
     /// Marks over any ranges, which split the text of ProseMirror where they begin and end.
     #[test]
     fn any_text_with_any_marks_round_trips(
-        text in "[ab é漢🦀\n\u{fffc}]{1,16}",
+        text in "[ab é漢🦀\n\u{fffc}\u{2028}\u{2029}\u{85}\u{fdd0}]{1,16}",
         spans in prop::collection::vec((0..16usize, 1..9usize, 0..5usize), 0..6),
     ) {
         let len = text.chars().count();
@@ -286,6 +287,69 @@ fn a_whole_number_is_an_integer() {
         heading.attributes().get("of"),
         Some(&json!([1.5, {"a": -3}, 1e300]))
     );
+}
+
+/// A newline in a text is no hard break. It survives the other formats.
+#[test]
+fn a_newline_in_text_and_a_hard_break_differ_in_every_format() {
+    let json = node(
+        "doc",
+        vec![node(
+            "paragraph",
+            vec![
+                json!({"type": "text", "text": "a\nb"}),
+                json!({"type": "hard_break"}),
+                json!({"type": "text", "text": "c"}),
+            ],
+        )],
+    );
+    let document = read(&json, &basic());
+    let mut transaction = store().begin("test").unwrap();
+    let root = transaction.create(document.clone()).unwrap();
+    assert_eq!(transaction.text_of(&root).unwrap(), "a\u{2028}b\nc");
+    let markdown = to_markdown(&transaction, &root).unwrap();
+    assert_eq!(markdown, "a&#8232;b\\\nc\n");
+    assert_eq!(written(from_markdown(&markdown), &basic()), json);
+    let (html, dropped) = to_html(&transaction, &root, &MarkdownOptions::new()).unwrap();
+    assert_eq!(
+        (html.as_str(), dropped.len()),
+        ("<p>a\u{2028}b<br>c</p>\n", 0)
+    );
+    let (read, _) = from_html(&html, &MarkdownOptions::new()).unwrap();
+    assert_eq!(written(read, &basic()), json);
+}
+
+/// A note can be several times on one text, and code excludes all other marks.
+#[test]
+fn marks_that_a_schema_allows_together_are_kept_together() {
+    let names = ProseMirrorNames::tiptap()
+        .mark("note", "note")
+        .excludes("note", "");
+    let names = names
+        .node("title", "title", ProseMirrorContent::Text)
+        .marks("title", "italic note");
+    let options = ProseMirrorOptions::new(names);
+    let note = |id: u8| json!({"type": "note", "attrs": {"id": id}});
+    let text = json!({"type": "text", "marks": [note(1), note(2)], "text": "a"});
+    let json = node("doc", vec![node("title", vec![text])]);
+    assert_eq!(written(read(&json, &options), &options), json);
+    let text = json!({"type": "text", "marks": [{"type": "bold"}], "text": "a"});
+    let json = node("doc", vec![node("title", vec![text])]);
+    let (_, dropped) = from_prosemirror(&json.to_string(), &options).unwrap();
+    assert_eq!(
+        serde_json::to_value(dropped).unwrap(),
+        json!([{"part": "mark", "mark": "bold", "count": 1,
+            "first": "content[0].content[0].marks[0]"}])
+    );
+    let text = NodeSpec::new("inline-text")
+        .with_text("a")
+        .with_marks([Mark::whole("bold")]);
+    let mut transaction = store().begin("test").unwrap();
+    let root = transaction
+        .create(NodeSpec::new("title").with_children([text]))
+        .unwrap();
+    let (json, dropped) = to_prosemirror(&transaction, &root, &options).unwrap();
+    assert_eq!((json.contains("bold"), dropped.len()), (false, 1));
 }
 
 #[test]

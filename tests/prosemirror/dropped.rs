@@ -27,7 +27,7 @@ fn all_that_is_unknown_is_reported_with_its_path() {
             {"type": "hard_break"},
             {"type": "image", "attrs": {"src": "a"}},
         ]},
-        {"type": "paragraph", "content": [{"type": "text", "text": "b\nc"}]},
+        {"type": "paragraph", "content": [{"type": "text", "text": "b\n\u{fdd0}c"}]},
     ]}));
     assert_eq!(
         dropped,
@@ -42,7 +42,7 @@ fn all_that_is_unknown_is_reported_with_its_path() {
             {"part": "mark", "mark": "em", "count": 3, "first": "content[0].content[0].marks[0]"},
             {"part": "mark", "mark": "wavy", "count": 1,
                 "first": "content[0].content[0].content[0].marks[1]"},
-            {"part": "newline", "count": 1, "first": "content[2].content[0]"},
+            {"part": "noncharacter", "count": 1, "first": "content[2].content[0]"},
         ])
     );
     let text = |text: &str| NodeSpec::new("inline-text").with_text(text);
@@ -50,7 +50,7 @@ fn all_that_is_unknown_is_reported_with_its_path() {
     let expected = NodeSpec::new("document").with_children([
         paragraph(text("a\n").with_marks([Mark::new("em", 0..1)])),
         NodeSpec::new("code-block").with_children([text("x\ny\n")]),
-        paragraph(text("b\nc")),
+        paragraph(text("b\u{2028}\u{fffd}c")),
     ]);
     assert_eq!(document, expected);
 }

@@ -1,19 +1,20 @@
-// Prints random documents, a step for each, and the result of ProseMirror, one case a line:
-// node generate.mjs SEED COUNT. The result is null if the step fails.
+// Prints random documents with transactions of steps, and what ProseMirror makes of them, one case a
+// line: node generate.mjs SEED COUNT. The result of a transaction is null if it fails, and then the
+// next one begins with the document before it. COUNT is the number of steps.
+import {getSchema} from "@tiptap/core"
+import StarterKit from "@tiptap/starter-kit"
+import {collab, getVersion, receiveTransaction, sendableSteps} from "prosemirror-collab"
 import {Fragment, Schema, Slice} from "prosemirror-model"
-import {schema as basic} from "prosemirror-schema-basic"
+import {schema as plain} from "prosemirror-schema-basic"
 import {addListNodes} from "prosemirror-schema-list"
+import {EditorState} from "prosemirror-state"
+import {tableNodes} from "prosemirror-tables"
 import {
-  AddMarkStep, RemoveMarkStep, ReplaceStep, Step, Transform, findWrapping, liftTarget,
+  AddMarkStep, AddNodeMarkStep, AttrStep, DocAttrStep, RemoveMarkStep, RemoveNodeMarkStep,
+  ReplaceAroundStep, ReplaceStep, Step, Transform, findWrapping, liftTarget,
 } from "prosemirror-transform"
 
 const [seed, count] = process.argv.slice(2).map(Number)
-const schema = new Schema({
-  nodes: addListNodes(basic.spec.nodes, "paragraph block*", "block"),
-  marks: basic.spec.marks,
-})
-const {nodes, marks} = schema
-
 let state = seed >>> 0
 function random(below) {
   state = (state + 0x6d2b79f5) >>> 0
@@ -24,160 +25,316 @@ function random(below) {
 const one = list => list[random(list.length)]
 const some = (most, make) => Array.from({length: random(most + 1)}, make)
 
-const words = ["a", "bc", "é", "🦀", "漢 ", "\\\"", "d🦀e"]
-function randomMark() {
-  return one([
-    () => marks.em.create(),
-    () => marks.strong.create(),
-    () => marks.code.create(),
-    () => marks.link.create({href: one(["/a", "/b"])}),
-  ])()
-}
-const markSet = () => some(2, randomMark).reduce((set, mark) => mark.addToSet(set), [])
-function inline() {
-  switch (random(8)) {
-    case 0: return nodes.hard_break.create(null, null, markSet())
-    case 1: return nodes.image.create({src: "a.png", alt: one([null, "x"])}, null, markSet())
-    default: return schema.text(one(words), markSet())
-  }
-}
-const text = () => Fragment.from(some(4, inline))
-const paragraph = () => nodes.paragraph.create(null, text())
-function block(depth) {
-  switch (random(depth > 0 ? 10 : 6)) {
-    case 0: return nodes.heading.create({level: 1 + random(3)}, text())
-    case 1:
-      return nodes.code_block.create(null, random(3) ? schema.text(one(["x", "x\ny", "🦀\n"])) : null)
-    case 2: return nodes.horizontal_rule.create()
-    case 6: case 7: return nodes.blockquote.create(null, blocks(depth - 1, 1))
-    case 8: return nodes.bullet_list.create(null, items(depth - 1))
-    case 9: return nodes.ordered_list.create({order: random(3)}, items(depth - 1))
-    default: return paragraph()
-  }
-}
-const blocks = (depth, least) =>
-  Array.from({length: least + random(3)}, () => block(depth))
-const items = depth => Array.from({length: 1 + random(2)}, () =>
-  nodes.list_item.create(null, [paragraph(), ...blocks(depth, 0)]))
-const document = () => nodes.doc.create(null, blocks(3, 1))
+// --- Four schemas ---
 
-const position = doc => random(doc.content.size + 1)
-function range(doc) {
-  const from = position(doc)
-  const to = random(2) ? position(doc) : Math.min(doc.content.size, from + random(5))
-  return from < to ? [from, to] : [to, from]
+const listed = addListNodes(plain.spec.nodes, "paragraph block*", "block")
+const breaking = listed.update("hard_break", {
+  ...listed.get("hard_break"), linebreakReplacement: true,
+})
+// Marks that exclude others on one side or both, and a mark that accompanies itself.
+const excluding = {
+  ...plain.spec.marks.update("strong", {...plain.spec.marks.get("strong"), excludes: "strong em"})
+    .update("code", {...plain.spec.marks.get("code"), excludes: "_"}).toObject(),
+  note: {attrs: {id: {}}, excludes: ""},
 }
-function slice(doc) {
-  const source = random(2) ? doc : document()
-  return source.slice(...range(source))
+const schemas = {
+  basic: new Schema({nodes: plain.spec.nodes, marks: plain.spec.marks}),
+  list: new Schema({
+    nodes: breaking
+      .update("doc", {...breaking.get("doc"), attrs: {title: {default: null}}})
+      .update("heading", {...breaking.get("heading"), marks: "em link note"}),
+    marks: excluding,
+  }),
+  table: new Schema({
+    nodes: listed.append(tableNodes({tableGroup: "block", cellContent: "block+", cellAttributes: {}})),
+    marks: plain.spec.marks,
+  }),
+  tiptap: getSchema([StarterKit]),
 }
 
-// The steps of an editor's commands.
-function commands(doc) {
-  const transform = new Transform(doc)
-  const [from, to] = range(doc)
-  const $from = doc.resolve(from), around = $from.blockRange(doc.resolve(to))
-  switch (random(10)) {
-    case 0: transform.insert(from, one([() => schema.text(one(words), markSet()), inline, () => block(1)])()); break
-    case 1: transform.delete(from, to); break
-    case 2: transform.deleteRange(from, to); break
-    case 3: transform.split(from, 1 + random(3)); break
-    case 4: transform.join(from, 1 + random(2)); break
-    case 5: transform.replaceRange(from, to, slice(doc)); break
-    case 6: if (around) {
-      const type = one([nodes.blockquote, nodes.bullet_list, nodes.ordered_list])
-      const wrapping = findWrapping(around, type)
-      if (wrapping) transform.wrap(around, wrapping)
-    } break
-    case 7: if (around && liftTarget(around) != null) transform.lift(around, liftTarget(around)); break
-    case 8: transform.setBlockType(from, to, ...one([
-      [nodes.heading, {level: 2}], [nodes.paragraph, null], [nodes.code_block, null],
-    ])); break
-    default:
-      if (random(2)) transform.addMark(from, to, randomMark())
-      else transform.removeMark(from, to, random(2) ? randomMark() : null)
-  }
-  return transform
-}
+// The generators of one schema. Its types have one of two names.
+function kit(name) {
+  const schema = schemas[name], {nodes, marks} = schema
+  const hardBreak = nodes.hard_break || nodes.hardBreak
+  const codeBlock = nodes.code_block || nodes.codeBlock
+  const rule = nodes.horizontal_rule || nodes.horizontalRule
+  const bullet = nodes.bullet_list || nodes.bulletList
+  const ordered = nodes.ordered_list || nodes.orderedList
+  const item = nodes.list_item || nodes.listItem
+  const order = ordered && ("order" in ordered.spec.attrs ? "order" : "start")
 
-// Steps that may not fit.
-function wild(doc) {
-  const [from, to] = range(doc)
-  switch (random(4)) {
-    case 0: return new AddMarkStep(from, to, randomMark())
-    case 1: return new RemoveMarkStep(from, to, randomMark())
-    case 2: return new ReplaceStep(from, to, random(3) ? slice(doc) : Slice.empty, random(4) == 0)
-    default: {
-      // Of the depths of the range itself, so that it often fits.
-      const $from = doc.resolve(from), $to = doc.resolve(to)
-      const other = document(), [start, end] = range(other)
-      const content = other.slice(start, end).content
-      const opened = Math.min($from.depth, depth(content, 0)), closed = opened + $to.depth - $from.depth
-      if (closed < 0 || closed > depth(content, 1)) return new ReplaceStep(from, to, slice(doc))
-      return new ReplaceStep(from, to, new Slice(content, opened, closed))
+  const words = [
+    "a", "bc", "é", "🦀", "漢 ", "\\\"", "d🦀e", "a\nb", "\n", "x\n\ny", "\u2028", "\u2029\u0085",
+  ]
+  function randomMark() {
+    const type = one(Object.values(marks))
+    return type.create(
+      type.name == "link" ? {href: one(["/a", "/b"])} : type.name == "note" ? {id: one(["1", "2"])} : null)
+  }
+  const markSet = () => some(2, randomMark).reduce((set, mark) => mark.addToSet(set), [])
+  const allowed = (type, set) => type.allowedMarks(set)
+  function inline(type) {
+    const set = allowed(type, markSet())
+    switch (random(8)) {
+      case 0: return hardBreak.create(null, null, set)
+      case 1: if (nodes.image) {
+        return nodes.image.create({src: "a.png", alt: one([null, "x"])}, null, set)
+      }
+      default: return schema.text(one(words), set)
     }
   }
+  const text = type => Fragment.from(some(4, () => inline(type)))
+  const paragraph = () => nodes.paragraph.create(null, text(nodes.paragraph))
+  const code = () =>
+    codeBlock.create(null, random(3) ? schema.text(one(["x", "x\ny", "🦀\n", "\u2028"])) : null)
+  function block(depth) {
+    switch (random(depth > 0 ? 12 : 6)) {
+      case 0: return nodes.heading.create({level: 1 + random(3)}, text(nodes.heading))
+      case 1: return code()
+      case 2: return rule.create()
+      case 6: case 7: return nodes.blockquote.create(null, blocks(depth - 1, 1))
+      case 8: if (bullet) return bullet.create(null, items(depth - 1))
+      case 9: if (ordered) return ordered.create({[order]: random(3)}, items(depth - 1))
+      case 10: if (nodes.table) return nodes.table.create(null, rows(depth - 1))
+      default: return paragraph()
+    }
+  }
+  const blocks = (depth, least) => Array.from({length: least + random(3)}, () => block(depth))
+  const items = depth => Array.from({length: 1 + random(2)}, () =>
+    item.create(null, [paragraph(), ...blocks(depth, 0)]))
+  const rows = depth => Array.from({length: 1 + random(2)}, () =>
+    nodes.table_row.create(null, Array.from({length: random(3)}, () =>
+      one([nodes.table_cell, nodes.table_header])
+        .create({colspan: 1 + random(2), colwidth: one([null, [9]])}, blocks(depth, 1)))))
+  const document = () => nodes.doc.create(null, blocks(3, 1))
+
+  function position(doc) {
+    for (;;) {
+      const at = random(doc.content.size + 1)
+      if (isWhole(doc, at)) return at
+    }
+  }
+  function range(doc) {
+    const from = position(doc)
+    let to = random(2) ? position(doc) : Math.min(doc.content.size, from + random(5))
+    while (!isWhole(doc, to)) to++
+    return from < to ? [from, to] : [to, from]
+  }
+  function slice(doc) {
+    const source = random(2) ? doc : document()
+    return source.slice(...range(source))
+  }
+  // A position before a node, and the node.
+  function target(doc) {
+    const targets = []
+    doc.descendants((node, pos) => { if (!node.isText || !random(4)) targets.push([pos, node]) })
+    return random(8) && targets.length ? one(targets) : [position(doc), null]
+  }
+  const values = {
+    level: [1, 2, 3], order: [0, 7], start: [1, 7], type: [null, "a"], language: [null, "rust"],
+    src: ["b.png"], alt: [null, "y"], title: [null, "t"], colspan: [1, 2], rowspan: [1, 2],
+    colwidth: [null, [7]], missing: [null, 1],
+  }
+  function attr(doc) {
+    const [pos, node] = target(doc)
+    const own = Object.keys(node?.attrs || {}).filter(name => name in values)
+    const name = own.length && random(5) ? one(own) : one(["missing", "level"])
+    return new AttrStep(pos, name, one(values[name]))
+  }
+  const docAttr = () => {
+    const name = one(["title", "missing"])
+    return new DocAttrStep(name, one(values[name]))
+  }
+  function nodeMark(doc) {
+    const [pos, node] = target(doc)
+    return random(3) || !node?.marks.length ? new AddNodeMarkStep(pos, randomMark())
+      : new RemoveNodeMarkStep(pos, random(3) ? one(node.marks) : randomMark())
+  }
+
+  // The steps of an editor's commands.
+  function command(transform) {
+    const {doc} = transform, [from, to] = range(doc)
+    const $from = doc.resolve(from), around = $from.blockRange(doc.resolve(to))
+    switch (random(16)) {
+      case 0: transform.insert(from, one([
+        () => schema.text(one(words), allowed($from.parent.type, markSet())),
+        () => inline($from.parent.type), () => block(1),
+      ])()); break
+      case 1: transform.delete(from, to); break
+      case 2: transform.deleteRange(from, to); break
+      case 3: transform.split(from, 1 + random(3)); break
+      case 4: transform.join(from, 1 + random(2)); break
+      case 5: transform.replaceRange(from, to, slice(doc)); break
+      case 6: if (around) {
+        const type = one([nodes.blockquote, bullet, ordered].filter(Boolean))
+        const wrapping = findWrapping(around, type)
+        if (wrapping) transform.wrap(around, wrapping)
+      } break
+      case 7: if (around && liftTarget(around) != null) transform.lift(around, liftTarget(around)); break
+      case 8: case 9: case 10: transform.setBlockType(from, to, ...one([
+        [nodes.heading, {level: 2}], [nodes.paragraph, null], [codeBlock, null],
+      ])); break
+      case 11: {
+        const [pos, node] = target(doc)
+        if (node && !node.isText) transform.setNodeMarkup(pos, null, {...node.attrs})
+      } break
+      case 12: transform.step(attr(doc)); break
+      case 13: transform.step(one([() => docAttr(), () => nodeMark(doc)])()); break
+      default:
+        if (random(3)) transform.addMark(from, to, randomMark())
+        else transform.removeMark(from, to, random(2) ? randomMark() : null)
+    }
+  }
+
+  // Steps that may not fit.
+  function wild(doc) {
+    const [from, to] = range(doc)
+    switch (random(9)) {
+      case 0: return new AddMarkStep(from, to, randomMark())
+      case 1: return new RemoveMarkStep(from, to, randomMark())
+      case 2: return new ReplaceStep(from, to, random(3) ? slice(doc) : Slice.empty, random(4) == 0)
+      case 3: return attr(doc)
+      case 4: return nodeMark(doc)
+      case 5: return docAttr()
+      // Bounds of nodes that are replaced, from places within texts as well.
+      case 6: return new ReplaceStep(from, Math.min(doc.content.size, from + random(4)), Slice.empty, true)
+      case 7: {
+        const [start, end] = range(doc), at = [from, to, start, end].sort((one, other) => one - other)
+        const open = one([nodes.blockquote.create(), nodes.paragraph.create()])
+        return new ReplaceAroundStep(
+          at[0], at[3], at[1], at[2], random(4) ? Slice.empty : new Slice(Fragment.from(open), 0, 0),
+          random(2), random(2) == 0)
+      }
+      default: {
+        // Of the depths of the range itself, so that it often fits.
+        const $from = doc.resolve(from), $to = doc.resolve(to)
+        const other = document(), [start, end] = range(other)
+        const content = other.slice(start, end).content
+        const opened = Math.min($from.depth, depth(content, 0)), closed = opened + $to.depth - $from.depth
+        if (closed < 0 || closed > depth(content, 1)) return new ReplaceStep(from, to, slice(doc))
+        return new ReplaceStep(from, to, new Slice(content, opened, closed))
+      }
+    }
+  }
+  return {name, schema, document, command, wild}
 }
 function depth(content, end) {
   const child = end ? content.lastChild : content.firstChild
   return child && !child.isLeaf ? 1 + depth(child.content, end) : 0
 }
 
-function applied(doc, json) {
-  try {
-    const {doc: result} = Step.fromJSON(schema, json).apply(doc)
-    // A step does not check the descendants of a slice; the schema of a store does.
-    result?.check()
-    return result ? result.toJSON() : null
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error
-    return null
-  }
-}
-
-// The document has no half of a surrogate pair, and no newline in text that is not code.
-function isExpressible(json) {
-  const text = JSON.stringify(json)
-  if (/\\ud[89a-f]/i.test(text)) return false
-  const visit = (node, code) => (code || !(node.text || "").includes("\n")) &&
-    (node.content || []).every(child => visit(child, node.type == "code_block"))
-  return visit(json, false)
-}
+// --- Cases ---
 
 // Half of a character has no place in the document.
 function isWhole(doc, position) {
+  if (position > doc.content.size) return true
   const {textOffset, nodeAfter} = doc.resolve(position)
   const unit = textOffset ? nodeAfter.text.charCodeAt(0) : 0
   return unit < 0xdc00 || unit > 0xdfff
 }
 
-for (let made = 0; made < count;) {
-  const doc = document()
-  let cases = []
-  if (random(2)) {
-    let transform
-    try { transform = commands(doc) } catch (error) { continue }
-    cases = transform.steps.map((step, nth) => [transform.docs[nth], step])
-    cases.push(...transform.steps.map((step, nth) => {
-      const after = transform.docs[nth + 1] || transform.doc
-      return [after, step.invert(transform.docs[nth])]
-    }))
-  } else {
-    cases = [[doc, wild(doc)]]
+// The document after a step, or null.
+function applied(schema, doc, json) {
+  try {
+    return Step.fromJSON(schema, json).apply(doc).doc
+  } catch (error) {
+    if (!(error instanceof Error)) throw error
+    return null
   }
-  for (const [before, step] of cases) {
-    const json = step.toJSON(), result = applied(before, json)
-    // A slice is checked as a document of its own: text at its top may be code.
-    const parts = [before.toJSON(), ...(result ? [result] : [])]
-    const inside = {content: (json.slice?.content || []).filter(node => node.type != "text")}
-    if (!parts.every(isExpressible) || !isExpressible(inside)) continue
-    if (/\\ud[89a-f]/i.test(JSON.stringify(json))) continue
-    const positions = [json, ...(json.steps || [])]
-      .flatMap(({from, to, gapFrom, gapTo}) => [from, to, gapFrom, gapTo])
+}
+
+// A transaction of these steps, and the document after it. A step does not check the descendants of
+// a slice; the schema of a store does.
+function transaction(schema, doc, steps) {
+  const json = steps.map(step => step.toJSON())
+  let whole = !/\\ud[89a-f]/i.test(JSON.stringify(json)), result = doc
+  for (const step of json) {
+    const positions = [step, ...(step.steps || [])]
+      .flatMap(({from, to, gapFrom, gapTo, pos}) => [from, to, gapFrom, gapTo, pos])
       .filter(at => at != null)
-    if (!positions.every(at => at > before.content.size || isWhole(before, at))) continue
-    // Within a text, ProseMirror takes the rest of the text for a bound of a node.
-    if (json.structure && positions.some(at => before.resolve(at).textOffset)) continue
-    if (made++ < count) console.log(JSON.stringify({doc: before, step: json, result}))
+    whole &&= positions.every(at => isWhole(result, at))
+    result &&= applied(schema, result, step)
+    if (!result) break
+  }
+  try { result?.check() } catch (error) { result = null }
+  return {steps: json, result, whole}
+}
+
+let made = 0
+function print({name}, doc, transactions, of) {
+  if (!transactions.length || !transactions.every(({whole}) => whole)) return
+  const printed = transactions.map(({steps, result}) => ({steps, result: result ? result.toJSON() : null}))
+  made += printed.reduce((sum, {steps}) => sum + steps.length, 0)
+  console.log(JSON.stringify({schema: name, of, doc, transactions: printed}))
+}
+
+// A command, step by step and back again, or in one transaction.
+function ofCommand(kit) {
+  const doc = kit.document(), transform = new Transform(doc)
+  const commands = 1 + random(3)
+  for (let nth = 0; nth < commands; nth++) {
+    try { kit.command(transform) } catch (error) { break }
+  }
+  const {steps, docs} = transform
+  if (!steps.length) return
+  const back = steps.map((step, nth) => step.invert(docs[nth])).reverse()
+  const parts = random(2) ? [...steps, ...back].map(step => [step]) : [steps, back]
+  let now = doc
+  const transactions = parts.map(part => {
+    const made = transaction(kit.schema, now, part)
+    now = made.result || now
+    return made
+  })
+  print(kit, doc, transactions, "command")
+}
+
+function ofWild(kit) {
+  const doc = kit.document(), steps = [kit.wild(doc)]
+  let now = applied(kit.schema, doc, steps[0].toJSON())
+  while (now && random(3) == 0 && steps.length < 4) {
+    steps.push(kit.wild(now))
+    now = applied(kit.schema, now, steps.at(-1).toJSON())
+  }
+  print(kit, doc, [transaction(kit.schema, doc, steps)], "wild")
+}
+
+// Three editors type at once, and the authority accepts the steps of each version from one.
+function ofSession(kit) {
+  const doc = kit.document(), log = [], transactions = []
+  let now = doc
+  const editors = [0, 1, 2].map(clientID =>
+    EditorState.create({doc, plugins: [collab({clientID})]}))
+  const receive = nth => {
+    const editor = editors[nth], news = log.slice(getVersion(editor))
+    editors[nth] = editor.apply(
+      receiveTransaction(editor, news.map(({step}) => step), news.map(({from}) => from)))
+  }
+  for (let turn = 0; turn < 24; turn++) {
+    const nth = random(3)
+    if (random(3)) {
+      const {tr} = editors[nth]
+      try { kit.command(tr) } catch (error) { continue }
+      if (tr.docChanged) editors[nth] = editors[nth].apply(tr)
+      continue
+    }
+    receive(nth)
+    const sent = sendableSteps(editors[nth])
+    if (!sent) continue
+    const made = transaction(kit.schema, now, sent.steps)
+    transactions.push(made)
+    if (!made.result) break
+    now = made.result
+    log.push(...sent.steps.map(step => ({step, from: sent.clientID})))
+  }
+  print(kit, doc, transactions, "session")
+}
+
+const kits = Object.keys(schemas).map(kit)
+while (made < count) {
+  const kit = one(kits)
+  switch (random(16)) {
+    case 0: ofSession(kit); break
+    case 1: case 2: case 3: case 4: case 5: case 6: case 7: ofWild(kit); break
+    default: ofCommand(kit)
   }
 }

@@ -279,6 +279,50 @@ fn tree_06_marks_are_checked() {
     });
 }
 
+/// A type allows marks for the texts of its children as well, however they come there.
+#[test]
+fn tree_06_marks_of_a_child_are_checked() {
+    let store = store_with(schema(
+        r#"{
+            "nodes": {
+                "page": {"content": "(line | title)*"},
+                "line": {"content": "text*"},
+                "title": {"content": "text*", "marks": ""},
+                "text": {}
+            },
+            "marks": {"bold": {}}
+        }"#,
+    ));
+    let text = |id: &str| node("text", id).with_text("text");
+    commit(&store, |on| {
+        let line = node("line", "l").with_children([text("b").with_marks([Mark::whole("bold")])]);
+        let title = node("title", "t").with_children([text("c")]);
+        on.create(node("page", "page").with_children([title, line]))
+            .unwrap();
+    });
+    let violation = "node t has the mark bold, which its type title does not allow";
+    let bold = || [Mark::whole("bold")];
+    let edits: [fn(&mut Transaction); 4] = [
+        |on| on.move_node(id("b"), id("t"), 1).unwrap(),
+        |on| on.join_nodes(id("t"), id("l")).unwrap(),
+        |on| on.set_marks(id("c"), [Mark::whole("bold")]).unwrap(),
+        |on| {
+            let text = node("text", "new")
+                .with_text("x")
+                .with_marks([Mark::whole("bold")]);
+            drop(on.insert(text, id("t"), 0).unwrap());
+        },
+    ];
+    for edit in edits {
+        assert_eq!(refused(&store, edit), violation);
+    }
+    assert_eq!(
+        refused(&store, |on| on.set_type(id("l"), "title").unwrap()),
+        "node l has the mark bold, which its type title does not allow"
+    );
+    commit(&store, |on| on.set_marks(id("b"), bold()).unwrap());
+}
+
 #[test]
 fn tree_06_attributes_are_checked() {
     let store = store();

@@ -311,6 +311,10 @@ fn tree_06_a_schema_that_contradicts_itself_is_refused() {
             "type a allows the mark bold, which the schema does not have",
         ),
         (
+            r#"{"nodes": {}, "marks": {"a": {"excludes": "a bold"}}}"#,
+            "mark a excludes the mark bold, which the schema does not have",
+        ),
+        (
             r#"{"nodes": {"a": {}}, "root": "b"}"#,
             "the root requires type b, which the schema does not have",
         ),
@@ -368,7 +372,11 @@ fn tree_06_a_schema_is_written_in_json_as_it_was_read() {
             "page": {"content": "block+", "unknownAttributes": true},
             "p": {"group": "block other", "content": "", "text": true, "marks": "bold"},
         },
-        "marks": {"bold": {}, "link": {"attributes": {"href": {"type": "string", "required": true}}}},
+        "marks": {
+            "bold": {"excludes": "bold link"},
+            "image": {"excludes": "", "leaf": true},
+            "link": {"attributes": {"href": {"type": "string", "required": true}}},
+        },
         "root": "page",
     });
     let schema: Schema = serde_json::from_value(json.clone()).unwrap();

@@ -68,6 +68,12 @@ impl AttributeRules {
         }
     }
 
+    /// Whether there is a rule for an attribute, or none is needed.
+    #[cfg(feature = "prosemirror")]
+    pub(super) fn takes(&self, attribute: &str) -> bool {
+        self.others || self.rules.contains_key(attribute)
+    }
+
     /// The absent attributes that have a default, with that default.
     pub(super) fn defaults<'a>(
         &'a self,

@@ -10,6 +10,8 @@ use super::error::SchemaViolation;
 use super::touched::{TouchedChildren, TouchedNodes};
 use super::{Schema, TypeRules};
 use crate::document::{Change, Mark, Marks, Node, View};
+#[cfg(feature = "prosemirror")]
+use crate::id::NodeId;
 use crate::steps::step;
 
 impl Schema {
@@ -48,11 +50,25 @@ impl Schema {
     ) -> Result<(), SchemaViolation> {
         let touched = TouchedNodes::by(changes, base, after);
         let mut nodes = touched.ids().filter_map(|id| after.node(id));
-        nodes.try_for_each(|node| self.check_node(node))?;
-        for (node, list) in touched.lists(base, after) {
+        nodes.try_for_each(|node| self.check_node(node, after))?;
+        for (node, list) in touched.lists(base, after, |_| true) {
             self.check_list(node, list, base, after)?;
         }
         self.check_root(after)
+    }
+
+    /// Checks the children of these nodes only, if the changes concern them.
+    #[cfg(feature = "prosemirror")]
+    pub(crate) fn check_children(
+        &self,
+        nodes: &[NodeId],
+        base: &impl View,
+        after: &impl View,
+        changes: &[Change],
+    ) -> Result<(), SchemaViolation> {
+        let touched = TouchedNodes::by(changes, base, after);
+        let mut lists = touched.lists(base, after, |id| nodes.contains(id));
+        lists.try_for_each(|(node, list)| self.check_list(node, list, base, after))
     }
 
     /// Checks a whole document. The check visits each node once for itself and once as a child.
@@ -62,13 +78,13 @@ impl Schema {
     /// A [`SchemaViolation`]. If there are several, which one is returned is unspecified.
     pub fn check_all(&self, document: &impl View) -> Result<(), SchemaViolation> {
         for node in document.nodes() {
-            self.check_node(node)?;
+            self.check_node(node, document)?;
             self.check_list(node, TouchedChildren::All, document, document)?;
         }
         self.check_root(document)
     }
 
-    fn check_node(&self, node: &Node) -> Result<(), SchemaViolation> {
+    fn check_node(&self, node: &Node, view: &impl View) -> Result<(), SchemaViolation> {
         let rules = self.rules_of(node)?;
         let (id, kind) = (&node.id, &node.kind);
         rules.attributes.check(&node.attributes).map_err(|fault| {
@@ -82,7 +98,12 @@ impl Schema {
         node.marks
             .iter()
             .inspect(|_| step())
-            .try_for_each(|mark| self.check_mark(node, rules, mark))
+            .try_for_each(|mark| self.check_mark(node, rules, mark))?;
+        let parent = node.parent.as_ref().filter(|_| !node.marks.is_empty());
+        match parent.and_then(|parent| view.node(parent)) {
+            Some(parent) => allow_marks(parent, self.rules_of(parent)?, node),
+            None => Ok(()),
+        }
     }
 
     fn check_mark(
@@ -91,24 +112,15 @@ impl Schema {
         rules: &TypeRules,
         mark: &Mark,
     ) -> Result<(), SchemaViolation> {
-        let attributes = self.marks.get(&mark.kind);
-        let attributes = attributes.ok_or_else(|| unknown_mark(node.id(), mark))?;
-        let (id, kind) = (&node.id, &mark.kind);
-        if rules
-            .marks
-            .as_ref()
-            .is_some_and(|marks| !marks.contains(kind))
-        {
-            return Err(SchemaViolation::MarkNotAllowed {
-                id: id.clone(),
-                kind: node.kind.clone(),
-                mark: kind.clone(),
-            });
+        let of_mark = self.marks.get(&mark.kind);
+        let of_mark = of_mark.ok_or_else(|| unknown_mark(node.id(), mark))?;
+        if !rules.allows(&mark.kind) {
+            return Err(mark_not_allowed(node, mark));
         }
-        let result = attributes.check(&mark.attributes);
+        let result = of_mark.attributes.check(&mark.attributes);
         result.map_err(|fault| SchemaViolation::MarkAttribute {
-            id: id.clone(),
-            mark: kind.clone(),
+            id: node.id.clone(),
+            mark: mark.kind.clone(),
             fault,
         })
     }
@@ -120,7 +132,8 @@ impl Schema {
         base: &impl View,
         after: &impl View,
     ) -> Result<(), SchemaViolation> {
-        let content = &self.rules_of(node)?.content;
+        let rules = self.rules_of(node)?;
+        let content = &rules.content;
         let new = |index| self.symbol_of_child(after, node, index);
         let new = Sequence {
             len: node.children.len(),
@@ -138,7 +151,22 @@ impl Schema {
                 content.recheck(&old, &new, kept)
             }
         };
-        checked.map_err(|misfit| misplaced(node, content.source(), misfit, after))
+        checked.map_err(|misfit| misplaced(node, content.source(), misfit, after))?;
+        if rules.marks.is_none() {
+            return Ok(());
+        }
+        let all = node.children.len();
+        let changed = match list {
+            TouchedChildren::Same => 0..0,
+            TouchedChildren::All => 0..all,
+            TouchedChildren::Edited(_, kept) => kept.prefix..all - kept.suffix,
+        };
+        for index in changed {
+            step();
+            let child = node.children.get(index).and_then(|child| after.node(child));
+            child.map_or(Ok(()), |child| allow_marks(node, rules, child))?;
+        }
+        Ok(())
     }
 
     fn symbol_of_child(&self, view: &impl View, node: &Node, index: usize) -> Option<Symbol> {
@@ -196,6 +224,39 @@ impl Schema {
         }
     }
 
+    /// Whether a mark excludes another.
+    pub(crate) fn excludes(&self, mark: &str, other: &str) -> bool {
+        match self.marks.get(mark) {
+            Some(rules) => rules
+                .excludes
+                .as_ref()
+                .is_none_or(|kinds| kinds.contains(other)),
+            None => mark == other,
+        }
+    }
+
+    /// Whether nodes of a type, or texts in them, may have a mark.
+    pub(crate) fn allows_mark(&self, kind: &str, mark: &str) -> bool {
+        self.rules(kind).is_none_or(|rules| rules.allows(mark))
+    }
+
+    /// Whether marks of a kind stand for leaves, if the schema says so.
+    pub(crate) fn is_leaf(&self, mark: &str) -> Option<bool> {
+        self.marks.get(mark).and_then(|rules| rules.leaf)
+    }
+
+    #[cfg(feature = "prosemirror")]
+    pub(crate) fn takes_attribute(&self, kind: &str, attribute: &str) -> bool {
+        let rules = self.rules(kind);
+        rules.is_none_or(|rules| rules.attributes.takes(attribute))
+    }
+
+    #[cfg(feature = "prosemirror")]
+    pub(crate) fn takes_mark_attribute(&self, kind: &str, attribute: &str) -> bool {
+        let rules = self.marks.get(kind);
+        rules.is_none_or(|rules| rules.attributes.takes(attribute))
+    }
+
     /// Whether nodes of both types may begin with a child of the same type.
     #[cfg(feature = "prosemirror")]
     pub(crate) fn begin_alike(&self, one: &str, other: &str) -> bool {
@@ -231,14 +292,31 @@ impl Schema {
     pub(crate) fn complete_marks(&self, marks: &mut [Mark]) {
         for mark in marks {
             if let Some(rules) = self.marks.get(&mark.kind) {
-                rules.complete(&mut mark.attributes);
+                rules.attributes.complete(&mut mark.attributes);
             }
         }
     }
 
     fn lacks_defaults(&self, mark: &Mark) -> bool {
         let rules = self.marks.get(&mark.kind);
-        rules.is_some_and(|rules| rules.defaults(&mark.attributes).next().is_some())
+        rules.is_some_and(|rules| rules.attributes.defaults(&mark.attributes).next().is_some())
+    }
+}
+
+/// Checks that the type of a node allows the marks of a child.
+fn allow_marks(node: &Node, rules: &TypeRules, child: &Node) -> Result<(), SchemaViolation> {
+    let refused = child.marks.iter().find(|mark| {
+        step();
+        !rules.allows(&mark.kind)
+    });
+    refused.map_or(Ok(()), |mark| Err(mark_not_allowed(node, mark)))
+}
+
+fn mark_not_allowed(node: &Node, mark: &Mark) -> SchemaViolation {
+    SchemaViolation::MarkNotAllowed {
+        id: node.id.clone(),
+        kind: node.kind.clone(),
+        mark: mark.kind.clone(),
     }
 }
 

@@ -65,6 +65,14 @@ pub enum SchemaError {
         /// The mark.
         mark: SmolStr,
     },
+    /// A mark excludes a mark that the schema does not have.
+    #[error("mark {kind} excludes the mark {mark}, which the schema does not have", kind = Brief(.kind), mark = Brief(.mark))]
+    UnknownExcludedMark {
+        /// The mark that excludes the other.
+        kind: SmolStr,
+        /// The other mark.
+        mark: SmolStr,
+    },
     /// The type for the root does not exist in the schema.
     #[error("the root requires type {kind}, which the schema does not have", kind = Brief(.kind))]
     UnknownRoot {
@@ -126,6 +134,7 @@ codes! { SchemaError {
     Self::GroupIsType { name } => "schemaGroupIsType";
     Self::TooMany { found, what, largest } => "schemaTooMany";
     Self::UnknownMark { kind, mark } => "schemaUnknownMark";
+    Self::UnknownExcludedMark { kind, mark } => "schemaUnknownExcludedMark";
     Self::UnknownRoot { kind } => "schemaUnknownRoot";
     Self::DuplicateAttribute { of, attribute } => "schemaDuplicateAttribute";
     Self::AttributeValues { of, attribute, expected } => "schemaAttributeValues";
@@ -250,7 +259,7 @@ pub enum SchemaViolation {
         /// The mark.
         mark: SmolStr,
     },
-    /// The node's type does not allow the mark.
+    /// The node's type does not allow the mark, on its own text or on that of a child.
     #[error("node {id} has the mark {mark}, which its type {kind} does not allow", id = Brief(.id), mark = Brief(.mark), kind = Brief(.kind))]
     MarkNotAllowed {
         /// The node.

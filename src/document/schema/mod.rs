@@ -107,7 +107,15 @@ pub struct Schema {
     spec: SchemaBuilder,
     types: Vec<TypeRules>,
     numbers: HashMap<SmolStr, Symbol>,
-    marks: HashMap<SmolStr, AttributeRules>,
+    marks: HashMap<SmolStr, MarkRules>,
+}
+
+#[derive(Clone)]
+struct MarkRules {
+    attributes: AttributeRules,
+    /// `None` for all.
+    excludes: Option<HashSet<SmolStr>>,
+    leaf: Option<bool>,
 }
 
 #[derive(Clone)]
@@ -117,6 +125,12 @@ struct TypeRules {
     /// `None` for all.
     marks: Option<HashSet<SmolStr>>,
     attributes: AttributeRules,
+}
+
+impl TypeRules {
+    fn allows(&self, mark: &str) -> bool {
+        self.marks.as_ref().is_none_or(|marks| marks.contains(mark))
+    }
 }
 
 /// The budget for all expressions of one schema.
@@ -134,12 +148,16 @@ impl Schema {
 
     fn new(spec: SchemaBuilder) -> Result<Self, SchemaError> {
         let numbers = numbered("type", spec.nodes.0.iter().map(|(name, _)| name))?;
-        numbered("mark", spec.marks.0.iter().map(|(name, _)| name))?;
+        let known = numbered("mark", spec.marks.0.iter().map(|(name, _)| name))?;
         let marks = spec.marks.0.iter().map(|(name, mark)| {
             if name == "_" {
                 return Err(SchemaError::MarkUnderscore);
             }
-            let rules = AttributeRules::new(name, &mark.attributes, mark.unknown_attributes)?;
+            let rules = MarkRules {
+                attributes: AttributeRules::new(name, &mark.attributes, mark.unknown_attributes)?,
+                excludes: excluded_marks(name, mark, &known)?,
+                leaf: mark.leaf,
+            };
             Ok((name.clone(), rules))
         });
         let marks = marks.collect::<Result<HashMap<_, _>, _>>()?;
@@ -245,7 +263,7 @@ fn members(
 fn allowed_marks(
     kind: &SmolStr,
     node: &NodeType,
-    marks: &HashMap<SmolStr, AttributeRules>,
+    marks: &HashMap<SmolStr, MarkRules>,
 ) -> Result<Option<HashSet<SmolStr>>, SchemaError> {
     let Some(allowed) = node.allowed_marks() else {
         return Ok(None);
@@ -258,6 +276,32 @@ fn allowed_marks(
         }),
     };
     allowed
+        .split_whitespace()
+        .map(known)
+        .collect::<Result<_, _>>()
+        .map(Some)
+}
+
+/// The marks that a mark excludes; `None` for all.
+fn excluded_marks(
+    name: &SmolStr,
+    mark: &MarkType,
+    marks: &HashMap<SmolStr, Symbol>,
+) -> Result<Option<HashSet<SmolStr>>, SchemaError> {
+    let Some(excluded) = mark.excludes.as_deref() else {
+        return Ok(Some(HashSet::from([name.clone()])));
+    };
+    if excluded.trim() == "_" {
+        return Ok(None);
+    }
+    let known = |other: &str| match marks.contains_key(other) {
+        true => Ok(other.into()),
+        false => Err(SchemaError::UnknownExcludedMark {
+            kind: name.clone(),
+            mark: other.into(),
+        }),
+    };
+    excluded
         .split_whitespace()
         .map(known)
         .collect::<Result<_, _>>()

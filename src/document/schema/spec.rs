@@ -101,8 +101,8 @@ impl NodeType {
         self
     }
 
-    /// Sets the marks that the text may have: names separated by spaces, or `_` for all. By default
-    /// all marks are allowed.
+    /// Sets the marks that the text may have, and the texts of the children: names separated by
+    /// spaces, or `_` for all. By default all marks are allowed.
     pub fn marks(mut self, marks: impl Into<SmolStr>) -> Self {
         self.marks = Some(marks.into());
         self
@@ -130,7 +130,7 @@ impl NodeType {
 /// The rules for the marks of one kind.
 ///
 /// In JSON all fields are optional: `{"attributes": {"href": {"type": "string", "required": true}},
-/// "unknownAttributes": false}`.
+/// "unknownAttributes": false, "excludes": "code", "leaf": false}`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[must_use]
@@ -139,6 +139,10 @@ pub struct MarkType {
     pub(super) attributes: Named<AttributeSpec>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) unknown_attributes: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) excludes: Option<SmolStr>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) leaf: Option<bool>,
 }
 
 impl MarkType {
@@ -157,6 +161,52 @@ impl MarkType {
     /// not.
     pub fn unknown_attributes(mut self, allowed: bool) -> Self {
         self.unknown_attributes = allowed;
+        self
+    }
+
+    /// Sets the marks that the mark excludes: names separated by spaces, `_` for all, the empty
+    /// string for none. By default a mark excludes the marks of its own kind.
+    ///
+    /// An operation that adds the mark removes those that it excludes, and adds it to no character
+    /// with a mark that excludes it. A kind that does not exclude itself can be several times on
+    /// one character, as comments are. This is a rule for operations, which no commit checks.
+    ///
+    /// ```
+    /// use doclock::dsl::*;
+    /// use doclock::schema::{MarkType, NodeType, Schema};
+    /// use doclock::{DataStore, Editor, StoreOptions};
+    ///
+    /// let schema = Schema::builder()
+    ///     .node("text", NodeType::new())
+    ///     .mark("bold", MarkType::new())
+    ///     .mark("code", MarkType::new().excludes("_"))
+    ///     .build()?;
+    /// let ann = Editor::new(DataStore::with_options(StoreOptions::new().schema(schema)), "ann");
+    /// ann.execute([
+    ///     create(text_node("text", "let x").with_id("t")),
+    ///     apply_mark("bold", 0..5).on("t"),
+    ///     apply_mark("code", 0..3).on("t"),
+    ///     apply_mark("bold", 2..5).on("t"),
+    /// ])?;
+    /// let snapshot = ann.store().snapshot();
+    /// let marks = snapshot.node("t").unwrap().marks().iter();
+    /// let marks: Vec<_> = marks.map(|mark| (mark.kind.as_str(), mark.range.clone().unwrap())).collect();
+    /// assert_eq!(marks, [("code", 0..3), ("bold", 3..5)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn excludes(mut self, marks: impl Into<SmolStr>) -> Self {
+        self.excludes = Some(marks.into());
+        self
+    }
+
+    /// Sets whether the mark stands for a leaf, for example an image or a mention: its characters
+    /// are U+FFFC or a description. No operation on marks removes such a mark.
+    ///
+    /// By default a mark stands for a leaf if it is named `image` or has an attribute `src`. So it
+    /// does if it covers nothing but U+FFFC and has no attribute `href`. If several do, it is the
+    /// one with attributes.
+    pub fn leaf(mut self, leaf: bool) -> Self {
+        self.leaf = Some(leaf);
         self
     }
 }

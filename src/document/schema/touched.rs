@@ -166,13 +166,15 @@ impl<'a> TouchedNodes<'a> {
         self.entries.iter().map(|(id, _)| *id)
     }
 
-    /// The checks for the children of each touched node that still exists.
+    /// The checks for the children of each touched node that still exists and that is wanted.
     pub(super) fn lists<'v>(
         &self,
         base: &'v impl View,
         after: &'v impl View,
+        wanted: impl Fn(&NodeId) -> bool,
     ) -> impl Iterator<Item = (&'v Node, TouchedChildren<'v>)> {
-        self.entries.iter().filter_map(|(id, extent)| {
+        let entries = self.entries.iter().filter(move |(id, _)| wanted(id));
+        entries.filter_map(|(id, extent)| {
             let node = after.node(id)?;
             Some((node, self.list(base.node(id), node, *extent)))
         })

@@ -10,6 +10,9 @@ use crate::transaction::{NodeOperation, TextSpan};
 /// Marks characters, in all nodes from the first to the last. A mark of the same kind with other
 /// attributes ends where the new mark begins.
 ///
+/// Under a [schema](crate::schema::MarkType::excludes), the marks that the new one excludes end
+/// there as well, and texts that may not have the mark are left out.
+///
 /// ```
 /// use doclock::{DataStore, Editor, View, dsl::*, transaction::TextSpan};
 ///
@@ -49,7 +52,8 @@ pub fn apply_mark_with(
 }
 
 /// Removes the marks of a kind, with any attributes, from characters in all nodes from the first to
-/// the last. Removal from the middle of a mark leaves two marks.
+/// the last. Removal from the middle of a mark leaves two marks. The mark of a
+/// [leaf](crate::schema::MarkType::leaf) stays.
 pub fn remove_mark(kind: impl Into<SmolStr>, extent: impl Into<TextSpan>) -> NodeOperation {
     let (start, end, end_node_id) = extent.into().into_parts();
     NodeOperation::RemoveMark {
@@ -101,14 +105,16 @@ pub fn update_mark<K: Into<String>>(
 }
 
 /// Replaces the marks of the node. The new marks are normalized; a mark without a range covers the
-/// whole text.
+/// whole text. The mark of a [leaf](crate::schema::MarkType::leaf) stays, unless a new one stands
+/// for a leaf there.
 pub fn set_marks(marks: impl IntoIterator<Item = Mark>) -> NodeOperation {
     NodeOperation::SetMarks {
         marks: marks.into_iter().collect(),
     }
 }
 
-/// Removes all marks from characters in all nodes from the first to the last.
+/// Removes all marks from characters in all nodes from the first to the last, but for those of
+/// [leaves](crate::schema::MarkType::leaf).
 pub fn clear_formatting(extent: impl Into<TextSpan>) -> NodeOperation {
     let (start, end, end_node_id) = extent.into().into_parts();
     NodeOperation::ClearFormatting {

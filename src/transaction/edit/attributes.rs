@@ -25,7 +25,7 @@ pub(super) fn update(
         on.set_text(id, text)?;
     }
     if let Some(marks) = marks {
-        on.set_marks(id, marks)?;
+        super::marks::set_marks(on, id, marks)?;
     }
     Ok(())
 }

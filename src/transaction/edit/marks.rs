@@ -7,44 +7,95 @@ use smol_str::SmolStr;
 
 use super::Edited;
 use super::range::Over;
-use crate::document::{Attributes, Mark, Marks, plan};
+use crate::document::{Attributes, Mark, Node, plan};
+use crate::id::NodeId;
 use crate::steps::steps;
 use crate::store::Transaction;
 use crate::transaction::error::OperationError;
 
-/// Gives each node of a range new marks, computed from its marks and its characters in the range.
+/// Gives each node of a range new marks, computed from the node and its characters in the range.
 fn change(
     on: &mut Transaction,
     over: &Over,
-    change: impl Fn(&Marks, &Range<usize>) -> Vec<Mark>,
+    change: impl Fn(&Transaction, &Node, &Range<usize>) -> Option<Vec<Mark>>,
 ) -> Edited {
     for (id, range) in over.pieces(on)? {
-        let marks = change(plan::find(on, &id)?.marks(), &range);
+        let Some(marks) = change(on, plan::find(on, &id)?, &range) else {
+            continue;
+        };
         steps(marks.len());
         on.set_marks(&id, marks)?;
     }
     Ok(())
 }
 
+/// Texts whose type does not allow the mark are left out, as in ProseMirror.
 pub(super) fn apply_mark(
     on: &mut Transaction,
     over: &Over,
     kind: &str,
     attributes: &Attributes,
 ) -> Edited {
-    change(on, over, |marks, range| {
-        let mut marks = without(marks, range, kind);
-        marks.push(Mark::new(kind, range.clone()).with_attributes(attributes.clone()));
-        marks
+    change(on, over, |on, node, range| {
+        if !on.allows_mark(node, kind) {
+            return None;
+        }
+        let mut added = Vec::new();
+        let rules = Rules::new(on, node);
+        let kept = node.marks().cut(range, |part, others| {
+            let Some(replaced) = rules.replaced_by(kind, others) else {
+                return Vec::new();
+            };
+            added.push(Mark::new(kind, part).with_attributes(attributes.clone()));
+            replaced
+        });
+        Some(kept.into_iter().chain(added).collect())
     })
 }
 
-pub(super) fn remove_mark(on: &mut Transaction, over: &Over, kind: &str) -> Edited {
-    change(on, over, |marks, range| without(marks, range, kind))
+/// The marks of a node, and which of them stand for leaves.
+struct Rules<'a> {
+    on: &'a Transaction,
+    marks: Vec<&'a Mark>,
+    leaves: Vec<bool>,
 }
 
-fn without(marks: &Marks, range: &Range<usize>, kind: &str) -> Vec<Mark> {
-    marks.change_within(range, |mark| (mark.kind != kind).then_some(mark))
+impl<'a> Rules<'a> {
+    fn new(on: &'a Transaction, node: &'a Node) -> Self {
+        Self {
+            on,
+            marks: node.marks().iter().collect(),
+            leaves: on.leaves(node.text(), node.marks()),
+        }
+    }
+
+    /// The marks among these that a new one replaces; `None` if one of them excludes it. A leaf is
+    /// replaced by another of its kind only.
+    fn replaced_by(&self, kind: &str, others: &[usize]) -> Option<Vec<usize>> {
+        let mut replaced = Vec::new();
+        for &nth in others {
+            let other = &self.marks[nth].kind;
+            match self.leaves[nth] {
+                true if other == kind => replaced.push(nth),
+                true => {}
+                false if self.on.excludes(kind, other) => replaced.push(nth),
+                false if self.on.excludes(other, kind) => return None,
+                false => {}
+            }
+        }
+        Some(replaced)
+    }
+}
+
+pub(super) fn remove_mark(on: &mut Transaction, over: &Over, kind: &str) -> Edited {
+    change(on, over, |on, node, range| {
+        let rules = Rules::new(on, node);
+        let is_gone = |nth: &usize| rules.marks[*nth].kind == kind && !rules.leaves[*nth];
+        let kept = node
+            .marks()
+            .cut(range, |_, on| on.iter().copied().filter(is_gone).collect());
+        Some(kept)
+    })
 }
 
 pub(super) fn toggle_mark(
@@ -54,11 +105,25 @@ pub(super) fn toggle_mark(
     attributes: &Attributes,
 ) -> Edited {
     for (id, range) in over.pieces(on)? {
-        if !plan::find(on, &id)?.marks().cover(&range, kind) {
+        let node = plan::find(on, &id)?;
+        if on.allows_mark(node, kind) && is_missing(on, node, &range, kind) {
             return apply_mark(on, over, kind, attributes);
         }
     }
     remove_mark(on, over, kind)
+}
+
+/// Whether some characters that may have a mark do not have it.
+fn is_missing(on: &Transaction, node: &Node, range: &Range<usize>, kind: &str) -> bool {
+    let rules = Rules::new(on, node);
+    let mut is_missing = false;
+    node.marks().cut(range, |_, others| {
+        let mut kinds = others.iter().map(|&nth| &rules.marks[nth].kind);
+        is_missing |=
+            !kinds.any(|other| other == kind) && rules.replaced_by(kind, others).is_some();
+        Vec::new()
+    });
+    is_missing
 }
 
 pub(super) fn update_mark(
@@ -79,8 +144,8 @@ pub(super) fn update_mark(
             end: over.end.clone(),
         });
     }
-    change(on, over, |marks, range| {
-        marks.change_within(range, |mark| {
+    change(on, over, |_, node, range| {
+        let marks = node.marks().change_within(range, |mark| {
             Some(match mark.kind == kind {
                 true => Mark {
                     attributes: patched(&mark.attributes, attributes),
@@ -88,7 +153,8 @@ pub(super) fn update_mark(
                 },
                 false => mark,
             })
-        })
+        });
+        Some(marks)
     })
 }
 
@@ -109,7 +175,75 @@ fn patched(attributes: &Attributes, patch: &Map<String, Value>) -> Attributes {
 }
 
 pub(super) fn clear_formatting(on: &mut Transaction, over: &Over) -> Edited {
-    change(on, over, |marks, range| {
-        marks.change_within(range, |_| None)
+    change(on, over, |on, node, range| {
+        let rules = Rules::new(on, node);
+        let is_gone = |nth: &usize| !rules.leaves[*nth];
+        let kept = node
+            .marks()
+            .cut(range, |_, on| on.iter().copied().filter(is_gone).collect());
+        Some(kept)
     })
+}
+
+/// Replaces all marks of a node but those of leaves for which the new ones have no leaf. Of new
+/// marks, one of which excludes the other, the other is left out.
+pub(super) fn set_marks(on: &mut Transaction, id: &NodeId, marks: Vec<Mark>) -> Edited {
+    let node = plan::find(on, id)?;
+    let len = node.text().len();
+    let given = plan::marks_for(id, marks, len)?;
+    let new: Vec<&Mark> = given.iter().collect();
+    let of_new = on.leaves(node.text(), &given);
+    let mut set = given.cut(&(0..len), |_, others| {
+        let (mut kept, mut gone): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
+        let formatting = others.iter().copied().filter(|&nth| !of_new[nth]);
+        for nth in formatting {
+            let excludes = |one: usize, other: usize| on.excludes(&new[one].kind, &new[other].kind);
+            if kept
+                .iter()
+                .any(|&other| excludes(other, nth) && !excludes(nth, other))
+            {
+                gone.push(nth);
+                continue;
+            }
+            kept.retain(|&other| {
+                let stays = !excludes(nth, other) || new[nth].kind == new[other].kind;
+                if !stays {
+                    gone.push(other);
+                }
+                stays
+            });
+            kept.push(nth);
+        }
+        gone
+    });
+    let old: Vec<&Mark> = node.marks().iter().collect();
+    let of_old = on.leaves(node.text(), node.marks());
+    let taken = new.iter().zip(&of_new).filter(|(_, leaf)| **leaf);
+    // Joined where they overlap, so that their ends are sorted, too.
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for range in taken.filter_map(|(mark, _)| mark.range.clone()) {
+        match ranges.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => ranges.push(range),
+        }
+    }
+    let leaves = old.iter().zip(&of_old).filter(|(_, leaf)| **leaf);
+    for (mark, _) in leaves {
+        let Range { mut start, end } = mark.range.clone().unwrap_or(0..0);
+        let mut parts = Vec::new();
+        let first = ranges.partition_point(|other| other.end <= start);
+        let others = ranges[first..].iter();
+        for other in others.take_while(|other| other.start < end) {
+            steps(1);
+            parts.push(start..other.start);
+            start = start.max(other.end);
+        }
+        parts.push(start..end);
+        let parts = parts.into_iter().filter(|part| !part.is_empty());
+        set.extend(parts.map(|part| Mark {
+            range: Some(part),
+            ..(*mark).clone()
+        }));
+    }
+    Ok(on.set_marks(id, set)?)
 }

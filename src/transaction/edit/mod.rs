@@ -65,7 +65,7 @@ pub(super) fn apply(on: &mut Transaction, id: &NodeId, operation: NodeOperation)
         Do::OutdentNode {} => tree::outdent_node(on, id)?,
 
         Do::SetText { text } => on.set_text(id, text)?,
-        Do::InsertText { offset, text } => on.insert_text(id, offset, text)?,
+        Do::InsertText { offset, text } => text::replace(on, id, offset..offset, text)?,
         Do::DeleteTextRange { start, end } => on.delete_text(id, start..end)?,
         Do::DeleteRange {
             start,
@@ -75,7 +75,7 @@ pub(super) fn apply(on: &mut Transaction, id: &NodeId, operation: NodeOperation)
             let over = range::resolve(on, id, start, end, end_node_id.as_ref())?;
             range::delete_range(on, &over)?;
         }
-        Do::ReplaceText { start, end, text } => on.replace_text(id, start..end, text)?,
+        Do::ReplaceText { start, end, text } => text::replace(on, id, start..end, text)?,
         Do::ReplacePattern {
             pattern,
             replacement,
@@ -156,7 +156,7 @@ pub(super) fn apply(on: &mut Transaction, id: &NodeId, operation: NodeOperation)
             let over = range::resolve(on, id, start, end, end_node_id.as_ref())?;
             marks::update_mark(on, &over, &mark, &attributes)?;
         }
-        Do::SetMarks { marks } => on.set_marks(id, marks)?,
+        Do::SetMarks { marks } => marks::set_marks(on, id, marks)?,
         Do::ClearFormatting {
             start,
             end,

@@ -2,13 +2,64 @@
 
 use std::ops::Range;
 
+use smol_str::SmolStr;
+
 use super::Edited;
 use super::range::reselect;
-use crate::document::{EditError, Limit, Position, View, cost, plan};
+use crate::document::{EditError, Limit, Mark, OBJECT, Position, View, cost, plan};
 use crate::id::NodeId;
 use crate::store::Transaction;
 use crate::transaction::Pattern;
 use crate::transaction::error::OperationError;
+
+/// Replaces characters. A mark of equal leaves on both sides does not grow over the new text, which
+/// would be neither of them.
+pub(super) fn replace(
+    on: &mut Transaction,
+    id: &NodeId,
+    range: Range<usize>,
+    text: SmolStr,
+) -> Edited {
+    let leaves = leaves_around(on, id, &range)?;
+    if leaves.is_empty() || text.is_empty() {
+        return Ok(on.replace_text(id, range, text)?);
+    }
+    let inserted = range.start..range.start + text.chars().count();
+    on.replace_text(id, range, text)?;
+    let marks = plan::find(on, id)?
+        .marks()
+        .change_within(&inserted, |mark| {
+            let mut leaves = leaves.iter();
+            let is_leaf =
+                leaves.any(|leaf| leaf.kind == mark.kind && leaf.attributes == mark.attributes);
+            (!is_leaf).then_some(mark)
+        });
+    Ok(on.set_marks(id, marks)?)
+}
+
+/// The marks that stand for leaves both before and behind a range.
+fn leaves_around(
+    on: &Transaction,
+    id: &NodeId,
+    range: &Range<usize>,
+) -> Result<Vec<Mark>, EditError> {
+    let node = plan::find(on, id)?;
+    let is_object = |at: usize| {
+        let char = node.text().slice(at..at + 1);
+        char.is_some_and(|char| char.chars().eq([OBJECT]))
+    };
+    let is_inside = 0 < range.start && range.start <= range.end && range.end < node.text().len();
+    if !is_inside || !is_object(range.start - 1) || !is_object(range.end) {
+        return Ok(Vec::new());
+    }
+    let leaves = on.leaves(node.text(), node.marks());
+    let around = node.marks().iter().zip(leaves).filter(|(mark, leaf)| {
+        let around = mark.range.as_ref();
+        let around = around.is_some_and(|of| of.start < range.start && range.end < of.end);
+        *leaf && around
+    });
+    Ok(around.map(|(mark, _)| mark.clone()).collect())
+}
 
 /// From the last match to the first, so the offsets of the remaining matches stay valid.
 pub(super) fn replace_pattern(
@@ -53,12 +104,12 @@ pub(super) fn wrap(
     end: Option<usize>,
 ) -> Edited {
     let range = within(on, id, start, end)?;
-    on.insert_text(id, range.end, after)?;
+    replace(on, id, range.end..range.end, after.into())?;
     // A caret at the end of the characters moved along with the insertion there.
     let behind = Position::new(id.clone(), range.end + after.chars().count());
     let end = Position::new(id.clone(), range.end);
     reselect(on, |_, place| (*place == behind).then(|| end.clone()))?;
-    Ok(on.insert_text(id, range.start, before)?)
+    replace(on, id, range.start..range.start, before.into())
 }
 
 pub(super) fn unwrap(
