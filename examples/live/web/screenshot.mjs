@@ -15,7 +15,7 @@ await ann.page.keyboard.type("Shopping for Sunday\n\n- flour\n- eggs, ten of the
 const version = await ann.settle()
 await bob.settle(version)
 await cem.settle(version)
-await bob.page.keyboard.press("Control+End")
+await bob.page.keyboard.press("Control+Home")
 for (let up = 0; up < 2; up++) await bob.page.keyboard.press("ArrowDown")
 await bob.page.keyboard.press("End")
 await bob.page.keyboard.type(", two bags (½ kg)")
