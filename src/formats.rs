@@ -15,3 +15,6 @@ pub(crate) use names::{Bearer, MAX_NUMBER};
 pub(crate) use target::runs_code;
 
 pub(crate) use crate::document::OBJECT;
+
+/// The most levels of a document of Markdown or HTML: where browsers stop to nest.
+pub(crate) const DEEPEST: usize = 512;

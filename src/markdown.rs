@@ -7,16 +7,17 @@
 
 mod inline;
 mod read;
+mod tables;
 mod write;
 
 use pulldown_cmark::Options;
 
 use crate::document::{EditError, NodeSpec, View};
-use crate::formats::OBJECT;
 pub use crate::formats::{
     AmbiguousName, Dropped, DroppedPart, MarkdownAttribute, MarkdownMark, MarkdownNames,
     MarkdownNode, MarkdownOptions, TargetFilter,
 };
+use crate::formats::{DEEPEST, OBJECT};
 use crate::id::NodeId;
 
 /// The extensions of CommonMark that are read.
@@ -76,6 +77,13 @@ const EXTENSIONS: Options = Options::ENABLE_TABLES
 /// ```
 ///
 /// A byte order mark at the beginning of the text is ignored.
+///
+/// # Limits
+///
+/// The document is never much larger than the text: it has at most four nodes for each byte, and
+/// 512 levels. Each row of a table has a cell for each column, so a table in which nearly all cells
+/// are missing would be much larger, and is read as a paragraph. A quote, a list or a footnote that
+/// would nest deeper becomes a code block with its source.
 pub fn from_markdown(text: &str) -> NodeSpec {
     from_markdown_with(text, &MarkdownOptions::new())
 }
@@ -100,7 +108,8 @@ pub fn from_markdown_with(text: &str, options: &MarkdownOptions) -> NodeSpec {
 /// It drops the marks of links and images whose target the filter rejects, of a link without
 /// brackets in another link, and of a footnote reference right before a link. HTML loses its mark
 /// where only a link definition before it keeps it from being a block. Of the words after the fence
-/// of a code block the first one is kept, the language. The report does not have the spelling and
+/// of a code block the first one is kept, the language. A table or a block that exceeds the
+/// [limits](from_markdown#limits) loses its type. The report does not have the spelling and
 /// link definitions that no link uses.
 ///
 /// ```

@@ -10,10 +10,8 @@ use html5ever::tree_builder::TreeBuilderOpts;
 use html5ever::{Attribute, ExpandedName, ParseOpts, QualName, parse_document};
 
 use super::HtmlError;
+use crate::formats::DEEPEST;
 use crate::steps::steps;
-
-/// The depth at which browsers stop to nest.
-const DEEPEST: usize = 512;
 
 /// After so many bytes, the limits are checked.
 const CHUNK: usize = 1 << 10;

@@ -8,8 +8,8 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use super::{
-    EXTENSIONS, MarkdownAttribute, MarkdownMark, MarkdownNames, MarkdownNode, MarkdownOptions,
-    OBJECT,
+    DEEPEST, EXTENSIONS, MarkdownAttribute, MarkdownMark, MarkdownNames, MarkdownNode,
+    MarkdownOptions, OBJECT, tables,
 };
 use crate::document::{Attributes, Mark, Marks, NodeSpec};
 use crate::formats::{Dropped, DroppedPart, Report, ends_front_matter};
@@ -21,19 +21,29 @@ pub(super) fn document(
     options: &MarkdownOptions,
 ) -> (NodeSpec, Vec<Dropped<usize>>) {
     let markdown = prepared(markdown);
+    let (front_matter, rest) = front_matter(&markdown);
+    let front = markdown.len() - rest.len();
+    let (rest, sparse_tables) = tables::bounded(rest.into());
+    let markdown = match rest {
+        Cow::Borrowed(_) => Cow::Borrowed(&*markdown),
+        Cow::Owned(rest) => Cow::Owned(markdown[..front].to_owned() + &rest),
+    };
     let mut outline = Outline::new(&markdown, options);
+    for at in sparse_tables {
+        outline.at = front + at;
+        outline.drop_type(MarkdownNode::Table);
+    }
     // The work of the parser is not counted.
     steps(markdown.len());
-    let (front_matter, rest) = front_matter(&markdown);
     if let Some(lines) = front_matter {
         outline
             .block
             .set(MarkdownAttribute::FrontMatter, lines.into());
     }
-    let before = markdown.len() - rest.len();
-    for (event, range) in Parser::new_ext(rest, EXTENSIONS).into_offset_iter() {
+    for (event, range) in Parser::new_ext(&markdown[front..], EXTENSIONS).into_offset_iter() {
         step();
-        outline.at = before + range.start;
+        outline.at = front + range.start;
+        outline.end = front + range.end;
         outline.take(event);
     }
     outline.into_document()
@@ -82,6 +92,10 @@ struct Outline<'f> {
     report: Report<usize>,
     /// The byte at which the current event begins.
     at: usize,
+    /// The byte at which it ends.
+    end: usize,
+    /// How many blocks and marks are open in the source that is kept because it nests too deep.
+    too_deep: usize,
     /// The innermost block.
     block: Block<'f>,
     /// The outer blocks, the document first.
@@ -91,6 +105,9 @@ struct Outline<'f> {
     /// How many of them are links.
     links: usize,
 }
+
+/// The levels that are left for a block, an item of a list or a table in it, and its text.
+const INNER: usize = 8;
 
 struct Block<'f> {
     names: &'f MarkdownNames,
@@ -120,6 +137,8 @@ impl<'f> Outline<'f> {
             options,
             report: Report::default(),
             at: 0,
+            end: 0,
+            too_deep: 0,
             block: Block::new(&options.names, MarkdownNode::Document),
             around: Vec::new(),
             marks: Vec::new(),
@@ -128,6 +147,9 @@ impl<'f> Outline<'f> {
     }
 
     fn take(&mut self, event: Event<'_>) {
+        if self.is_too_deep(&event) {
+            return;
+        }
         match event {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
@@ -164,6 +186,25 @@ impl<'f> Outline<'f> {
             // Of extensions that are disabled.
             Event::InlineMath(_) | Event::DisplayMath(_) => {}
         }
+    }
+
+    /// Whether the event is in a block that would nest too deep. Its source becomes a code block.
+    fn is_too_deep(&mut self, event: &Event<'_>) -> bool {
+        match event {
+            Event::Start(_) if self.too_deep > 0 => self.too_deep += 1,
+            Event::End(_) if self.too_deep > 0 => self.too_deep -= 1,
+            Event::Start(
+                tag @ (Tag::BlockQuote(_) | Tag::List(_) | Tag::FootnoteDefinition(_)),
+            ) if self.around.len() >= DEEPEST - INNER => {
+                self.too_deep = 1;
+                self.drop_type(block_of(tag.clone()).0);
+                self.open(MarkdownNode::CodeBlock, vec![]);
+                self.block.say(&self.markdown[self.at..self.end]);
+                self.close();
+            }
+            _ => return self.too_deep > 0,
+        }
+        true
     }
 
     fn start(&mut self, tag: Tag<'_>) {
@@ -224,6 +265,11 @@ impl<'f> Outline<'f> {
     fn drop(&mut self, part: DroppedPart) {
         let line = || 1 + self.markdown[..self.at].matches('\n').count();
         self.report.add(part, line);
+    }
+
+    fn drop_type(&mut self, node: MarkdownNode) {
+        let node = self.options.names.of_node(node).clone();
+        self.drop(DroppedPart::NodeType { node });
     }
 
     fn drop_mark(&mut self, mark: MarkdownMark) {

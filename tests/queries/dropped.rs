@@ -354,4 +354,12 @@ fn reading_reports_what_it_drops() {
         json!([mark("footnote", 1, 2)])
     );
     assert_eq!(report("[r]: /u\n<b>"), json!([mark("html", 1, 2)]));
+    let node = |node: &str, first: usize| json!({"part": "nodeType", "node": node, "count": 1, "first": first});
+    let table = "|a".repeat(200) + "\n" + &"|-".repeat(200) + "\n" + &"|b\n".repeat(200);
+    assert_eq!(report(&format!("a\n\n{table}")), json!([node("table", 4)]));
+    let deep = ">".repeat(600) + "a";
+    assert_eq!(
+        report(&format!("a\n\n{deep}")),
+        json!([node("block-quote", 3)])
+    );
 }

@@ -565,6 +565,92 @@ fn deeply_nested_markdown_is_read_and_written() {
     }
 }
 
+/// A table of `columns` and `rows`, each row with one cell.
+fn sparse_table(columns: usize, rows: usize) -> String {
+    let head = "|a".repeat(columns) + "|\n" + &"|-".repeat(columns) + "|\n";
+    head + &"|b\n".repeat(rows)
+}
+
+/// The parser gives each row all cells, up to a limit behind which the table ends: five kilobytes
+/// became a quarter of a million nodes, and others when they were written and read again.
+#[test]
+fn a_document_is_no_larger_than_its_text_allows() {
+    let sparse = sparse_table(1_000, 266);
+    let each_line = |before: &str| -> String {
+        let lines = sparse.lines().map(|line| format!("{before}{line}\n"));
+        lines.collect()
+    };
+    let long_row = format!("|{}\n", "word ".repeat(60));
+    let pages = [
+        sparse.clone(),
+        sparse.repeat(20),
+        format!("text\n\n{sparse}\n{sparse}\ntext"),
+        each_line("> "),
+        each_line("> > "),
+        each_line("    ").replacen("    ", "1.  ", 1),
+        each_line("    ").replacen("    ", "[^1]:", 1),
+        sparse.replacen("|a|", "|`\\|`|", 1),
+        sparse.replacen("|-|", "-|", 1),
+        sparse.replacen("|-|", " :-:|", 1),
+        // Rows that look like the second line of a table, and one with all cells.
+        sparse.replace("|b\n|b\n|b\n", "|b\n- | - | - | - | -\n2) b\n"),
+        format!("{sparse}{}\n", "|c".repeat(100_000)),
+        // Behind the limit of the parser, in a longer text.
+        format!("{}{}", sparse_table(300, 0), long_row.repeat(900)),
+    ];
+    for page in &pages {
+        let nodes = from_markdown(page).len();
+        let about = &page[..page.len().min(60)];
+        assert!(nodes <= 16 + 4 * page.len(), "{nodes} nodes: {about:?}");
+        assert_eq!(
+            from_markdown(page).to_json().matches("table").count(),
+            0,
+            "{about:?}"
+        );
+        leads_back(page).unwrap();
+    }
+    let text = blocks("|a|b|c|d|e|\n|-|-|-|-|-|\n|f|").to_string();
+    assert_eq!(text.matches("\"table-cell\"").count(), 10, "{text}");
+    // As many rows as a page can have; no cell is missing.
+    let full = "|a|b|c|d|e|\n|-|-|-|-|-|\n".to_owned() + &"|a|b|c|d|e|\n".repeat(60_000);
+    assert!(from_markdown(&full).len() > 300_000);
+    // A line of code is no table.
+    let code = format!("```\n{sparse}```\n");
+    assert_eq!(blocks(&code)[0]["children"][0]["text"], sparse);
+    let code = format!("- x\n\n  ```\n{}  ```\n", each_line("  "));
+    assert_eq!(
+        blocks(&code)[0]["children"][0]["children"][1]["children"][0]["text"],
+        sparse
+    );
+}
+
+/// Nothing of a block that nests deeper than in HTML is lost.
+#[test]
+fn a_block_that_nests_too_deep_becomes_its_source() {
+    let quotes = ">".repeat(600) + "a\n" + &">".repeat(600) + "b";
+    let lists = "- ".repeat(600) + "*c*";
+    for (page, source) in [(&quotes, ">>a\n"), (&lists, "- *c*\n")] {
+        let document = from_markdown(page);
+        let mut transaction = store().begin("test").unwrap();
+        let root = transaction.create(document).unwrap();
+        let levels = transaction
+            .nodes()
+            .map(|node| transaction.ancestors(node.id()).count());
+        assert!(levels.max().unwrap() < 512);
+        let last = transaction.last_descendant(&root).unwrap();
+        assert!(
+            last.text().to_string().contains(source),
+            "{:?}",
+            last.text()
+        );
+        let code = transaction.parent(last.id()).unwrap();
+        assert_eq!(transaction.node(code).unwrap().kind(), "code-block");
+        leads_back(page).unwrap();
+    }
+    let fits = ">".repeat(500) + "a";
+    assert!(!from_markdown(&fits).to_json().contains("code-block"));
+}
+
 /// It hid the first block: the heading was a paragraph.
 #[test]
 fn a_byte_order_mark_is_no_part_of_a_markdown_text() {

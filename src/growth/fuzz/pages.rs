@@ -39,7 +39,7 @@ const PAIRS: [(&str, &str); 24] = [
 ];
 
 /// Constructs without an ending.
-const PIECES: [&str; 32] = [
+const PIECES: [&str; 34] = [
     "word ",
     "\n",
     "\n\n",
@@ -49,6 +49,8 @@ const PIECES: [&str; 32] = [
     "***\n",
     "| a | b |\n|---|:-:|\n| c | d |\n",
     "|a|\n|-|\n",
+    "\n\n|a|a|a|a|a|a|a|a|a|a|a|a\n|-|-|-|-|-|-|-|-|-|-|-|-\n",
+    "|b\n",
     "|",
     "[^note]",
     "[^note]<http://a.b> ",
@@ -118,6 +120,11 @@ pub(super) fn run(dice: &mut Dice, shares: &mut Shares) {
     let read = || from_markdown(&page);
     let spec = shares.within_budget("reading Markdown", page.len(), read, |spec| spec.len());
     let nodes = spec.len();
+    assert!(
+        nodes <= 16 + 4 * page.len(),
+        "{nodes} nodes of {}",
+        page.len()
+    );
     let create = || on.create(spec).unwrap();
     let root = shares.within_budget("creating what was read", page.len() + nodes, create, |_| 0);
     let write = || to_markdown(&on, &root).unwrap();
