@@ -455,6 +455,8 @@ fn samples_of_commits() -> Vec<Sample> {
     all.extend(samples_of([
         ("openExists", OpenError::Exists),
         ("openMissing", OpenError::Missing),
+        ("openNoFolder", OpenError::NoFolder { folder: "notes".into() }),
+        ("openDanglingLink", OpenError::DanglingLink { target: "notes.doclock".into() }),
         ("openLocked", OpenError::Locked),
         ("openForeign", OpenError::Foreign),
         ("openNewer", OpenError::Newer { found: 7, known: 1 }),

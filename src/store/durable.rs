@@ -118,6 +118,8 @@ pub enum Durability {
 impl DataStore {
     /// Opens the document in a file, or creates the file. See the module [`durable`](self).
     ///
+    /// A link to a file that does not exist creates that file.
+    ///
     /// Blocks until the document is loaded. The file is locked until the store is closed or
     /// dropped.
     ///
@@ -260,14 +262,15 @@ impl DataStore {
     }
 
     /// Closes the store: refuses further commits, waits until all others are durable, writes a
-    /// checkpoint, and closes the file. Snapshots can still be read.
+    /// checkpoint if there is anything new, and closes the file. Snapshots can still be read.
     ///
     /// A second call returns the report of the first. Dropping the last handle of a store that is
     /// not closed waits for the same, and cannot report a failure.
     ///
     /// # Errors
     ///
-    /// [`DurabilityError`]: the store is not durable, or its journal failed.
+    /// [`DurabilityError`]: the store is not durable, or its journal failed. If only its
+    /// [end](Journal::close) failed, all commits are durable.
     pub fn close(&self) -> Result<CloseReport, DurabilityError> {
         match &self.0.writer {
             Some(writer) => writer.close(self),

@@ -85,9 +85,9 @@ fn durable_05_a_copy_beside_running_commits_is_of_one_moment() {
                 for nth in (0..).take_while(|_| !end.load(Ordering::Relaxed)) {
                     let key = key(thread, nth);
                     let node = create(text_node("p", "").with_id(key.as_str()));
-                    manager
-                        .execute_once(key, node, AcquireOptions::new())
-                        .unwrap();
+                    // The disk may be slower than the commits.
+                    let options = AcquireOptions::new().no_timeout();
+                    manager.execute_once(key, node, options).unwrap();
                 }
             });
         }

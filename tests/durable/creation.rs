@@ -1,9 +1,11 @@
 //! The creation of a file.
 
 use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use doclock::DataStore;
+use doclock::durable::{DurableFile, DurableOptions, OpenError};
 
 use crate::{Folder, add};
 
@@ -45,4 +47,54 @@ fn durable_06_unfinished_files_of_killed_processes_are_removed_by_a_later_creati
     let left = files.map(|(name, _)| beside(name).exists());
     assert_eq!(left, [false, true, true, true]);
     assert_eq!(fs::read_dir(folder.0.path()).unwrap().count(), 4);
+}
+
+/// Both were "missing", and a link to no file could not be opened.
+#[test]
+#[cfg(unix)]
+fn durable_06_a_missing_folder_and_a_link_to_no_file_are_not_a_missing_file() {
+    use std::os::unix::fs::symlink;
+
+    let folder = Folder::new();
+    let beside = |name: &str| folder.0.path().join(name);
+    let existing = |path: &Path| {
+        let options = DurableOptions::new().only_existing();
+        DataStore::open_with(path, options).unwrap_err()
+    };
+    let shown = |path: PathBuf| path.display().to_string();
+    // No folder, or a file in its place.
+    fs::write(beside("file"), "").unwrap();
+    for name in ["no/such", "file"] {
+        let path = beside(name).join("e.doclock");
+        let error = OpenError::NoFolder {
+            folder: shown(beside(name)),
+        };
+        assert_eq!(DataStore::open(&path).unwrap_err(), error);
+        assert_eq!(existing(&path), error);
+        assert_eq!(DurableFile::read(&path).unwrap_err(), error);
+        assert_eq!(folder.open().backup(&path).unwrap_err(), error);
+    }
+    // Links, one after the other, to a file that is not there yet.
+    symlink("second", beside("first")).unwrap();
+    symlink(beside("target"), beside("second")).unwrap();
+    let error = OpenError::DanglingLink {
+        target: shown(beside("target")),
+    };
+    assert_eq!(existing(&beside("first")), error);
+    assert_eq!(DurableFile::read(beside("first")).unwrap_err(), error);
+    let store = DataStore::open(beside("first")).unwrap();
+    add(&store, "p");
+    store.close().unwrap();
+    drop(store);
+    assert!(fs::symlink_metadata(beside("first")).unwrap().is_symlink());
+    assert_eq!(DataStore::open(beside("target")).unwrap().version(), 1);
+    // To a folder that is not there, and in a circle.
+    symlink("no/such/file", beside("lost")).unwrap();
+    let error = OpenError::NoFolder {
+        folder: shown(beside("no/such")),
+    };
+    assert_eq!(DataStore::open(beside("lost")).unwrap_err(), error);
+    symlink("circle", beside("circle")).unwrap();
+    let error = DataStore::open(beside("circle")).unwrap_err();
+    assert!(matches!(error, OpenError::Journal(_)), "{error}");
 }

@@ -195,3 +195,87 @@ fn edit(run: &Run, store: &DataStore, kind: ErrorKind) -> Result<(), String> {
         other => Err(format!("the close does not fit: {other:?}")),
     }
 }
+
+/// A document on a disk, which an open has edited.
+fn edited(disk: &Disk) -> DataStore {
+    let store = Run::new(disk.clone(), Known::of_an_empty_disk())
+        .open(&PLAN)
+        .unwrap();
+    let manager = TransactionManager::new(store.clone());
+    manager
+        .execute(create(text_node("paragraph", "one")))
+        .unwrap();
+    store
+}
+
+/// Makes a call fail that comes so many calls later, and runs this. Returns whether there were as
+/// many.
+fn with_failing_call(disk: &Disk, nth: usize, run: impl FnOnce()) -> bool {
+    let at = disk.state().calls.len() + nth;
+    let fault = Fault {
+        at,
+        after: false,
+        kind: ErrorKind::Other,
+    };
+    drop(disk.clone().failing(fault));
+    run();
+    disk.state().calls.len() > at
+}
+
+/// It returned `Ok` although redb could not end the file.
+#[test]
+fn durable_07_a_close_reports_any_write_or_sync_that_fails() {
+    for is_edited in [true, false] {
+        let mut failed = Vec::new();
+        for nth in 0.. {
+            let disk = Disk::default();
+            let mut store = edited(&disk);
+            if !is_edited {
+                store.close().unwrap();
+                drop(store);
+                store = Run::new(disk.clone(), Known::of_an_empty_disk())
+                    .open(&PLAN)
+                    .unwrap();
+            }
+            let (version, mut closed) = (store.version(), None);
+            let failed_one = with_failing_call(&disk, nth, || closed = Some(store.close()));
+            drop(store);
+            let left = disk.state().live().to_vec();
+            if !failed_one {
+                closed.unwrap().unwrap();
+                break;
+            }
+            failed.push(nth);
+            let error = closed.unwrap().unwrap_err();
+            assert!(
+                matches!(error, DurabilityError::Failed { .. }),
+                "{nth}: {error}"
+            );
+            // All commits are durable before that.
+            let healthy = Run::new(Disk::with(left), Known::of_an_empty_disk());
+            assert_eq!(healthy.open(&PLAN).unwrap().version(), version);
+        }
+        assert!(failed.len() > 3, "{failed:?}");
+    }
+}
+
+/// It took three syncs more, and wrote a checkpoint of nothing.
+#[test]
+fn durable_06_an_open_and_close_without_edits_costs_few_syncs() {
+    let disk = Disk::default();
+    edited(&disk).close().unwrap();
+    let before = disk.state().calls.len();
+    let store = Run::new(disk.clone(), Known::of_an_empty_disk())
+        .open(&PLAN)
+        .unwrap();
+    let opened = disk.state().calls.len();
+    assert_eq!(store.close().unwrap().checkpoints, 0);
+    drop(store);
+    let state = disk.state();
+    let syncs = |calls: &[Call]| calls.iter().filter(|call| **call == Call::Sync).count();
+    // Those of redb: two that make its repair the newest commit, one that marks the file as open,
+    // and one for its length. The last one counts the open.
+    assert_eq!(syncs(&state.calls[before..opened]), 5);
+    // All are redb's: two for a commit, one for the length, one that marks the file as closed.
+    assert_eq!(syncs(&state.calls[opened..]), 4);
+}

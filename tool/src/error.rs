@@ -116,7 +116,10 @@ impl ToolError {
         match self {
             Self::Usage(_) | Self::Input { .. } => 2,
             Self::Open { source, .. } => match source {
-                OpenError::Exists | OpenError::Missing => 2,
+                OpenError::Exists
+                | OpenError::Missing
+                | OpenError::NoFolder { .. }
+                | OpenError::DanglingLink { .. } => 2,
                 OpenError::Locked => 3,
                 OpenError::NoPermission { .. } | OpenError::Journal(_) => 5,
                 _ => 4,

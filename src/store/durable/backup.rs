@@ -31,8 +31,9 @@ impl DataStore {
     ///
     /// # Errors
     ///
-    /// [`OpenError`]: [`Exists`](OpenError::Exists), if there is anything at the path, and errors
-    /// of the disk. Nothing is at the path then.
+    /// [`OpenError`]: [`Exists`](OpenError::Exists), if there is anything at the path, also a link
+    /// to no file, [`NoFolder`](OpenError::NoFolder), and errors of the disk. No part of the copy
+    /// is at the path then.
     ///
     /// ```
     /// use doclock::{DataStore, TransactionManager, View, dsl::*, lock::AcquireOptions};

@@ -68,6 +68,20 @@ pub trait Journal: Send + 'static {
     /// [stored nothing](JournalError::stored_nothing). The store becomes read-only.
     fn write(&mut self, write: &JournalWrite) -> Result<(), JournalError>;
 
+    /// Ends the journal. The store calls it once, after its last write, when it is closed or its
+    /// last handle is dropped, and drops the journal then. It is not called after an error or a
+    /// panic.
+    ///
+    /// By default it does nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`], if the end of the journal could not be written. All writes before are
+    /// durable.
+    fn close(&mut self) -> Result<(), JournalError> {
+        Ok(())
+    }
+
     /// Returns the epoch of the owner's term, if several machines can own the document one after
     /// the other. The default is `None`.
     ///

@@ -269,6 +269,18 @@ pub enum OpenError {
     /// There is no file, and the options require one.
     #[error("the file does not exist")]
     Missing,
+    /// The folder of the file does not exist.
+    #[error("the folder of the file does not exist: {folder}")]
+    NoFolder {
+        /// The folder.
+        folder: String,
+    },
+    /// The path is a link to a file that does not exist, and the options require one.
+    #[error("the path is a link to a file that does not exist: {target}")]
+    DanglingLink {
+        /// Where the link leads.
+        target: String,
+    },
     /// Another store or process has the file open.
     #[error("another store or process has the file open")]
     Locked,
@@ -312,6 +324,8 @@ pub enum OpenError {
 codes! { OpenError {
     Self::Exists => "openExists";
     Self::Missing => "openMissing";
+    Self::NoFolder { folder } => "openNoFolder";
+    Self::DanglingLink { target } => "openDanglingLink";
     Self::Locked => "openLocked";
     Self::Foreign => "openForeign";
     Self::Newer { found, known } => "openNewer";

@@ -11,11 +11,12 @@ mod read;
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use held::HeldStorage;
-use place::FilePlace;
+pub(super) use place::find;
+use place::{FilePlace, folder_of, is_missing, missing, target_of};
 pub(super) use read::RedbReader;
 use redb::backends::FileBackend;
 use redb::{
@@ -45,7 +46,8 @@ const CACHE: usize = 16 << 20;
 /// locked while the journal exists, against other processes too where the platform has file locks.
 #[derive(Debug)]
 pub struct RedbJournal {
-    database: Database,
+    /// `None` after the close.
+    database: Option<Database>,
     storage: HeldStorage,
     /// `None` over another storage than a file.
     place: Option<FilePlace>,
@@ -100,9 +102,10 @@ impl RedbJournal {
         match (fs::metadata(path), existing) {
             (Ok(_), Existing::MustNot) => return Err(OpenError::Exists),
             (Ok(found), _) => check_kind(&found)?,
-            (Err(error), _) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
-            (Err(_), Existing::Must) => return Err(OpenError::Missing),
-            (Err(_), _) => match create_file(path, None) {
+            (Err(error), _) if !is_missing(&error) => return Err(error.into()),
+            (Err(_), Existing::Must) => return Err(missing(path)),
+            // A link to no file creates the file, as for other programs.
+            (Err(_), _) => match create_file(&target_of(path), None) {
                 // Another process was faster.
                 Err(OpenError::Exists) if existing == Existing::May => {}
                 created => created?,
@@ -114,7 +117,7 @@ impl RedbJournal {
         let mut journal = Self::open_storage(backend, readers, progress)?;
         journal.place = Some(place);
         // Also of a file whose creator was killed before it did so.
-        sync_directory(path)?;
+        sync_directory(&target_of(path))?;
         Ok(journal)
     }
 
@@ -140,27 +143,27 @@ impl RedbJournal {
         let database = guarded(|| builder.create_with_backend(storage.clone()))?;
         create_tables(&database)?;
         Ok(Self {
-            database,
+            database: Some(database),
             storage,
             place: None,
         })
     }
 
+    fn database(&self) -> Result<&Database, JournalError> {
+        self.database.as_ref().ok_or_else(closed)
+    }
+
     /// Moves the used pages of the file to its beginning, cuts the rest off, and closes the file.
     pub(super) fn compact(self) -> Result<(), JournalError> {
-        let Self {
-            mut database,
-            storage,
-            ..
-        } = self;
-        storage.release()?;
+        let mut database = self.database.ok_or_else(closed)?;
+        self.storage.release()?;
         database.compact().map_err(failed)?;
         database.close().map_err(failed)
     }
 }
 
 /// A new document is never empty: an empty file may be one that was truncated.
-pub(super) fn check_kind(found: &Metadata) -> Result<(), OpenError> {
+fn check_kind(found: &Metadata) -> Result<(), OpenError> {
     match found.is_file() && found.len() > 0 {
         true => Ok(()),
         false => Err(OpenError::Foreign),
@@ -190,7 +193,7 @@ impl Journal for RedbJournal {
         &mut self,
         part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
     ) -> Result<(), JournalError> {
-        load(&self.database, part)
+        load(self.database()?, part)
     }
 
     fn reads_receipts(&self) -> bool {
@@ -203,8 +206,22 @@ impl Journal for RedbJournal {
             place.check(!write.entries.is_empty(), self.storage.given_len())?;
         }
         self.storage.release()?;
-        write_to(&self.database, write)
+        write_to(self.database()?, write)
     }
+
+    fn close(&mut self) -> Result<(), JournalError> {
+        if let Some(place) = &mut self.place {
+            place.check(true, self.storage.given_len())?;
+        }
+        match self.database.take() {
+            Some(database) => database.close().map_err(failed),
+            None => Ok(()),
+        }
+    }
+}
+
+fn closed() -> JournalError {
+    JournalError::new(JournalErrorKind::Io, "the journal is closed")
 }
 
 /// Writes in one transaction, which is durable then.
@@ -283,7 +300,13 @@ pub(super) fn create_file(path: &Path, content: Option<&JournalWrite>) -> Result
     if path.file_name().is_none() {
         return Err(OpenError::Missing);
     }
-    remove_abandoned(&folder_of(path));
+    let folder = folder_of(path);
+    match fs::metadata(&folder) {
+        Ok(found) if found.is_dir() => {}
+        Err(error) if !is_missing(&error) => return Err(error.into()),
+        _ => return Err(missing(path)),
+    }
+    remove_abandoned(&folder);
     // Its length does not depend on that of the other name, which may be the longest possible.
     let new = format!("{UNFINISHED}{:x}{NEW}", random_session());
     let new = path.with_file_name(new);
@@ -323,14 +346,6 @@ fn remove_abandoned(folder: &Path) {
             // Another process may do the same.
             let _ = fs::remove_file(entry.path());
         }
-    }
-}
-
-/// The folder in which a file is.
-fn folder_of(path: &Path) -> PathBuf {
-    match path.parent() {
-        Some(parent) if parent != Path::new("") => parent.to_path_buf(),
-        _ => PathBuf::from("."),
     }
 }
 

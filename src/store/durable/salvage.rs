@@ -5,7 +5,6 @@ mod pages;
 use std::collections::hash_map::Entry::Vacant;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ use serde::Serialize;
 use super::backup::{content, create};
 use super::form::{Block, EntryKind, LARGEST_EPOCH, StoredHead, decode, entry, node_key, note_key};
 use super::open::guarded;
-use super::redb::{RedbReader, check_kind};
+use super::redb::{RedbReader, find};
 use super::stored::{Loaded, TOKENS_OF_AN_OPEN, check_receipt};
 use super::{OpenError, StoredPart};
 use crate::document::{MissingNodes, Node, Snapshot, Tokens, View};
@@ -121,7 +120,7 @@ impl SalvagedFile {
     /// is found.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
-        check_kind(&fs::metadata(path)?)?;
+        find(path)?;
         let refused = match guarded(Arc::new(|_| {}), |_| Self::undamaged(path)) {
             Err(error @ (OpenError::Corrupt(_) | OpenError::Foreign | OpenError::Journal(_))) => {
                 error

@@ -175,7 +175,10 @@ fn a_run_that_is_refused_creates_no_file() {
     let reason = folder
         .doclock(&["run", "no/folder.doclock", "s.json"])
         .refused_with(2);
-    assert_eq!(reason, "no/folder.doclock: there is no such file");
+    assert_eq!(
+        reason,
+        "no/folder.doclock: the folder of the file does not exist: no"
+    );
 }
 
 #[test]

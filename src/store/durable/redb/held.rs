@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use redb::{BackendError, StorageBackend};
 
@@ -25,6 +25,9 @@ struct Shared {
     held: Mutex<{ rank::DURABLE }, Option<Held>>,
     /// The length that the storage was given last.
     len: AtomicU64,
+    /// Whether the storage has changes of this process that are not synced. The first sync after a
+    /// change makes those of earlier processes durable, too.
+    is_unsynced: AtomicBool,
 }
 
 /// What is held back.
@@ -48,7 +51,12 @@ impl HeldStorage {
         let held = Mutex::new(Some(Held::default()));
         let len = AtomicU64::new(below.len()?);
         let below = Box::new(below);
-        Ok(Self(Arc::new(Shared { below, held, len })))
+        Ok(Self(Arc::new(Shared {
+            below,
+            held,
+            len,
+            is_unsynced: AtomicBool::new(false),
+        })))
     }
 
     /// The length that the storage was given last.
@@ -57,8 +65,34 @@ impl HeldStorage {
     }
 
     fn set_len_below(&self, len: u64) -> io::Result<()> {
+        self.0.is_unsynced.store(true, Ordering::Relaxed);
         self.0.below.set_len(len)?;
         self.0.len.store(len, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn write_below(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.0.is_unsynced.store(true, Ordering::Relaxed);
+        self.0.below.write(offset, data)
+    }
+
+    /// Whether the storage has these bytes already.
+    fn has_below(&self, offset: u64, bytes: &[u8]) -> io::Result<bool> {
+        if self.0.below.len()? < offset + bytes.len() as u64 {
+            return Ok(false);
+        }
+        let mut found = vec![0; bytes.len()];
+        self.0.below.read(offset, &mut found)?;
+        Ok(found == bytes)
+    }
+
+    /// Syncs the storage, unless nothing has changed since the last sync. redb, which writes in one
+    /// thread at a time, syncs twice when it is closed.
+    fn sync_below(&self) -> io::Result<()> {
+        if self.0.is_unsynced.load(Ordering::Relaxed) {
+            self.0.below.sync_data()?;
+            self.0.is_unsynced.store(false, Ordering::Relaxed);
+        }
         Ok(())
     }
 
@@ -76,8 +110,10 @@ impl HeldStorage {
         for change in changes.iter() {
             match change {
                 Change::Length(len) => self.set_len_below(*len),
-                Change::Write(offset, bytes) => self.0.below.write(*offset, bytes),
-                Change::Sync => self.0.below.sync_data(),
+                // redb writes a header again that it has not changed.
+                Change::Write(offset, bytes) if self.has_below(*offset, bytes)? => Ok(()),
+                Change::Write(offset, bytes) => self.write_below(*offset, bytes),
+                Change::Sync => self.sync_below(),
             }?;
         }
         let released = self.0.held.lock().take();
@@ -172,14 +208,14 @@ impl StorageBackend for HeldStorage {
     fn sync_data(&self) -> io::Result<()> {
         match self.hold(|| Change::Sync) {
             true => Ok(()),
-            false => self.0.below.sync_data(),
+            false => self.sync_below(),
         }
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         match self.hold(|| Change::Write(offset, data.to_vec())) {
             true => Ok(()),
-            false => self.0.below.write(offset, data),
+            false => self.write_below(offset, data),
         }
     }
 

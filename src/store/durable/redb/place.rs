@@ -1,4 +1,4 @@
-//! Whether a file is still at its path.
+//! Where a file is, and whether it is still there.
 //!
 //! A file that is removed or replaced while it is open goes on to take writes, which are gone when
 //! it is closed. Programs that synchronize folders replace files so. One that is cut off loses what
@@ -11,7 +11,62 @@ use std::io;
 use std::path::{Path, PathBuf, absolute};
 use std::time::{Duration, Instant};
 
-use crate::store::durable::{JournalError, JournalErrorKind};
+use super::check_kind;
+use crate::store::durable::{JournalError, JournalErrorKind, OpenError};
+
+/// Looks for the file at a path.
+pub(in crate::store::durable) fn find(path: &Path) -> Result<(), OpenError> {
+    match fs::metadata(path) {
+        Ok(found) => check_kind(&found),
+        Err(error) if is_missing(&error) => Err(missing(path)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Why there is no file at a path.
+pub(super) fn missing(path: &Path) -> OpenError {
+    let target = target_of(path);
+    let folder = folder_of(&target);
+    match (folder.is_dir(), target == path) {
+        (false, _) => OpenError::NoFolder {
+            folder: folder.display().to_string(),
+        },
+        (true, true) => OpenError::Missing,
+        (true, false) => OpenError::DanglingLink {
+            target: target.display().to_string(),
+        },
+    }
+}
+
+/// Whether there is no file, or no folder of it.
+pub(super) fn is_missing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+/// The path to which a link leads, also if there is nothing; that of a file itself.
+pub(super) fn target_of(path: &Path) -> PathBuf {
+    /// As many as Linux follows. The links of a circle lead to no file.
+    const LINKS: usize = 40;
+    let mut target = path.to_path_buf();
+    for _ in 0..LINKS {
+        match fs::read_link(&target) {
+            Ok(next) => target = folder_of(&target).join(next),
+            Err(_) => break,
+        }
+    }
+    target
+}
+
+/// The folder in which a file is.
+pub(super) fn folder_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
+}
 
 /// Where an open file was found.
 #[derive(Debug)]
@@ -49,7 +104,7 @@ impl FilePlace {
             Err(JournalError::new(JournalErrorKind::Moved, message))
         };
         match fs::metadata(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => moved("the file was removed"),
+            Err(error) if is_missing(&error) => moved("the file was removed"),
             Err(error) => Err(error.into()),
             Ok(found) if identity(&found) != self.identity => {
                 moved("another file has replaced the file")

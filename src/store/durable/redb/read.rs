@@ -1,6 +1,6 @@
 //! Files that are read and stay as they are.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::ops::Bound;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::path::Path;
 use redb::backends::FileBackend;
 use redb::{BackendError, Database, ReadOnlyDatabase, ReadableDatabase, StorageBackend};
 
-use super::{CACHE, Readers, RedbJournal, check_kind, failed, guarded, is_ours, load};
+use super::{CACHE, Readers, RedbJournal, failed, find, guarded, is_ours, load};
 use crate::store::durable::{JournalError, OpenError, StoredPart};
 
 /// A file that is open for reading.
@@ -24,7 +24,7 @@ impl RedbReader {
         path: &Path,
         progress: impl Fn(f64) + 'static,
     ) -> Result<Self, OpenError> {
-        check_kind(&fs::metadata(path)?)?;
+        find(path)?;
         let open = || guarded(|| FileBackend::new(File::open(path)?));
         match RedbJournal::open_storage(Unwritten(open()?), Readers::Refused, progress) {
             Err(OpenError::Locked) => beside(open()?).map(Self::Beside),
@@ -37,7 +37,7 @@ impl RedbReader {
         part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
     ) -> Result<(), JournalError> {
         match self {
-            Self::Alone(journal) => load(&journal.database, part),
+            Self::Alone(journal) => load(journal.database()?, part),
             Self::Beside(database) => load(database, part),
         }
     }

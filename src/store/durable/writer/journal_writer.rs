@@ -57,10 +57,13 @@ impl JournalWriter {
         }
     }
 
-    /// Writes all commits and a last checkpoint. No more commits come.
+    /// Writes all commits and a last checkpoint, if it changes anything. No more commits come.
     pub(super) fn close(&mut self, shared: &Shared) -> Result<(), JournalError> {
         self.write_all(shared)?;
-        self.checkpoint()
+        if self.since.changes(self.kept_log) {
+            self.checkpoint()?;
+        }
+        catch(|| self.journal.close()).unwrap_or_else(|panic| Err(panicked(panic.message())))
     }
 
     /// Writes until there is nothing to write.

@@ -88,6 +88,12 @@ impl SinceCheckpoint {
         self.nodes.len() + self.notes.len()
     }
 
+    /// Whether a checkpoint that keeps so many bytes of blocks would change anything.
+    pub(super) fn changes(&self, kept: usize) -> bool {
+        let before: usize = self.kept.iter().map(|(_, bytes)| bytes).sum();
+        !self.blocks.is_empty() || self.entries() > 0 || before > kept
+    }
+
     /// The entries of the checkpoint of a document, and the blocks that it removes, so that so many
     /// bytes of them are kept.
     pub(super) fn checkpoint(
