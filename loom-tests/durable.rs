@@ -15,7 +15,8 @@ use doclock::durable::{
 use doclock::lock::AcquireOptions;
 use doclock::time::ManualClock;
 use doclock::{
-    CommitError, DataStore, StoreOptions, TransactionManager, View, document::NodeSpec, dsl::*,
+    CommitError, DataStore, StoreOptions, TransactionManager, View, codes::CodedError,
+    document::NodeSpec, dsl::*,
 };
 use loom::sync::mpsc;
 use loom::thread::{self, JoinHandle};

@@ -24,7 +24,7 @@ pub struct ParseIdError {
 }
 
 codes! { ParseIdError {
-    Self { found, expected } => "idInvalid";
+    Self { found, expected } => "idInvalid", 400;
 }}
 
 impl ParseIdError {

@@ -108,7 +108,7 @@ extern crate self as doclock;
 pub mod __bench;
 mod brief;
 mod caught;
-mod codes;
+pub mod codes;
 pub mod diagnostics;
 pub mod document;
 mod fit;

@@ -14,6 +14,7 @@
 //! # Ok::<(), TransactionError>(())
 //! ```
 
+pub use crate::codes::CodedError;
 pub use crate::document::{EditError, Mark, Node, NodeSpec};
 pub use crate::dsl::*;
 pub use crate::lock::{AcquireOptions, LockError};

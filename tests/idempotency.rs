@@ -11,6 +11,7 @@ use common::{PATIENCE, SESSION, commit, id, image, store, text};
 use doclock::dsl::*;
 use doclock::{
     DataStore, Editor, StoreOptions, TransactionManager, View,
+    codes::{CodedError, Retry},
     document::{Limit, Limits, Selection},
     history::UndoError,
     lock::AcquireOptions,
@@ -147,7 +148,7 @@ fn assert_mismatch(
         (key.as_str(), *transaction_id, *version),
         (of, first.transaction_id, first.version)
     );
-    assert!(!error.is_transient());
+    assert_eq!(error.retry(), Retry::No);
 }
 
 /// A payment with the key of another one got the receipt of that one, and was never made.

@@ -24,6 +24,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::Transaction>();
     shared::<doclock::TransactionId>();
     shared::<doclock::TransactionManager>();
+    shared::<doclock::codes::Retry>();
     shared::<doclock::diagnostics::AdmissionDiagnostics>();
     shared::<doclock::diagnostics::Diagnostics>();
     shared::<doclock::diagnostics::DiagnosticsServer>();
@@ -273,6 +274,7 @@ fn every_exported_type_is_named_in_this_file() {
     // Traits, types of other crates, and `Feed`: it has closures of the thread that feeds an inbox.
     let others = [
         "AsNodeId",
+        "CodedError",
         "Feed",
         "IntoOperations",
         "LimiterKey",
@@ -285,7 +287,6 @@ fn every_exported_type_is_named_in_this_file() {
         "RunOperations",
         "SmolStr",
         "Stream",
-        "Transient",
         "TryRecvError",
         "Value",
         "View",

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, Value, json};
 
-use super::{Coded, Kind, camel_case};
+use super::{Coded, CodedError, Kind, Retry, camel_case};
 use crate::diagnostics::ServerError;
 use crate::document::schema::*;
 use crate::document::*;
@@ -40,7 +40,8 @@ struct Sample {
     error: &'static str,
     kinds: &'static [Option<Kind>],
     code: &'static str,
-    transient: bool,
+    retry: Retry,
+    status: u16,
     message: String,
     json: Map<String, Value>,
 }
@@ -51,7 +52,7 @@ fn samples_of<E: Coded>(errors: impl IntoIterator<Item = (&'static str, E)>) -> 
     let samples: Vec<Sample> = errors
         .into_iter()
         .map(|(expected, error)| {
-            let (code, transient) = error.verdict();
+            let code = error.code();
             assert_eq!(code, expected, "the code of {} changed: {error}", E::NAME);
             let Ok(Value::Object(json)) = serde_json::to_value(&error) else {
                 panic!("{error} is not an object in JSON");
@@ -60,7 +61,8 @@ fn samples_of<E: Coded>(errors: impl IntoIterator<Item = (&'static str, E)>) -> 
                 error: E::NAME,
                 kinds: E::KINDS,
                 code,
-                transient,
+                retry: error.retry(),
+                status: error.http_status(),
                 message: error.to_string(),
                 json,
             }
@@ -627,9 +629,9 @@ fn every_error_has_its_code_its_text_and_its_evidence_in_json() {
         error,
         kinds,
         code,
-        transient,
         message,
         mut json,
+        ..
     } in samples()
     {
         assert_eq!(json.remove("code"), Some(code.into()), "{error}");
@@ -641,9 +643,6 @@ fn every_error_has_its_code_its_text_and_its_evidence_in_json() {
         };
         let found: BTreeSet<String> = json.keys().cloned().collect();
         assert_eq!(found, names(kind.evidence), "{error}: {code}");
-        // The samples are transient errors wherever their kind can be.
-        let expected = !kind.transient.is_empty() && code != "codeFailed";
-        assert_eq!(transient, expected, "{error}: {code}");
         if let Some(cause) = json.get("cause") {
             assert!(cause["code"].is_string() && cause["message"].is_string());
         }
@@ -709,12 +708,80 @@ fn every_type_that_is_an_error_has_codes() {
     assert!(errors.len() > 30 && missing.is_empty(), "{missing:?}");
 }
 
+/// A boxed error of a type that is not in the list would be an error of the program.
+#[test]
+fn every_type_that_is_an_error_is_recognized_in_a_box() {
+    let listed: BTreeSet<String> = include_str!("list.rs")
+        .split("errors! {")
+        .nth(1)
+        .and_then(|list| list.split('}').next())
+        .unwrap()
+        .lines()
+        .filter_map(|line| line.trim().strip_suffix(','))
+        .map(str::to_owned)
+        .collect();
+    // The first two are no errors by themselves, and the last has a type parameter: its cause is
+    // recognized.
+    let others = ["HandlerError", "PanicPayload", "Interrupted"].map(str::to_owned);
+    let known: BTreeSet<String> = listed.into_iter().chain(others).collect();
+    let coded: BTreeSet<String> = samples().iter().map(|sample| bare(sample.error)).collect();
+    assert_eq!(known, coded);
+}
+
+#[test]
+fn a_boxed_error_has_the_values_of_the_errors_in_it() {
+    type Boxed = Box<dyn std::error::Error + Send + Sync>;
+    let of = |error: Boxed| (error.code(), error.retry(), error.http_status());
+    let wrap = |error: Boxed| -> Boxed { std::io::Error::other(error).into() };
+    let outdated = || -> Boxed { outdated().into() };
+    assert_eq!(of(outdated()), ("nodeOutdated", Retry::Now, 409));
+    assert_eq!(of(wrap(wrap(outdated()))), of(outdated()));
+    assert_eq!(of("a string".into()), ("other", Retry::No, 500));
+    let failed = OperationError::Failed(wrap(outdated()));
+    assert_eq!(of(failed.into()), ("codeFailed", Retry::Now, 500));
+    let taken: Boxed = TakeoverError {
+        cause: OpenError::Locked,
+        replica: None,
+    }
+    .into();
+    assert_eq!(of(wrap(taken)), ("openLocked", Retry::Later, 503));
+}
+
 /// The row of a code on the page.
 #[derive(Debug, PartialEq, Eq)]
 struct Row {
     evidence: BTreeSet<String>,
-    /// `no`, `yes` or `if`.
+    /// `no`, `now`, `later` or `if`.
     retry: String,
+    /// `None` if it is that of the cause.
+    status: Option<u16>,
+}
+
+impl Row {
+    /// What the line of an error says.
+    fn of(kind: &Kind) -> Self {
+        let retry = match kind.retry {
+            [] => "no",
+            ["true"] => "now",
+            ["Retry::Later"] => "later",
+            _ => "if",
+        };
+        let status = match kind.status {
+            [] => Some(match retry {
+                "no" => 422,
+                "now" => 409,
+                "later" => 503,
+                _ => panic!("the status of {} depends on its verdict", kind.code),
+            }),
+            [status] => status.parse().ok(),
+            _ => unreachable!("a line has one status"),
+        };
+        Self {
+            evidence: names(kind.evidence),
+            retry: retry.to_owned(),
+            status,
+        }
+    }
 }
 
 /// The words of a cell that are code.
@@ -734,18 +801,19 @@ fn page() -> (BTreeSet<(String, String)>, BTreeMap<String, Row>) {
             continue;
         };
         let cells: Vec<&str> = cells.split('|').map(str::trim).collect();
-        let [code, _, evidence, retry, _] = cells[..] else {
+        let [code, _, evidence, retry, status, _] = cells[..] else {
             panic!("{line}");
         };
         let code = code.trim_end_matches('`').to_owned();
         codes.extend(headed.iter().map(|error| (error.clone(), code.clone())));
-        let retry = match retry.split([' ', ':']).next().unwrap_or_default() {
-            "later" => "no",
-            word => word,
-        };
+        let retry = retry.split([' ', ':']).next().unwrap_or_default();
         let row = Row {
             evidence: quoted(evidence).collect(),
             retry: retry.to_owned(),
+            status: match status {
+                "that of `cause`" => None,
+                status => Some(status.parse().unwrap_or_else(|_| panic!("{line}"))),
+            },
         };
         assert!(rows.insert(code, row).is_none(), "twice: {line}");
     }
@@ -753,27 +821,18 @@ fn page() -> (BTreeSet<(String, String)>, BTreeMap<String, Row>) {
 }
 
 #[test]
-fn the_page_of_errors_has_every_code_with_its_evidence_and_whether_to_retry() {
+fn the_page_of_errors_has_every_code_with_its_evidence_its_verdict_and_its_status() {
     let (headed, rows) = page();
     let mut expected = BTreeMap::new();
     for sample in samples() {
         for kind in sample.kinds.iter().flatten() {
-            let row = Row {
-                evidence: names(kind.evidence),
-                retry: match kind.transient {
-                    [] => "no",
-                    ["true"] => "now",
-                    _ => "if",
-                }
-                .to_owned(),
-            };
             let error = (bare(sample.error), kind.code.to_owned());
             assert!(
                 headed.contains(&error),
                 "not in a section of its own: {error:?}"
             );
             // A code has one meaning and one form in all errors.
-            if let Some(before) = expected.insert(kind.code.to_owned(), row) {
+            if let Some(before) = expected.insert(kind.code.to_owned(), Row::of(kind)) {
                 assert_eq!(expected[kind.code], before, "{}", kind.code);
             }
         }
@@ -786,6 +845,29 @@ fn the_page_of_errors_has_every_code_with_its_evidence_and_whether_to_retry() {
         .filter(|code| !expected.contains_key(*code))
         .collect();
     assert!(unknown.is_empty(), "{unknown:?}");
+}
+
+/// The trait returns what the page says, for every sample of every error.
+#[test]
+fn every_error_has_the_verdict_and_the_status_of_its_row() {
+    let (_, rows) = page();
+    for sample in samples() {
+        let (error, code) = (sample.error, sample.code);
+        let row = &rows[code];
+        let expected = match row.retry.as_str() {
+            "no" => Retry::No,
+            "later" => Retry::Later,
+            "now" => Retry::Now,
+            // The error of the sample is one of the program.
+            _ if code == "codeFailed" => Retry::No,
+            // The other samples can be repeated wherever their kind can be.
+            _ => Retry::Now,
+        };
+        assert_eq!(sample.retry, expected, "{error}: {code}");
+        let of_cause = || rows[sample.json["cause"]["code"].as_str().unwrap()].status;
+        let status = row.status.or_else(of_cause);
+        assert_eq!(Some(sample.status), status, "{error}: {code}");
+    }
 }
 
 #[test]

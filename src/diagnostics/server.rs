@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use smol_str::SmolStr;
 
-use crate::codes::codes;
+use crate::codes::{Retry, codes};
 use crate::store::DataStore;
 use connection::Connections;
 use stream::{Listener, Waker};
@@ -133,9 +133,9 @@ pub enum ServerError {
 }
 
 codes! { ServerError {
-    Self::AddressInUse { address } => "diagnosticsAddressInUse";
-    Self::NotASocket { path } => "diagnosticsNotASocket";
-    Self::Io { address, reason } => "diagnosticsServerFailed";
+    Self::AddressInUse { address } => "diagnosticsAddressInUse" if Retry::Later;
+    Self::NotASocket { path } => "diagnosticsNotASocket", 500;
+    Self::Io { address, reason } => "diagnosticsServerFailed", 500;
 }}
 
 impl ServerError {

@@ -65,13 +65,13 @@ pub enum IntegrityError {
 }
 
 codes! { IntegrityError {
-    Self::ChildMissing { parent, child } => "documentChildMissing";
-    Self::ChildOfAnother { parent, child } => "documentChildOfAnother";
-    Self::ChildTwice { parent, child } => "documentChildTwice";
-    Self::ParentDenies { parent, child } => "documentParentDenies";
-    Self::Cycle { id } => "documentCycle";
-    Self::Root { id } => "documentRoot";
-    Self::Marks { id } => "documentMarks";
+    Self::ChildMissing { parent, child } => "documentChildMissing", 500;
+    Self::ChildOfAnother { parent, child } => "documentChildOfAnother", 500;
+    Self::ChildTwice { parent, child } => "documentChildTwice", 500;
+    Self::ParentDenies { parent, child } => "documentParentDenies", 500;
+    Self::Cycle { id } => "documentCycle", 500;
+    Self::Root { id } => "documentRoot", 500;
+    Self::Marks { id } => "documentMarks", 500;
 }}
 
 /// Checks the integrity of a document. Parents and children must name each other, no node may be

@@ -268,16 +268,16 @@ impl EditError {
 }
 
 codes! { EditError {
-    Self::NodeNotFound { id } => "nodeNotFound";
+    Self::NodeNotFound { id } => "nodeNotFound", 409;
     Self::NodeDeleted { id } => "nodeDeleted";
     Self::NodeJoined { id, into } => "nodeJoined";
-    Self::NotLocked { id, transient } => "nodeNotLocked" if *transient;
+    Self::NotLocked { id, transient } => "nodeNotLocked" if *transient, 409;
     Self::Outdated { id, version } => "nodeOutdated" if true;
     Self::Limit(exceeded) => as exceeded;
-    Self::IdTaken { id } => "nodeIdTaken";
+    Self::IdTaken { id } => "nodeIdTaken", 409;
     Self::IdEmpty => "nodeIdEmpty";
     Self::IdOutOfRange { id, largest } => "nodeIdOutOfRange";
-    Self::IdsExhausted => "nodeIdsExhausted";
+    Self::IdsExhausted => "nodeIdsExhausted", 500;
     Self::IndexOutOfRange { parent, index, len } => "indexOutOfRange";
     Self::TextOutOfRange { id, start, end, len } => "textOutOfRange";
     Self::Offset { id, mark, cause } => "textOffset";
@@ -291,7 +291,7 @@ codes! { EditError {
     Self::NoParent { id } => "noParent";
     Self::DifferentTrees { one, other } => "differentTrees";
     Self::NotAdjacent { left, right } => "notAdjacent";
-    Self::Conflict { id, aspect } => "changeConflict";
+    Self::Conflict { id, aspect } => "changeConflict", 409;
     Self::Schema(violation) => as violation;
     Self::Malformed { id, reason } => "subtreeMalformed";
 }}

@@ -166,7 +166,7 @@ pub struct LimitExceeded {
 }
 
 codes! { LimitExceeded {
-    Self { limit, most, found } => "limitExceeded";
+    Self { limit, most, found } => "limitExceeded", 413;
 }}
 
 impl LimitExceeded {

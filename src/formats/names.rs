@@ -382,5 +382,5 @@ pub struct AmbiguousName {
 }
 
 codes! { AmbiguousName {
-    Self { kind, name, first, second } => "markdownNameAmbiguous";
+    Self { kind, name, first, second } => "markdownNameAmbiguous", 500;
 }}

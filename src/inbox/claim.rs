@@ -6,6 +6,7 @@ use smol_str::{SmolStr, ToSmolStr};
 
 use super::{HandlerError, Inbox, Outcome};
 use crate::caught::CaughtPanic;
+use crate::codes::{CodedError, Retry};
 use crate::id::FencingToken;
 use crate::lock::LockError;
 use crate::store::{Aftermath, CommitError, Failed, FailedKind, Transaction, TransactionResult};
@@ -211,7 +212,7 @@ impl From<CommitError> for Failed {
     /// A lock or lease that was held for too long may succeed next time; a violation of the schema
     /// fails again.
     fn from(error: CommitError) -> Self {
-        let passes = error.is_transient()
+        let passes = error.retry() == Retry::Now
             || matches!(
                 error,
                 CommitError::Revoked { .. } | CommitError::LeaseLost(_)

@@ -123,7 +123,7 @@ pub struct Interrupted<M> {
 
 codes! { Interrupted<M> [M] {
     Self { messages, cause } => "workerInterrupted" { unfinished: messages.len(), cause: cause }
-        if cause.is_transient();
+        if cause.retry(), cause.http_status();
 }}
 
 impl<M> fmt::Debug for Interrupted<M> {
@@ -151,7 +151,7 @@ pub enum Interruption {
 }
 
 codes! { Interruption {
-    Self::Cancelled => "workerCancelled";
+    Self::Cancelled => "workerCancelled", 503;
     Self::Lock(error) => as error;
     Self::ReadOnly(error) => as error;
 }}

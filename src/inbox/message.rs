@@ -118,7 +118,7 @@ pub enum HandlerError {
 }
 
 codes! { HandlerError {
-    Self::Transient(reason) => "handlerTransient" { reason: reason } if true;
+    Self::Transient(reason) => "handlerTransient" { reason: reason } if true, 503;
     Self::Poison(reason) => "handlerPoison" { reason: reason };
 }}
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::info::{Millis, RequestsAhead, millis};
 use super::{Deadlock, LockInfo, NodeWait, QueueEntry};
 use crate::brief::Brief;
-use crate::codes::codes;
+use crate::codes::{Retry, codes};
 use crate::id::{LockId, OwnerId};
 
 /// The error of a request that ended without a grant. The request has no effect on the lock.
@@ -76,14 +76,14 @@ pub enum LockError {
 
 codes! { LockError {
     Self::Timeout(evidence) => as evidence;
-    Self::WouldBlock { owner, holder, waiting } => "lockWouldBlock";
+    Self::WouldBlock { owner, holder, waiting } => "lockWouldBlock" if Retry::Later;
     Self::Cancelled(evidence) => as evidence;
-    Self::QueueFull { owner, waiting, bound } => "lockQueueFull";
+    Self::QueueFull { owner, waiting, bound } => "lockQueueFull" if Retry::Later;
     Self::Deadlock(deadlock) => "lockDeadlock" { links: deadlock.links } if true;
     Self::UpgradeConflict(deadlock) => "lockUpgradeConflict" { links: deadlock.links } if true;
-    Self::Revoked { id } => "lockRevoked";
-    Self::Reentrant { owner, holder } => "lockReentrant";
-    Self::NoKeeper { owner, reason } => "lockNoKeeper";
+    Self::Revoked { id } => "lockRevoked", 409;
+    Self::Reentrant { owner, holder } => "lockReentrant", 500;
+    Self::NoKeeper { owner, reason } => "lockNoKeeper" if Retry::Later;
 }}
 
 impl LockError {
@@ -160,7 +160,7 @@ codes! { TimeoutEvidence {
         holder: holder,
         ahead: ahead,
         node: node,
-    };
+    } if Retry::Later;
 }}
 
 /// The state that a request observed when it was cancelled.
@@ -201,7 +201,7 @@ codes! { CancelEvidence {
         waited_ms: millis::number(*waited),
         id: queued.map(|(id, _)| id),
         position: queued.map(|(_, position)| position),
-    };
+    }, 503;
 }}
 
 /// The error of a failed release. The lock is unchanged.
@@ -247,10 +247,10 @@ pub enum ReleaseError {
 }
 
 codes! { ReleaseError {
-    Self::NotHeld { id } => "lockNotHeld";
-    Self::Mismatch { expected, got } => "lockIdMismatch";
-    Self::Revoked { id } => "lockRevoked";
-    Self::TransactionOpen { id } => "transactionOpen";
+    Self::NotHeld { id } => "lockNotHeld", 409;
+    Self::Mismatch { expected, got } => "lockIdMismatch", 409;
+    Self::Revoked { id } => "lockRevoked", 409;
+    Self::TransactionOpen { id } => "transactionOpen" if Retry::Later, 409;
 }}
 
 /// The error of a transaction that could not begin under a lock that is held by id.
@@ -291,8 +291,8 @@ pub enum JoinError {
 }
 
 codes! { JoinError {
-    Self::NotHeld { id } => "lockNotHeld";
-    Self::Mismatch { expected, got } => "lockIdMismatch";
-    Self::NodesOnly { id } => "lockNodesOnly";
-    Self::TransactionOpen { id } => "transactionOpen";
+    Self::NotHeld { id } => "lockNotHeld", 409;
+    Self::Mismatch { expected, got } => "lockIdMismatch", 409;
+    Self::NodesOnly { id } => "lockNodesOnly", 409;
+    Self::TransactionOpen { id } => "transactionOpen" if Retry::Later, 409;
 }}

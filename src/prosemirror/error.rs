@@ -65,7 +65,7 @@ pub enum ProseMirrorError {
 }
 
 codes! { ProseMirrorError {
-    Self::Json { path, cause } => "proseMirrorJson";
+    Self::Json { path, cause } => "proseMirrorJson", 400;
     Self::Text { path, kind, reason } => "proseMirrorText";
     Self::StepType { step_type } => "proseMirrorStepType";
     Self::Dropped { dropped } => "proseMirrorDropped";
@@ -149,5 +149,5 @@ codes! { StepError {
     Self::Join { position, left, right } => "stepJoin";
     Self::Schema { position, cause } => "stepSchema";
     Self::Shape { id, reason } => "stepShape";
-    Self::Edit { position, cause } => "stepEdit" if cause.is_transient();
+    Self::Edit { position, cause } => "stepEdit" if cause.retry(), cause.http_status();
 }}

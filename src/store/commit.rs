@@ -161,20 +161,21 @@ pub enum CommitError {
 }
 
 codes! { CommitError {
-    Self::Revoked { id, owner, holder } => "commitRevoked";
-    Self::GrantEnded { id, owner, holder } => "commitGrantEnded";
+    Self::Revoked { id, owner, holder } => "commitRevoked", 409;
+    Self::GrantEnded { id, owner, holder } => "commitGrantEnded", 409;
     Self::TakenOut(error) => as error;
     Self::Schema(violation) => as violation;
-    Self::NotLocked(cause) => "commitNotLocked" { cause: cause } if cause.is_transient();
+    Self::NotLocked(cause) => "commitNotLocked" { cause: cause }
+        if cause.retry(), cause.http_status();
     Self::Conflict { node, version } => "commitConflict" if true;
-    Self::Repeated { key } => "commitRepeated";
-    Self::LeaseLost(cause) => "commitLeaseLost" { cause: cause };
-    Self::Superseded { event, token } => "commitSuperseded";
-    Self::OtherStore { event } => "commitOtherStore";
-    Self::Unknown { version, cause } => "commitUnknown";
-    Self::NotStored { version, cause } => "commitNotStored";
-    Self::Fenced { version, cause } => "commitFenced";
-    Self::ReadOnly { cause } => "commitReadOnly";
+    Self::Repeated { key } => "commitRepeated", 409;
+    Self::LeaseLost(cause) => "commitLeaseLost" { cause: cause }, 409;
+    Self::Superseded { event, token } => "commitSuperseded", 409;
+    Self::OtherStore { event } => "commitOtherStore", 500;
+    Self::Unknown { version, cause } => "commitUnknown", 500;
+    Self::NotStored { version, cause } => "commitNotStored", 503;
+    Self::Fenced { version, cause } => "commitFenced", 421;
+    Self::ReadOnly { cause } => "commitReadOnly", 503;
 }}
 
 struct Conflicting<'a>(&'a Option<NodeId>);

@@ -428,8 +428,8 @@ pub enum MissingCommits {
 }
 
 codes! { MissingCommits {
-    Self::Removed { version, earliest, latest } => "commitsRemoved";
-    Self::NotReached { version, latest } => "versionNotReached";
+    Self::Removed { version, earliest, latest } => "commitsRemoved", 410;
+    Self::NotReached { version, latest } => "versionNotReached", 404;
 }}
 
 /// # Commits

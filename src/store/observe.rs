@@ -7,6 +7,7 @@
 use std::fmt;
 
 use super::{CommitError, DataStore, Transaction};
+use crate::codes::CodedError;
 use crate::lock::{Asker, LockError};
 
 #[cfg(feature = "metrics")]

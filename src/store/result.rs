@@ -150,6 +150,9 @@ pub enum HookFailure {
 }
 
 codes! { HookFailure {
-    Self::Panicked { hook, message } => "afterHookPanicked" { hook: hook, panic_message: message };
-    Self::TooDeep { hook, depth } => "afterHookTooDeep";
+    Self::Panicked { hook, message } => "afterHookPanicked" {
+        hook: hook,
+        panic_message: message,
+    }, 500;
+    Self::TooDeep { hook, depth } => "afterHookTooDeep", 500;
 }}

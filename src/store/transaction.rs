@@ -22,6 +22,7 @@ use super::{
     BatchDigest, CommitCondition, CommitError, DataStore, ExecutedOperation, FollowerId, Observed,
     TransactionResult, Undone,
 };
+use crate::codes::CodedError;
 use crate::document::{
     Budget, Change, ChangeDetail, Changes, EditError, EditUnit, Fragment, Limit, Limits, Node,
     Overlay, Refusal, Selection, Snapshot, Toggled, Undoing, View,

@@ -13,6 +13,7 @@ use super::{
     HistoryOptions, Hooks, IdempotencyKey, IntoOperations, TransactionError, TransactionManager,
     TransactionResult, UndoError,
 };
+use crate::codes::CodedError;
 use crate::document::{Change, Changes, EditError, Fragment, Limits, Selection};
 use crate::id::OwnerId;
 use crate::lock::{AcquireOptions, Asker, WaitsAs, blocking};

@@ -6,11 +6,10 @@ use std::sync::{Mutex, PoisonError};
 
 use smol_str::SmolStr;
 
-use super::retry::is_transient;
 use super::{HookId, PatternError};
 use crate::brief::Brief;
 use crate::caught::CaughtPanic;
-use crate::codes::codes;
+use crate::codes::{CodedError, codes, retry_of};
 use crate::document::{EditError, LimitExceeded, Position};
 use crate::id::{NodeId, TransactionId};
 use crate::lock::{JoinError, LockError};
@@ -70,12 +69,13 @@ pub enum TransactionError {
 codes! { TransactionError {
     Self::Lock(error) => as error;
     Self::Join(error) => as error;
-    Self::Operation { index, name, node_id, cause } => "operationFailed" if cause.is_transient();
-    Self::Refused { hook, reason } => "beforeHookRefused";
+    Self::Operation { index, name, node_id, cause } => "operationFailed"
+        if cause.retry(), cause.http_status();
+    Self::Refused { hook, reason } => "beforeHookRefused", 403;
     Self::HookPanicked { hook, payload } => "beforeHookPanicked" {
         hook: hook,
         panic_message: payload.message(),
-    };
+    }, 500;
     Self::IdempotencyMismatch(mismatch) => as mismatch;
     Self::Limit(exceeded) => as exceeded;
     Self::Commit(error) => as error;
@@ -261,10 +261,10 @@ codes! { OperationError {
     Self::NotBehind { id, last } => "notBehind";
     Self::TypesDiffer { left, right } => "typesDiffer";
     Self::NoItem { id, item_type } => "noItem";
-    Self::VersionConflict { expected, found } => "versionConflict";
+    Self::VersionConflict { expected, found } => "versionConflict", 409;
     Self::Lease(error) => as error;
     Self::TakenOut(error) => as error;
-    Self::Failed(error) => "codeFailed" if is_transient(&**error);
+    Self::Failed(error) => "codeFailed" if retry_of(&**error), 500;
     Self::Panicked(payload) => as payload;
 }}
 
@@ -315,7 +315,7 @@ impl fmt::Display for PanicPayload {
 }
 
 codes! { PanicPayload {
-    Self(panic) => "codePanicked" { panic_message: message(panic) };
+    Self(panic) => "codePanicked" { panic_message: message(panic) }, 500;
 }}
 
 impl fmt::Debug for PanicPayload {

@@ -79,7 +79,7 @@ pub struct Refusal {
 }
 
 codes! { Refusal {
-    Self { reason } => "refused";
+    Self { reason } => "refused", 403;
 }}
 
 impl Hooks {

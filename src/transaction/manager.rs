@@ -135,10 +135,9 @@ impl TransactionManager {
     /// read, so batches cannot deadlock on these nodes. If another commit came between, the batch
     /// runs again with its locks held. Code of users runs with locks only, and nodes that it
     /// changes are locked when it changes them. The commit validates what it only reads: see
-    /// [`Transaction`](crate::Transaction), "On nodes". A batch that fails with a
-    /// [transient](crate::transaction::Transient) error is retried from its start, `attempts` times
-    /// in all; its code and before-hooks run again each time. The thread that submits a batch runs
-    /// it.
+    /// [`Transaction`](crate::Transaction), "On nodes". A batch that fails with an error whose
+    /// verdict is [`Now`](crate::codes::Retry::Now) is retried from its start, `attempts` times in
+    /// all; its code and before-hooks run again each time. The thread that submits a batch runs it.
     ///
     /// ```
     /// use doclock::{DataStore, TransactionManager, dsl::*};

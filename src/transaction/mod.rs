@@ -48,7 +48,7 @@ pub use operation::{
     Alias, Callback, Child, IntoOperations, NodeOperation, NodeRef, Operation, Pattern,
     PatternError, TextSpan,
 };
-pub use retry::{Transient, retry};
+pub use retry::retry;
 pub use run::RunOperations;
 pub use script::{ScriptError, parse_operations};
 

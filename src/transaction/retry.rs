@@ -1,32 +1,17 @@
-//! Retries after transient errors.
+//! Retries after errors that a retry may solve at once.
 
-use std::error::Error;
 use std::future::poll_fn;
 use std::hash::BuildHasher;
-use std::io;
-use std::iter;
 use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
-use super::{
-    HookFailure, IdempotencyMismatch, OperationError, PatternError, Refusal, ScriptError,
-    TransactionError, UndoError,
-};
-use crate::document::schema::{AttributeFault, ExpressionError, SchemaError, SchemaViolation};
-use crate::document::{
-    EditError, IntegrityError, JsonError, LimitExceeded, OffsetError, UndoConflict,
-};
-use crate::id::ParseIdError;
-use crate::lock::keyed::{ExecutionError, TaskPanic};
-use crate::lock::limiter::LimiterError;
-use crate::lock::node::Deadlock;
-use crate::lock::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvidence, WaitsAs};
-use crate::store::lease::{LeaseError, LeaseLost};
-use crate::store::{AliasError, CommitError, InboxInUse, SavepointError, TakenOut};
+use crate::codes::{CodedError, Retry};
+use crate::lock::WaitsAs;
 
-/// Runs code, and retries it from its start after each [transient](Transient) error. It runs at
-/// most `attempts` times in all and at least once. Returns the result of the last attempt.
+/// Runs code, and retries it from its start after each error whose verdict is
+/// [`Now`](Retry::Now). It runs at most `attempts` times in all and at least once. Returns the
+/// result of the last attempt.
 ///
 /// A transaction on nodes that fails with such an error is rolled back completely, so a retry is
 /// safe. The code has to begin a new transaction each time, and should drop it before it returns,
@@ -59,13 +44,13 @@ use crate::store::{AliasError, CommitError, InboxInUse, SavepointError, TakenOut
 /// # Errors
 ///
 /// The error of the last attempt.
-pub fn retry<T, E: Transient>(
+pub fn retry<T, E: CodedError>(
     attempts: u32,
     mut code: impl FnMut() -> Result<T, E>,
 ) -> Result<T, E> {
     for attempt in 1..attempts {
         match code() {
-            Err(error) if error.is_transient() => pause_after(attempt),
+            Err(error) if error.retry() == Retry::Now => pause_after(attempt),
             outcome => return outcome,
         }
     }
@@ -109,116 +94,6 @@ fn pause(attempt: u32, random: u64) -> Duration {
     let longest = FIRST * (1 << (attempt - 2).min(DOUBLINGS));
     let half = longest / 2;
     half + Duration::from_nanos(random % (half.as_nanos() as u64 + 1))
-}
-
-/// An error that reports whether a retry from the start may succeed. Examples are a deadlock, and a
-/// node that other transactions changed between a read and the commit. The errors of the store
-/// implement it; the [page of errors](crate::guide::errors) lists the value for each code.
-///
-/// A boxed error is transient if it, or one of the first 64 errors in the chain of its
-/// [sources](Error::source), is a transient error of this crate. A custom error stays transient if
-/// it returns the error that it wraps as its source.
-///
-/// ```
-/// use doclock::{document::EditError, transaction::Transient};
-///
-/// let edit = EditError::NotLocked { id: None, transient: true };
-/// let wrapped: Box<dyn std::error::Error> = std::io::Error::other(edit).into();
-/// assert!(wrapped.is_transient());
-/// ```
-pub trait Transient {
-    /// Returns whether a retry may succeed.
-    fn is_transient(&self) -> bool;
-}
-
-/// Makes errors of this crate [`Transient`], directly and as sources of others.
-macro_rules! transient {
-    ($($error:ty),* $(,)?) => {
-        $(impl Transient for $error {
-            fn is_transient(&self) -> bool {
-                self.is_transient()
-            }
-        })*
-
-        /// Whether this is one of them, and transient.
-        fn is_one(error: &(dyn Error + 'static)) -> bool {
-            fn of<E: Error + Transient + 'static>(error: &(dyn Error + 'static)) -> bool {
-                error.downcast_ref().is_some_and(E::is_transient)
-            }
-            $(of::<$error>(error))||*
-        }
-    };
-}
-
-transient! {
-    AliasError,
-    AttributeFault,
-    CancelEvidence,
-    CommitError,
-    UndoConflict,
-    Deadlock,
-    EditError,
-    ExecutionError,
-    ExpressionError,
-    IdempotencyMismatch,
-    IntegrityError,
-    HookFailure,
-    InboxInUse,
-    JoinError,
-    JsonError,
-    LeaseError,
-    LeaseLost,
-    LimitExceeded,
-    LimiterError,
-    LockError,
-    OffsetError,
-    OperationError,
-    ParseIdError,
-    PatternError,
-    Refusal,
-    ReleaseError,
-    SavepointError,
-    SchemaError,
-    SchemaViolation,
-    ScriptError,
-    TakenOut,
-    TaskPanic,
-    TimeoutEvidence,
-    TransactionError,
-    UndoError,
-}
-
-/// Whether the error, or one in the chain of its sources, is a transient error of this crate.
-pub(super) fn is_transient(error: &(dyn Error + 'static)) -> bool {
-    /// An error may name itself as its source.
-    const LONGEST_CHAIN: usize = 64;
-    iter::successors(Some(error), |&error| inner(error))
-        .take(LONGEST_CHAIN)
-        .any(is_one)
-}
-
-/// The error inside another. [`io::Error`] returns as its source the source of the error that it
-/// wraps, not that error.
-fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
-    match error
-        .downcast_ref::<io::Error>()
-        .and_then(io::Error::get_ref)
-    {
-        Some(wrapped) => Some(wrapped),
-        None => error.source(),
-    }
-}
-
-impl Transient for Box<dyn Error> {
-    fn is_transient(&self) -> bool {
-        is_transient(&**self)
-    }
-}
-
-impl Transient for Box<dyn Error + Send + Sync> {
-    fn is_transient(&self) -> bool {
-        is_transient(&**self)
-    }
 }
 
 #[cfg(test)]

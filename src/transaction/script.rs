@@ -30,7 +30,7 @@ codes! { ScriptError {
         line: line,
         column: column,
         reason: message,
-    };
+    }, 400;
 }}
 
 impl fmt::Display for ScriptError {

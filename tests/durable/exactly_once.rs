@@ -8,7 +8,9 @@ use doclock::lease::LeaseTarget;
 use doclock::lock::AcquireOptions;
 use doclock::time::ManualClock;
 use doclock::transaction::{IdempotencyKey, TransactionResult};
-use doclock::{DataStore, Editor, StoreOptions, TransactionManager, View, dsl::*};
+use doclock::{
+    DataStore, Editor, StoreOptions, TransactionManager, View, codes::CodedError, dsl::*,
+};
 
 use crate::memory::{Failure, Memory};
 use crate::{add, later};

@@ -8,7 +8,7 @@ use doclock::durable::{
 };
 use doclock::lock::AcquireOptions;
 use doclock::transaction::Hooks;
-use doclock::{CommitError, DataStore, TransactionManager, View, dsl::*};
+use doclock::{CommitError, DataStore, TransactionManager, View, codes::CodedError, dsl::*};
 
 use crate::memory::{Failure, Memory, Stored};
 use crate::{add, later};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use doclock::durable::{DurableOptions, OpenError, Replica, ReplicaError};
 use doclock::lock::AcquireOptions;
-use doclock::{DataStore, TransactionManager, dsl::*};
+use doclock::{DataStore, TransactionManager, codes::CodedError, dsl::*};
 
 use crate::add;
 use crate::memory::Memory;

@@ -12,7 +12,10 @@ use doclock::durable::{
 use doclock::inbox::{HandlerError, Inbox};
 use doclock::lock::AcquireOptions;
 use doclock::transaction::TransactionResult;
-use doclock::{DataStore, Editor, FencingToken, StoreOptions, TransactionManager, View, dsl::*};
+use doclock::{
+    DataStore, Editor, FencingToken, StoreOptions, TransactionManager, View, codes::CodedError,
+    dsl::*,
+};
 
 use crate::add;
 use crate::common::{Dice, image};

@@ -10,7 +10,7 @@ use doclock::durable::{
 };
 use doclock::lock::AcquireOptions;
 use doclock::transaction::Hooks;
-use doclock::{DataStore, Editor, TransactionManager, View, dsl::*};
+use doclock::{DataStore, Editor, TransactionManager, View, codes::CodedError, dsl::*};
 
 use crate::{Folder, add, later};
 

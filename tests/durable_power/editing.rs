@@ -9,7 +9,9 @@ use doclock::durable::{Durability, DurableOptions, OpenError, RedbJournal};
 use doclock::inbox::Inbox;
 use doclock::lock::AcquireOptions;
 use doclock::transaction::{Operation, TransactionResult};
-use doclock::{DataStore, Editor, NodeId, Snapshot, TransactionManager, View, dsl::*};
+use doclock::{
+    DataStore, Editor, NodeId, Snapshot, TransactionManager, View, codes::CodedError, dsl::*,
+};
 
 use crate::common::Dice;
 use crate::disk::{Disk, Event};

@@ -4,6 +4,7 @@
 
 use doclock::{
     Editor, Transaction,
+    codes::CodedError,
     document::{EditError, SplitPoint, UndoConflict},
     dsl::*,
     history::UndoError,

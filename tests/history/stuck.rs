@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use doclock::{
     DataStore, Editor, StoreOptions, Transaction, View,
+    codes::CodedError,
     document::{EditError, Selection},
     dsl::*,
     history::{HistoryMode, HistoryOptions, UndoError},

@@ -3,6 +3,7 @@
 use doclock::dsl::*;
 use doclock::{
     CommitError, DataStore, Editor, Transaction, TransactionManager, View,
+    codes::{CodedError, Retry},
     document::NodeSpec,
     lease::LeaseError,
     lock::{AcquireOptions, node::Scope},
@@ -197,7 +198,7 @@ fn lease_02_batches_require_leases_as_operations_and_as_json() {
             matches!(error, TransactionError::Commit(CommitError::LeaseLost(_))),
             "{error}"
         );
-        assert!(!error.is_transient());
+        assert_eq!(error.retry(), Retry::No);
         let error = manager.execute(list).unwrap_err();
         let TransactionError::Operation {
             index: 0,

@@ -4,6 +4,7 @@ use std::thread;
 
 use doclock::{
     DataStore,
+    codes::{CodedError, Retry},
     lock::{
         LockError, LockMode,
         node::{Deadlock, Scope},
@@ -33,7 +34,7 @@ fn node_locks_01_a_second_upgrade_of_one_node_fails_at_once() {
     until_waiting(&locks, 1);
     let error = bob.lock("a1", LockMode::NodeExclusive).unwrap_err();
     assert!(matches!(error, LockError::UpgradeConflict(_)), "{error}");
-    assert!(error.is_transient());
+    assert_eq!(error.retry(), Retry::Now);
     let text = error.to_string();
     assert!(text.starts_with("lock upgrade conflict: lock-"), "{text}");
     assert!(text.contains("of ann has (node shared)"), "{text}");

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use doclock::{
     CommitError, DataStore, NodeGuard, StoreOptions,
+    codes::{CodedError, Retry},
     document::{EditError, NodeSpec, check},
     lock::{AcquireOptions, CancelToken, LockError, LockMode, Priority, node::Scope},
 };
@@ -219,7 +220,7 @@ fn an_edit_computed_from_an_outdated_read_can_be_retried() {
     bob.set_text(node("a1"), "").unwrap();
     bob.commit().unwrap();
     let error = ann.insert_text(node("a1"), len, "!").unwrap_err();
-    assert!(error.is_transient(), "{error}");
+    assert_eq!(error.retry(), Retry::Now, "{error}");
 }
 
 #[test]

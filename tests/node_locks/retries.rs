@@ -9,12 +9,13 @@ use std::thread;
 
 use doclock::{
     AliasError, CommitError, DataStore, NodeId, Transaction, TransactionManager, View,
+    codes::{CodedError, Retry},
     document::{EditError, UndoConflict},
     dsl::*,
     history::UndoError,
     lease::LeaseError,
     lock::{AcquireOptions, LockError, LockMode, keyed::ExecutionError, node::Scope},
-    transaction::{Hooks, Operation, OperationError, TransactionError, Transient, retry},
+    transaction::{Hooks, Operation, OperationError, TransactionError, retry},
 };
 
 use super::{document, node, patient, take, until_waiting};
@@ -116,7 +117,7 @@ fn node_locks_06_an_outdated_read_of_a_before_hook_is_retried() {
 }
 
 /// Runs a transaction by hand whose nested operations conflict with another owner.
-fn by_hand<E: Transient + From<TransactionError> + From<LockError> + From<CommitError>>() {
+fn by_hand<E: CodedError + From<TransactionError> + From<LockError> + From<CommitError>>() {
     let meeting = Meeting::new();
     retry(5, || -> Result<(), E> {
         let mut ann = meeting
@@ -154,9 +155,13 @@ impl Error for Report {
     }
 }
 
-impl Transient for Report {
-    fn is_transient(&self) -> bool {
-        self.0.is_transient()
+impl CodedError for Report {
+    fn code(&self) -> &'static str {
+        "report"
+    }
+
+    fn retry(&self) -> Retry {
+        self.0.retry()
     }
 }
 
@@ -174,7 +179,7 @@ reports!(TransactionError, LockError, CommitError);
 
 // --- Every transient error ---
 
-fn attempts_of<E: Transient>(error: impl Fn() -> E) -> u32 {
+fn attempts_of<E: CodedError>(error: impl Fn() -> E) -> u32 {
     let mut attempts = 0;
     let outcome = retry(3, || {
         attempts += 1;
@@ -187,7 +192,7 @@ fn attempts_of<E: Transient>(error: impl Fn() -> E) -> u32 {
 /// The number of attempts that `retry` makes, for any wrapping of the error.
 fn attempts<E>(error: impl Fn() -> E) -> u32
 where
-    E: Transient + Error + Send + Sync + 'static,
+    E: CodedError + Error + Send + Sync + 'static,
 {
     let bare = attempts_of(&error);
     let failed = || OperationError::from(Shared::from(error()));

@@ -6,6 +6,7 @@ use std::thread;
 
 use doclock::{
     CommitError, DataStore, Snapshot, StoreOptions, Transaction, TransactionManager, View,
+    codes::{CodedError, Retry},
     document::{Change, EditError, NodeSpec, check},
     dsl::*,
     lock::{AcquireOptions, LockError, node::Scope},
@@ -195,7 +196,7 @@ fn node_locks_06_a_commit_validates_reads_without_a_lock() {
         panic!("{error}");
     };
     assert_eq!(id, &node("b1"));
-    assert!(error.is_transient());
+    assert_eq!(error.retry(), Retry::Now);
     assert_eq!(text(&store, "a1"), "a1", "rolled back whole");
     assert!(!store.is_locked());
 }

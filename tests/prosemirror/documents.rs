@@ -1,6 +1,7 @@
 //! Whole documents, in both directions.
 
 use doclock::View;
+use doclock::codes::CodedError as _;
 use doclock::document::{Mark, NodeSpec};
 use doclock::html::{MarkdownOptions, from_html, to_html};
 use doclock::markdown::{TargetFilter, from_markdown, to_markdown};

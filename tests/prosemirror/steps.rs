@@ -10,7 +10,7 @@ use doclock::prosemirror::{
     ProseMirrorError, ProseMirrorNames, ProseMirrorOptions, ProseMirrorStep, StepError,
     from_prosemirror, to_prosemirror,
 };
-use doclock::{CommitError, DataStore, NodeId, StoreOptions, Transaction, View};
+use doclock::{CommitError, DataStore, NodeId, StoreOptions, Transaction, View, codes::CodedError};
 use serde_json::{Value, json};
 
 use crate::common::{SESSION, image};

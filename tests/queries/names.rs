@@ -2,6 +2,7 @@
 
 use doclock::{
     View,
+    codes::CodedError,
     document::NodeSpec,
     markdown::{
         MarkdownAttribute, MarkdownMark, MarkdownNames, MarkdownNode, MarkdownOptions,

@@ -5,6 +5,7 @@ use std::thread;
 
 use doclock::{
     Transaction,
+    codes::{CodedError, Retry},
     lock::{LockMode, node::Scope},
 };
 
@@ -53,7 +54,7 @@ fn carry_out(
     match transaction.commit() {
         Ok(_) => Some(Outcome::Committed),
         Err(error) => {
-            assert!(error.is_transient(), "{error}");
+            assert_eq!(error.retry(), Retry::Now, "{error}");
             None
         }
     }

@@ -1,7 +1,8 @@
 //! One cell of the matrix: Ann edits, Bob edits, Ann undoes.
 
 use doclock::{
-    DataStore, Editor, document::UndoConflict, history::UndoError, transaction::TransactionResult,
+    DataStore, Editor, codes::CodedError, document::UndoConflict, history::UndoError,
+    transaction::TransactionResult,
 };
 
 use crate::common::image;

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use doclock::{DataStore, Editor, StoreOptions, history::HistoryOptions, lock::AcquireOptions};
+use doclock::{
+    DataStore, Editor, StoreOptions, codes::CodedError, history::HistoryOptions,
+    lock::AcquireOptions,
+};
 
 use crate::common::SESSION;
 

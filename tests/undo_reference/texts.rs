@@ -2,6 +2,7 @@
 
 use doclock::{
     DataStore, Editor, View,
+    codes::CodedError,
     document::Mark,
     dsl::*,
     history::{EditGroup, HistoryMode},

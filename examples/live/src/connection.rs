@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
 use doclock::lock::{AcquireOptions, LockError};
 use doclock::transaction::{OperationError, TransactionError, TransactionResult};
-use doclock::{CommitError, Editor, dsl::*, history::UndoError};
+use doclock::{CommitError, Editor, codes::CodedError, dsl::*, history::UndoError};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use sha2::{Digest, Sha256};

@@ -7,7 +7,9 @@ use doclock::document::{Change, OffsetError, Snapshot};
 use doclock::durable::{DurableOptions, OpenError};
 use doclock::events::MissingCommits;
 use doclock::transaction::{TransactionError, TransactionResult};
-use doclock::{DataStore, StoreOptions, Transaction, TransactionManager, View, dsl::*};
+use doclock::{
+    DataStore, StoreOptions, Transaction, TransactionManager, View, codes::CodedError, dsl::*,
+};
 use serde::Serialize;
 
 use crate::protocol::Commit;

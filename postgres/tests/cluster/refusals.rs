@@ -4,6 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::Receiver;
+use doclock::codes::CodedError;
 use doclock::durable::{DurabilityError, DurableOptions, JournalErrorKind};
 use doclock::lock::CancelToken;
 use doclock::transaction::{TransactionError, TransactionResult};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crossbeam_channel::Receiver;
 use doclock::View;
+use doclock::codes::CodedError;
 use doclock_postgres::{LostReason, PendingRequest, RunnerEnded, RunnerOptions};
 
 use crate::proxy::{Fault, Proxy};

@@ -47,11 +47,11 @@ pub enum UndoConflict {
 }
 
 codes! { UndoConflict {
-    Self::NodeGone { id } => "undoNodeGone";
-    Self::Moved { id } => "undoNodeMoved";
-    Self::SubtreeChanged { id } => "undoSubtreeChanged";
-    Self::Changed { id, aspect } => "undoNodeChanged";
-    Self::PlaceJoined { id } => "undoPlaceJoined";
+    Self::NodeGone { id } => "undoNodeGone", 409;
+    Self::Moved { id } => "undoNodeMoved", 409;
+    Self::SubtreeChanged { id } => "undoSubtreeChanged", 409;
+    Self::Changed { id, aspect } => "undoNodeChanged", 409;
+    Self::PlaceJoined { id } => "undoPlaceJoined", 409;
     Self::Impossible(error) => as error;
 }}
 

@@ -29,7 +29,7 @@ pub struct JsonError {
 }
 
 codes! { JsonError {
-    Self { line, column, reason } => "jsonInvalid";
+    Self { line, column, reason } => "jsonInvalid", 400;
 }}
 
 impl NodeSpec {

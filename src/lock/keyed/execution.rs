@@ -162,7 +162,7 @@ pub enum ExecutionError {
 
 codes! { ExecutionError {
     Self::Panicked(panic) => as panic;
-    Self::Abandoned { id, owner } => "taskAbandoned";
+    Self::Abandoned { id, owner } => "taskAbandoned", 503;
     Self::Lock(error) => as error;
 }}
 
@@ -201,7 +201,7 @@ codes! { TaskPanic {
         owner: owner,
         label: label,
         panic_message: message,
-    };
+    }, 500;
 }}
 
 /// The outcome of a task.

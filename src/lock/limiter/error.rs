@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::brief::Brief;
-use crate::codes::codes;
+use crate::codes::{Retry, codes};
 use crate::lock::info::{Millis, RequestsAhead, millis};
 
 /// The error of a call that did not run. The call has no effect on the limiter except its metrics.
@@ -65,12 +65,15 @@ pub enum LimiterError {
 }
 
 codes! { LimiterError {
-    Self::Timeout { limit, call } => "limiterTimeout" { limit_ms: millis::number(*limit), call: call };
-    Self::Cancelled { call } => "limiterCancelled";
-    Self::QueueFull { bound, call } => "limiterQueueFull";
-    Self::Busy { call } => "limiterBusy";
-    Self::TooHeavy { key, weight, limit } => "limiterTooHeavy";
-    Self::NoKeeper { key, reason } => "limiterNoKeeper";
+    Self::Timeout { limit, call } => "limiterTimeout" {
+        limit_ms: millis::number(*limit),
+        call: call,
+    } if Retry::Later;
+    Self::Cancelled { call } => "limiterCancelled", 503;
+    Self::QueueFull { bound, call } => "limiterQueueFull" if Retry::Later;
+    Self::Busy { call } => "limiterBusy" if Retry::Later;
+    Self::TooHeavy { key, weight, limit } => "limiterTooHeavy", 500;
+    Self::NoKeeper { key, reason } => "limiterNoKeeper" if Retry::Later;
 }}
 
 /// The state that a call observed when it ended without slots.

@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 use super::stored::Changed;
 use super::{Claims, EventNote};
 use crate::brief::Brief;
-use crate::codes::codes;
+use crate::codes::{Retry, codes};
 use crate::document::Snapshot;
 use crate::fit::excess;
 use crate::hashing::Secret;
@@ -61,7 +61,7 @@ codes! { InboxInUse {
         name: name,
         claims: claims,
         remaining_ms: millis::number(*remaining),
-    };
+    } if Retry::Later, 409;
 }}
 
 /// The inboxes of one store that have taken in a message. An inbox without an entry is empty.

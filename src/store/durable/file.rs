@@ -373,8 +373,11 @@ pub enum VersionError {
 }
 
 codes! { VersionError {
-    Self::Missing { version, first, last } => "versionMissing";
-    Self::Differs { version, message } => "versionDiffers" { version: version, reason: message };
+    Self::Missing { version, first, last } => "versionMissing", 404;
+    Self::Differs { version, message } => "versionDiffers" {
+        version: version,
+        reason: message,
+    }, 500;
 }}
 
 impl VersionError {

@@ -176,7 +176,7 @@ pub struct JournalError {
 codes! { JournalError {
     Self { kind, message, stored_nothing } => "journal" {
         kind: kind, reason: message, stored_nothing: stored_nothing
-    };
+    }, 500;
 }}
 
 /// What failed in a journal.

@@ -11,7 +11,7 @@ use super::stored::{Loaded, Stored, TOKENS_OF_AN_OPEN};
 use super::writer::Beginning;
 use super::{Durability, Journal, JournalError, JournalWrite, Writer};
 use crate::caught::catch;
-use crate::codes::codes;
+use crate::codes::{Retry, codes};
 use crate::document::schema::SchemaViolation;
 use crate::document::{AssemblyError, Snapshot, Tokens, View};
 use crate::store::{DataStore, StoreOptions};
@@ -322,17 +322,17 @@ pub enum OpenError {
 }
 
 codes! { OpenError {
-    Self::Exists => "openExists";
-    Self::Missing => "openMissing";
-    Self::NoFolder { folder } => "openNoFolder";
-    Self::DanglingLink { target } => "openDanglingLink";
-    Self::Locked => "openLocked";
-    Self::Foreign => "openForeign";
-    Self::Newer { found, known } => "openNewer";
-    Self::NoPermission { message } => "openNoPermission" { reason: message };
-    Self::Corrupt(cause) => "openCorrupt" { cause: cause };
+    Self::Exists => "openExists", 409;
+    Self::Missing => "openMissing", 404;
+    Self::NoFolder { folder } => "openNoFolder", 404;
+    Self::DanglingLink { target } => "openDanglingLink", 404;
+    Self::Locked => "openLocked" if Retry::Later;
+    Self::Foreign => "openForeign", 500;
+    Self::Newer { found, known } => "openNewer", 500;
+    Self::NoPermission { message } => "openNoPermission" { reason: message }, 500;
+    Self::Corrupt(cause) => "openCorrupt" { cause: cause }, 500;
     Self::Journal(error) => as error;
-    Self::EpochTooLarge { epoch, largest } => "openEpochTooLarge";
+    Self::EpochTooLarge { epoch, largest } => "openEpochTooLarge", 500;
     Self::Schema(violation) => as violation;
 }}
 

@@ -20,7 +20,7 @@ use serde::Serialize;
 use super::form::{Checksum, StoredHead};
 use super::{Durability, Journal, JournalError, JournalErrorKind};
 use crate::caught::{CaughtPanic, catch};
-use crate::codes::codes;
+use crate::codes::{Retry, codes};
 use crate::document::Snapshot;
 use crate::lock::{Keeper, Kept, Mailbox, Rest, TaskWaiter, Waiter, WakeChain};
 use crate::store::diagnostics::DurableDiagnostics;
@@ -205,14 +205,14 @@ pub enum DurabilityError {
 }
 
 codes! { DurabilityError {
-    Self::NotDurable => "notDurable";
+    Self::NotDurable => "notDurable", 500;
     Self::Timeout { version, durable_version, timeout } => "durabilityTimeout" {
         version: version, durable_version: durable_version, timeout_ms: millis::number(*timeout)
-    };
-    Self::Closed { durable_version } => "storeClosed";
-    Self::NoKeeper { version, reason } => "durabilityNoKeeper";
-    Self::Fenced { durable_version, cause } => "journalFenced";
-    Self::Failed { durable_version, cause } => "journalFailed";
+    } if Retry::Later;
+    Self::Closed { durable_version } => "storeClosed", 503;
+    Self::NoKeeper { version, reason } => "durabilityNoKeeper" if Retry::Later;
+    Self::Fenced { durable_version, cause } => "journalFenced", 421;
+    Self::Failed { durable_version, cause } => "journalFailed", 500;
 }}
 
 impl Writer {

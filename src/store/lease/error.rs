@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::{LeaseHolder, LeaseInfo};
-use crate::codes::codes;
+use crate::codes::{Retry, codes};
 use crate::document::{Holding, Leases};
 use crate::id::FencingToken;
 use crate::time::MonotonicTime;
@@ -43,9 +43,9 @@ pub enum LeaseError {
 }
 
 codes! { LeaseError {
-    Self::Conflict(holder) => "leaseConflict" { holder: holder };
+    Self::Conflict(holder) => "leaseConflict" { holder: holder } if Retry::Later, 409;
     Self::Lost(lost) => as lost;
-    Self::OtherStore => "leaseOtherStore";
+    Self::OtherStore => "leaseOtherStore", 500;
     Self::NoTargets => "leaseNoTargets";
     Self::EmptyTarget => "leaseTargetEmpty";
     Self::NoDuration => "leaseNoDuration";
@@ -116,5 +116,5 @@ impl fmt::Display for LeaseLost {
 impl std::error::Error for LeaseLost {}
 
 codes! { LeaseLost {
-    Self { fencing_token, lease, holder } => "leaseLost";
+    Self { fencing_token, lease, holder } => "leaseLost", 409;
 }}

@@ -5,6 +5,7 @@ use std::panic::Location;
 
 use super::needs::locks_for;
 use super::reads::Reads;
+use crate::codes::{CodedError, Retry};
 use crate::document::plan::Planned;
 use crate::document::{EditError, Overlay, Snapshot, View};
 use crate::hashing::Secret;
@@ -217,7 +218,7 @@ impl Transaction {
         if let Some(error) = &nodes.failed {
             return Err(EditError::NotLocked {
                 id: first.node().cloned(),
-                transient: error.is_transient(),
+                transient: error.retry() == Retry::Now,
             });
         }
         nodes.note(&missing);

@@ -24,7 +24,7 @@ pub struct TakenOut {
 }
 
 codes! { TakenOut {
-    Self { transaction } => "transactionTakenOut";
+    Self { transaction } => "transactionTakenOut", 500;
 }}
 
 impl Transaction {

@@ -34,7 +34,7 @@ pub struct SavepointError {
 }
 
 codes! { SavepointError {
-    Self { transaction, number } => "savepointGone";
+    Self { transaction, number } => "savepointGone", 500;
 }}
 
 /// The state of a transaction at a savepoint.

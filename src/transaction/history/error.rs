@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::brief::Brief;
-use crate::codes::codes;
+use crate::codes::{CodedError, codes};
 use crate::document::{LimitExceeded, UndoConflict};
 use crate::id::{NodeId, OwnerId};
 use crate::lock::LockError;
@@ -60,7 +60,7 @@ impl UndoError {
     /// `None` if the error concerns no node.
     ///
     /// ```
-    /// use doclock::{DataStore, Editor, document::NodeSpec, dsl::*};
+    /// use doclock::{codes::CodedError, DataStore, Editor, document::NodeSpec, dsl::*};
     ///
     /// let store = DataStore::new();
     /// let [ann, bob] = ["ann", "bob"].map(|owner| Editor::new(store.clone(), owner));
@@ -89,8 +89,8 @@ impl UndoError {
 }
 
 codes! { UndoError {
-    Self::NothingToUndo => "nothingToUndo";
-    Self::NothingToRedo => "nothingToRedo";
+    Self::NothingToUndo => "nothingToUndo", 409;
+    Self::NothingToRedo => "nothingToRedo", 409;
     Self::Lock(error) => as error;
     Self::Conflict { redo, conflict, by, returns } => "undoConflict" {
         redo: redo,
@@ -99,8 +99,8 @@ codes! { UndoError {
         version: by.as_ref().map(|(_, version)| version),
         returns: returns,
         cause: conflict,
-    } if conflict.is_transient();
-    Self::Inverse(cause) => "undoInverse" { cause: cause } if cause.is_transient();
+    } if conflict.retry(), 409;
+    Self::Inverse(cause) => "undoInverse" { cause: cause } if cause.retry(), 500;
     Self::IdempotencyMismatch(mismatch) => as mismatch;
     Self::Limit(exceeded) => as exceeded;
     Self::Commit(error) => as error;

@@ -6,6 +6,7 @@ use smol_str::SmolStr;
 
 use super::submission::{Submission, first};
 use super::{Manager, TransactionManager};
+use crate::codes::{CodedError, Retry};
 use crate::document::Changes;
 use crate::id::OwnerId;
 use crate::lock::{AcquireOptions, Answer, Asker, Grant, LockError, QueuedWork, WaitsAs, blocking};
@@ -343,7 +344,7 @@ impl TransactionManager {
             let at = (&options, call_site);
             let tried = self.try_on_nodes(waits_as, &submission, at, &mut observed);
             match tried.await {
-                Err(error) if attempt < attempts && error.is_transient() => {}
+                Err(error) if attempt < attempts && error.retry() == Retry::Now => {}
                 outcome => break outcome,
             }
             retry::pause_as(waits_as, attempt).await;

@@ -1,7 +1,7 @@
 //! Full disks: the error says so, and no acknowledged commit is lost.
 
 use doclock::durable::{DurabilityError, JournalErrorKind, OpenError};
-use doclock::{TransactionManager, View, dsl::*};
+use doclock::{TransactionManager, View, codes::CodedError, dsl::*};
 
 use super::disk::{Disk, Found, found};
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use doclock::durable::OpenError;
-use doclock::{DataStore, TransactionManager, dsl::*};
+use doclock::{DataStore, TransactionManager, codes::CodedError, dsl::*};
 
 use crate::{Folder, add};
 

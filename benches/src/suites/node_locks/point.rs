@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 
 use doclock::{
     DataStore, NodeId, OwnerId,
+    codes::{CodedError, Retry},
     lock::{AcquireOptions, LockError, LockMode, node::Scope},
-    transaction::{Transient, retry},
+    transaction::retry,
 };
 use lockable::LockPool;
 use serde::Serialize;
@@ -219,7 +220,7 @@ impl Subject for Nodes {
         match self.lock(owner, keys, work) {
             Ok(()) => Ok(Answer::Done),
             Err(LockError::Timeout(_)) => Ok(Answer::TimedOut),
-            Err(error) if error.is_transient() => Ok(Answer::Refused),
+            Err(error) if error.retry() == Retry::Now => Ok(Answer::Refused),
             Err(error) => Err(error.into()),
         }
     }
@@ -302,9 +303,13 @@ enum Ended {
     Failed(Box<dyn std::error::Error>),
 }
 
-impl Transient for Ended {
-    fn is_transient(&self) -> bool {
-        matches!(self, Self::Refused)
+impl CodedError for Ended {
+    fn code(&self) -> &'static str {
+        "ended"
+    }
+
+    fn retry(&self) -> Retry {
+        matches!(self, Self::Refused).into()
     }
 }
 

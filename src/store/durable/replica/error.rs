@@ -1,7 +1,7 @@
 //! Why a replica applies no block, or becomes no store.
 
 use super::Replica;
-use crate::codes::codes;
+use crate::codes::{Retry, codes};
 use crate::store::durable::form::FORMAT;
 use crate::store::durable::{JournalError, OpenError};
 
@@ -69,12 +69,12 @@ pub enum ReplicaError {
 }
 
 codes! { ReplicaError {
-    Self::New => "replicaNew";
-    Self::MissingBlock { block, expected, version } => "replicaMissingBlock";
-    Self::MissingVersion { block, version, expected } => "replicaMissingVersion";
-    Self::Differs { block } => "replicaDiffers";
-    Self::Damaged { block, cause } => "replicaDamaged";
-    Self::Newer { block, found, known } => "replicaNewer";
+    Self::New => "replicaNew" if Retry::Later;
+    Self::MissingBlock { block, expected, version } => "replicaMissingBlock", 500;
+    Self::MissingVersion { block, version, expected } => "replicaMissingVersion", 500;
+    Self::Differs { block } => "replicaDiffers", 500;
+    Self::Damaged { block, cause } => "replicaDamaged", 500;
+    Self::Newer { block, found, known } => "replicaNewer", 500;
     Self::Journal(error) => as error;
     Self::Load(error) => as error;
 }}

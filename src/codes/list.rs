@@ -1,0 +1,137 @@
+//! The errors of all layers, by which an error of any type is recognized.
+//!
+//! The only place that knows all layers: an operation, a hook or a handler returns an error of any
+//! type, and whether it may be repeated is decided by the error inside.
+
+use std::error::Error;
+use std::{io, iter};
+
+use super::{CodedError, Retry};
+use crate::diagnostics::ServerError;
+use crate::document::schema::{AttributeFault, ExpressionError, SchemaError, SchemaViolation};
+use crate::document::{
+    EditError, IntegrityError, JsonError, LimitExceeded, OffsetError, UndoConflict,
+};
+use crate::durable::{
+    DurabilityError, JournalError, OpenError, ReplicaError, TakeoverError, VersionError,
+};
+use crate::events::MissingCommits;
+#[cfg(any(feature = "html", feature = "markdown", feature = "prosemirror"))]
+use crate::formats::AmbiguousName;
+use crate::history::UndoError;
+#[cfg(feature = "html")]
+use crate::html::HtmlError;
+use crate::id::ParseIdError;
+use crate::inbox::{InboxInUse, Interruption};
+use crate::lease::{LeaseError, LeaseLost};
+use crate::lock::keyed::{ExecutionError, TaskPanic};
+use crate::lock::limiter::LimiterError;
+use crate::lock::node::Deadlock;
+use crate::lock::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvidence};
+#[cfg(feature = "prosemirror")]
+use crate::prosemirror::{ProseMirrorError, StepError};
+use crate::store::{AliasError, CommitError, SavepointError, TakenOut};
+use crate::transaction::{
+    HookFailure, IdempotencyMismatch, OperationError, PatternError, Refusal, ScriptError,
+    TransactionError,
+};
+
+/// Lists the errors of this crate.
+macro_rules! errors {
+    ($($(#[$feature:meta])? $error:ty),* $(,)?) => {
+        /// The error as one of this crate, if it is one.
+        fn as_coded<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a dyn CodedError> {
+            $(
+                $(#[$feature])?
+                if let Some(error) = error.downcast_ref::<$error>() {
+                    return Some(error);
+                }
+            )*
+            None
+        }
+    };
+}
+
+errors! {
+    AliasError,
+    #[cfg(any(feature = "html", feature = "markdown", feature = "prosemirror"))]
+    AmbiguousName,
+    AttributeFault,
+    CancelEvidence,
+    CommitError,
+    Deadlock,
+    DurabilityError,
+    EditError,
+    ExecutionError,
+    ExpressionError,
+    HookFailure,
+    #[cfg(feature = "html")]
+    HtmlError,
+    IdempotencyMismatch,
+    InboxInUse,
+    IntegrityError,
+    Interruption,
+    JoinError,
+    JournalError,
+    JsonError,
+    LeaseError,
+    LeaseLost,
+    LimitExceeded,
+    LimiterError,
+    LockError,
+    MissingCommits,
+    OffsetError,
+    OpenError,
+    OperationError,
+    ParseIdError,
+    PatternError,
+    #[cfg(feature = "prosemirror")]
+    ProseMirrorError,
+    Refusal,
+    ReleaseError,
+    ReplicaError,
+    SavepointError,
+    SchemaError,
+    SchemaViolation,
+    ScriptError,
+    ServerError,
+    #[cfg(feature = "prosemirror")]
+    StepError,
+    TakenOut,
+    TakeoverError,
+    TaskPanic,
+    TimeoutEvidence,
+    TransactionError,
+    UndoConflict,
+    UndoError,
+    VersionError,
+}
+
+/// The errors of this crate among the error and the chain of its sources.
+pub(super) fn coded<'a>(
+    error: &'a (dyn Error + 'static),
+) -> impl Iterator<Item = &'a dyn CodedError> {
+    /// An error may name itself as its source.
+    const LONGEST_CHAIN: usize = 64;
+    iter::successors(Some(error), |&error| inner(error))
+        .take(LONGEST_CHAIN)
+        .filter_map(as_coded)
+}
+
+/// The verdict on an error of any type: the best one of all errors of this crate in it.
+pub(crate) fn retry_of(error: &(dyn Error + 'static)) -> Retry {
+    let verdicts = coded(error).map(CodedError::retry);
+    verdicts.max().unwrap_or_default()
+}
+
+/// The error inside another. [`io::Error`] returns as its source the source of the error that it
+/// wraps, not that error.
+fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    match error
+        .downcast_ref::<io::Error>()
+        .and_then(io::Error::get_ref)
+    {
+        Some(wrapped) => Some(wrapped),
+        None => error.source(),
+    }
+}
