@@ -174,7 +174,7 @@ impl MarkType {
     /// ```
     /// use doclock::dsl::*;
     /// use doclock::schema::{MarkType, NodeType, Schema};
-    /// use doclock::{DataStore, Editor, StoreOptions};
+    /// use doclock::{DataStore, Editor, StoreOptions, View};
     ///
     /// let schema = Schema::builder()
     ///     .node("text", NodeType::new())
