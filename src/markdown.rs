@@ -50,7 +50,7 @@ const EXTENSIONS: Options = Options::ENABLE_TABLES
 /// Text is in children of the type `inline-text`. Its marks are `em`, `bold`, `strikethrough`,
 /// `code`, `html`, `link` with `href` and `title`, `image` with `src` and `title` over its
 /// description, and `footnote` with `label`. A link or an image without words covers U+FFFC. A hard
-/// break is a newline, a soft one a space. U+0000 becomes U+FFFD.
+/// break is a newline, and so is `<br>` in a cell. A soft break is a space. U+0000 becomes U+FFFD.
 ///
 /// # Untrusted text
 ///

@@ -648,10 +648,17 @@ impl Reader<'_> {
             block.text.pop();
             block.len -= 1;
             let len = block.len;
-            for mark in &mut block.marks {
-                if let Some(range) = &mut mark.range {
-                    *range = range.start.min(len)..range.end.min(len);
+            // They are in the order of their ends.
+            for range in block
+                .marks
+                .iter_mut()
+                .rev()
+                .map_while(|mark| mark.range.as_mut())
+            {
+                if range.end <= len {
+                    break;
                 }
+                *range = range.start.min(len)..len;
             }
             for mark in &mut self.marks {
                 mark.start = mark.start.min(len);

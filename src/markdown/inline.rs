@@ -640,16 +640,33 @@ fn title_text(title: &str) -> String {
     })
 }
 
-/// Encodes as references all ASCII characters that are not plain, and spaces of all kinds.
+/// Encodes as references all ASCII characters that are not plain, and spaces of all kinds. An
+/// ampersand is plain if it begins no reference.
 pub(super) fn encoded(text: &str, plain: impl Fn(char) -> bool) -> String {
     let mut encoded = String::with_capacity(text.len());
-    for char in text.chars() {
-        match plain(char) || !(char.is_ascii() || char.is_whitespace() || char.is_control()) {
+    let mut chars = text.chars();
+    while let Some(char) = chars.next() {
+        let is_plain = match char {
+            '&' => !begins_reference(chars.clone()),
+            _ => plain(char),
+        };
+        match is_plain || !(char.is_ascii() || char.is_whitespace() || char.is_control()) {
             true => encoded.push(char),
             false => push_reference(&mut encoded, char),
         }
     }
     encoded
+}
+
+/// Whether the text after an ampersand forms a character reference.
+fn begins_reference(text: impl Iterator<Item = char>) -> bool {
+    let is_of_name = |char: &char| char.is_ascii_alphanumeric() || *char == '#';
+    let mut len = 0;
+    let mut text = text
+        .take(41)
+        .inspect(|char| len += usize::from(is_of_name(char)));
+    let end = text.find(|char| !is_of_name(char));
+    end == Some(';') && len > 0
 }
 
 fn push_reference(out: &mut String, char: char) {

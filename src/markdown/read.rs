@@ -157,6 +157,12 @@ impl<'f> Outline<'f> {
             Event::SoftBreak => self.block.say(" "),
             Event::HardBreak => self.block.say("\n"),
             Event::Code(text) => self.say_marked(MarkdownMark::Code, &text, []),
+            // GitHub's way to break a line in a cell.
+            Event::InlineHtml(tag)
+                if self.block.kind == MarkdownNode::TableCell && is_break(&tag) =>
+            {
+                self.block.say("\n");
+            }
             Event::InlineHtml(text) => {
                 let text = self.block.lines_of_html(&text);
                 self.say_marked(MarkdownMark::Html, &text, []);
@@ -567,6 +573,13 @@ fn block_of(tag: Tag<'_>) -> (MarkdownNode, Vec<(MarkdownAttribute, Value)>) {
         // Of extensions that are disabled, or no blocks.
         _ => (Node::Paragraph, vec![]),
     }
+}
+
+fn is_break(tag: &str) -> bool {
+    let name = tag.trim_start_matches('<').trim_end_matches('>');
+    name.trim_end_matches('/')
+        .trim_end()
+        .eq_ignore_ascii_case("br")
 }
 
 /// An empty attribute is omitted.

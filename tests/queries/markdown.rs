@@ -86,6 +86,9 @@ pub(crate) const TOKENS: &[&str] = &[
     "\n[r]: /u \"t\"\n",
     "<b>",
     "</b>",
+    "<br>",
+    "a_b",
+    "](/?a=1&b=2)",
     "<i\na>",
     "<!-- c -->",
     "<!--",
@@ -721,5 +724,37 @@ fn front_matter_that_would_end_too_early_is_dropped_and_reported() {
         let (text, dropped) =
             to_markdown_reported(&transaction, &root, &MarkdownOptions::new()).unwrap();
         assert_eq!((text.as_str(), dropped.len()), ("", 1), "{lines:?}");
+    }
+}
+
+#[test]
+fn words_and_addresses_are_written_as_they_were() {
+    for page in [
+        "a snake_case_name\n",
+        "See https://e.org/a_b_c.\n",
+        "größe_x and *a_b* and __c_d__\n",
+        "[a](https://e.org/?a=1&b=2 \"c & d\")\n",
+        "[a](/?a=1&amp;copy;=2)\n",
+        "| a<br>b |\n| --- |\n| **c**<br>`d` |\n",
+    ] {
+        let page = page.replace("__c_d__", "**c_d**");
+        assert_eq!(written(from_markdown(&page)), page);
+    }
+    for (page, text) in [
+        ("a\\_ \\_b \\_c\\_ d\\_\\_e \\_1", "a_ _b _c_ d__e _1"),
+        ("Ⓐ\\_Ⓑ", "Ⓐ_Ⓑ"),
+        ("a\\_*b*", "a_b"),
+    ] {
+        leads_back(page).unwrap();
+        assert_eq!(self::text(page).0, text);
+    }
+    // In a paragraph it is HTML.
+    assert_eq!(text("a<br>b").1, json!([{"type": "html", "range": [1, 5]}]));
+    for cell in ["a<br>b", "a<BR/>b", "a<br />b", "a&#10;b"] {
+        let table = blocks(&format!("| h |\n|---|\n| {cell} |"));
+        assert_eq!(
+            table[0]["children"][1]["children"][0]["children"][0]["text"], "a\nb",
+            "{cell}"
+        );
     }
 }

@@ -92,7 +92,7 @@ fn part_emphasis_from_strong(pieces: &mut [Piece]) {
 
 /// Whether no Markdown reader counts a character as punctuation. Some symbols are letters, such as
 /// Ⓐ.
-fn is_letter(char: char) -> bool {
+pub(super) fn is_letter(char: char) -> bool {
     char.is_alphanumeric() && !matches!(char, '\u{24B6}'..='\u{24E9}' | '\u{1F130}'..='\u{1F189}')
 }
 

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::super::OBJECT;
-use super::{EscapeContext, Piece, push_reference};
+use super::flank::is_letter;
+use super::{EscapeContext, Piece, begins_reference, push_reference};
 use crate::steps::step;
 
 pub(super) struct Speller<'a> {
@@ -74,7 +75,9 @@ impl<'a> Speller<'a> {
         let begins_line = self.out.is_empty() || self.out.ends_with('\n');
         let next = self.text.get(place + 1);
         let ends_line = next.is_none_or(|&next| next == '\n');
-        if char == '\n' && !guarded && self.can_break(place, piece) {
+        if char == '\n' && !guarded && self.place == EscapeContext::Cell {
+            self.out.push_str("<br>");
+        } else if char == '\n' && !guarded && self.can_break(place, piece) {
             self.out.push_str("\\\n");
         } else if guarded
             // After a footnote reference the parser reads even an escaped bracket as a link.
@@ -108,11 +111,21 @@ impl<'a> Speller<'a> {
             && (goes_on || !ends_piece)
     }
 
+    /// Whether a character is between two letters. There an underscore begins and ends nothing.
+    fn is_within_word(&self, place: usize, piece: usize) -> bool {
+        let Piece::Text { range, .. } = &self.pieces[piece] else {
+            return false;
+        };
+        let is_inside = place > range.start && place + 1 < range.end;
+        is_inside && is_letter(self.text[place - 1]) && is_letter(self.text[place + 1])
+    }
+
     fn is_special(&self, char: char, place: usize, piece: usize, begins_line: bool) -> bool {
         match char {
-            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '~' => true,
+            '_' => !self.is_within_word(place, piece),
+            '\\' | '`' | '*' | '[' | ']' | '<' | '~' => true,
             '"' | '\'' | '(' | ')' if self.escaped => true,
-            '&' => begins_reference(&self.text[place + 1..]),
+            '&' => begins_reference(self.text[place + 1..].iter().copied()),
             '!' => {
                 let Piece::Text { range, .. } = &self.pieces[piece] else {
                     return false;
@@ -140,13 +153,4 @@ impl<'a> Speller<'a> {
             _ => false,
         }
     }
-}
-
-/// Whether the text after an ampersand forms a character reference.
-fn begins_reference(text: &[char]) -> bool {
-    let name = text
-        .iter()
-        .take_while(|char| char.is_ascii_alphanumeric() || **char == '#');
-    let len = name.take(40).count();
-    len > 0 && text.get(len) == Some(&';')
 }
