@@ -95,9 +95,12 @@ impl Member {
     /// A follower may see the version of the result a moment later.
     ///
     /// Blocks as long as the document has no owner, or the server cannot be reached or refuses
-    /// what the owner writes. A [timeout](RequestOptions::timeout) limits the time until the batch
-    /// begins, and a [token](RequestOptions::cancel_token) cancels a batch that has not begun. The
-    /// outcome of a batch that has begun is waited for as long as two terms beyond that. A call may
+    /// what the owner writes. A request is inserted again only as long as
+    /// [outcomes are kept](crate::RunnerOptions::keep_outcomes): an hour by default.
+    ///
+    /// A [timeout](RequestOptions::timeout) limits the time until the batch begins, and a
+    /// [token](RequestOptions::cancel_token) cancels a batch that has not begun. The outcome of a
+    /// batch that has begun is waited for as long as two terms beyond that. A call may
     /// be made in a thread of an async runtime, which it blocks, and after the member has left.
     ///
     /// After-hooks run on the owner that has stored the commit, when it is durable, and at most
@@ -328,6 +331,7 @@ impl Member {
 
     /// Requests a batch, and waits for the outcome.
     fn request(&self, mut draft: Draft, limits: &mut Limits) -> Outcome {
+        let mut began = Instant::now();
         loop {
             if let Some(deadline) = limits.deadline {
                 let remaining = deadline.saturating_duration_since(Instant::now());
@@ -347,6 +351,7 @@ impl Member {
                         // A failover has lost the request, and so its commit: it runs again.
                         Err(RequestError::Lost { .. }) => {
                             draft.check_cancelled()?;
+                            began = Instant::now();
                             continue;
                         }
                         outcome => return outcome,
@@ -358,7 +363,9 @@ impl Member {
             let is_late = limits
                 .deadline
                 .is_some_and(|deadline| Instant::now() >= deadline);
-            if !is_passing || is_late || draft.is_cancelled() {
+            // C8: an insert without an answer may have had an outcome that is kept no more.
+            let is_old = began.elapsed() >= self.0.options.requests.kept().max(PATIENCE);
+            if !is_passing || is_late || is_old || draft.is_cancelled() {
                 return Err(error);
             }
             std::thread::sleep(PAUSE);

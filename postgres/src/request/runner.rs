@@ -60,10 +60,15 @@ impl RunnerOptions {
     }
 
     /// Sets how long a request is kept after its outcome, so that its machine finds it. The default
-    /// is an hour, and ten years are the most.
+    /// is an hour, and ten years are the most. All members of a document should have the same: a
+    /// member repeats an insert without an answer for as long, and at least for five seconds.
     pub fn keep_outcomes(mut self, keep: Duration) -> Self {
         self.keep = keep.min(Duration::from_secs(10 * 365 * 24 * 60 * 60));
         self
+    }
+
+    pub(crate) fn kept(&self) -> Duration {
+        self.keep
     }
 
     /// Sets how many requests have run at most while their commits are not durable. The default is

@@ -580,3 +580,48 @@ fn cluster_02_a_call_whose_key_is_forgotten_has_one_effect() {
         assert_eq!(count, 1, "stored: {is_stored}, cut: {is_cut}: {text}");
     }
 }
+
+/// Once the request was inserted again, although its outcome had been removed, and ran twice.
+#[test]
+fn cluster_02_an_insert_without_an_answer_is_repeated_only_while_its_outcome_is_kept() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let (proxy, proxied) = Proxy::start(&parameters);
+    let (server, document) = (connect(&parameters), name("inserted-again"));
+    let forgets = |owner: &str| {
+        let store = StoreOptions::new().remembered_keys(1);
+        let requests = RunnerOptions::new().keep_outcomes(Duration::ZERO);
+        let durable = DurableOptions::new().store(store);
+        long(owner).requests(requests).durable(durable)
+    };
+    let follower = forgets("bob").follow_only().doorbell(false);
+    let follower = Member::join(&connect(&proxied), &document, follower).unwrap();
+    let first = Member::join(&server, &document, forgets("ann")).unwrap();
+    first.wait_store(LIMIT).unwrap();
+    let result = thread::scope(|scope| {
+        proxy.next(Fault::HoldsAnswer, "doclock_insert_request_1(");
+        let cancels = Cancels(CancelToken::new());
+        let options = RequestOptions::new("bob").cancel_token(&cancels.0);
+        let call = scope.spawn(|| follower.execute_with(create(text_node("p", "a")), options));
+        until("it has run", || first.snapshot().version() == 1);
+        proxy.set_down(true);
+        let up = Up(&proxy);
+        first.execute(create(text_node("p", "b"))).unwrap();
+        first.leave().unwrap();
+        // A runner removes old outcomes when it begins.
+        let second = Member::join(&server, &document, forgets("cem")).unwrap();
+        until("its outcome is removed", || {
+            requests(&parameters, &document) == 0
+        });
+        second.wait_store(LIMIT).unwrap();
+        until("the call gives up", || call.is_finished());
+        drop(up);
+        assert_eq!(
+            second.execute(create(text_node("p", "c"))).unwrap().version,
+            3
+        );
+        call.join().unwrap()
+    });
+    assert!(matches!(result, Err(RequestError::Server(_))), "{result:?}");
+}

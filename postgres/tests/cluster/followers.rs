@@ -107,7 +107,9 @@ fn cluster_04_a_load_is_of_one_moment_while_the_owner_writes() {
     };
     let document = name("moment");
     let (server, other) = (connect(&parameters), connect(&parameters));
-    let (_term, mut journal) = acquire(&server, &document, "ann");
+    // A large write may take long on a busy machine.
+    let options = short("ann").term(Duration::from_secs(30));
+    let (_term, mut journal) = server.acquire(&document, options).unwrap();
     // More than the connection reads ahead, so the blocks are read after the write.
     let long = "x".repeat(1 << 18);
     let keys: Vec<_> = (10..74).map(|nth| format!("node/{nth}")).collect();
