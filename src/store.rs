@@ -480,11 +480,17 @@ impl DataStore {
         self.0.lock.queue_info()
     }
 
-    /// Describes holder and queue of the lock in readable form, to find out why a program hangs.
+    /// Describes holders and waiters in readable form, to find out why a program hangs.
     ///
-    /// Other threads continue while it is taken, however long the queue is.
+    /// Lists every request that waits: for the lock, for nodes, and for
+    /// [admission](Self::admission_dump). Other threads continue while it is taken, however long
+    /// the queues are.
     pub fn lock_dump(&self) -> LockDump {
-        self.0.lock.lock_dump()
+        let dump = self.0.lock.lock_dump();
+        match self.admission_dump() {
+            Some([line, door]) => dump.with_admission(line, door),
+            None => dump,
+        }
     }
 
     /// Returns the metrics and the state of the lock.

@@ -495,15 +495,22 @@ impl FifoLock {
         waiting
     }
 
-    /// Returns the holder and the waiters, for a person to read when a program hangs. The lock
-    /// stays usable meanwhile, however long the queue is.
+    /// Returns the holders and the waiters, of nodes too, for a person to read when a program
+    /// hangs. The lock stays usable meanwhile, however long the queue is.
     pub fn lock_dump(&self) -> LockDump {
         let (holder, first) = self.0.step(|state, now| {
             let holder = state.current(now.at);
             (holder, state.page(None, 0, now.at))
         });
         let waiting = self.list_from(first);
-        LockDump { holder, waiting }
+        LockDump {
+            holder,
+            node_holders: self.node_holders(),
+            waiting,
+            waiting_for_nodes: self.node_waiters(),
+            admission_closed_by: None,
+            waiting_for_admission: Vec::new(),
+        }
     }
 
     /// Returns the counters and the state of one moment. The first 32 waiters are of that moment

@@ -2,6 +2,7 @@
 
 mod blocking;
 mod documents;
+mod dump;
 mod registered;
 mod server;
 mod table;

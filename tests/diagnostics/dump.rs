@@ -1,0 +1,116 @@
+//! The dump of a store lists every request that waits, wherever it waits.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use doclock::dsl::{create, text_node};
+use doclock::lock::{AcquireOptions, node::Scope};
+use doclock::{DataStore, TransactionManager};
+use serde_json::Value;
+
+type Task<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// Polls a task.
+fn poll<T>(task: &mut Task<'_, T>) -> Poll<T> {
+    task.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// A task that waits.
+fn waiting<'a, T>(task: impl Future<Output = T> + 'a) -> Task<'a, T> {
+    let mut task: Task<'a, T> = Box::pin(task);
+    assert!(poll(&mut task).is_pending());
+    task
+}
+
+fn no_timeout() -> AcquireOptions {
+    AcquireOptions::new().no_timeout()
+}
+
+/// The owners of a list of the dump.
+fn owners(json: &Value, list: &str) -> Vec<String> {
+    let entries = json[list].as_array().into_iter().flatten();
+    let owners = entries.map(|entry| entry["ownerId"].as_str().unwrap());
+    owners.map(str::to_owned).collect()
+}
+
+/// Twenty-nine requests waited, and the dump said that none did.
+#[test]
+fn lock_08_a_dump_lists_the_holders_of_nodes_and_the_requests_for_them() {
+    let store = DataStore::new();
+    let locks = store.node_locks();
+    let of = |node: &str| Scope::new().write(node);
+    let unbound = || no_timeout().unbound();
+    let _ann = locks.lock_with("ann", of("one"), unbound()).unwrap();
+    let _ben = locks.lock_with("ben", of("two"), unbound()).unwrap();
+    let names: Vec<String> = (0..29).map(|nth| format!("w{nth}")).collect();
+    let tasks = names
+        .iter()
+        .map(|name| waiting(locks.lock_async_with(name.as_str(), of("one"), no_timeout())));
+    let mut tasks: Vec<_> = tasks.collect();
+    let dump = store.lock_dump();
+    let text = dump.to_string();
+    assert!(!text.contains("no request waits"), "{text}");
+    let json = serde_json::to_value(&dump).unwrap();
+    assert_eq!(owners(&json, "waitingForNodes"), names);
+    assert_eq!(owners(&json, "nodeHolders"), ["ann", "ben"]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 2 + 29, "{text}");
+    assert!(lines[0].starts_with("held by ") && lines[0].ends_with(": one (node exclusive)"));
+    assert!(lines[1].contains(" of ben ") && lines[1].ends_with(": two (node exclusive)"));
+    assert!(lines[2].contains(" of w0 ") && lines[2].contains(" for node one (node exclusive)"));
+
+    // A request for the whole document waits for both, and later ones for that.
+    let whole = waiting(store.lock_async_with("whole", no_timeout()));
+    let last = waiting(locks.lock_async_with("last", of("three"), no_timeout()));
+    let json = serde_json::to_value(store.lock_dump()).unwrap();
+    assert_eq!(owners(&json, "waiting"), ["whole", "last"]);
+    assert_eq!(owners(&json, "waitingForNodes").len(), 29);
+    drop((whole, last));
+    tasks.clear();
+    let text = store.lock_dump().to_string();
+    assert!(text.ends_with("\nno request waits"), "{text}");
+}
+
+/// Requests that wait before they request the lock were not in the dump of the lock.
+#[test]
+fn lock_08_a_dump_lists_the_requests_before_a_closed_admission() {
+    let store = DataStore::new();
+    let events = store.subscribe_lossless(0);
+    let manager = TransactionManager::new(store.clone());
+    let note = || create(text_node("paragraph", "x"));
+    manager.execute(note()).unwrap();
+    let names = ["a", "b", "c", "d"];
+    let mut tasks = names.map(|name| waiting(store.lock_async_with(name, no_timeout())));
+    let dump = store.lock_dump();
+    let text = dump.to_string();
+    assert!(!text.contains("no request waits"), "{text}");
+    let json = serde_json::to_value(&dump).unwrap();
+    assert_eq!(owners(&json, "waitingForAdmission"), names);
+    let positions = json["waitingForAdmission"].as_array().unwrap().iter();
+    let positions: Vec<_> = positions.map(|entry| entry["position"].as_u64()).collect();
+    assert_eq!(positions, [1, 2, 3, 4].map(Some));
+    let closed_by = &json["admissionClosedBy"]["ownerId"];
+    assert_eq!(closed_by, "lossless subscriber");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 2 + 4, "{text}");
+    assert_eq!(lines[0], "held by no owner");
+    assert!(lines[1].starts_with("admission is closed by "), "{text}");
+    assert!(
+        lines[2].contains(" of a ") && lines[5].contains(" of d "),
+        "{text}"
+    );
+
+    // The first is admitted, and holds the lock.
+    assert_eq!(events.try_iter().count(), 1);
+    let Poll::Ready(Ok(guard)) = poll(&mut tasks[0]) else {
+        panic!("{}", store.lock_dump());
+    };
+    let json = serde_json::to_value(store.lock_dump()).unwrap();
+    assert_eq!(json["holder"]["ownerId"], "a");
+    drop(guard);
+    for task in &mut tasks[1..] {
+        assert!(poll(task).is_ready(), "{}", store.lock_dump());
+    }
+    let dump = store.lock_dump();
+    assert!(dump.to_string().ends_with("\nno request waits"), "{dump}");
+}
