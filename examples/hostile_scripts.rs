@@ -37,6 +37,36 @@ fn wide() -> NodeSpec {
     element("root", (0..NODES).map(text)).with_id("root")
 }
 
+/// A hundred thousand texts in a block after a short one. The last of them has a child.
+fn block() -> NodeSpec {
+    let text = |nth: usize| text_node("text", "abc").with_id(format!("n{nth}"));
+    let last = element("text", [NodeSpec::new("text")]).with_id("last");
+    let block = element("block", (0..NODES).map(text).chain([last])).with_id("block");
+    let before = element("block", [text_node("text", "abc").with_id("first")]);
+    element("root", [before, block])
+}
+
+/// Two texts with 250 ancestors each.
+fn deep() -> NodeSpec {
+    let branch = |id: &str| {
+        let text = text_node("text", "abc").with_id(id);
+        (0..250).fold(text, |below, _| element("block", [below]))
+    };
+    element("root", [branch("first"), branch("last")])
+}
+
+/// A hundred texts, each with a value of 4,000 numbers, and a mark with one.
+fn valued() -> NodeSpec {
+    let value = || ("value", (0..4_000).collect::<Vec<u64>>().into());
+    let text = |nth: usize| {
+        text_node("text", "abc")
+            .with_attributes([value()])
+            .with_marks([Mark::whole("bold").with_attributes([value()])])
+            .with_id(format!("n{nth}"))
+    };
+    element("block", (0..100).map(text)).with_id("block")
+}
+
 /// A text of a million characters, in a node that can be split.
 fn long() -> NodeSpec {
     let text = text_node("text", "longer than nine. ".repeat(58_000));
@@ -68,7 +98,7 @@ fn on_text(operation: NodeOperation) -> Operation {
     operation.on("text")
 }
 
-const SCRIPTS: [Script; 12] = [
+const SCRIPTS: [Script; 22] = [
     Script {
         name: "insert in the middle of 100,000 nodes",
         document: wide,
@@ -128,6 +158,63 @@ const SCRIPTS: [Script; 12] = [
         name: "apply a mark that is there, beside 10,000",
         document: marked,
         operation: |_| on_text(apply_mark("bold", 0..1)),
+    },
+    Script {
+        name: "copy a text with 10,000 marks",
+        document: marked,
+        operation: |_| on_text(copy_node()),
+    },
+    Script {
+        name: "copy a million characters",
+        document: long,
+        operation: |_| on_text(copy_range(1..)),
+    },
+    Script {
+        name: "delete nothing into a block of 100,000",
+        document: block,
+        operation: |_| delete_range(TextSpan::to(3, "n0", 0)).on("first"),
+    },
+    Script {
+        name: "split a block of 100,000, and the rest",
+        document: block,
+        operation: |nth| match nth {
+            0 => split_block_node(1).on("block").named("0"),
+            nth => split_block_node(1)
+                .on(alias(format!("{}", nth - 1)))
+                .named(format!("{nth}")),
+        },
+    },
+    Script {
+        name: "order a block of 100,000",
+        document: block,
+        operation: |_| move_children(["n1"], "block", 0).on("block"),
+    },
+    Script {
+        name: "put a child of 100,000 where it is",
+        document: block,
+        operation: |nth| {
+            add_child(format!("n{}", nth % 2 * 99_999), Some(nth % 2 * 99_999)).on("block")
+        },
+    },
+    Script {
+        name: "change the type of a block of 100,000",
+        document: block,
+        operation: |nth| transform_node(format!("t{nth}"), [("nth", nth.into())]).on("block"),
+    },
+    Script {
+        name: "select from one deep text to another",
+        document: deep,
+        operation: |_| select_range(TextSpan::to(0, "last", 1)).on("first"),
+    },
+    Script {
+        name: "set an attribute beside a large value",
+        document: valued,
+        operation: |nth| set_attrs([("nth", nth.into())]).on(format!("n{}", nth % 100)),
+    },
+    Script {
+        name: "mark texts whose marks have large values",
+        document: valued,
+        operation: |_| toggle_mark("em", TextSpan::to(0, "n99", 3)).on("n0"),
     },
 ];
 

@@ -17,4 +17,5 @@ pub(crate) use target::runs_code;
 pub(crate) use crate::document::OBJECT;
 
 /// The most levels of a document of Markdown or HTML: where browsers stop to nest.
+#[cfg(any(feature = "markdown", feature = "html"))]
 pub(crate) const DEEPEST: usize = 512;

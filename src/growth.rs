@@ -2,6 +2,8 @@
 
 #[cfg(feature = "markdown")]
 mod fuzz;
+#[cfg(feature = "markdown")]
+mod visits;
 
 use serde_json::Value;
 

@@ -18,6 +18,13 @@ pub(crate) fn steps(_count: usize) {
     STEPS.set(STEPS.get() + _count);
 }
 
+/// Counts steps that are only computed in tests.
+#[inline(always)]
+pub(crate) fn steps_of(_count: impl FnOnce() -> usize) {
+    #[cfg(test)]
+    steps(_count());
+}
+
 /// Counts bytes of text that are copied, compared or counted, eight in a step.
 #[inline(always)]
 pub(crate) fn bytes_looked_at(count: usize) {

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use serde::de::{MapAccess, Visitor};
@@ -27,10 +28,55 @@ use crate::steps::{step, steps};
 /// assert_eq!(attributes.get("level"), Some(&2.into()));
 /// assert_eq!(attributes.len(), 1);
 /// ```
-#[derive(Clone, Default, PartialEq, Hash)]
-pub struct Attributes(Option<Arc<Vec<(SmolStr, Value)>>>);
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub struct Attributes(Option<Arc<Pairs>>);
 
-impl Eq for Attributes {}
+/// At least one pair.
+#[derive(Debug, Default)]
+struct Pairs {
+    /// The steps to read all of them, so that a limit need not read them.
+    steps: usize,
+    pairs: Vec<(SmolStr, Value)>,
+}
+
+impl Pairs {
+    fn new(pairs: Vec<(SmolStr, Value)>) -> Option<Self> {
+        let steps = pairs.iter().map(steps_of).sum();
+        (!pairs.is_empty()).then_some(Self { steps, pairs })
+    }
+}
+
+impl Clone for Pairs {
+    fn clone(&self) -> Self {
+        steps(self.steps);
+        Self {
+            steps: self.steps,
+            pairs: self.pairs.clone(),
+        }
+    }
+}
+
+impl PartialEq for Pairs {
+    fn eq(&self, other: &Self) -> bool {
+        self.steps == other.steps && {
+            steps(self.steps);
+            self.pairs == other.pairs
+        }
+    }
+}
+
+impl Eq for Pairs {}
+
+impl Hash for Pairs {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        steps(self.steps);
+        self.pairs.hash(state);
+    }
+}
+
+fn steps_of((key, value): &(SmolStr, Value)) -> usize {
+    value::steps(key, value)
+}
 
 /// The pairs of a list, in order.
 type PairIter<'a> = std::iter::Map<
@@ -52,8 +98,7 @@ impl<'a> IntoIterator for &'a Attributes {
     type IntoIter = PairIter<'a>;
 
     fn into_iter(self) -> PairIter<'a> {
-        let pairs: &[(SmolStr, Value)] = self.0.as_ref().map_or(&[], |pairs| pairs.as_slice());
-        pairs.iter().map(|(name, value)| (name, value))
+        self.as_slice().iter().map(|(name, value)| (name, value))
     }
 }
 
@@ -67,14 +112,23 @@ impl Attributes {
 
     /// Returns the value of an attribute.
     pub fn get(&self, key: &str) -> Option<&Value> {
-        let pairs = self.0.as_ref()?;
+        let pairs = self.as_slice();
         let at = find(pairs, key).ok()?;
         pairs.get(at).map(|(_, value)| value)
     }
 
+    fn as_slice(&self) -> &[(SmolStr, Value)] {
+        self.0.as_ref().map_or(&[], |pairs| &pairs.pairs)
+    }
+
+    /// The steps to copy, hash or compare all names and values.
+    pub(crate) fn steps(&self) -> usize {
+        self.0.as_ref().map_or(0, |pairs| pairs.steps)
+    }
+
     /// Returns the number of attributes.
     pub fn len(&self) -> usize {
-        self.0.as_ref().map_or(0, |pairs| pairs.len())
+        self.as_slice().len()
     }
 
     /// Returns whether there are no attributes.
@@ -89,6 +143,7 @@ impl Attributes {
 
     /// Compares in some total order in which equal attributes are equal.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
+        steps(self.steps().min(other.steps()));
         let by_pair = |(key, value): (&SmolStr, &Value), (other_key, other): (&SmolStr, &Value)| {
             key.cmp(other_key)
                 .then_with(|| value::compare(value, other))
@@ -104,7 +159,7 @@ impl Attributes {
             }
             return;
         }
-        let pairs = Arc::make_mut(self.0.get_or_insert_default());
+        let mut pairs = self.take();
         let known = pairs.len();
         for AttributePatch { key, after, .. } in patches {
             match (find(&pairs[..known], key), after) {
@@ -118,9 +173,13 @@ impl Attributes {
             step();
             one.cmp(other)
         });
-        if pairs.is_empty() {
-            self.0 = None;
-        }
+        self.0 = Pairs::new(pairs).map(Arc::new);
+    }
+
+    /// Takes out all pairs. Copies them if they are shared.
+    fn take(&mut self) -> Vec<(SmolStr, Value)> {
+        let pairs = self.0.take().map(Arc::unwrap_or_clone);
+        pairs.unwrap_or_default().pairs
     }
 
     /// Up to so many patches are applied one by one.
@@ -131,8 +190,15 @@ impl Attributes {
         if value.is_none() && self.get(&key).is_none() {
             return;
         }
-        let pairs = Arc::make_mut(self.0.get_or_insert_default());
-        match (find(pairs, &key), value) {
+        let Pairs { steps: sum, pairs } = Arc::make_mut(self.0.get_or_insert_default());
+        let at = find(pairs, &key);
+        if let Ok(at) = at {
+            *sum -= steps_of(&pairs[at]);
+        }
+        if let Some(value) = &value {
+            *sum += value::steps(&key, value);
+        }
+        match (at, value) {
             (Ok(at), Some(value)) => pairs[at].1 = value,
             (Ok(at), None) => drop(pairs.remove(at)),
             (Err(at), Some(value)) => {
@@ -160,7 +226,7 @@ impl<K: Into<SmolStr>> FromIterator<(K, Value)> for Attributes {
             .filter(|(_, value)| !value.is_null())
             .map(|(key, value)| (key.into(), value))
             .collect();
-        Self((!map.is_empty()).then(|| Arc::new(map.into_iter().collect())))
+        Self(Pairs::new(map.into_iter().collect()).map(Arc::new))
     }
 }
 
@@ -184,13 +250,13 @@ impl Serialize for Attributes {
 
 impl<'de> Deserialize<'de> for Attributes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Pairs)
+        deserializer.deserialize_map(ReadPairs)
     }
 }
 
-struct Pairs;
+struct ReadPairs;
 
-impl<'de> Visitor<'de> for Pairs {
+impl<'de> Visitor<'de> for ReadPairs {
     type Value = Attributes;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -207,5 +273,48 @@ impl<'de> Visitor<'de> for Pairs {
             pairs.insert(key, value);
         }
         Ok(pairs.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn value() -> impl Strategy<Value = Value> {
+        prop_oneof![
+            Just(Value::Null),
+            any::<i64>().prop_map(Value::from),
+            "[a-z]{0,40}".prop_map(Value::from),
+            prop::collection::vec("[a-z]{0,9}", 0..5).prop_map(Value::from),
+        ]
+    }
+
+    proptest! {
+        /// A limit counts them, so they may not depend on how the attributes came to be.
+        #[test]
+        fn steps_are_those_of_the_present_values(
+            edits in prop::collection::vec(("[a-e]{1,12}", value()), 0..12),
+            later in prop::collection::vec(("[a-e]{1,12}", value()), 0..12),
+        ) {
+            let mut attributes = Attributes::from_iter(edits);
+            let patches: BTreeMap<_, _> = later.into_iter().collect();
+            let patches: Vec<AttributePatch> = patches
+                .into_iter()
+                .map(|(key, value)| AttributePatch {
+                    before: attributes.get(&key).cloned(),
+                    key: key.into(),
+                    after: Some(value).filter(|value| !value.is_null()),
+                })
+                .collect();
+            attributes.patch(&patches);
+            let at_once: Attributes = attributes
+                .iter()
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect();
+            prop_assert_eq!(attributes.steps(), at_once.steps());
+            prop_assert_eq!(attributes, at_once);
+        }
     }
 }

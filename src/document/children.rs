@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smallvec::SmallVec;
@@ -16,7 +16,8 @@ const MOST: usize = if cfg!(test) { 8 } else { 64 };
 /// The ids of a node's children, in order.
 ///
 /// A persistent list of leaves of up to 64 ids. Adding or removing a child copies its leaf and a
-/// logarithmic number of inner nodes. Access by index reads the length of each earlier leaf.
+/// logarithmic number of inner nodes. Access by index reads the length of each leaf between it and
+/// the last access, or of each earlier leaf.
 #[derive(Clone, Default)]
 pub struct Children(Option<Arc<List>>);
 
@@ -30,6 +31,7 @@ enum List {
         leaves: im::Vector<Leaf>,
         len: usize,
         found: Found,
+        near: Near,
     },
 }
 
@@ -50,6 +52,40 @@ impl Found {
 
     fn set(&self, index: usize) {
         self.0.store(index, Ordering::Relaxed);
+    }
+}
+
+/// The leaf of the last access by index, and the index of its first id. Both are right, in one
+/// number, because other threads access the same list.
+#[derive(Default)]
+struct Near(AtomicU64);
+
+impl Clone for Near {
+    fn clone(&self) -> Self {
+        Self(AtomicU64::new(self.0.load(Ordering::Relaxed)))
+    }
+}
+
+impl Near {
+    /// How many leaves are passed before all are counted.
+    const LEAVES: usize = 8;
+
+    fn get(&self) -> (usize, usize) {
+        let both = self.0.load(Ordering::Relaxed);
+        ((both >> 32) as usize, both as u32 as usize)
+    }
+
+    fn set(&self, nth: usize, start: usize) {
+        let [nth, start] = [nth, start].map(|part| u32::try_from(part).ok());
+        if let (Some(nth), Some(start)) = (nth, start) {
+            let both = u64::from(nth) << 32 | u64::from(start);
+            self.0.store(both, Ordering::Relaxed);
+        }
+    }
+
+    /// The first leaf, because the leaves before that of the last access have changed.
+    fn reset(&mut self) {
+        *self.0.get_mut() = 0;
     }
 }
 
@@ -78,17 +114,36 @@ impl Leaf {
 
 /// The position of an index: the leaf, and the index in that leaf. The end of the list is the end
 /// of the last leaf.
-fn find(leaves: &im::Vector<Leaf>, len: usize, index: usize) -> (usize, usize) {
+fn find(leaves: &im::Vector<Leaf>, len: usize, near: &Near, index: usize) -> (usize, usize) {
     // Most indexes are at an end.
     if let Some(last) = leaves.last()
         && index >= len - last.len
     {
         return (leaves.len() - 1, index - (len - last.len));
     }
+    let (mut nth, mut start) = near.get();
+    for _ in 0..Near::LEAVES {
+        let leaf = match index < start {
+            true => nth.checked_sub(1),
+            false => Some(nth),
+        };
+        let Some((at, leaf)) = leaf.and_then(|at| Some((at, leaves.get(at)?))) else {
+            break;
+        };
+        if at < nth {
+            (nth, start) = (at, start - leaf.len);
+        } else if index < start + leaf.len {
+            near.set(nth, start);
+            return (nth, index - start);
+        } else {
+            (nth, start) = (nth + 1, start + leaf.len);
+        }
+    }
     let (mut nth, mut before) = (0, 0);
     for chunk in leaves.leaves() {
         for leaf in chunk {
             if index < before + leaf.len {
+                near.set(nth, before);
                 return (nth, index - before);
             }
             nth += 1;
@@ -105,9 +160,15 @@ fn position_in(ids: &[NodeId], child: &NodeId) -> Option<usize> {
 }
 
 /// The index of a child, searched leaf by leaf in both directions from an index.
-fn search(leaves: &im::Vector<Leaf>, len: usize, from: usize, child: &NodeId) -> Option<usize> {
+fn search(
+    leaves: &im::Vector<Leaf>,
+    len: usize,
+    near: &Near,
+    from: usize,
+    child: &NodeId,
+) -> Option<usize> {
     let from = from.min(len - 1);
-    let (nth, at) = find(leaves, len, from);
+    let (nth, at) = find(leaves, len, near, from);
     // The next leaf in each direction, with the beginning of one and the end of the other.
     let (mut next, mut ahead) = (nth, from - at);
     let (mut previous, mut behind) = (nth.checked_sub(1), from - at);
@@ -151,8 +212,12 @@ impl List {
     }
 
     fn many(leaves: im::Vector<Leaf>, len: usize) -> Self {
-        let found = Found::default();
-        Self::Many { leaves, len, found }
+        Self::Many {
+            leaves,
+            len,
+            found: Found::default(),
+            near: Near::default(),
+        }
     }
 
     /// A list of these leaves, none of them empty.
@@ -194,12 +259,15 @@ impl List {
                     *self = list;
                 }
             }
-            Self::Many { leaves, len, .. } => {
-                let (nth, at) = find(leaves, *len, index);
+            Self::Many {
+                leaves, len, near, ..
+            } => {
+                let (nth, at) = find(leaves, *len, near, index);
                 *len += 1;
                 let full = leaves.get(nth).is_none_or(|leaf| leaf.len == MOST);
                 if full && index == 0 {
                     leaves.push_front(Leaf::new(vec![child]));
+                    near.reset();
                 } else if full && index + 1 == *len {
                     leaves.push_back(Leaf::new(vec![child]));
                 } else if let Some(leaf) = leaves.get_mut(nth) {
@@ -219,14 +287,17 @@ impl List {
     fn remove(&mut self, index: usize) {
         match self {
             Self::Few(ids) => drop(ids.remove(index)),
-            Self::Many { leaves, len, .. } => {
-                let (nth, at) = find(leaves, *len, index);
+            Self::Many {
+                leaves, len, near, ..
+            } => {
+                let (nth, at) = find(leaves, *len, near, index);
                 *len -= 1;
                 let left = leaves.get_mut(nth).map_or(0, |leaf| {
                     leaf.edit(|ids| drop(ids.remove(at)));
                     leaf.len
                 });
                 if left < MOST / 4 {
+                    near.reset();
                     // Merges small neighbours, so the number of leaves stays a fraction of the
                     // number of ids.
                     let [before, behind] = [nth.checked_sub(1), Some(nth + 1)].map(|at| {
@@ -255,15 +326,17 @@ impl List {
 
     /// The ids before an index, and the ids after it.
     fn split(self, index: usize) -> [Option<Self>; 2] {
-        let (mut leaves, len) = match self {
+        let (mut leaves, len, near) = match self {
             Self::Few(ids) => {
                 let mut ids = ids.into_vec();
                 let behind = ids.split_off(index);
                 return [Self::of(ids), Self::of(behind)];
             }
-            Self::Many { leaves, len, .. } => (leaves, len),
+            Self::Many {
+                leaves, len, near, ..
+            } => (leaves, len, near),
         };
-        let (nth, at) = find(&leaves, len, index);
+        let (nth, at) = find(&leaves, len, &near, index);
         let mut tail = leaves.split_off(nth);
         if at > 0
             && let Some(mut first) = tail.pop_front()
@@ -344,8 +417,10 @@ impl Children {
     pub fn get(&self, index: usize) -> Option<&NodeId> {
         match self.0.as_deref()? {
             List::Few(ids) => ids.get(index),
-            List::Many { leaves, len, .. } => {
-                let (nth, at) = find(leaves, *len, index);
+            List::Many {
+                leaves, len, near, ..
+            } => {
+                let (nth, at) = find(leaves, *len, near, index);
                 leaves.get(nth)?.ids.get(at)
             }
         }
@@ -372,8 +447,13 @@ impl Children {
     pub fn position(&self, child: &NodeId) -> Option<usize> {
         match self.0.as_deref()? {
             List::Few(ids) => position_in(ids, child),
-            List::Many { leaves, len, found } => {
-                let index = search(leaves, *len, found.get(), child)?;
+            List::Many {
+                leaves,
+                len,
+                found,
+                near,
+            } => {
+                let index = search(leaves, *len, near, found.get(), child)?;
                 found.set(index);
                 Some(index)
             }

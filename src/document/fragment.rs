@@ -33,17 +33,31 @@ impl Fragment {
     /// part of that node; otherwise it is the children of the lowest common ancestor, from the
     /// branch of the first position to that of the second, clipped. An empty range in one node has
     /// no nodes.
-    pub(crate) fn clipped<V: View>(view: &V, start: &Position, end: &Position) -> Self {
+    ///
+    /// Calls `visit` for each node, and its characters, before it is copied.
+    ///
+    /// # Errors
+    ///
+    /// The first error of `visit`.
+    pub(crate) fn clipped<V: View, E>(
+        view: &V,
+        start: &Position,
+        end: &Position,
+        visit: impl Fn(&Node, &Range<usize>) -> Result<(), E>,
+    ) -> Result<Self, E> {
         let ends = view.node(&start.node_id).zip(view.node(&end.node_id));
         let fork = ends.and_then(|(first, last)| walk::fork(view, first, last));
         let Some(fork) = fork.filter(|_| start != end) else {
-            return Self::default();
+            return Ok(Self::default());
         };
         let (open_start, open_end) = open(&fork, start, end);
         // Ancestors of the start come before it, so only their wrapping is copied.
         let above = fork.to_one.iter().take(fork.to_one.len().saturating_sub(1));
         let mut copy = Copy::default();
-        above.for_each(|node| copy.begin(node, 0..0));
+        for node in above {
+            visit(node, &(0..0))?;
+            copy.begin(node, 0..0);
+        }
         for node in walk::between(view, &start.node_id, &end.node_id) {
             let from = match node.id == start.node_id {
                 true => start.offset,
@@ -53,13 +67,14 @@ impl Fragment {
                 true => end.offset,
                 false => node.text.len(),
             };
+            visit(node, &(from..to))?;
             copy.begin(node, from..to);
         }
-        Self {
+        Ok(Self {
             nodes: copy.finish(),
             open_start,
             open_end,
-        }
+        })
     }
 
     /// The same without ids.

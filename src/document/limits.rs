@@ -1,10 +1,15 @@
 //! Limits for the transactions of untrusted clients.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Attributes, Change, Mark, Node, NodeSpec, Text, View};
+use super::{Attributes, Change, ChildPosition, Mark, Node, NodeSpec, Text, View, walk};
 use crate::codes::codes;
+use crate::hashing::Secret;
 use crate::id::NodeId;
 
 /// A resource that a script can use up. See [`Limits`].
@@ -92,14 +97,21 @@ impl Limit {
 ///
 /// | what | steps |
 /// |---|---|
-/// | an operation, an attribute, eight bytes of text that are searched or copied | 1 |
-/// | a mark of a text, for each change at one position; a mark of an inserted text | 1 |
-/// | a mark that an operation on marks reads | 4 |
+/// | an operation; eight bytes of text that are searched or copied | 1 |
+/// | a value within an attribute that is copied or compared; eight bytes of such values | 1 |
+/// | a mark of a text, for each change at one position | 1 |
+/// | a mark that is copied, compared or sorted, and each step of its attributes | 2 |
+/// | a node that is looked up, such as an ancestor or a child; a child in a new order | 4 |
+/// | under a schema, a child between the first edit of its list and the last | 8 |
+/// | a node that is moved with its ancestor | 8 |
 /// | an offset that is converted from UTF-16 units; a mark has two | 12 |
-/// | a node that is deleted, or moved with its ancestor | 8 |
 /// | a primitive change, a match of a pattern | 16 |
+/// | a node that is created or deleted; a child whose parent is split or joined | 32 |
 /// | a node in a range, or a copied node | 64 |
-/// | eight siblings searched for a node; 64 siblings passed to insert a node | 1 |
+/// | eight siblings searched for a node; 64 siblings passed to reach an index | 1 |
+///
+/// The count depends on the document, its schema and the operations alone. So a batch has the same
+/// outcome on every machine that repeats it.
 ///
 /// ```
 /// use doclock::{DataStore, TransactionManager, document::{Limit, Limits}, dsl::*};
@@ -190,10 +202,14 @@ impl LimitExceeded {
 type Within = Result<(), LimitExceeded>;
 
 /// The limits of a transaction, and what it has used of them.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Budget {
     limits: Limits,
-    used: [usize; Limit::ALL.len()],
+    /// Atomic, so that code spends while it reads the document.
+    used: [AtomicUsize; Limit::ALL.len()],
+    /// How many children at the beginning and at the end of each edited list are unchanged: a
+    /// schema checks those between at the commit.
+    lists: HashMap<NodeId, [usize; 2], Secret>,
 }
 
 /// The costs in steps, or per step.
@@ -210,24 +226,41 @@ pub(crate) mod cost {
     /// Steps of a primitive change, or a match of a pattern.
     pub(crate) const CHANGE: usize = 16;
 
-    /// Steps of a node that is deleted, or moved with its ancestor.
+    /// Steps of a node that is looked up.
+    pub(crate) const LOOKED_UP: usize = 4;
+
+    /// Steps of a node that is moved with its ancestor.
     pub(super) const MOVED: usize = 8;
+
+    /// Steps of a node that is created or deleted, or gets another parent because its parent is
+    /// split or joined.
+    pub(crate) const WRITTEN: usize = 32;
 
     /// Steps of a node in a range, or a copied node.
     pub(crate) const NODE: usize = 64;
 
-    /// Steps of a mark that an operation on marks reads.
-    pub(crate) const MARK: usize = 4;
+    /// Steps of a child among which others are removed, moved or ordered.
+    pub(crate) const ARRANGED: usize = 4;
+
+    /// Steps of a mark that is copied, compared or sorted, and of each step of its attributes.
+    pub(super) const MARK: usize = 2;
 
     /// Steps of an offset that is converted from UTF-16 units.
     pub(crate) const CONVERTED: usize = 12;
+
+    /// Steps of marks that are copied, compared or sorted.
+    pub(crate) fn marks<'a>(marks: impl IntoIterator<Item = &'a super::Mark>) -> usize {
+        let steps = |mark: &super::Mark| MARK * (1 + mark.attributes.steps());
+        marks.into_iter().map(steps).sum()
+    }
 }
 
 impl Budget {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             limits,
-            used: [0; Limit::ALL.len()],
+            used: Default::default(),
+            lists: HashMap::default(),
         }
     }
 
@@ -235,47 +268,66 @@ impl Budget {
         &self.limits
     }
 
-    /// Uses up an amount of a limit of the whole transaction.
-    pub(crate) fn spend(&mut self, limit: Limit, count: usize) -> Within {
-        let used = &mut self.used[limit as usize];
-        *used = used.saturating_add(count);
-        self.limits.check(limit, *used)
+    pub(crate) fn used(&self, limit: Limit) -> usize {
+        self.used[limit as usize].load(Ordering::Relaxed)
     }
 
-    pub(crate) fn id(&mut self, id: &NodeId) -> Within {
+    /// Uses up an amount of a limit of the whole transaction.
+    pub(crate) fn spend(&self, limit: Limit, count: usize) -> Within {
+        let used = self.used(limit).saturating_add(count);
+        self.used[limit as usize].store(used, Ordering::Relaxed);
+        self.limits.check(limit, used)
+    }
+
+    /// Fails if the transaction cannot use up this amount, too.
+    pub(crate) fn check(&self, limit: Limit, count: usize) -> Within {
+        self.limits
+            .check(limit, self.used(limit).saturating_add(count))
+    }
+
+    /// How much of a limit is not used up.
+    pub(crate) fn left(&self, limit: Limit) -> usize {
+        self.limits.most(limit).saturating_sub(self.used(limit))
+    }
+
+    fn steps(&self, count: usize) -> Within {
+        self.spend(Limit::Steps, count)
+    }
+
+    pub(crate) fn id(&self, id: &NodeId) -> Within {
         self.limits.check(Limit::IdBytes, id.bytes())?;
         self.bytes(id.bytes())
     }
 
-    pub(crate) fn name(&mut self, name: &str) -> Within {
+    pub(crate) fn name(&self, name: &str) -> Within {
         self.limits.check(Limit::NameBytes, name.len())?;
         self.bytes(name.len())
     }
 
     /// Characters added to a text, and its new length.
-    pub(crate) fn text(&mut self, bytes: usize, characters: usize) -> Within {
+    pub(crate) fn text(&self, bytes: usize, characters: usize) -> Within {
         self.limits.check(Limit::Text, characters)?;
         self.bytes(bytes)
     }
 
-    fn value(&mut self, name: &str, value: &Value) -> Within {
+    fn value(&self, name: &str, value: &Value) -> Within {
         self.name(name)?;
         super::value::visit_sizes(value, |values, bytes| self.bytes(values + bytes))
     }
 
-    fn values<'a>(&mut self, values: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Within {
+    fn values<'a>(&self, values: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Within {
         let mut values = values.into_iter();
         values.try_for_each(|(name, value)| self.value(name, value))
     }
 
     /// Values that are set or, if `null`, removed.
-    pub(crate) fn patch(&mut self, values: &Map<String, Value>) -> Within {
+    pub(crate) fn patch(&self, values: &Map<String, Value>) -> Within {
         let set = values.values().filter(|value| !value.is_null()).count();
         self.limits.check(Limit::Attributes, set)?;
         self.values(values.iter().map(|(key, value)| (key.as_str(), value)))
     }
 
-    pub(crate) fn attributes(&mut self, attributes: &Attributes) -> Within {
+    pub(crate) fn attributes(&self, attributes: &Attributes) -> Within {
         self.limits.check(Limit::Attributes, attributes.len())?;
         self.values(
             attributes
@@ -284,19 +336,21 @@ impl Budget {
         )
     }
 
-    pub(crate) fn marks<'a>(&mut self, marks: impl IntoIterator<Item = &'a Mark>) -> Within {
+    pub(crate) fn marks<'a>(&self, marks: impl IntoIterator<Item = &'a Mark>) -> Within {
         let mut count = 0;
         for mark in marks {
             count += 1;
             self.limits.check(Limit::Marks, count)?;
             self.name(&mark.kind)?;
             self.attributes(&mark.attributes)?;
+            // It is copied, compared with the others, and sorted.
+            self.steps(3 * cost::marks([mark]))?;
         }
-        self.spend(Limit::Steps, count)
+        Ok(())
     }
 
     /// New nodes.
-    pub(crate) fn spec(&mut self, spec: &NodeSpec) -> Within {
+    pub(crate) fn spec(&self, spec: &NodeSpec) -> Within {
         self.spend(Limit::Nodes, spec.len())?;
         self.limits.check(Limit::Depth, spec.height())?;
         spec.nodes.iter().try_for_each(|node| {
@@ -305,65 +359,126 @@ impl Budget {
         })
     }
 
+    /// What a schema is going to check, at the commit, of the lists of children that a change
+    /// edits.
+    pub(crate) fn lists(&mut self, change: &Change, on: &impl View) -> Within {
+        match change {
+            Change::InsertSubtree { at: Some(at), .. } => self.list(at, 0, 1, on),
+            Change::RemoveSubtree { at: Some(at), .. } => self.list(at, 1, 0, on),
+            Change::MoveNode { from, to, .. } => {
+                let within = |to: &ChildPosition| {
+                    let from = from.as_ref().map(|from| &from.parent);
+                    usize::from(from == Some(&to.parent))
+                };
+                from.iter().try_for_each(|from| self.list(from, 1, 0, on))?;
+                to.iter()
+                    .try_for_each(|to| self.list(to, within(to), 1, on))
+            }
+            // The children that move have been counted.
+            Change::SplitNode { id, at, place, .. } => {
+                self.edited(id, [at.children, 0]);
+                self.list(place, 0, 1, on)
+            }
+            Change::JoinNodes { id, at, place, .. } => {
+                self.edited(id, [at.children, 0]);
+                self.list(place, 1, 0, on)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The children between the first edit of a list and the last, as far as they are more than
+    /// before this edit.
+    fn list(
+        &mut self,
+        at: &ChildPosition,
+        removed: usize,
+        inserted: usize,
+        on: &impl View,
+    ) -> Within {
+        let before = on.node(&at.parent).map_or(0, |node| node.children.len());
+        let behind = before.saturating_sub(at.index + removed);
+        let between = |[first, last]: [usize; 2], len: usize| len.saturating_sub(first + last);
+        let known = self.lists.get(&at.parent);
+        let checked = known.map_or(0, |unchanged| between(*unchanged, before));
+        let unchanged = self.edited(&at.parent, [at.index, behind]);
+        let then = between(unchanged, before + inserted - removed.min(before));
+        self.steps(2 * cost::LOOKED_UP * then.saturating_sub(checked))
+    }
+
+    /// Records an edit that leaves so many children unchanged at both ends. Returns how many are
+    /// unchanged by all edits.
+    fn edited(&mut self, list: &NodeId, unchanged: [usize; 2]) -> [usize; 2] {
+        let known = self.lists.entry(list.clone()).or_insert(unchanged);
+        *known = [known[0].min(unchanged[0]), known[1].min(unchanged[1])];
+        *known
+    }
+
     /// A change that the transaction is about to make.
-    pub(crate) fn change(&mut self, change: &Change, on: &impl View) -> Within {
-        self.spend(Limit::Steps, cost::CHANGE)?;
+    pub(crate) fn change(&self, change: &Change, on: &impl View) -> Within {
+        self.steps(cost::CHANGE)?;
         match change {
             Change::InsertSubtree { at, nodes } => {
                 let above = at.as_ref().map(|at| &at.parent);
                 self.spend(Limit::Nodes, nodes.len())?;
-                self.siblings(above, cost::INDEXED, on)?;
+                self.siblings(above, on)?;
                 self.below(above, levels(nodes.iter().map(|node| &**node)), on)?;
                 nodes.iter().try_for_each(|node| self.node(node))
             }
             Change::RemoveSubtree { at, nodes } => {
-                let above = at.as_ref().map(|at| &at.parent);
-                self.siblings(above, cost::SIBLINGS, on)?;
-                self.spend(Limit::Steps, cost::MOVED * nodes.len())
+                self.siblings(at.as_ref().map(|at| &at.parent), on)?;
+                let steps = |node: &Arc<Node>| cost::WRITTEN + node.marks.len();
+                self.steps(nodes.iter().map(steps).sum())
             }
             Change::MoveNode { id, from, to } => {
                 let [from, to] = [from, to].map(|at| at.as_ref().map(|at| &at.parent));
-                self.siblings(from, cost::SIBLINGS, on)?;
-                self.siblings(to, cost::INDEXED, on)?;
+                self.siblings(from, on)?;
+                self.siblings(to, on)?;
                 // A node that stays under its parent keeps its depth.
                 match from == to {
                     true => Ok(()),
                     false => {
-                        let subtree = on.descendants(id);
-                        let mut looked_at = 0;
-                        let levels = levels(subtree.inspect(|_| looked_at += 1));
-                        self.spend(Limit::Steps, cost::MOVED * looked_at)?;
-                        self.below(to, levels, on)
+                        let most = self.left(Limit::Steps) / cost::MOVED;
+                        self.steps(cost::MOVED * walk::count(on, id, most))?;
+                        self.below(to, levels(on.descendants(id)), on)
                     }
                 }
             }
             Change::SpliceText {
                 id,
+                at,
                 removed,
                 inserted,
                 marks,
-                ..
             } => {
                 let node = on.node(id);
                 let text = node.map_or(0, |node| node.text.len());
                 let gone = removed.chars().count();
                 let characters = text.saturating_sub(gone) + inserted.chars().count();
                 self.text(inserted.len(), characters)?;
-                self.spend(Limit::Steps, (removed.len() + inserted.len()) / cost::BYTES)?;
-                // All of them are read, and those after the position are shifted.
-                self.spend(Limit::Steps, node.map_or(0, |node| node.marks.len()))?;
+                self.steps((removed.len() + inserted.len()) / cost::BYTES)?;
+                if let Some(node) = node {
+                    // All of them are read, and those after the position are shifted. Those that
+                    // the removed characters have are also copied and sorted.
+                    self.steps(node.marks.len())?;
+                    let over = *at..at.saturating_add(gone);
+                    let touched = node.marks.iter().filter(|mark| mark.touches(&over));
+                    self.steps(2 * cost::marks(touched))?;
+                }
                 let added = marks.as_ref().map(|marks| &marks.added);
                 added.map_or(Ok(()), |added| self.marks(added.iter()))
             }
             Change::SetMarks { id, marks } => {
-                let so_far = on.node(id).map_or(0, |node| node.marks.len());
-                let marks_then = (so_far + marks.added.len()).saturating_sub(marks.removed.len());
+                let so_far = on.node(id).map(|node| &node.marks);
+                self.steps(so_far.map_or(0, |marks| cost::marks(marks.iter())))?;
+                let count = so_far.map_or(0, super::Marks::len);
+                let marks_then = (count + marks.added.len()).saturating_sub(marks.removed.len());
                 self.limits.check(Limit::Marks, marks_then)?;
                 self.marks(marks.added.iter())
             }
             Change::PatchAttrs { id, patches } => {
-                let attributes = on.node(id).map(|node| &node.attributes);
-                let so_far = attributes.map_or(0, Attributes::len);
+                let node = on.node(id);
+                let so_far = node.map_or(0, |node| node.attributes.len());
                 let came = patches
                     .iter()
                     .filter(|patch| patch.before.is_none())
@@ -371,54 +486,83 @@ impl Budget {
                 let went = patches.iter().filter(|patch| patch.after.is_none()).count();
                 self.limits
                     .check(Limit::Attributes, (so_far + came).saturating_sub(went))?;
-                self.spend(Limit::Steps, so_far / cost::BYTES + patches.len())?;
-                let after = patches.iter().filter_map(|patch| {
+                // Other versions may share the attributes: then they are copied.
+                self.steps(patches.len() + node.map_or(0, |node| node.attributes.steps()))?;
+                self.checked(node)?;
+                let mut after = patches.iter().filter_map(|patch| {
                     let after = patch.after.as_ref()?;
                     Some((patch.key.as_str(), after))
                 });
-                self.values(after)
+                after.try_for_each(|(key, value)| {
+                    self.value(key, value)?;
+                    self.steps(super::value::steps(key, value))
+                })
             }
-            Change::SetType { after, .. } => self.name(after),
+            Change::SetType { id, after, .. } => {
+                let node = on.node(id);
+                let parent = node.and_then(|node| on.node(node.parent()?));
+                let siblings = parent.map_or(0, |parent| parent.children.len());
+                self.steps(siblings / cost::SIBLINGS)?;
+                self.steps(cost::LOOKED_UP * node.map_or(0, |node| node.children.len()))?;
+                self.checked(node)?;
+                self.name(after)
+            }
             Change::SplitNode {
-                id, right, place, ..
+                id,
+                at,
+                right,
+                place,
             } => {
-                let marks = on.node(id).map_or(0, |node| node.marks.len());
-                self.siblings(Some(&place.parent), cost::SIBLINGS, on)?;
+                self.siblings(Some(&place.parent), on)?;
                 self.spend(Limit::Nodes, 1)?;
-                self.spend(Limit::Steps, marks)?;
+                self.steps(cost::WRITTEN)?;
+                if let Some(node) = on.node(id) {
+                    self.steps(cost::marks(node.marks.iter()))?;
+                    let moved = node.children.len().saturating_sub(at.children);
+                    self.steps(cost::WRITTEN * moved)?;
+                }
                 self.id(&right.id)?;
                 self.name(&right.kind)?;
+                self.steps(right.attributes.steps())?;
                 self.attributes(&right.attributes)
             }
             Change::JoinNodes {
                 id, right, place, ..
             } => {
-                let nodes = [id, &right.id].map(|id| on.node(id));
-                let sum =
-                    |part: fn(&Node) -> usize| nodes.iter().flatten().map(|node| part(node)).sum();
-                self.siblings(Some(&place.parent), cost::SIBLINGS, on)?;
+                let (left, right) = (on.node(id), on.node(&right.id));
+                let sum = |part: fn(&Node) -> usize| {
+                    let both = left.into_iter().chain(right);
+                    both.map(part).sum::<usize>()
+                };
+                self.siblings(Some(&place.parent), on)?;
                 self.limits
                     .check(Limit::Text, sum(|node| node.text.len()))?;
                 self.limits
                     .check(Limit::Marks, sum(|node| node.marks.len()))?;
-                self.spend(Limit::Steps, sum(|node| node.marks.len()))?;
-                // Each child of the deleted node gets another parent.
-                let moved = nodes[1].map_or(0, |node| node.children.len());
-                self.spend(Limit::Steps, cost::MOVED * moved)
+                self.steps(sum(|node| node.marks.len() + node.attributes.steps()))?;
+                if let Some((left, right)) = left.zip(right) {
+                    self.steps(cost::marks(right.marks.iter()))?;
+                    if left.marks.meet(left.text.len(), &right.marks) {
+                        self.steps(2 * sum(|node| cost::marks(node.marks.iter())))?;
+                    }
+                    // Each child of the deleted node gets another parent.
+                    self.steps(cost::WRITTEN * right.children.len())?;
+                }
+                Ok(())
             }
             Change::SetRoot { .. } | Change::SetSelection { .. } => Ok(()),
         }
     }
 
-    fn node(&mut self, node: &Node) -> Within {
-        self.spend(Limit::Steps, 1)?;
+    fn node(&self, node: &Node) -> Within {
+        self.steps(cost::WRITTEN)?;
         self.id(&node.id)?;
         self.contents(&node.kind, &node.attributes, &node.text, node.marks.iter())
     }
 
     /// The contents of a node other than its id and its children.
     fn contents<'a>(
-        &mut self,
+        &self,
         kind: &str,
         attributes: &Attributes,
         text: &Text,
@@ -426,28 +570,36 @@ impl Budget {
     ) -> Within {
         self.name(kind)?;
         self.attributes(attributes)?;
-        self.text(text.chunks().map(str::len).sum(), text.len())?;
+        let bytes = text.bytes();
+        self.text(bytes, text.len())?;
+        self.steps(attributes.steps() + bytes / cost::BYTES)?;
         self.marks(marks)
     }
 
-    /// The siblings of an attached or detached node, so many in a step.
-    fn siblings(&mut self, parent: Option<&NodeId>, in_a_step: usize, on: &impl View) -> Within {
+    /// What a schema checks in a changed node at the commit.
+    fn checked(&self, node: Option<&Node>) -> Within {
+        self.steps(node.map_or(0, |node| node.marks.len() + node.attributes.len()))
+    }
+
+    /// The siblings of a node that is attached or detached by its index.
+    fn siblings(&self, parent: Option<&NodeId>, on: &impl View) -> Within {
         let siblings = parent.and_then(|parent| on.node(parent));
         let siblings = siblings.map_or(0, |parent| parent.children.len());
-        self.spend(Limit::Steps, siblings / in_a_step)
+        self.steps(siblings / cost::INDEXED)
     }
 
     /// A subtree of so many levels under a parent.
-    fn below(&mut self, parent: Option<&NodeId>, levels: usize, on: &impl View) -> Within {
+    fn below(&self, parent: Option<&NodeId>, levels: usize, on: &impl View) -> Within {
         let above = parent.map_or(0, |parent| {
             let most = self.limits.most(Limit::Depth);
             1 + on.ancestors(parent).take(most).count()
         });
-        self.spend(Limit::Steps, above)?;
+        // A move also searches them for a cycle.
+        self.steps(2 * cost::LOOKED_UP * above)?;
         self.limits.check(Limit::Depth, above + levels)
     }
 
-    fn bytes(&mut self, count: usize) -> Within {
+    fn bytes(&self, count: usize) -> Within {
         self.spend(Limit::Output, count)
     }
 }

@@ -11,6 +11,7 @@ use smol_str::SmolStr;
 
 use super::Attributes;
 use crate::hashing::Secret;
+use crate::steps::step;
 
 mod over;
 mod splice;
@@ -22,7 +23,7 @@ pub(super) use splice::Splice;
 ///
 /// In JSON: `{"type": "bold", "range": [0, 5], "attributes": {…}}`; without a range it covers the
 /// whole text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mark {
     /// The kind of the mark: `bold`, `link` and so on.
@@ -34,6 +35,17 @@ pub struct Mark {
     /// The attributes of the mark, for example the target of a link.
     #[serde(default, skip_serializing_if = "Attributes::is_empty")]
     pub attributes: Attributes,
+}
+
+impl Clone for Mark {
+    fn clone(&self) -> Self {
+        step();
+        Self {
+            kind: self.kind.clone(),
+            range: self.range.clone(),
+            attributes: self.attributes.clone(),
+        }
+    }
 }
 
 /// A range as `[start, end]`.
@@ -84,6 +96,12 @@ impl Mark {
 
     pub(super) fn bounds(&self) -> Range<usize> {
         self.range.clone().unwrap_or(0..0)
+    }
+
+    /// Whether it is over characters of a range, or next to them. An empty range has none.
+    pub(super) fn touches(&self, over: &Range<usize>) -> bool {
+        let Range { start, end } = self.bounds();
+        !over.is_empty() && start <= over.end && over.start <= end
     }
 
     /// By start, end, kind and attributes.
@@ -218,14 +236,26 @@ impl Marks {
         });
         let mut shifted: Vec<Mark> = shifted.collect();
         let at_seam = shifted.partition_point(|mark| mark.bounds().start == len);
-        let ending = self.iter().filter(|mark| mark.bounds().end == len);
-        if any_differ_only_in_range(ending, shifted.iter().take(at_seam)) {
+        let become_one = || {
+            let ending = self.iter().filter(|mark| mark.bounds().end == len);
+            any_differ_only_in_range(ending, shifted.iter().take(at_seam))
+        };
+        if at_seam > 0 && become_one() {
             shifted.extend(self.iter().cloned());
             *self = Self::sorted(shifted);
         } else if !shifted.is_empty() {
             // All of them start after the present ones.
             Arc::make_mut(self.0.get_or_insert_default()).append(&mut shifted);
         }
+    }
+
+    /// Whether a mark ends with the text, of `len` characters, and one of the next text begins with
+    /// that: the two may become one.
+    pub(super) fn meet(&self, len: usize, next: &Self) -> bool {
+        next.iter()
+            .next()
+            .is_some_and(|mark| mark.bounds().start == 0)
+            && self.iter().any(|mark| mark.bounds().end == len)
     }
 
     /// The marks, with their parts in `range` changed, or removed for `None`. Not in normal form.
@@ -290,7 +320,7 @@ impl Marks {
 
     /// Iterates over the marks in order.
     pub fn iter(&self) -> impl Iterator<Item = &Mark> {
-        self.as_slice().iter()
+        self.as_slice().iter().inspect(|_| step())
     }
 
     /// Returns the number of marks.

@@ -363,10 +363,11 @@ impl Overlay {
             if self.root() == Some(&id) {
                 return Err(EditError::RootMoved { id, parent });
             }
-            if parent == id || self.ancestors(&parent).any(|ancestor| ancestor.id == id) {
+            let within = from.is_some_and(|from| from.parent == parent);
+            let is_inside = || self.ancestors(&parent).any(|ancestor| ancestor.id == id);
+            if !within && (parent == id || is_inside()) {
                 return Err(EditError::Cycle { id, parent });
             }
-            let within = from.is_some_and(|from| from.parent == parent);
             let (index, len) = (*index, target.children.len() - usize::from(within));
             if index > len {
                 return Err(EditError::IndexOutOfRange { parent, index, len });

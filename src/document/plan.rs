@@ -13,7 +13,7 @@ use super::{
     AttributePatch, Change, ChildPosition, EditError, Node, RightHalf, SplitPoint, View, value,
 };
 use crate::id::{NodeId, NodeIds};
-use crate::steps::step;
+use crate::steps::{step, steps_of};
 
 /// A planned change.
 pub(crate) type Planned = Result<Option<Change>, EditError>;
@@ -145,7 +145,13 @@ pub(crate) fn patch_attrs<V: View>(
             }),
         }
     }
-    patches.retain(|patch| patch.before != patch.after);
+    patches.retain(|patch| {
+        steps_of(|| {
+            let both = patch.before.iter().chain(&patch.after);
+            both.map(|value| value::steps(&patch.key, value)).sum()
+        });
+        patch.before != patch.after
+    });
     Ok((!patches.is_empty()).then(|| Change::PatchAttrs {
         id: id.clone(),
         patches,

@@ -53,6 +53,14 @@ impl Text {
         }
     }
 
+    /// The number of bytes in UTF-8.
+    pub(crate) fn bytes(&self) -> usize {
+        match &self.0 {
+            Repr::Short(text) => text.len(),
+            Repr::Long(rope) => rope.len_bytes(),
+        }
+    }
+
     /// Returns whether there are no characters.
     pub fn is_empty(&self) -> bool {
         match &self.0 {

@@ -19,7 +19,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Number, Value};
 use smol_str::SmolStr;
 
-use super::{Attributes, Change, EditError, Mark, MarksChange};
+use super::{Attributes, Change, EditError, Mark, MarksChange, cost};
 use crate::id::NodeId;
 
 /// The most levels of nested arrays and objects.
@@ -68,6 +68,24 @@ pub(super) fn visit_sizes<E>(
         }
     }
     Ok(())
+}
+
+/// The steps to copy, hash or compare an attribute.
+pub(crate) fn steps(key: &str, value: &Value) -> usize {
+    let (mut count, mut length) = (0, key.len());
+    match value {
+        // Most values, without an allocation.
+        Value::String(string) => (count, length) = (1, length + string.len()),
+        Value::Null | Value::Bool(_) | Value::Number(_) => count = 1,
+        Value::Array(_) | Value::Object(_) => {
+            let Ok(()) = visit_sizes(value, |values, bytes| {
+                count += values;
+                length += bytes;
+                Ok::<_, Infallible>(())
+            });
+        }
+    }
+    count + length / cost::BYTES
 }
 
 /// About how many bytes a value takes.

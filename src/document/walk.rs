@@ -2,12 +2,15 @@
 
 use std::cmp::Ordering;
 
+use super::limits::cost;
 use super::{Node, View};
 use crate::id::NodeId;
 
 /// The point at which the paths from the top of a tree to two of its nodes diverge.
 #[derive(Debug)]
 pub(crate) struct Fork<'v> {
+    /// How many nodes are on both paths.
+    shared: usize,
     /// The last node on both paths, which may be one of the two nodes.
     pub(crate) common: &'v Node,
     /// The path from there to one node.
@@ -21,25 +24,44 @@ impl Fork<'_> {
     pub(crate) fn order(&self) -> Ordering {
         match (self.to_one.first(), self.to_other.first()) {
             (Some(one), Some(other)) => {
-                let mut children = self.common.children.iter();
-                match children.find(|id| [&one.id, &other.id].contains(id)) {
-                    Some(first) if *first == one.id => Ordering::Less,
-                    _ => Ordering::Greater,
-                }
+                let siblings = &self.common.children;
+                siblings
+                    .position(&one.id)
+                    .cmp(&siblings.position(&other.id))
             }
             (one, other) => one.is_some().cmp(&other.is_some()),
         }
+    }
+
+    /// The steps of an operation to find it, to order the two nodes and to walk from one to the
+    /// other, without the nodes between them.
+    pub(crate) fn steps(&self) -> usize {
+        let looked_up = 2 * self.shared + self.to_one.len() + self.to_other.len();
+        // A walk searches each node that it climbs to among its siblings.
+        let climbed = self.to_one.iter().rev().skip(1);
+        let siblings = climbed.map(|node| node.children.len()).sum::<usize>();
+        let searched = 2 * self.common.children.len() + siblings;
+        2 * (cost::LOOKED_UP * looked_up + searched / cost::SIBLINGS)
     }
 }
 
 /// The fork of the paths to two nodes; `None` if they are in different trees.
 pub(crate) fn fork<'v, V: View>(view: &'v V, one: &Node, other: &Node) -> Option<Fork<'v>> {
+    if one.id == other.id {
+        return Some(Fork {
+            shared: 1,
+            common: view.node(&one.id)?,
+            to_one: Vec::new(),
+            to_other: Vec::new(),
+        });
+    }
     let mut to_one = way(view, &one.id);
     let mut to_other = way(view, &other.id);
     let pairs = to_one.iter().zip(&to_other);
     let shared = pairs.take_while(|(one, other)| one.id == other.id).count();
     let to_one = to_one.split_off(shared);
     Some(Fork {
+        shared,
         common: to_other.get(shared.checked_sub(1)?)?,
         to_one,
         to_other: to_other.split_off(shared),
@@ -55,6 +77,20 @@ fn way<'v, V: View>(view: &'v V, id: &NodeId) -> Vec<&'v Node> {
         .collect();
     way.reverse();
     way
+}
+
+/// The number of nodes of a subtree. If it is larger than `most`, some number that is, too.
+pub(crate) fn count<V: View>(view: &V, top: &NodeId, most: usize) -> usize {
+    let mut ahead: Vec<&Node> = view.node(top).into_iter().collect();
+    let mut count = ahead.len();
+    while let Some(node) = ahead.pop() {
+        count += node.children.len();
+        if count > most {
+            break;
+        }
+        ahead.extend(node.children.iter().filter_map(|child| view.node(child)));
+    }
+    count
 }
 
 /// A node and all later ones of its tree, in document order. Visits only the nodes that it passes,

@@ -11,7 +11,7 @@
 mod common;
 #[allow(dead_code, reason = "the property tests need the rest")]
 #[path = "../../tests/properties/generator/mod.rs"]
-mod generator;
+pub(super) mod generator;
 mod pages;
 mod schemas;
 mod scripts;

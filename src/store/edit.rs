@@ -9,7 +9,8 @@ use super::Transaction;
 use crate::document::plan::{self, Planned, Target};
 use crate::document::schema::SchemaViolation;
 use crate::document::{
-    Change, EditError, Mark, Marks, Node, NodeSpec, Selection, SplitPoint, Text, View, value,
+    Change, EditError, Limit, Mark, Marks, Node, NodeSpec, Selection, SplitPoint, Text, View, cost,
+    value,
 };
 use crate::id::{AsNodeId, NodeId};
 
@@ -67,6 +68,8 @@ impl Transaction {
     /// [`EditError`]: the node does not exist, or is the root.
     pub fn delete(&mut self, id: impl AsNodeId) -> Result<(), EditError> {
         let id = &*id.as_node_id();
+        self.spend_search(id)?;
+        self.check_subtree(Limit::Steps, cost::WRITTEN, id)?;
         self.edit((), |on, ()| plan::remove_subtree(on, id))
     }
 
@@ -87,6 +90,7 @@ impl Transaction {
         let id = &*id.as_node_id();
         let parent = &*parent.as_node_id();
         let to = Some((parent, index.into()));
+        self.spend_search(id)?;
         self.edit((), |on, ()| plan::move_node(on, id, to))
     }
 
@@ -104,6 +108,7 @@ impl Transaction {
     ) -> Result<(), EditError> {
         let parent = &*parent.as_node_id();
         let child = &*child.as_node_id();
+        self.spend_search(child)?;
         self.edit((), |on, ()| {
             plan::find(on, parent)?;
             if plan::find(on, child)?.parent() != Some(parent) {
@@ -179,6 +184,11 @@ impl Transaction {
         range: Option<Range<usize>>,
         text: impl Into<SmolStr>,
     ) -> Result<(), EditError> {
+        // The replaced characters are read, even if they are the same.
+        self.spend(Limit::Steps, |on| {
+            let whole = || on.node(id).map_or(0, |node| node.text().bytes());
+            range.as_ref().map_or_else(whole, Range::len) / cost::BYTES
+        })?;
         self.edit((range, text.into()), |on, (range, text)| {
             plan::splice_text(on, id, range, text)
         })
@@ -198,6 +208,11 @@ impl Transaction {
     ) -> Result<(), EditError> {
         let id = &*id.as_node_id();
         let mut marks: Vec<Mark> = marks.into_iter().collect();
+        // All are compared, even if they are the same.
+        self.spend(Limit::Steps, |on| {
+            let present = on.node(id).map(|node| node.marks().iter());
+            cost::marks(&marks) + present.map_or(0, cost::marks)
+        })?;
         value::check_marks(id, &marks)?;
         if let Some(schema) = self.store().schema() {
             schema.complete_marks(&mut marks);
@@ -219,9 +234,17 @@ impl Transaction {
         let values = attributes
             .into_iter()
             .map(|(key, value)| (key.into(), Some(value)));
-        self.edit(values.collect::<Vec<_>>(), |on, values| {
-            plan::patch_attrs(on, id, values)
-        })
+        let values: Vec<(SmolStr, Option<Value>)> = values.collect();
+        // All are compared, even if they are the same.
+        self.spend(Limit::Steps, |on| {
+            let steps = |(key, value): &(SmolStr, Option<Value>)| {
+                let present = on.node(id).and_then(|node| node.attributes().get(key));
+                let both = present.into_iter().chain(value);
+                both.map(|value| value::steps(key, value)).sum::<usize>()
+            };
+            values.iter().map(steps).sum()
+        })?;
+        self.edit(values, |on, values| plan::patch_attrs(on, id, values))
     }
 
     /// Changes the type of a node. No other edit changes the type of a node.
@@ -254,6 +277,7 @@ impl Transaction {
         kind: impl Into<Option<SmolStr>>,
     ) -> Result<NodeId, EditError> {
         let id = &*id.as_node_id();
+        self.spend_search(id)?;
         let right = self.store().generate_id().ok_or(EditError::IdsExhausted)?;
         self.owns([&right]);
         let arguments = (right.clone(), kind.into());
@@ -274,6 +298,7 @@ impl Transaction {
     pub fn join_nodes(&mut self, id: impl AsNodeId, right: impl AsNodeId) -> Result<(), EditError> {
         let id = &*id.as_node_id();
         let right = &*right.as_node_id();
+        self.spend_search(right)?;
         self.edit((), |on, ()| plan::join_nodes(on, id, right))
     }
 

@@ -25,7 +25,7 @@ use super::{
 use crate::codes::CodedError;
 use crate::document::{
     Budget, Change, ChangeDetail, Changes, EditError, EditUnit, Fragment, Limit, Limits, Node,
-    Overlay, Refusal, Selection, Snapshot, Toggled, Undoing, View,
+    Overlay, Refusal, Selection, Snapshot, Toggled, Undoing, View, cost, walk,
 };
 use crate::id::{AsNodeId, LockId, NodeId, OwnerId, TransactionId};
 use crate::lock::{Grant, WaitsAs};
@@ -363,34 +363,75 @@ impl Transaction {
         self.aside_mut().budget = Some(Budget::new(limits));
     }
 
-    fn budget(&mut self) -> Option<&mut Budget> {
-        self.aside.as_mut()?.budget.as_mut()
+    fn budget(&self) -> Option<&Budget> {
+        self.aside.as_ref()?.budget.as_ref()
     }
 
     /// Spends `count` of a limit. Computes `count` only if there are limits.
     pub(crate) fn spend(
-        &mut self,
+        &self,
         limit: Limit,
-        count: impl FnOnce(&Self) -> usize,
+        count: impl FnOnce(&Overlay) -> usize,
     ) -> Result<(), EditError> {
-        if self.budget().is_none() {
-            return Ok(());
+        match self.budget() {
+            Some(budget) => Ok(budget.spend(limit, count(&self.overlay))?),
+            None => Ok(()),
         }
-        let count = count(self);
+    }
+
+    /// Spends the search for a node among its siblings.
+    pub(crate) fn spend_search(&self, id: &NodeId) -> Result<(), EditError> {
+        self.spend(Limit::Steps, |on| {
+            let parent = on.node(id).and_then(|node| on.node(node.parent()?));
+            parent.map_or(0, |parent| parent.children().len()) / cost::SIBLINGS
+        })
+    }
+
+    /// Fails if the nodes of a subtree, so much for each, are more than what is left of a limit.
+    /// Spends nothing, and ends with the first node that is too many.
+    pub(crate) fn check_subtree(
+        &self,
+        limit: Limit,
+        each: usize,
+        id: &NodeId,
+    ) -> Result<(), EditError> {
+        let Some(budget) = self.budget() else {
+            return Ok(());
+        };
+        let nodes = walk::count(&self.overlay, id, budget.left(limit) / each);
+        Ok(budget.check(limit, each * nodes)?)
+    }
+
+    /// Fails if an amount is more than what is left of a limit. Spends nothing.
+    pub(crate) fn check_limit(&self, limit: Limit, count: usize) -> Result<(), EditError> {
         let budget = self.budget();
-        Ok(budget.map_or(Ok(()), |budget| budget.spend(limit, count))?)
+        Ok(budget.map_or(Ok(()), |budget| budget.check(limit, count))?)
+    }
+
+    /// The steps taken so far, in a transaction with limits.
+    #[cfg(test)]
+    pub(crate) fn steps_taken(&self) -> usize {
+        self.budget().map_or(0, |budget| budget.used(Limit::Steps))
     }
 
     /// The limits of the transaction, if it has any.
     pub(crate) fn limits(&self) -> Option<&Limits> {
-        Some(self.aside.as_ref()?.budget.as_ref()?.limits())
+        self.budget().map(Budget::limits)
     }
 
     /// Checks a pending change against the limits, and counts it.
     pub(super) fn spend_on(&mut self, change: &Change) -> Result<(), EditError> {
+        let is_checked = self.store().schema().is_some();
         let Self { aside, overlay, .. } = self;
         let budget = aside.as_mut().and_then(|aside| aside.budget.as_mut());
-        Ok(budget.map_or(Ok(()), |budget| budget.change(change, overlay))?)
+        let Some(budget) = budget else {
+            return Ok(());
+        };
+        budget.change(change, overlay)?;
+        match is_checked {
+            true => Ok(budget.lists(change, overlay)?),
+            false => Ok(()),
+        }
     }
 
     fn aside_mut(&mut self) -> &mut Aside {

@@ -12,16 +12,16 @@ use crate::id::NodeId;
 ///
 /// [`TransactionError::Operation`], with the first operation that exceeds a limit.
 pub(super) fn check(limits: &Limits, operations: &[Operation]) -> Result<(), TransactionError> {
-    let mut budget = Budget::new(limits.clone());
+    let budget = Budget::new(limits.clone());
     let mut index = 0;
     for operation in operations {
-        check_one(&mut budget, &mut index, operation)?;
+        check_one(&budget, &mut index, operation)?;
     }
     Ok(())
 }
 
 fn check_one(
-    budget: &mut Budget,
+    budget: &Budget,
     index: &mut usize,
     operation: &Operation,
 ) -> Result<(), TransactionError> {
@@ -61,7 +61,7 @@ fn check_one(
     told(within, index, name, node_id)
 }
 
-fn one_more(budget: &mut Budget) -> Result<(), LimitExceeded> {
+fn one_more(budget: &Budget) -> Result<(), LimitExceeded> {
     budget.spend(Limit::Operations, 1)
 }
 
@@ -85,9 +85,9 @@ fn told(
     })
 }
 
-fn on_node(budget: &mut Budget, operation: &NodeOperation) -> Result<(), LimitExceeded> {
+fn on_node(budget: &Budget, operation: &NodeOperation) -> Result<(), LimitExceeded> {
     use NodeOperation as Do;
-    let mut text = |text: &str| budget.text(text.len(), text.chars().count());
+    let text = |text: &str| budget.text(text.len(), text.chars().count());
     match operation {
         Do::SetText { text: inserted }
         | Do::InsertText { text: inserted, .. }
@@ -187,36 +187,15 @@ fn on_node(budget: &mut Budget, operation: &NodeOperation) -> Result<(), LimitEx
     }
 }
 
-/// Counts the steps for what an operation reads, in addition to its changes and to the nodes of its
-/// range.
+/// Counts the steps of an operation itself, and of the text that it reads as a whole. It counts
+/// anything else when it reads it.
 pub(super) fn steps_to_look(on: &impl View, id: &NodeId, operation: &NodeOperation) -> usize {
     use NodeOperation as Do;
-    let node = on.node(id);
-    let text = || node.map_or(0, |node| node.text().len()) / cost::BYTES;
-    let marks = || node.map_or(0, |node| node.marks().len());
-    let children = || node.map_or(0, |node| node.children().len());
-    let parent = node.and_then(|node| on.node(node.parent()?));
-    let siblings = || parent.map_or(0, |parent| parent.children().len());
-    let looked_at = match operation {
-        Do::ReplacePattern { .. } | Do::IndentText { .. } | Do::OutdentText { .. } => text(),
-        Do::SetMarks { .. } | Do::Update { .. } => marks(),
-        Do::RemoveChildren { child_ids }
-        | Do::MoveChildren { child_ids, .. }
-        | Do::ReorderChildren { child_ids } => children() + child_ids.len(),
-        Do::AutoMergeTextNodes {} => children(),
-        Do::DeleteRange { .. } | Do::Cut { .. } | Do::Paste { .. } => siblings(),
-        Do::MoveBlockUp {}
-        | Do::MoveBlockDown {}
-        | Do::MoveNode { .. }
-        | Do::AddChild { .. }
-        | Do::LiftNode {}
-        | Do::IndentNode { .. }
-        | Do::OutdentNode {}
-        | Do::WrapInList { .. }
-        | Do::InsertParagraph { .. }
-        | Do::SplitListItem { .. } => siblings() / cost::SIBLINGS,
-        Do::Named { operation, .. } => return steps_to_look(on, id, operation),
-        _ => 0,
-    };
-    1 + looked_at
+    match operation {
+        Do::ReplacePattern { .. } | Do::IndentText { .. } | Do::OutdentText { .. } => {
+            1 + on.node(id).map_or(0, |node| node.text().bytes()) / cost::BYTES
+        }
+        Do::Named { operation, .. } => steps_to_look(on, id, operation),
+        _ => 1,
+    }
 }

@@ -7,7 +7,7 @@ use super::error::{OperationError, PanicPayload};
 use super::operation::{Callback, IntoOperations, NodeOperation, NodeRef, Operation};
 use super::{TransactionError, edit, limits};
 use crate::caught::catch;
-use crate::document::{Change, EditError, Limit, Node, TextUnit, View};
+use crate::document::{Change, EditError, Limit, Node, Overlay, TextUnit, View};
 use crate::id::NodeId;
 use crate::store::{AliasError, ExecutedOperation, Transaction};
 
@@ -163,7 +163,7 @@ impl Runner<'_> {
             },
         };
         let before = self.transaction.changes().len();
-        let steps = |on: &Transaction| limits::steps_to_look(on, &id, &operation);
+        let steps = |on: &Overlay| limits::steps_to_look(on, &id, &operation);
         if let Err(cause) = self.count_one(steps) {
             return Err(self.failed(name, Some(id), cause.into()));
         }
@@ -226,7 +226,7 @@ impl Runner<'_> {
     }
 
     /// Counts an operation, and what it reads, against the limits.
-    fn count_one(&mut self, steps: impl FnOnce(&Transaction) -> usize) -> Result<(), EditError> {
+    fn count_one(&self, steps: impl FnOnce(&Overlay) -> usize) -> Result<(), EditError> {
         self.transaction.spend(Limit::Operations, |_| 1)?;
         self.transaction.spend(Limit::Steps, steps)
     }

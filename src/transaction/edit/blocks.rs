@@ -3,9 +3,10 @@
 use smol_str::SmolStr;
 
 use super::Edited;
-use super::tree::{insert_around, place, position_and_parent_position, split_children};
+use super::range::place_of;
+use super::tree::{insert_around, position_and_parent_position, split_children};
 use crate::document::plan::find;
-use crate::document::{Node, NodeSpec, SplitPoint, View};
+use crate::document::{Limit, Node, NodeSpec, SplitPoint, View, cost};
 use crate::id::NodeId;
 use crate::store::Transaction;
 use crate::transaction::error::OperationError;
@@ -38,7 +39,13 @@ pub(super) fn merge_block_nodes(on: &mut Transaction, id: &NodeId, other: &NodeI
 
 pub(super) fn auto_merge_text_nodes(on: &mut Transaction, id: &NodeId) -> Edited {
     find(on, id)?;
-    let children: Vec<&Node> = on.children(id).collect();
+    let mut children: Vec<&Node> = Vec::new();
+    for child in on.children(id) {
+        on.spend(Limit::Steps, |_| {
+            cost::LOOKED_UP + child.attributes().steps()
+        })?;
+        children.push(child);
+    }
     let runs = children.chunk_by(|left, right| {
         left.children().is_empty()
             && right.children().is_empty()
@@ -91,6 +98,7 @@ pub(super) fn split_list_item(
             path.push(id.clone());
             kind == item
         });
+    on.spend(Limit::Steps, |_| cost::LOOKED_UP * path.len())?;
     if !found {
         return Err(OperationError::NoItem {
             id: id.clone(),
@@ -100,7 +108,7 @@ pub(super) fn split_list_item(
     split_at_caret(on, id, offset)?;
     for pair in path.windows(2) {
         if let [child, parent] = pair {
-            let index = place(on, child)?.index + 1;
+            let index = place_of(on, child)?.index + 1;
             split_children(on, parent, index)?;
         }
     }
@@ -125,6 +133,7 @@ pub(super) fn wrap_in_list(
     last: Option<&NodeId>,
 ) -> Edited {
     let wrapped = siblings_up_to(on, id, last)?;
+    on.check_limit(Limit::Nodes, item.len() * wrapped.len())?;
     let items = std::iter::repeat_n(item, wrapped.len());
     let list = insert_around(on, id, list.with_children(items))?;
     // Children that the list had already come first.
@@ -147,6 +156,7 @@ fn siblings_up_to(
         return Ok(vec![id.clone()]);
     };
     find(on, last)?;
+    on.spend_search(id)?;
     let siblings = node.parent().and_then(|parent| on.node(parent));
     let siblings = siblings.into_iter().flat_map(|node| node.children().iter());
     let mut nodes: Vec<NodeId> = Vec::new();

@@ -1,7 +1,7 @@
 //! Copying from a document and pasting into it.
 
 use super::Edited;
-use super::range::{Over, are_alike, is_text_block, place_of, reselect};
+use super::range::{Over, all_children, are_alike, is_text_block, place_of, reselect};
 use crate::document::{
     ChildPosition, EditError, Fragment, Limit, Mark, Node, NodeSpec, Position, SplitPoint, Text,
     View, cost, plan,
@@ -11,9 +11,15 @@ use crate::store::Transaction;
 use crate::transaction::error::OperationError;
 
 pub(super) fn copy(on: &mut Transaction, over: &Over) -> Edited {
-    let fragment = Fragment::clipped(on, &over.start, &over.end);
-    on.spend(Limit::Steps, |_| {
-        cost::NODE * fragment.nodes.iter().map(NodeSpec::len).sum::<usize>()
+    let fragment = Fragment::clipped(on, &over.start, &over.end, |node, text| {
+        // A whole text is shared with the copy.
+        let copied = match text.len() == node.text().len() {
+            true => 0,
+            false => text.len() / cost::BYTES,
+        };
+        on.spend(Limit::Steps, |_| {
+            cost::NODE + cost::marks(node.marks()) + copied
+        })
     })?;
     if !fragment.nodes.is_empty() {
         on.set_clipboard(Some(fragment));
@@ -50,6 +56,10 @@ fn splice(on: &mut Transaction, at: &Position, text: &Text, marks: &[Mark]) -> E
         node_id: id,
         offset,
     } = at;
+    on.spend(Limit::Steps, |on| {
+        let around = on.node(id).map(|node| node.marks().iter());
+        cost::marks(marks) + around.map_or(0, cost::marks)
+    })?;
     let own = plan::marks_for(id, marks.to_vec(), text.len())?;
     let own = own.iter().filter_map(|mark| {
         let range = mark.range.as_ref()?;
@@ -116,10 +126,12 @@ impl Halves {
 }
 
 /// The block that contains a text node: it is split when blocks are pasted.
-fn block_of(view: &impl View, id: &NodeId) -> Option<NodeId> {
-    let block = view.node(view.parent(id)?)?;
-    let divisible = block.parent().is_some() && is_text_block(view, block);
-    divisible.then(|| block.id().clone())
+fn block_of(on: &Transaction, id: &NodeId) -> Result<Option<NodeId>, EditError> {
+    let Some(block) = on.parent(id).and_then(|parent| on.node(parent)) else {
+        return Ok(None);
+    };
+    let divisible = block.parent().is_some() && is_text_block(on, block)?;
+    Ok(divisible.then(|| block.id().clone()))
 }
 
 fn paste_nodes(on: &mut Transaction, at: &Position, fragment: Fragment) -> Edited {
@@ -132,7 +144,7 @@ fn paste_nodes(on: &mut Transaction, at: &Position, fragment: Fragment) -> Edite
     let into_blank = is_blank(plan::find(on, &at.node_id)?);
     let block = match seams.flat {
         true => None,
-        false => block_of(on, &at.node_id),
+        false => block_of(on, &at.node_id)?,
     };
     let cut = SplitPoint {
         text: at.offset,
@@ -184,13 +196,15 @@ fn paste_nodes(on: &mut Transaction, at: &Position, fragment: Fragment) -> Edite
     else {
         return Ok(());
     };
-    let beside = blank
-        .parent()
-        .map(|parent| on.children(parent).map(is_blank));
-    let beside: Vec<bool> = beside.into_iter().flatten().collect();
+    let parent = blank.parent().and_then(|parent| on.node(parent));
+    let all_blank = match parent {
+        Some(parent) if block.is_some() && !goes_on => all_children(on, parent.id(), is_blank)?,
+        _ => true,
+    };
+    let alone = parent.is_some_and(|parent| parent.children().len() == 1);
     let gone = match (&block, goes_on) {
-        (Some(_), false) if !beside.contains(&false) => blank.parent(),
-        (_, true) if beside.len() == 1 => None,
+        (Some(_), false) if all_blank => blank.parent(),
+        (_, true) if alone => None,
         _ => Some(blank.id()),
     };
     match gone.cloned() {
@@ -219,21 +233,21 @@ impl Seams {
     /// for text.
     fn go_on(
         &self,
-        view: &impl View,
+        on: &Transaction,
         open: bool,
         left: &NodeId,
         right: &NodeId,
     ) -> Result<bool, EditError> {
-        let (left, right) = (plan::find(view, left)?, plan::find(view, right)?);
+        let (left, right) = (plan::find(on, left)?, plan::find(on, right)?);
         // A node's text comes before its children.
         let in_order = left.children().is_empty() || right.text().is_empty();
         let fitting = match self.flat {
-            true => are_alike(left, right),
+            true => are_alike(on, left, right)?,
             false => {
-                let both = |are: &dyn Fn(&Node) -> bool| are(left) && are(right);
+                let are_text = left.children().is_empty() && right.children().is_empty();
                 open && (left.kind() == right.kind()
-                    || both(&|node| is_text_block(view, node))
-                    || both(&|node| node.children().is_empty()))
+                    || are_text
+                    || is_text_block(on, left)? && is_text_block(on, right)?)
             }
         };
         Ok(in_order && fitting)
@@ -262,18 +276,18 @@ fn put_before(on: &mut Transaction, pasted: &NodeId, right: &NodeId) -> Edited {
 
 /// The children on both sides of an index, if they are text that can be joined.
 fn alike_at(
-    view: &impl View,
+    on: &Transaction,
     parent: &NodeId,
     seam: usize,
 ) -> Result<Option<(NodeId, NodeId)>, EditError> {
-    let children = plan::find(view, parent)?.children();
+    let children = plan::find(on, parent)?.children();
     let before = seam.checked_sub(1).and_then(|at| children.get(at));
     let Some((one, other)) = before.zip(children.get(seam)) else {
         return Ok(None);
     };
-    let (left, right) = (plan::find(view, one)?, plan::find(view, other)?);
+    let (left, right) = (plan::find(on, one)?, plan::find(on, other)?);
     let is_text = !left.text().is_empty() || !right.text().is_empty();
-    let becomes_one = is_text && left.children().is_empty() && are_alike(left, right);
+    let becomes_one = is_text && left.children().is_empty() && are_alike(on, left, right)?;
     Ok(becomes_one.then(|| (one.clone(), other.clone())))
 }
 
@@ -292,10 +306,11 @@ fn move_into(on: &mut Transaction, from: &NodeId, into: &NodeId) -> Edited {
 }
 
 /// The last position in a subtree.
-fn end_of(view: &impl View, id: &NodeId) -> Result<Position, EditError> {
-    let mut last = plan::find(view, id)?;
+fn end_of(on: &Transaction, id: &NodeId) -> Result<Position, EditError> {
+    let mut last = plan::find(on, id)?;
     while let Some(child) = last.children().iter().next_back() {
-        last = plan::find(view, child)?;
+        on.spend(Limit::Steps, |_| cost::LOOKED_UP)?;
+        last = plan::find(on, child)?;
     }
     Ok(Position::new(last.id().clone(), last.text().len()))
 }

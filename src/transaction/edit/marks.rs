@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 
 use super::Edited;
 use super::range::Over;
-use crate::document::{Attributes, Mark, Node, plan};
+use crate::document::{Attributes, Limit, Mark, Node, plan, value};
 use crate::id::NodeId;
 use crate::steps::steps;
 use crate::store::Transaction;
@@ -133,9 +133,17 @@ pub(super) fn update_mark(
     attributes: &Map<String, Value>,
 ) -> Edited {
     let mut found = false;
+    let patch: usize = attributes
+        .iter()
+        .map(|(key, value)| value::steps(key, value))
+        .sum();
     for (id, range) in over.pieces(on)? {
-        let mut marks = plan::find(on, &id)?.marks().iter();
-        found |= marks.any(|mark| mark.kind == kind && touches(mark, &range));
+        let marks = plan::find(on, &id)?.marks().iter();
+        for mark in marks.filter(|mark| mark.kind == kind && touches(mark, &range)) {
+            found = true;
+            // Its attributes are copied.
+            on.spend(Limit::Steps, |_| mark.attributes.steps() + patch)?;
+        }
     }
     if !found {
         return Err(OperationError::MarkNotFound {

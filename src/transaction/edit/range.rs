@@ -27,22 +27,20 @@ impl Over {
     /// The characters of each node, in document order. Nodes without any are left out.
     pub(super) fn pieces(
         &self,
-        on: &mut Transaction,
+        on: &Transaction,
     ) -> Result<Vec<(NodeId, Range<usize>)>, EditError> {
+        let visit =
+            |node: &Node| on.spend(Limit::Steps, |_| cost::NODE + cost::marks(node.marks()));
         let (start, end) = (&self.start, &self.end);
         // Its position in the document does not matter.
         if start.node_id == end.node_id {
             let piece = (start.node_id.clone(), start.offset..end.offset);
-            let marks = |on: &Transaction| {
-                cost::MARK * on.node(&piece.0).map_or(0, |node| node.marks().len())
-            };
-            on.spend(Limit::Steps, marks)?;
+            visit(plan::find(on, &piece.0)?)?;
             return Ok(Vec::from_iter((start.offset < end.offset).then_some(piece)));
         }
-        let mut looked_at = 0;
-        let nodes = walk::between(on, &self.start.node_id, &self.end.node_id);
-        let pieces = nodes.map(|node| {
-            looked_at += cost::NODE + cost::MARK * node.marks().len();
+        let mut pieces = Vec::new();
+        for node in walk::between(on, &self.start.node_id, &self.end.node_id) {
+            visit(node)?;
             let id = node.id();
             let start = match *id == self.start.node_id {
                 true => self.start.offset,
@@ -52,10 +50,10 @@ impl Over {
                 true => self.end.offset,
                 false => node.text().len(),
             };
-            (id.clone(), start..end)
-        });
-        let pieces = pieces.filter(|(_, range)| !range.is_empty()).collect();
-        on.spend(Limit::Steps, |_| looked_at)?;
+            if start < end {
+                pieces.push((id.clone(), start..end));
+            }
+        }
         Ok(pieces)
     }
 }
@@ -84,7 +82,11 @@ pub(super) fn resolve(
     }
     let order = match first.id() == last.id() {
         true => Some(Ordering::Equal),
-        false => walk::fork(on, first, last).map(|fork| fork.order()),
+        false => {
+            let fork = walk::fork(on, first, last);
+            on.spend(Limit::Steps, |_| fork.as_ref().map_or(0, walk::Fork::steps))?;
+            fork.map(|fork| fork.order())
+        }
     };
     let order = order.ok_or_else(|| EditError::DifferentTrees {
         one: first.id().clone(),
@@ -101,22 +103,47 @@ pub(super) fn resolve(
 
 /// Whether the node's children are pieces of its text: it has childless children and no text of its
 /// own.
-pub(super) fn is_text_block(view: &impl View, node: &Node) -> bool {
-    let mut children = view.children(node.id());
-    node.text().is_empty()
-        && !node.children().is_empty()
-        && children.all(|child| child.children().is_empty())
+pub(super) fn is_text_block(on: &Transaction, node: &Node) -> Result<bool, EditError> {
+    if !node.text().is_empty() || node.children().is_empty() {
+        return Ok(false);
+    }
+    all_children(on, node.id(), |child| child.children().is_empty())
+}
+
+/// Whether all children of a node are like this. Visits those before the first that is not.
+pub(super) fn all_children(
+    on: &Transaction,
+    id: &NodeId,
+    are: impl Fn(&Node) -> bool,
+) -> Result<bool, EditError> {
+    for child in on.children(id) {
+        on.spend(Limit::Steps, |_| cost::LOOKED_UP)?;
+        if !are(child) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Whether two nodes are of the same type and have the same attributes.
-pub(super) fn are_alike(one: &Node, other: &Node) -> bool {
-    one.kind() == other.kind() && one.attributes() == other.attributes()
+pub(super) fn are_alike(on: &Transaction, one: &Node, other: &Node) -> Result<bool, EditError> {
+    on.spend(Limit::Steps, |_| one.attributes().steps())?;
+    Ok(one.kind() == other.kind() && one.attributes() == other.attributes())
+}
+
+/// Where a node is attached; `None` if it has no parent.
+pub(super) fn attached_at(
+    on: &Transaction,
+    id: &NodeId,
+) -> Result<Option<ChildPosition>, EditError> {
+    let node = plan::find(on, id)?;
+    on.spend_search(id)?;
+    Ok(plan::place(on, node))
 }
 
 /// Where a node is attached. A node without a parent is an error.
-pub(super) fn place_of(view: &impl View, id: &NodeId) -> Result<ChildPosition, EditError> {
-    let node = plan::find(view, id)?;
-    plan::place(view, node).ok_or_else(|| EditError::NoParent { id: id.clone() })
+pub(super) fn place_of(on: &Transaction, id: &NodeId) -> Result<ChildPosition, EditError> {
+    attached_at(on, id)?.ok_or_else(|| EditError::NoParent { id: id.clone() })
 }
 
 /// Moves those ends of the selected text that have a new position.
@@ -186,6 +213,7 @@ impl<'a> Gap<'a> {
     fn new(on: &Transaction, over: &'a Over) -> Result<Self, OperationError> {
         let first = plan::find(on, &over.start.node_id)?;
         let last = plan::find(on, &over.end.node_id)?;
+        // Their number is counted with the range.
         let ancestors: HashSet<&NodeId> = on.ancestors(last.id()).map(Node::id).collect();
         let nested = ancestors.contains(first.id());
         let (mut whole, mut around_last) = (Vec::new(), Vec::new());
@@ -201,16 +229,17 @@ impl<'a> Gap<'a> {
         }
 
         // A node joins its sibling, and the root of a tree has none.
-        let join = are_alike(first, last) && first.parent().is_some();
+        let join = are_alike(on, first, last)? && first.parent().is_some();
         let last_left = over.end.offset < last.text().len() || !last.children().is_empty();
         let last_goes = !join && !last_left;
         whole.extend(last_goes.then(|| last.id().clone()));
         let in_text_block = |node: &Node| {
             let parent = node.parent().and_then(|parent| on.node(parent));
-            parent.is_some_and(|parent| is_text_block(on, parent))
+            parent.map_or(Ok(false), |parent| is_text_block(on, parent))
         };
-        let blocks_agree = join || !nested && in_text_block(first) && in_text_block(last);
-        let merge_blocks = blocks_agree && !around_last.is_empty();
+        // Visits all children of both, so it comes last.
+        let merge_blocks = !around_last.is_empty()
+            && (join || !nested && in_text_block(first)? && in_text_block(last)?);
         Ok(Self {
             over,
             whole,
@@ -225,6 +254,15 @@ impl<'a> Gap<'a> {
     /// A position in a deleted node moves to the start of the range, as in deleted characters.
     fn select_its_start(&self, on: &mut Transaction) -> Edited {
         let whole: HashSet<&NodeId> = self.whole.iter().collect();
+        on.spend(Limit::Steps, |on| {
+            let ends = match on.selection() {
+                Some(Selection::Text(TextSelection { anchor, focus })) => [anchor, focus],
+                _ => return 0,
+            };
+            let looked_at = |end: &Position| on.ancestors(&end.node_id).count();
+            let around = self.around_last.len() + ends.map(looked_at).iter().sum::<usize>();
+            self.whole.len() + cost::LOOKED_UP * around
+        })?;
         reselect(on, |on, Position { node_id, .. }| {
             let goes = self.around_last.contains(node_id)
                 || whole.contains(node_id)

@@ -4,8 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use super::Edited;
 use super::order::{self, Move, Siblings};
-use crate::document::plan::{self, find};
-use crate::document::{Change, ChildPosition, EditError, Node, NodeSpec, SplitPoint, View};
+use super::range::{attached_at, place_of};
+use crate::document::plan::find;
+use crate::document::{
+    Change, ChildPosition, EditError, Limit, Node, NodeSpec, SplitPoint, View, cost,
+};
 use crate::id::NodeId;
 use crate::store::Transaction;
 use crate::transaction::error::OperationError;
@@ -32,6 +35,7 @@ pub(super) fn move_children(
         return Err(EditError::IndexOutOfRange { parent, index, len }.into());
     }
     if within {
+        on.spend(Limit::Steps, |_| cost::ARRANGED * there.len())?;
         let others = there.iter().filter(|child| !moving.contains(child));
         let mut order: Vec<NodeId> = others.cloned().collect();
         order.splice(index..index, children.iter().cloned());
@@ -46,7 +50,7 @@ pub(super) fn move_children(
 }
 
 pub(super) fn move_block_up(on: &mut Transaction, id: &NodeId) -> Edited {
-    let ChildPosition { parent, index } = place(on, id)?;
+    let ChildPosition { parent, index } = place_of(on, id)?;
     if let Some(before) = index.checked_sub(1) {
         on.move_node(id, &parent, before)?;
     }
@@ -54,7 +58,7 @@ pub(super) fn move_block_up(on: &mut Transaction, id: &NodeId) -> Edited {
 }
 
 pub(super) fn move_block_down(on: &mut Transaction, id: &NodeId) -> Edited {
-    let ChildPosition { parent, index } = place(on, id)?;
+    let ChildPosition { parent, index } = place_of(on, id)?;
     if index + 1 < find(on, &parent)?.children().len() {
         on.move_node(id, &parent, index + 1)?;
     }
@@ -63,11 +67,9 @@ pub(super) fn move_block_down(on: &mut Transaction, id: &NodeId) -> Edited {
 
 pub(super) fn reorder_children(on: &mut Transaction, id: &NodeId, children: &[NodeId]) -> Edited {
     let named = distinct(on, id, children)?;
-    let left_out = find(on, id)?
-        .children()
-        .iter()
-        .find(|child| !named.contains(child))
-        .cloned();
+    let all = find(on, id)?.children();
+    on.spend(Limit::Steps, |_| cost::ARRANGED * all.len())?;
+    let left_out = all.iter().find(|child| !named.contains(child)).cloned();
     match left_out {
         None => arrange(on, id, children),
         Some(child) => Err(OperationError::LeftOut {
@@ -83,6 +85,9 @@ pub(super) fn copy_node(
     parent: Option<&NodeId>,
     index: Option<usize>,
 ) -> Edited {
+    on.spend(Limit::Steps, |on| {
+        on.node(id).map_or(0, |node| cost::marks(node.marks()))
+    })?;
     let copy = NodeSpec::copy_of(on, id, false)?;
     insert_copy(on, copy, id, parent, index)
 }
@@ -93,6 +98,12 @@ pub(super) fn clone_node_with_children(
     parent: Option<&NodeId>,
     index: Option<usize>,
 ) -> Edited {
+    on.check_subtree(Limit::Nodes, 1, id)?;
+    on.spend(Limit::Steps, |on| {
+        let nodes = on.descendants(id);
+        let steps = nodes.map(|node| cost::LOOKED_UP + cost::marks(node.marks()));
+        steps.sum()
+    })?;
     let copy = NodeSpec::copy_of(on, id, true)?;
     insert_copy(on, copy, id, parent, index)
 }
@@ -107,10 +118,10 @@ fn insert_copy(
     match (parent, index) {
         (Some(parent), index) => on.insert(copy, parent, index)?,
         (None, Some(index)) => {
-            let parent = place(on, original)?.parent;
+            let parent = place_of(on, original)?.parent;
             on.insert(copy, &parent, index)?
         }
-        (None, None) => match plan::place(on, find(on, original)?) {
+        (None, None) => match attached_at(on, original)? {
             Some(ChildPosition { parent, index }) => on.insert(copy, &parent, index + 1)?,
             None => on.create(copy)?,
         },
@@ -145,7 +156,7 @@ pub(super) fn indent_node(
     id: &NodeId,
     container: Option<NodeSpec>,
 ) -> Edited {
-    let ChildPosition { parent, index } = place(on, id)?;
+    let ChildPosition { parent, index } = place_of(on, id)?;
     let siblings = find(on, &parent)?;
     let before = index.checked_sub(1);
     let Some(sibling) = before.and_then(|before| siblings.children().get(before)) else {
@@ -181,7 +192,7 @@ pub(super) fn outdent_node(on: &mut Transaction, id: &NodeId) -> Edited {
 
 /// Puts an item of a nested list after the item that contains the list.
 fn outdent_item(on: &mut Transaction, id: &NodeId, at: &ChildPosition, item: &NodeId) -> Edited {
-    let to = place(on, item)?;
+    let to = place_of(on, item)?;
     let list = find(on, &at.parent)?;
     let behind = children_from(list, at.index + 1);
     let nested = last_child(on, id).filter(|nested| nested.kind() == list.kind());
@@ -199,20 +210,16 @@ fn outdent_item(on: &mut Transaction, id: &NodeId, at: &ChildPosition, item: &No
     Ok(())
 }
 
-/// Where a node is attached.
-pub(super) fn place(on: &Transaction, id: &NodeId) -> Result<ChildPosition, EditError> {
-    let place = plan::place(on, find(on, id)?);
-    place.ok_or_else(|| EditError::NoParent { id: id.clone() })
-}
-
 /// Where a node is attached, and where its parent is.
 pub(super) fn position_and_parent_position(
     on: &Transaction,
     id: &NodeId,
 ) -> Result<(ChildPosition, ChildPosition), OperationError> {
-    let at = plan::place(on, find(on, id)?);
-    let above = at.as_ref().and_then(|at| on.node(&at.parent));
-    let above = above.and_then(|parent| plan::place(on, parent));
+    let at = attached_at(on, id)?;
+    let above = match &at {
+        Some(at) => attached_at(on, &at.parent)?,
+        None => None,
+    };
     at.zip(above)
         .ok_or_else(|| OperationError::NoGrandparent { id: id.clone() })
 }
@@ -223,11 +230,11 @@ pub(super) fn insert_around(
     id: &NodeId,
     node: NodeSpec,
 ) -> Result<NodeId, OperationError> {
-    let inner = find(on, id)?;
+    find(on, id)?;
     if on.root() == Some(id) {
         return Err(OperationError::RootWrapped { id: id.clone() });
     }
-    Ok(match plan::place(on, inner) {
+    Ok(match attached_at(on, id)? {
         Some(ChildPosition { parent, index }) => on.insert(node, &parent, index)?,
         None => on.create(node)?,
     })
@@ -259,6 +266,7 @@ fn distinct<'a>(
     children: &'a [NodeId],
 ) -> Result<HashSet<&'a NodeId>, OperationError> {
     find(on, id)?;
+    on.spend(Limit::Steps, |_| cost::LOOKED_UP * children.len())?;
     let mut distinct = HashSet::with_capacity(children.len());
     for child in children {
         if find(on, child)?.parent() != Some(id) {
@@ -311,7 +319,9 @@ fn take_away(
 
 /// The indexes of these children. One pass over all children instead of one for each.
 fn places(on: &Transaction, id: &NodeId, children: &[NodeId]) -> Result<Vec<usize>, EditError> {
-    let all = find(on, id)?.children().iter().enumerate();
+    let all = find(on, id)?.children();
+    on.spend(Limit::Steps, |_| cost::ARRANGED * all.len())?;
+    let all = all.iter().enumerate();
     let places: HashMap<&NodeId, usize> = all.map(|(at, child)| (child, at)).collect();
     let places = children.iter().map(|child| places.get(child).copied());
     Ok(places.flatten().collect())
