@@ -101,8 +101,10 @@ impl DurableOptions {
     }
 
     /// Sets how many bytes of commits may wait for the journal. Beyond that, requests for the lock
-    /// wait before they request it, as for a [lossless subscriber](DataStore::subscribe_lossless);
-    /// the error of one that times out names the holder `disk`. The default is 4 MiB. The sizes are estimates. What waits is written at once, so a commit
+    /// wait before they request it, as for a [lossless subscriber](DataStore::subscribe_lossless).
+    /// The error of a request that times out names the holder `disk`.
+    ///
+    /// The default is 4 MiB. The sizes are estimates. What waits is written at once, so a commit
     /// waits the longer for its write, the greater this is.
     ///
     /// As many bytes of leases, receipts and events of inboxes may wait beside the commits. Beyond
