@@ -57,7 +57,6 @@ impl Stored {
                 path,
                 "the file exists already; without FILE.md and --trace, its document is edited further",
             ),
-            OpenError::Missing => BadInput::of(path, "there is no such folder"),
             error => BadInput::of(path, error),
         })?;
         if store.version() > 0 {

@@ -125,7 +125,10 @@ fn a_store_that_cannot_be_opened_is_refused_and_stays_as_it_is() {
             &["--store", env!("CARGO_TARGET_TMPDIR")],
             "is a folder, not a file",
         ),
-        (&["--store", &missing], "there is no such folder"),
+        (
+            &["--store", &missing],
+            "the folder of the file does not exist",
+        ),
         (&["--store", &beneath], "used.doclock/x.doclock"),
         (&["--store"], "--store"),
         (
