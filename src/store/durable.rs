@@ -110,7 +110,8 @@ pub enum Durability {
     #[default]
     Durable,
     /// When the commit is published. It becomes durable with the next write, or is lost if the
-    /// process ends before that.
+    /// process ends before that. If too many leases, receipts and events of inboxes
+    /// [wait for the disk](DurableOptions::unwritten_limit), the call waits for it too.
     Later,
 }
 

@@ -128,8 +128,8 @@ impl Subscription {
     /// a client. What a power cut takes back was then never seen outside. A subscription without it
     /// receives commits at once, for views in the same process.
     ///
-    /// A commit that was published before the subscription is not received, even if it becomes
-    /// durable later. To start from [the durable document](DataStore::durable_snapshot), use
+    /// After [`subscribe`](DataStore::subscribe), a commit that was published before is not received,
+    /// even if it becomes durable later. To start from [the durable document](DataStore::durable_snapshot), use
     /// [`follow_from`](DataStore::follow_from) with its version.
     ///
     /// It ends when the store is closed or its [journal](crate::durable) fails: then no further
@@ -171,6 +171,9 @@ impl Subscription {
     /// already, and of transactions under a lock that is held already. Requests for nodes are
     /// admitted without waiting for the grant of the one before. [`NodeLocks`](crate::NodeLocks)
     /// are not affected.
+    ///
+    /// With a filter, all commits since the last read count. When the journal of a
+    /// [durable](Self::durable) subscription ends, no request waits for it any more.
     ///
     /// The thread that reads must not request the lock without a timeout: its request could wait
     /// for itself.

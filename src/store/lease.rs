@@ -46,9 +46,11 @@ use crate::time::{Expiry, MonotonicTime};
 /// that no thread performs: an open form, a payment that is being confirmed elsewhere, or a job of
 /// another process.
 ///
-/// None of these methods waits; each is a single step. They make no version and no event. They need
-/// neither the store's lock nor node locks, so a lease may be taken or released while a transaction
-/// is open.
+/// None of these methods waits for a lock or a lease; each is a single step. They make no version
+/// and no event. They need neither the store's lock nor node locks, so a lease may be taken or
+/// released while a transaction is open. In a durable store, a method that changes a lease waits for
+/// the disk if too many changes
+/// [are not written yet](crate::durable::DurableOptions::unwritten_limit).
 ///
 /// **A lease binds only the code that uses leases.** It excludes other leases. A transaction that
 /// [requires](crate::Transaction::require) it is committed only while it lasts. A transaction that
@@ -57,8 +59,7 @@ use crate::time::{Expiry, MonotonicTime};
 impl DataStore {
     /// Leases one or several targets to an owner for `duration` from now: all of them or none.
     ///
-    /// Never waits for another lease. In a durable store it waits for the disk if too many leases
-    /// [are not written yet](crate::durable::DurableOptions::unwritten_limit).
+    /// Never waits for another lease.
     ///
     /// A lease on the document excludes all other leases. A lease on a node excludes leases on the
     /// same node id and on the document, whether the node exists or not. It does not exclude leases

@@ -345,6 +345,9 @@ impl CommitLog {
             return (Vec::new(), document, None);
         };
         let taken = records.queue.taken(room, || document.clone());
+        // What follows has to stay, because the record of the kept commits is made meanwhile.
+        let since = records.queue.since.unwrap_or(document.version());
+        records.queue.go_on_after(since);
         let kept = records.take_over(id, owner, document.version());
         (kept, document, taken)
     }
@@ -508,16 +511,25 @@ impl CommitLog {
         let lossless = records.subscribers.lossless();
         let behind = lossless.max_by_key(|(_, cursor, limit)| {
             let unread = records.unread_bytes(*cursor);
-            (unread.saturating_sub(*limit), unread)
+            // From half of its limit on it keeps admission closed.
+            let beyond = |part: usize| unread.saturating_sub(part);
+            (beyond(*limit), beyond(limit / 2), unread)
         });
         records.subscribers.call_site(behind?.0)
     }
 
     /// Lets a subscriber miss no commit; requests wait while it has more bytes to read.
     pub(super) fn read_losslessly(&self, id: SubscriberId, limit: usize) {
-        if let Some(records) = &mut *self.records.lock() {
+        let mut log = self.records.lock();
+        let door = log.as_mut().and_then(|records| {
             records.subscribers.read_losslessly(id, limit);
-        }
+            if records.is_behind(|limit| limit) {
+                self.admission.close(&mut records.door);
+            }
+            self.reopen(records)
+        });
+        drop(log);
+        self.release(door);
     }
 
     /// Makes a subscriber read durable commits only, if there is a journal.

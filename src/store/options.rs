@@ -177,7 +177,8 @@ impl StoreOptions {
     /// read them yet. The default is 1 MiB. The sizes are estimates.
     ///
     /// Past the limit, a [subscriber](crate::events::Subscription#gaps) misses the oldest commits.
-    /// The commits that a [lossless](super::DataStore::subscribe_lossless) one has not read stay.
+    /// The commits that a [lossless](super::DataStore::subscribe_lossless) one has not read stay, and
+    /// so do those of a durable store that are not durable yet.
     ///
     /// An [`Editor`](crate::Editor) reads the commits of others when it is next used. Past the
     /// limit, or past 256 KiB if there are no subscribers, only the positions and lengths of their
@@ -208,11 +209,12 @@ impl StoreOptions {
     }
 
     /// Sets how many bytes of the latest commits the store keeps for
+    /// [`follow_from`](super::DataStore::follow_from) and
     /// [`commits_since`](super::DataStore::commits_since). The default is zero, which keeps none.
     ///
     /// They stay in the log of [`log_limit`](Self::log_limit), in addition to what that allows. So
-    /// there are at least so many bytes, and at most both. The sizes are estimates. Each commit
-    /// costs the time to record it.
+    /// there are at least so many bytes, and at most both, apart from what has to stay. The sizes
+    /// are estimates. Each commit costs the time to record it.
     pub fn kept_commits(mut self, bytes: usize) -> Self {
         self.kept_commits = bytes;
         self

@@ -298,8 +298,10 @@ impl DataStore {
             let pairs = record.edits.undone.windows(2);
             joined.extend(pairs.map(|pair| (pair[1], pair[0])));
         }
-        let units = self.record_kept_in(&mut recorded, id, &records, &joined, &document);
+        let (units, before) = self.record_kept_in(&mut recorded, id, &records, &joined, &document);
         let silent = recorded.provenance.silent().to_vec();
+        drop(recorded);
+        drop(before);
         Kept {
             records,
             joined,
@@ -309,6 +311,7 @@ impl DataStore {
     }
 
     /// Records kept commits that lead to a document, if the session needs one that is not recorded.
+    /// Returns their units, and the record before, to be dropped with no mutex locked.
     fn record_kept_in(
         &self,
         recorded: &mut Recorded,
@@ -316,10 +319,10 @@ impl DataStore {
         records: &[CommitRecord],
         joined: &HashMap<u64, u64, Secret>,
         document: &Snapshot,
-    ) -> Units {
+    ) -> (Units, Option<Recorded>) {
         let mut own = records.iter().filter(|record| record.is_entry_of(id));
         let Some(first_needed) = own.next().map(|record| record.edits.version) else {
-            return Units::default();
+            return (Units::default(), None);
         };
         let first = records.first().map_or(0, |record| record.edits.version);
         let is_known = recorded.since < first_needed && recorded.version >= document.version();
@@ -330,10 +333,10 @@ impl DataStore {
                 let unit = unit.or_else(|| is_undo.then(|| EditUnit::new(0, OwnerId::default())));
                 Some((record.edits.version, unit?))
             });
-            return known.collect();
+            return (known.collect(), None);
         }
         let Some(rebuilt) = Rebuilding::of(records, joined, document, self) else {
-            return Units::default();
+            return (Units::default(), None);
         };
         let Rebuilding {
             mut provenance,
@@ -341,14 +344,15 @@ impl DataStore {
             ..
         } = rebuilt;
         provenance.take_over_silent(&recorded.provenance);
-        *recorded = Recorded {
+        let rebuilt = Recorded {
             since: first.saturating_sub(1),
             version: document.version(),
             provenance,
             room: VecDeque::new(),
         };
+        let before = std::mem::replace(recorded, rebuilt);
         self.0.log.set_units(&units, recorded);
-        units
+        (units, Some(before))
     }
 
     /// The owner of the commit of an editor with this version, if it is recorded.
@@ -494,10 +498,32 @@ fn are_same(one: &impl View, other: &impl View, changes: [&[Change]; 2]) -> bool
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
     use std::time::Duration;
 
     use crate::history::HistoryOptions;
-    use crate::{DataStore, Editor, View, dsl::*};
+    use crate::{DataStore, Editor, StoreOptions, View, dsl::*};
+
+    /// A commit without a unit left the queue when the next one came, and was in no record.
+    #[test]
+    fn commits_that_follow_kept_ones_wait_until_these_are_recorded() {
+        for kept in [0, 1 << 20] {
+            let store = DataStore::with_options(StoreOptions::new().kept_commits(kept));
+            let events = store.subscribe();
+            let (owner, editor) = ("ann".into(), Editor::new(store.clone(), "ann"));
+            let (id, _) = store.follow(&owner);
+            let latest = || store.snapshot();
+            drop(store.0.log.take_kept(id, &owner, VecDeque::new(), latest));
+            for _ in 0..3 {
+                let mut transaction = store.begin("bob").unwrap();
+                transaction.create(text_node("paragraph", "")).unwrap();
+                transaction.commit().unwrap();
+            }
+            let taken = store.0.log.take_unrecorded(VecDeque::new(), latest);
+            assert_eq!(taken.unwrap().commits.len(), 3, "{kept} bytes are kept");
+            drop((editor, events));
+        }
+    }
 
     /// What a store records after two editors alternate, with histories of ten entries.
     fn recorded_after(edits: usize) -> [usize; 3] {

@@ -1,11 +1,14 @@
 //! Subscriptions to what is durable.
 
-use doclock::durable::DurableOptions;
-use doclock::events::{CommitEvent, Filter, MissingCommits, Subscription, TryRecvError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
-use doclock::{DataStore, StoreOptions};
+use doclock::codes::CodedError;
+use doclock::durable::DurableOptions;
+use doclock::events::{CommitEvent, Filter, MissingCommits, Subscription, TryRecvError};
+use doclock::lock::AcquireOptions;
+use doclock::{DataStore, StoreOptions, TransactionManager, dsl::*};
 
 use crate::memory::{Failure, Memory};
 use crate::waiting::gate;
@@ -181,6 +184,23 @@ fn a_durable_subscription_ends_with_the_journal_after_its_last_event() {
     drop(store);
     assert_eq!(versions(&ended), [version]);
     assert!(ended.recv().is_err());
+}
+
+/// The requests waited for a subscriber that can read nothing more.
+#[test]
+fn a_lossless_durable_subscriber_holds_up_no_request_after_the_journal_has_failed() {
+    let memory = Memory::default();
+    let store = memory.open(later());
+    let _failed = store.subscribe().durable().lossless(0);
+    memory.fail_at(memory.writes() + 1, Failure::Before);
+    add(&store, "a");
+    store.wait_durable(1, None).unwrap_err();
+    // The journal ends after it has answered.
+    let options = AcquireOptions::new().timeout(Duration::from_secs(60));
+    drop(store.lock_with("ann", options).unwrap());
+    let manager = TransactionManager::new(store);
+    let refused = manager.execute(create(text_node("paragraph", "b")));
+    assert_eq!(refused.unwrap_err().code(), "commitReadOnly");
 }
 
 #[test]

@@ -62,6 +62,9 @@ pub trait Journal: Send + 'static {
 
     /// Writes all parts of a write or none of them. When it returns `Ok`, they survive a power cut.
     ///
+    /// It must not commit or take leases in the store that it writes for: these calls can wait for
+    /// this write.
+    ///
     /// # Errors
     ///
     /// [`JournalError`]. The parts may have been written or not, unless the error says that it

@@ -386,7 +386,7 @@ impl Writer {
                 let notes = self.shared.state.lock().noted;
                 let goal = Goal { version: 0, notes };
                 // A journal that has failed takes no more notes, and refuses the next commit.
-                let _ = self.shared.wait(goal, Patience::Writes);
+                let _ = self.shared.wait(goal, Patience::Until(None));
             }
         }
     }

@@ -299,6 +299,9 @@ impl Subscribers {
     /// Ends the channels of those that read durable commits, to be dropped with no mutex locked.
     pub(super) fn end_journal(&mut self) -> Vec<Bell> {
         self.journal_has_ended = true;
+        // What they have not read never becomes durable, and requests must not wait for that.
+        let Self { lossless, all, .. } = self;
+        lossless.retain(|(id, _)| all.get(*id).is_none_or(|it| !it.reads_durable));
         let all = self.all.values_mut().filter(|it| it.reads_durable);
         all.map(Subscriber::take_bell).collect()
     }
