@@ -128,8 +128,9 @@ impl Subscription {
     /// a client. What a power cut takes back was then never seen outside. A subscription without it
     /// receives commits at once, for views in the same process.
     ///
-    /// After [`subscribe`](DataStore::subscribe), a commit that was published before is not received,
-    /// even if it becomes durable later. To start from [the durable document](DataStore::durable_snapshot), use
+    /// After [`subscribe`](DataStore::subscribe), a commit that was published before is not
+    /// received, even if it becomes durable later. To start from
+    /// [the durable document](DataStore::durable_snapshot), use
     /// [`follow_from`](DataStore::follow_from) with its version.
     ///
     /// It ends when the store is closed or its [journal](crate::durable) fails: then no further

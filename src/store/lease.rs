@@ -48,8 +48,8 @@ use crate::time::{Expiry, MonotonicTime};
 ///
 /// None of these methods waits for a lock or a lease; each is a single step. They make no version
 /// and no event. They need neither the store's lock nor node locks, so a lease may be taken or
-/// released while a transaction is open. In a durable store, a method that changes a lease waits for
-/// the disk if too many changes
+/// released while a transaction is open. In a durable store, a method that changes a lease waits
+/// for the disk if too many changes
 /// [are not written yet](crate::durable::DurableOptions::unwritten_limit).
 ///
 /// **A lease binds only the code that uses leases.** It excludes other leases. A transaction that

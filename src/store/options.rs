@@ -177,8 +177,8 @@ impl StoreOptions {
     /// read them yet. The default is 1 MiB. The sizes are estimates.
     ///
     /// Past the limit, a [subscriber](crate::events::Subscription#gaps) misses the oldest commits.
-    /// The commits that a [lossless](super::DataStore::subscribe_lossless) one has not read stay, and
-    /// so do those of a durable store that are not durable yet.
+    /// The commits that a [lossless](super::DataStore::subscribe_lossless) one has not read stay,
+    /// and so do those of a durable store that are not durable yet.
     ///
     /// An [`Editor`](crate::Editor) reads the commits of others when it is next used. Past the
     /// limit, or past 256 KiB if there are no subscribers, only the positions and lengths of their
