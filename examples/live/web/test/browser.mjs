@@ -189,7 +189,12 @@ export class Tab {
 
   async reload() {
     await this.seen()
-    await this.page.reload()
+    // Its server may be starting again.
+    for (const end = Date.now() + 20_000; ;) {
+      const failure = await this.page.reload().then(() => null, failure => failure)
+      if (!failure) break
+      if (!failure.message.includes("ERR_CONNECTION_REFUSED") || Date.now() > end) throw failure
+    }
     await this.ready()
   }
 
