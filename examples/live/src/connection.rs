@@ -153,8 +153,9 @@ async fn talk(
     };
     tokio::select! {
         biased;
-        why = close => why.unwrap_or(Close::SHUT_DOWN).into(),
+        // A request without a result says more than the end of the server, its consequence.
         Err(end) = reading => end,
+        why = close => why.unwrap_or(Close::SHUT_DOWN).into(),
         () = writing => Close::SHUT_DOWN.into(),
     }
 }
