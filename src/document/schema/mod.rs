@@ -268,18 +268,24 @@ fn allowed_marks(
     let Some(allowed) = node.allowed_marks() else {
         return Ok(None);
     };
+    let unknown = |mark| SchemaError::UnknownMark {
+        kind: kind.clone(),
+        mark,
+    };
+    known_marks(allowed, marks, unknown).map(Some)
+}
+
+/// The names in a list of marks. `unknown` makes the error of one that the schema does not have.
+fn known_marks<M>(
+    list: &str,
+    marks: &HashMap<SmolStr, M>,
+    unknown: impl Fn(SmolStr) -> SchemaError,
+) -> Result<HashSet<SmolStr>, SchemaError> {
     let known = |mark: &str| match marks.contains_key(mark) {
         true => Ok(mark.into()),
-        false => Err(SchemaError::UnknownMark {
-            kind: kind.clone(),
-            mark: mark.into(),
-        }),
+        false => Err(unknown(mark.into())),
     };
-    allowed
-        .split_whitespace()
-        .map(known)
-        .collect::<Result<_, _>>()
-        .map(Some)
+    list.split_whitespace().map(known).collect()
 }
 
 /// The marks that a mark excludes; `None` for all.
@@ -294,18 +300,11 @@ fn excluded_marks(
     if excluded.trim() == "_" {
         return Ok(None);
     }
-    let known = |other: &str| match marks.contains_key(other) {
-        true => Ok(other.into()),
-        false => Err(SchemaError::UnknownExcludedMark {
-            kind: name.clone(),
-            mark: other.into(),
-        }),
+    let unknown = |mark| SchemaError::UnknownExcludedMark {
+        kind: name.clone(),
+        mark,
     };
-    excluded
-        .split_whitespace()
-        .map(known)
-        .collect::<Result<_, _>>()
-        .map(Some)
+    known_marks(excluded, marks, unknown).map(Some)
 }
 
 impl fmt::Debug for Schema {

@@ -1,12 +1,13 @@
 //! The stored form of entries and blocks: a byte for the format, a checksum, and JSON.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{JournalError, OpenError, WrittenReceipt};
-use crate::document::{AssemblyError, DocumentHead, Node, check_room};
+use crate::document::{AssemblyError, DocumentHead, Node, Tokens, check_room};
 use crate::id::{FencingToken, NodeId};
 use crate::store::TransactionResult;
 use crate::store::log::{CommitRecord, HistoryStep};
@@ -59,6 +60,19 @@ impl Block {
             let step = steps.next_if(|(version, _)| *version == commit.version);
             CommitRecord::stored(Arc::clone(commit), step.cloned())
         })
+    }
+
+    /// Notes the tokens of its commits, and makes its changes of the notes.
+    pub(super) fn note_in(&self, tokens: &mut Tokens, notes: &mut HashMap<NoteKey, Note>) {
+        for commit in &self.commits {
+            tokens.note(commit.fencing_token.get());
+        }
+        for change in self.notes.iter().cloned() {
+            match change.into_parts() {
+                (key, Some(note)) => drop(notes.insert(key, note)),
+                (key, None) => drop(notes.remove(&key)),
+            }
+        }
     }
 
     /// The receipts among the notes, for a journal.

@@ -455,15 +455,7 @@ impl Rebuilt {
             }
         }
         self.document = document;
-        for commit in &block.commits {
-            self.tokens.note(commit.fencing_token.get());
-        }
-        for change in block.notes.iter().cloned() {
-            match change.into_parts() {
-                (key, Some(note)) => drop(self.notes.insert(key, note)),
-                (key, None) => drop(self.notes.remove(&key)),
-            }
-        }
+        block.note_in(&mut self.tokens, &mut self.notes);
         true
     }
 

@@ -290,15 +290,7 @@ impl Stored {
     pub(super) fn add(&mut self, id: BlockId, block: Block) -> Result<(), JournalError> {
         // First, because it can fail.
         self.log.add(&block)?;
-        for commit in &block.commits {
-            self.tokens.note(commit.fencing_token.get());
-        }
-        for change in block.notes.iter().cloned() {
-            match change.into_parts() {
-                (key, Some(note)) => drop(self.notes.insert(key, note)),
-                (key, None) => drop(self.notes.remove(&key)),
-            }
-        }
+        block.note_in(&mut self.tokens, &mut self.notes);
         self.blocks.push_back((id, block));
         Ok(())
     }

@@ -481,17 +481,13 @@ fn acknowledged(goal: Goal, answer: Answer) -> Result<(), CommitError> {
     match answer {
         Ok(_) => Ok(()),
         Err(cause) => {
-            let version = goal.version;
-            let (is_fenced, stored_nothing) = match &cause {
-                DurabilityError::Fenced { .. } => (true, true),
-                DurabilityError::Failed { cause, .. } => (false, cause.stored_nothing),
-                _ => (false, false),
-            };
-            let cause = Box::new(cause);
-            Err(match (is_fenced, stored_nothing) {
-                (true, _) => CommitError::Fenced { version, cause },
-                (false, true) => CommitError::NotStored { version, cause },
-                (false, false) => CommitError::Unknown { version, cause },
+            let (version, cause) = (goal.version, Box::new(cause));
+            Err(match &*cause {
+                DurabilityError::Fenced { .. } => CommitError::Fenced { version, cause },
+                DurabilityError::Failed { cause: failure, .. } if failure.stored_nothing => {
+                    CommitError::NotStored { version, cause }
+                }
+                _ => CommitError::Unknown { version, cause },
             })
         }
     }
