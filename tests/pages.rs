@@ -151,15 +151,15 @@ fn every_link_of_the_guide_leads_to_the_same_page_on_both_sides() {
 const RUNNERS: &[&str] = &[
     ".ci/run",
     "scripts/soak",
-    "examples/desktop/check",
-    "examples/live/check",
+    "examples/apps/desktop/check",
+    "examples/apps/live/check",
     "tests/report/check",
 ];
 
 /// Commands of pages that are run in another form.
 const ELSEWHERE: &[(&str, &str)] = &[
     // By `web/test/cluster.test.mjs`, which starts and kills the servers.
-    ("examples/live/README.md", "scripts/with-postgres bash -c"),
+    ("examples/apps/live/README.md", "scripts/with-postgres bash -c"),
 ];
 
 /// The words of a command, without what does not determine what it runs: the directory, variables
@@ -216,7 +216,7 @@ fn shown(folder: &str, text: &str) -> Vec<Vec<String>> {
             words.truncate(1);
         }
     }
-    // The commands of the tool are run by `tool/tests`.
+    // The commands of the tool are run by `crates/tool/tests`.
     shown.retain(|words| match words[0].as_str() {
         "cargo" => words.len() > 1,
         "npm" => true,
@@ -255,8 +255,8 @@ fn all_pages() -> Vec<(String, String)> {
         "docs/invariants",
         "docs/decisions",
         "examples",
-        "examples/live",
-        "tool",
+        "examples/apps/live",
+        "crates/tool",
     ];
     let mut all: Vec<_> = folders.into_iter().flat_map(pages).collect();
     all.retain(|(page, _)| page != "CHANGELOG.md");
