@@ -159,7 +159,10 @@ const RUNNERS: &[&str] = &[
 /// Commands of pages that are run in another form.
 const ELSEWHERE: &[(&str, &str)] = &[
     // By `web/test/cluster.test.mjs`, which starts and kills the servers.
-    ("examples/apps/live/README.md", "scripts/with-postgres bash -c"),
+    (
+        "examples/apps/live/README.md",
+        "scripts/with-postgres bash -c",
+    ),
 ];
 
 /// The words of a command, without what does not determine what it runs: the directory, variables

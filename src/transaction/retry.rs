@@ -1,7 +1,7 @@
 //! Retries after errors that a retry may solve at once.
 
 use std::future::poll_fn;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, RandomState};
 use std::task::Poll;
 use std::thread;
 use std::time::Duration;
@@ -79,10 +79,7 @@ async fn yield_task() {
 }
 
 fn pause_after(attempt: u32) {
-    thread::sleep(pause(
-        attempt,
-        foldhash::fast::RandomState::default().hash_one(attempt),
-    ));
+    thread::sleep(pause(attempt, RandomState::new().hash_one(attempt)));
 }
 
 fn pause(attempt: u32, random: u64) -> Duration {

@@ -15,6 +15,7 @@ use super::reservation::Reservation;
 use super::shard::{EndedHold, Shard, Waited};
 use super::stats::KeyedDurations;
 use crate::caught::catch;
+use crate::hashing::Secret;
 use crate::id::{LockId, random_session};
 use crate::lock::discard::Discard;
 use crate::lock::keeper::{Keeper, KeeperSlot};
@@ -35,12 +36,6 @@ pub(super) const SHARDS: usize = if cfg!(loom) { 2 } else { 64 };
 /// After this many meetings of threads at the first shard, the others are made.
 const MEETINGS: u32 = 8;
 
-#[cfg(not(loom))]
-type Hashing = foldhash::fast::RandomState;
-/// In a model, keys are in the same shards in each execution.
-#[cfg(loom)]
-type Hashing = foldhash::fast::FixedState;
-
 /// All keys are in the first shard until threads meet there. Then the others are made, and each key
 /// moves to its own shard when it becomes active the next time.
 ///
@@ -48,7 +43,6 @@ type Hashing = foldhash::fast::FixedState;
 /// added to it only while there is no other. So a thread that finds a key active there, or does not
 /// find it and goes on to its own shard, is at the right shard.
 pub(super) struct KeyedShared<K, V> {
-    hashing: Hashing,
     /// A bit for each of the other shards: whether keys of that shard may still be active in the
     /// first.
     gathered: AtomicU64,
@@ -89,7 +83,6 @@ impl<K, V> KeyedShared<K, V> {
         let clock = options.clock;
         let first = Shard::new(lock, Self::numbering(SHARDS), 0, Sampling::new(&clock));
         Self {
-            hashing: Hashing::default(),
             gathered: AtomicU64::new(u64::MAX),
             others: OnceLock::new(),
             lock,
@@ -121,7 +114,7 @@ impl<K, V> KeyedShared<K, V> {
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        let hash = self.hashing.hash_one(key);
+        let hash = Secret.hash_one(key);
         let index = Self::index(hash);
         let gathered = self.gathered.load(Ordering::Acquire) & (1 << index) != 0;
         let shard = match self.others.get() {

@@ -33,7 +33,6 @@ use std::time::Duration;
 pub use adaptive::Aimd;
 use caller::{Caller, Unclaimed};
 pub use error::{CallEvidence, LimiterError, LimiterLoad};
-use foldhash::fast::RandomState;
 use keys::Name;
 pub use metrics::{KeySnapshot, LimiterMetrics, LimiterSnapshot, LimiterTotals};
 pub use options::{CallOptions, LimiterOptions};
@@ -49,6 +48,7 @@ use super::pace::Pace;
 use super::request::TaskRequest;
 use super::wait::{Reason, TaskLook, TaskQueue, Wait, WaitQueue, WaitsAs};
 use crate::caught::run_all;
+use crate::hashing::Secret;
 use crate::sync::{Mutex, assert_unlocked, rank};
 use crate::time::Clock;
 
@@ -129,7 +129,6 @@ pub struct InFlightLimiter<K: LimiterKey>(Arc<LimiterShared<K>>);
 
 struct LimiterShared<K: LimiterKey> {
     state: Mutex<{ rank::KEYS }, LimiterState<K, Arc<Caller<K>>>>,
-    hashing: RandomState,
     clock: Clock,
     timeout: Option<Duration>,
     queue_bound: Option<usize>,
@@ -148,14 +147,12 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     pub fn with_options(options: LimiterOptions<K>) -> Self {
         let clock = options.clock;
         let mut state = LimiterState::new(options.default_limit, options.global_limit, &clock);
-        let hashing = RandomState::default();
         for (key, rule) in options.keys {
-            let hash = hashing.hash_one(&*key);
+            let hash = Secret.hash_one(&*key);
             state.configure(key.into_inner(), hash, rule, &clock);
         }
         Self(Arc::new_cyclic(|this| LimiterShared {
             state: Mutex::new(state),
-            hashing,
             clock,
             timeout: options.timeout,
             queue_bound: options.queue_bound,
@@ -529,7 +526,7 @@ impl<K: Debug> CallOptions<K> {
 impl<K: LimiterKey> LimiterShared<K> {
     #[inline]
     fn name<'a>(&self, key: &'a K) -> Name<'a, K> {
-        let hash = self.hashing.hash_one(key);
+        let hash = Secret.hash_one(key);
         Name { key, hash }
     }
 
