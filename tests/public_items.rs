@@ -77,7 +77,9 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::durable::ReplicaError>();
     shared::<doclock::durable::TakeoverError>();
     shared::<doclock::durable::WrittenReceipt>();
+    #[cfg(feature = "redb")]
     shared::<doclock::durable::SalvageReport>();
+    #[cfg(feature = "redb")]
     shared::<doclock::durable::SalvagedFile>();
     shared::<doclock::durable::VerifyReport>();
     shared::<doclock::durable::VersionError>();
