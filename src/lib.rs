@@ -106,12 +106,9 @@ extern crate self as doclock;
 #[doc(hidden)]
 #[path = "bare.rs"]
 pub mod __bench;
-mod brief;
-mod caught;
 pub mod codes;
 pub mod diagnostics;
 pub mod document;
-mod fit;
 #[cfg(any(feature = "html", feature = "markdown", feature = "prosemirror"))]
 #[cfg_attr(
     not(all(feature = "html", feature = "markdown", feature = "prosemirror")),
@@ -126,11 +123,9 @@ mod formats;
 #[cfg(all(test, not(loom)))]
 mod growth;
 pub mod guide;
-mod hashing;
 #[cfg(feature = "html")]
 #[cfg_attr(docsrs, doc(cfg(feature = "html")))]
 pub mod html;
-mod id;
 pub mod inbox;
 mod json;
 pub mod lock;
@@ -141,13 +136,13 @@ pub mod prelude;
 #[cfg(feature = "prosemirror")]
 #[cfg_attr(docsrs, doc(cfg(feature = "prosemirror")))]
 pub mod prosemirror;
-mod queue;
 mod steps;
 mod store;
-mod sync;
-pub mod time;
 pub mod transaction;
 
+pub(crate) use doclock_locks::internal::{brief, caught, hashing, id, sync};
+#[doc(inline)]
+pub use doclock_locks::time;
 #[doc(inline)]
 pub use document::schema;
 pub use document::{Snapshot, View};

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::panic::Location;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Barrier;
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, Value, json};
@@ -24,11 +26,11 @@ use crate::html::HtmlError;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId, TransactionId};
 use crate::inbox::*;
 use crate::lease::*;
+use crate::lock::LockInfo;
 use crate::lock::keyed::*;
 use crate::lock::limiter::*;
 use crate::lock::node::*;
 use crate::lock::*;
-use crate::lock::{CallSite, LockInfo};
 use crate::markdown::{MarkdownMark, MarkdownNames, MarkdownOptions};
 use crate::prosemirror::{ProseMirrorError, StepError};
 use crate::transaction::Refusal;
@@ -48,7 +50,9 @@ struct Sample {
 
 /// One error for each line of a type, with its expected code. The functions below are tables, one
 /// row for each.
-fn samples_of<E: Coded>(errors: impl IntoIterator<Item = (&'static str, E)>) -> Vec<Sample> {
+fn samples_of<E: Coded + CodedError>(
+    errors: impl IntoIterator<Item = (&'static str, E)>,
+) -> Vec<Sample> {
     let samples: Vec<Sample> = errors
         .into_iter()
         .map(|(expected, error)| {
@@ -85,17 +89,9 @@ fn owner() -> OwnerId {
 }
 
 fn holder() -> LockInfo {
-    LockInfo {
-        lock_id: lock_id(),
-        owner_id: owner(),
-        fencing_token: FencingToken(7),
-        acquired_at: SystemTime::UNIX_EPOCH,
-        held_for: Duration::from_millis(1500),
-        at_least: false,
-        untaken: false,
-        label: None,
-        call_site: CallSite::from(Location::caller()),
-    }
+    let lock = FifoLock::new();
+    let _held = lock.lock(owner()).unwrap();
+    lock.current_lock().unwrap()
 }
 
 fn transaction() -> TransactionId {
@@ -106,27 +102,54 @@ fn transaction() -> TransactionId {
 }
 
 fn deadlock() -> Deadlock {
-    Deadlock { links: Vec::new() }
+    let store = DataStore::new();
+    let locks = store.node_locks();
+    let both_read = Barrier::new(2);
+    let refused = thread::scope(|threads| {
+        let upgrades = ["ann", "bob"].map(|owner| {
+            let (locks, both_read) = (&locks, &both_read);
+            threads.spawn(move || {
+                let mut reader = locks.lock(owner, Scope::new().read("a")).unwrap();
+                both_read.wait();
+                reader.extend(Scope::new().write("a")).err()
+            })
+        });
+        upgrades
+            .into_iter()
+            .find_map(|upgrade| upgrade.join().unwrap())
+    });
+    match refused {
+        Some(LockError::UpgradeConflict(deadlock)) => *deadlock,
+        other => panic!("{other:?}"),
+    }
 }
 
 fn timeout() -> TimeoutEvidence {
-    TimeoutEvidence {
-        id: lock_id(),
-        owner: owner(),
-        limit: Duration::from_millis(200),
-        waited: Duration::from_millis(250),
-        position: 1,
-        holder: holder(),
-        ahead: Vec::new(),
-        node: None,
+    let lock = FifoLock::new();
+    let _held = lock.acquire_lock(owner()).unwrap();
+    let options = AcquireOptions::new().timeout(Duration::from_millis(1));
+    match lock.acquire_lock_with("bob", options) {
+        Err(LockError::Timeout(mut evidence)) => {
+            evidence.limit = Duration::from_millis(200);
+            evidence.waited = Duration::from_millis(250);
+            evidence.holder.held_for = Duration::from_millis(1500);
+            *evidence
+        }
+        other => panic!("{other:?}"),
     }
 }
 
 fn cancelled() -> CancelEvidence {
-    CancelEvidence {
-        owner: owner(),
-        waited: Duration::from_micros(1500),
-        queued: Some((lock_id(), 3)),
+    let token = CancelToken::new();
+    token.cancel();
+    let options = AcquireOptions::new().cancel_token(&token);
+    match FifoLock::new().acquire_lock_with(owner(), options) {
+        Err(LockError::Cancelled(mut evidence)) => {
+            evidence.waited = Duration::from_micros(1500);
+            evidence.queued = Some((lock_id(), 3));
+            *evidence
+        }
+        other => panic!("{other:?}"),
     }
 }
 
@@ -148,13 +171,12 @@ fn lease_lost() -> LeaseLost {
 }
 
 fn call() -> Box<CallEvidence> {
-    Box::new(CallEvidence {
-        key: "mail".to_owned(),
-        weight: 1,
-        waited: Duration::from_millis(3),
-        position: None,
-        load: LimiterLoad::default(),
-    })
+    let limiter = InFlightLimiter::new(1);
+    let _held = limiter.acquire("mail").unwrap();
+    match limiter.try_acquire("mail") {
+        Err(LimiterError::Busy { call }) => call,
+        other => panic!("{other:?}"),
+    }
 }
 
 fn taken_out() -> TakenOut {
@@ -164,11 +186,14 @@ fn taken_out() -> TakenOut {
 }
 
 fn task_panic() -> TaskPanic {
-    TaskPanic {
-        id: lock_id(),
-        owner: owner(),
-        label: None,
-        message: Some("no paper".to_owned()),
+    let lock = KeyedLock::<&str, ()>::new();
+    let first = lock.reserve(&"printer").unwrap();
+    let execution = lock.current_execution(&"printer").unwrap();
+    let panics = || first.execute(|| panic!("no paper"));
+    catch_unwind(AssertUnwindSafe(panics)).unwrap_err();
+    match execution.join() {
+        Err(ExecutionError::Panicked(panic)) => *panic,
+        other => panic!("{other:?}"),
     }
 }
 
@@ -680,10 +705,10 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 #[test]
 fn every_type_that_is_an_error_has_codes() {
     let mut files = Vec::new();
-    sources(
-        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
-        &mut files,
-    );
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for folder in ["src", "crates/locks/src"] {
+        sources(&root.join(folder), &mut files);
+    }
     let mut errors = BTreeSet::new();
     for file in files
         .iter()

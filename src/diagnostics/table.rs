@@ -114,6 +114,7 @@ impl Table {
             hold_limit,
             nodes,
             node_count,
+            ..
         } = held;
         let at_least = if holder.at_least { ">" } else { "" };
         let mut notes = Vec::new();
@@ -515,6 +516,8 @@ impl fmt::Display for State<'_> {
                 )
             }
             PrimitiveState::Busy => f.write_str("busy: a key is compared or cloned"),
+            // A kind that this version does not know.
+            state => write!(f, "{state:?}"),
         }
     }
 }

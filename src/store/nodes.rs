@@ -12,9 +12,9 @@ pub(super) use claim::OnNodes;
 use super::{DataStore, EndedBy, Kind, Transaction};
 use crate::document::View;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId};
+use crate::lock::LockMode;
 use crate::lock::node::{NodeHolder, NodeLockStats, NodeWaiter};
 use crate::lock::{AcquireOptions, Grant, LockError, Scope, Tree, WaitsAs, blocking};
-use crate::queue::LockMode;
 
 impl Tree for DataStore {
     fn each_ancestor(&self, id: &NodeId, visit: &mut dyn FnMut(&NodeId)) {

@@ -4,7 +4,7 @@ use std::thread;
 
 use doclock::{
     DataStore,
-    codes::{CodedError, Retry},
+    codes::Retry,
     lock::{
         LockError, LockMode,
         node::{Deadlock, Scope},

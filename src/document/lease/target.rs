@@ -93,11 +93,17 @@ impl<T: Into<LeaseTarget>> FromIterator<T> for LeaseTargets {
     }
 }
 
-impl<T: Into<LeaseTarget>> From<T> for LeaseTargets {
-    fn from(target: T) -> Self {
-        [target].into()
-    }
+macro_rules! from_one {
+    ($($target:ty),*) => {$(
+        impl From<$target> for LeaseTargets {
+            fn from(target: $target) -> Self {
+                [target].into()
+            }
+        }
+    )*};
 }
+
+from_one!(LeaseTarget, NodeId, &NodeId, &str, String, &String);
 
 impl<T: Into<LeaseTarget>, const N: usize> From<[T; N]> for LeaseTargets {
     fn from(targets: [T; N]) -> Self {

@@ -1,8 +1,12 @@
+use std::time::Duration;
+
 use super::*;
+use crate::time::ManualClock;
 
 /// A moment this long after the beginning.
 fn at(seconds: u64) -> Expiry {
-    Expiry::after_start(seconds).unwrap()
+    let start = ManualClock::new().clock().monotonic();
+    Expiry::after(start, Duration::from_secs(seconds)).unwrap()
 }
 
 /// Checks that the table has each target and each end of its holdings, and nothing else.

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use smol_str::SmolStr;
 
 use super::{Claims, Open};
-use crate::fit::excess;
+use crate::lock::excess;
 use crate::time::MonotonicTime;
 
 /// The events that are done or dead. Each has exactly one entry.

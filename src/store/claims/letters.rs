@@ -9,8 +9,8 @@ use smol_str::SmolStr;
 
 use super::{Burial, Claims, EventProgress, Open};
 use crate::brief::Brief;
-use crate::fit::excess;
 use crate::id::{FencingToken, OwnerId};
+use crate::lock::excess;
 use crate::time::MonotonicTime;
 use crate::time::millis;
 

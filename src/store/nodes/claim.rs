@@ -5,14 +5,14 @@ use std::panic::Location;
 
 use super::needs::locks_for;
 use super::reads::Reads;
-use crate::codes::{CodedError, Retry};
+use crate::codes::Retry;
 use crate::document::plan::Planned;
 use crate::document::{EditError, Overlay, Snapshot, View};
 use crate::hashing::Secret;
 use crate::id::NodeId;
+use crate::lock::LockMode::{self, NodeExclusive, NodeShared};
+use crate::lock::Rights;
 use crate::lock::{AcquireOptions, Asker, Granule, LockError, Scope, WaitsAs, blocking};
-use crate::queue::LockMode::{self, NodeExclusive, NodeShared};
-use crate::queue::Rights;
 use crate::store::{CommitError, Transaction};
 use crate::sync::{Mutex, rank};
 

@@ -2,8 +2,8 @@
 
 use crate::document::{Change, ChildPosition, View};
 use crate::id::NodeId;
+use crate::lock::LockMode::NodeExclusive;
 use crate::lock::{Granule, Scope};
-use crate::queue::LockMode::NodeExclusive;
 
 /// The locks on all that a change of the document in `view` writes to.
 pub(super) fn locks_for(change: &Change, view: &impl View) -> Scope {

@@ -1,0 +1,187 @@
+//! Flat combining: how many queued batches one thread runs for other threads.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use super::Grant;
+use super::parker::Rest;
+use super::request::Waiting;
+use super::wake_chain::WakeChain;
+use crate::sync::yield_now;
+use crate::time::Timestamp;
+
+/// Limits how much a thread runs for other threads before it releases the lock and returns.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchLimit {
+    pub count: usize,
+    pub time: Duration,
+}
+
+impl Default for BatchLimit {
+    /// A thread is delayed no longer than by an unfavourable decision of the scheduler.
+    fn default() -> Self {
+        Self {
+            count: 256,
+            time: Duration::from_micros(500),
+        }
+    }
+}
+
+impl BatchLimit {
+    /// Returns the limit for the poll of a task, which delays all other tasks of its thread. The
+    /// keeper runs the rest.
+    #[doc(hidden)]
+    pub fn for_task(self) -> Self {
+        Self {
+            count: self.count.min(32),
+            time: self.time.min(Duration::from_micros(50)),
+        }
+    }
+}
+
+/// The combiner: the work that a thread has run for others after its own. On drop, it wakes the
+/// waiters that slept meanwhile.
+pub(super) struct Batch<'a> {
+    limit: BatchLimit,
+    wake_chain: &'a WakeChain<dyn Waiting>,
+    served: usize,
+    began: Option<Timestamp>,
+    /// Answered waiters that sleep, with the time from which the first of them could be awake.
+    sleepers: SmallVec<[Arc<dyn Waiting>; 8]>,
+    asleep_since: Timestamp,
+    /// The requests of tasks. If a task is gone, its work is dropped with the batch: that is code
+    /// of users, which runs when the lock is handed on.
+    of_tasks: Vec<Arc<dyn Waiting>>,
+}
+
+impl<'a> Batch<'a> {
+    /// An answered waiter may sleep on for this long, if the batch lasts longer.
+    const PATIENCE: Duration = Duration::from_micros(500);
+
+    pub(super) fn new(limit: BatchLimit, wake_chain: &'a WakeChain<dyn Waiting>) -> Self {
+        Self {
+            limit,
+            wake_chain,
+            served: 0,
+            began: None,
+            sleepers: SmallVec::new(),
+            asleep_since: Timestamp::default(),
+            of_tasks: Vec::new(),
+        }
+    }
+
+    /// Whether to run one more request. Called before each.
+    pub(super) fn goes_on(&mut self, now: Timestamp) -> bool {
+        let began = *self.began.get_or_insert(now);
+        if self.sleepers.is_empty() {
+            self.asleep_since = now;
+        }
+        let goes_on = self.served < self.limit.count && now - began < self.limit.time;
+        self.served += 1;
+        goes_on
+    }
+
+    /// Runs the work of a request.
+    ///
+    /// Sleeping waiters are woken together at the end of the batch, after the hand-off of the lock:
+    /// a woken waiter could take the processor of this thread while all others wait for it. No
+    /// waiter sleeps on behind work that could take long, or that could wait for the sleeping
+    /// waiter itself.
+    pub(super) fn serve(&mut self, request: Arc<dyn Waiting>, grant: Grant, now: Timestamp) {
+        if !request.is_brief() || now - self.asleep_since >= Self::PATIENCE {
+            self.wake();
+        }
+        if request.is_left_by_task() {
+            self.of_tasks.push(Arc::clone(&request));
+        }
+        if request.serve(grant) != Rest::Awake {
+            self.sleepers.push(request);
+        }
+    }
+
+    /// Starts to wake the sleeping waiters. Returns whether there are any.
+    fn wake(&mut self) -> bool {
+        !self.sleepers.is_empty() && self.wake_chain.begin(self.sleepers.drain(..))
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        // A woken waiter may have been scheduled on this processor.
+        if self.wake() {
+            yield_now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::ManualClock;
+    use crate::wake_chain::tests::Waiter;
+
+    /// A batch without an end.
+    struct Served<'a> {
+        batch: Batch<'a>,
+        clock: ManualClock,
+    }
+
+    impl<'a> Served<'a> {
+        fn new(wake_chain: &'a WakeChain<dyn Waiting>) -> Self {
+            let limit = BatchLimit {
+                count: usize::MAX,
+                time: Duration::MAX,
+            };
+            Self {
+                batch: Batch::new(limit, wake_chain),
+                clock: ManualClock::new(),
+            }
+        }
+
+        fn serve(&mut self, waiter: &Arc<Waiter>) {
+            let now = self.clock.clock().now();
+            assert!(self.batch.goes_on(now));
+            let waiter = Arc::clone(waiter) as Arc<dyn Waiting>;
+            self.batch.serve(waiter, Grant::none(), now);
+        }
+    }
+
+    #[test]
+    fn a_sleeping_submitter_is_woken_when_the_batch_ends() {
+        let wake_chain = WakeChain::default();
+        let mut served = Served::new(&wake_chain);
+        let asleep = Waiter::new(true, true);
+        served.serve(&asleep);
+        served.serve(&Waiter::new(true, true));
+        assert!(!asleep.was_woken());
+        drop(served);
+        assert!(asleep.was_woken());
+    }
+
+    #[test]
+    fn a_sleeping_submitter_is_woken_before_long_work() {
+        let wake_chain = WakeChain::default();
+        let mut served = Served::new(&wake_chain);
+        let asleep = Waiter::new(true, true);
+        served.serve(&asleep);
+        let long = Waiter::new(false, false);
+        served.serve(&long);
+        assert!(asleep.was_woken() && !long.was_woken());
+    }
+
+    #[test]
+    fn a_sleeping_submitter_is_woken_after_half_a_millisecond_of_a_batch() {
+        let wake_chain = WakeChain::default();
+        let mut served = Served::new(&wake_chain);
+        let (first, later) = (Waiter::new(true, true), Waiter::new(true, true));
+        served.serve(&first);
+        served.clock.advance(Duration::from_micros(499));
+        served.serve(&later);
+        assert!(!first.was_woken());
+        served.clock.advance(Duration::from_micros(1));
+        served.serve(&Waiter::new(false, true));
+        assert!(first.was_woken() && later.was_woken());
+    }
+}

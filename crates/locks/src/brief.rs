@@ -1,0 +1,108 @@
+//! Names in error texts, shortened.
+
+use std::fmt::{self, Write};
+
+/// A name in an error text: complete up to [`LONGEST`] bytes, otherwise its beginning with an
+/// ellipsis and its length. Names of users have any length, and each error about them repeats them.
+///
+/// The fields of errors have complete names.
+pub struct Brief<T>(pub T);
+
+/// At most so many bytes of a name are shown, without a partial character at the end.
+pub const LONGEST: usize = 128;
+
+impl<T: fmt::Display> fmt::Display for Brief<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        show(f, format_args!("{}", self.0))
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Brief<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        show(f, format_args!("{:?}", self.0))
+    }
+}
+
+fn show(f: &mut fmt::Formatter<'_>, text: fmt::Arguments<'_>) -> fmt::Result {
+    let mut beginning = Beginning {
+        f,
+        shown: 0,
+        len: 0,
+    };
+    beginning.write_fmt(text)?;
+    let Beginning { f, shown, len } = beginning;
+    match len > shown {
+        true => write!(f, "… ({len} bytes)"),
+        false => Ok(()),
+    }
+}
+
+/// Writes only the beginning, and counts everything.
+struct Beginning<'a, 'f> {
+    f: &'a mut fmt::Formatter<'f>,
+    shown: usize,
+    len: usize,
+}
+
+impl Write for Beginning<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let is_whole = self.shown == self.len;
+        self.len += text.len();
+        if !is_whole {
+            return Ok(());
+        }
+        let end = text.floor_char_boundary(LONGEST - self.shown);
+        self.shown += end;
+        self.f.write_str(text.get(..end).unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_name_is_truncated_and_shown_with_its_length() {
+        let whole = "x".repeat(LONGEST);
+        assert_eq!(Brief(&whole).to_string(), whole);
+        let longer = "x".repeat(LONGEST + 1);
+        let beginning = &longer[..LONGEST];
+        assert_eq!(
+            Brief(&longer).to_string(),
+            format!("{beginning}… (129 bytes)")
+        );
+        assert_eq!(format!("{:?}", Brief("a\nb")), r#""a\nb""#);
+        let quoted = format!("{:?}", Brief(&longer));
+        assert_eq!(quoted, format!("\"{}… (131 bytes)", &longer[..LONGEST - 1]));
+    }
+
+    #[test]
+    fn no_character_is_cut() {
+        for shift in 0..4 {
+            let name = format!("{}{}", "x".repeat(shift), "🦀".repeat(1 << 20));
+            let brief = Brief(&name).to_string();
+            let shown = brief
+                .strip_suffix(&format!("… ({} bytes)", name.len()))
+                .unwrap();
+            assert!(name.starts_with(shown));
+            assert!((LONGEST - 3..=LONGEST).contains(&shown.len()));
+        }
+    }
+
+    #[test]
+    fn a_name_written_in_parts_is_truncated_at_a_character() {
+        struct Parts;
+        impl fmt::Display for Parts {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&"x".repeat(LONGEST - 1))?;
+                f.write_str("文")?;
+                f.write_str("y")
+            }
+        }
+        let beginning = "x".repeat(LONGEST - 1);
+        assert_eq!(
+            Brief(Parts).to_string(),
+            format!("{beginning}… (131 bytes)")
+        );
+    }
+}

@@ -1,0 +1,157 @@
+//! Cancelling requests from another thread.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+
+use slotmap::SlotMap;
+
+use super::discard::Discard;
+use crate::caught::{KeptWaker, run_all};
+use crate::sync::{Mutex, key_code, rank};
+
+/// Cancels every waiting request that carries it, at once and permanently.
+///
+/// Clones share their state. A request that was granted before the cancellation keeps its grant. A
+/// request that carries a cancelled token fails without waiting.
+///
+/// ```
+/// use doclock::{DataStore, lock::{AcquireOptions, CancelToken, LockError}};
+///
+/// let store = DataStore::new();
+/// let token = CancelToken::new();
+/// token.cancel();
+/// let refused = store.lock_with("editor", AcquireOptions::new().cancel_token(&token));
+/// assert!(matches!(refused, Err(LockError::Cancelled(_))));
+/// ```
+#[derive(Clone, Default)]
+pub struct CancelToken(Arc<Mutex<{ rank::TOKEN }, TokenState>>);
+
+#[derive(Default)]
+struct TokenState {
+    cancelled: bool,
+    requests: SlotMap<Registration, Withdraw>,
+}
+
+slotmap::new_key_type! {
+    struct Registration;
+}
+
+/// Removes one cancelled request from its queue. Does nothing when it no longer waits.
+type Withdraw = Box<dyn FnOnce() + Send>;
+
+impl CancelToken {
+    /// Creates a token that is not cancelled.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Cancels all requests that wait with this token, and all later ones. Never blocks on a
+    /// holder.
+    ///
+    /// When this returns, no request that waited when it was called is still in a queue. A request
+    /// that joins at that moment may be visible there briefly; its own thread removes it.
+    ///
+    /// # Panics
+    ///
+    /// If a key of a [limiter](super::limiter) panics when it is dropped with the last request for
+    /// it. All requests are cancelled nevertheless.
+    pub fn cancel(&self) {
+        let mut state = self.0.lock();
+        state.cancelled = true;
+        let requests: Vec<_> = state.requests.drain().map(|(_, request)| request).collect();
+        // The locks are entered without the token's mutex: waiters acquire the two in the other
+        // order.
+        drop(state);
+        // Code of a key may cancel; a request may wait in the table whose mutex guards that code.
+        // A withdrawal may drop a key of a user, and its panic must not keep the later requests.
+        let withdrawals = requests.into_iter();
+        run_all(withdrawals.map(|withdraw| || key_code::after(withdraw)));
+    }
+
+    /// Returns whether [`cancel`](CancelToken::cancel) was called.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.lock().cancelled
+    }
+
+    /// Waits until [`cancel`](CancelToken::cancel) is called, in a task: for a wait of a program's
+    /// own that is to end with this token.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future can be dropped at any time, and then nothing waits any more.
+    ///
+    /// ```
+    /// use doclock_locks::CancelToken;
+    ///
+    /// let token = CancelToken::new();
+    /// let cancelled = token.cancelled();
+    /// std::thread::spawn(move || token.cancel());
+    /// pollster::block_on(cancelled);
+    /// ```
+    pub fn cancelled(&self) -> impl Future<Output = ()> + Send + Sync + 'static {
+        let token = self.clone();
+        let mut attached: Option<(KeptWaker, Attached)> = None;
+        poll_fn(move |context| {
+            if token.is_cancelled() {
+                return Poll::Ready(());
+            }
+            let is_known = |(waker, _): &(KeptWaker, _)| waker.will_wake(context.waker());
+            if !attached.as_ref().is_some_and(is_known) {
+                let task = KeptWaker::of(context.waker());
+                let wakes = token.attach(move || task.wake());
+                attached = Some((KeptWaker::of(context.waker()), wakes));
+            }
+            Poll::Pending
+        })
+    }
+
+    /// Attaches a waiting request, by its `withdraw` function, for the life of the returned value.
+    /// If the token is already cancelled, calls the function at once.
+    pub(crate) fn attach(&self, withdraw: impl FnOnce() + Send + 'static) -> Attached {
+        let mut state = self.0.lock();
+        let registration = if state.cancelled {
+            drop(state);
+            withdraw();
+            None
+        } else {
+            Some(state.requests.insert(Box::new(withdraw)))
+        };
+        Attached {
+            token: self.clone(),
+            registration,
+        }
+    }
+}
+
+impl fmt::Debug for CancelToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (cancelled, waiting) = {
+            let state = self.0.lock();
+            (state.cancelled, state.requests.len())
+        };
+        f.debug_struct("CancelToken")
+            .field("cancelled", &cancelled)
+            .field("waiting", &waiting)
+            .finish()
+    }
+}
+
+pub(crate) struct Attached {
+    token: CancelToken,
+    registration: Option<Registration>,
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        if let Some(registration) = self.registration {
+            // Dropped without the token's mutex: it may hold the last handle of a lock, and so the
+            // last keys of a user.
+            let _withdraw = {
+                let mut state = self.token.0.lock();
+                Discard::new(state.requests.remove(registration))
+            };
+        }
+    }
+}

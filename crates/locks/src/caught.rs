@@ -1,0 +1,150 @@
+//! Panics of user code that were caught, and their disposal.
+//!
+//! The payload of a panic is a user value: its `Drop` may panic too. The crate stores payloads only
+//! as [`CaughtPanic`], and catches panics only in [`catch`]. Dropping a `CaughtPanic` never
+//! unwinds.
+
+use std::any::Any;
+use std::fmt;
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::task::Waker;
+use std::thread;
+
+/// Runs user code, and catches its panic. The caller ensures that no inconsistent state after the
+/// panic is visible.
+#[inline(always)]
+pub fn catch<R>(code: impl FnOnce() -> R) -> Result<R, CaughtPanic> {
+    catch_unwind(AssertUnwindSafe(code)).map_err(|payload| CaughtPanic(Some(payload)))
+}
+
+/// Drops a user value. A panic of its `Drop` is caught.
+pub fn dispose<T>(value: T) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value)))
+        && message(&*payload).is_none()
+    {
+        // The payload of a panic in `Drop` could panic when it is dropped, and so could the next
+        // one, without end. A message cannot.
+        mem::forget(payload);
+    }
+}
+
+/// Runs steps that may run user code: all of them, even if one panics. The first panic resumes at
+/// the end, unless the thread already unwinds.
+pub fn run_all(steps: impl IntoIterator<Item = impl FnOnce()>) {
+    let mut first = None;
+    for step in steps {
+        if let Err(panic) = catch(step) {
+            first.get_or_insert(panic);
+        }
+    }
+    if let Some(panic) = first
+        && !thread::panicking()
+    {
+        panic.resume();
+    }
+}
+
+/// Wakes a task. Its waker is code of users: a panic of it costs only its own task.
+pub fn wake(waker: Waker) {
+    drop(catch(|| waker.wake()));
+}
+
+/// A waker of a task, for as long as the value lives. A panic of its `Drop` ends here.
+pub struct KeptWaker(Option<Waker>);
+
+impl KeptWaker {
+    /// Clones a waker, which is code of users.
+    pub fn of(waker: &Waker) -> Self {
+        Self(Some(waker.clone()))
+    }
+
+    /// Whether it wakes the same task.
+    pub fn will_wake(&self, other: &Waker) -> bool {
+        self.0.as_ref().is_some_and(|waker| waker.will_wake(other))
+    }
+
+    /// Wakes the task.
+    pub fn wake(mut self) {
+        if let Some(waker) = self.0.take() {
+            wake(waker);
+        }
+    }
+}
+
+impl Drop for KeptWaker {
+    fn drop(&mut self) {
+        dispose(self.0.take());
+    }
+}
+
+/// The payload of a caught panic.
+pub struct CaughtPanic(Option<Box<dyn Any + Send>>);
+
+impl CaughtPanic {
+    /// The message, if the panic had one.
+    pub fn message(&self) -> Option<&str> {
+        message(self.0.as_deref()?)
+    }
+
+    /// Resumes the panic in the calling thread.
+    pub fn resume(mut self) -> ! {
+        // Only `drop` takes the payload before.
+        let payload = self.0.take().unwrap_or_else(|| Box::new("panicked"));
+        resume_unwind(payload)
+    }
+}
+
+fn message(payload: &(dyn Any + Send)) -> Option<&str> {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref().map(String::as_str))
+}
+
+impl Drop for CaughtPanic {
+    fn drop(&mut self) {
+        if let Some(payload) = self.0.take() {
+            dispose(payload);
+        }
+    }
+}
+
+impl fmt::Debug for CaughtPanic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CaughtPanic").field(&self.message()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::panic_any;
+
+    /// A value whose `Drop` panics with another such value.
+    struct Nested(u32);
+
+    impl Drop for Nested {
+        fn drop(&mut self) {
+            if self.0 > 0 {
+                panic_any(Self(self.0 - 1));
+            }
+        }
+    }
+
+    #[test]
+    fn a_payload_that_panics_in_drop_is_dropped_without_unwinding() {
+        for depth in [0, 1, 2, 1_000_000] {
+            let caught = catch(|| panic_any(Nested(depth))).unwrap_err();
+            assert_eq!(caught.message(), None);
+            drop(caught);
+        }
+    }
+
+    #[test]
+    fn a_caught_panic_keeps_its_message_and_resumes_with_its_payload() {
+        let caught = catch(|| panic!("number {}", 7)).unwrap_err();
+        assert_eq!(caught.message(), Some("number 7"));
+        let payload = catch_unwind(AssertUnwindSafe(|| caught.resume())).unwrap_err();
+        assert_eq!(message(&*payload), Some("number 7"));
+        assert_eq!(catch(|| 7).unwrap(), 7);
+    }
+}

@@ -1,0 +1,234 @@
+//! Holders and waiters of a lock, and which of them wait for which.
+
+use std::ops::Not;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::info::millis;
+use super::inspect::{Inspected, Primitive, PrimitiveState, Registrable, Sealed};
+use super::node::{NodeWait, RefusedDeadlock};
+use super::shared::LockShared;
+use super::state::LockState;
+use super::{FifoLock, LockInfo, QueueEntry};
+use crate::id::{LockId, NodeId};
+use crate::queue::{LockMode, Priority};
+
+/// The holders and the waiters of a lock, and which of them wait for which.
+///
+/// The counters, the first 32 holders and the first 32 waiters are of one moment. The rest is read
+/// page by page, so that a long queue blocks no request: it may have left or joined since. A
+/// request that waits during the whole read is listed once and in order.
+///
+/// Serializes in camelCase, with durations in milliseconds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct LockDiagnostics {
+    /// The holder, or the holders of nodes in the order of their requests.
+    pub holders: Vec<HeldLock>,
+    /// The requests that wait for nodes, in the order of their first requests. Then the requests
+    /// in the queue of the lock, in the order in which they would be granted.
+    pub waiters: Vec<WaitingRequest>,
+    /// The counters of requests for the whole lock.
+    pub document: LockCounters,
+    /// The counters of requests for nodes.
+    pub nodes: LockCounters,
+    /// The last refused cycles of requests for nodes, oldest first: at most
+    /// [`RefusedDeadlock::LISTED`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deadlocks: Vec<RefusedDeadlock>,
+}
+
+/// How requests for a lock ended since it was created, or its metrics were reset.
+///
+/// [`LockStats`](super::LockStats) and [`NodeLockStats`](super::node::NodeLockStats) have the same
+/// counters and the distributions of waits and holds. Serializes in camelCase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct LockCounters {
+    /// The number of grants.
+    pub acquisitions: u64,
+    /// The number of released grants.
+    pub releases: u64,
+    /// The number of requests that timed out.
+    pub timeouts: u64,
+    /// The number of requests that were cancelled.
+    pub cancellations: u64,
+    /// The number of requests that a full queue rejected.
+    pub rejections: u64,
+    /// The number of requests that were refused because their own thread held the lock.
+    pub refusals: u64,
+    /// The number of revoked grants.
+    pub revocations: u64,
+}
+
+/// A grant of a lock, or of nodes.
+///
+/// Serializes in camelCase, with the fields of the holder beside the others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct HeldLock {
+    /// The grant and its owner.
+    #[serde(flatten)]
+    pub holder: LockInfo,
+    /// Whether a transaction is open under the grant. Then the id of the grant does not release it.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub in_transaction: bool,
+    /// The hold limit of the grant.
+    #[serde(
+        serialize_with = "millis::some_duration",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub hold_limit: Option<Duration>,
+    /// The first [`HeldLock::LISTED`] of the locked nodes, without intentions on their ancestors.
+    /// Empty for the whole lock.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<(NodeId, LockMode)>,
+    /// How many nodes are locked, with intentions on their ancestors. Zero for the whole lock.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub node_count: usize,
+}
+
+impl HeldLock {
+    /// How many nodes of a grant or a request are listed at most.
+    pub const LISTED: usize = 16;
+}
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum RequestKind {
+    /// A guard or an id.
+    Lock,
+    /// A transaction that its thread or task makes.
+    Transaction,
+    /// An operation batch, which the holder of the lock may run.
+    Batch,
+}
+
+/// What waits for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum WaiterKind {
+    /// A blocked thread.
+    Thread,
+    /// A task of an executor.
+    Task,
+}
+
+/// A request that waits, with what it waits for.
+///
+/// Serializes in camelCase, with the fields of the request beside the others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct WaitingRequest {
+    /// The request, with its position in the queue of the lock, or in the longest of the queues of
+    /// the listed nodes.
+    #[serde(flatten)]
+    pub request: QueueEntry,
+    /// What the request is for.
+    pub kind: RequestKind,
+    /// Whether a thread or a task waits.
+    pub waits_as: WaiterKind,
+    /// The priority of the request. Later requests of a higher priority overtake it, up to a bound.
+    pub priority: Priority,
+    /// The time until the wait times out; zero if that is due. `None` for a wait without a limit.
+    #[serde(
+        serialize_with = "millis::some_duration",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub time_left: Option<Duration>,
+    /// The first [`HeldLock::LISTED`] of the nodes for which it waits. Empty for the whole lock.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<NodeWait>,
+    /// For how many nodes it waits, with intentions on their ancestors. Zero for the whole lock.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub node_count: usize,
+    /// At most [`WaitingRequest::BLOCKERS`] of the grants and requests for which it waits.
+    ///
+    /// The grants come first: the holder of the lock, all holders of nodes if it waits for the
+    /// whole lock, or the holders of nodes in a conflicting mode. Of the requests in its queue it
+    /// is only the one directly ahead, which waits for the others.
+    pub blocked_by: Vec<LockId>,
+}
+
+impl WaitingRequest {
+    /// How many grants and requests `blocked_by` lists at most.
+    pub const BLOCKERS: usize = 8;
+}
+
+impl Inspected for LockShared {
+    fn inspect(self: Arc<Self>) -> PrimitiveState {
+        PrimitiveState::Lock(FifoLock(self).diagnostics())
+    }
+}
+
+impl Sealed for FifoLock {
+    fn primitive(&self) -> Primitive {
+        Primitive::new(&self.0)
+    }
+}
+
+impl Registrable for FifoLock {}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+impl FifoLock {
+    /// Returns the holders and the waiters, and which of them wait for which. Never blocks. The
+    /// lock stays usable meanwhile, however long the queue is.
+    ///
+    /// ```
+    /// use doclock_locks::FifoLock;
+    ///
+    /// let lock = FifoLock::new();
+    /// let id = lock.acquire_lock("report")?;
+    /// std::thread::scope(|threads| {
+    ///     threads.spawn(|| lock.lock("letter").map(drop));
+    ///     while lock.queue_length() == 0 {
+    ///         std::thread::yield_now();
+    ///     }
+    ///     let diagnostics = lock.diagnostics();
+    ///     assert_eq!(diagnostics.holders[0].holder.owner_id.as_str(), "report");
+    ///     assert_eq!(diagnostics.waiters[0].blocked_by, [id]);
+    ///     lock.release_lock(id)
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn diagnostics(&self) -> LockDiagnostics {
+        let shared = &self.0;
+        let first = shared.step_fair(|state, now| {
+            let members = state.members_page(None, now);
+            let totals = (state.counters(), state.last_deadlocks(now.at));
+            (totals, members, state.queue_page(None, now))
+        });
+        let (([document, nodes], deadlocks), mut members, (mut queued, mut next)) = first;
+        while let Some(last) = members.next {
+            let page =
+                shared.step_fair(|state: &mut LockState, now| state.members_page(Some(last), now));
+            members.extend(page);
+        }
+        while let Some(place) = next {
+            let (page, after) = shared.step_fair(|state, now| state.queue_page(Some(place), now));
+            queued.extend(page);
+            next = after;
+        }
+        let mut waiters = members.waiters;
+        waiters.append(&mut queued);
+        LockDiagnostics {
+            holders: members.holders,
+            waiters,
+            document,
+            nodes,
+            deadlocks,
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Errors of acquiring, releasing and joining a lock.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::info::{Millis, RequestsAhead, millis};
+use super::{Deadlock, LockInfo, NodeWait, QueueEntry};
+use crate::brief::Brief;
+use crate::codes::{Retry, codes};
+use crate::id::{LockId, OwnerId};
+
+/// The error of a request that ended without a grant. The request has no effect on the lock.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LockError {
+    /// The request timed out.
+    #[error(transparent)]
+    Timeout(Box<TimeoutEvidence>),
+    /// The request was not allowed to wait, and the lock was held or other requests waited.
+    #[error("the lock is not free for owner {owner}: held by {holder}, {}", RequestsAhead(*.waiting, "request"), owner = Brief(.owner))]
+    WouldBlock {
+        /// The owner of the request.
+        owner: OwnerId,
+        /// The holder.
+        holder: Box<LockInfo>,
+        /// The number of waiting requests.
+        waiting: usize,
+    },
+    /// The request's [`CancelToken`](super::CancelToken) was cancelled.
+    #[error(transparent)]
+    Cancelled(Box<CancelEvidence>),
+    /// The queue was full.
+    #[error("the lock queue is full for owner {owner}: bound {bound}, {}", RequestsAhead(*.waiting, "request"), owner = Brief(.owner))]
+    QueueFull {
+        /// The owner of the request.
+        owner: OwnerId,
+        /// The number of waiting requests.
+        waiting: usize,
+        /// The queue bound.
+        bound: usize,
+    },
+    /// A request for more nodes would have closed a cycle of waits. The owner keeps the nodes that
+    /// it locked before. It may retry after it has released them.
+    #[error("deadlock: {0}")]
+    Deadlock(Box<Deadlock>),
+    /// Two owners hold one node shared, and both requested it exclusively; the other request came
+    /// first. The owner keeps the nodes that it locked before. It may retry after it has released
+    /// them.
+    #[error("lock upgrade conflict: {0}")]
+    UpgradeConflict(Box<Deadlock>),
+    /// A request for more nodes came from a grant that had ended: it was revoked because it
+    /// exceeded the hold limit, or released by its id.
+    #[error("lock {id} was revoked or released before more nodes were locked")]
+    Revoked {
+        /// The id of the grant.
+        id: LockId,
+    },
+    /// The calling thread holds the lock itself and would wait for itself.
+    #[error("the lock was requested for owner {owner} by the thread that holds it: {holder}", owner = Brief(.owner))]
+    Reentrant {
+        /// The owner of the request.
+        owner: OwnerId,
+        /// The grant that this thread holds.
+        holder: Box<LockInfo>,
+    },
+    /// The request of a task would have to wait, and the machine starts no thread that ends its
+    /// wait at the deadline.
+    #[error("owner {owner} cannot wait as a task, because no thread can be started: {reason}", owner = Brief(.owner))]
+    NoKeeper {
+        /// The owner of the request.
+        owner: OwnerId,
+        /// The error of the machine.
+        reason: String,
+    },
+}
+
+codes! { inherent LockError {
+    Self::Timeout(evidence) => as evidence;
+    Self::WouldBlock { owner, holder, waiting } => "lockWouldBlock" if Retry::Later;
+    Self::Cancelled(evidence) => as evidence;
+    Self::QueueFull { owner, waiting, bound } => "lockQueueFull" if Retry::Later;
+    Self::Deadlock(deadlock) => "lockDeadlock" { links: deadlock.links } if true;
+    Self::UpgradeConflict(deadlock) => "lockUpgradeConflict" { links: deadlock.links } if true;
+    Self::Revoked { id } => "lockRevoked", 409;
+    Self::Reentrant { owner, holder } => "lockReentrant", 500;
+    Self::NoKeeper { owner, reason } => "lockNoKeeper" if Retry::Later;
+}}
+
+impl LockError {
+    pub(super) fn no_keeper(owner: &OwnerId, error: &std::io::Error) -> Self {
+        Self::NoKeeper {
+            owner: owner.clone(),
+            reason: error.to_string(),
+        }
+    }
+}
+
+/// The state that a request observed when it timed out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TimeoutEvidence {
+    /// The id of the request.
+    pub id: LockId,
+    /// The owner of the request.
+    pub owner: OwnerId,
+    /// The timeout.
+    pub limit: Duration,
+    /// The actual wait; never less than the timeout.
+    pub waited: Duration,
+    /// The queue position at the timeout; 1 is the head of the queue.
+    pub position: usize,
+    /// The holder at that moment.
+    pub holder: LockInfo,
+    /// The requests ahead, from the head of the queue; at most [`TimeoutEvidence::AHEAD`].
+    pub ahead: Vec<QueueEntry>,
+    /// The node for which the request waited; of several, the one with the longest queue. `None` if
+    /// it waited for the document lock.
+    pub node: Option<NodeWait>,
+}
+
+impl TimeoutEvidence {
+    /// How many requests ahead an error lists. [`position`](TimeoutEvidence::position) gives their
+    /// total number.
+    pub const AHEAD: usize = 8;
+}
+
+impl fmt::Display for TimeoutEvidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Lock acquisition timeout after {} for owner {}: queue position {}",
+            Millis(self.limit),
+            Brief(&self.owner),
+            self.position,
+        )?;
+        if let Some(node) = &self.node {
+            write!(f, " for {node}")?;
+        }
+        write!(f, " behind {}", self.holder)?;
+        for (nth, entry) in self.ahead.iter().enumerate() {
+            let lead = if nth == 0 { "; ahead: " } else { ", " };
+            write!(f, "{lead}{} of {}", entry.lock_id, Brief(&entry.owner_id))?;
+        }
+        match self.position.saturating_sub(1 + self.ahead.len()) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+impl std::error::Error for TimeoutEvidence {}
+
+codes! { inherent TimeoutEvidence {
+    Self { id, owner, limit, waited, position, holder, ahead, node } => "lockTimeout" {
+        id: id,
+        owner: owner,
+        limit_ms: millis::number(*limit),
+        waited_ms: millis::number(*waited),
+        position: position,
+        holder: holder,
+        ahead: ahead,
+        node: node,
+    } if Retry::Later;
+}}
+
+/// The state that a request observed when it was cancelled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CancelEvidence {
+    /// The owner of the request.
+    pub owner: OwnerId,
+    /// How long it had waited.
+    pub waited: Duration,
+    /// The id of the request and its queue position; `None` if the token was cancelled before the
+    /// request joined the queue.
+    pub queued: Option<(LockId, usize)>,
+}
+
+impl fmt::Display for CancelEvidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let owner = Brief(&self.owner);
+        write!(f, "lock acquisition cancelled for owner {owner}")?;
+        match self.queued {
+            Some((_, position)) => {
+                write!(
+                    f,
+                    " after {} at queue position {position}",
+                    Millis(self.waited)
+                )
+            }
+            None => f.write_str(" before it joined the queue"),
+        }
+    }
+}
+
+impl std::error::Error for CancelEvidence {}
+
+codes! { inherent CancelEvidence {
+    Self { owner, waited, queued } => "lockCancelled" {
+        owner: owner,
+        waited_ms: millis::number(*waited),
+        id: queued.map(|(id, _)| id),
+        position: queued.map(|(_, position)| position),
+    }, 503;
+}}
+
+/// The error of a failed release. The lock is unchanged.
+///
+/// The first release of a revoked grant returns [`Revoked`](Self::Revoked). Every later one
+/// returns [`Mismatch`](Self::Mismatch) if another grant is held, and otherwise
+/// [`NotHeld`](Self::NotHeld). A grant that another caller released by its id has these two from
+/// the first release on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReleaseError {
+    /// The grant was already released, its revocation was already reported, or the id was never
+    /// granted. No other grant is held.
+    #[error("lock {id} is not held")]
+    NotHeld {
+        /// The given id.
+        id: LockId,
+    },
+    /// The grant was already released, its revocation was already reported, or the id was never
+    /// granted. Another grant is held.
+    #[error("Lock ID mismatch: expected {expected}, got {got}")]
+    Mismatch {
+        /// The id of the grant that is held.
+        expected: LockId,
+        /// The given id.
+        got: LockId,
+    },
+    /// The grant was revoked because it exceeded the hold limit. There is nothing left to release.
+    ///
+    /// Returned once for each grant. The lock remembers the latest 256 revoked grants whose release
+    /// has not been called.
+    #[error("lock {id} was revoked before its release: it exceeded the hold limit")]
+    Revoked {
+        /// The id of the grant.
+        id: LockId,
+    },
+    /// A transaction that was begun under this grant has neither committed nor rolled back.
+    #[error("lock {id} is not released: a transaction that was begun under it is open")]
+    TransactionOpen {
+        /// The id of the grant.
+        id: LockId,
+    },
+}
+
+codes! { inherent ReleaseError {
+    Self::NotHeld { id } => "lockNotHeld", 409;
+    Self::Mismatch { expected, got } => "lockIdMismatch", 409;
+    Self::Revoked { id } => "lockRevoked", 409;
+    Self::TransactionOpen { id } => "transactionOpen" if Retry::Later, 409;
+}}
+
+/// The error of a transaction that could not begin under a lock that is held by id.
+///
+/// A revoked grant has no error of its own here: it is [`NotHeld`](Self::NotHeld), or
+/// [`Mismatch`](Self::Mismatch) if another grant is held. Its release returns
+/// [`ReleaseError::Revoked`] once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// The grant was released or revoked, or the id was never granted. The document lock is not
+    /// held.
+    #[error("lock {id} is not held")]
+    NotHeld {
+        /// The given id.
+        id: LockId,
+    },
+    /// The grant was released or revoked, or the id was never granted. Another grant is held.
+    #[error("Lock ID mismatch: expected {expected}, got {got}")]
+    Mismatch {
+        /// The id of the grant that is held.
+        expected: LockId,
+        /// The given id.
+        got: LockId,
+    },
+    /// The lock is on single nodes, not on the whole document.
+    #[error("lock {id} is on nodes: a transaction on the document cannot begin under it")]
+    NodesOnly {
+        /// The given id.
+        id: LockId,
+    },
+    /// The grant already has an open transaction.
+    #[error("lock {id} already has an open transaction")]
+    TransactionOpen {
+        /// The id of the grant.
+        id: LockId,
+    },
+}
+
+codes! { inherent JoinError {
+    Self::NotHeld { id } => "lockNotHeld", 409;
+    Self::Mismatch { expected, got } => "lockIdMismatch", 409;
+    Self::NodesOnly { id } => "lockNodesOnly", 409;
+    Self::TransactionOpen { id } => "transactionOpen" if Retry::Later, 409;
+}}

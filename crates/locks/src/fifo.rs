@@ -1,0 +1,790 @@
+//! The document lock: one holder, and a queue in FIFO order.
+
+mod tasks;
+
+use std::convert::Infallible;
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossbeam_channel::Receiver;
+
+use super::batch::Batch;
+use super::brief_holds::BriefHolds;
+use super::error::CancelEvidence;
+use super::keeper::{Keeper, KeeperSlot, KeeperThread};
+use super::options::{PackedDuration, RequestLimit};
+use super::report::ReportChannel;
+use super::request::{Asker, QueuedWork, Request, RequestOutcome, TaskRequest, Waiting};
+use super::sampling::{Sampling, Timed};
+use super::shared::{DefaultTimeout, LockShared};
+use super::state::{
+    AfterUnlock, Combiner, CombinerKind, LockState, Moment, Observed, RequestPosition,
+};
+use super::wait::{TaskQueue, Wait, WaitDeadline, WaitsAs, blocking};
+use super::wake_chain::WakeChain;
+use super::word::Word;
+use super::{
+    AcquireOptions, Grant, JoinError, LockDump, LockError, LockGuard, LockInfo, LockOptions,
+    LockReport, LockStats, QueueEntry, ReleaseError, Timeline,
+};
+use crate::id::{LockId, OwnerId, random_session};
+use crate::queue::{CapacityPart, Cursor};
+use crate::sync::{Mutex, thread_number};
+use crate::time::Clock;
+
+/// A lock that is granted strictly in FIFO order.
+///
+/// # Fairness
+///
+/// A release grants the lock to the next waiter in the same step (direct hand-off). No request can
+/// come in between: not a later request, not a `try`, not one of the releasing thread. A waiter
+/// that times out or is cancelled leaves the queue from any position; the order of the others stays
+/// the same.
+///
+/// # Differences from the standard library
+///
+/// It guards no value and has no poisoning. Another thread may release it. It reports its holder
+/// and its waiters. Every wait has a timeout, five seconds by default.
+///
+/// A call that waits blocks its thread. In a task that is a thread of the executor, with all its
+/// other tasks: the [methods for tasks](#tasks) await the lock instead.
+///
+/// Clones are handles of the same lock. A waiting thread keeps the lock alive, so dropping the
+/// other handles never strands it.
+#[derive(Clone)]
+pub struct FifoLock(pub(super) Arc<LockShared>);
+
+/// The outcome of a request that was not granted at once.
+#[derive(Debug)]
+#[doc(hidden)]
+#[allow(missing_debug_implementations)]
+pub enum Answer<R> {
+    /// The request holds the lock now; the requesting thread runs its work.
+    Granted(Grant),
+    /// Another thread ran the work, with this reply.
+    Done(R),
+}
+
+/// The effect of a release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReleaseOutcome {
+    /// No request waited: the lock is free.
+    Freed,
+    /// The next waiter holds the lock.
+    HandedOver,
+}
+
+impl FifoLock {
+    /// Creates a free lock with the system clock, a timeout of five seconds and an unbounded queue.
+    pub fn new() -> Self {
+        Self::with_options(LockOptions::new())
+    }
+
+    /// Creates a free lock with options.
+    pub fn with_options(settings: LockOptions) -> Self {
+        let lock = random_session();
+        let reports = settings.channel;
+        let reports = reports.or_else(|| ReportChannel::with(settings.reports, &settings.name));
+        let observed = Observed::of(settings.timeline, settings.reports, &settings.clock);
+        let keeper = KeeperSlot::of(settings.keeper);
+        let timed = match (settings.timeline, settings.reports.holds) {
+            (Some(_), _) => Some(Timed::Timeline),
+            (None, Some(_)) => Some(Timed::Reports),
+            (None, None) => None,
+        };
+        let sampling = match timed {
+            None => Sampling::new(&settings.clock),
+            Some(timed) => Sampling::timed(&settings.clock, timed),
+        };
+        let mut state = LockState::new(lock, settings.overtaking, sampling);
+        state.observed = observed;
+        state.hold_limit = settings.hold_limit.and_then(PackedDuration::new);
+        state.last_token = settings.last_token;
+        state.requests = settings.last_number;
+        state.queue_bound = settings.queue_bound.unwrap_or(usize::MAX);
+        Self(Arc::new_cyclic(|this| LockShared {
+            word: Word::new(),
+            brief: BriefHolds::of(timed.and(settings.reports.holds)).map(Box::new),
+            state: Mutex::new(state),
+            timeout: DefaultTimeout::new(settings.timeout),
+            lock,
+            clock: settings.clock,
+            batch: settings.batch,
+            wake_chain: WakeChain::default(),
+            keeper,
+            reports,
+            this: this.clone(),
+        }))
+    }
+
+    /// Acquires the lock and returns the id of the grant, for [`release_lock`](Self::release_lock).
+    ///
+    /// Blocks until the grant, a cancellation, or the end of the timeout. If a grant and a timeout
+    /// race, the grant wins: an error means that the lock was not granted. The grant is not bound
+    /// to the calling thread: if the thread requests the lock again, the request waits as that of
+    /// any other thread.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError`]: the wait timed out, was cancelled, or was not allowed; the queue was full;
+    /// the calling thread already has a guard or a transaction on the lock.
+    ///
+    /// ```
+    /// use doclock_locks::FifoLock;
+    ///
+    /// let lock = FifoLock::new();
+    /// let id = lock.acquire_lock("editor")?;
+    /// assert!(lock.is_locked());
+    /// lock.release_lock(id)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn acquire_lock(&self, owner: impl Into<OwnerId>) -> Result<LockId, LockError> {
+        let grant = self.acquire_plainly(owner.into(), Location::caller(), false)?;
+        Ok(grant.id())
+    }
+
+    /// Acquires the lock with options and returns its id.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire_lock`](Self::acquire_lock).
+    #[track_caller]
+    pub fn acquire_lock_with(
+        &self,
+        owner: impl Into<OwnerId>,
+        options: AcquireOptions,
+    ) -> Result<LockId, LockError> {
+        let owner = owner.into();
+        let asker = options.asker(&owner, Location::caller(), false);
+        Ok(self.grant(&asker.unbound(), &options)?.id())
+    }
+
+    /// Acquires the lock, and waits if it is not free.
+    #[doc(hidden)]
+    pub fn grant(&self, asker: &Asker<'_>, options: &AcquireOptions) -> Result<Grant, LockError> {
+        blocking(self.grant_as(WaitsAs::Thread, asker, options))
+    }
+
+    /// Acquires the lock for a thread or a task.
+    #[doc(hidden)]
+    pub async fn grant_as(
+        &self,
+        waits_as: WaitsAs,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+    ) -> Result<Grant, LockError> {
+        if let Some(grant) = self.try_grant(asker, options)? {
+            return Ok(grant);
+        }
+        match self
+            .ask::<Infallible>(waits_as, asker, options, &mut None)
+            .await?
+        {
+            Answer::Granted(grant) => Ok(grant),
+            Answer::Done(never) => match never {},
+        }
+    }
+
+    /// Acquires the lock if it is free. `None` means only that a request held it a moment ago.
+    #[inline(always)]
+    #[doc(hidden)]
+    pub fn try_grant(
+        &self,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+    ) -> Result<Option<Grant>, LockError> {
+        match &options.cancel {
+            Some(token) if token.is_cancelled() => {
+                Err(self.refuse_cancelled(asker.owner, CapacityPart::Whole))
+            }
+            _ => Ok(self.try_take(asker)),
+        }
+    }
+
+    #[inline(always)]
+    fn try_take(&self, asker: &Asker<'_>) -> Option<Grant> {
+        let mut state = self.0.lock_if_free()?;
+        state.claim().assign(asker);
+        Some(self.0.take(&mut state, asker.hold_limit, || None))
+    }
+
+    /// Acquires the lock without options if it is free, for a task.
+    #[inline]
+    pub(crate) fn take_plainly(
+        &self,
+        owner: &OwnerId,
+        call_site: &'static Location<'static>,
+    ) -> Option<Grant> {
+        let mut state = self.0.lock_if_free()?;
+        state
+            .claim()
+            .assign_plainly(owner.clone(), call_site, false);
+        Some(self.0.take(&mut state, RequestLimit::OfTheLock, || None))
+    }
+
+    /// Acquires the lock without options.
+    #[inline]
+    pub(crate) fn acquire_plainly(
+        &self,
+        owner: OwnerId,
+        call_site: &'static Location<'static>,
+        bound: bool,
+    ) -> Result<Grant, LockError> {
+        match self.0.lock_if_free() {
+            Some(mut state) => {
+                state.claim().assign_plainly(owner, call_site, bound);
+                Ok(self.0.take(&mut state, RequestLimit::OfTheLock, || None))
+            }
+            None => self.grant_plainly(&owner, call_site, bound),
+        }
+    }
+
+    #[cold]
+    fn grant_plainly(
+        &self,
+        owner: &OwnerId,
+        call_site: &'static Location<'static>,
+        bound: bool,
+    ) -> Result<Grant, LockError> {
+        let options = AcquireOptions::new();
+        let asker = options.asker(owner, call_site, false);
+        self.grant(&Asker { bound, ..asker }, &options)
+    }
+
+    /// Creates the request of a thread or a task, with its work.
+    pub(super) fn request<W: QueuedWork>(
+        &self,
+        waits_as: WaitsAs,
+        asker: &Asker<'_>,
+        work: &mut Option<W>,
+        deadline: WaitDeadline,
+    ) -> Result<Arc<Request<W>>, LockError> {
+        let keeper = waits_as.keeper(&self.0);
+        let keeper = keeper.map_err(|error| LockError::no_keeper(asker.owner, &error))?;
+        let task = keeper.map(|keeper| TaskRequest::new(keeper, deadline));
+        Ok(Arc::new(Request::of(asker, work.take(), deadline, task)))
+    }
+
+    /// Joins the queue and waits, unless the lock is free. The holder may run the work of the
+    /// request at its queue position; a panic of the work resumes in this thread. Otherwise `work`
+    /// is what is left of it.
+    #[doc(hidden)]
+    pub async fn ask<W: QueuedWork>(
+        &self,
+        waits_as: WaitsAs,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+        work: &mut Option<W>,
+    ) -> Result<Answer<W::Reply>, LockError> {
+        let shared = &self.0;
+        let limit = options.limit(shared.timeout.get());
+        // The deadline comes first: threads that see the request in the queue rely on a running
+        // timeout.
+        let deadline = shared.deadline(limit);
+        let request = self.request(waits_as, asker, work, deadline)?;
+        let wait = match self.join(waits_as, asker, options, &request, (limit, deadline)) {
+            Ok(Ok(wait)) => wait,
+            Ok(Err(grant)) => {
+                *work = request.take_work();
+                return Ok(Answer::Granted(grant));
+            }
+            Err(error) => {
+                *work = request.take_work();
+                return Err(error);
+            }
+        };
+        let cancel = options.cancel.as_ref();
+        let outcome = waits_as.wait(shared, &request, cancel, wait).await;
+        if request.was_woken_by_chain() {
+            shared.wake_chain.go_on();
+        }
+        // The answering thread may drop the last handle of the request; it must not drop the work
+        // of this thread.
+        *work = request.take_work();
+        match outcome {
+            RequestOutcome::Granted(grant) => {
+                self.take_note_of(waits_as, grant);
+                Ok(Answer::Granted(grant))
+            }
+            RequestOutcome::Done(reply) => Ok(Answer::Done(reply)),
+            RequestOutcome::Failed(error) => Err(*error),
+            RequestOutcome::Panicked(panic) => {
+                // Before the unwinding: the work may have code of users, which may panic too.
+                drop(work.take());
+                panic.resume()
+            }
+        }
+    }
+
+    /// Joins the queue. Returns the grant instead if the lock is free.
+    fn join<W: QueuedWork>(
+        &self,
+        waits_as: WaitsAs,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+        request: &Arc<Request<W>>,
+        (limit, deadline): (Option<Duration>, WaitDeadline),
+    ) -> Result<Result<Wait<RequestPosition>, Grant>, LockError> {
+        let shared = &self.0;
+        let (mut state, now) = shared.enter();
+        if state.held().is_none() {
+            state.claim().assign(asker);
+            let grant = shared.take(&mut state, asker.hold_limit, || None);
+            return Ok(Err(grant));
+        }
+        state.refuse_reentry(asker, CapacityPart::Whole, now.at)?;
+        if limit.is_some_and(|limit| limit.is_zero()) {
+            return Err(state.would_block(asker, None, now.at));
+        }
+        state.reject_excess(asker, CapacityPart::Whole, options.queue_bound)?;
+        let waiting_at = state.join_queue(request.clone(), options.priority, None, now.at);
+        Ok(Ok(
+            shared.wait_as(&mut state, waiting_at, waits_as, deadline, now)
+        ))
+    }
+
+    /// Records that a task knows of a grant for which it has waited.
+    pub(super) fn take_note_of(&self, waits_as: WaitsAs, grant: Grant) {
+        if waits_as == WaitsAs::Task {
+            self.0.step(|state, _| state.take_note_of(grant.id()));
+        }
+    }
+
+    /// Acquires the lock for the life of the returned guard.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire_lock`](Self::acquire_lock).
+    #[track_caller]
+    pub fn lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
+        let grant = self.acquire_plainly(owner.into(), Location::caller(), true)?;
+        Ok(LockGuard::new(self.clone(), grant))
+    }
+
+    /// Acquires the lock only if it is free and no request waits. Never blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::WouldBlock`] with the holder, or [`LockError::Reentrant`] if that is the
+    /// calling thread.
+    #[track_caller]
+    pub fn try_lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
+        self.lock_with(owner, AcquireOptions::new().no_wait())
+    }
+
+    /// Acquires the lock with options for the life of the returned guard.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire_lock`](Self::acquire_lock).
+    #[track_caller]
+    pub fn lock_with(
+        &self,
+        owner: impl Into<OwnerId>,
+        options: AcquireOptions,
+    ) -> Result<LockGuard, LockError> {
+        let owner = owner.into();
+        let asker = options.asker(&owner, Location::caller(), false);
+        let grant = self.grant(&asker, &options)?;
+        Ok(LockGuard::new(self.clone(), grant))
+    }
+
+    /// Releases the grant with this id. Never blocks. The next waiter holds the lock when this
+    /// returns.
+    ///
+    /// # Errors
+    ///
+    /// [`ReleaseError`]: the grant is not held, was revoked, or has an open transaction. Nothing is
+    /// released.
+    #[inline]
+    pub fn release_lock(&self, id: LockId) -> Result<ReleaseOutcome, ReleaseError> {
+        match self.0.release(id, false) {
+            true => Ok(ReleaseOutcome::Freed),
+            false => self.release_in_step(id),
+        }
+    }
+
+    #[inline(never)]
+    fn release_in_step(&self, id: LockId) -> Result<ReleaseOutcome, ReleaseError> {
+        Ok(match self.0.step(|state, now| state.release(id, now))? {
+            None => ReleaseOutcome::Freed,
+            Some(next) => {
+                self.0.deliver(next);
+                ReleaseOutcome::HandedOver
+            }
+        })
+    }
+
+    /// Refuses a request that would wait for its own thread.
+    #[doc(hidden)]
+    pub fn check_reentry(&self, asker: &Asker<'_>) -> Result<(), LockError> {
+        let (mut state, now) = self.0.enter();
+        state.refuse_reentry(asker, CapacityPart::Whole, now.at)
+    }
+
+    /// Options of a lock that requests pass before this one: with its clock, keeper and reports.
+    #[doc(hidden)]
+    pub fn companion_options(&self) -> LockOptions {
+        let channel = self.0.reports.clone();
+        LockOptions {
+            keeper: Some(Arc::clone(self.keeper())),
+            reports: channel
+                .as_ref()
+                .map(|channel| channel.thresholds)
+                .unwrap_or_default(),
+            channel,
+            ..LockOptions::new().clock(self.clock().clone())
+        }
+    }
+
+    /// Options with the bounds of the queue of this lock.
+    #[doc(hidden)]
+    pub fn queue_options(&self, options: LockOptions) -> LockOptions {
+        let state = self.0.state.lock();
+        options
+            .queue_bound(state.queue_bound)
+            .overtaking_bound(state.overtaking_bound())
+    }
+
+    /// Returns the keeper of the tasks that wait for the lock.
+    #[doc(hidden)]
+    pub fn keeper(&self) -> &Arc<Keeper> {
+        self.0.keeper()
+    }
+
+    /// Returns the timeout of requests that set none.
+    #[doc(hidden)]
+    pub fn timeout(&self) -> Option<Duration> {
+        self.0.timeout.get()
+    }
+
+    /// Returns the clock of the lock.
+    #[doc(hidden)]
+    pub fn clock(&self) -> &Clock {
+        &self.0.clock
+    }
+
+    /// Returns whether the lock is held.
+    pub fn is_locked(&self) -> bool {
+        !self.0.word.is_free()
+    }
+
+    /// Returns the holder of the lock.
+    pub fn current_lock(&self) -> Option<LockInfo> {
+        self.0.step(|state, now| state.current(now.at))
+    }
+
+    /// Returns the number of waiting requests.
+    pub fn queue_length(&self) -> usize {
+        self.0.state.lock().queue_length()
+    }
+
+    /// Returns the waiting requests in queue order. The first 32 are of one moment; the others are
+    /// read page by page, as in a [dump](LockDump).
+    pub fn queue_info(&self) -> Vec<QueueEntry> {
+        let first = self.0.step_fair(|state, now| state.page(None, 0, now.at));
+        self.list_from(first)
+    }
+
+    /// Reads the rest of the queue page by page. The lock stays usable between two pages.
+    fn list_from(&self, first: (Vec<QueueEntry>, Option<Cursor>)) -> Vec<QueueEntry> {
+        let (mut waiting, mut next) = first;
+        while let Some(position) = next {
+            let listed = waiting.len();
+            let page =
+                |state: &mut LockState, now: Moment| state.page(Some(position), listed, now.at);
+            let (entries, after) = self.0.step_fair(page);
+            waiting.extend(entries);
+            next = after;
+        }
+        waiting
+    }
+
+    /// Returns the holders and the waiters, of nodes too, for a person to read when a program
+    /// hangs. The lock stays usable meanwhile, however long the queue is.
+    pub fn lock_dump(&self) -> LockDump {
+        let (holder, first) = self.0.step(|state, now| {
+            let holder = state.current(now.at);
+            (holder, state.page(None, 0, now.at))
+        });
+        let waiting = self.list_from(first);
+        LockDump {
+            holder,
+            node_holders: self.node_holders(),
+            waiting,
+            waiting_for_nodes: self.node_waiters(),
+            admission_closed_by: None,
+            waiting_for_admission: Vec::new(),
+        }
+    }
+
+    /// Returns the counters and the state of one moment. The first 32 waiters are of that moment
+    /// too; the others are read page by page, as in a [dump](LockDump).
+    pub fn lock_stats(&self) -> LockStats {
+        let (stats, first) = self.0.step(|state, now| {
+            let stats = state.stats(now.at);
+            (stats, state.page(None, 0, now.at))
+        });
+        let queue = self.list_from(first);
+        LockStats { queue, ..stats }
+    }
+
+    /// Returns what the lock has recorded: its last requests, with those that hold or wait.
+    ///
+    /// `None` if [`LockOptions::timeline`] does not turn the recorder on. The requests that have
+    /// ended, and the holder, are of one moment; the waiting requests are read page by page, as in
+    /// a [dump](LockDump). The lock stays usable meanwhile.
+    ///
+    /// ```
+    /// use doclock_locks::{FifoLock, LockOptions, TimelineOutcome};
+    ///
+    /// let lock = FifoLock::with_options(LockOptions::new().timeline(1_000));
+    /// drop(lock.lock("report")?);
+    /// let _guard = lock.lock("letter")?;
+    ///
+    /// let timeline = lock.timeline().unwrap();
+    /// let [report, letter] = &timeline.entries[..] else { panic!("{timeline:?}") };
+    /// assert_eq!(report.outcome, TimelineOutcome::Released);
+    /// assert_eq!(letter.outcome, TimelineOutcome::Holding);
+    /// assert!(report.ended_at <= letter.granted_at);
+    /// # Ok::<(), doclock_locks::LockError>(())
+    /// ```
+    pub fn timeline(&self) -> Option<Timeline> {
+        let read = |state: &mut LockState, now: Moment| {
+            let recorded = state.recorded()?;
+            Some((now.at, recorded, state.recorded_queue(None)))
+        };
+        let (read_at, (copy, mut unfinished), (first, mut next)) = self.0.step_fair(read)?;
+        unfinished.extend(first);
+        while let Some(position) = next {
+            let page = |state: &mut LockState, _: Moment| state.recorded_queue(Some(position));
+            let (waiting, after) = self.0.step_fair(page);
+            unfinished.extend(waiting);
+            next = after;
+        }
+        Some(copy.timeline(self.0.lock, read_at, unfinished))
+    }
+
+    /// Returns the channel of the reports of long holds and long waits.
+    ///
+    /// `None` if neither [`LockOptions::report_holds`] nor [`LockOptions::report_waits`] is set.
+    /// All receivers share the channel: each report goes to one of them. It keeps the last
+    /// [`LockReport::KEPT`] reports that no receiver has taken. It disconnects when the lock is
+    /// dropped and all reports are received.
+    pub fn reports(&self) -> Option<Receiver<LockReport>> {
+        Some(self.0.reports.as_ref()?.receiver())
+    }
+
+    /// Sets all counters to zero. Holder and queue stay; a hold that began before counts in
+    /// full when it ends.
+    pub fn reset_lock_stats(&self) {
+        self.0.step(|state, _| state.reset_metrics());
+    }
+
+    /// Sets the timeout of later requests. Zero: they do not wait. `None`: they wait without limit.
+    pub fn set_lock_timeout(&self, limit: impl Into<Option<Duration>>) {
+        self.0.timeout.set(limit.into());
+    }
+
+    /// Releases on behalf of a guard. If a transaction is open under it, the end of that
+    /// transaction releases.
+    #[inline]
+    #[doc(hidden)]
+    pub fn release_or_defer(&self, id: LockId) {
+        if !self.0.release(id, false) {
+            self.release_or_defer_in_step(id);
+        }
+    }
+
+    #[inline(never)]
+    fn release_or_defer_in_step(&self, id: LockId) {
+        self.0.hand_on(|state, now| state.release_or_defer(id, now));
+    }
+
+    /// Opens a transaction under a grant that its holder releases, and returns the owner.
+    #[doc(hidden)]
+    pub fn join_grant(&self, id: LockId) -> Result<(OwnerId, Grant), JoinError> {
+        let thread = thread_number();
+        self.0.step(|state, _| state.join_grant(id, thread))
+    }
+
+    /// Closes the transaction that [`FifoLock::join_grant`] opened, or ends a transaction's own
+    /// grant.
+    #[inline]
+    #[doc(hidden)]
+    pub fn part_from_grant(&self, id: LockId) {
+        if !self.0.release(id, true) {
+            self.part_in_step(id);
+        }
+    }
+
+    #[inline(never)]
+    fn part_in_step(&self, id: LockId) {
+        self.0
+            .hand_on(|state, now| state.part_from_grant(id, now, None));
+    }
+
+    /// Ends a transaction's own grant, and runs queued batches of waiting requests.
+    #[inline]
+    #[doc(hidden)]
+    pub fn part_and_serve(&self, grant: Grant, waits_as: WaitsAs) {
+        if !self.0.release(grant.id(), true) {
+            self.part_in_step_and_serve(grant, waits_as);
+        }
+    }
+
+    #[inline(never)]
+    fn part_in_step_and_serve(&self, grant: Grant, waits_as: WaitsAs) {
+        let (limit, kind) = match waits_as {
+            WaitsAs::Thread => (self.0.batch, CombinerKind::Thread),
+            WaitsAs::Task => (self.0.batch.for_task(), CombinerKind::Task),
+        };
+        let batch = Batch::new(limit, &self.0.wake_chain);
+        self.serve(grant.id(), batch, kind, |_| ());
+    }
+
+    /// Runs the work that a task has left, and queued batches after it.
+    pub(super) fn carry_out(
+        &self,
+        request: Arc<dyn Waiting>,
+        grant: Grant,
+        thread: &mut KeeperThread,
+    ) {
+        let mut prepare = |request: &dyn Waiting| {
+            if !request.is_brief() {
+                thread.hand_over();
+            }
+        };
+        prepare(&*request);
+        let this = thread_number();
+        let now = self.0.step(|state, now| {
+            state.bind(grant.id(), this);
+            now.at
+        });
+        let mut batch = Batch::new(self.0.batch, &self.0.wake_chain);
+        batch.goes_on(now);
+        batch.serve(request, grant, now);
+        if !self.0.release(grant.id(), true) {
+            self.serve(grant.id(), batch, CombinerKind::Keeper, prepare);
+        }
+    }
+
+    /// Binds a grant of a task to the thread that polls it, for work that ends with this poll.
+    #[doc(hidden)]
+    pub fn bind(&self, grant: Grant) {
+        let this = thread_number();
+        self.0.step(|state, _| state.bind(grant.id(), this));
+    }
+
+    /// Ends a grant and runs queued batches.
+    #[inline(always)]
+    fn serve(
+        &self,
+        ending: LockId,
+        mut batch: Batch<'_>,
+        kind: CombinerKind,
+        mut prepare: impl FnMut(&dyn Waiting),
+    ) {
+        let combiner = Combiner {
+            thread: thread_number(),
+            kind,
+        };
+        let mut ending = ending;
+        loop {
+            let (next, now) = self.0.step(|state, now| {
+                let combiner = batch.goes_on(now.at).then_some(combiner);
+                (state.part_from_grant(ending, now, combiner), now.at)
+            });
+            match next {
+                Some(AfterUnlock::Serve(request, grant)) => {
+                    ending = grant.id();
+                    prepare(&*request);
+                    batch.serve(request, grant, now);
+                    if self.0.release(ending, true) {
+                        return;
+                    }
+                }
+                Some(next) => return self.0.deliver(next),
+                None => return,
+            }
+        }
+    }
+
+    /// Protects a revocable grant from revocation until its transaction ends. `false` when the
+    /// grant has already ended.
+    #[inline]
+    #[doc(hidden)]
+    pub fn seal(&self, grant: Grant) -> bool {
+        match grant.limited {
+            true => self.0.step(|state, _| state.seal(grant.id())),
+            false => self.is_granted(grant),
+        }
+    }
+
+    /// Whether a grant is still held.
+    #[inline]
+    #[doc(hidden)]
+    pub fn is_granted(&self, grant: Grant) -> bool {
+        self.0.word.is_held_by(grant.id()) || self.is_granted_in_step(grant.id())
+    }
+
+    #[inline(never)]
+    fn is_granted_in_step(&self, id: LockId) -> bool {
+        self.0.step(|state, _| state.is_granted(id))
+    }
+
+    pub(super) fn refuse_cancelled(&self, owner: &OwnerId, part: CapacityPart) -> LockError {
+        self.0.state.lock().recorder_of(part).cancellations += 1;
+        LockError::Cancelled(Box::new(CancelEvidence::before_joining(owner)))
+    }
+
+    /// Returns the code that runs when the present wait of `owner` times out. `None` when it does
+    /// not wait.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn expiry(&self, owner: impl Into<OwnerId>) -> Option<Box<dyn FnOnce()>> {
+        self.0.expiry(&owner.into())
+    }
+
+    /// Makes the wait of `owner` time out, if it waits.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn expire(&self, owner: impl Into<OwnerId>) {
+        if let Some(expiry) = self.expiry(owner) {
+            expiry();
+        }
+    }
+
+    /// Makes the hold exceed its limit: runs the same code as a watcher at that moment.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn expire_hold(&self) {
+        self.0.expire_hold();
+    }
+
+    /// Makes the lock treat its load as high, so that it does not measure the next uncontended
+    /// grants.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn sample_sparsely(&self) {
+        self.0.state.lock().sampling.sample_sparsely();
+    }
+}
+
+impl Default for FifoLock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for FifoLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FifoLock")
+            .field("current", &self.current_lock())
+            .field("queue", &self.queue_info())
+            .finish()
+    }
+}

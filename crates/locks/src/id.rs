@@ -1,0 +1,615 @@
+//! Ids of locks, owners, transactions and nodes.
+//!
+//! Every id prints and parses as one short string, and that string is its serde form.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+
+use crate::brief::Brief;
+use crate::codes::codes;
+
+/// An error: a string is not an id of the requested kind.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{found}` is not {expected}", found = Brief(.found))]
+pub struct ParseIdError {
+    found: String,
+    expected: &'static str,
+}
+
+codes! { inherent ParseIdError {
+    Self { found, expected } => "idInvalid", 400;
+}}
+
+impl ParseIdError {
+    fn new(found: &str, expected: &'static str) -> Self {
+        Self {
+            found: found.to_owned(),
+            expected,
+        }
+    }
+}
+
+/// Serializes through `Display`, deserializes through `FromStr`.
+macro_rules! serde_as_string {
+    ($type:ty) => {
+        impl Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                SmolStr::deserialize(deserializer)?
+                    .parse()
+                    .map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+/// A number that distinguishes this store from others, in this and other processes.
+///
+/// Random, because stores whose data meets later (one document imported into another, one log
+/// replayed elsewhere) cannot coordinate their numbers.
+#[doc(hidden)]
+pub fn random_session() -> u32 {
+    static FIRST: LazyLock<u32> = LazyLock::new(|| RandomState::new().hash_one(0) as u32);
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    // Within one process, all numbers differ until all are used.
+    let call = CALLS.fetch_add(1, Ordering::Relaxed);
+    FIRST.wrapping_add(call).max(1)
+}
+
+/// Identifies one lock request until its grant is released: `lock-<number>-<base36>`.
+///
+/// The number rises with every request and is never reused. The second part names the lock that
+/// issued it, so ids of two stores in one process differ even if their numbers are equal.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LockId {
+    #[doc(hidden)]
+    pub number: u64,
+    #[doc(hidden)]
+    pub lock: u32,
+}
+
+impl LockId {
+    /// Returns the rising number: of two ids of one store, the smaller one is the earlier request.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl fmt::Display for LockId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A u32 has at most seven digits in base 36.
+        let mut digits = [0u8; 7];
+        let mut start = digits.len();
+        let mut rest = self.lock;
+        loop {
+            start -= 1;
+            digits[start] = b"0123456789abcdefghijklmnopqrstuvwxyz"[(rest % 36) as usize];
+            rest /= 36;
+            if rest == 0 {
+                break;
+            }
+        }
+        write!(f, "lock-{}-", self.number)?;
+        digits[start..]
+            .iter()
+            .try_for_each(|&digit| write!(f, "{}", char::from(digit)))
+    }
+}
+
+impl fmt::Debug for LockId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for LockId {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        let parse = || {
+            let (number, lock) = text.strip_prefix("lock-")?.split_once('-')?;
+            let id = Self {
+                number: number.parse().ok()?,
+                lock: u32::from_str_radix(lock, 36).ok()?,
+            };
+            // Only the canonical spelling: one lock, one string.
+            (id.to_string() == text).then_some(id)
+        };
+        parse().ok_or_else(|| ParseIdError::new(text, "a lock id (`lock-<number>-<base36>`)"))
+    }
+}
+
+serde_as_string!(LockId);
+
+/// A number that rises with every grant of one lock, or with every claim in one inbox. Of two
+/// holders, the later one has the greater token.
+///
+/// A holder can attach it to its writes. Storage can then reject a write with a smaller token than
+/// the greatest one seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FencingToken(pub u64);
+
+impl FencingToken {
+    /// How many bits count the grants of one open of a durable document. A store would have to
+    /// grant its lock so often, without a commit, to reach the tokens of the next open.
+    #[doc(hidden)]
+    pub const COUNTER_BITS: u32 = 36;
+
+    /// Returns the number.
+    pub fn get(self) -> u64 {
+        self.0
+    }
+
+    /// Returns the upper part of the number: the number of the open of a
+    /// durable document, or the epoch of its
+    /// journal. Zero in a store in memory.
+    ///
+    /// ```
+    /// let store = doclock::DataStore::new();
+    /// let lease = store.lease("form", "ann", std::time::Duration::from_secs(60))?;
+    /// assert_eq!(lease.fencing_token().epoch(), 0);
+    /// # Ok::<(), doclock::lease::LeaseError>(())
+    /// ```
+    pub fn epoch(self) -> u64 {
+        self.0 >> Self::COUNTER_BITS
+    }
+}
+
+impl From<u64> for FencingToken {
+    /// Converts a stored number back into a token.
+    fn from(number: u64) -> Self {
+        Self(number)
+    }
+}
+
+impl fmt::Display for FencingToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// The owner of a request: a user, a window, a component. Any string is valid; requests may share
+/// one.
+///
+/// ```
+/// use doclock::OwnerId;
+///
+/// assert_eq!(OwnerId::from("window-1").as_str(), "window-1");
+/// assert_eq!(OwnerId::default().as_str(), "unknown");
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct OwnerId(SmolStr);
+
+impl OwnerId {
+    /// Returns the owner as a string.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for OwnerId {
+    /// Returns `unknown`, the default owner.
+    fn default() -> Self {
+        Self(SmolStr::new_static("unknown"))
+    }
+}
+
+impl From<&str> for OwnerId {
+    fn from(owner: &str) -> Self {
+        Self(SmolStr::new(owner))
+    }
+}
+
+impl From<String> for OwnerId {
+    fn from(owner: String) -> Self {
+        Self(owner.into())
+    }
+}
+
+impl From<&String> for OwnerId {
+    fn from(owner: &String) -> Self {
+        owner.as_str().into()
+    }
+}
+
+impl From<&OwnerId> for OwnerId {
+    #[inline]
+    fn from(owner: &OwnerId) -> Self {
+        owner.clone()
+    }
+}
+
+impl fmt::Display for OwnerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for OwnerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&Brief(self.as_str()), f)
+    }
+}
+
+/// Identifies one transaction of one store: `tx-<session>-<number>`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TransactionId {
+    #[doc(hidden)]
+    pub session: u32,
+    #[doc(hidden)]
+    pub number: u64,
+}
+
+impl fmt::Display for TransactionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tx-{}-{}", self.session, self.number)
+    }
+}
+
+impl fmt::Debug for TransactionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for TransactionId {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        let parse = || {
+            let (session, number) = text.strip_prefix("tx-")?.split_once('-')?;
+            Some(Self {
+                session: canonical(session)?,
+                number: canonical(number)?,
+            })
+        };
+        parse().ok_or_else(|| ParseIdError::new(text, "a transaction id (`tx-<session>-<number>`)"))
+    }
+}
+
+serde_as_string!(TransactionId);
+
+/// Parses a number in the form that `Display` writes, so a string names at most one id.
+fn canonical<N: FromStr>(digits: &str) -> Option<N> {
+    let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+    let leading_zero = digits.len() > 1 && digits.starts_with('0');
+    (plain && !leading_zero).then(|| digits.parse().ok())?
+}
+
+/// Identifies one node: an id generated by a store (`<session>:<counter>`) or a custom id.
+///
+/// ```
+/// use doclock::NodeId;
+///
+/// let named = NodeId::from("introduction");
+/// assert_eq!(named.to_string(), "introduction");
+/// assert!(!named.is_generated());
+/// assert!(NodeId::from("7:42").is_generated());
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub Repr);
+
+/// Sixteen bytes: a document stores an id per node, per parent link and per child link.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_debug_implementations)]
+#[doc(hidden)]
+pub enum Repr {
+    Generated {
+        session: u32,
+        counter: u64,
+    },
+    /// Boxed again to be a thin pointer; never a string in the form of a generated id.
+    Named(Arc<Box<str>>),
+}
+
+impl Hash for Repr {
+    /// Numbers and texts are hashed separately anyway, so no tag is needed.
+    #[inline]
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        match self {
+            Self::Generated { session, counter } => (session, counter).hash(hasher),
+            Self::Named(name) => name.hash(hasher),
+        }
+    }
+}
+
+impl NodeId {
+    #[doc(hidden)]
+    pub fn generated(session: u32, counter: u64) -> Self {
+        Self(Repr::Generated { session, counter })
+    }
+
+    /// Returns whether the id has the form of generated ids.
+    pub fn is_generated(&self) -> bool {
+        matches!(self.0, Repr::Generated { .. })
+    }
+
+    /// Whether it is the empty text. No node has this id, and no text is read as one.
+    #[doc(hidden)]
+    pub fn is_empty(&self) -> bool {
+        matches!(&self.0, Repr::Named(name) if name.is_empty())
+    }
+
+    /// The size in bytes: two numbers, or a text.
+    #[doc(hidden)]
+    pub fn bytes(&self) -> usize {
+        match &self.0 {
+            Repr::Generated { session, counter } => size_of_val(session) + size_of_val(counter),
+            Repr::Named(name) => name.len(),
+        }
+    }
+}
+
+impl From<&str> for NodeId {
+    fn from(text: &str) -> Self {
+        let generated = text.split_once(':').and_then(|(session, counter)| {
+            Some(Self::generated(canonical(session)?, canonical(counter)?))
+        });
+        generated.unwrap_or_else(|| Self(Repr::Named(Arc::new(text.into()))))
+    }
+}
+
+impl From<String> for NodeId {
+    fn from(text: String) -> Self {
+        text.as_str().into()
+    }
+}
+
+impl From<&String> for NodeId {
+    fn from(text: &String) -> Self {
+        text.as_str().into()
+    }
+}
+
+impl From<&NodeId> for NodeId {
+    fn from(id: &NodeId) -> Self {
+        id.clone()
+    }
+}
+
+/// The id of a node, given as a [`NodeId`] or as its text.
+///
+/// ```
+/// use doclock::{DataStore, NodeId, View, dsl::*, Editor};
+///
+/// let editor = Editor::new(DataStore::new(), "ann");
+/// transaction(&editor, [create(text_node("text", "Hi").with_id("greeting"))]).commit()?;
+///
+/// let document = editor.store().snapshot();
+/// let id = NodeId::from("greeting");
+/// assert_eq!(document.node("greeting"), document.node(&id));
+/// # Ok::<(), doclock::transaction::TransactionError>(())
+/// ```
+pub trait AsNodeId {
+    /// Returns the id, borrowed if it is one already.
+    fn as_node_id(&self) -> Cow<'_, NodeId>;
+}
+
+impl AsNodeId for NodeId {
+    #[inline(always)]
+    fn as_node_id(&self) -> Cow<'_, NodeId> {
+        Cow::Borrowed(self)
+    }
+}
+
+impl AsNodeId for str {
+    fn as_node_id(&self) -> Cow<'_, NodeId> {
+        Cow::Owned(self.into())
+    }
+}
+
+impl AsNodeId for String {
+    fn as_node_id(&self) -> Cow<'_, NodeId> {
+        self.as_str().as_node_id()
+    }
+}
+
+impl<T: AsNodeId + ?Sized> AsNodeId for &T {
+    #[inline(always)]
+    fn as_node_id(&self) -> Cow<'_, NodeId> {
+        (**self).as_node_id()
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Repr::Generated { session, counter } => write!(f, "{session}:{counter}"),
+            Repr::Named(name) => f.write_str(name),
+        }
+    }
+}
+
+impl fmt::Debug for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&Brief(self), f)
+    }
+}
+
+impl FromStr for NodeId {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        if text.is_empty() {
+            return Err(ParseIdError::new(text, "a node id (it is empty)"));
+        }
+        Ok(text.into())
+    }
+}
+
+serde_as_string!(NodeId);
+
+/// Generates a store's node ids. A generated number is never reused, even if its transaction fails.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct NodeIds {
+    /// `None` if no ids are generated.
+    session: Option<u32>,
+    next: AtomicU64,
+}
+
+impl NodeIds {
+    /// The largest number of a custom id in the store's own session: JSON readers keep it exact.
+    #[doc(hidden)]
+    pub const LARGEST_GIVEN: u64 = (1 << 53) - 1;
+
+    /// Whether a session with this last number has no use: half of all numbers are never generated.
+    #[doc(hidden)]
+    pub fn is_used_up(last: u64) -> bool {
+        last > u64::MAX / 2
+    }
+
+    /// Continues after the last number of the session; zero for a new session.
+    #[doc(hidden)]
+    pub fn after(session: u32, last: u64) -> Self {
+        Self {
+            session: Some(session),
+            next: AtomicU64::new(last.saturating_add(1)),
+        }
+    }
+
+    /// Generates no ids, so none is reserved: for changes whose ids were accepted before.
+    #[doc(hidden)]
+    pub fn unreserved() -> Self {
+        Self {
+            session: None,
+            next: AtomicU64::new(1),
+        }
+    }
+
+    /// The last number of a session that was generated or reserved. A session in which no ids are
+    /// generated is used up.
+    #[doc(hidden)]
+    pub fn last_of(&self, session: u32) -> u64 {
+        match self.session == Some(session) {
+            true => self.next.load(Ordering::Relaxed) - 1,
+            false => u64::MAX,
+        }
+    }
+
+    /// Generates a new id; `None` if the numbers are used up.
+    #[doc(hidden)]
+    pub fn generate(&self) -> Option<NodeId> {
+        let session = self.session?;
+        let counter = self.raise(|next| next.checked_add(1))?;
+        Some(NodeId::generated(session, counter))
+    }
+
+    /// Reserves an external id, so it is never generated. Returns `false`, and reserves nothing,
+    /// for an id of the store's own session whose number would leave no numbers to generate.
+    #[doc(hidden)]
+    pub fn reserve(&self, id: &NodeId) -> bool {
+        match id.0 {
+            Repr::Generated { session, counter } if Some(session) == self.session => {
+                // A number that was generated before may come back, however large.
+                if counter
+                    >= self
+                        .next
+                        .load(Ordering::Relaxed)
+                        .max(Self::LARGEST_GIVEN + 1)
+                {
+                    return false;
+                }
+                self.raise(|next| (next <= counter).then_some(counter + 1));
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn raise(&self, to: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+        self.next
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, to)
+            .ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_id_reads_back_as_it_prints() {
+        for lock in [0, 1, 35, 36, u32::MAX] {
+            let id = LockId {
+                number: u64::MAX,
+                lock,
+            };
+            assert_eq!(id.to_string().parse(), Ok(id));
+        }
+        let id = TransactionId {
+            session: 7,
+            number: 0,
+        };
+        assert_eq!(id.to_string().parse(), Ok(id));
+        for text in [
+            "1:2",
+            "01:2",
+            "1:02",
+            "+1:2",
+            "1:",
+            ":",
+            "a",
+            "1:99999999999999999999",
+        ] {
+            assert_eq!(NodeId::from(text).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn only_the_canonical_spelling_is_an_id() {
+        for text in [
+            "",
+            "lock-1",
+            "lock-01-a",
+            "lock-1-A",
+            "lock-+1-a",
+            "lock-1-0a",
+            "Lock-1-a",
+        ] {
+            assert!(text.parse::<LockId>().is_err(), "{text}");
+        }
+        assert!(NodeId::from("4294967296:1").to_string() == "4294967296:1");
+        assert!(!NodeId::from("4294967296:1").is_generated());
+        assert!("".parse::<NodeId>().is_err());
+    }
+
+    #[test]
+    fn a_reserved_id_is_never_generated() {
+        let ids = NodeIds::after(7, 0);
+        for id in ["7:5", "7:3", "8:900", "8:18446744073709551615"] {
+            assert!(ids.reserve(&NodeId::from(id)));
+        }
+        assert_eq!(ids.generate(), Some(NodeId::from("7:6")));
+        assert!(!ids.reserve(&NodeId::generated(7, NodeIds::LARGEST_GIVEN + 1)));
+        assert_eq!(ids.generate(), Some(NodeId::from("7:7")));
+    }
+
+    #[test]
+    fn generated_ids_run_out_instead_of_wrapping_around() {
+        let ids = NodeIds::after(7, 0);
+        ids.next.store(u64::MAX, Ordering::Relaxed);
+        assert_eq!(ids.generate(), None);
+        assert_eq!(ids.generate(), None);
+    }
+
+    #[test]
+    fn a_node_id_is_sixteen_bytes_even_when_optional() {
+        assert_eq!(size_of::<NodeId>(), 16);
+        assert_eq!(size_of::<Option<NodeId>>(), 16);
+    }
+}

@@ -1,0 +1,121 @@
+//! The operations on a key that is held.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::entry::{Hold, KeyEntry, KeyedPosition, KeyedWaiter, QueuedTurn};
+use super::execution::Joiner;
+use super::shard::ShardState;
+use crate::queue::Priority;
+use crate::request::{Asker, Waiting};
+use crate::time::Timestamp;
+use crate::{LockError, LockInfo, QueueEntry};
+
+pub(super) struct Active<'a, K, V> {
+    pub(super) entry: &'a mut KeyEntry<K, V>,
+    pub(super) book: &'a mut ShardState,
+}
+
+impl<K, V> Active<'_, K, V> {
+    /// Refuses a request that would wait for its own thread.
+    pub(super) fn refuse_reentry(
+        &mut self,
+        asker: &Asker<'_>,
+        now: Timestamp,
+    ) -> Result<(), LockError> {
+        if asker.thread == 0 || self.entry.holder.claim.thread != asker.thread {
+            return Ok(());
+        }
+        self.book.counts.refusals += 1;
+        Err(LockError::Reentrant {
+            owner: asker.owner.clone(),
+            holder: Box::new(self.current(now)),
+        })
+    }
+
+    /// Refuses a request that may not wait, or that finds the queue full.
+    pub(super) fn refuse_waiting(
+        &mut self,
+        asker: &Asker<'_>,
+        limit: Option<Duration>,
+        bound: usize,
+        now: Timestamp,
+    ) -> Result<(), LockError> {
+        let waiting = self.entry.holder.waiting();
+        if limit.is_some_and(|limit| limit.is_zero()) {
+            return Err(LockError::WouldBlock {
+                owner: asker.owner.clone(),
+                holder: Box::new(self.current(now)),
+                waiting,
+            });
+        }
+        if waiting < bound {
+            return Ok(());
+        }
+        self.book.counts.rejections += 1;
+        Err(LockError::QueueFull {
+            owner: asker.owner.clone(),
+            waiting,
+            bound,
+        })
+    }
+
+    /// Joins the queue of the key.
+    pub(super) fn join_queue(
+        &mut self,
+        request: Arc<dyn Waiting>,
+        now: Timestamp,
+    ) -> (KeyedPosition, Hold) {
+        let spot = self.entry.spot;
+        let waiter = self.waiter(request, now);
+        let number = waiter.number;
+        let epoch = self.book.there.arrive();
+        let turn = QueuedTurn { waiter, epoch };
+        let ticket = self
+            .entry
+            .holder
+            .queues()
+            .turns
+            .join((), Priority::Normal, turn);
+        (KeyedPosition::Turn(spot, ticket), Hold { spot, number })
+    }
+
+    /// Joins the task that is executed, to wait for its result.
+    pub(super) fn join_task(
+        &mut self,
+        request: Arc<dyn Joiner<V>>,
+        now: Timestamp,
+    ) -> KeyedPosition {
+        self.book.counts.joins += 1;
+        let waiter = self.waiter(request, now);
+        let ticket = self
+            .entry
+            .holder
+            .queues()
+            .joins
+            .join((), Priority::Normal, waiter);
+        KeyedPosition::Join(self.entry.spot, ticket)
+    }
+
+    /// Creates a waiter. The hold of the holder is measured from here on.
+    fn waiter<R: ?Sized>(&mut self, request: Arc<R>, now: Timestamp) -> KeyedWaiter<R> {
+        self.entry.holder.since.observe(now);
+        KeyedWaiter {
+            number: self.book.next_number(),
+            since: now,
+            request,
+        }
+    }
+
+    /// Returns the holder of the key. The hold is measured from here on.
+    pub(super) fn current(&mut self, now: Timestamp) -> LockInfo {
+        self.entry.holder.since.observe(now);
+        self.entry.holder.info(self.book.lock, now)
+    }
+
+    /// Returns the requests that wait for the key, in queue order.
+    pub(super) fn queue(&self, now: Timestamp) -> impl Iterator<Item = QueueEntry> {
+        let positions = self.entry.holder.waiters().zip(1..);
+        positions.map(move |(waiter, position)| waiter.entry(self.book.lock, position, now))
+    }
+}

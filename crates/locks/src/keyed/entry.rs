@@ -1,0 +1,203 @@
+//! One active key: its holder and its waiters.
+
+use std::borrow::Borrow;
+use std::sync::Arc;
+
+use super::execution::Joiner;
+use crate::id::{FencingToken, LockId};
+use crate::queue::{Exclusive, Queue, Ticket};
+use crate::request::{Asker, RequestSource, Waiting};
+use crate::sampling::Measured;
+use crate::since::HoldStart;
+use crate::sync::key_code;
+use crate::time::Timestamp;
+use crate::{Grant, LockInfo, QueueEntry};
+
+/// Identifies an entry while its key stays active. Never reused for another entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct EntryId {
+    /// The hash of the key.
+    pub(super) hash: u64,
+    /// The number of the request that made the key active.
+    pub(super) began: u64,
+}
+
+/// A grant of a key, with the number of its request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hold {
+    pub(super) spot: EntryId,
+    pub(super) number: u64,
+}
+
+/// The position where a request waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum KeyedPosition {
+    /// In the queue of a key.
+    Turn(EntryId, Ticket),
+    /// Among the requests for the result of the task that held the key at that moment.
+    Join(EntryId, Ticket),
+    /// For all requests of a shard up to this epoch.
+    Drain {
+        shard: usize,
+        epoch: u64,
+        ticket: Ticket,
+    },
+}
+
+/// Small, because it is moved into the table and out of it. The rest is in a box that is reused.
+pub(super) struct KeyEntry<K, V> {
+    pub(super) spot: EntryId,
+    pub(super) key: K,
+    pub(super) holder: Box<KeyHolder<V>>,
+}
+
+pub(super) struct KeyHolder<V> {
+    pub(super) number: u64,
+    pub(super) epoch: u64,
+    pub(super) claim: RequestSource,
+    pub(super) since: HoldStart,
+    /// Set by the first waiter. Kept until the key is idle, because tickets name positions in these
+    /// queues.
+    pub(super) queues: Option<Box<KeyQueues<V>>>,
+}
+
+/// The two queues of a key: requests for the key, and requests for the result of its task. The end
+/// of a task grants the first request of the one, and answers all requests of the other.
+pub(super) struct KeyQueues<V> {
+    pub(super) turns: Queue<Exclusive, QueuedTurn>,
+    pub(super) joins: Queue<Exclusive, KeyedWaiter<dyn Joiner<V>>>,
+}
+
+pub(super) struct QueuedTurn {
+    pub(super) waiter: KeyedWaiter<dyn Waiting>,
+    pub(super) epoch: u64,
+}
+
+/// A wait for all requests up to an epoch.
+pub(super) struct QueuedDrain {
+    pub(super) waiter: KeyedWaiter<dyn Waiting>,
+    pub(super) epoch: u64,
+}
+
+pub(super) struct KeyedWaiter<R: ?Sized> {
+    pub(super) number: u64,
+    pub(super) since: Timestamp,
+    pub(super) request: Arc<R>,
+}
+
+impl<K, V> KeyEntry<K, V> {
+    /// Whether the entry is that of `key`. Only keys with the same hash are compared.
+    #[inline(always)]
+    pub(super) fn is<Q>(&self, hash: u64, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+        Q: Eq + ?Sized,
+    {
+        self.spot.hash == hash && key_code::run(|| self.key.borrow() == key)
+    }
+}
+
+impl<V> KeyHolder<V> {
+    pub(super) fn vacant() -> Self {
+        Self {
+            number: 0,
+            epoch: 0,
+            claim: RequestSource::vacant(),
+            since: HoldStart::default(),
+            queues: None,
+        }
+    }
+
+    /// Makes the request the holder. Every field is written in place, see
+    /// [`RequestSource::assign`].
+    #[inline(always)]
+    pub(super) fn begin(
+        &mut self,
+        number: u64,
+        epoch: u64,
+        asker: &Asker<'_>,
+        measured: Option<Measured>,
+    ) {
+        self.number = number;
+        self.epoch = epoch;
+        self.claim.assign(asker);
+        self.since.begin(measured);
+    }
+
+    /// Drops every value that owns memory.
+    #[inline(always)]
+    pub(super) fn clear(&mut self) {
+        if self.queues.is_some() {
+            self.queues = None;
+        }
+        self.claim.forget();
+    }
+
+    pub(super) fn queues(&mut self) -> &mut KeyQueues<V> {
+        self.queues.get_or_insert_with(Box::default)
+    }
+
+    /// Returns how many requests wait for the key.
+    pub(super) fn waiting(&self) -> usize {
+        self.queues.as_ref().map_or(0, |queues| queues.turns.len())
+    }
+
+    pub(super) fn waiters(&self) -> impl Iterator<Item = &KeyedWaiter<dyn Waiting>> {
+        let turns = self.queues.iter().flat_map(|queues| queues.turns.waiting());
+        turns.map(|(_, turn)| &turn.waiter)
+    }
+
+    pub(super) fn info(&self, lock: u32, now: Timestamp) -> LockInfo {
+        let held_for = self.since.lasted(now);
+        LockInfo::of(self.grant(lock), &self.claim, held_for, self.since.exact)
+    }
+
+    pub(super) fn grant(&self, lock: u32) -> Grant {
+        let number = self.number;
+        // Grants of one key have rising numbers.
+        Grant::new(LockId { number, lock }, FencingToken(number), false)
+    }
+}
+
+impl<V> Default for KeyQueues<V> {
+    /// Creates the queues of a key that is held. No request overtakes another.
+    fn default() -> Self {
+        let mut queues = Self {
+            turns: Queue::new(Exclusive::default(), 0),
+            joins: Queue::new(Exclusive::default(), 0),
+        };
+        let taken = queues.turns.try_take(&()) && queues.joins.try_take(&());
+        debug_assert!(taken, "a new queue is free");
+        queues
+    }
+}
+
+impl<V> KeyQueues<V> {
+    /// Returns the requests for the result of the task that ends now. Later requests wait for the
+    /// next task.
+    pub(super) fn part(&mut self) -> Vec<Arc<dyn Joiner<V>>> {
+        let mut joiners = Vec::new();
+        self.joins.give_back(&());
+        while let Some(waiter) = self.joins.next() {
+            joiners.push(waiter.request);
+            self.joins.give_back(&());
+        }
+        let taken = self.joins.try_take(&());
+        debug_assert!(taken, "all who waited have passed");
+        joiners
+    }
+
+    /// Grants the key to the next request in the queue.
+    pub(super) fn grant_next(&mut self) -> Option<QueuedTurn> {
+        self.turns.give_back(&());
+        self.turns.next()
+    }
+}
+
+impl<R: Waiting + ?Sized> KeyedWaiter<R> {
+    pub(super) fn entry(&self, lock: u32, position: usize, now: Timestamp) -> QueueEntry {
+        let number = self.number;
+        let id = LockId { number, lock };
+        QueueEntry::of(id, &self.request.asker(), now - self.since, position)
+    }
+}

@@ -1,0 +1,206 @@
+//! How a request leaves its queue without a grant.
+
+use super::entry::{KeyedPosition, KeyedWaiter, QueuedTurn};
+use super::shard::Shard;
+use crate::error::TimeoutEvidence;
+use crate::evidence::Withdrawn;
+use crate::request::{Asker, RequestOutcome, Waiting};
+use crate::state::AfterUnlock;
+use crate::time::Timestamp;
+use crate::wait::Reason;
+use crate::{LockError, LockInfo, QueueEntry};
+
+/// What a waiting request observes ahead of it.
+struct QueueView {
+    position: usize,
+    /// How many requests wait in the same queue.
+    waiting: usize,
+    holder: LockInfo,
+    ahead: Vec<QueueEntry>,
+}
+
+impl<K, V> Shard<K, V> {
+    /// Removes a waiter from its queue and fails its request. Does nothing when it has already left
+    /// the queue: then the earlier outcome counts.
+    pub(super) fn withdraw(
+        &mut self,
+        waiting_at: KeyedPosition,
+        reason: Reason,
+        now: Timestamp,
+    ) -> Option<AfterUnlock> {
+        let listed = match reason {
+            Reason::Expired(_) => TimeoutEvidence::AHEAD,
+            Reason::Cancelled => 0,
+        };
+        let view = self.view(waiting_at, listed, now)?;
+        let waiter = self.take_out(waiting_at)?;
+        let owner = waiter.request.asker().owner.clone();
+        let counts = &mut self.book.counts;
+        let error = match reason {
+            Reason::Expired(limit) if limit.is_zero() => LockError::WouldBlock {
+                owner,
+                holder: Box::new(view.holder),
+                waiting: view.waiting,
+            },
+            _ => {
+                match reason {
+                    Reason::Expired(_) => counts.timeouts += 1,
+                    Reason::Cancelled => counts.cancellations += 1,
+                }
+                let withdrawn = Withdrawn {
+                    id: self.book.id(waiter.number),
+                    owner,
+                    waited: now - waiter.since,
+                    position: view.position,
+                    ahead: view.ahead,
+                    node: None,
+                };
+                withdrawn.because(reason, || view.holder)
+            }
+        };
+        let failed = RequestOutcome::Failed(Box::new(error));
+        Some(AfterUnlock::Tell(waiter.request, failed))
+    }
+
+    /// Removes a waiter from its queue if it is still there, without answering it.
+    pub(super) fn leave(&mut self, waiting_at: KeyedPosition) {
+        self.take_out(waiting_at);
+    }
+
+    /// Removes the waiter of a task that is gone, if it is still there, and counts it as cancelled.
+    pub(super) fn abandon(&mut self, waiting_at: KeyedPosition) {
+        if self.take_out(waiting_at).is_some() {
+            self.book.counts.cancellations += 1;
+        }
+    }
+
+    /// Visits all requests that wait.
+    pub(super) fn each_waiting(&self, mut visit: impl FnMut(KeyedPosition, &dyn Waiting)) {
+        for entry in self.entries() {
+            let Some(queues) = &entry.holder.queues else {
+                continue;
+            };
+            for (ticket, turn) in queues.turns.waiting() {
+                visit(
+                    KeyedPosition::Turn(entry.spot, ticket),
+                    &*turn.waiter.request,
+                );
+            }
+            for (ticket, waiter) in queues.joins.waiting() {
+                visit(KeyedPosition::Join(entry.spot, ticket), &*waiter.request);
+            }
+        }
+        let drains = self.book.drains.iter().flat_map(|drains| drains.waiting());
+        for (ticket, drain) in drains {
+            let waiting_at = KeyedPosition::Drain {
+                shard: self.book.index(),
+                epoch: drain.epoch,
+                ticket,
+            };
+            visit(waiting_at, &*drain.waiter.request);
+        }
+    }
+
+    /// Refuses a request that waits already, and waits for its own thread.
+    pub(super) fn refuse_self(
+        &mut self,
+        waiting_at: KeyedPosition,
+        asker: &Asker<'_>,
+        now: Timestamp,
+    ) -> Result<(), LockError> {
+        let spot = match waiting_at {
+            KeyedPosition::Turn(spot, _) | KeyedPosition::Join(spot, _)
+                if self.position(waiting_at).is_some() =>
+            {
+                spot
+            }
+            _ => return Ok(()),
+        };
+        let refused = match self.active(spot) {
+            Some(mut active) => active.refuse_reentry(asker, now),
+            None => Ok(()),
+        };
+        refused.inspect_err(|_| self.leave(waiting_at))
+    }
+
+    /// Returns the number of requests that must end before this one; `None` when it no longer
+    /// waits.
+    fn position(&self, waiting_at: KeyedPosition) -> Option<usize> {
+        match waiting_at {
+            KeyedPosition::Turn(spot, ticket) => self
+                .find(spot)?
+                .holder
+                .queues
+                .as_ref()?
+                .turns
+                .ahead_of(ticket),
+            KeyedPosition::Join(spot, ticket) => self
+                .find(spot)?
+                .holder
+                .queues
+                .as_ref()?
+                .joins
+                .ahead_of(ticket),
+            KeyedPosition::Drain { ticket, .. } => self.book.drains.as_ref()?.ahead_of(ticket),
+        }
+    }
+
+    fn view(
+        &mut self,
+        waiting_at: KeyedPosition,
+        listed: usize,
+        now: Timestamp,
+    ) -> Option<QueueView> {
+        let ahead = self.position(waiting_at)?;
+        let (spot, position, listed) = match waiting_at {
+            KeyedPosition::Turn(spot, _) => (spot, ahead + 1, listed.min(ahead)),
+            // All joined requests are answered together.
+            KeyedPosition::Join(spot, _) => (spot, 1, 0),
+            KeyedPosition::Drain { epoch, .. } => {
+                let first = self
+                    .entries()
+                    .filter(|entry| entry.holder.epoch <= epoch)
+                    .min_by_key(|entry| entry.holder.number)?;
+                (first.spot, self.book.there.left(epoch), 0)
+            }
+        };
+        let mut active = self.active(spot)?;
+        Some(QueueView {
+            position,
+            waiting: active.entry.holder.waiting(),
+            ahead: active.queue(now).take(listed).collect(),
+            holder: active.current(now),
+        })
+    }
+
+    /// Removes a waiter. No other waiter needs an answer: a wait for all also waits for every
+    /// request ahead in this queue.
+    fn take_out(&mut self, waiting_at: KeyedPosition) -> Option<KeyedWaiter<dyn Waiting>> {
+        match waiting_at {
+            KeyedPosition::Turn(spot, ticket) => {
+                let turns = &mut self.active(spot)?.entry.holder.queues.as_mut()?.turns;
+                let QueuedTurn { waiter, epoch } = turns.withdraw(ticket)?;
+                let last = self.book.there.leave(epoch);
+                debug_assert!(!last, "the holder came in no later epoch");
+                Some(waiter)
+            }
+            KeyedPosition::Join(spot, ticket) => {
+                let joins = &mut self.active(spot)?.entry.holder.queues.as_mut()?.joins;
+                let KeyedWaiter {
+                    number,
+                    since,
+                    request,
+                } = joins.withdraw(ticket)?;
+                Some(KeyedWaiter {
+                    number,
+                    since,
+                    request,
+                })
+            }
+            KeyedPosition::Drain { ticket, .. } => {
+                let drain = self.book.drains.as_mut()?.withdraw(ticket)?;
+                Some(drain.waiter)
+            }
+        }
+    }
+}

@@ -1,0 +1,543 @@
+//! A queue for each key: tasks of one key run one at a time in FIFO order, tasks of different keys
+//! run side by side.
+//!
+//! **Use it** to serialize work for each user, file or session: [`KeyedLock`]. **Do not use it**
+//! for transactions on one store: the store already runs them in one order.
+//!
+//! ```
+//! use doclock_locks::keyed::KeyedLock;
+//!
+//! let files: KeyedLock<String, &str> = KeyedLock::new();
+//! let result = files.execute_exclusive("notes.md", || "saved")?;
+//! assert_eq!(result, "saved");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod active;
+mod entry;
+mod epochs;
+mod execution;
+mod leaving;
+mod looking;
+mod options;
+mod reservation;
+mod shard;
+mod shared;
+mod stats;
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::hash::Hash;
+use std::panic::Location;
+use std::sync::Arc;
+
+pub use execution::{Execution, ExecutionError, TaskPanic};
+pub use options::KeyedOptions;
+pub use reservation::Reservation;
+pub use stats::KeyedStats;
+
+use super::options::RequestLimit;
+use super::request::{Asker, Request};
+use super::wait::{WaitsAs, blocking};
+use super::{AcquireOptions, LockError};
+use crate::id::OwnerId;
+use crate::sync::thread_number;
+use shared::{KeyedRequest, KeyedShared};
+
+/// Executes tasks by key: tasks of one key one at a time in FIFO order, tasks of different keys at
+/// the same time.
+///
+/// The calling thread executes its task once the key is granted. So the task may borrow local
+/// data, and its result or panic belongs to the caller. A key needs no registration: it exists only
+/// while a task of it is executed, waits or has reserved a turn. `K` is the type of the keys, `V`
+/// the result of the tasks.
+///
+/// ```
+/// use doclock_locks::{LockError, keyed::KeyedLock};
+/// use std::thread;
+///
+/// let accounts: KeyedLock<String, u64> = KeyedLock::new();
+/// thread::scope(|threads| {
+///     threads.spawn(|| accounts.execute_exclusive("ann", || 100));
+///     threads.spawn(|| accounts.execute_exclusive("bob", || 200));
+/// });
+/// assert_eq!(accounts.execute_exclusive("ann", || 300)?, 300);
+/// assert_eq!(accounts.active_keys_count(), 0);
+/// # Ok::<(), LockError>(())
+/// ```
+///
+/// # Fairness
+///
+/// Each key is strictly first in, first out. The end of a task grants the key to the next request
+/// in the same step, so no request comes in between. A request that times out or is cancelled
+/// leaves the queue from any position. [Priorities](AcquireOptions::priority) have no effect here,
+/// nor have [`without_combining`](AcquireOptions::without_combining) and
+/// [`unbound`](AcquireOptions::unbound): one thread executes a task, and it cannot wait for itself.
+/// A [`hold_limit`](AcquireOptions::hold_limit) has no effect either: a running task is not
+/// revoked. There is no order between keys.
+///
+/// # Waiting
+///
+/// Waits have no timeout by default; [`KeyedOptions`] and [`AcquireOptions`] set one. A thread that
+/// requests the key of the task that it executes fails at once. Two threads that each execute a
+/// task for one key and request the other's key wait for each other. To hold several keys at once,
+/// request them in one order, or with a timeout.
+///
+/// # Panics
+///
+/// A task that panics releases its key like any other. The panic resumes in its caller, and the
+/// requests that joined it get an error. If `Hash`, `Eq` or `ToOwned` of a key panics, the panic
+/// resumes in the call that made the request, and the request has no effect. If `Drop` of an idle
+/// key panics, the panic resumes in the call that ended the last task.
+///
+/// # Keys
+///
+/// Keys are compared while a part of the table is locked, and [`active_keys`](Self::active_keys)
+/// clones them there. So `Eq`, `Borrow` and `Clone` of a key must not use a keyed lock or a
+/// limiter; a use panics. They must not wait for a thread that uses one either. A [`Reservation`]
+/// or an [`Execution`] that is dropped there is given up after the comparison, and a
+/// [`CancelToken`](super::CancelToken) that is cancelled there takes effect then.
+///
+/// All other code may use the lock: hashing and dropping keys, tasks, cloning and dropping results.
+/// If `Drop` of a key panics while the thread already unwinds, that panic ends there; so does the
+/// second panic of several results.
+///
+/// Clones are handles of the same lock. A waiting thread keeps the lock alive, so dropping the
+/// other handles never strands it.
+pub struct KeyedLock<K, V = ()>(Arc<KeyedShared<K, V>>);
+
+impl<K, V> KeyedLock<K, V> {
+    /// Creates a lock without keys, with the system clock, no timeout and unbounded queues.
+    pub fn new() -> Self {
+        Self::with_options(KeyedOptions::new())
+    }
+
+    /// Creates a lock without keys, with options.
+    pub fn with_options(options: KeyedOptions) -> Self {
+        let shared = KeyedShared::new(options);
+        // Model threads run on two shards, except in models of how the shards are made.
+        #[cfg(loom)]
+        shared.spread_now();
+        Self(Arc::new(shared))
+    }
+
+    /// Creates a lock whose keys are all in the first shard.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn gathered() -> Self {
+        Self(Arc::new(KeyedShared::new(KeyedOptions::new())))
+    }
+
+    /// Makes the other shards: runs the same code as under contention.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn spread(&self) {
+        self.0.spread_now();
+    }
+}
+
+impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
+    /// Executes a task after all earlier requests for the same key, and returns its result.
+    ///
+    /// Blocks while earlier requests for the key are waiting or running, without limit unless the
+    /// lock has a [timeout](KeyedOptions::timeout).
+    ///
+    /// # Errors
+    ///
+    /// [`LockError`], and the task is not executed: the calling thread already executes a task for
+    /// this key; the wait timed out; the queue was full.
+    ///
+    /// # Panics
+    ///
+    /// If the task panics, the panic resumes here after the hand-off of the key.
+    ///
+    /// ```
+    /// use doclock_locks::{LockError, keyed::KeyedLock};
+    /// use std::collections::HashMap;
+    /// use std::sync::Mutex;
+    /// use std::thread;
+    ///
+    /// let accounts: KeyedLock<&str> = KeyedLock::new();
+    /// let balances = Mutex::new(HashMap::from([("ann", 0), ("bob", 0)]));
+    /// // Reads, thinks about it, and writes: without the lock, deposits would be lost.
+    /// let deposit = |account: &'static str| {
+    ///     accounts.execute_exclusive(&account, || {
+    ///         let balance = balances.lock().unwrap()[account];
+    ///         thread::yield_now();
+    ///         balances.lock().unwrap().insert(account, balance + 1);
+    ///     })
+    /// };
+    /// thread::scope(|threads| {
+    ///     for account in ["ann", "bob", "ann", "ann"] {
+    ///         threads.spawn(move || deposit(account));
+    ///     }
+    /// });
+    /// assert_eq!(*balances.lock().unwrap(), HashMap::from([("ann", 3), ("bob", 1)]));
+    /// # Ok::<(), LockError>(())
+    /// ```
+    #[track_caller]
+    #[inline]
+    pub fn execute_exclusive<Q>(&self, key: &Q, task: impl FnOnce() -> V) -> Result<V, LockError>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
+    {
+        let owner = OwnerId::default();
+        let asker = asker(&owner, &PLAIN, Location::caller());
+        self.execute(key, &asker, &PLAIN, task)
+    }
+
+    /// Executes a task as [`execute_exclusive`](Self::execute_exclusive) does, with an owner for
+    /// errors and listings, and with options of this request: a timeout or none, a cancel token, a
+    /// queue bound, a label.
+    ///
+    /// A cancel token cancels a waiting request, but no task that has begun.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError`], and the task is not executed. Beside the errors there: the request was not
+    /// allowed to wait, or was cancelled.
+    ///
+    /// ```
+    /// use doclock_locks::{AcquireOptions, LockError, keyed::KeyedLock};
+    ///
+    /// let caches: KeyedLock<String> = KeyedLock::new();
+    /// caches.execute_exclusive("prices", || {
+    ///     // Another thread already refreshes the cache.
+    ///     let refused = std::thread::scope(|threads| {
+    ///         let other = || caches.execute_exclusive_with("prices", "ann", AcquireOptions::new().no_wait(), || ());
+    ///         threads.spawn(other).join().unwrap()
+    ///     });
+    ///     assert!(matches!(refused, Err(LockError::WouldBlock { .. })));
+    /// })?;
+    /// # Ok::<(), LockError>(())
+    /// ```
+    #[track_caller]
+    pub fn execute_exclusive_with<Q>(
+        &self,
+        key: &Q,
+        owner: impl Into<OwnerId>,
+        options: AcquireOptions,
+        task: impl FnOnce() -> V,
+    ) -> Result<V, LockError>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
+    {
+        let owner = owner.into();
+        let asker = asker(&owner, &options, Location::caller());
+        self.execute(key, &asker, &options, task)
+    }
+
+    #[inline(always)]
+    fn execute<Q>(
+        &self,
+        key: &Q,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+        task: impl FnOnce() -> V,
+    ) -> Result<V, LockError>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
+    {
+        let position = self.0.ask(key, asker, options, false)?;
+        if let Some(waits) = position.waits {
+            waits.wait(options.cancel.as_ref())?;
+        }
+        Ok(self.0.execute(position.hold, task))
+    }
+
+    /// Waits for the key in a task of an executor, and runs the given future with it.
+    ///
+    /// Nothing happens before the first poll. Tasks and threads wait in one queue, and the timeout
+    /// works as for threads. If the future that this returns is dropped, the request leaves the
+    /// queue, or the key is released and the given future is dropped unfinished. A task that
+    /// requests the key again that it holds waits until its timeout.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError`], and the given future is not polled, as for
+    /// [`execute_exclusive_with`](Self::execute_exclusive_with).
+    ///
+    /// # Panics
+    ///
+    /// If the given future panics, the panic resumes here after the hand-off of the key.
+    ///
+    /// ```
+    /// use doclock_locks::{AcquireOptions, LockError, keyed::KeyedLock};
+    ///
+    /// # pollster::block_on(async {
+    /// let caches: KeyedLock<String, u32> = KeyedLock::new();
+    /// let refresh = async { 42 };
+    /// let options = AcquireOptions::new().label("refresh");
+    /// let fresh = caches.execute_exclusive_async("prices", "ann", options, refresh).await?;
+    /// assert_eq!(fresh, 42);
+    /// # Ok::<(), LockError>(())
+    /// # }).unwrap();
+    /// ```
+    #[track_caller]
+    pub fn execute_exclusive_async<Q>(
+        &self,
+        key: &Q,
+        owner: impl Into<OwnerId>,
+        options: AcquireOptions,
+        task: impl Future<Output = V>,
+    ) -> impl Future<Output = Result<V, LockError>>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
+    {
+        let (owner, call_site) = (owner.into(), Location::caller());
+        async move {
+            let asker = asker_of_task(&owner, &options, call_site);
+            let position = self.0.ask(key, &asker, &options, true)?;
+            let turn = Reservation::new(&self.0, position, options.cancel);
+            turn.execute_async(task).await
+        }
+    }
+
+    /// Reserves a queue position for a task that is executed later, perhaps by another thread.
+    /// Never blocks.
+    ///
+    /// This keeps the order in front of a thread pool. The thread that receives the messages
+    /// reserves their turns in the order of arrival, and the pool executes them in any order. If
+    /// the turns reach the pool in the order of their reservation (by a channel), the pool cannot
+    /// run out of threads: each waiting turn waits for an earlier one.
+    ///
+    /// The key is active until the task has ended or the [`Reservation`] is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError`]: the queue is full.
+    ///
+    /// ```
+    /// use doclock_locks::{LockError, keyed::KeyedLock};
+    /// use std::sync::{Mutex, mpsc};
+    /// use std::thread;
+    ///
+    /// let accounts: KeyedLock<&str> = KeyedLock::new();
+    /// let (to_pool, messages) = mpsc::channel();
+    /// let (messages, done) = (Mutex::new(messages), Mutex::new(Vec::new()));
+    /// thread::scope(|threads| -> Result<(), LockError> {
+    ///     for _ in 0..4 {
+    ///         threads.spawn(|| {
+    ///             loop {
+    ///                 let next = messages.lock().unwrap().recv();
+    ///                 let Ok((turn, message)): Result<(doclock_locks::keyed::Reservation<_, _>, u32), _> = next else { break };
+    ///                 turn.execute(|| done.lock().unwrap().push(message)).unwrap();
+    ///             }
+    ///         });
+    ///     }
+    ///     for message in 0..100 {
+    ///         to_pool.send((accounts.reserve(&"ann")?, message)).unwrap();
+    ///     }
+    ///     drop(to_pool);
+    ///     Ok(())
+    /// })?;
+    /// assert!(done.into_inner().unwrap().into_iter().eq(0..100));
+    /// # Ok::<(), LockError>(())
+    /// ```
+    #[track_caller]
+    pub fn reserve<Q>(&self, key: &Q) -> Result<Reservation<K, V>, LockError>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
+    {
+        self.reserve_with(key, OwnerId::default(), AcquireOptions::new())
+    }
+
+    /// Reserves a queue position as [`reserve`](Self::reserve) does, with an owner for errors and
+    /// listings, and with options of this request. A timeout begins here; [`Reservation::execute`]
+    /// checks it and the cancel token.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError`]: the queue is full; the key is not free and the request was not allowed to
+    /// wait; its token was already cancelled.
+    #[track_caller]
+    pub fn reserve_with<Q>(
+        &self,
+        key: &Q,
+        owner: impl Into<OwnerId>,
+        options: AcquireOptions,
+    ) -> Result<Reservation<K, V>, LockError>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
+    {
+        let owner = owner.into();
+        // The executing thread is not known yet.
+        let asker = asker_of_task(&owner, &options, Location::caller());
+        let position = self.0.ask(key, &asker, &options, true)?;
+        Ok(Reservation::new(&self.0, position, options.cancel))
+    }
+
+    /// Returns the task that is executed for a key, so that a caller can share its result. `None`
+    /// when the key is idle. A reserved turn that was granted counts as executed.
+    ///
+    /// The returned [`Execution`] is of the task that holds the key now. If the task ends
+    /// meanwhile, the [`Execution`] still gets its result. [`Execution::join`] has the example.
+    #[track_caller]
+    pub fn current_execution<Q>(&self, key: &Q) -> Option<Execution<K, V>>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+        V: Clone + Send,
+    {
+        let (hash, mut shard) = self.0.look_up(key);
+        let mut active = shard.active_key(hash, key)?;
+        let now = self.0.clock.now();
+        let (own, caller) = (OwnerId::default(), Location::caller());
+        let request = Arc::new(Request::new(&asker(&own, &PLAIN, caller), None));
+        let waiting_at = active.join_task(request.clone(), now);
+        let looks = active.book.pace.looks(None);
+        let owner = active.entry.holder.claim.owner.clone();
+        let id = active.book.id(active.entry.holder.number);
+        let queued = KeyedRequest::new(&self.0, waiting_at, request, looks);
+        Some(Execution { queued, id, owner })
+    }
+
+    /// Waits for all tasks of all keys that are executed or wait when this is called.
+    ///
+    /// Reserved turns count as tasks. The call neither waits for later requests nor blocks them;
+    /// requests at the very moment of the call may count. For a shutdown, stop the source of tasks
+    /// first, then call this. Blocks without limit unless the lock has a
+    /// [timeout](KeyedOptions::timeout).
+    ///
+    /// # Errors
+    ///
+    /// [`LockError`]: the calling thread executes a task itself; the wait timed out.
+    ///
+    /// ```
+    /// use doclock_locks::{LockError, keyed::KeyedLock};
+    /// use std::sync::atomic::{AtomicU32, Ordering};
+    /// use std::thread;
+    ///
+    /// let accounts: KeyedLock<u32, u32> = KeyedLock::new();
+    /// let done = AtomicU32::new(0);
+    /// thread::scope(|threads| {
+    ///     for account in 0..8 {
+    ///         let turn = accounts.reserve(&(account % 3))?;
+    ///         threads.spawn(|| turn.execute(|| done.fetch_add(1, Ordering::Relaxed)));
+    ///     }
+    ///     accounts.wait_for_all_existing_tasks()?;
+    ///     assert_eq!(done.load(Ordering::Relaxed), 8);
+    ///     Ok::<(), LockError>(())
+    /// })?;
+    /// # Ok::<(), LockError>(())
+    /// ```
+    #[track_caller]
+    pub fn wait_for_all_existing_tasks(&self) -> Result<(), LockError> {
+        self.wait_for_all_existing_tasks_with(OwnerId::default(), AcquireOptions::new())
+    }
+
+    /// Waits as [`wait_for_all_existing_tasks`](Self::wait_for_all_existing_tasks) does, with an
+    /// owner for errors, and a timeout or a cancel token of its own. Queue bounds have no effect
+    /// here.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError`]. Beside the errors there: the call was not allowed to wait, or was cancelled.
+    /// A timeout names the holder of the key whose task came first among the remaining tasks. Its
+    /// queue position is the number of remaining tasks in the same part of the table.
+    #[track_caller]
+    pub fn wait_for_all_existing_tasks_with(
+        &self,
+        owner: impl Into<OwnerId>,
+        options: AcquireOptions,
+    ) -> Result<(), LockError> {
+        let owner = owner.into();
+        let asker = asker(&owner, &options, Location::caller());
+        blocking(self.wait_for_all_as(WaitsAs::Thread, &asker, &options))
+    }
+
+    /// Waits as [`wait_for_all_existing_tasks`](Self::wait_for_all_existing_tasks) does, in a task
+    /// of an executor.
+    ///
+    /// If the future is dropped, nothing waits any more. A task that executes one of them itself
+    /// waits until its timeout.
+    ///
+    /// # Errors
+    ///
+    /// As [`wait_for_all_existing_tasks_with`](Self::wait_for_all_existing_tasks_with).
+    #[track_caller]
+    pub fn wait_for_all_existing_tasks_async(
+        &self,
+        owner: impl Into<OwnerId>,
+        options: AcquireOptions,
+    ) -> impl Future<Output = Result<(), LockError>> {
+        let (owner, call_site) = (owner.into(), Location::caller());
+        async move {
+            let asker = asker_of_task(&owner, &options, call_site);
+            self.wait_for_all_as(WaitsAs::Task, &asker, &options).await
+        }
+    }
+
+    async fn wait_for_all_as(
+        &self,
+        waits_as: WaitsAs,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+    ) -> Result<(), LockError> {
+        let deadline = self.0.deadline(options);
+        for queued in self.0.join_drains(asker)? {
+            let cancel = options.cancel.as_ref();
+            queued.wait_for_grant(waits_as, deadline, cancel).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The options of requests that set none.
+static PLAIN: AcquireOptions = AcquireOptions::PLAIN;
+
+/// Describes a request whose work the calling thread itself runs.
+#[inline(always)]
+fn asker<'a>(
+    owner: &'a OwnerId,
+    options: &'a AcquireOptions,
+    call_site: &'static Location<'static>,
+) -> Asker<'a> {
+    Asker {
+        owner,
+        label: options.label.as_ref(),
+        call_site,
+        thread: thread_number(),
+        bound: true,
+        transaction: false,
+        hold_limit: RequestLimit::OfTheLock,
+    }
+}
+
+/// Describes a request that is not bound to a thread.
+fn asker_of_task<'a>(
+    owner: &'a OwnerId,
+    options: &'a AcquireOptions,
+    call_site: &'static Location<'static>,
+) -> Asker<'a> {
+    Asker {
+        thread: 0,
+        ..asker(owner, options, call_site)
+    }
+}
+
+impl<K, V> Clone for KeyedLock<K, V> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<K, V> Default for KeyedLock<K, V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K, V> fmt::Debug for KeyedLock<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyedLock")
+            .field("active_keys", &self.active_keys_count())
+            .finish_non_exhaustive()
+    }
+}

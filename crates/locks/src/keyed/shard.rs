@@ -1,0 +1,404 @@
+//! The data behind the mutex of one shard: its active keys and its counters.
+//!
+//! Time comes in as an argument and outcomes go out as return values; nothing here sleeps or wakes.
+//! The only code of users that runs here is the comparison of keys with the same hash
+//! ([`KeyEntry::is`]), before any change.
+
+use std::borrow::Borrow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry as Slot;
+
+use super::active::Active;
+use super::entry::{
+    EntryId, Hold, KeyEntry, KeyHolder, KeyedPosition, KeyedWaiter, QueuedDrain, QueuedTurn,
+};
+use super::epochs::{EndedEpochs, Epochs};
+use super::execution::{Ended, Joiner};
+use super::stats::ShardCounters;
+use crate::discard::Discard;
+use crate::error::CancelEvidence;
+use crate::id::{FencingToken, LockId};
+use crate::pace::Pace;
+use crate::queue::{Priority, Queue};
+use crate::request::{Asker, RequestOutcome, Waiting};
+use crate::sampling::{Measured, Sampling};
+use crate::state::AfterUnlock;
+use crate::time::{Clock, Timestamp};
+use crate::{Grant, LockError};
+
+pub(super) struct Shard<K, V> {
+    entries: HashTable<KeyEntry<K, V>>,
+    /// The box of the key that became idle last, for reuse.
+    spare: Option<Box<KeyHolder<V>>>,
+    pub(super) book: ShardState,
+}
+
+/// The data of a shard that belongs to no key.
+pub(super) struct ShardState {
+    /// The lock's number, a part of its ids.
+    pub(super) lock: u32,
+    index: u32,
+    shards: u32,
+    requests: u64,
+    /// How often a thread found the mutex taken, while there is one shard.
+    pub(super) met: u32,
+    pub(super) there: Epochs,
+    /// The waits for all present requests. `None` until the first.
+    pub(super) drains: Option<Box<Queue<EndedEpochs, QueuedDrain>>>,
+    sampling: Sampling,
+    pub(super) pace: Pace,
+    pub(super) counts: ShardCounters,
+}
+
+/// The rest of ending a hold, after the release of the mutex.
+pub(super) struct EndedHold<K, V> {
+    /// The key, if it is idle. Dropping it is code of users.
+    pub(super) gone: Option<Discard<K>>,
+    /// The length of the hold, and how many holds that sample stands for.
+    pub(super) held: Option<(Duration, u64)>,
+    /// Set only if a request waited.
+    pub(super) waited: Option<Box<Waited<V>>>,
+}
+
+pub(super) struct Waited<V> {
+    /// The wait of the next holder.
+    pub(super) wait: Option<Duration>,
+    /// The next holder, then the waits for all requests of which this was the last.
+    pub(super) told: Vec<AfterUnlock>,
+    /// The requests that joined the task.
+    pub(super) joiners: Vec<Arc<dyn Joiner<V>>>,
+    pub(super) task: Ended,
+}
+
+impl<K, V> Shard<K, V> {
+    /// The table keeps room for this many keys. The first shard keeps the least, because most locks
+    /// have no other.
+    fn kept(&self) -> usize {
+        match self.book.index + 1 == self.book.shards {
+            true => 3,
+            false => 14,
+        }
+    }
+
+    /// Creates one of several shards; its requests are numbered from `requests` on.
+    pub(super) fn new(
+        lock: u32,
+        [index, shards]: [u32; 2],
+        requests: u64,
+        sampling: Sampling,
+    ) -> Self {
+        Self {
+            entries: HashTable::new(),
+            spare: None,
+            book: ShardState {
+                lock,
+                index,
+                shards,
+                requests,
+                met: 0,
+                there: Epochs::default(),
+                drains: None,
+                sampling,
+                pace: Pace::default(),
+                counts: ShardCounters::default(),
+            },
+        }
+    }
+
+    #[cold]
+    fn vacant() -> Box<KeyHolder<V>> {
+        Box::new(KeyHolder::vacant())
+    }
+
+    // --- Requests ---
+
+    /// Grants an idle key to the request, and takes the copy of the key. For an active key, returns
+    /// a handle to its queue.
+    #[inline(always)]
+    pub(super) fn try_take<Q>(
+        &mut self,
+        hash: u64,
+        key: &Q,
+        copy: &mut Discard<K>,
+        asker: &Asker<'_>,
+        clock: &Clock,
+    ) -> Result<Hold, Active<'_, K, V>>
+    where
+        K: Borrow<Q>,
+        Q: Eq + ?Sized,
+    {
+        let is_key = |entry: &KeyEntry<K, V>| entry.is(hash, key);
+        let slot = self.entries.entry(hash, is_key, |entry| entry.spot.hash);
+        let vacant = match slot {
+            Slot::Occupied(occupied) => {
+                let entry = occupied.into_mut();
+                let book = &mut self.book;
+                return Err(Active { entry, book });
+            }
+            Slot::Vacant(vacant) => vacant,
+        };
+        let key = copy.take();
+        let book = &mut self.book;
+        let number = book.next_number();
+        let began = number;
+        let spot = EntryId { hash, began };
+        book.counts.acquisitions += 1;
+        let epoch = book.there.arrive();
+        let measured = book.sampling.measure(|| clock.now());
+        let mut holder = self.spare.take().unwrap_or_else(Self::vacant);
+        holder.begin(number, epoch, asker, measured);
+        vacant.insert(KeyEntry { spot, key, holder });
+        Ok(Hold { spot, number })
+    }
+
+    pub(super) fn refuse_cancelled(&mut self, asker: &Asker<'_>) -> LockError {
+        self.book.counts.cancellations += 1;
+        LockError::Cancelled(Box::new(CancelEvidence::before_joining(asker.owner)))
+    }
+
+    /// Joins the waits for all present requests. `None` when there are none.
+    pub(super) fn join_drain(
+        &mut self,
+        request: Arc<dyn Waiting>,
+        now: Timestamp,
+    ) -> Option<KeyedPosition> {
+        let epoch = self.book.there.close()?;
+        let waiter = KeyedWaiter {
+            number: self.book.next_number(),
+            since: now,
+            request,
+        };
+        for entry in &mut self.entries {
+            entry.holder.since.observe(now);
+        }
+        let oldest = self.book.there.oldest();
+        let drains = self.book.drains.get_or_insert_with(|| {
+            let mut drains = Queue::new(EndedEpochs::default(), 0);
+            drains.give_back(&oldest);
+            Box::new(drains)
+        });
+        Some(KeyedPosition::Drain {
+            shard: self.book.index as usize,
+            epoch,
+            ticket: drains.join(epoch, Priority::Normal, QueuedDrain { waiter, epoch }),
+        })
+    }
+
+    /// Refuses a wait for all present requests if the thread has one of them itself.
+    pub(super) fn refuse_drain(
+        &mut self,
+        asker: &Asker<'_>,
+        now: Timestamp,
+    ) -> Result<(), LockError> {
+        for entry in &mut self.entries {
+            let book = &mut self.book;
+            Active { entry, book }.refuse_reentry(asker, now)?;
+        }
+        Ok(())
+    }
+
+    // --- Ending ---
+
+    /// Ends a hold: grants the key to the next request in the same step, or removes the idle key.
+    #[inline(always)]
+    pub(super) fn end(&mut self, hold: Hold, clock: &Clock) -> Option<EndedHold<K, V>> {
+        let is_spot = |entry: &KeyEntry<K, V>| entry.spot == hold.spot;
+        let mut found = self.entries.find_entry(hold.spot.hash, is_spot).ok()?;
+        let holder = &mut *found.get_mut().holder;
+        if holder.number != hold.number {
+            return None;
+        }
+        let book = &mut self.book;
+        book.counts.releases += 1;
+        // A waiter has read the clock when its wait began, so the start is known where it matters.
+        let measured = holder.since.known().map(|known| (known, clock.now()));
+        let held = measured.map(|((since, weight), now)| (now - since, weight));
+        if let Some((held, _)) = held {
+            book.pace.take_in(held);
+        }
+        let is_last = book.there.leave(holder.epoch);
+        let mut waited = None;
+        let mut is_idle = true;
+        if is_last || holder.queues.is_some() {
+            let now = measured.map_or_else(Timestamp::default, |(_, now)| now);
+            let news = book.part(holder, now, is_last);
+            is_idle = news.wait.is_none();
+            waited = Some(news);
+        }
+        let mut gone = None;
+        if is_idle {
+            let (KeyEntry { key, holder, .. }, _) = found.remove();
+            self.keep(holder);
+            self.fit();
+            gone = Some(Discard::new(key));
+        }
+        Some(EndedHold { gone, held, waited })
+    }
+
+    /// Keeps what can be reused.
+    #[inline(always)]
+    fn keep(&mut self, mut holder: Box<KeyHolder<V>>) {
+        holder.clear();
+        self.spare = Some(holder);
+    }
+
+    /// Shrinks the table when seven eighths of it are unused. The hysteresis: before the next
+    /// allocation, the number of keys must double or fall by three quarters.
+    #[inline(always)]
+    fn fit(&mut self) {
+        let capacity = self.entries.capacity();
+        if capacity > self.kept() && self.entries.len() <= capacity / 8 {
+            self.shrink();
+        }
+    }
+
+    #[cold]
+    fn shrink(&mut self) {
+        let room = self.kept().max(self.entries.len() * 2);
+        self.entries.shrink_to(room, |entry| entry.spot.hash);
+    }
+
+    // --- Looking ---
+
+    /// Whether the shard has this index, and none of its active keys has such a hash.
+    #[inline(always)]
+    pub(super) fn is_last_of(&self, index: usize, belongs: impl Fn(u64) -> bool) -> bool {
+        self.book.index as usize == index
+            && !self.entries.iter().any(|entry| belongs(entry.spot.hash))
+    }
+
+    pub(super) fn find(&self, spot: EntryId) -> Option<&KeyEntry<K, V>> {
+        self.entries.find(spot.hash, |entry| entry.spot == spot)
+    }
+
+    pub(super) fn find_key<Q>(&self, hash: u64, key: &Q) -> Option<&KeyEntry<K, V>>
+    where
+        K: Borrow<Q>,
+        Q: Eq + ?Sized,
+    {
+        self.entries.find(hash, |entry| entry.is(hash, key))
+    }
+
+    pub(super) fn active(&mut self, spot: EntryId) -> Option<Active<'_, K, V>> {
+        let is_spot = |entry: &KeyEntry<K, V>| entry.spot == spot;
+        let entry = self.entries.find_mut(spot.hash, is_spot)?;
+        let book = &mut self.book;
+        Some(Active { entry, book })
+    }
+
+    pub(super) fn active_key<Q>(&mut self, hash: u64, key: &Q) -> Option<Active<'_, K, V>>
+    where
+        K: Borrow<Q>,
+        Q: Eq + ?Sized,
+    {
+        let is_key = |entry: &KeyEntry<K, V>| entry.is(hash, key);
+        let entry = self.entries.find_mut(hash, is_key)?;
+        let book = &mut self.book;
+        Some(Active { entry, book })
+    }
+
+    pub(super) fn entries(&self) -> impl Iterator<Item = &KeyEntry<K, V>> {
+        self.entries.iter()
+    }
+
+    /// Returns the number of active keys, the number of waiting requests, and for how many keys
+    /// there is room.
+    pub(super) fn sizes(&self) -> [usize; 3] {
+        let active = self.entries.len();
+        let waiting = self.book.there.len().saturating_sub(active);
+        [active, waiting, self.entries.capacity()]
+    }
+}
+
+impl ShardState {
+    /// Returns a rising number that no other shard returns.
+    #[inline(always)]
+    pub(super) fn next_number(&mut self) -> u64 {
+        self.requests += 1;
+        self.requests * u64::from(self.shards) + u64::from(self.index)
+    }
+
+    /// See [`Sampling::excuse`].
+    pub(super) fn excuse(&mut self) {
+        self.sampling.excuse();
+    }
+
+    /// Returns how many requests were numbered.
+    pub(super) fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// Numbers the next request higher than any of another shard that has numbered `requests`.
+    pub(super) fn follow(&mut self, requests: u64) {
+        self.requests = self.requests.max(requests);
+    }
+
+    pub(super) fn id(&self, number: u64) -> LockId {
+        let lock = self.lock;
+        LockId { number, lock }
+    }
+
+    /// Returns the index of the shard among all.
+    pub(super) fn index(&self) -> usize {
+        self.index as usize
+    }
+
+    /// Grants the key to the next waiter, and returns the waits that the end of this hold answers.
+    #[cold]
+    fn part<V>(
+        &mut self,
+        holder: &mut KeyHolder<V>,
+        now: Timestamp,
+        is_last: bool,
+    ) -> Box<Waited<V>> {
+        let mut news = Box::new(Waited {
+            wait: None,
+            told: Vec::new(),
+            joiners: Vec::new(),
+            task: Ended {
+                id: self.id(holder.number),
+                owner: holder.claim.owner.clone(),
+                label: holder.claim.label.clone(),
+            },
+        });
+        if let Some(queues) = &mut holder.queues {
+            news.joiners = queues.part();
+            if let Some(QueuedTurn { waiter, epoch }) = queues.grant_next() {
+                self.counts.acquisitions += 1;
+                news.wait = Some(now - waiter.since);
+                let asker = waiter.request.asker();
+                holder.begin(waiter.number, epoch, &asker, Some(Measured::once(now)));
+                holder.claim.untaken = waiter.request.task().is_some();
+                let granted = RequestOutcome::Granted(holder.grant(self.lock));
+                news.told.push(AfterUnlock::Tell(waiter.request, granted));
+            }
+        }
+        if is_last {
+            news.told.extend(self.pass());
+        }
+        news
+    }
+
+    /// Returns the waits for requests that have left now.
+    pub(super) fn pass(&mut self) -> Vec<AfterUnlock> {
+        let mut told = Vec::new();
+        if let Some(drains) = &mut self.drains {
+            drains.give_back(&self.there.oldest());
+            while let Some(QueuedDrain { waiter, .. }) = drains.next() {
+                let KeyedWaiter {
+                    number, request, ..
+                } = waiter;
+                let id = LockId {
+                    number,
+                    lock: self.lock,
+                };
+                let grant = Grant::new(id, FencingToken(number), false);
+                told.push(AfterUnlock::Tell(request, RequestOutcome::Granted(grant)));
+            }
+        }
+        told
+    }
+}

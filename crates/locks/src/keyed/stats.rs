@@ -1,0 +1,130 @@
+//! The metrics of a keyed lock.
+
+use std::fmt;
+use std::ops::AddAssign;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::DurationSummary;
+use crate::Samples;
+use crate::stats::{write_counts, write_durations};
+
+/// The counters of one shard.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ShardCounters {
+    pub(super) acquisitions: u64,
+    pub(super) releases: u64,
+    pub(super) joins: u64,
+    pub(super) timeouts: u64,
+    pub(super) cancellations: u64,
+    pub(super) rejections: u64,
+    pub(super) refusals: u64,
+}
+
+impl AddAssign for ShardCounters {
+    fn add_assign(&mut self, other: Self) {
+        self.acquisitions += other.acquisitions;
+        self.releases += other.releases;
+        self.joins += other.joins;
+        self.timeouts += other.timeouts;
+        self.cancellations += other.cancellations;
+        self.rejections += other.rejections;
+        self.refusals += other.refusals;
+    }
+}
+
+/// The measured durations, of all keys.
+#[derive(Debug, Default)]
+pub(super) struct KeyedDurations {
+    wait: Samples,
+    hold: Samples,
+}
+
+impl KeyedDurations {
+    /// Records samples. Returns whether that took long.
+    pub(super) fn record(&mut self, held: Option<(Duration, u64)>, wait: Option<Duration>) -> bool {
+        let long = held.is_some_and(|(held, weight)| self.hold.record(held, weight));
+        if let Some(wait) = wait {
+            self.wait.record_wait(wait, &mut self.hold);
+        }
+        long
+    }
+
+    /// Makes later samples faster to record, in more memory.
+    pub(super) fn expect_many(&mut self) {
+        self.wait.unfold();
+        self.hold.unfold();
+    }
+
+    /// Returns the distributions of waits and of holds.
+    pub(super) fn summaries(&self, counts: &ShardCounters) -> [DurationSummary; 2] {
+        let waits = self.wait.count();
+        let grants = counts.acquisitions.max(waits);
+        [
+            self.wait.summary(grants, grants - waits),
+            self.hold.summary(counts.releases, 0),
+        ]
+    }
+}
+
+/// The metrics and the size of a [`KeyedLock`](super::KeyedLock), over all keys.
+///
+/// The shards are read one after the other, so an event meanwhile counts in some and not in others.
+/// Serializes in camelCase with durations in milliseconds. [`Display`](fmt::Display) prints a
+/// table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct KeyedStats {
+    /// The number of turns that began.
+    pub total_acquisitions: u64,
+    /// The number of turns that ended, whether or not their task panicked.
+    pub total_releases: u64,
+    /// The number of requests to share the result of a running task.
+    pub total_joins: u64,
+    /// The number of requests of any kind that timed out.
+    pub total_timeouts: u64,
+    /// The number of requests of any kind that a token cancelled or refused, or whose future was
+    /// dropped while it waited.
+    pub total_cancellations: u64,
+    /// The number of requests that a full queue rejected.
+    pub total_rejections: u64,
+    /// The number of requests that were refused because they would have waited for their own
+    /// thread.
+    pub total_refusals: u64,
+    /// The wait of the turns that began, from request to grant; zero for an immediate grant.
+    pub wait: DurationSummary,
+    /// How long keys were held for one task.
+    ///
+    /// Every hold is measured, with one exception: while the keys of its shard are acquired at a
+    /// rate that amounts to one in two microseconds for all shards together, one hold in 64 is
+    /// measured and counts for all of them. A hold that another request waited for or a thread
+    /// looked at is always measured, from that moment on.
+    pub hold: DurationSummary,
+    /// The number of active keys.
+    pub active_keys: usize,
+    /// The number of requests that wait for their turn, at all keys.
+    pub queue_length: usize,
+    /// For how many active keys there is room without allocating. Follows `active_keys` down when
+    /// most of it is unused.
+    pub capacity: usize,
+}
+
+impl fmt::Display for KeyedStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = [
+            ("acquisitions", self.total_acquisitions),
+            ("releases", self.total_releases),
+            ("joins", self.total_joins),
+            ("timeouts", self.total_timeouts),
+            ("cancellations", self.total_cancellations),
+            ("rejections", self.total_rejections),
+            ("refusals", self.total_refusals),
+            ("active keys", self.active_keys as u64),
+            ("waiting now", self.queue_length as u64),
+        ];
+        write_counts(f, &counts)?;
+        write_durations(f, &self.wait, &self.hold)
+    }
+}

@@ -1,0 +1,187 @@
+//! FIFO locks for threads: ids or guards, timeouts, cancellation, priorities, statistics.
+//!
+//! **Use it** for the options ([`AcquireOptions`]), errors ([`LockError`]) and statistics
+//! ([`LockStats`]) of a store's lock, and for locks without a store: [`FifoLock`], one lock for
+//! each key ([`keyed`]), a bound on calls in flight ([`limiter`]). **Do not use it** to protect
+//! data that is locked for nanoseconds, with no need for an order: an unfair mutex is faster there.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use doclock_locks::{AcquireOptions, FifoLock, LockError};
+//!
+//! let printer = FifoLock::new();
+//! let guard = printer.lock("report")?;
+//!
+//! let other = printer.clone();
+//! let waiter = std::thread::spawn(move || {
+//!     let patience = AcquireOptions::new().timeout(Duration::from_millis(10));
+//!     other.lock_with("letter", patience).map(drop)
+//! });
+//! let error = waiter.join().unwrap().unwrap_err();
+//! assert!(matches!(error, LockError::Timeout(_)));
+//! assert!(error.to_string().contains("report"), "{error}");
+//! drop(guard);
+//! # Ok::<(), LockError>(())
+//! ```
+//!
+//! The rules of the queue are in the pure module `queue`. The locks add threads that sleep, clocks,
+//! cancellation, metrics and errors.
+
+mod brief_holds;
+mod cancel;
+pub mod codes;
+mod diagnostics;
+mod discard;
+mod dump;
+mod error;
+mod evidence;
+mod fifo;
+mod fit;
+mod guard;
+#[doc(hidden)]
+pub mod id;
+mod info;
+mod inspect;
+pub mod keyed;
+pub mod limiter;
+pub mod node;
+mod options;
+mod pace;
+mod queue;
+mod recording;
+mod report;
+mod revocation;
+mod sampling;
+mod shared;
+mod since;
+mod state;
+mod stats;
+mod steps;
+pub mod time;
+mod timeline;
+mod word;
+
+// What only `internal` shows.
+#[allow(missing_docs, missing_debug_implementations)]
+mod batch;
+#[allow(missing_docs, missing_debug_implementations)]
+#[doc(hidden)]
+pub mod brief;
+#[allow(missing_docs, missing_debug_implementations)]
+#[doc(hidden)]
+pub mod caught;
+#[allow(missing_docs, missing_debug_implementations)]
+#[doc(hidden)]
+pub mod hashing;
+#[allow(missing_docs, missing_debug_implementations)]
+mod keeper;
+#[allow(
+    clippy::new_without_default,
+    missing_docs,
+    missing_debug_implementations
+)]
+mod parker;
+#[allow(missing_docs, missing_debug_implementations)]
+mod receive;
+#[allow(missing_docs, missing_debug_implementations)]
+mod request;
+#[allow(missing_docs, missing_debug_implementations)]
+mod samples;
+#[allow(missing_docs, missing_debug_implementations)]
+#[doc(hidden)]
+pub mod sync;
+#[allow(missing_docs, missing_debug_implementations)]
+mod wait;
+#[allow(missing_docs, missing_debug_implementations)]
+mod wake_chain;
+
+pub use crate::queue::{LockMode, Priority};
+pub use cancel::CancelToken;
+pub use diagnostics::{
+    HeldLock, LockCounters, LockDiagnostics, RequestKind, WaiterKind, WaitingRequest,
+};
+pub use dump::LockDump;
+pub use error::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvidence};
+pub use fifo::{FifoLock, ReleaseOutcome};
+pub use guard::LockGuard;
+pub use id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError};
+pub use info::{CallSite, LockInfo, QueueEntry};
+pub use inspect::{PrimitiveState, Registrable};
+use node::{Deadlock, NodeWait};
+pub use options::{AcquireOptions, LockOptions};
+pub use report::{LockReport, SlowRequest};
+pub use revocation::Revocation;
+pub use stats::{DurationSummary, LockStats};
+pub use timeline::{Timeline, TimelineEntry, TimelineOutcome};
+
+pub(crate) use request::Asker;
+pub(crate) use samples::Samples;
+pub(crate) use wait::{WaitsAs, blocking};
+
+/// What the document store needs beside the interface. It can change in any version.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::batch::BatchLimit;
+    pub use crate::fifo::Answer;
+    pub use crate::fit::excess;
+    pub use crate::inspect::Primitive;
+    pub use crate::keeper::{Keeper, Kept};
+    pub use crate::node::{Granule, Tree};
+    pub use crate::parker::{Mailbox, Rest, TaskWaiter, Waiter};
+    pub use crate::queue::Rights;
+    pub use crate::receive::{Received, receive};
+    pub use crate::request::{Asker, QueuedWork};
+    pub use crate::samples::Samples;
+    pub use crate::wait::{WaitsAs, blocking};
+    pub use crate::wake_chain::WakeChain;
+    pub use crate::{Grant, brief, caught, hashing, id, sync};
+}
+
+/// A held lock as data: its id and its fencing token.
+///
+/// A thread that publishes under a lock needs no more than this, wherever the state of the lock
+/// lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[doc(hidden)]
+pub struct Grant {
+    pub token: FencingToken,
+    // The two parts of the id, so that the flag fits into the padding: every waiting request has
+    // room for a grant.
+    number: u64,
+    lock: u32,
+    /// Whether the grant can be revoked before its release.
+    pub limited: bool,
+}
+
+impl Grant {
+    /// Returns a placeholder that no lock has granted.
+    pub fn none() -> Self {
+        Self::new(LockId { number: 0, lock: 0 }, FencingToken(0), false)
+    }
+
+    #[inline(always)]
+    fn new(id: LockId, token: FencingToken, limited: bool) -> Self {
+        let LockId { number, lock } = id;
+        Self {
+            token,
+            number,
+            lock,
+            limited,
+        }
+    }
+
+    /// Returns the id of the granted request.
+    #[inline(always)]
+    pub fn id(&self) -> LockId {
+        LockId {
+            number: self.number,
+            lock: self.lock,
+        }
+    }
+}
+
+/// The README, whose example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

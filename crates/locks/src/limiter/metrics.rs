@@ -1,0 +1,302 @@
+//! The metrics of a limiter.
+
+use std::fmt::{self, Debug};
+use std::ops::AddAssign;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::sampling::{Measured, Sampling};
+use crate::time::{Clock, Timestamp};
+use crate::{DurationSummary, Samples};
+
+/// Counters and samples of one key, or of several.
+#[derive(Debug)]
+pub(super) struct CallMetrics {
+    pub(super) counts: CallCounters,
+    /// Of calls that waited.
+    wait: Samples,
+    latency: Samples,
+    /// Decides which of the calls that did not wait are measured.
+    sampling: Sampling,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CallCounters {
+    acquired: u64,
+    ended: u64,
+    pub(super) rejected: u64,
+    pub(super) declined: u64,
+    pub(super) too_heavy: u64,
+    pub(super) timed_out: u64,
+    pub(super) cancelled: u64,
+    cancelled_running: u64,
+}
+
+impl CallMetrics {
+    pub(super) fn new(sampling: Sampling) -> Self {
+        Self {
+            counts: CallCounters::default(),
+            wait: Samples::default(),
+            latency: Samples::default(),
+            sampling,
+        }
+    }
+
+    /// Counts a call that is granted without a wait. Returns the time, if the call is measured.
+    #[inline(always)]
+    pub(super) fn begin(&mut self, clock: &Clock) -> Option<Measured> {
+        self.counts.acquired += 1;
+        self.sampling.measure(|| clock.now())
+    }
+
+    /// Records that a call begins to wait: all calls are measured until the next burst.
+    pub(super) fn measure_all(&mut self) {
+        self.sampling.measure_all();
+    }
+
+    /// Counts a call that is granted after a wait.
+    pub(super) fn begin_after(&mut self, waited: Duration) {
+        self.counts.acquired += 1;
+        self.wait.record_wait(waited, &mut self.latency);
+    }
+
+    /// Counts a call that ends.
+    #[inline(always)]
+    pub(super) fn end(&mut self, began: Option<Measured>, now: Timestamp, cancelled: bool) {
+        self.counts.ended += 1;
+        self.counts.cancelled_running += u64::from(cancelled);
+        if let Some(Measured { at, weight, .. }) = began
+            && self.latency.record(now - at, weight)
+        {
+            self.sampling.excuse();
+        }
+    }
+
+    pub(super) fn show(&self) -> LimiterMetrics {
+        let CallCounters {
+            acquired,
+            ended,
+            rejected,
+            declined,
+            too_heavy,
+            timed_out,
+            cancelled,
+            cancelled_running,
+        } = self.counts;
+        LimiterMetrics {
+            acquired,
+            rejected,
+            declined,
+            too_heavy,
+            timed_out,
+            cancelled,
+            cancelled_running,
+            wait: self.wait.summary(acquired, acquired - self.wait.count()),
+            latency: self.latency.summary(ended, 0),
+        }
+    }
+
+    /// Returns the sum of several.
+    pub(super) fn sum<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
+        let mut sum = Self::new(Sampling::steady());
+        for one in all {
+            sum.counts += one.counts;
+            sum.wait.add(&one.wait);
+            sum.latency.add(&one.latency);
+        }
+        sum
+    }
+}
+
+impl AddAssign for CallCounters {
+    fn add_assign(&mut self, other: Self) {
+        self.acquired += other.acquired;
+        self.ended += other.ended;
+        self.rejected += other.rejected;
+        self.declined += other.declined;
+        self.too_heavy += other.too_heavy;
+        self.timed_out += other.timed_out;
+        self.cancelled += other.cancelled;
+        self.cancelled_running += other.cancelled_running;
+    }
+}
+
+/// Counters and durations since the limiter was created. Each call counts once, under its outcome,
+/// and not while it waits. Only `acquired` and `cancelled_running` are calls that ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct LimiterMetrics {
+    /// The number of calls that were granted their slots.
+    pub acquired: u64,
+    /// The number of calls that a full queue rejected.
+    pub rejected: u64,
+    /// The number of calls that were not allowed to wait and found no free slot.
+    pub declined: u64,
+    /// The number of calls that take more slots than there ever are.
+    pub too_heavy: u64,
+    /// The number of calls that timed out before they were granted.
+    pub timed_out: u64,
+    /// The number of calls that were cancelled before they were granted.
+    pub cancelled: u64,
+    /// The number of granted calls that were cancelled before they returned their slots.
+    pub cancelled_running: u64,
+    /// The wait of the granted calls, from request to grant; zero for an immediate grant.
+    pub wait: DurationSummary,
+    /// The latency of the calls that ended, from grant to the return of their slots.
+    ///
+    /// Every call is measured, with one exception: while slots are taken again and again within
+    /// microseconds and no call waits, one call in 64 is measured and counts for all of them. Under
+    /// an adaptive limit every call is measured.
+    pub latency: DurationSummary,
+}
+
+/// The load and the counters of a limiter, over all keys and of one moment.
+///
+/// [`LimiterSnapshot`] has the keys and the durations too. Serializes in camelCase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct LimiterTotals {
+    /// The number of slots that all keys have taken.
+    pub in_flight: usize,
+    /// The global limit, if there is one.
+    pub global_limit: Option<usize>,
+    /// The number of calls that wait.
+    pub queued: usize,
+    /// The number of keys that were configured by name or are in use.
+    pub keys: usize,
+    /// The number of calls that were granted their slots.
+    pub acquired: u64,
+    /// The number of calls that a full queue rejected, that were not allowed to wait, or that take
+    /// more slots than there ever are.
+    pub refused: u64,
+    /// The number of calls that timed out before they were granted.
+    pub timed_out: u64,
+    /// The number of calls that were cancelled before they were granted.
+    pub cancelled: u64,
+}
+
+impl LimiterTotals {
+    /// Adds the counters of a key.
+    pub(super) fn add(&mut self, metrics: &CallMetrics) {
+        let CallCounters {
+            acquired,
+            rejected,
+            declined,
+            too_heavy,
+            timed_out,
+            cancelled,
+            ..
+        } = metrics.counts;
+        self.acquired += acquired;
+        self.refused += rejected + declined + too_heavy;
+        self.timed_out += timed_out;
+        self.cancelled += cancelled;
+    }
+}
+
+/// One key at the moment of a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct KeySnapshot<K> {
+    /// The key.
+    pub key: K,
+    /// The present limit of the key.
+    pub limit: usize,
+    /// The number of its slots that are taken.
+    pub in_flight: usize,
+    /// The number of calls that wait.
+    pub queued: usize,
+    /// Its own metrics, if it was configured by name.
+    pub metrics: Option<LimiterMetrics>,
+}
+
+/// The metrics and the state of a limiter, all of one moment.
+///
+/// Serializes in camelCase with durations in milliseconds. [`Display`](fmt::Display) prints a
+/// table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct LimiterSnapshot<K> {
+    /// The number of slots that all keys have taken.
+    pub in_flight: usize,
+    /// The global limit, if there is one.
+    pub global_limit: Option<usize>,
+    /// The number of calls that wait in all.
+    pub queued: usize,
+    /// The metrics of all calls.
+    pub total: LimiterMetrics,
+    /// The keys that were configured by name, in that order, then the other keys in use, in the
+    /// order in which they came into use.
+    pub keys: Vec<KeySnapshot<K>>,
+}
+
+impl<K: PartialEq> LimiterSnapshot<K> {
+    /// Returns a key, if it is in use or was configured by name.
+    pub fn key(&self, key: &K) -> Option<&KeySnapshot<K>> {
+        self.keys.iter().find(|snapshot| snapshot.key == *key)
+    }
+}
+
+impl<K: Debug> fmt::Display for LimiterSnapshot<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:<16}{:>10}{:>8}{:>10}{:>10}{:>10}{:>11}{:>11}{:>11}{:>10}{:>10}",
+            "key",
+            "in flight",
+            "queued",
+            "acquired",
+            "rejected",
+            "declined",
+            "too heavy",
+            "timed out",
+            "cancelled",
+            "p50",
+            "p99"
+        )?;
+        for key in &self.keys {
+            let slots = format!("{}/{}", key.in_flight, key.limit);
+            let name = format!("{:?}", key.key);
+            row(f, &name, &slots, key.queued, key.metrics.as_ref())?;
+        }
+        let slots = match self.global_limit {
+            Some(limit) => format!("{}/{limit}", self.in_flight),
+            None => self.in_flight.to_string(),
+        };
+        row(f, "all", &slots, self.queued, Some(&self.total))
+    }
+}
+
+fn row(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    slots: &str,
+    queued: usize,
+    metrics: Option<&LimiterMetrics>,
+) -> fmt::Result {
+    write!(f, "\n{name:<16}{slots:>10}{queued:>8}")?;
+    let Some(metrics) = metrics else {
+        return Ok(());
+    };
+    write!(
+        f,
+        "{:>10}{:>10}{:>10}{:>11}{:>11}{:>11}{:>10}{:>10}",
+        metrics.acquired,
+        metrics.rejected,
+        metrics.declined,
+        metrics.too_heavy,
+        metrics.timed_out,
+        metrics.cancelled,
+        short(metrics.latency.p50),
+        short(metrics.latency.p99),
+    )
+}
+
+fn short(duration: Duration) -> String {
+    format!("{duration:.1?}")
+}

@@ -1,0 +1,615 @@
+//! A bound on the calls that run at a time, for each downstream and in all.
+//!
+//! **Use it** in front of services that fail under load: [`InFlightLimiter`] queues calls fairly
+//! between keys, and can follow the latency of a service. **Do not use it** to bound calls per
+//! second: it counts calls in flight.
+//!
+//! ```
+//! use doclock_locks::limiter::InFlightLimiter;
+//!
+//! let limiter = InFlightLimiter::new(2);
+//! let permit = limiter.acquire("database")?;
+//! assert_eq!(limiter.snapshot().in_flight, 1);
+//! drop(permit);
+//! assert_eq!(limiter.snapshot().in_flight, 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod adaptive;
+mod caller;
+mod error;
+mod keys;
+mod metrics;
+mod options;
+mod permit;
+mod state;
+
+use std::fmt::{self, Debug};
+use std::hash::{BuildHasher, Hash};
+use std::io;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+pub use adaptive::Aimd;
+use caller::{Caller, Unclaimed};
+pub use error::{CallEvidence, LimiterError, LimiterLoad};
+use keys::Name;
+pub use metrics::{KeySnapshot, LimiterMetrics, LimiterSnapshot, LimiterTotals};
+pub use options::{CallOptions, LimiterOptions};
+use permit::HeldSlots;
+pub use permit::{CallCancellation, Permit};
+use state::{AfterLimiterUnlock, CallOutcome, CallTicket, Granted, LeftCall, LimiterState};
+
+use super::CancelToken;
+use super::discard::Discard;
+use super::inspect::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable, Sealed};
+use super::keeper::{Keeper, KeeperSlot};
+use super::pace::Pace;
+use super::request::TaskRequest;
+use super::wait::{Reason, TaskLook, TaskQueue, Wait, WaitQueue, WaitsAs};
+use crate::caught::run_all;
+use crate::hashing::Secret;
+use crate::sync::{Mutex, assert_unlocked, rank};
+use crate::time::Clock;
+
+/// The name of a downstream: text, a number, an enumeration.
+///
+/// Implemented for every suitable type. `Eq` of a key runs while the limiter is locked, and so does
+/// `Clone` when a [snapshot](InFlightLimiter::snapshot) is taken. They must not use a limiter or a
+/// keyed lock; a use panics. They must not wait for a thread that uses one either. A [`Permit`]
+/// that is dropped there returns its slots after the comparison, and a [`CancelToken`] that is
+/// cancelled there takes effect then. `Hash`, `Drop` and `Debug` may use the limiter.
+///
+/// No panic of a key loses a slot. If `Drop` of a key panics while the thread already unwinds, that
+/// panic ends there. Keys should be cheap to clone (`&'static str`, a number, an `Arc<str>`).
+pub trait LimiterKey: Clone + Eq + Hash + Debug + Send + 'static {}
+
+impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
+
+/// Limits how many calls run at a time, for each downstream and in all. It is a bulkhead: a slow
+/// downstream cannot take the threads of all others.
+///
+/// A key names a downstream. Each key has a number of slots. A call takes one slot, or as many as
+/// its [weight](CallOptions::weight) says, and returns them when it ends or panics. A key that is
+/// idle and was not configured by name takes no memory.
+///
+/// # Fairness
+///
+/// - Calls to one key are granted in FIFO order. A call that ends passes its slots to the next
+///   waiting call in the same step. No call comes in between, not even a `try`.
+/// - A heavy call at the head of its queue blocks the calls behind it, even lighter ones. So it
+///   waits only for calls that came before it, and for no later call to its key.
+/// - Keys that compete for the global limit are served in turns, one call each. The limiter waits
+///   for the next key in turn. So between two grants to a key that waits for the global limit
+///   alone, each other key gets at most one grant. While a key waits for its turns, a call at
+///   position `p` of its queue sees at most `p` grants to each other key.
+///
+/// # Blocking
+///
+/// [`run`](Self::run) and [`acquire`](Self::acquire) block the calling thread until the grant, a
+/// cancellation, or the end of the timeout (five seconds by default). No other method waits. The
+/// timeout limits the wait only, not the running call; the call's [`CallCancellation`] reports its
+/// cancellation.
+///
+/// A thread that holds slots may request more. It waits for itself if it holds all slots.
+///
+/// # Errors
+///
+/// [`LimiterError`] reports why a call did not run, and the load at that moment.
+///
+/// # Cancel safety
+///
+/// A call that is cancelled while it waits leaves its queue and never runs; the order of the others
+/// stays the same. If a grant and a cancellation or a timeout race, the grant wins: the call runs,
+/// and its signal reports whether it was cancelled. Clones are handles of the same limiter. Waiting
+/// calls and permits keep it alive.
+///
+/// ```
+/// use doclock_locks::limiter::{CallOptions, InFlightLimiter, LimiterError, LimiterOptions};
+/// use std::time::Duration;
+///
+/// let limiter = InFlightLimiter::with_options(LimiterOptions::new(8).limit("payments", 1));
+///
+/// let paid = limiter.run("payments", |_| "paid")?;
+/// assert_eq!(paid, "paid");
+///
+/// // While one call runs, the next waits, or does not.
+/// let permit = limiter.acquire("payments")?;
+/// let impatient = CallOptions::to("payments").timeout(Duration::from_millis(1));
+/// let error = limiter.run(impatient, |_| "paid twice").unwrap_err();
+/// assert!(matches!(error, LimiterError::Timeout { .. }));
+/// assert_eq!(
+///     error.to_string(),
+///     "call to \"payments\" timed out after 1ms: queue position 1, 1 of 1 slots taken, 1 call waiting",
+/// );
+/// drop(permit);
+/// # Ok::<(), LimiterError>(())
+/// ```
+pub struct InFlightLimiter<K: LimiterKey>(Arc<LimiterShared<K>>);
+
+struct LimiterShared<K: LimiterKey> {
+    state: Mutex<{ rank::KEYS }, LimiterState<K, Arc<Caller<K>>>>,
+    clock: Clock,
+    timeout: Option<Duration>,
+    queue_bound: Option<usize>,
+    keeper: KeeperSlot,
+    /// Itself, for granted slots that no call has taken yet.
+    this: Weak<Self>,
+}
+
+impl<K: LimiterKey> InFlightLimiter<K> {
+    /// Creates a limiter with this limit for each key and no global limit.
+    pub fn new(limit: usize) -> Self {
+        Self::with_options(LimiterOptions::new(limit))
+    }
+
+    /// Creates a limiter with options.
+    pub fn with_options(options: LimiterOptions<K>) -> Self {
+        let clock = options.clock;
+        let mut state = LimiterState::new(options.default_limit, options.global_limit, &clock);
+        for (key, rule) in options.keys {
+            let hash = Secret.hash_one(&*key);
+            state.configure(key.into_inner(), hash, rule, &clock);
+        }
+        Self(Arc::new_cyclic(|this| LimiterShared {
+            state: Mutex::new(state),
+            clock,
+            timeout: options.timeout,
+            queue_bound: options.queue_bound,
+            keeper: KeeperSlot::default(),
+            this: this.clone(),
+        }))
+    }
+
+    /// Runs a task in the calling thread when its slots are granted, and returns its result.
+    ///
+    /// The task receives its [`CallCancellation`]. If it panics, its slots are returned and the
+    /// panic resumes in the caller.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire); the task has not run then.
+    ///
+    /// ```
+    /// use doclock_locks::limiter::{CallOptions, InFlightLimiter};
+    ///
+    /// let limiter: InFlightLimiter<&str> = InFlightLimiter::new(4);
+    /// let answer = limiter.run(CallOptions::to("inventory").weight(2), |signal| match signal.is_cancelled() {
+    ///     true => "never mind",
+    ///     false => "12 in stock",
+    /// })?;
+    /// assert_eq!(answer, "12 in stock");
+    /// # Ok::<(), doclock_locks::limiter::LimiterError>(())
+    /// ```
+    pub fn run<R>(
+        &self,
+        call: impl Into<CallOptions<K>>,
+        task: impl FnOnce(&CallCancellation) -> R,
+    ) -> Result<R, LimiterError> {
+        let call = call.into();
+        let limit = call.wait.or(self.0.timeout);
+        let slots = HeldSlots::of(self, call, limit, |slots| slots)?;
+        assert_unlocked("a call is made");
+        Ok(task(&slots.signal))
+    }
+
+    /// Runs a task as [`run`](Self::run) does, but never waits, whatever the options of the call.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire`](Self::try_acquire); the task has not run then.
+    ///
+    /// ```
+    /// use doclock_locks::limiter::{InFlightLimiter, LimiterError};
+    ///
+    /// let limiter = InFlightLimiter::new(1);
+    /// let nested = limiter.try_run("payments", |_| limiter.try_run("payments", |_| ()))?;
+    /// assert!(matches!(nested, Err(LimiterError::Busy { .. })));
+    /// # Ok::<(), LimiterError>(())
+    /// ```
+    pub fn try_run<R>(
+        &self,
+        call: impl Into<CallOptions<K>>,
+        task: impl FnOnce(&CallCancellation) -> R,
+    ) -> Result<R, LimiterError> {
+        let slots = HeldSlots::of(self, call.into(), Some(Duration::ZERO), |slots| slots)?;
+        assert_unlocked("a call is made");
+        Ok(task(&slots.signal))
+    }
+
+    /// Acquires the slots of a call for the life of the returned permit.
+    ///
+    /// Blocks until the grant, a cancellation, or the end of the timeout.
+    ///
+    /// # Errors
+    ///
+    /// [`LimiterError`]: the wait timed out, was cancelled, or was not allowed; the queue was full;
+    /// the call is heavier than its limit. No slot is held then.
+    ///
+    /// ```
+    /// use doclock_locks::limiter::InFlightLimiter;
+    ///
+    /// let limiter = InFlightLimiter::new(4);
+    /// let permit = limiter.acquire("shipping")?;
+    /// assert_eq!(limiter.load(&"shipping").in_flight, 1);
+    /// drop(permit);
+    /// assert_eq!(limiter.load(&"shipping").in_flight, 0);
+    /// # Ok::<(), doclock_locks::limiter::LimiterError>(())
+    /// ```
+    pub fn acquire(&self, call: impl Into<CallOptions<K>>) -> Result<Permit<K>, LimiterError> {
+        let call = call.into();
+        let limit = call.wait.or(self.0.timeout);
+        HeldSlots::of(self.clone(), call, limit, Permit)
+    }
+
+    /// Acquires the slots of a call in a task, for the life of the returned permit.
+    ///
+    /// Nothing happens before the first poll. If the future is dropped, the call leaves its queue;
+    /// slots that were granted meanwhile are returned.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), and [`LimiterError::NoKeeper`].
+    ///
+    /// ```
+    /// use doclock_locks::limiter::InFlightLimiter;
+    ///
+    /// # pollster::block_on(async {
+    /// let limiter = InFlightLimiter::new(4);
+    /// let permit = limiter.acquire_async("shipping").await?;
+    /// assert_eq!(limiter.load(&"shipping").in_flight, 1);
+    /// drop(permit);
+    /// # Ok::<(), doclock_locks::limiter::LimiterError>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn acquire_async(
+        &self,
+        call: impl Into<CallOptions<K>>,
+    ) -> impl Future<Output = Result<Permit<K>, LimiterError>> + Send + 'static
+    where
+        K: Sync,
+    {
+        let (limiter, mut call) = (self.clone(), call.into());
+        async move {
+            if let Some(granted) = limiter.try_grant(&mut call) {
+                return Ok(Permit(HeldSlots::by(limiter, granted, call)));
+            }
+            let limit = call.wait.or(limiter.0.timeout);
+            let (granted, copy) = limiter.grant(WaitsAs::Task, &call, limit).await?;
+            let held = HeldSlots::by(limiter, granted, call);
+            drop(copy);
+            Ok(Permit(held))
+        }
+    }
+
+    /// Runs a task of an executor when its slots are granted, and returns its result.
+    ///
+    /// `task` is called with the [`CallCancellation`]. The future that it returns is polled with
+    /// the slots held. If the future that this returns is dropped, the call leaves its queue, or
+    /// its future is dropped unfinished and the slots are returned.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire_async`](Self::acquire_async); the task has not run then.
+    ///
+    /// ```
+    /// use doclock_locks::limiter::InFlightLimiter;
+    ///
+    /// # pollster::block_on(async {
+    /// let limiter = InFlightLimiter::new(4);
+    /// let answer = limiter.run_async("inventory", |_| async { "12 in stock" }).await?;
+    /// assert_eq!(answer, "12 in stock");
+    /// # Ok::<(), doclock_locks::limiter::LimiterError>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn run_async<F: Future>(
+        &self,
+        call: impl Into<CallOptions<K>>,
+        task: impl FnOnce(CallCancellation) -> F,
+    ) -> Result<F::Output, LimiterError>
+    where
+        K: Sync,
+    {
+        let permit = self.acquire_async(call).await?;
+        assert_unlocked("a call is made");
+        Ok(task(permit.signal().clone()).await)
+    }
+
+    /// Acquires the slots of a call if they are free and no call waits for them. Never waits and
+    /// never overtakes.
+    ///
+    /// # Errors
+    ///
+    /// [`LimiterError::Busy`] where [`acquire`](Self::acquire) would wait; or the call was
+    /// cancelled, or is heavier than its limit.
+    ///
+    /// ```
+    /// use doclock_locks::limiter::{InFlightLimiter, LimiterError};
+    ///
+    /// let limiter = InFlightLimiter::new(1);
+    /// let permit = limiter.try_acquire("checkout")?;
+    /// let error = limiter.try_acquire("checkout").unwrap_err();
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "no free slot for \"checkout\": 1 of 1 slots taken, 0 calls waiting",
+    /// );
+    /// # Ok::<(), LimiterError>(())
+    /// ```
+    pub fn try_acquire(&self, call: impl Into<CallOptions<K>>) -> Result<Permit<K>, LimiterError> {
+        HeldSlots::of(self.clone(), call.into(), Some(Duration::ZERO), Permit)
+    }
+
+    /// Acquires free slots. The caller must return them.
+    #[inline(always)]
+    fn try_grant(&self, call: &mut CallOptions<K>) -> Option<Granted> {
+        if call.is_cancelled() {
+            return None;
+        }
+        let shared = &self.0;
+        let Name { hash, .. } = shared.name(call.key.get()?);
+        let mut state = shared.state.lock();
+        state.try_take(&mut call.key, hash, call.weight, &shared.clock)
+    }
+
+    /// Acquires slots as [`try_grant`](Self::try_grant) does, but waits if needed and allowed.
+    /// Returns the copy of the key, which must be dropped after a [`HeldSlots`] owns the slots: the
+    /// drop is code of users.
+    #[cold]
+    async fn grant(
+        &self,
+        waits_as: WaitsAs,
+        call: &CallOptions<K>,
+        limit: Option<Duration>,
+    ) -> Result<(Granted, Discard<K>), LimiterError> {
+        let shared = &self.0;
+        let name = shared.name(&*call.key);
+        let cancelled = call.is_cancelled();
+        let keeper = waits_as
+            .keeper(shared)
+            .map_err(|error| call.no_keeper(&error))?;
+        // Copied without the mutex. The call keeps its key for the error.
+        let mut copy = Discard::new(name.key.clone());
+        let (caller, wait) = {
+            let mut state = shared.state.lock();
+            if cancelled {
+                let load = state.turn_away(name, |counts| counts.cancelled += 1);
+                drop(state);
+                let call = call.evidence(load);
+                return Err(LimiterError::Cancelled { call });
+            }
+            let most = state.most(name);
+            if call.weight > most {
+                state.turn_away(name, |counts| counts.too_heavy += 1);
+                drop(state);
+                return Err(call.too_heavy(most));
+            }
+            if let Some(granted) = state.try_take(&mut copy, name.hash, call.weight, &shared.clock)
+            {
+                return Ok((granted, copy));
+            }
+            if limit.is_some_and(|limit| limit.is_zero()) {
+                let load = state.turn_away(name, |counts| counts.declined += 1);
+                drop(state);
+                let call = call.evidence(load);
+                return Err(LimiterError::Busy { call });
+            }
+            let queued = state.load(name).queued;
+            let bounds = [call.queue_bound, shared.queue_bound].into_iter().flatten();
+            if let Some(bound) = bounds.min().filter(|&bound| queued >= bound) {
+                let load = state.turn_away(name, |counts| counts.rejected += 1);
+                drop(state);
+                let call = call.evidence(load);
+                return Err(LimiterError::QueueFull { bound, call });
+            }
+            // The deadline comes first: threads that see the call in the queue rely on a running
+            // timeout.
+            let deadline = limit.and_then(|limit| Some((limit, shared.clock.deadline(limit)?)));
+            let task = keeper.map(|keeper| TaskRequest::new(keeper, deadline));
+            let caller = Arc::new(Caller::new(task));
+            let (now, told) = (shared.clock.now(), Arc::clone(&caller));
+            let ticket = state.join(&mut copy, name.hash, call.weight, now, told);
+            drop(state);
+            let wait = Wait {
+                ticket,
+                deadline,
+                alarm: None,
+                // Calls take too long to spin for their end.
+                looks: Pace::SLOW.looks(limit),
+                watched: None,
+            };
+            (caller, wait)
+        };
+        let cancel = call.cancel.as_ref();
+        match waits_as.wait(shared, &caller, cancel, wait).await {
+            Ok(unclaimed) => Ok((unclaimed.claim(), copy)),
+            Err(left) => Err(call.error(*left)),
+        }
+    }
+
+    /// Returns the slots of a permit.
+    #[inline]
+    fn give_back(&self, granted: Granted, whole: bool, cancelled: bool) {
+        let mut next = AfterLimiterUnlock::default();
+        let mut state = self.0.state.lock();
+        state.give_back(granted, &self.0.clock, whole, cancelled, &mut next);
+        drop(state);
+        self.0.tell(&mut next);
+    }
+
+    /// Returns the present load of a key. A key that is not in use is idle, with the limit that it
+    /// would have.
+    pub fn load(&self, key: &K) -> LimiterLoad {
+        let name = self.0.name(key);
+        self.0.state.lock().load(name)
+    }
+
+    /// Returns the metrics and the state of one moment. Other threads wait meanwhile, a few
+    /// microseconds for each key that was configured by name.
+    ///
+    /// ```
+    /// use doclock_locks::limiter::{InFlightLimiter, LimiterOptions};
+    ///
+    /// let limiter = InFlightLimiter::with_options(LimiterOptions::new(4).limit("payments", 2));
+    /// limiter.run("payments", |_| ())?;
+    /// limiter.run("shipping", |_| ())?;
+    /// let snapshot = limiter.snapshot();
+    /// assert_eq!(snapshot.total.acquired, 2);
+    /// let payments = snapshot.key(&"payments").and_then(|key| key.metrics).unwrap();
+    /// assert_eq!((payments.acquired, payments.latency.count), (1, 1));
+    /// println!("{snapshot}");
+    /// # Ok::<(), doclock_locks::limiter::LimiterError>(())
+    /// ```
+    pub fn snapshot(&self) -> LimiterSnapshot<K> {
+        let mut keys = Vec::new();
+        let snapshot = self.0.state.lock().snapshot(&mut keys);
+        LimiterSnapshot {
+            keys: keys.into_iter().map(Discard::into_inner).collect(),
+            ..snapshot
+        }
+    }
+
+    /// Makes the call at this position (from 1) in the queue of `key` time out: runs the same code
+    /// as a waiter at its deadline.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn expire(&self, key: &K, position: usize) {
+        let waiting = self.0.state.lock().waiting_at(self.0.name(key), position);
+        if let Some(position) = waiting {
+            self.0.withdraw(position, Reason::Expired(Duration::ZERO));
+        }
+    }
+}
+
+impl<K: Debug> CallOptions<K> {
+    #[inline]
+    fn is_cancelled(&self) -> bool {
+        self.cancel.as_ref().is_some_and(CancelToken::is_cancelled)
+    }
+
+    /// Returns the evidence of a call that never joined the queue.
+    fn evidence(&self, load: LimiterLoad) -> Box<CallEvidence> {
+        Box::new(CallEvidence {
+            key: format!("{:?}", self.key),
+            weight: self.weight,
+            waited: Duration::ZERO,
+            position: None,
+            load,
+        })
+    }
+
+    fn too_heavy(&self, limit: usize) -> LimiterError {
+        LimiterError::TooHeavy {
+            key: format!("{:?}", self.key),
+            weight: self.weight,
+            limit,
+        }
+    }
+
+    fn no_keeper(&self, error: &io::Error) -> LimiterError {
+        LimiterError::NoKeeper {
+            key: format!("{:?}", self.key),
+            reason: error.to_string(),
+        }
+    }
+
+    fn error(&self, left: LeftCall) -> LimiterError {
+        let mut call = self.evidence(left.load);
+        call.waited = left.waited;
+        call.position = Some(left.position);
+        match left.reason {
+            Reason::Expired(limit) => LimiterError::Timeout { limit, call },
+            Reason::Cancelled => LimiterError::Cancelled { call },
+        }
+    }
+}
+
+impl<K: LimiterKey> LimiterShared<K> {
+    #[inline]
+    fn name<'a>(&self, key: &'a K) -> Name<'a, K> {
+        let hash = Secret.hash_one(key);
+        Name { key, hash }
+    }
+
+    /// Delivers the outcomes of calls. Runs without the mutex, before everything else.
+    #[inline]
+    fn tell(&self, next: &mut AfterLimiterUnlock<K, Arc<Caller<K>>>) {
+        let told = std::mem::take(&mut next.told);
+        if !told.is_empty() {
+            self.tell_all(told);
+        }
+    }
+
+    /// Slots of a call that is gone come back with the last handle of its mailbox, and may drop a
+    /// key of a user. A panic of that must not keep the later outcomes.
+    #[cold]
+    fn tell_all(&self, told: Vec<(Arc<Caller<K>>, CallOutcome)>) {
+        let told = told.into_iter();
+        run_all(told.map(|(caller, verdict)| {
+            move || caller.tell(verdict.map(|granted| Unclaimed::new(&self.this, granted)))
+        }));
+    }
+}
+
+impl<K: LimiterKey> WaitQueue for LimiterShared<K> {
+    type Ticket = CallTicket;
+
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    fn withdraw(&self, position: CallTicket, reason: Reason) {
+        let mut next = AfterLimiterUnlock::default();
+        let mut state = self.state.lock();
+        let now = self.clock.now();
+        state.withdraw(position, reason, now, &mut next);
+        drop(state);
+        self.tell(&mut next);
+    }
+}
+
+impl<K: LimiterKey> TaskQueue for LimiterShared<K> {
+    fn keeper(&self) -> &Arc<Keeper> {
+        self.keeper.get(&self.clock)
+    }
+
+    /// Slots that were granted are returned when the mailbox of the call is dropped.
+    fn abandon(&self, position: CallTicket) {
+        self.withdraw(position, Reason::Cancelled);
+    }
+
+    fn look_at_tasks(&self, look: &mut TaskLook<'_, CallTicket>) {
+        let state = self.state.lock();
+        state.each_waiting(|position, caller| look.at(position, caller.task.as_ref()));
+    }
+}
+
+impl<K: LimiterKey> Inspected for LimiterShared<K> {
+    fn inspect(self: Arc<Self>) -> PrimitiveState {
+        match self.state.lock_within(BUSY_AFTER) {
+            Some(state) => PrimitiveState::Limiter(state.totals()),
+            None => PrimitiveState::Busy,
+        }
+    }
+}
+
+impl<K: LimiterKey> Sealed for InFlightLimiter<K> {
+    fn primitive(&self) -> Primitive {
+        Primitive::new(&self.0)
+    }
+}
+
+impl<K: LimiterKey> Registrable for InFlightLimiter<K> {}
+
+impl<K: LimiterKey> Clone for InFlightLimiter<K> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<K: LimiterKey> Debug for InFlightLimiter<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("InFlightLimiter")
+            .field(&self.snapshot())
+            .finish()
+    }
+}

@@ -1,0 +1,137 @@
+//! Slots that return themselves.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::thread;
+use std::time::Duration;
+
+use super::state::Granted;
+use super::{CallOptions, InFlightLimiter, LimiterError, LimiterKey};
+use crate::CancelToken;
+use crate::sync::key_code;
+use crate::wait::{WaitsAs, blocking};
+
+/// Slots that are returned on drop, to a limiter that it owns a handle of or borrows.
+pub(super) struct HeldSlots<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> {
+    limiter: L,
+    granted: Granted,
+    pub(super) signal: CallCancellation,
+    key: PhantomData<fn() -> K>,
+}
+
+impl<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> HeldSlots<K, L> {
+    /// Acquires slots. `wrap` receives them in place: one more copy costs as much as a lock.
+    #[inline(always)]
+    pub(super) fn of<R>(
+        limiter: L,
+        mut call: CallOptions<K>,
+        limit: Option<Duration>,
+        wrap: impl FnOnce(Self) -> R,
+    ) -> Result<R, LimiterError> {
+        if let Some(granted) = limiter.borrow().try_grant(&mut call) {
+            return Ok(wrap(Self::by(limiter, granted, call)));
+        }
+        let granted = limiter.borrow().grant(WaitsAs::Thread, &call, limit);
+        let (granted, copy) = blocking(granted)?;
+        let held = Self::by(limiter, granted, call);
+        drop(copy);
+        Ok(wrap(held))
+    }
+
+    #[inline(always)]
+    pub(super) fn by(limiter: L, granted: Granted, mut call: CallOptions<K>) -> Self {
+        let held = Self {
+            limiter,
+            granted,
+            signal: CallCancellation(call.cancel.take()),
+            key: PhantomData,
+        };
+        // Dropping the key is code of users. If it panics, the slots are returned.
+        drop(call);
+        held
+    }
+}
+
+impl<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> Drop for HeldSlots<K, L> {
+    #[inline]
+    fn drop(&mut self) {
+        let (limiter, granted) = (self.limiter.borrow(), self.granted);
+        let cancelled = self.signal.is_cancelled();
+        let whole = !cancelled && !thread::panicking();
+        if key_code::runs() {
+            let limiter = limiter.clone();
+            key_code::after(move || limiter.give_back(granted, whole, cancelled));
+        } else {
+            limiter.give_back(granted, whole, cancelled);
+        }
+    }
+}
+
+/// Holds the slots of a call until it is dropped.
+///
+/// It may move to another thread and be dropped there. A forgotten permit ([`std::mem::forget`])
+/// never returns its slots.
+#[must_use = "the slots are returned as soon as the permit is dropped"]
+pub struct Permit<K: LimiterKey>(pub(super) HeldSlots<K, InFlightLimiter<K>>);
+
+impl<K: LimiterKey> Permit<K> {
+    /// Returns the signal of the call.
+    pub fn signal(&self) -> &CallCancellation {
+        &self.0.signal
+    }
+
+    /// Returns the number of slots that it holds.
+    pub fn weight(&self) -> usize {
+        self.0.granted.weight
+    }
+}
+
+impl<K: LimiterKey> fmt::Debug for Permit<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permit")
+            .field("weight", &self.weight())
+            .field("signal", self.signal())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reports to a running call whether it was cancelled. Nothing is interrupted: a long call should
+/// check the signal and return early.
+///
+/// ```
+/// use doclock_locks::{CancelToken, limiter::{CallOptions, InFlightLimiter}};
+///
+/// let limiter = InFlightLimiter::new(1);
+/// let token = CancelToken::new();
+/// let call = CallOptions::to("report").cancel_token(&token);
+/// let pages = limiter.run(call, |signal| {
+///     let mut pages = 0;
+///     while !signal.is_cancelled() {
+///         pages += 1;
+///         if pages == 3 {
+///             token.cancel(); // as another thread would
+///         }
+///     }
+///     pages
+/// })?;
+/// assert_eq!(pages, 3);
+/// assert_eq!(limiter.load(&"report").in_flight, 0);
+/// # Ok::<(), doclock_locks::limiter::LimiterError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct CallCancellation(Option<CancelToken>);
+
+impl CallCancellation {
+    /// Returns whether the token of the call was cancelled. Always `false` for a call without a
+    /// token.
+    #[inline]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.as_ref().is_some_and(CancelToken::is_cancelled)
+    }
+
+    /// Returns the token of the call, for waits on its behalf.
+    pub fn token(&self) -> Option<&CancelToken> {
+        self.0.as_ref()
+    }
+}

@@ -1,0 +1,425 @@
+//! The data behind the mutex of an [`InFlightLimiter`](super::InFlightLimiter): a queue for each
+//! key, and the queue of keys.
+//!
+//! Time comes in as an argument and outcomes go out as return values; nothing here sleeps or wakes.
+//!
+//! Invariants, whenever the mutex is free:
+//!
+//! 1. A grant leaves the taken slots of its key within the limit at that moment. The slots of all
+//!    keys together never exceed the global limit.
+//! 2. Of one key, calls are granted in the order in which they joined.
+//! 3. A key is in the queue of keys if and only if a call waits for it and the head of its queue
+//!    fits its own limit. Its demand there is that of the head.
+//! 4. If the queue of keys is not empty, its head does not fit the global limit. So without a
+//!    global limit the queue of keys is empty.
+//! 5. A key that is idle and was not configured by name is not kept.
+
+use std::time::Duration;
+
+use super::adaptive::Adaptive;
+use super::error::LimiterLoad;
+use super::keys::{KeyId, KeyState, KeyTicket, LimiterKeys, Name, OwnQueue, WaitingCall};
+use super::metrics::{CallCounters, CallMetrics, KeySnapshot, LimiterSnapshot, LimiterTotals};
+use super::options::KeyLimit;
+use crate::discard::Discard;
+use crate::queue::{Priority, Queue, Slots, Ticket};
+use crate::sampling::{Measured, Sampling};
+use crate::sync::key_code;
+use crate::time::{Clock, Timestamp};
+use crate::wait::Reason;
+
+/// `T` is the data that a lock type keeps for each waiting call.
+pub(super) struct LimiterState<K, T> {
+    keys: LimiterKeys<K, T>,
+    /// The queue of keys in front of the global limit. A key that was served joins again at the
+    /// end, which makes it a round robin.
+    turns: Queue<Slots, KeyId>,
+    global_limit: Option<usize>,
+    /// Of the keys that were not configured by name.
+    others: CallMetrics,
+}
+
+/// Slots that were taken.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Granted {
+    key: KeyId,
+    pub(super) weight: usize,
+    /// The start of the call, if it is measured.
+    began: Option<Measured>,
+}
+
+/// Identifies a waiting call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CallTicket {
+    key: KeyId,
+    ticket: Ticket,
+}
+
+/// Why a call left the queue without slots, and the state that it observed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LeftCall {
+    pub(super) reason: Reason,
+    pub(super) waited: Duration,
+    pub(super) position: usize,
+    pub(super) load: LimiterLoad,
+}
+
+pub(super) type CallOutcome = Result<Granted, Box<LeftCall>>;
+
+/// The work to do after the release of the mutex.
+#[must_use]
+pub(super) struct AfterLimiterUnlock<K, T> {
+    /// The calls to answer, with their verdicts.
+    pub(super) told: Vec<(T, CallOutcome)>,
+    /// A key that is idle now. Dropping it is code of users, so it comes last.
+    pub(super) gone: Option<Discard<K>>,
+}
+
+impl<K, T> Default for AfterLimiterUnlock<K, T> {
+    fn default() -> Self {
+        Self {
+            told: Vec::new(),
+            gone: None,
+        }
+    }
+}
+
+impl<K: Clone + Eq, T> LimiterState<K, T> {
+    pub(super) fn new(default_limit: usize, global_limit: Option<usize>, clock: &Clock) -> Self {
+        let global = Slots::new(global_limit.unwrap_or(usize::MAX));
+        Self {
+            keys: LimiterKeys::new(default_limit),
+            turns: Queue::new(global, 0),
+            global_limit,
+            others: CallMetrics::new(Sampling::new(clock)),
+        }
+    }
+
+    /// Configures an absent key.
+    pub(super) fn configure(&mut self, key: K, hash: u64, rule: KeyLimit, clock: &Clock) {
+        let (limit, adaptive, sampling) = match rule {
+            KeyLimit::Fixed(limit) => (limit, None, Sampling::new(clock)),
+            KeyLimit::Adaptive(rules) => {
+                let adaptive = Adaptive::new(rules);
+                (adaptive.limit(), Some(adaptive), Sampling::steady())
+            }
+        };
+        let metrics = CallMetrics::new(sampling);
+        let own = OwnQueue { metrics, adaptive };
+        self.keys.add_own(key, hash, limit, own);
+    }
+
+    // --- Requests ---
+
+    /// Returns the most slots that a call may take: the lowest limit.
+    pub(super) fn most(&self, name: Name<'_, K>) -> usize {
+        let known = self.keys.find(name);
+        let own = known.map_or(self.keys.default_limit(), |(_, state)| state.least_limit());
+        own.min(self.turns.capacity().limit())
+    }
+
+    /// Takes slots at once, if they are free, no waiting call precedes, and the limit is never
+    /// lower. Takes the key out of `name` if it comes into use.
+    #[inline(always)]
+    pub(super) fn try_take(
+        &mut self,
+        key: &mut Discard<K>,
+        hash: u64,
+        weight: usize,
+        clock: &Clock,
+    ) -> Option<Granted> {
+        let name = Name {
+            key: key.get()?,
+            hash,
+        };
+        let Some((key, state)) = self.keys.find_mut(name) else {
+            return self.try_take_anew(key, hash, weight, clock);
+        };
+        if weight > state.least_limit() || !state.queue.try_take(&weight) {
+            return None;
+        }
+        if !self.turns.try_take(&weight) {
+            // No call waits for this key, so this makes room for none.
+            state.queue.give_back(&weight);
+            return None;
+        }
+        let began = state.metrics(&mut self.others).begin(clock);
+        Some(Granted { key, weight, began })
+    }
+
+    /// Takes slots as [`LimiterState::try_take`] does, for a key that is idle and was not
+    /// configured.
+    #[inline(always)]
+    fn try_take_anew(
+        &mut self,
+        key: &mut Discard<K>,
+        hash: u64,
+        weight: usize,
+        clock: &Clock,
+    ) -> Option<Granted> {
+        let free = self.turns.is_empty() && self.turns.capacity().fits(weight);
+        if !free || weight > self.keys.default_limit() {
+            return None;
+        }
+        let (key, state) = self.keys.add(key.take(), hash);
+        let taken = state.queue.try_take(&weight) && self.turns.try_take(&weight);
+        debug_assert!(taken, "it fits both limits, and no call waits");
+        let began = self.others.begin(clock);
+        Some(Granted { key, weight, began })
+    }
+
+    /// Joins the queue of a key. Takes the key out of `name` if it comes into use. Called only
+    /// after [`LimiterState::try_take`] has declined, and with no more than [`LimiterState::most`].
+    pub(super) fn join(
+        &mut self,
+        key: &mut Discard<K>,
+        hash: u64,
+        weight: usize,
+        now: Timestamp,
+        request: T,
+    ) -> CallTicket {
+        let waiter = WaitingCall {
+            weight,
+            since: now,
+            request,
+        };
+        let name = Name { key: &**key, hash };
+        let (key, state) = match self.keys.find_mut(name) {
+            Some(known) => known,
+            None => self.keys.add(key.take(), hash),
+        };
+        state.metrics(&mut self.others).measure_all();
+        let ticket = state.queue.join(weight, Priority::Normal, waiter);
+        self.update_turn(key);
+        CallTicket { key, ticket }
+    }
+
+    /// Counts a call that ends without having joined a queue, and returns the load of its key.
+    pub(super) fn turn_away(
+        &mut self,
+        name: Name<'_, K>,
+        count: impl FnOnce(&mut CallCounters),
+    ) -> LimiterLoad {
+        let known = self.keys.find_mut(name);
+        let metrics = match known {
+            Some((_, state)) => state.metrics(&mut self.others),
+            None => &mut self.others,
+        };
+        count(&mut metrics.counts);
+        self.load(name)
+    }
+
+    // --- Ending ---
+
+    /// Removes a call from its queue. Does nothing when it has already left the queue, with an
+    /// answer.
+    pub(super) fn withdraw(
+        &mut self,
+        position: CallTicket,
+        reason: Reason,
+        now: Timestamp,
+        next: &mut AfterLimiterUnlock<K, T>,
+    ) {
+        let CallTicket { key, ticket } = position;
+        let Some(state) = self.keys.get(key) else {
+            return;
+        };
+        let load = self.load_of(Some(state));
+        let Some(state) = self.keys.get_mut(key) else {
+            return;
+        };
+        let ahead = state.queue.ahead_of(ticket);
+        let Some((ahead, waiter)) = ahead.zip(state.queue.withdraw(ticket)) else {
+            return;
+        };
+        let waited = now - waiter.since;
+        let counts = &mut state.metrics(&mut self.others).counts;
+        let waited = match reason {
+            Reason::Expired(limit) => {
+                counts.timed_out += 1;
+                // The timeout went by another clock than the metrics.
+                waited.max(limit)
+            }
+            Reason::Cancelled => {
+                counts.cancelled += 1;
+                waited
+            }
+        };
+        let left = LeftCall {
+            reason,
+            waited,
+            position: ahead + 1,
+            load,
+        };
+        next.told.push((waiter.request, Err(Box::new(left))));
+        let over = state.is_over();
+        self.update_turn(key);
+        self.serve(now, next);
+        if over {
+            next.gone = self.keys.remove(key);
+        }
+    }
+
+    /// Returns slots; a call that fits now gets them in the same step. `whole` means that the call
+    /// ran to its own end.
+    #[inline(always)]
+    pub(super) fn give_back(
+        &mut self,
+        granted: Granted,
+        clock: &Clock,
+        whole: bool,
+        cancelled: bool,
+        next: &mut AfterLimiterUnlock<K, T>,
+    ) {
+        let Granted { key, weight, began } = granted;
+        let Some(state) = self.keys.get_mut(key) else {
+            debug_assert!(false, "a key is kept while it has slots out");
+            return;
+        };
+        let waited_for = !self.turns.is_empty() || !state.queue.is_empty();
+        let now = match began.is_some() || waited_for {
+            true => clock.now(),
+            false => Timestamp::default(),
+        };
+        state.metrics(&mut self.others).end(began, now, cancelled);
+        state.learn(began, now, whole);
+        state.queue.give_back(&weight);
+        self.turns.give_back(&weight);
+        let over = state.is_over();
+        if waited_for {
+            self.update_turn(key);
+            self.serve(now, next);
+        }
+        if over {
+            next.gone = self.keys.remove(key);
+        }
+    }
+
+    // --- Turns ---
+
+    /// Restores invariant 3 after a change of the queue or limit of a key.
+    fn update_turn(&mut self, id: KeyId) {
+        let Some(state) = self.keys.get_mut(id) else {
+            return;
+        };
+        let capacity = state.queue.capacity();
+        let head = state.queue.head().copied();
+        let demand = head.filter(|&weight| capacity.fits(weight));
+        if state.turn.as_ref().map(|turn| turn.weight) == demand {
+            return;
+        }
+        if let Some(turn) = state.turn.take() {
+            self.turns.withdraw(turn.ticket);
+        }
+        state.turn = demand.map(|weight| KeyTicket {
+            ticket: self.turns.join(weight, Priority::Normal, id),
+            weight,
+        });
+    }
+
+    /// Restores invariant 4: grants to keys in turn while the first fits.
+    fn serve(&mut self, now: Timestamp, next: &mut AfterLimiterUnlock<K, T>) {
+        while let Some(id) = self.turns.next() {
+            let Some(state) = self.keys.get_mut(id) else {
+                debug_assert!(false, "a key is kept while a call waits for it");
+                continue;
+            };
+            state.turn = None;
+            let Some(waiter) = state.queue.next() else {
+                debug_assert!(false, "the head of a key's queue fits its limit (3)");
+                continue;
+            };
+            let metrics = state.metrics(&mut self.others);
+            metrics.begin_after(now - waiter.since);
+            let granted = Granted {
+                key: id,
+                weight: waiter.weight,
+                began: Some(Measured::once(now)),
+            };
+            next.told.push((waiter.request, Ok(granted)));
+            self.update_turn(id);
+        }
+    }
+
+    // --- Looking ---
+
+    pub(super) fn load(&self, name: Name<'_, K>) -> LimiterLoad {
+        self.load_of(self.keys.find(name).map(|(_, state)| state))
+    }
+
+    fn load_of(&self, state: Option<&KeyState<T>>) -> LimiterLoad {
+        let slots = state.map(|state| state.queue.capacity());
+        LimiterLoad {
+            in_flight: slots.map_or(0, Slots::taken),
+            limit: slots.map_or(self.keys.default_limit(), Slots::limit),
+            queued: state.map_or(0, |state| state.queue.len()),
+            total_in_flight: self.turns.capacity().taken(),
+            global_limit: self.global_limit,
+        }
+    }
+
+    /// Writes the keys to `keys`. If a clone panics, the caller drops the earlier clones without
+    /// the mutex.
+    pub(super) fn snapshot(&self, keys: &mut Vec<Discard<KeySnapshot<K>>>) -> LimiterSnapshot<K> {
+        let entries = self.keys.in_order();
+        let own = entries.iter().filter_map(|entry| entry.state.own.as_ref());
+        let all = own.map(|own| &own.metrics).chain([&self.others]);
+        let total = CallMetrics::sum(all);
+        for entry in entries {
+            keys.push(Discard::new(KeySnapshot {
+                key: key_code::run(|| entry.key.clone()),
+                limit: entry.state.queue.capacity().limit(),
+                in_flight: entry.state.queue.capacity().taken(),
+                queued: entry.state.queue.len(),
+                metrics: entry.state.own.as_ref().map(|own| own.metrics.show()),
+            }));
+        }
+        LimiterSnapshot {
+            in_flight: self.turns.capacity().taken(),
+            global_limit: self.global_limit,
+            queued: keys.iter().map(|key| key.queued).sum(),
+            total: total.show(),
+            keys: Vec::new(),
+        }
+    }
+
+    /// Returns the load and the counters over all keys.
+    pub(super) fn totals(&self) -> LimiterTotals {
+        let mut totals = LimiterTotals {
+            in_flight: self.turns.capacity().taken(),
+            global_limit: self.global_limit,
+            ..LimiterTotals::default()
+        };
+        totals.add(&self.others);
+        for entry in self.keys.iter() {
+            totals.keys += 1;
+            totals.queued += entry.state.queue.len();
+            if let Some(own) = &entry.state.own {
+                totals.add(&own.metrics);
+            }
+        }
+        totals
+    }
+
+    /// Visits all waiting calls.
+    pub(super) fn each_waiting(&self, mut visit: impl FnMut(CallTicket, &T)) {
+        for entry in self.keys.iter() {
+            for (ticket, waiter) in entry.state.queue.waiting() {
+                let key = entry.id;
+                visit(CallTicket { key, ticket }, &waiter.request);
+            }
+        }
+    }
+
+    /// Returns the call at this position of a key's queue, from 1.
+    #[cfg(loom)]
+    pub(super) fn waiting_at(&self, name: Name<'_, K>, position: usize) -> Option<CallTicket> {
+        let (key, state) = self.keys.find(name)?;
+        let mut waiting = state.queue.waiting();
+        let (ticket, _) = waiting.nth(position.checked_sub(1)?)?;
+        Some(CallTicket { key, ticket })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,253 @@
+//! Requests for nodes, and waits for them.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use super::{NodeHolder, NodeLockStats, NodeWaiter, Scope, Tree};
+use crate::id::FencingToken;
+use crate::queue::{CapacityPart, Party};
+use crate::request::{Request, RequestOutcome, RequestSource};
+use crate::state::{AskedNodes, HowToWait, LockState, Moment};
+use crate::wait::{WaitDeadline, WaitsAs};
+use crate::{AcquireOptions, Asker, FifoLock, Grant, LockError, blocking};
+
+impl FifoLock {
+    /// Locks nodes, all or none, and waits if needed. The request joins the queues of all its nodes
+    /// in one step.
+    #[inline(always)]
+    #[doc(hidden)]
+    pub fn grant_nodes(
+        &self,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+        scope: Scope,
+        tree: &dyn Tree,
+    ) -> Result<Grant, LockError> {
+        match self.try_grant_nodes(asker, options, scope)? {
+            Ok(grant) => Ok(grant),
+            Err(scope) => self.grant_nodes_in_queue(asker, options, &scope, tree),
+        }
+    }
+
+    /// Locks nodes if the lock is free; otherwise returns them.
+    #[inline(always)]
+    fn try_grant_nodes(
+        &self,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+        scope: Scope,
+    ) -> Result<Result<Grant, Scope>, LockError> {
+        if let Some(token) = &options.cancel
+            && token.is_cancelled()
+        {
+            return Err(self.refuse_cancelled(asker.owner, CapacityPart::Share));
+        }
+        let Some(mut state) = self.0.lock_if_free() else {
+            return Ok(Err(scope));
+        };
+        state.claim().assign(asker);
+        Ok(Ok(self
+            .0
+            .take(&mut state, asker.hold_limit, || Some(scope))))
+    }
+
+    /// Locks nodes as [`grant_nodes`](Self::grant_nodes) does, for a task.
+    #[doc(hidden)]
+    pub async fn grant_nodes_to_task(
+        &self,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+        scope: Scope,
+        tree: &dyn Tree,
+    ) -> Result<Grant, LockError> {
+        match self.try_grant_nodes(asker, options, scope)? {
+            Ok(grant) => Ok(grant),
+            Err(scope) => {
+                let asked = self.grant_nodes_as(WaitsAs::Task, asker, options, &scope, tree);
+                asked.await
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn grant_nodes_in_queue(
+        &self,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+        scope: &Scope,
+        tree: &dyn Tree,
+    ) -> Result<Grant, LockError> {
+        blocking(self.grant_nodes_as(WaitsAs::Thread, asker, options, scope, tree))
+    }
+
+    async fn grant_nodes_as(
+        &self,
+        waits_as: WaitsAs,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+        scope: &Scope,
+        tree: &dyn Tree,
+    ) -> Result<Grant, LockError> {
+        let mut limit = None;
+        loop {
+            let asked = self.ask_in_step(
+                waits_as,
+                asker,
+                options,
+                limit,
+                |state, now, how, request| {
+                    state.downgrade(tree);
+                    state.request_nodes(request, scope.with_intentions(tree), how, now)
+                },
+            );
+            let (grant, waited) = asked.await?;
+            // Without a wait, the step that locked the nodes also looked up their ancestors.
+            if waited.is_none() {
+                return Ok(grant);
+            }
+            let settled = self
+                .0
+                .step(|state, now| state.follow(grant, scope, tree, now));
+            match settled {
+                Some(grant) => return Ok(grant),
+                // Nodes were moved, and their new ancestors are locked. A request that holds
+                // nothing closes no cycle.
+                None => self.part_from_grant(grant.id()),
+            }
+            limit = waited;
+        }
+    }
+
+    /// Returns the claim of this grant on nodes.
+    #[doc(hidden)]
+    pub fn claim_of(&self, grant: Grant) -> Result<RequestSource, LockError> {
+        self.0.step(|state, _| state.claim_of(grant.id()))
+    }
+
+    /// Returns the last fencing token of a grant on nodes. It is later than that of `grant` if the
+    /// future of an extension was dropped or forgotten after its nodes were granted.
+    #[doc(hidden)]
+    pub fn token_of(&self, grant: Grant) -> FencingToken {
+        self.0.step(|state, _| state.token_of(grant))
+    }
+
+    /// Locks more nodes for a holder of nodes, all or none, and returns the grant with its new
+    /// number. The holder keeps its earlier nodes in any case.
+    #[doc(hidden)]
+    pub async fn extend_nodes(
+        &self,
+        waits_as: WaitsAs,
+        grant: Grant,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+        scope: &Scope,
+        tree: &dyn Tree,
+    ) -> Result<Grant, LockError> {
+        if let Some(token) = &options.cancel
+            && token.is_cancelled()
+        {
+            return Err(self.refuse_cancelled(asker.owner, CapacityPart::Share));
+        }
+        let mut limit = None;
+        loop {
+            let asked = self.ask_in_step(
+                waits_as,
+                asker,
+                options,
+                limit,
+                |state, now, how, request| {
+                    state.request_more_nodes(grant, scope, tree, request, how, now)
+                },
+            );
+            let (extended, waited) = asked.await?;
+            if waited.is_none() {
+                return Ok(extended);
+            }
+            // Ancestors that the nodes got during the wait are locked too. Then no other owner can
+            // move the nodes: a move needs the locks that are held by now.
+            limit = waited;
+        }
+    }
+
+    /// Takes a step that requests nodes, and waits if needed. Returns the grant, and the timeout of
+    /// the wait if there was one.
+    async fn ask_in_step(
+        &self,
+        waits_as: WaitsAs,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+        limit: Option<WaitDeadline>,
+        ask: impl FnOnce(
+            &mut LockState,
+            Moment,
+            HowToWait,
+            Arc<Request<Infallible>>,
+        ) -> Result<AskedNodes, LockError>,
+    ) -> Result<(Grant, Option<WaitDeadline>), LockError> {
+        let shared = &self.0;
+        let waits = options.limit(shared.timeout.get());
+        let deadline = limit.unwrap_or_else(|| shared.deadline(waits));
+        let request = self.request(waits_as, asker, &mut None, deadline)?;
+        let how = HowToWait {
+            at_once: waits.is_some_and(|limit| limit.is_zero()),
+            bound: options.queue_bound,
+            priority: options.priority,
+        };
+        let asked = shared.step(|state, now| {
+            Ok(match ask(state, now, how, Arc::clone(&request))? {
+                AskedNodes::Granted(grant) => Ok(grant),
+                AskedNodes::Waits(waiting_at) => {
+                    Err(shared.wait_as(state, waiting_at, waits_as, deadline, now))
+                }
+            })
+        });
+        let wait = match asked? {
+            Ok(grant) => return Ok((grant, None)),
+            Err(wait) => wait,
+        };
+        let cancel = options.cancel.as_ref();
+        match waits_as.wait(shared, &request, cancel, wait).await {
+            RequestOutcome::Granted(grant) => {
+                self.take_note_of(waits_as, grant);
+                Ok((grant, Some(deadline)))
+            }
+            RequestOutcome::Failed(error) => Err(*error),
+            RequestOutcome::Panicked(panic) => panic.resume(),
+            RequestOutcome::Done(never) => match never {},
+        }
+    }
+
+    /// Returns the holders of nodes. The lock stays usable meanwhile, however many there are.
+    #[doc(hidden)]
+    pub fn node_holders(&self) -> Vec<NodeHolder> {
+        self.by_pages(|state, after, now| state.node_holders(after, now.at))
+    }
+
+    /// Returns the requests that wait for nodes, in the same way.
+    #[doc(hidden)]
+    pub fn node_waiters(&self) -> Vec<NodeWaiter> {
+        self.by_pages(|state, after, now| state.node_waiters(after, now.at))
+    }
+
+    fn by_pages<T>(
+        &self,
+        page: impl Fn(&LockState, Option<Party>, Moment) -> (Vec<T>, Option<Party>),
+    ) -> Vec<T> {
+        let mut all = Vec::new();
+        let mut after = None;
+        loop {
+            let (listed, last) = self.0.step(|state, now| page(state, after, now));
+            all.extend(listed);
+            if last.is_none() {
+                return all;
+            }
+            after = last;
+        }
+    }
+
+    /// Returns the metrics of the node locks.
+    #[doc(hidden)]
+    pub fn node_stats(&self) -> NodeLockStats {
+        self.0.step(|state, now| state.node_stats(now.at))
+    }
+}

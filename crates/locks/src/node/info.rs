@@ -1,0 +1,175 @@
+//! The holders of nodes and the requests for them, as listings and metrics show them.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{Deadlock, NodeWait};
+use crate::brief::Brief;
+use crate::id::{LockId, NodeId};
+use crate::info::{Millis, millis};
+use crate::queue::LockMode;
+use crate::stats::write_counts;
+use crate::{DurationSummary, LockInfo, QueueEntry, Revocation};
+
+/// An owner that has nodes locked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct NodeHolder {
+    /// The grant and its owner.
+    #[serde(flatten)]
+    pub holder: LockInfo,
+    /// The locked nodes, in no particular order. Intentions on their ancestors are listed too, once
+    /// other owners lock nodes at the same time.
+    pub nodes: Vec<(NodeId, LockMode)>,
+}
+
+impl fmt::Display for NodeHolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.holder)?;
+        for (nth, (id, mode)) in self.nodes.iter().enumerate() {
+            let lead = if nth == 0 { ": " } else { ", " };
+            write!(f, "{lead}{} ({mode})", Brief(id))?;
+        }
+        Ok(())
+    }
+}
+
+/// A request that waits for nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct NodeWaiter {
+    /// The request, and its position in the longest of its queues.
+    #[serde(flatten)]
+    pub request: QueueEntry,
+    /// The nodes and modes for which it waits.
+    pub waits_for: Vec<NodeWait>,
+    /// The locks for which it waits: holders with a conflicting mode, and earlier requests for the
+    /// same nodes.
+    pub behind: Vec<LockId>,
+}
+
+impl fmt::Display for NodeWaiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.request)?;
+        for (nth, wait) in self.waits_for.iter().enumerate() {
+            let lead = if nth == 0 { " for " } else { ", " };
+            write!(f, "{lead}{wait}")?;
+        }
+        for (nth, id) in self.behind.iter().enumerate() {
+            let lead = if nth == 0 { " behind " } else { ", " };
+            write!(f, "{lead}{id}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The metrics and the state of a store's node locks, all of one moment.
+///
+/// A request counts once, however many nodes it is for. Serializes in camelCase with durations in
+/// milliseconds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct NodeLockStats {
+    /// The number of owners that were granted all nodes of their first request.
+    pub total_acquisitions: u64,
+    /// The number of owners that released all their nodes.
+    pub total_releases: u64,
+    /// The number of requests that timed out.
+    pub total_timeouts: u64,
+    /// The number of requests that a token cancelled or refused, or whose future was dropped
+    /// while it waited.
+    pub total_cancellations: u64,
+    /// The number of requests that a full queue rejected.
+    pub total_rejections: u64,
+    /// The number of requests that were refused because their own thread held the lock.
+    pub total_refusals: u64,
+    /// The number of owners that were revoked.
+    pub total_revocations: u64,
+    /// The last revoked owners, oldest first: at most [`Revocation::LISTED`].
+    pub last_revocations: Vec<Revocation>,
+    /// The number of requests for more nodes that would have closed a cycle. Includes upgrade
+    /// conflicts.
+    pub total_deadlocks: u64,
+    /// The number of requests for an upgrade that another owner had already requested.
+    pub total_upgrade_conflicts: u64,
+    /// The last refused cycles, oldest first: at most [`RefusedDeadlock::LISTED`].
+    pub last_deadlocks: Vec<RefusedDeadlock>,
+    /// The wait of the granted requests, from request to grant; zero for an immediate grant.
+    pub wait: DurationSummary,
+    /// How long owners had nodes locked. Measured as
+    /// [`LockStats::hold`](crate::LockStats::hold) is.
+    pub hold: DurationSummary,
+    /// The number of owners that have nodes locked now.
+    pub holders: usize,
+    /// The number of requests that wait for nodes now. Requests that still wait for the document
+    /// lock do not count.
+    pub waiting: usize,
+    /// The number of nodes that have an entry in the table now. The nodes of a single owner need
+    /// none.
+    pub entries: usize,
+}
+
+/// A cycle that a refused request would have closed. It stays in the statistics, also if the
+/// program ignores the error of the request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct RefusedDeadlock {
+    /// The cycle.
+    pub deadlock: Deadlock,
+    /// The time since the refusal, by the store's clock.
+    #[serde(serialize_with = "millis::duration")]
+    pub refused_for: Duration,
+}
+
+impl RefusedDeadlock {
+    /// How many cycles the statistics list: the last ones.
+    pub const LISTED: usize = 4;
+}
+
+impl fmt::Display for RefusedDeadlock {
+    /// Formats as the [`Deadlock`] and the time since its refusal, in one line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}, refused {} ago",
+            self.deadlock,
+            Millis(self.refused_for)
+        )
+    }
+}
+
+impl fmt::Display for NodeLockStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = [
+            ("acquisitions", self.total_acquisitions),
+            ("releases", self.total_releases),
+            ("timeouts", self.total_timeouts),
+            ("cancellations", self.total_cancellations),
+            ("rejections", self.total_rejections),
+            ("refusals", self.total_refusals),
+            ("revocations", self.total_revocations),
+            ("deadlocks", self.total_deadlocks),
+            ("  of upgrades", self.total_upgrade_conflicts),
+            ("holders now", self.holders as u64),
+            ("waiting now", self.waiting as u64),
+            ("entries now", self.entries as u64),
+        ];
+        write_counts(f, &counts)?;
+        for (name, summary) in [("wait", &self.wait), ("hold", &self.hold)] {
+            let [mean, worst, max] = [summary.mean, summary.p999, summary.max].map(Millis);
+            writeln!(f, "{name:<14}mean {mean}, p99.9 {worst}, max {max}")?;
+        }
+        self.last_revocations
+            .iter()
+            .try_for_each(|revocation| writeln!(f, "revoked       {revocation}"))?;
+        self.last_deadlocks
+            .iter()
+            .try_for_each(|refused| writeln!(f, "deadlock      {refused}"))
+    }
+}

@@ -1,0 +1,165 @@
+//! Sets of nodes to lock, with their modes.
+
+use smallvec::SmallVec;
+
+use crate::id::NodeId;
+use crate::queue::{LockMode, Rights};
+
+/// Something that can be locked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[doc(hidden)]
+pub enum Granule {
+    /// All nodes, and the choice of the root.
+    Document,
+    #[doc(hidden)]
+    Node(NodeId),
+}
+
+impl Granule {
+    #[doc(hidden)]
+    pub fn node(&self) -> Option<&NodeId> {
+        match self {
+            Self::Document => None,
+            Self::Node(id) => Some(id),
+        }
+    }
+}
+
+/// The position of each node in the published tree.
+#[doc(hidden)]
+pub trait Tree: Sync {
+    /// Calls `visit` with each ancestor of `id`; never for a node that does not exist.
+    fn each_ancestor(&self, id: &NodeId, visit: &mut dyn FnMut(&NodeId));
+}
+
+/// A set of nodes with the modes in which they are to be locked.
+///
+/// A mode applies to the node alone or to its subtree; see [`LockMode`]. A node that is added twice
+/// is locked in both modes. A node that does not exist yet can be added too: then no other owner
+/// can create a node with this id.
+///
+/// ```
+/// use doclock::{NodeId, lock::{LockMode, node::Scope}};
+///
+/// let scope = Scope::new().read("title").write_subtree("section");
+/// let same = Scope::from([
+///     (NodeId::from("title"), LockMode::NodeShared),
+///     (NodeId::from("section"), LockMode::Exclusive),
+/// ]);
+/// assert_eq!(scope, same);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
+pub struct Scope(SmallVec<[(Granule, Rights); 1]>);
+
+impl Scope {
+    /// Creates an empty set.
+    #[inline]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a node in a mode.
+    #[inline]
+    pub fn lock(mut self, id: impl Into<NodeId>, mode: LockMode) -> Self {
+        self.add(Granule::Node(id.into()), mode.into());
+        self
+    }
+
+    /// Adds a node, to read the node alone.
+    #[inline]
+    pub fn read(self, id: impl Into<NodeId>) -> Self {
+        self.lock(id, LockMode::NodeShared)
+    }
+
+    /// Adds a node, to write the node alone: its type, attributes, text, marks and list of
+    /// children.
+    #[inline]
+    pub fn write(self, id: impl Into<NodeId>) -> Self {
+        self.lock(id, LockMode::NodeExclusive)
+    }
+
+    /// Adds a node, to read its subtree.
+    #[inline]
+    pub fn read_subtree(self, id: impl Into<NodeId>) -> Self {
+        self.lock(id, LockMode::Shared)
+    }
+
+    /// Adds a node, to write its subtree.
+    #[inline]
+    pub fn write_subtree(self, id: impl Into<NodeId>) -> Self {
+        self.lock(id, LockMode::Exclusive)
+    }
+
+    /// Returns whether the set is empty.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the nodes with their modes, in the order in which they were added.
+    pub fn nodes(&self) -> impl Iterator<Item = (&NodeId, LockMode)> {
+        let nodes = self.0.iter();
+        nodes.filter_map(|(granule, rights)| Some((granule.node()?, rights.mode())))
+    }
+
+    #[inline]
+    #[doc(hidden)]
+    pub fn add(&mut self, granule: Granule, rights: Rights) {
+        self.0.push((granule, rights));
+    }
+
+    #[doc(hidden)]
+    pub fn extend(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    #[doc(hidden)]
+    pub fn parts(&self) -> &[(Granule, Rights)] {
+        &self.0
+    }
+
+    /// Returns all locks to take, including the intentions on ancestors: each granule once, in one
+    /// fixed order.
+    pub fn with_intentions(&self, tree: &dyn Tree) -> Vec<(Granule, Rights)> {
+        let mut set: Vec<(Granule, Rights)> = Vec::with_capacity(4 * self.0.len());
+        for (granule, rights) in &self.0 {
+            if let Granule::Node(id) = granule {
+                let intention = rights.intention();
+                set.push((Granule::Document, intention));
+                tree.each_ancestor(id, &mut |above| {
+                    set.push((Granule::Node(above.clone()), intention))
+                });
+            }
+            set.push((granule.clone(), *rights));
+        }
+        set.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        set.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            if same {
+                kept.1 = kept.1.and(next.1);
+            }
+            same
+        });
+        set
+    }
+}
+
+impl<I: Into<NodeId>> FromIterator<(I, LockMode)> for Scope {
+    fn from_iter<T: IntoIterator<Item = (I, LockMode)>>(nodes: T) -> Self {
+        nodes
+            .into_iter()
+            .fold(Self::new(), |scope, (id, mode)| scope.lock(id, mode))
+    }
+}
+
+impl<I: Into<NodeId>, const N: usize> From<[(I, LockMode); N]> for Scope {
+    fn from(nodes: [(I, LockMode); N]) -> Self {
+        nodes.into_iter().collect()
+    }
+}
+
+impl<I: Into<NodeId>> From<Vec<(I, LockMode)>> for Scope {
+    fn from(nodes: Vec<(I, LockMode)>) -> Self {
+        nodes.into_iter().collect()
+    }
+}

@@ -1,0 +1,453 @@
+//! Options of a lock, and of one request.
+
+use std::num::NonZeroU64;
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::Duration;
+
+use smol_str::SmolStr;
+
+use super::CancelToken;
+use super::batch::BatchLimit;
+use super::keeper::Keeper;
+use super::report::{ReportChannel, ReportThresholds};
+use super::request::Asker;
+use crate::id::OwnerId;
+use crate::queue::Priority;
+use crate::sync::thread_number;
+use crate::time::Clock;
+
+/// Options of one request, such as its timeout, queue bound, cancel token, label and priority.
+///
+/// ```
+/// use doclock::{DataStore, lock::AcquireOptions};
+/// use std::time::Duration;
+///
+/// let store = DataStore::new();
+/// let options = AcquireOptions::new()
+///     .timeout(Duration::from_millis(200))
+///     .queue_bound(16)
+///     .label("autosave");
+/// let guard = store.lock_with("editor", options)?;
+/// # Ok::<(), doclock_locks::LockError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct AcquireOptions {
+    wait: RequestLimit,
+    hold: RequestLimit,
+    pub(super) cancel: Option<CancelToken>,
+    pub(super) queue_bound: Option<usize>,
+    pub(super) label: Option<SmolStr>,
+    pub(super) unbound: bool,
+    pub(super) without_combining: bool,
+    pub(super) any_thread: bool,
+    #[doc(hidden)]
+    pub priority: Priority,
+}
+
+/// A limit of one request, such as its timeout.
+#[derive(Clone, Copy, Debug, Default)]
+#[doc(hidden)]
+pub enum RequestLimit {
+    /// The limit of the lock.
+    #[default]
+    OfTheLock,
+    Of(Option<Duration>),
+}
+
+impl RequestLimit {
+    /// Returns the limit; `of_the_lock` is the lock's own.
+    #[inline(always)]
+    pub(super) fn or(self, of_the_lock: Option<Duration>) -> Option<Duration> {
+        match self {
+            Self::OfTheLock => of_the_lock,
+            Self::Of(limit) => limit,
+        }
+    }
+}
+
+/// A duration in one word, also as an option.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PackedDuration(NonZeroU64);
+
+impl PackedDuration {
+    /// `None` for a duration beyond 500 years, which counts as no limit.
+    pub(super) fn new(limit: Duration) -> Option<Self> {
+        let nanos = u64::try_from(limit.as_nanos()).ok()?;
+        NonZeroU64::new(nanos.checked_add(1)?).map(Self)
+    }
+
+    #[inline(always)]
+    pub(super) fn get(self) -> Duration {
+        Duration::from_nanos(self.0.get() - 1)
+    }
+}
+
+/// Options of a new lock.
+///
+/// A store configures its lock in the same way, with methods of
+/// `StoreOptions`.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use doclock_locks::{FifoLock, LockError, LockOptions};
+///
+/// let options = LockOptions::new().timeout(Duration::from_secs(1)).queue_bound(2);
+/// let lock = FifoLock::with_options(options);
+/// let guard = lock.lock("report")?;
+/// assert!(matches!(lock.try_lock("letter"), Err(LockError::Reentrant { .. })));
+/// # Ok::<(), LockError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct LockOptions {
+    #[doc(hidden)]
+    pub clock: Clock,
+    #[doc(hidden)]
+    pub timeout: Option<Duration>,
+    #[doc(hidden)]
+    pub hold_limit: Option<Duration>,
+    #[doc(hidden)]
+    pub queue_bound: Option<usize>,
+    #[doc(hidden)]
+    pub overtaking: u32,
+    #[doc(hidden)]
+    pub batch: BatchLimit,
+    /// The fencing token before the first, so that the tokens of an earlier lock continue.
+    #[doc(hidden)]
+    pub last_token: u64,
+    /// The number of an id before the first, so that no id of an earlier lock returns.
+    #[doc(hidden)]
+    pub last_number: u64,
+    /// The keeper of the tasks that wait, if the lock has none of its own.
+    #[doc(hidden)]
+    pub keeper: Option<Arc<Keeper>>,
+    /// How many requests the timeline records, if there is one.
+    pub(crate) timeline: Option<usize>,
+    pub(crate) reports: ReportThresholds,
+    /// The name of the store, for its reports.
+    #[doc(hidden)]
+    pub name: SmolStr,
+    /// The channel of the reports, if it is that of another lock.
+    pub(crate) channel: Option<Arc<ReportChannel>>,
+}
+
+impl Default for LockOptions {
+    fn default() -> Self {
+        Self {
+            clock: Clock::system(),
+            timeout: Some(Self::DEFAULT_TIMEOUT),
+            hold_limit: None,
+            queue_bound: None,
+            overtaking: 64,
+            batch: BatchLimit::default(),
+            last_token: 0,
+            last_number: 0,
+            keeper: None,
+            timeline: None,
+            reports: ReportThresholds::default(),
+            name: SmolStr::new_static("default"),
+            channel: None,
+        }
+    }
+}
+
+impl LockOptions {
+    pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
+
+    /// Returns the options of [`FifoLock::new`](super::FifoLock::new).
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the timeout of requests that set none. Zero: they do not wait. `None`: they wait
+    /// without limit. The default is five seconds.
+    pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.timeout = timeout.into();
+        self
+    }
+
+    /// Bounds the number of waiting requests. A full queue rejects the next request at once. There
+    /// is no bound by default.
+    pub fn queue_bound(mut self, bound: usize) -> Self {
+        self.queue_bound = Some(bound);
+        self
+    }
+
+    /// Bounds how many later requests can overtake a waiting request, for each level by which their
+    /// [priority](AcquireOptions::priority) is higher. The default is 64. Zero makes priorities
+    /// ineffective.
+    pub fn overtaking_bound(mut self, requests: u32) -> Self {
+        self.overtaking = requests;
+        self
+    }
+
+    /// Limits how long the lock may be held while requests wait. A holder that exceeds the limit is
+    /// revoked: the next waiter is granted, and the release fails with
+    /// [`ReleaseError::Revoked`](super::ReleaseError::Revoked). There is no limit by default. A
+    /// single request sets its own with [`AcquireOptions::hold_limit`].
+    pub fn hold_limit(mut self, limit: Duration) -> Self {
+        self.hold_limit = Some(limit);
+        self
+    }
+
+    /// Records the last `requests` requests that ended, for [`FifoLock::timeline`]. They are not
+    /// recorded by default.
+    ///
+    /// A recorded request takes about 120 bytes. The clock is read for every hold then, and every
+    /// release locks the mutex of the lock: the cost is in `docs/benchmark-log.md`, "Diagnostics".
+    ///
+    /// [`FifoLock::timeline`]: super::FifoLock::timeline
+    pub fn timeline(mut self, requests: usize) -> Self {
+        self.timeline = Some(requests);
+        self
+    }
+
+    /// Reports holds that last longer than the threshold: while they last if a request waits,
+    /// otherwise when they end. They are not reported by default.
+    ///
+    /// [`FifoLock::reports`](super::FifoLock::reports) has the reports. Each hold is reported once.
+    /// A thread of the lock looks for long holds while requests wait, so neither the holder nor a
+    /// waiter needs to do anything. It looks at the threshold, or up to 1/32 of the shortest
+    /// threshold later.
+    pub fn report_holds(mut self, longer_than: Duration) -> Self {
+        self.reports.holds = Some(longer_than);
+        self
+    }
+
+    /// Reports waits that last longer than the threshold, as
+    /// [`report_holds`](Self::report_holds) does: each once, and while it lasts.
+    pub fn report_waits(mut self, longer_than: Duration) -> Self {
+        self.reports.waits = Some(longer_than);
+        self
+    }
+
+    #[doc(hidden)]
+    pub fn report_no_holds(mut self) -> Self {
+        self.reports.holds = None;
+        self
+    }
+
+    /// Sets the clock that the lock reads. The default is the system clock.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+}
+
+impl AcquireOptions {
+    /// [`AcquireOptions::new`], as a constant.
+    pub(super) const PLAIN: Self = Self {
+        wait: RequestLimit::OfTheLock,
+        hold: RequestLimit::OfTheLock,
+        cancel: None,
+        queue_bound: None,
+        label: None,
+        unbound: false,
+        without_combining: false,
+        any_thread: false,
+        priority: Priority::Normal,
+    };
+
+    /// Creates options that keep the settings of the lock.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the timeout of the request. Zero: it does not wait.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.wait = RequestLimit::Of(Some(limit));
+        self
+    }
+
+    /// Lets the request wait without limit.
+    pub fn no_timeout(mut self) -> Self {
+        self.wait = RequestLimit::Of(None);
+        self
+    }
+
+    /// Lets the request fail at once instead of waiting.
+    pub fn no_wait(self) -> Self {
+        self.timeout(Duration::ZERO)
+    }
+
+    /// Limits how long this request may hold the lock, in place of the hold limit of the lock.
+    ///
+    /// The timeout bounds the wait before the grant; the hold limit bounds the hold after it. A
+    /// holder that exceeds the limit while requests wait is revoked, as with
+    /// `StoreOptions::hold_limit`. The limit may be shorter or
+    /// longer than that of the lock. It counts from the first grant, also for a transaction on
+    /// nodes that locks more nodes later. A [`KeyedLock`](super::keyed::KeyedLock) ignores it, and
+    /// so does `NodeGuard::extend_with`.
+    ///
+    /// ```
+    /// use doclock::{DataStore, lock::AcquireOptions};
+    /// use std::time::Duration;
+    ///
+    /// let store = DataStore::new();
+    /// let import = AcquireOptions::new()
+    ///     .timeout(Duration::from_millis(200))
+    ///     .hold_limit(Duration::from_secs(2));
+    /// let transaction = store.begin_with("import", import)?;
+    /// # Ok::<(), doclock_locks::LockError>(())
+    /// ```
+    pub fn hold_limit(mut self, limit: Duration) -> Self {
+        self.hold = RequestLimit::Of(Some(limit));
+        self
+    }
+
+    /// Lets the request hold the lock without limit, whatever the hold limit of the lock.
+    pub fn no_hold_limit(mut self) -> Self {
+        self.hold = RequestLimit::Of(None);
+        self
+    }
+
+    /// Lets `token` cancel the request while it waits.
+    pub fn cancel_token(mut self, token: &CancelToken) -> Self {
+        self.cancel = Some(token.clone());
+        self
+    }
+
+    /// Rejects the request at once if `bound` requests wait already. The smaller of this bound and
+    /// the lock's own applies.
+    pub fn queue_bound(mut self, bound: usize) -> Self {
+        self.queue_bound = Some(bound);
+        self
+    }
+
+    /// Sets a label that errors, the list of the queue and the statistics show.
+    pub fn label(mut self, label: impl Into<SmolStr>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// Sets the label if there is none.
+    #[doc(hidden)]
+    pub fn or_label(mut self, label: SmolStr) -> Self {
+        self.label.get_or_insert(label);
+        self
+    }
+
+    /// Sets the priority. The request overtakes waiting requests of lower priority, each of them
+    /// only as often as `StoreOptions::overtaking_bound`
+    /// allows. Requests of one priority are granted in FIFO order, and a holder is never
+    /// interrupted.
+    ///
+    /// ```
+    /// use doclock::{DataStore, lock::{AcquireOptions, Priority}};
+    ///
+    /// let store = DataStore::new();
+    /// let keystroke = AcquireOptions::new().priority(Priority::High);
+    /// let guard = store.lock_with("ann", keystroke)?;
+    /// # Ok::<(), doclock_locks::LockError>(())
+    /// ```
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// Opts the calling thread out of combining.
+    ///
+    /// By default, a thread that has executed an operation batch also executes queued batches
+    /// before it returns, as many as
+    /// `StoreOptions::batch_limit` allows. With this option it
+    /// wakes the next waiter instead. It suits threads that must not be delayed, such as a
+    /// rendering thread.
+    ///
+    /// Another thread may still execute the batch of this request. If the calling thread slept
+    /// meanwhile, it may wake one other thread before it returns.
+    pub fn without_combining(mut self) -> Self {
+        self.without_combining = true;
+        self
+    }
+
+    /// Allows another thread to execute an operation batch with code, as it may execute pure data.
+    ///
+    /// Without this option, operations with code and before-hooks run in the thread that submits
+    /// the batch. With it they may run in any thread that executes batches on the same store. Then
+    /// the code must not wait for another thread: that thread could be the one that runs the code.
+    /// It must not request locks that the other thread may hold either; such a request fails with
+    /// [`LockError::Reentrant`](super::LockError::Reentrant).
+    ///
+    /// ```
+    /// use doclock::{DataStore, TransactionManager, dsl::*, lock::AcquireOptions};
+    ///
+    /// let manager = TransactionManager::new(DataStore::new());
+    /// let count = op(|transaction| transaction.create(text_node("entry", "")).map(drop));
+    /// manager.execute_with([count], AcquireOptions::new().any_thread())?;
+    /// # Ok::<(), doclock::transaction::TransactionError>(())
+    /// ```
+    pub fn any_thread(mut self) -> Self {
+        self.any_thread = true;
+        self
+    }
+
+    #[doc(hidden)]
+    pub fn allows_any_thread(&self) -> bool {
+        self.any_thread
+    }
+
+    /// Returns the timeout of the request; `of_the_lock` is the lock's own.
+    #[doc(hidden)]
+    pub fn limit(&self, of_the_lock: Option<Duration>) -> Option<Duration> {
+        self.wait.or(of_the_lock)
+    }
+
+    #[doc(hidden)]
+    pub fn opts_out_of_combining(&self) -> bool {
+        self.without_combining
+    }
+
+    /// Describes a request with these options.
+    #[inline]
+    #[doc(hidden)]
+    pub fn asker<'a>(
+        &'a self,
+        owner: &'a OwnerId,
+        call_site: &'static Location<'static>,
+        transaction: bool,
+    ) -> Asker<'a> {
+        Asker {
+            owner,
+            label: self.label.as_ref(),
+            call_site,
+            thread: if self.unbound { 0 } else { thread_number() },
+            bound: true,
+            transaction,
+            hold_limit: self.hold,
+        }
+    }
+
+    /// Describes a request of a task, which no thread is bound to.
+    #[inline]
+    #[doc(hidden)]
+    pub fn asker_of_task<'a>(
+        &'a self,
+        owner: &'a OwnerId,
+        call_site: &'static Location<'static>,
+        transaction: bool,
+    ) -> Asker<'a> {
+        Asker {
+            owner,
+            label: self.label.as_ref(),
+            call_site,
+            thread: 0,
+            bound: false,
+            transaction,
+            hold_limit: self.hold,
+        }
+    }
+
+    /// Does not bind the guard or the transaction to the calling thread.
+    ///
+    /// A guard and a transaction are bound to the thread that acquires them. If that thread
+    /// requests the lock again, the request fails at once, because the thread would wait for
+    /// itself. A guard or a transaction that moves to another thread stays bound to the first one,
+    /// so it should be unbound. A grant that is held by id is never bound.
+    pub fn unbound(mut self) -> Self {
+        self.unbound = true;
+        self
+    }
+}

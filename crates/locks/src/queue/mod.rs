@@ -1,0 +1,188 @@
+//! The queue of waiting requests: a pure state machine, first in first out for each priority.
+//!
+//! A [`Queue`] decides the order of grants and nothing else. It owns no thread, reads no clock and
+//! depends on no document, so every interleaving of its callers is an ordering of plain method
+//! calls. It guards a [`Capacity`]: one holder for the document lock; other lock types have other
+//! capacities.
+//!
+//! Invariants, for every sequence of calls in which [`Queue::next`] is drained after each call that
+//! can make room for the head: each [`Queue::give_back`], and, where demands differ (with one
+//! holder they do not), each [`Queue::withdraw`] and each [`Queue::join`], which can bring another
+//! head:
+//!
+//! 1. Requests of one priority are granted in the order in which they joined. Of two priorities,
+//!    the later and higher request is granted first if and only if it joined within the next
+//!    `overtaking * levels` requests. A withdrawn request has the effect of a number that was
+//!    issued and never used.
+//! 2. If a request waits, the head of the queue does not fit into the free capacity. For the
+//!    document lock: if the lock is free, no request waits.
+//! 3. [`Queue::try_take`] succeeds only when no request waits, so it never overtakes.
+//! 4. A ticket never identifies the position of another request.
+//! 5. A request is overtaken by at most `overtaking` requests for each level above its own.
+//! 6. Reading by [`Queue::page`] lists each request that waits throughout exactly once, in order,
+//!    whichever requests leave meanwhile.
+//! 7. The memory for requests that left is no more than the memory for requests that wait.
+//!
+//! `docs/invariants/queue.md` has the reasons (Q1 to Q7).
+
+mod capacity;
+mod gaps;
+mod lane;
+mod mode;
+mod priority;
+mod table;
+mod wait_list;
+
+pub(crate) use capacity::{Capacity, CapacityPart, Divisible, Exclusive, Slots};
+pub use mode::LockMode;
+#[doc(hidden)]
+pub use mode::Rights;
+pub use priority::Priority;
+pub(crate) use table::{Asked, Link, LockTable, Party};
+use wait_list::WaitList;
+pub(crate) use wait_list::{Cursor, Ticket};
+
+/// A queue in front of a capacity. `T` is the data that a lock type keeps for each waiting request.
+#[derive(Debug)]
+pub(crate) struct Queue<C: Capacity, T> {
+    capacity: C,
+    list: WaitList<QueuedRequest<C::Demand, T>>,
+}
+
+#[derive(Debug)]
+struct QueuedRequest<D, T> {
+    demand: D,
+    request: T,
+}
+
+impl<C: Capacity, T> Queue<C, T> {
+    /// How many later requests can overtake one, for each level.
+    pub(crate) fn overtaking(&self) -> u32 {
+        self.list.overtaking()
+    }
+
+    /// Creates a queue. `overtaking` bounds how many later requests can overtake one, for each
+    /// level by which they are higher. Zero makes the queue first in first out, whatever the
+    /// priorities.
+    pub(crate) fn new(capacity: C, overtaking: u32) -> Self {
+        Self {
+            capacity,
+            list: WaitList::new(overtaking),
+        }
+    }
+
+    /// Takes `demand` at once if no request waits and it fits.
+    pub(crate) fn try_take(&mut self, demand: &C::Demand) -> bool {
+        self.list.is_empty() && self.capacity.take(demand)
+    }
+
+    /// Joins the queue. Called only after [`Queue::try_take`] has declined.
+    #[inline]
+    pub(crate) fn join(&mut self, demand: C::Demand, priority: Priority, request: T) -> Ticket {
+        self.list.join(priority, QueuedRequest { demand, request })
+    }
+
+    /// Removes a request from any position; `None` when it no longer waits. O(log n), amortized.
+    pub(crate) fn withdraw(&mut self, ticket: Ticket) -> Option<T> {
+        self.list.remove(ticket).map(|waiting| waiting.request)
+    }
+
+    /// Returns the part that a granted request had taken.
+    pub(crate) fn give_back(&mut self, demand: &C::Demand) {
+        self.capacity.give_back(demand);
+    }
+
+    /// Replaces the part of a granted request by one that leaves at least as much room.
+    pub(crate) fn exchange(&mut self, taken: &C::Demand, instead: &C::Demand) {
+        self.capacity.give_back(taken);
+        let fits = self.capacity.take(instead);
+        debug_assert!(fits, "what takes less fits where more was taken");
+    }
+
+    /// Grants the head of the queue if it fits.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<T> {
+        let capacity = &mut self.capacity;
+        let granted = self.list.pop_if(|head| capacity.take(&head.demand));
+        granted.map(|waiting| waiting.request)
+    }
+
+    /// Returns the capacity behind the queue.
+    pub(crate) fn capacity(&self) -> &C {
+        &self.capacity
+    }
+
+    /// Returns the capacity, to change it. As always, a change that makes room for the head must be
+    /// followed by draining [`Queue::next`].
+    pub(crate) fn capacity_mut(&mut self) -> &mut C {
+        &mut self.capacity
+    }
+
+    /// Returns the demand of the head of the queue.
+    pub(crate) fn head(&self) -> Option<&C::Demand> {
+        let (_, waiting) = self.list.iter().next()?;
+        Some(&waiting.demand)
+    }
+
+    /// Returns how many requests wait.
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether no request waits.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Iterates over the waiting requests in the order in which they would be granted.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = (Ticket, &T)> {
+        requests(self.list.iter())
+    }
+
+    /// Returns up to `count` waiting requests (zero counts as one) from a position on, and the
+    /// position of the next page. As an argument `None` is the head of the queue, as a result its
+    /// end. O(log n) for the page and each of its requests.
+    ///
+    /// A position stays valid after its request has left. Requests that join meanwhile are listed
+    /// if they are behind it.
+    pub(crate) fn page(
+        &self,
+        after: Option<Cursor>,
+        count: usize,
+    ) -> (Vec<(Ticket, &T)>, Option<Cursor>) {
+        let members = match after {
+            None => self.list.iter(),
+            Some(after) => self.list.iter_behind(after),
+        };
+        let mut members = requests(members);
+        let page: Vec<_> = members.by_ref().take(count.max(1)).collect();
+        let last = page.last().map(|&(ticket, _)| self.list.cursor_of(ticket));
+        (page, last.filter(|_| members.next().is_some()))
+    }
+
+    /// Whether this request waits. O(log n).
+    pub(crate) fn waits(&self, ticket: Ticket) -> bool {
+        self.list.get(ticket).is_some()
+    }
+
+    /// Returns a request that is not granted soon: one from the rear half of a lane if there is
+    /// any. O(log² n).
+    pub(crate) fn late(&self) -> Option<&T> {
+        self.list.late().map(|waiting| &waiting.request)
+    }
+
+    /// Returns how many requests are ahead of this one; `None` when it no longer waits. O(log n).
+    pub(crate) fn ahead_of(&self, ticket: Ticket) -> Option<usize> {
+        self.list.ahead_of(ticket)
+    }
+}
+
+fn requests<'a, D: 'a, T: 'a>(
+    members: impl Iterator<Item = (Ticket, &'a QueuedRequest<D, T>)>,
+) -> impl Iterator<Item = (Ticket, &'a T)> {
+    members.map(|(ticket, waiting)| (ticket, &waiting.request))
+}
+
+#[cfg(test)]
+mod tests;

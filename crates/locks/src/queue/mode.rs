@@ -1,0 +1,224 @@
+//! The modes of granular locking: how much of a tree a lock takes.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The mode in which a node is locked.
+///
+/// Five modes are those of granular locking (Gray, Lorie, Putzolu and Traiger, *Granularity of
+/// Locks and Degrees of Consistency in a Shared Data Base*, 1976); they apply to a subtree. Two
+/// modes apply to a node alone: its type, attributes, text, marks and list of children. A lock on a
+/// node takes the intentions on its ancestors automatically, so callers seldom need the intention
+/// modes.
+///
+/// Two locks of different holders exclude each other unless marked:
+///
+/// | | `IS` | `IX` | `NS` | `NX` | `S` | `SIX` | `X` |
+/// |---|---|---|---|---|---|---|---|
+/// | `IntentionShared` | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | |
+/// | `IntentionExclusive` | ✓ | ✓ | ✓ | ✓ | | | |
+/// | `NodeShared` | ✓ | ✓ | ✓ | | ✓ | ✓ | |
+/// | `NodeExclusive` | ✓ | ✓ | | | | | |
+/// | `Shared` | ✓ | | ✓ | | ✓ | | |
+/// | `SharedIntentionExclusive` | ✓ | | ✓ | | | | |
+/// | `Exclusive` | | | | | | | |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum LockMode {
+    /// A descendant is read.
+    IntentionShared,
+    /// A descendant is written.
+    IntentionExclusive,
+    /// The node alone is read.
+    NodeShared,
+    /// The node alone is written.
+    NodeExclusive,
+    /// The subtree is read.
+    Shared,
+    /// The subtree is read, and a descendant is written.
+    SharedIntentionExclusive,
+    /// The subtree is written.
+    Exclusive,
+}
+
+impl LockMode {
+    /// Every mode, the strongest first.
+    const ALL: [Self; 7] = [
+        Self::Exclusive,
+        Self::SharedIntentionExclusive,
+        Self::Shared,
+        Self::NodeExclusive,
+        Self::NodeShared,
+        Self::IntentionExclusive,
+        Self::IntentionShared,
+    ];
+}
+
+impl fmt::Display for LockMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::IntentionShared => "intention shared",
+            Self::IntentionExclusive => "intention exclusive",
+            Self::NodeShared => "node shared",
+            Self::NodeExclusive => "node exclusive",
+            Self::Shared => "shared",
+            Self::SharedIntentionExclusive => "shared, intention exclusive",
+            Self::Exclusive => "exclusive",
+        })
+    }
+}
+
+/// The rights of one party at one node: a union of modes, as a set of elementary rights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[doc(hidden)]
+pub struct Rights(u8);
+
+impl Rights {
+    const READ_BELOW: u8 = 1;
+    const WRITE_BELOW: u8 = 2;
+    const READ_NODE: u8 = 4;
+    const WRITE_NODE: u8 = 8;
+    const READ_ALL: u8 = 16;
+    const WRITE_ALL: u8 = 32;
+    pub(super) const COUNT: usize = 6;
+
+    /// The rights that each right excludes for others, in the order of the bits.
+    const EXCLUDED: [u8; Self::COUNT] = [
+        Self::WRITE_ALL,
+        Self::READ_ALL | Self::WRITE_ALL,
+        Self::WRITE_NODE | Self::WRITE_ALL,
+        Self::READ_NODE | Self::WRITE_NODE | Self::READ_ALL | Self::WRITE_ALL,
+        Self::WRITE_BELOW | Self::WRITE_NODE | Self::WRITE_ALL,
+        u8::MAX,
+    ];
+
+    pub(crate) const NONE: Self = Self(0);
+
+    pub(super) fn bits(self) -> impl Iterator<Item = usize> {
+        (0..Self::COUNT).filter(move |bit| self.0 >> bit & 1 == 1)
+    }
+
+    fn excluded(self) -> u8 {
+        self.bits()
+            .fold(0, |excluded, bit| excluded | Self::EXCLUDED[bit])
+    }
+
+    /// Whether two parties cannot have these rights at one time.
+    pub(crate) fn exclude(self, other: Self) -> bool {
+        self.excluded() & other.0 != 0
+    }
+
+    #[doc(hidden)]
+    pub fn contain(self, other: Self) -> bool {
+        other.0 & !self.0 == 0
+    }
+
+    #[doc(hidden)]
+    pub fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    pub(super) fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    pub(super) fn excludes_any(self, counts: &[u32; Self::COUNT]) -> bool {
+        let excluded = self.excluded();
+        (0..Self::COUNT).any(|bit| excluded >> bit & 1 == 1 && counts[bit] > 0)
+    }
+
+    /// Returns the rights to take on every ancestor.
+    pub(crate) fn intention(self) -> Self {
+        let writes = Self::WRITE_BELOW | Self::WRITE_NODE | Self::WRITE_ALL;
+        match self.0 & writes {
+            0 => LockMode::IntentionShared.into(),
+            _ => LockMode::IntentionExclusive.into(),
+        }
+    }
+
+    /// Returns the rights on every descendant that these rights imply.
+    #[doc(hidden)]
+    pub fn extends_below(self) -> Self {
+        match self {
+            all if all.contain(LockMode::Exclusive.into()) => all,
+            read if read.contain(LockMode::Shared.into()) => LockMode::Shared.into(),
+            _ => Self::NONE,
+        }
+    }
+
+    /// Returns the strongest mode that these rights include.
+    pub(crate) fn mode(self) -> LockMode {
+        let contained = |mode: &LockMode| self.contain((*mode).into());
+        let strongest = LockMode::ALL.into_iter().find(contained);
+        strongest.unwrap_or(LockMode::IntentionShared)
+    }
+}
+
+impl From<LockMode> for Rights {
+    #[inline]
+    fn from(mode: LockMode) -> Self {
+        Self(match mode {
+            LockMode::IntentionShared => Self::READ_BELOW,
+            LockMode::IntentionExclusive => Self::READ_BELOW | Self::WRITE_BELOW,
+            LockMode::NodeShared => Self::READ_BELOW | Self::READ_NODE,
+            LockMode::NodeExclusive => {
+                Self::READ_BELOW | Self::WRITE_BELOW | Self::READ_NODE | Self::WRITE_NODE
+            }
+            LockMode::Shared => Self::READ_BELOW | Self::READ_NODE | Self::READ_ALL,
+            LockMode::SharedIntentionExclusive => {
+                Self::READ_BELOW | Self::WRITE_BELOW | Self::READ_NODE | Self::READ_ALL
+            }
+            LockMode::Exclusive => (1 << Self::COUNT) - 1,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LockMode::{
+        Exclusive as X, IntentionExclusive as IX, IntentionShared as IS, NodeExclusive as NX,
+        NodeShared as NS, Shared as S, SharedIntentionExclusive as SIX,
+    };
+    use super::*;
+
+    /// The matrix that the documentation of `LockMode` shows.
+    #[test]
+    fn modes_exclude_each_other_as_documented() {
+        let compatible: [(LockMode, &[LockMode]); 7] = [
+            (IS, &[IS, IX, NS, NX, S, SIX]),
+            (IX, &[IS, IX, NS, NX]),
+            (NS, &[IS, IX, NS, S, SIX]),
+            (NX, &[IS, IX]),
+            (S, &[IS, NS, S]),
+            (SIX, &[IS, NS]),
+            (X, &[]),
+        ];
+        for (one, with) in compatible {
+            for other in LockMode::ALL {
+                let exclude = Rights::from(one).exclude(other.into());
+                assert_eq!(exclude, !with.contains(&other), "{one} and {other}");
+                assert_eq!(exclude, Rights::from(other).exclude(one.into()));
+            }
+        }
+    }
+
+    #[test]
+    fn a_set_of_rights_is_named_by_its_strongest_mode() {
+        for mode in LockMode::ALL {
+            assert_eq!(Rights::from(mode).mode(), mode);
+        }
+        assert_eq!(Rights::from(S).and(IX.into()).mode(), SIX);
+    }
+
+    /// A right to read or write requires its intention on the ancestors, and no more than that.
+    #[test]
+    fn reads_and_writes_require_their_intention_on_ancestors() {
+        for mode in [IS, NS, S] {
+            assert_eq!(Rights::from(mode).intention(), IS.into());
+        }
+        for mode in [IX, NX, SIX, X] {
+            assert_eq!(Rights::from(mode).intention(), IX.into());
+        }
+    }
+}

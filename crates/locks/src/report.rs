@@ -1,0 +1,190 @@
+//! Reports of holds and waits that take longer than a threshold.
+
+#[cfg(any(feature = "tracing", feature = "metrics"))]
+mod emitted;
+
+use std::fmt;
+use std::ops::Not;
+use std::sync::Arc;
+// Not the model's type: the value takes part in no race.
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use serde::Serialize;
+use smol_str::SmolStr;
+
+use super::info::{Millis, millis};
+use super::{LockInfo, QueueEntry};
+
+/// A hold or a wait that took longer than its threshold, with the evidence of that moment.
+///
+/// [`LockOptions::report_holds`](super::LockOptions::report_holds) and
+/// [`LockOptions::report_waits`](super::LockOptions::report_waits) turn reports on. Serializes in
+/// camelCase with durations in milliseconds, and prints as one line:
+///
+/// ```
+/// use std::{thread, time::Duration};
+///
+/// use doclock::{DataStore, StoreOptions, lock::{AcquireOptions, SlowRequest}};
+///
+/// let threshold = Duration::from_millis(20);
+/// let store = DataStore::with_options(StoreOptions::new().report_waits(threshold));
+/// let reports = store.lock_reports().unwrap();
+/// let held = store.acquire_lock_with("ann", AcquireOptions::new().label("import"))?;
+///
+/// let theirs = store.clone();
+/// let ben = thread::spawn(move || theirs.lock("ben").map(drop));
+/// let report = reports.recv()?;
+/// println!("{report}");
+/// let SlowRequest::Wait { request, .. } = &report.slow else { panic!("{report}") };
+/// assert_eq!(request.owner_id.as_str(), "ben");
+/// assert_eq!(report.holder.unwrap().owner_id.as_str(), "ann");
+///
+/// store.release_lock(held)?;
+/// ben.join().unwrap()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct LockReport {
+    /// The hold or the wait.
+    #[serde(flatten)]
+    pub slow: SlowRequest,
+    /// The threshold that it exceeds.
+    #[serde(serialize_with = "millis::duration")]
+    pub threshold: Duration,
+    /// The holder: of a long hold, the one that holds for so long; of a long wait, the one that it
+    /// waits for. `None` for a wait that has ended.
+    pub holder: Option<LockInfo>,
+    /// The number of requests that wait.
+    pub waiting: usize,
+    /// The first requests in the queue, at most [`LockReport::FIRST`].
+    pub first: Vec<QueueEntry>,
+    /// The number of this report, from one. The numbers of reports that no receiver took in time
+    /// are missing.
+    pub number: u64,
+}
+
+/// What a [`LockReport`] is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(
+    tag = "type",
+    rename_all = "camelCase",
+    rename_all_fields = "camelCase"
+)]
+#[non_exhaustive]
+pub enum SlowRequest {
+    /// A hold. The report comes while it lasts if a request waits for it, otherwise at its end.
+    Hold {
+        /// Whether it has ended.
+        #[serde(skip_serializing_if = "Not::not")]
+        ended: bool,
+    },
+    /// A wait. The report comes while it lasts.
+    Wait {
+        /// The request that waits.
+        request: QueueEntry,
+        /// Whether it has ended: the request was granted or has failed.
+        #[serde(skip_serializing_if = "Not::not")]
+        ended: bool,
+    },
+}
+
+impl LockReport {
+    /// How many requests of the queue a report lists.
+    pub const FIRST: usize = 3;
+
+    /// How many reports a lock keeps for its receivers. Beyond them, the oldest is dropped.
+    pub const KEPT: usize = 256;
+}
+
+impl fmt::Display for LockReport {
+    /// Formats as `long hold: lock-3-x9 of ann (import) from src/main.rs:7:13, held for 1200ms,
+    /// more than 1000ms; 2 requests waiting, first lock-4-x9 of ben from …, waiting for 800ms`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let threshold = Millis(self.threshold);
+        match (&self.slow, &self.holder) {
+            (SlowRequest::Hold { ended }, Some(holder)) => {
+                let ended = if *ended { ", released" } else { "" };
+                write!(f, "long hold: {holder}, more than {threshold}{ended}")?;
+            }
+            (SlowRequest::Hold { .. }, None) => write!(f, "long hold: more than {threshold}")?,
+            (SlowRequest::Wait { request, .. }, Some(holder)) => {
+                write!(
+                    f,
+                    "long wait: {request}, more than {threshold}; held by {holder}"
+                )?;
+            }
+            (SlowRequest::Wait { request, .. }, None) => {
+                write!(f, "long wait: {request}, more than {threshold}, ended")?;
+            }
+        }
+        let waiting = super::info::RequestsAhead(self.waiting, "request");
+        write!(f, "; {waiting}")?;
+        match (&self.slow, self.first.first()) {
+            (SlowRequest::Hold { .. }, Some(first)) => write!(f, ", first {first}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// From how long on a hold or a wait is reported.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ReportThresholds {
+    pub(super) holds: Option<Duration>,
+    pub(super) waits: Option<Duration>,
+}
+
+impl ReportThresholds {
+    /// The shorter of the two, if there is any.
+    pub(super) fn shortest(self) -> Option<Duration> {
+        self.holds.into_iter().chain(self.waits).min()
+    }
+}
+
+/// The reports that no receiver has taken yet.
+#[derive(Debug)]
+pub(crate) struct ReportChannel {
+    pub(crate) thresholds: ReportThresholds,
+    send: Sender<LockReport>,
+    reports: Receiver<LockReport>,
+    last_number: AtomicU64,
+    #[cfg(any(feature = "tracing", feature = "metrics"))]
+    emitter: emitted::Emitter,
+}
+
+impl ReportChannel {
+    /// `None` without a threshold.
+    pub(super) fn with(thresholds: ReportThresholds, store: &SmolStr) -> Option<Arc<Self>> {
+        thresholds.shortest()?;
+        #[cfg(not(any(feature = "tracing", feature = "metrics")))]
+        let _ = store;
+        let (send, reports) = bounded(LockReport::KEPT);
+        Some(Arc::new(Self {
+            thresholds,
+            send,
+            reports,
+            last_number: AtomicU64::new(0),
+            #[cfg(any(feature = "tracing", feature = "metrics"))]
+            emitter: emitted::Emitter::new(store),
+        }))
+    }
+
+    pub(super) fn receiver(&self) -> Receiver<LockReport> {
+        self.reports.clone()
+    }
+
+    /// Publishes a report. Never blocks: of reports that no receiver takes, the oldest is dropped.
+    pub(super) fn publish(&self, mut report: LockReport) {
+        report.number = self.last_number.fetch_add(1, Ordering::Relaxed) + 1;
+        #[cfg(any(feature = "tracing", feature = "metrics"))]
+        self.emitter.emit(&report);
+        let mut refused = self.send.try_send(report);
+        while let Err(TrySendError::Full(report)) = refused {
+            drop(self.reports.try_recv());
+            refused = self.send.try_send(report);
+        }
+    }
+}

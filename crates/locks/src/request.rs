@@ -1,0 +1,508 @@
+//! One waiting request: its owner, its work, and how its outcome is delivered.
+//!
+//! [`Waiting`] is all that a lock needs of a waiter, which is a thread or a task. A request has its
+//! own mutex: a woken thread need not lock the lock's again.
+
+use std::convert::Infallible;
+use std::panic::Location;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+
+use smol_str::SmolStr;
+
+use super::keeper::Keeper;
+use super::options::{PackedDuration, RequestLimit};
+use super::parker::{Parker, Rest, Resting, Slot, TaskWaiter, Waiter};
+use super::wait::WaitDeadline;
+use super::wake_chain::Sleeper;
+use super::{Grant, LockError};
+use crate::caught::{CaughtPanic, catch, dispose};
+use crate::id::OwnerId;
+use crate::sync::{Condvar, Hint, Mutex, rank, thread_number};
+use crate::time::{Clock, Deadline, TimeListener};
+
+/// The description of a request, as the caller passes it.
+#[derive(Clone, Copy, Debug)]
+pub struct Asker<'a> {
+    pub owner: &'a OwnerId,
+    pub label: Option<&'a SmolStr>,
+    pub call_site: &'static Location<'static>,
+    /// The thread that must not already hold the lock, because it would wait for itself; zero for
+    /// none.
+    pub thread: u64,
+    /// Whether the grant is bound to that thread. A grant that is released by its id is not.
+    pub bound: bool,
+    /// Whether the grant belongs to a transaction, which alone may end it.
+    pub transaction: bool,
+    pub hold_limit: RequestLimit,
+}
+
+impl Asker<'_> {
+    /// Returns the same request, with a grant that is bound to no thread.
+    #[inline]
+    pub fn unbound(self) -> Self {
+        Self {
+            bound: false,
+            ..self
+        }
+    }
+
+    /// Returns the thread that would wait for itself with another request under the grant; zero for
+    /// none.
+    #[inline]
+    fn holding_thread(&self) -> u64 {
+        if self.bound { self.thread } else { 0 }
+    }
+}
+
+/// The description of a request, as the lock stores it, in the part that is the same before and
+/// after the grant.
+///
+/// In this order: the fields that a request reads come first.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub struct RequestSource {
+    pub(super) thread: u64,
+    pub(super) transaction: bool,
+    /// Whether a task was granted it and has not been polled since.
+    pub(super) untaken: bool,
+    pub(super) call_site: &'static Location<'static>,
+    pub(super) owner: OwnerId,
+    pub(super) label: Option<SmolStr>,
+}
+
+impl RequestSource {
+    pub(super) fn vacant() -> Self {
+        Self {
+            owner: OwnerId::default(),
+            label: None,
+            call_site: Location::caller(),
+            thread: 0,
+            transaction: false,
+            untaken: false,
+        }
+    }
+
+    /// Describes another request of the same owner.
+    pub fn asker(&self) -> Asker<'_> {
+        Asker {
+            owner: &self.owner,
+            label: self.label.as_ref(),
+            call_site: self.call_site,
+            thread: self.thread,
+            bound: true,
+            transaction: self.transaction,
+            hold_limit: RequestLimit::OfTheLock,
+        }
+    }
+
+    /// Writes the description of a request. Every field is written in place: a copy would stall the
+    /// processor, which would read wide what was written narrow.
+    #[inline(always)]
+    pub(super) fn assign(&mut self, asker: &Asker<'_>) {
+        self.owner = asker.owner.clone();
+        match (&mut self.label, asker.label) {
+            (None, None) => {}
+            (Some(own), Some(label)) => *own = label.clone(),
+            (own, label) => *own = label.cloned(),
+        }
+        self.call_site = asker.call_site;
+        self.thread = asker.holding_thread();
+        self.transaction = asker.transaction;
+        self.untaken = false;
+    }
+
+    /// Writes the description of a request of the calling thread without options.
+    #[inline(always)]
+    pub(super) fn assign_plainly(
+        &mut self,
+        owner: OwnerId,
+        call_site: &'static Location<'static>,
+        bound: bool,
+    ) {
+        self.owner = owner;
+        if self.label.is_some() {
+            self.label = None;
+        }
+        self.call_site = call_site;
+        self.thread = if bound { thread_number() } else { 0 };
+        self.transaction = false;
+        self.untaken = false;
+    }
+
+    /// Frees the memory of its fields.
+    #[inline(always)]
+    pub(super) fn forget(&mut self) {
+        self.owner = OwnerId::default();
+        if self.label.is_some() {
+            self.label = None;
+        }
+    }
+}
+
+/// Work under a lock. If it is for any thread, the holder of the lock can run it when its turn
+/// comes.
+pub trait QueuedWork: Send + 'static {
+    /// The result of the work.
+    type Reply: Send + 'static;
+
+    /// Whether a thread other than the requesting one may run it.
+    fn is_for_any_thread(&self) -> bool;
+
+    /// Whether it is always short: it runs no code of users.
+    fn is_brief(&self) -> bool;
+
+    /// Runs the work, once, under a grant that the caller ends. The rest of the work goes back to
+    /// the requesting thread: memory that one thread allocates and another frees costs both more
+    /// than short work.
+    fn run(&mut self, grant: Grant) -> Self::Reply;
+}
+
+/// No work: the request is for the lock itself.
+impl QueuedWork for Infallible {
+    type Reply = Infallible;
+
+    fn is_for_any_thread(&self) -> bool {
+        match *self {}
+    }
+
+    fn is_brief(&self) -> bool {
+        match *self {}
+    }
+
+    fn run(&mut self, _: Grant) -> Infallible {
+        *self
+    }
+}
+
+/// The outcome of a waiting request, delivered exactly once.
+#[derive(Debug)]
+pub(super) enum RequestOutcome<R> {
+    /// It holds the lock, and runs its work itself.
+    Granted(Grant),
+    /// It left the queue without a grant.
+    Failed(Box<LockError>),
+    /// Another thread ran its work.
+    Done(R),
+    /// Another thread ran its work, which panicked.
+    Panicked(CaughtPanic),
+}
+
+/// A grant or an error: an outcome of the lock itself.
+pub(super) type LockOutcome = RequestOutcome<Infallible>;
+
+impl LockOutcome {
+    fn of<R>(self) -> RequestOutcome<R> {
+        match self {
+            Self::Granted(grant) => RequestOutcome::Granted(grant),
+            Self::Failed(error) => RequestOutcome::Failed(error),
+            Self::Done(never) => match never {},
+            Self::Panicked(panic) => RequestOutcome::Panicked(panic),
+        }
+    }
+}
+
+/// A request as the queue stores it.
+pub(super) trait Waiting: Sleeper + Send + Sync {
+    fn asker(&self) -> Asker<'_>;
+
+    /// Whether the holder of the lock can run its work.
+    fn is_for_any_thread(&self) -> bool;
+
+    /// Whether its work is always short.
+    fn is_brief(&self) -> bool;
+
+    /// When its wait times out; [`Deadline::NEVER`] without a limit, and for the requests of lock
+    /// types that do not report it.
+    fn deadline(&self) -> Deadline;
+
+    /// Whether it brings work, which the holder of the lock may run.
+    fn has_work(&self) -> bool;
+
+    /// Returns the part of the request that only a task has.
+    fn task(&self) -> Option<&TaskRequest>;
+
+    /// Whether a task has left it work, which must be done even if the task is not polled again.
+    fn is_left_by_task(&self) -> bool;
+
+    /// Delivers the verdict. Called once, and without the lock's mutex; instead of
+    /// [`Waiting::serve`].
+    fn tell(&self, verdict: LockOutcome);
+
+    /// Runs the waiter's work in the calling thread and leaves its outcome, even after a panic.
+    /// Returns whether the waiter must be woken.
+    #[must_use]
+    fn serve(&self, grant: Grant) -> Rest;
+
+    /// Makes the waiter a watcher of the hold limit from now on. It may already have an outcome.
+    fn call_to_watch(&self);
+}
+
+/// The part of a request that only a task has: threads end their waits themselves.
+pub(super) struct TaskRequest {
+    /// Ends the wait at its deadline.
+    pub(super) keeper: Arc<Keeper>,
+    deadline: Option<(PackedDuration, Deadline)>,
+}
+
+impl TaskRequest {
+    pub(super) fn new(keeper: &Arc<Keeper>, deadline: WaitDeadline) -> Self {
+        Self {
+            keeper: Arc::clone(keeper),
+            deadline: deadline
+                .and_then(|(limit, deadline)| Some((PackedDuration::new(limit)?, deadline))),
+        }
+    }
+
+    /// Returns the timeout of the wait with its deadline.
+    pub(super) fn deadline(&self) -> WaitDeadline {
+        let (limit, deadline) = self.deadline?;
+        Some((limit.get(), deadline))
+    }
+}
+
+/// A request with a thread or a task that waits for it.
+///
+/// Ten thousand may wait, so its parts are side by side, with the flags in the padding.
+pub(super) struct Request<W: QueuedWork> {
+    owner: OwnerId,
+    label: Option<SmolStr>,
+    call_site: &'static Location<'static>,
+    thread: u64,
+    slot: Mutex<{ rank::REQUEST }, Slot<Left<W>>>,
+    changed: Condvar,
+    /// Set if the request has its own limit, which few have.
+    hold_limit: Option<Box<RequestLimit>>,
+    /// When its wait times out, for reports; the last moment if it has no limit.
+    deadline: Deadline,
+    /// Set before a task waits.
+    task: OnceLock<TaskRequest>,
+    transaction: bool,
+    has_work: bool,
+    for_any_thread: bool,
+    brief: bool,
+    resting: Resting,
+    told: Hint,
+    /// Whether it was woken from the [wake-up chain](super::wake_chain). Written under the slot's
+    /// mutex, while the waiter sleeps.
+    woken_by_chain: AtomicBool,
+    /// Whether it was made a watcher and has yet to look. Read and written under the slot's mutex
+    /// alone.
+    called: AtomicBool,
+}
+
+struct Left<W: QueuedWork> {
+    /// Set until a thread takes it to run it; then what is left of it.
+    work: Option<W>,
+    /// Set from the delivery until the waiter takes it.
+    outcome: Option<RequestOutcome<W::Reply>>,
+}
+
+impl<W: QueuedWork> Request<W> {
+    pub(super) fn new(asker: &Asker<'_>, work: Option<W>) -> Self {
+        Self::of(asker, work, None, None)
+    }
+
+    /// Creates the request of a task, or of a thread.
+    pub(super) fn of(
+        asker: &Asker<'_>,
+        work: Option<W>,
+        deadline: WaitDeadline,
+        task: Option<TaskRequest>,
+    ) -> Self {
+        Self {
+            deadline: deadline.map_or(Deadline::NEVER, |(_, deadline)| deadline),
+            owner: asker.owner.clone(),
+            label: asker.label.cloned(),
+            call_site: asker.call_site,
+            thread: asker.holding_thread(),
+            hold_limit: match asker.hold_limit {
+                RequestLimit::OfTheLock => None,
+                own => Some(Box::new(own)),
+            },
+            transaction: asker.transaction,
+            task: task.map_or_else(OnceLock::new, OnceLock::from),
+            has_work: work.is_some(),
+            for_any_thread: work.as_ref().is_some_and(W::is_for_any_thread),
+            brief: work.as_ref().is_some_and(W::is_brief),
+            slot: Mutex::new(Slot::new(Left {
+                work,
+                outcome: None,
+            })),
+            resting: Resting::default(),
+            changed: Condvar::default(),
+            told: Hint::default(),
+            woken_by_chain: AtomicBool::new(false),
+            called: AtomicBool::new(false),
+        }
+    }
+
+    /// Makes it the request of a task, which has only now begun to wait.
+    pub(super) fn wait_in_task(&self, task: TaskRequest) {
+        // A request is waited for once.
+        let _ = self.task.set(task);
+    }
+
+    /// Whether it was woken from the wake-up chain, and must continue it.
+    pub(super) fn was_woken_by_chain(&self) -> bool {
+        self.woken_by_chain.load(Ordering::Relaxed)
+    }
+
+    /// Takes the work, to run it, or what is left of it.
+    pub(super) fn take_work(&self) -> Option<W> {
+        self.slot.lock().left.work.take()
+    }
+
+    /// Delivers an outcome.
+    pub(super) fn answer(&self, outcome: RequestOutcome<W::Reply>) {
+        let rest = self.leave_with(outcome, None);
+        self.parker().wake(rest);
+    }
+
+    fn leave_with(&self, outcome: RequestOutcome<W::Reply>, spent: Option<W>) -> Rest {
+        self.parker().leave(|slot| {
+            debug_assert!(slot.outcome.is_none(), "told twice");
+            slot.outcome = Some(outcome);
+            if spent.is_some() {
+                slot.work = spent;
+            }
+        })
+    }
+
+    fn parker(&self) -> Parker<'_, Left<W>> {
+        Parker {
+            slot: &self.slot,
+            changed: &self.changed,
+            resting: &self.resting,
+            told: &self.told,
+        }
+    }
+}
+
+impl<W: QueuedWork> Drop for Request<W> {
+    /// Drops the work of a task that is gone. That is code of users, and the thread that runs it is
+    /// another one: a panic of it ends here.
+    fn drop(&mut self) {
+        if self.is_left_by_task() {
+            let mut slot = self.slot.lock();
+            let left = (slot.left.work.take(), slot.left.outcome.take());
+            drop(slot);
+            dispose(left);
+        }
+    }
+}
+
+impl<W: QueuedWork> Waiter for Request<W> {
+    type Outcome = RequestOutcome<W::Reply>;
+
+    fn wait_until(
+        &self,
+        looks: u32,
+        clock: &Clock,
+        deadline: Option<Deadline>,
+    ) -> Option<RequestOutcome<W::Reply>> {
+        let take = |left: &mut Left<W>| match left.outcome.take() {
+            Some(outcome) => Some(Some(outcome)),
+            None => self.called.swap(false, Ordering::Relaxed).then_some(None),
+        };
+        let taken = self.parker().wait_until(looks, clock, deadline, take);
+        taken.flatten()
+    }
+}
+
+impl<W: QueuedWork> TaskWaiter for Request<W> {
+    fn poll_outcome(
+        &self,
+        looks: u32,
+        context: &mut Context<'_>,
+    ) -> Poll<RequestOutcome<W::Reply>> {
+        self.parker()
+            .poll(looks, context, |left| left.outcome.take())
+    }
+
+    fn forget_task(&self) {
+        self.parker().forget_task();
+    }
+}
+
+impl<W: QueuedWork> Waiting for Request<W> {
+    fn asker(&self) -> Asker<'_> {
+        Asker {
+            owner: &self.owner,
+            label: self.label.as_ref(),
+            call_site: self.call_site,
+            thread: self.thread,
+            bound: true,
+            transaction: self.transaction,
+            hold_limit: self.hold_limit.as_deref().copied().unwrap_or_default(),
+        }
+    }
+
+    fn is_for_any_thread(&self) -> bool {
+        self.for_any_thread
+    }
+
+    fn is_brief(&self) -> bool {
+        self.brief
+    }
+
+    fn deadline(&self) -> Deadline {
+        self.deadline
+    }
+
+    fn has_work(&self) -> bool {
+        self.has_work
+    }
+
+    fn task(&self) -> Option<&TaskRequest> {
+        self.task.get()
+    }
+
+    fn is_left_by_task(&self) -> bool {
+        self.has_work && self.task.get().is_some()
+    }
+
+    fn tell(&self, verdict: LockOutcome) {
+        self.answer(verdict.of());
+    }
+
+    fn serve(&self, grant: Grant) -> Rest {
+        let Some(mut work) = self.take_work() else {
+            debug_assert!(
+                false,
+                "only work that another thread may run is served, and once"
+            );
+            return Rest::Awake;
+        };
+        // A panic leaves no visible state: the work owns all that it changes, and does not run
+        // again.
+        let outcome = match catch(|| work.run(grant)) {
+            Ok(reply) => RequestOutcome::Done(reply),
+            Err(panic) => RequestOutcome::Panicked(panic),
+        };
+        self.leave_with(outcome, Some(work))
+    }
+
+    fn call_to_watch(&self) {
+        if let Some(task) = self.task.get() {
+            return task.keeper.look();
+        }
+        let call = |_: &mut Left<W>| self.called.store(true, Ordering::Relaxed);
+        let rest = self.parker().leave(call);
+        self.parker().wake(rest);
+    }
+}
+
+impl<W: QueuedWork> Sleeper for Request<W> {
+    fn wake(&self) -> bool {
+        let note = || self.woken_by_chain.store(true, Ordering::Relaxed);
+        self.parker().wake_in_chain(note)
+    }
+}
+
+impl<W: QueuedWork> TimeListener for Request<W> {
+    fn time_advanced(&self) {
+        self.parker().look_again();
+    }
+}

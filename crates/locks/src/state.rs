@@ -1,0 +1,568 @@
+//! The data behind the mutex of a [`FifoLock`](super::FifoLock): the queue, the holder and the
+//! metrics.
+//!
+//! Time comes in as an argument and outcomes go out as return values; nothing here sleeps or wakes.
+
+mod asking;
+mod holder;
+mod looking;
+mod nodes;
+mod observed;
+mod revoking;
+mod tasks;
+mod watch;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::error::TimeoutEvidence;
+use super::node::{Asking, Granule, Members, NodeWait, Scope};
+use super::options::{PackedDuration, RequestLimit};
+use super::pace::Pace;
+use super::report::LockReport;
+use super::request::{Asker, LockOutcome, RequestOutcome, RequestSource, Waiting};
+use super::revocation::LastRevocations;
+use super::sampling::{Measured, Sampling};
+use super::stats::{LockStats, Recorder};
+use super::wait::{Reason, TaskLook, WaitsAs};
+use super::word::HeldWord;
+use super::{Grant, JoinError, LockError, LockInfo, QueueEntry, ReleaseError, TimelineOutcome};
+use crate::id::{FencingToken, LockId, OwnerId};
+use crate::queue::{CapacityPart, Cursor, Divisible, Priority, Queue, Rights, Ticket};
+use crate::time::{Clock, Deadline, Timestamp};
+
+pub(super) use asking::HowToWait;
+use asking::{LeavingRequest, LockWaiter};
+pub(super) use holder::Overdue;
+use holder::{Joined, LockHolder};
+pub(super) use nodes::AskedNodes;
+pub(super) use observed::Observed;
+pub(super) use observed::SlowLook;
+use observed::Waited;
+use watch::Watch;
+
+/// The present, for steps after which another request may hold the lock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment<'a> {
+    pub(super) at: Timestamp,
+    /// The source of deadlines; read only for a hold with a limit.
+    pub(super) clock: &'a Clock,
+}
+
+/// Nodes, with the locks on their ancestors.
+pub(super) type NodeSet = Vec<(Granule, Rights)>;
+
+/// Identifies one wait. A guard that waits for more nodes waits under the id of its first request,
+/// but in another wait. A late withdrawal or expiry of one wait ends no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WaitId(u64);
+
+/// The position of a request that was not granted at once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RequestPosition {
+    /// The number of its id.
+    number: u64,
+    wait: WaitId,
+    /// Set while it is in the queue of the lock. After that, or without it, the request waits for
+    /// nodes.
+    ticket: Option<Ticket>,
+}
+
+/// Work for after the release of the mutex, for the thread that held it.
+#[must_use]
+pub(super) enum AfterUnlock {
+    /// Deliver the outcome of a waiter.
+    Tell(Arc<dyn Waiting>, LockOutcome),
+    /// Run the work of the new holder.
+    Serve(Arc<dyn Waiting>, Grant),
+    /// Let the keeper run the work that a task has left.
+    Leave(Arc<dyn Waiting>, Grant),
+    /// Make a waiter a watcher.
+    Watch(Arc<dyn Waiting>),
+    /// Publish a report.
+    Report(Box<LockReport>),
+    /// Let the keeper look for long holds and waits.
+    Look(Deadline),
+}
+
+/// The thread that ends a grant and can run queued work.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Combiner {
+    pub(super) thread: u64,
+    pub(super) kind: CombinerKind,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum CombinerKind {
+    /// A thread that has submitted work itself.
+    Thread,
+    /// A task, which delays all other tasks of its thread.
+    Task,
+    /// A thread of the keeper.
+    Keeper,
+}
+
+impl Combiner {
+    /// Whether it runs the work of this request.
+    fn runs(self, request: &dyn Waiting) -> bool {
+        match self.kind {
+            CombinerKind::Thread => request.is_for_any_thread(),
+            CombinerKind::Task => request.is_for_any_thread() && request.is_brief(),
+            CombinerKind::Keeper => request.is_for_any_thread() || request.is_left_by_task(),
+        }
+    }
+}
+
+impl AfterUnlock {
+    /// Delivers the outcome to the waiter.
+    pub(super) fn deliver(self) {
+        match self {
+            Self::Tell(request, verdict) => request.tell(verdict),
+            Self::Serve(request, grant) => request.tell(RequestOutcome::Granted(grant)),
+            Self::Leave(..) | Self::Report(_) | Self::Look(_) => {
+                debug_assert!(false, "only the document lock runs work and reports");
+            }
+            Self::Watch(request) => request.call_to_watch(),
+        }
+    }
+}
+
+/// The steps of the uncontended path are always inlined: calls would pass their parts over the
+/// stack, which costs a third of that path (docs/performance.md, "The lock").
+///
+/// In this order: the fields that a joining request uses come first, see
+/// [`LockShared`](super::shared::LockShared).
+#[repr(C)]
+pub(super) struct LockState {
+    /// The value to which the lock's word was last set under the mutex. Unless it is held and not
+    /// pinned, the word still has it.
+    pub(super) shown: Option<HeldWord>,
+    /// Whether a request holds the whole of `queue`.
+    held: bool,
+    /// The lock's number, a part of its ids.
+    lock: u32,
+    pub(super) requests: u64,
+    pub(super) pace: Pace,
+    /// The members that hold a share of `queue`. `None` until the first.
+    nodes: Option<Box<Members>>,
+    pub(super) hold_limit: Option<PackedDuration>,
+    /// Whether any hold had a limit. Stays set.
+    had_limits: bool,
+    /// The number of requests that may wait.
+    pub(super) queue_bound: usize,
+    /// The outcomes to deliver when the mutex is free again, beside what a step returns.
+    pub(super) outbox: Vec<AfterUnlock>,
+    /// The holder, or the last one: overwritten instead of replaced, see [`RequestSource::assign`].
+    holder: LockHolder,
+    queue: Queue<Divisible, LockWaiter>,
+    pub(super) last_token: u64,
+    pub(super) sampling: Sampling,
+    pub(super) metrics: Recorder,
+    /// Set by the first wait under a hold limit.
+    watch: Option<Box<Watch>>,
+    /// `None` without a timeline and reports.
+    pub(super) observed: Option<Box<Observed>>,
+}
+
+/// How many waiters a dump reads at a time.
+const PAGE: usize = 32;
+
+impl LockState {
+    pub(crate) fn overtaking_bound(&self) -> u32 {
+        self.queue.overtaking()
+    }
+
+    pub(super) fn new(lock: u32, overtaking: u32, sampling: Sampling) -> Self {
+        Self {
+            queue: Queue::new(Divisible::default(), overtaking),
+            held: false,
+            holder: LockHolder::vacant(),
+            shown: None,
+            lock,
+            requests: 0,
+            last_token: 0,
+            watch: None,
+            observed: None,
+            sampling,
+            pace: Pace::default(),
+            hold_limit: None,
+            had_limits: false,
+            queue_bound: usize::MAX,
+            metrics: Recorder::default(),
+            nodes: None,
+            outbox: Vec::new(),
+        }
+    }
+
+    // --- Grants ---
+
+    /// Records the end of a hold that ended without the mutex. Called before everything else except
+    /// [`LockState::take`] when the lock is free.
+    #[inline(always)]
+    pub(super) fn settle(&mut self) {
+        if std::mem::take(&mut self.held) {
+            self.recorder().releases += 1;
+            self.queue.give_back(&CapacityPart::Whole);
+        }
+    }
+
+    /// Records a look at the hold, which is the earliest known time of an unmeasured hold.
+    pub(super) fn observe(&mut self, now: Timestamp) {
+        self.holder.since.observe(now);
+    }
+
+    /// Returns the holder in the form of the lock's word.
+    #[inline(always)]
+    pub(super) fn held(&self) -> Option<HeldWord> {
+        if !self.held {
+            return self.is_shared().then_some(HeldWord::SHARED);
+        }
+        let LockHolder {
+            grant,
+            claim,
+            since,
+            ..
+        } = &self.holder;
+        // If no thread has looked since the hold began, no request waits: its end needs no mutex.
+        HeldWord::by(grant.id().number, claim.transaction, since.end())
+    }
+
+    /// Returns when the present hold began, as far as known.
+    #[inline(always)]
+    pub(super) fn held_since(&self) -> Option<Timestamp> {
+        self.holder.since.known().map(|(since, _)| since)
+    }
+
+    /// Returns the metrics in which the holder counts.
+    #[inline(always)]
+    fn recorder(&mut self) -> &mut Recorder {
+        match self.holder.scope {
+            None => &mut self.metrics,
+            Some(_) => self.recorder_of(CapacityPart::Share),
+        }
+    }
+
+    /// Returns the metrics of requests for the whole lock, or of requests for nodes.
+    pub(super) fn recorder_of(&mut self, part: CapacityPart) -> &mut Recorder {
+        match part {
+            CapacityPart::Whole => &mut self.metrics,
+            CapacityPart::Share => &mut self.nodes.get_or_insert_default().metrics,
+        }
+    }
+
+    fn holder(&self) -> Option<&LockHolder> {
+        self.held.then_some(&self.holder)
+    }
+
+    /// Returns the holder, if it has this id.
+    fn holder_of(&mut self, id: LockId) -> Option<&mut LockHolder> {
+        (self.held && self.holder.grant.id() == id).then_some(&mut self.holder)
+    }
+
+    fn next_id(&mut self) -> LockId {
+        self.requests += 1;
+        self.id(self.requests)
+    }
+
+    /// Waits are numbered with the requests: the first wait of a request has the number of its id.
+    fn next_wait(&mut self) -> WaitId {
+        WaitId(self.next_id().number)
+    }
+
+    fn id(&self, number: u64) -> LockId {
+        LockId {
+            number,
+            lock: self.lock,
+        }
+    }
+
+    /// Returns the claim to write before [`LockState::take`]. Requires a free lock.
+    #[inline(always)]
+    pub(super) fn claim(&mut self) -> &mut RequestSource {
+        &mut self.holder.claim
+    }
+
+    /// Makes the request that wrote its claim the holder at once. Requires a free lock, hence an
+    /// empty queue.
+    #[inline(always)]
+    pub(super) fn take(
+        &mut self,
+        scope: impl FnOnce() -> Option<Scope>,
+        measured: Option<Measured>,
+        overdue: Option<Overdue>,
+    ) -> Grant {
+        if self.held {
+            // The last hold ended without the mutex, so it did not give back its part of the
+            // queue's capacity.
+            self.recorder().releases += 1;
+        } else {
+            let taken = self.queue.try_take(&CapacityPart::Whole);
+            debug_assert!(taken, "free, but a request waits (queue, invariant 2)");
+        }
+        let scope = scope();
+        if scope.is_some() || self.holder.scope.is_some() {
+            self.holder.scope = scope;
+        }
+        let id = self.next_id();
+        self.hold(id, measured, overdue)
+    }
+
+    /// Makes the request with the written claim the holder.
+    #[inline(always)]
+    fn hold(&mut self, id: LockId, measured: Option<Measured>, overdue: Option<Overdue>) -> Grant {
+        self.held = true;
+        self.last_token += 1;
+        self.recorder().acquisitions += 1;
+        let token = FencingToken(self.last_token);
+        let grant = Grant::new(id, token, overdue.is_some());
+        self.holder.grant = grant;
+        self.holder.since.begin(measured);
+        if overdue.is_some() || self.holder.overdue.is_some() {
+            self.holder.overdue = overdue;
+        }
+        if self.holder.sealed || self.holder.joined.is_some() {
+            (self.holder.sealed, self.holder.joined) = (false, None);
+        }
+        grant
+    }
+
+    /// Ends the hold; the next request in the queue becomes the holder in the same step. The
+    /// `combiner` runs its work, if there is a combiner and the work allows it.
+    fn end(&mut self, now: Moment, combiner: Option<Combiner>) -> Option<AfterUnlock> {
+        self.recorder().releases += 1;
+        self.observe_hold(TimelineOutcome::Released, now);
+        self.vacate(now, combiner)
+    }
+
+    fn vacate(&mut self, now: Moment, combiner: Option<Combiner>) -> Option<AfterUnlock> {
+        self.held = false;
+        if let Some((since, weight)) = self.holder.since.known() {
+            let hold = now.at - since;
+            self.pace.take_in(hold);
+            let weight = Sampling::weight_of(hold, weight);
+            if weight > 0 && self.recorder().hold.record(hold, weight) {
+                self.sampling.excuse();
+            }
+        }
+        self.queue.give_back(&CapacityPart::Whole);
+        self.grant_next(now, combiner)
+    }
+
+    /// Grants the lock: to the next request in the queue, or to all requests for nodes ahead of the
+    /// first for the whole lock.
+    fn grant_next(&mut self, now: Moment, combiner: Option<Combiner>) -> Option<AfterUnlock> {
+        let LockWaiter {
+            number,
+            since,
+            request,
+            is_reported,
+            ..
+        } = loop {
+            let mut waiter = self.queue.next()?;
+            match waiter.nodes.take() {
+                None => break waiter,
+                Some(set) => self.admit(waiter, *set, now),
+            }
+        };
+        self.relieve(number);
+        self.holder.scope = None;
+        let id = self.id(number);
+        let metrics = &mut self.metrics;
+        metrics.wait.record_wait(now.at - since, &mut metrics.hold);
+        debug_assert!(!self.held, "granted beside a holder");
+        let combiner = combiner.filter(|combiner| combiner.runs(&*request));
+        let asker = request.asker();
+        let waited = Waited {
+            number,
+            asker,
+            nodes: false,
+            since,
+            position: 1,
+            is_reported: is_reported.get(),
+        };
+        self.observe_grant(&waited, now);
+        self.holder.claim.assign(&Asker {
+            thread: combiner.map_or(asker.thread, |combiner| combiner.thread),
+            ..asker
+        });
+        let overdue = self.overdue(asker.hold_limit, now);
+        let measured = match combiner {
+            // The combiner continues at once, and need not lock the mutex again for the metrics.
+            Some(_) if self.queue.is_empty() && overdue.is_none() => {
+                self.sampling.measure(|| now.at)
+            }
+            _ => Some(Measured::once(now.at)),
+        };
+        let grant = self.hold(id, measured, overdue);
+        self.ensure_watched(overdue);
+        Some(match combiner {
+            Some(_) => AfterUnlock::Serve(request, grant),
+            None if request.is_left_by_task() => AfterUnlock::Leave(request, grant),
+            None => {
+                self.holder.claim.untaken = request.task().is_some();
+                AfterUnlock::Tell(request, RequestOutcome::Granted(grant))
+            }
+        })
+    }
+
+    // --- Ending ---
+
+    /// Ends the grant if it has this id. Returns the outcome to deliver to the next holder.
+    pub(super) fn release(
+        &mut self,
+        id: LockId,
+        now: Moment,
+    ) -> Result<Option<AfterUnlock>, ReleaseError> {
+        if let Some(holder) = self.holder_of(id) {
+            return match holder.has_transaction() {
+                true => Err(ReleaseError::TransactionOpen { id }),
+                false => Ok(self.end(now, None)),
+            };
+        }
+        if let Some(released) = self.release_member(id, now) {
+            return released;
+        }
+        if self.learn_of_revocation(id) {
+            return Err(ReleaseError::Revoked { id });
+        }
+        let held = self.holder().map(|holder| holder.grant.id());
+        Err(match held.or_else(|| self.first_member_id()) {
+            None => ReleaseError::NotHeld { id },
+            Some(expected) => ReleaseError::Mismatch { expected, got: id },
+        })
+    }
+
+    /// Ends the grant, or leaves that to the transaction that is open under it.
+    pub(super) fn release_or_defer(&mut self, id: LockId, now: Moment) -> Option<AfterUnlock> {
+        match self.release(id, now) {
+            Ok(next) => next,
+            Err(ReleaseError::TransactionOpen { .. }) => {
+                if let Some(joined) = &mut self.holder.joined {
+                    joined.last = true;
+                }
+                None
+            }
+            Err(
+                ReleaseError::Mismatch { .. }
+                | ReleaseError::NotHeld { .. }
+                | ReleaseError::Revoked { .. },
+            ) => None,
+        }
+    }
+
+    /// Opens a transaction under a grant that it does not own.
+    pub(crate) fn join_grant(
+        &mut self,
+        id: LockId,
+        thread: u64,
+    ) -> Result<(OwnerId, Grant), JoinError> {
+        if let Some(holder) = self.holder_of(id) {
+            if holder.has_transaction() {
+                return Err(JoinError::TransactionOpen { id });
+            }
+            if holder.scope.is_some() {
+                return Err(JoinError::NodesOnly { id });
+            }
+            holder.joined = Some(Joined {
+                thread,
+                last: false,
+            });
+            return Ok((holder.claim.owner.clone(), holder.grant));
+        }
+        Err(match self.holder() {
+            None if self.is_member(id) => JoinError::NodesOnly { id },
+            None => JoinError::NotHeld { id },
+            Some(holder) => JoinError::Mismatch {
+                expected: holder.grant.id(),
+                got: id,
+            },
+        })
+    }
+
+    /// Closes the transaction that [`LockState::join_grant`] opened, or ends a transaction's own
+    /// grant. Then the next request may be left for combining.
+    pub(super) fn part_from_grant(
+        &mut self,
+        id: LockId,
+        now: Moment,
+        combiner: Option<Combiner>,
+    ) -> Option<AfterUnlock> {
+        if !self.held {
+            return self.part_from_nodes(id, now);
+        }
+        let holder = self.holder_of(id)?;
+        holder.sealed = false;
+        match holder.joined.take() {
+            Some(joined) if !joined.last => None,
+            _ => self.end(now, combiner),
+        }
+    }
+
+    // --- Looking ---
+
+    /// Returns the holder; of several that share the lock, the first.
+    pub(super) fn current(&self, now: Timestamp) -> Option<LockInfo> {
+        match self.holder() {
+            Some(holder) => Some(holder.info(now)),
+            None => self.first_member(now),
+        }
+    }
+
+    fn holder_info(&self, now: Timestamp) -> LockInfo {
+        self.current(now)
+            .expect("the lock is held while a request waits (queue, invariant 2)")
+    }
+
+    pub(super) fn queue_length(&self) -> usize {
+        self.queue.len()
+    }
+
+    pub(super) fn entries(&self, now: Timestamp) -> impl Iterator<Item = QueueEntry> {
+        let waiting = self.queue.waiting().enumerate();
+        waiting.map(move |(ahead, (_, waiter))| waiter.entry(self.lock, ahead + 1, now))
+    }
+
+    /// Returns some waiting requests from a position in the queue on, and the position of the next
+    /// page.
+    pub(super) fn page(
+        &self,
+        after: Option<Cursor>,
+        listed: usize,
+        now: Timestamp,
+    ) -> (Vec<QueueEntry>, Option<Cursor>) {
+        let (page, next) = self.queue.page(after, PAGE);
+        let positions = page.into_iter().zip(listed + 1..);
+        let entries =
+            positions.map(|((_, waiter), position)| waiter.entry(self.lock, position, now));
+        (entries.collect(), next)
+    }
+
+    #[cfg(loom)]
+    pub(super) fn position_of(&self, owner: &OwnerId) -> Option<RequestPosition> {
+        let mut waiting = self.queue.waiting();
+        let in_line = waiting.find(|(_, waiter)| waiter.request.asker().owner == owner);
+        match in_line {
+            Some((ticket, waiter)) => Some(waiter.position_at(ticket)),
+            None => self.waiting_member(|other| other == owner),
+        }
+    }
+
+    pub(super) fn reset_metrics(&mut self) {
+        self.metrics = Recorder::default();
+        if let Some(watch) = &mut self.watch {
+            watch.last_revocations = LastRevocations::default();
+        }
+        self.sampling.measure_all();
+    }
+
+    /// Returns metrics and state, without the list of waiting requests.
+    pub(super) fn stats(&self, now: Timestamp) -> LockStats {
+        let current = self.current(now);
+        let watch = self.watch.as_ref();
+        let revoked = watch.map_or_else(Vec::new, |watch| watch.last_revocations.list(now));
+        self.metrics.stats(current, self.queue_length(), revoked)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! The holder of a lock, and the start of its hold.
+
+use std::time::Duration;
+
+use crate::node::Scope;
+use crate::options::PackedDuration;
+use crate::request::RequestSource;
+use crate::since::HoldStart;
+use crate::time::{Clock, Deadline, Timestamp};
+use crate::{Grant, LockInfo};
+
+/// When a hold exceeds its limit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Overdue {
+    pub(crate) at: Deadline,
+    limit: PackedDuration,
+}
+
+impl Overdue {
+    /// Returns when a hold that begins now exceeds the limit. `None` if the clock cannot count that
+    /// far.
+    pub(crate) fn after(limit: Duration, clock: &Clock) -> Option<Self> {
+        Some(Self {
+            at: clock.deadline(limit)?,
+            limit: PackedDuration::new(limit)?,
+        })
+    }
+
+    pub(super) fn limit(self) -> Duration {
+        self.limit.get()
+    }
+}
+
+/// In this order: the fields that a request reads come first.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct LockHolder {
+    pub(super) since: HoldStart,
+    pub(super) grant: Grant,
+    pub(super) claim: RequestSource,
+    /// When it can be revoked.
+    pub(super) overdue: Option<Overdue>,
+    /// Its transaction publishes, so it cannot be revoked until that ends.
+    pub(super) sealed: bool,
+    /// The transaction that was begun under a grant which it does not own.
+    pub(super) joined: Option<Joined>,
+    /// The nodes, if it requested nodes only and is alone. It is downgraded to them when another
+    /// request for nodes comes.
+    pub(super) scope: Option<Scope>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Joined {
+    /// The thread that would wait for itself if it requested the lock, whichever thread acquired
+    /// it.
+    pub(super) thread: u64,
+    /// The grant's owner is gone; the lock is released when the transaction ends.
+    pub(super) last: bool,
+}
+
+impl LockHolder {
+    pub(super) fn vacant() -> Self {
+        Self {
+            grant: Grant::none(),
+            claim: RequestSource::vacant(),
+            since: HoldStart::default(),
+            overdue: None,
+            sealed: false,
+            joined: None,
+            scope: None,
+        }
+    }
+
+    pub(super) fn is_held_by(&self, thread: u64) -> bool {
+        let joined = self.joined.map(|joined| joined.thread);
+        self.claim.thread == thread || joined == Some(thread)
+    }
+
+    /// Whether it is released by its id, not only by its transaction, which learns of a revocation
+    /// by itself.
+    pub(super) fn is_released_by_id(&self) -> bool {
+        let is_left = self.joined.is_some_and(|joined| joined.last);
+        !self.claim.transaction && !is_left
+    }
+
+    pub(super) fn has_transaction(&self) -> bool {
+        self.claim.transaction || self.joined.is_some()
+    }
+
+    pub(super) fn info(&self, now: Timestamp) -> LockInfo {
+        let held_for = self.since.lasted(now);
+        LockInfo::of(self.grant, &self.claim, held_for, self.since.exact)
+    }
+}

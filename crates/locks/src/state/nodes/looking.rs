@@ -1,0 +1,216 @@
+//! Reading the state of node locks.
+
+use std::ops::Bound;
+
+use super::*;
+
+impl LockState {
+    pub(in crate::state) fn info(&self, number: u64, member: &Member, now: Timestamp) -> LockInfo {
+        let grant = member
+            .grant
+            .unwrap_or_else(|| Grant::new(self.id(number), FencingToken(0), false));
+        LockInfo::of(grant, &member.claim, now - member.since, member.exact)
+    }
+
+    pub(in crate::state) fn entry(
+        &self,
+        number: u64,
+        asking: &Asking,
+        position: usize,
+        now: Timestamp,
+    ) -> QueueEntry {
+        QueueEntry::of(
+            self.id(number),
+            &asking.request.asker(),
+            now - asking.since,
+            position,
+        )
+    }
+
+    /// Returns the first of the members, with members that hold something before the others.
+    pub(in crate::state) fn first_member(&self, now: Timestamp) -> Option<LockInfo> {
+        let nodes = self.nodes.as_ref()?;
+        let (number, member) = nodes
+            .list
+            .iter()
+            .min_by_key(|(_, member)| member.grant.is_none())?;
+        Some(self.info(*number, member, now))
+    }
+
+    pub(in crate::state) fn info_of_member(
+        &self,
+        number: Party,
+        now: Timestamp,
+    ) -> Option<LockInfo> {
+        let member = self.member_of_number(number)?;
+        Some(self.info(number, member, now))
+    }
+
+    pub(in crate::state) fn info_of_thread(&self, thread: u64, now: Timestamp) -> Option<LockInfo> {
+        let nodes = self.nodes.as_ref()?;
+        let mut members = nodes.list.iter();
+        let (number, member) = members.find(|(_, member)| member.claim.thread == thread)?;
+        Some(self.info(*number, member, now))
+    }
+
+    /// Returns the locked nodes of the next few members, and the last of these members if there may
+    /// be more.
+    pub(crate) fn node_holders(
+        &self,
+        after: Option<Party>,
+        now: Timestamp,
+    ) -> (Vec<NodeHolder>, Option<Party>) {
+        if let Some(holder) = self.holder() {
+            let scope = holder.scope.as_ref();
+            let alone = scope.map(|scope| NodeHolder {
+                holder: holder.info(now),
+                nodes: scope.nodes().map(|(id, mode)| (id.clone(), mode)).collect(),
+            });
+            return (alone.into_iter().collect(), None);
+        }
+        self.page_of_members(after, |nodes, number, member| {
+            member.grant?;
+            let held = nodes.table.held(number);
+            let held =
+                held.filter_map(|(granule, rights)| Some((granule.node()?.clone(), rights.mode())));
+            Some(NodeHolder {
+                holder: self.info(number, member, now),
+                nodes: held.collect(),
+            })
+        })
+    }
+
+    /// Returns the members that wait for nodes, in the same way.
+    pub(crate) fn node_waiters(
+        &self,
+        after: Option<Party>,
+        now: Timestamp,
+    ) -> (Vec<NodeWaiter>, Option<Party>) {
+        self.page_of_members(after, |nodes, number, member| {
+            let asking = member.asking.as_ref()?;
+            let waits_for = || nodes.table.waits_for(number);
+            let position = 1 + waits_for().map(|(_, _, ahead)| ahead).max()?;
+            let node = |granule: &Granule, wants: Rights| NodeWait {
+                node: granule.node().cloned(),
+                mode: wants.mode(),
+            };
+            let behind = nodes.table.blockers(number).into_iter();
+            Some(NodeWaiter {
+                request: self.entry(number, asking, position, now),
+                waits_for: waits_for()
+                    .map(|(granule, wants, _)| node(granule, wants))
+                    .collect(),
+                behind: behind.map(|number| self.id(number)).collect(),
+            })
+        })
+    }
+
+    pub(in crate::state) fn page_of_members<T>(
+        &self,
+        after: Option<Party>,
+        describe: impl Fn(&Members, Party, &Member) -> Option<T>,
+    ) -> (Vec<T>, Option<Party>) {
+        let Some(nodes) = &self.nodes else {
+            return (Vec::new(), None);
+        };
+        let rest = nodes.list.range((
+            after.map_or(Bound::Unbounded, Bound::Excluded),
+            Bound::Unbounded,
+        ));
+        let page: Vec<_> = rest.take(PAGE).collect();
+        let last = page
+            .last()
+            .map(|(number, _)| **number)
+            .filter(|_| page.len() == PAGE);
+        let described = page
+            .into_iter()
+            .filter_map(|(&number, member)| describe(nodes, number, member));
+        (described.collect(), last)
+    }
+
+    pub(crate) fn node_stats(&mut self, now: Timestamp) -> NodeLockStats {
+        let alone = self.held && self.holder.scope.is_some();
+        let last_deadlocks = self.last_deadlocks(now);
+        let nodes = &**self.nodes.get_or_insert_default();
+        let metrics = &nodes.metrics;
+        let granted = nodes.list.values().filter(|member| member.grant.is_some());
+        NodeLockStats {
+            total_acquisitions: metrics.acquisitions,
+            total_releases: metrics.releases,
+            total_timeouts: metrics.timeouts,
+            total_cancellations: metrics.cancellations,
+            total_rejections: metrics.rejections,
+            total_refusals: metrics.refusals,
+            total_revocations: metrics.revocations,
+            last_revocations: nodes.last_revocations.list(now),
+            total_deadlocks: nodes.deadlocks,
+            total_upgrade_conflicts: nodes.upgrade_conflicts,
+            last_deadlocks,
+            wait: metrics.wait_summary(),
+            hold: metrics.hold_summary(),
+            holders: granted.count() + usize::from(alone),
+            waiting: nodes.waiting,
+            entries: nodes.table.len(),
+        }
+    }
+
+    pub(in crate::state) fn deadlock(
+        &mut self,
+        cycle: Vec<Link<Granule>>,
+        now: Timestamp,
+    ) -> LockError {
+        let nodes = self.nodes.get_or_insert_default();
+        let links = cycle.into_iter().filter_map(|link| {
+            let member = nodes.list.get(&link.party)?;
+            let waited = |asking: &Asking| now - asking.since;
+            let mode = |rights: Rights| (rights != Rights::NONE).then(|| rights.mode());
+            Some(DeadlockLink {
+                lock_id: LockId {
+                    number: link.party,
+                    lock: self.lock,
+                },
+                owner_id: member.claim.owner.clone(),
+                label: member.claim.label.clone(),
+                call_site: member.claim.call_site.into(),
+                waits_for: NodeWait {
+                    node: link.key.node().cloned(),
+                    mode: link.wants.mode(),
+                },
+                has: mode(link.has),
+                held_by_next: mode(link.next_has),
+                waiting_for: member.asking.as_ref().map_or(Duration::ZERO, waited),
+                held_for: now - member.since,
+            })
+        });
+        let deadlock = Deadlock {
+            links: links.collect(),
+        };
+        nodes.deadlocks += 1;
+        if nodes.last_deadlocks.len() == RefusedDeadlock::LISTED {
+            nodes.last_deadlocks.pop_front();
+        }
+        nodes.last_deadlocks.push_back((deadlock.clone(), now));
+        if deadlock.is_of_upgrades() {
+            nodes.upgrade_conflicts += 1;
+            return LockError::UpgradeConflict(Box::new(deadlock));
+        }
+        LockError::Deadlock(Box::new(deadlock))
+    }
+
+    #[cfg(loom)]
+    pub(in crate::state) fn waiting_member(
+        &self,
+        is_meant: impl Fn(&OwnerId) -> bool,
+    ) -> Option<RequestPosition> {
+        let members = self.nodes.as_ref()?.list.iter();
+        let mut asking = members.filter_map(|(&number, member)| {
+            let asking = member.asking.as_ref()?;
+            is_meant(&member.claim.owner).then_some(RequestPosition {
+                number,
+                wait: asking.wait,
+                ticket: None,
+            })
+        });
+        asking.next()
+    }
+}

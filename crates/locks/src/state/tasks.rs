@@ -1,0 +1,115 @@
+//! The steps for requests of tasks.
+
+use super::*;
+
+impl LockState {
+    /// Removes the request of a task that is gone, and counts it as cancelled. If it was granted
+    /// meanwhile, its grant ends, unless it left work: that runs to its end. Returns the request,
+    /// to drop it when the mutex is free.
+    pub(crate) fn abandon(
+        &mut self,
+        waiting_at: RequestPosition,
+        now: Moment,
+    ) -> Option<Arc<dyn Waiting>> {
+        let queued = waiting_at
+            .ticket
+            .and_then(|ticket| self.queue.withdraw(ticket));
+        let Some(waiter) = queued else {
+            return self.abandon_later(waiting_at, now);
+        };
+        self.relieve(waiter.number);
+        let part = match waiter.nodes {
+            None => CapacityPart::Whole,
+            Some(_) => CapacityPart::Share,
+        };
+        self.recorder_of(part).cancellations += 1;
+        let waited = Waited {
+            number: waiter.number,
+            asker: waiter.request.asker(),
+            nodes: part == CapacityPart::Share,
+            since: waiter.since,
+            position: 1,
+            is_reported: waiter.is_reported.get(),
+        };
+        self.observe_failure(&waited, TimelineOutcome::Cancelled, now);
+        // Requests behind it may fit where it did not.
+        let next = self.grant_next(now, None);
+        self.outbox.extend(next);
+        Some(waiter.request)
+    }
+
+    /// Abandons a request that is no longer in the queue.
+    fn abandon_later(
+        &mut self,
+        waiting_at: RequestPosition,
+        now: Moment,
+    ) -> Option<Arc<dyn Waiting>> {
+        let RequestPosition { number, wait, .. } = waiting_at;
+        let id = self.id(number);
+        if let Some(holder) = self.holder_of(id).filter(|holder| holder.claim.untaken) {
+            match &mut holder.joined {
+                Some(joined) => joined.last = true,
+                None => {
+                    let next = self.end(now, None);
+                    self.outbox.extend(next);
+                }
+            }
+            return None;
+        }
+        self.abandon_nodes(number, wait, now)
+    }
+
+    /// Records that the task knows of its grant.
+    pub(crate) fn take_note_of(&mut self, id: LockId) {
+        if let Some(claim) = self.claim_mut(id) {
+            claim.untaken = false;
+        }
+    }
+
+    /// Binds a grant to the thread that runs the work which a task has left.
+    pub(crate) fn bind(&mut self, id: LockId, thread: u64) {
+        if let Some(claim) = self.claim_mut(id) {
+            claim.thread = thread;
+        }
+    }
+
+    fn claim_mut(&mut self, id: LockId) -> Option<&mut RequestSource> {
+        if self.held && self.holder.grant.id() == id {
+            return Some(&mut self.holder.claim);
+        }
+        Some(&mut self.member_mut(id)?.claim)
+    }
+
+    /// Looks at the waits of tasks in one page of the queue. Returns the position of the next page.
+    pub(crate) fn look_at_page(
+        &self,
+        after: Option<Cursor>,
+        look: &mut TaskLook<'_, RequestPosition>,
+    ) -> Option<Cursor> {
+        let (page, next) = self.queue.page(after, PAGE);
+        for (ticket, waiter) in page {
+            let position = RequestPosition {
+                number: waiter.number,
+                wait: waiter.wait(),
+                ticket: Some(ticket),
+            };
+            look.at(position, waiter.request.task());
+        }
+        next
+    }
+
+    /// Looks at the waits of tasks for nodes.
+    pub(crate) fn look_at_nodes(&self, look: &mut TaskLook<'_, RequestPosition>) {
+        let members = self.nodes.iter().flat_map(|nodes| &nodes.list);
+        for (&number, member) in members {
+            if let Some(asking) = &member.asking {
+                let position = RequestPosition {
+                    number,
+                    wait: asking.wait,
+                    ticket: None,
+                };
+                look.at(position, asking.request.task());
+            }
+        }
+    }
+}

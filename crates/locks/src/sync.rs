@@ -1,0 +1,449 @@
+//! Mutex, condition variable and thread identity: parking_lot's in a build, loom's in a model.
+//!
+//! This is the only file that names either crate, so all other modules are model-checked without
+//! changes. Where the two differ, this shim takes the smaller interface: a condition variable
+//! consumes and returns the guard. Two differences remain. loom has no time, so under loom
+//! [`Condvar::wait_for`] never times out: models express an expiry as a thread that calls the code
+//! which the timeout calls. And spinning would not end there, so a model never sees a [`Hint`]: the
+//! state that it hints at must also be found without it.
+//!
+//! Each mutex has a [rank](rank), as part of its type. A thread locks mutexes only in the order of
+//! their ranks, so no two threads can wait for each other. Debug builds assert the order in every
+//! test, and assert that no code of a user runs under a mutex ([`assert_unlocked`]).
+
+pub mod key_code;
+
+use std::time::Duration;
+
+/// The ranks of the mutexes: a thread that holds one locks only mutexes of a higher rank. The
+/// outermost come first.
+pub mod rank {
+    /// The keys of a keyed lock or a limiter, and their state. The only mutexes under which code of
+    /// a user runs: it compares and clones [keys](super::key_code).
+    pub const KEYS: u8 = 0;
+    /// The commit of a transaction on nodes.
+    pub const PUBLISHING: u8 = 1;
+    /// An editor session.
+    pub const SESSION: u8 = 2;
+    /// The state of a lock.
+    pub const LOCK: u8 = 3;
+    /// The receipts and inboxes of a store.
+    pub const BOOKKEEPING: u8 = 4;
+    /// What the histories of editors know of a document.
+    pub const PROVENANCE: u8 = 5;
+    /// The commit log of a store.
+    pub const LOG: u8 = 6;
+    /// The published version.
+    pub const PUBLISHED: u8 = 7;
+    /// The reads of a transaction on nodes.
+    pub const READS: u8 = 8;
+    /// The hooks of a manager.
+    pub const HOOKS: u8 = 9;
+    /// The waits that a cancel token ends.
+    pub const TOKEN: u8 = 10;
+    /// The outcome of one request.
+    pub const REQUEST: u8 = 11;
+    /// The wake-up chain.
+    pub const WAKE_CHAIN: u8 = 12;
+    /// Metrics that have a mutex of their own.
+    pub const METRICS: u8 = 13;
+    /// The duties of a keeper.
+    pub const KEEPER: u8 = 14;
+    /// The waits that a manual clock ends.
+    pub const LISTENERS: u8 = 15;
+    /// The state of a durable store, for which calls wait.
+    pub const DURABLE: u8 = 16;
+    /// The thread of a durable store.
+    pub const WRITER_THREAD: u8 = 17;
+}
+
+#[cfg(not(loom))]
+mod imp {
+    use super::{Duration, key_code, rank};
+    use std::cell::Cell;
+    use std::ops::{Deref, DerefMut};
+    use std::sync::atomic::Ordering;
+
+    pub use std::sync::atomic::{AtomicBool, AtomicU64};
+
+    /// A mutual exclusion lock of a [rank](super::rank), without poisoning.
+    #[derive(Debug, Default)]
+    pub struct Mutex<const RANK: u8, T>(parking_lot::Mutex<T>);
+
+    impl<const RANK: u8, T> Mutex<RANK, T> {
+        pub fn new(value: T) -> Self {
+            Self(parking_lot::Mutex::new(value))
+        }
+
+        #[inline]
+        pub fn lock(&self) -> MutexGuard<'_, RANK, T> {
+            let entry = Entry::new();
+            MutexGuard {
+                value: self.0.lock(),
+                entry,
+            }
+        }
+
+        /// Locks the mutex if it is free.
+        #[inline]
+        pub fn try_lock(&self) -> Option<MutexGuard<'_, RANK, T>> {
+            let entry = Entry::new();
+            let value = self.0.try_lock()?;
+            Some(MutexGuard { value, entry })
+        }
+
+        /// Locks the mutex if it becomes free within `limit`.
+        pub fn lock_within(&self, limit: Duration) -> Option<MutexGuard<'_, RANK, T>> {
+            let entry = Entry::new();
+            let value = self.0.try_lock_for(limit)?;
+            Some(MutexGuard { value, entry })
+        }
+
+        pub fn is_locked(&self) -> bool {
+            self.0.is_locked()
+        }
+    }
+
+    /// A locked mutex; dropping it unlocks.
+    #[derive(Debug)]
+    pub struct MutexGuard<'a, const RANK: u8, T> {
+        // Dropped first: the mutex is free before the thread's record says so.
+        value: parking_lot::MutexGuard<'a, T>,
+        #[expect(dead_code, reason = "records the end when it is dropped")]
+        entry: Entry<RANK>,
+    }
+
+    /// A mutex of a rank that the thread is about to lock, holds, or has just unlocked.
+    #[derive(Debug)]
+    struct Entry<const RANK: u8>;
+
+    impl<const RANK: u8> Entry<RANK> {
+        #[inline(always)]
+        fn new() -> Self {
+            if RANK == rank::KEYS {
+                key_code::refuse();
+            }
+            order::enter(RANK);
+            Self
+        }
+    }
+
+    impl<const RANK: u8> Drop for Entry<RANK> {
+        #[inline(always)]
+        fn drop(&mut self) {
+            order::leave(RANK);
+            if RANK == rank::KEYS {
+                key_code::catch_up();
+            }
+        }
+    }
+
+    /// Unlocks a mutex. A thread that waits for it gets it before this one can lock it again.
+    pub fn unlock_fair<const RANK: u8, T>(guard: MutexGuard<'_, RANK, T>) {
+        parking_lot::MutexGuard::unlock_fair(guard.value);
+    }
+
+    impl<const RANK: u8, T> Deref for MutexGuard<'_, RANK, T> {
+        type Target = T;
+
+        #[inline(always)]
+        fn deref(&self) -> &T {
+            &self.value
+        }
+    }
+
+    impl<const RANK: u8, T> DerefMut for MutexGuard<'_, RANK, T> {
+        #[inline(always)]
+        fn deref_mut(&mut self) -> &mut T {
+            &mut self.value
+        }
+    }
+
+    /// The ranks that the thread holds. Empty in a release build.
+    #[cfg(debug_assertions)]
+    mod order {
+        use std::cell::Cell;
+
+        std::thread_local! {
+            /// One bit for each rank.
+            static HELD: Cell<u64> = const { Cell::new(0) };
+            /// How many mutexes the thread has locked, beside those of locks.
+            static LOCKED: Cell<usize> = const { Cell::new(0) };
+        }
+
+        pub fn locked() -> usize {
+            LOCKED.get()
+        }
+
+        pub(super) fn enter(rank: u8) {
+            let bit = 1 << rank;
+            HELD.with(|held| {
+                let before = held.get();
+                assert!(
+                    before < bit || std::thread::panicking(),
+                    "a mutex of rank {rank} is locked while the ranks {before:#b} are held",
+                );
+                held.set(before | bit);
+            });
+            LOCKED.set(LOCKED.get() + usize::from(rank != super::rank::LOCK));
+        }
+
+        pub(super) fn leave(rank: u8) {
+            HELD.with(|held| held.set(held.get() & !(1 << rank)));
+        }
+
+        pub(super) fn held() -> u64 {
+            HELD.with(Cell::get)
+        }
+    }
+
+    #[cfg(not(debug_assertions))]
+    mod order {
+        #[inline(always)]
+        pub(super) fn enter(_: u8) {}
+
+        #[inline(always)]
+        pub(super) fn leave(_: u8) {}
+
+        #[inline(always)]
+        pub(super) fn held() -> u64 {
+            0
+        }
+    }
+
+    #[cfg(debug_assertions)]
+    pub use order::locked;
+
+    /// Asserts, in debug builds, that the thread holds no mutex: code of a user may follow.
+    #[inline(always)]
+    pub fn assert_unlocked(what: &str) {
+        let held = order::held();
+        debug_assert!(
+            held == 0 || std::thread::panicking(),
+            "{what} under mutexes of the ranks {held:#b}",
+        );
+    }
+
+    #[derive(Debug, Default)]
+    pub struct Condvar(parking_lot::Condvar);
+
+    impl Condvar {
+        pub fn wait<'a, const RANK: u8, T>(
+            &self,
+            mut guard: MutexGuard<'a, RANK, T>,
+        ) -> MutexGuard<'a, RANK, T> {
+            self.0.wait(&mut guard.value);
+            guard
+        }
+
+        pub fn wait_for<'a, const RANK: u8, T>(
+            &self,
+            mut guard: MutexGuard<'a, RANK, T>,
+            limit: Duration,
+        ) -> MutexGuard<'a, RANK, T> {
+            self.0.wait_for(&mut guard.value, limit);
+            guard
+        }
+
+        pub fn notify_one(&self) {
+            self.0.notify_one();
+        }
+    }
+
+    /// Signals a spinning thread that a look is worthwhile. Carries no data and orders none.
+    #[derive(Debug, Default)]
+    pub struct Hint(AtomicBool);
+
+    impl Hint {
+        pub fn give(&self) {
+            self.0.store(true, Ordering::Release);
+        }
+
+        /// Looks for the signal up to `looks` times, some tens of nanoseconds apart.
+        pub fn spin(&self, looks: u32) -> bool {
+            (0..looks).any(|_| {
+                let seen = self.0.load(Ordering::Acquire);
+                if !seen {
+                    std::hint::spin_loop();
+                }
+                seen
+            })
+        }
+    }
+
+    /// Yields the processor.
+    pub fn yield_now() {
+        std::thread::yield_now();
+    }
+
+    static NEXT_THREAD: AtomicU64 = AtomicU64::new(1);
+
+    std::thread_local! {
+        /// Zero until the first use: a constant needs no check whether it was initialized.
+        static THIS_THREAD: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// Returns a number for the calling thread, never zero and never reused; cheaper than
+    /// `std::thread::current().id()`.
+    #[inline]
+    pub fn thread_number() -> u64 {
+        THIS_THREAD.with(|number| {
+            if number.get() == 0 {
+                number.set(NEXT_THREAD.fetch_add(1, Ordering::Relaxed));
+            }
+            number.get()
+        })
+    }
+}
+
+#[cfg(loom)]
+mod imp {
+    use super::Duration;
+
+    /// The rank is not used here: one thread runs all threads of a model.
+    pub type MutexGuard<'a, const RANK: u8, T> = loom::sync::MutexGuard<'a, T>;
+
+    /// loom explores every choice of the next thread anyway.
+    pub fn unlock_fair<T>(guard: loom::sync::MutexGuard<'_, T>) {
+        drop(guard);
+    }
+
+    #[inline(always)]
+    pub fn assert_unlocked(_: &str) {}
+
+    pub use loom::sync::atomic::{AtomicBool, AtomicU64};
+
+    #[derive(Debug, Default)]
+    pub struct Hint;
+
+    impl Hint {
+        pub fn give(&self) {}
+
+        pub fn spin(&self, _looks: u32) -> bool {
+            false
+        }
+    }
+
+    /// loom explores every order of the threads anyway.
+    pub fn yield_now() {}
+
+    #[derive(Debug)]
+    pub struct Mutex<const RANK: u8, T>(loom::sync::Mutex<T>);
+
+    impl<const RANK: u8, T: Default> Default for Mutex<RANK, T> {
+        fn default() -> Self {
+            Self::new(T::default())
+        }
+    }
+
+    impl<const RANK: u8, T> Mutex<RANK, T> {
+        pub fn new(value: T) -> Self {
+            Self(loom::sync::Mutex::new(value))
+        }
+
+        pub fn lock(&self) -> MutexGuard<'_, RANK, T> {
+            self.0.lock().expect("loom does not poison across a model")
+        }
+
+        /// Locks as [`lock`](Self::lock) does: a model has no time.
+        pub fn lock_within(&self, _: Duration) -> Option<MutexGuard<'_, RANK, T>> {
+            Some(self.lock())
+        }
+
+        /// Locks as [`lock`](Self::lock) does: models reach the other path of a failed attempt by
+        /// themselves.
+        pub fn try_lock(&self) -> Option<MutexGuard<'_, RANK, T>> {
+            Some(self.lock())
+        }
+    }
+
+    #[derive(Debug)]
+    pub struct Condvar(loom::sync::Condvar);
+
+    impl Default for Condvar {
+        fn default() -> Self {
+            Self(loom::sync::Condvar::new())
+        }
+    }
+
+    impl Condvar {
+        pub fn wait<'a, T>(
+            &self,
+            guard: loom::sync::MutexGuard<'a, T>,
+        ) -> loom::sync::MutexGuard<'a, T> {
+            self.0
+                .wait(guard)
+                .expect("loom does not poison across a model")
+        }
+
+        pub fn wait_for<'a, T>(
+            &self,
+            guard: loom::sync::MutexGuard<'a, T>,
+            _limit: Duration,
+        ) -> loom::sync::MutexGuard<'a, T> {
+            self.wait(guard)
+        }
+
+        pub fn notify_one(&self) {
+            self.0.notify_one();
+        }
+    }
+
+    pub fn thread_number() -> u64 {
+        let id = format!("{:?}", loom::thread::current().id());
+        id.chars()
+            .filter(char::is_ascii_digit)
+            .fold(0, |number, digit| {
+                number * 10 + u64::from(digit) - u64::from('0')
+            })
+            + 1
+    }
+}
+
+#[cfg(all(debug_assertions, not(loom)))]
+pub use imp::locked;
+pub use imp::{
+    AtomicBool, AtomicU64, Condvar, Hint, Mutex, MutexGuard, assert_unlocked, thread_number,
+    unlock_fair, yield_now,
+};
+
+#[cfg(all(test, debug_assertions, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "a mutex of rank 3 is locked while the ranks 0b10000000 are held")]
+    fn a_mutex_that_is_locked_against_the_order_of_ranks_is_reported() {
+        let outer = Mutex::<{ rank::LOCK }, ()>::default();
+        let inner = Mutex::<{ rank::PUBLISHED }, ()>::default();
+        drop((inner.lock(), outer.lock()));
+    }
+
+    #[test]
+    #[should_panic(expected = "a mutex of rank 2 is locked while the ranks 0b100 are held")]
+    fn two_mutexes_of_one_rank_that_are_locked_at_a_time_are_reported() {
+        let [one, other] = [(), ()].map(Mutex::<{ rank::SESSION }, ()>::new);
+        drop((one.lock(), other.lock()));
+    }
+
+    #[test]
+    #[should_panic(expected = "code of a user is called under mutexes of the ranks 0b1000")]
+    fn code_of_a_user_under_a_mutex_is_reported() {
+        let mutex = Mutex::<{ rank::LOCK }, ()>::default();
+        let _guard = mutex.lock();
+        assert_unlocked("code of a user is called");
+    }
+
+    #[test]
+    fn mutexes_may_be_locked_in_the_order_of_ranks_and_unlocked_in_any() {
+        let outer = Mutex::<{ rank::LOCK }, ()>::default();
+        let inner = Mutex::<{ rank::PUBLISHED }, ()>::default();
+        for _ in 0..2 {
+            let guard = outer.lock();
+            let inside = inner.lock();
+            drop(guard);
+            drop(inside);
+        }
+        assert_unlocked("nothing");
+    }
+}

@@ -1,0 +1,282 @@
+//! How a thread or a task waits in a queue: until its outcome, its deadline or its cancellation.
+//!
+//! The only place where timeouts, cancel tokens and hold limits meet a waiter; every lock type
+//! waits here. A thread ends its own wait. The wait of a task is ended by the
+//! [keeper](super::keeper), with the same code.
+
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use super::CancelToken;
+use super::cancel::Attached;
+use super::keeper::{Keeper, Kept};
+use super::parker::{TaskWaiter, Waiter};
+use super::request::TaskRequest;
+use crate::caught::catch;
+use crate::sync::key_code;
+use crate::time::{Clock, Deadline};
+
+/// A queue as its waiters see it.
+pub(super) trait WaitQueue: Send + Sync + 'static {
+    /// Identifies one wait: no other wait in the queue ever has an equal ticket, not even a later
+    /// wait of the same holder. A token collects its requests before it withdraws them, so a
+    /// withdrawal can come after its wait is over.
+    type Ticket: Copy + Send + Unpin + 'static;
+
+    fn clock(&self) -> &Clock;
+
+    /// Removes a request from the queue and fails it. Does nothing when that wait is over: then the
+    /// request has an outcome already, or is about to get one.
+    fn withdraw(&self, ticket: Self::Ticket, reason: Reason);
+
+    /// Revokes grants that exceed the hold limit while requests wait, and returns when this waiter
+    /// must check again.
+    fn look(&self, ticket: Self::Ticket) -> Option<Deadline> {
+        let _ = ticket;
+        None
+    }
+}
+
+/// A queue in which tasks wait too.
+pub(super) trait TaskQueue: WaitQueue {
+    /// Returns the keeper, which ends the waits of tasks.
+    fn keeper(&self) -> &Arc<Keeper>;
+
+    /// Removes the request of a task that is gone from the queue. If it was granted meanwhile, ends
+    /// the grant.
+    fn abandon(&self, ticket: Self::Ticket);
+
+    /// Looks at all waits of tasks.
+    fn look_at_tasks(&self, look: &mut TaskLook<'_, Self::Ticket>);
+
+    /// Checks the hold limits on behalf of tasks, and returns when to do so again.
+    fn look_for_tasks(&self) -> Option<Deadline> {
+        None
+    }
+}
+
+impl<Q: TaskQueue> Kept for Q {
+    fn keep(&self) -> Option<Deadline> {
+        let mut look = TaskLook {
+            clock: self.clock(),
+            overdue: Vec::new(),
+            next: self.look_for_tasks(),
+        };
+        self.look_at_tasks(&mut look);
+        for (ticket, limit) in look.overdue {
+            // It may drop a key of a user. A panic of that must not keep the other waits.
+            drop(catch(|| self.withdraw(ticket, Reason::Expired(limit))));
+        }
+        look.next
+    }
+}
+
+/// A look of the keeper at the waits of tasks.
+pub(super) struct TaskLook<'a, T> {
+    clock: &'a Clock,
+    /// The waits whose deadline has passed, each with its timeout.
+    overdue: Vec<(T, Duration)>,
+    /// When to look again.
+    next: Option<Deadline>,
+}
+
+impl<T> TaskLook<'_, T> {
+    /// Looks at one wait, if it is that of a task.
+    pub(super) fn at(&mut self, ticket: T, task: Option<&TaskRequest>) {
+        match task.and_then(TaskRequest::deadline) {
+            None => {}
+            Some((limit, deadline)) if self.clock.until(deadline).is_none() => {
+                self.overdue.push((ticket, limit));
+            }
+            Some((_, deadline)) => self.next = earlier(self.next, Some(deadline)),
+        }
+    }
+}
+
+/// Returns the earlier of two deadlines.
+pub(super) fn earlier(one: Option<Deadline>, other: Option<Deadline>) -> Option<Deadline> {
+    one.into_iter().chain(other).min()
+}
+
+/// Why a waiter leaves the queue without a grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// Its timeout has passed.
+    Expired(Duration),
+    Cancelled,
+}
+
+/// The timeout of a wait, with its deadline. `None` for a wait without a limit.
+pub(super) type WaitDeadline = Option<(Duration, Deadline)>;
+
+/// The events that end a wait besides its outcome.
+pub(super) struct Wait<T> {
+    pub(super) ticket: T,
+    pub(super) deadline: WaitDeadline,
+    /// When it must check the hold limits, if it is a watcher.
+    pub(super) alarm: Option<Deadline>,
+    /// How many looks it spins for.
+    pub(super) looks: u32,
+    /// When the keeper must look for long waits, if it does not do so before that anyway.
+    pub(super) watched: Option<Deadline>,
+}
+
+/// What waits for a request: the calling thread, or the task that polls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitsAs {
+    /// Code that waits as a thread is never pending, and [`blocking`] runs it.
+    Thread,
+    Task,
+}
+
+impl WaitsAs {
+    /// Begins the wait of a task: the keeper serves the queue from now on. Returns it.
+    pub(super) fn keeper<Q: TaskQueue>(self, queue: &Arc<Q>) -> io::Result<Option<&Arc<Keeper>>> {
+        match self {
+            Self::Thread => Ok(None),
+            Self::Task => {
+                let keeper = queue.keeper();
+                keeper.attend(queue)?;
+                Ok(Some(keeper))
+            }
+        }
+    }
+
+    /// Waits for the outcome of a request in the queue.
+    pub(super) async fn wait<Q: TaskQueue, W: TaskWaiter>(
+        self,
+        queue: &Arc<Q>,
+        waiter: &Arc<W>,
+        cancel: Option<&CancelToken>,
+        wait: Wait<Q::Ticket>,
+    ) -> W::Outcome {
+        if let Some(deadline) = wait.watched {
+            watch(queue, deadline);
+        }
+        match self {
+            Self::Thread => self::wait(queue, waiter, cancel, wait),
+            Self::Task => TaskWait::begin(queue, waiter, cancel, wait).await,
+        }
+    }
+}
+
+/// Lets the keeper look at the queue, for the reports of long waits. If its thread cannot be
+/// started, a long wait is reported at its end.
+pub(super) fn watch<Q: TaskQueue>(queue: &Arc<Q>, deadline: Deadline) {
+    let keeper = queue.keeper();
+    if keeper.attend(queue).is_ok() {
+        keeper.expect(deadline);
+    }
+}
+
+/// Runs code that waits as a thread, in the calling thread.
+#[inline]
+pub fn blocking<T>(code: impl Future<Output = T>) -> T {
+    let mut context = Context::from_waker(Waker::noop());
+    match pin!(code).poll(&mut context) {
+        Poll::Ready(result) => result,
+        Poll::Pending => unreachable!("code that waits as a thread is never pending"),
+    }
+}
+
+/// Waits until the request has its outcome, which happens exactly once. A waiter that times out
+/// withdraws its request and waits for the answer to that, so a grant that races it counts.
+pub(super) fn wait<L: WaitQueue, W: Waiter>(
+    queue: &Arc<L>,
+    waiter: &Arc<W>,
+    cancel: Option<&CancelToken>,
+    mut wait: Wait<L::Ticket>,
+) -> W::Outcome {
+    let ticket = wait.ticket;
+    let _attached = cancel.map(|token| attach(token, queue, ticket));
+    let clock = queue.clock();
+    let mut listens = false;
+    loop {
+        let deadline = wait.deadline.map(|(_, deadline)| deadline);
+        let first = earlier(deadline, wait.alarm);
+        if first.is_some() && !listens {
+            clock.listen(waiter);
+            listens = true;
+        }
+        if let Some(outcome) = waiter.wait_until(wait.looks, clock, first) {
+            return outcome;
+        }
+        wait.looks = 0;
+        match wait.deadline {
+            Some((limit, deadline)) if clock.until(deadline).is_none() => {
+                // Whatever the outcome will be, it is on its way.
+                queue.withdraw(ticket, Reason::Expired(limit));
+                (wait.deadline, wait.alarm) = (None, None);
+            }
+            _ => wait.alarm = queue.look(ticket),
+        }
+    }
+}
+
+fn attach<L: WaitQueue>(token: &CancelToken, queue: &Arc<L>, ticket: L::Ticket) -> Attached {
+    let queue = Arc::clone(queue);
+    token.attach(move || queue.withdraw(ticket, Reason::Cancelled))
+}
+
+/// The wait of a task, until its outcome. On drop, the request leaves the queue, or ends the grant
+/// that it has got.
+struct TaskWait<Q: TaskQueue, W: TaskWaiter> {
+    queue: Arc<Q>,
+    waiter: Arc<W>,
+    ticket: Q::Ticket,
+    _attached: Option<Attached>,
+    looks: u32,
+    is_over: bool,
+}
+
+impl<Q: TaskQueue, W: TaskWaiter> TaskWait<Q, W> {
+    fn begin(
+        queue: &Arc<Q>,
+        waiter: &Arc<W>,
+        cancel: Option<&CancelToken>,
+        wait: Wait<Q::Ticket>,
+    ) -> Self {
+        let ticket = wait.ticket;
+        let deadline = wait.deadline.map(|(_, deadline)| deadline);
+        // From here on, a panic leaves the queue too.
+        let mut this = Self {
+            queue: Arc::clone(queue),
+            waiter: Arc::clone(waiter),
+            ticket,
+            _attached: None,
+            looks: wait.looks,
+            is_over: false,
+        };
+        this._attached = cancel.map(|token| attach(token, queue, ticket));
+        if let Some(first) = earlier(deadline, wait.alarm) {
+            queue.keeper().expect(first);
+        }
+        this
+    }
+}
+
+impl<Q: TaskQueue, W: TaskWaiter> Future for TaskWait<Q, W> {
+    type Output = W::Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<W::Outcome> {
+        // It spins only before it first waits.
+        let looks = std::mem::take(&mut self.looks);
+        let outcome = self.waiter.poll_outcome(looks, context);
+        self.is_over = outcome.is_ready();
+        outcome
+    }
+}
+
+impl<Q: TaskQueue, W: TaskWaiter> Drop for TaskWait<Q, W> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.waiter.forget_task();
+            // The last step, because it may drop a key of a user, which may panic.
+            let (queue, ticket) = (Arc::clone(&self.queue), self.ticket);
+            key_code::after(move || queue.abandon(ticket));
+        }
+    }
+}

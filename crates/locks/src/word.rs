@@ -1,0 +1,151 @@
+//! The part of a lock's state that changes without its mutex.
+
+use std::num::NonZeroU64;
+use std::sync::atomic::Ordering;
+
+use crate::id::LockId;
+use crate::sync::AtomicU64;
+
+/// The holder of the lock in one atomic number, so that an uncontended release is one
+/// compare-and-swap.
+///
+/// | bits | meaning |
+/// |---|---|
+/// | all zero | the lock is free |
+/// | 0 | *pinned*: the hold ends under the mutex, because a request waits, a thread looks, or it is measured |
+/// | 1 | a transaction holds, which alone may end the hold |
+/// | 2 | *timed*: the hold ends without the mutex only if it is [brief](super::brief_holds) |
+/// | 3.. | the number of the holder's request, never zero |
+///
+/// Only a thread with the mutex changes the word from free to anything else. Without the mutex one
+/// step is possible: from *held and not pinned* to *free*, by the holder. So while the word is
+/// pinned, only the mutex's owner changes it.
+#[derive(Debug)]
+pub(super) struct Word(AtomicU64);
+
+const FREE: u64 = 0;
+const PINNED: u64 = 1;
+const TRANSACTION: u64 = 2;
+const TIMED: u64 = 4;
+const NUMBER: u32 = 3;
+
+/// How a hold ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum HoldEnd {
+    /// Without the mutex.
+    #[default]
+    Free,
+    /// Without the mutex if it is brief.
+    FreeIfBrief,
+    /// Under the mutex.
+    Pinned,
+}
+
+impl Word {
+    pub(super) fn new() -> Self {
+        Self(AtomicU64::new(FREE))
+    }
+
+    /// Whether the lock is free. The answer *held* may be out of date.
+    #[inline]
+    pub(super) fn is_free(&self) -> bool {
+        self.0.load(Ordering::Acquire) == FREE
+    }
+
+    /// Whether the request holds the whole lock. Called on the lock that issued the id.
+    #[inline]
+    pub(crate) fn is_held_by(&self, id: LockId) -> bool {
+        self.0.load(Ordering::Acquire) >> NUMBER == id.number
+    }
+
+    /// Sets the holder. Requires the mutex, and a word that is free or pinned.
+    #[inline]
+    pub(super) fn set(&self, held: Option<HeldWord>) {
+        // Release: a thread that finds the lock free without the mutex must see what was done under
+        // it.
+        self.0
+            .store(held.map_or(FREE, |held| held.0.get()), Ordering::Release);
+    }
+
+    /// Makes the present hold end under the mutex. Requires the mutex; `false` if the lock is free.
+    pub(super) fn pin(&self) -> bool {
+        let mut word = self.0.load(Ordering::Acquire);
+        while word != FREE && word & PINNED == 0 {
+            // Only the end of the hold can come in between, so this loops twice at most.
+            let pinned = word | PINNED;
+            let swapped =
+                self.0
+                    .compare_exchange(word, pinned, Ordering::AcqRel, Ordering::Acquire);
+            word = swapped.map_or_else(|found| found, |_| pinned);
+        }
+        word != FREE
+    }
+
+    /// Ends a hold that is neither pinned nor timed.
+    #[inline]
+    pub(super) fn release(&self, id: LockId, transaction: bool) -> bool {
+        self.free(HeldWord::encode(id.number, transaction, HoldEnd::Free))
+    }
+
+    /// Ends a hold that is timed and not pinned, if it is brief.
+    #[inline]
+    pub(super) fn release_if(
+        &self,
+        id: LockId,
+        transaction: bool,
+        is_brief: impl FnOnce() -> bool,
+    ) -> bool {
+        let held = HeldWord::encode(id.number, transaction, HoldEnd::FreeIfBrief);
+        self.0.load(Ordering::Acquire) == held && is_brief() && self.free(held)
+    }
+
+    #[inline]
+    fn free(&self, held: u64) -> bool {
+        self.0
+            .compare_exchange(held, FREE, Ordering::Release, Ordering::Relaxed)
+            .is_ok()
+    }
+}
+
+/// A word that is not free, as it was set last. One number, because it is written with each grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct HeldWord(NonZeroU64);
+
+impl HeldWord {
+    /// Held by requests that share the lock: each of them leaves under the mutex. No request
+    /// has the number zero.
+    pub(super) const SHARED: Self = Self(NonZeroU64::new(PINNED).unwrap());
+
+    /// Held by the request with that number.
+    #[inline]
+    pub(super) fn by(number: u64, transaction: bool, end: HoldEnd) -> Option<Self> {
+        NonZeroU64::new(Self::encode(number, transaction, end)).map(Self)
+    }
+
+    #[must_use]
+    #[inline]
+    pub(super) fn pinned(self) -> Self {
+        Self(self.0 | PINNED)
+    }
+
+    #[inline]
+    pub(super) fn is_pinned(self) -> bool {
+        self.0.get() & PINNED != 0
+    }
+
+    /// Whether the hold ends without the mutex only if it is brief.
+    #[inline]
+    pub(super) fn is_timed(self) -> bool {
+        self.0.get() & TIMED != 0
+    }
+
+    #[inline]
+    fn encode(number: u64, transaction: bool, end: HoldEnd) -> u64 {
+        let end = match end {
+            HoldEnd::Free => 0,
+            HoldEnd::FreeIfBrief => TIMED,
+            HoldEnd::Pinned => PINNED,
+        };
+        (number << NUMBER) | (u64::from(transaction) * TRANSACTION) | end
+    }
+}

@@ -1,0 +1,18 @@
+//! FIFO locks: the package `doclock-locks`, with the options ([`AcquireOptions`]), errors
+//! ([`LockError`]) and statistics ([`LockStats`]) of a store's lock.
+
+#[doc(inline)]
+pub use doclock_locks::{
+    AcquireOptions, CallSite, CancelEvidence, CancelToken, DurationSummary, FifoLock, HeldLock,
+    JoinError, LockCounters, LockDiagnostics, LockDump, LockError, LockGuard, LockInfo, LockMode,
+    LockOptions, LockReport, LockStats, PrimitiveState, Priority, QueueEntry, Registrable,
+    ReleaseError, ReleaseOutcome, RequestKind, Revocation, SlowRequest, Timeline, TimelineEntry,
+    TimelineOutcome, TimeoutEvidence, WaiterKind, WaitingRequest, keyed, limiter, node,
+};
+
+pub(crate) use doclock_locks::internal::{
+    Answer, Asker, BatchLimit, Grant, Granule, Keeper, Kept, Mailbox, Primitive, QueuedWork,
+    Received, Rest, Rights, Samples, TaskWaiter, Tree, Waiter, WaitsAs, WakeChain, blocking,
+    excess, receive,
+};
+pub(crate) use doclock_locks::node::Scope;
