@@ -1,12 +1,11 @@
 use std::time::Duration;
 
 use super::*;
-use crate::time::ManualClock;
+use crate::time::MonotonicTime;
 
 /// A moment this long after the beginning.
 fn at(seconds: u64) -> Expiry {
-    let start = ManualClock::new().clock().monotonic();
-    Expiry::after(start, Duration::from_secs(seconds)).unwrap()
+    Expiry::after(MonotonicTime::default(), Duration::from_secs(seconds)).unwrap()
 }
 
 /// Checks that the table has each target and each end of its holdings, and nothing else.
