@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use doclock::lock::{
+use doclock_locks::{
     LockError,
     keyed::{Execution, ExecutionError, KeyedLock},
 };

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use doclock::{
-    lock::{
+use doclock_locks::{
+    time::ManualClock,
+    {
         AcquireOptions, CancelToken, LockError,
         keyed::{KeyedLock, KeyedOptions},
     },
-    time::ManualClock,
 };
 use loom::thread::{self, JoinHandle};
 

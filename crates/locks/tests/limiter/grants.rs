@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 
-use doclock::lock::limiter::{CallOptions, InFlightLimiter, LimiterOptions};
+use doclock_locks::limiter::{CallOptions, InFlightLimiter, LimiterOptions};
 
 use crate::{Limiter, Started, at_rest, busy, patient, timed, until_queued};
 

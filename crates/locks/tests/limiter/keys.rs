@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use doclock::lock::limiter::{CallOptions, InFlightLimiter, LimiterOptions};
+use doclock_locks::limiter::{CallOptions, InFlightLimiter, LimiterOptions};
 
 thread_local! {
     /// How many more calls of a key's code succeed in this thread; `None` for all.

@@ -3,8 +3,8 @@
 
 use std::alloc::System;
 
-use doclock::{
-    lock::keyed::{KeyedLock, KeyedOptions},
+use doclock_locks::{
+    keyed::{KeyedLock, KeyedOptions},
     time::ManualClock,
 };
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use doclock::lock::{
+use doclock_locks::{
     CancelToken,
     limiter::{CallOptions, InFlightLimiter, LimiterError, LimiterOptions},
 };

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doclock::lock::{
+use doclock_locks::{
     CancelToken,
     limiter::{CallEvidence, CallOptions, InFlightLimiter, LimiterError, LimiterOptions},
 };

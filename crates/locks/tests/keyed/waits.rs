@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use doclock::lock::{
+use doclock_locks::{
     AcquireOptions, CancelToken, LockError,
     keyed::{KeyedLock, KeyedOptions},
 };
@@ -273,7 +273,7 @@ fn keyed_01_a_reservation_can_be_cancelled_until_its_grant() {
 
 #[test]
 fn keyed_01_priorities_do_not_change_the_order() {
-    use doclock::lock::Priority;
+    use doclock_locks::Priority;
     let lock = Lock::new();
     let notes = Notes::default();
     let holder = running(&lock, "ann", "holder");

@@ -10,10 +10,8 @@ use std::sync::Mutex;
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use doclock::{
-    lock::limiter::{
-        CallEvidence, CallOptions, InFlightLimiter, LimiterError, LimiterOptions, Permit,
-    },
+use doclock_locks::{
+    limiter::{CallEvidence, CallOptions, InFlightLimiter, LimiterError, LimiterOptions, Permit},
     time::ManualClock,
 };
 

@@ -1,6 +1,6 @@
 //! The guarantees of the keyed lock, by number.
 
-#[path = "../common/mod.rs"]
+#[path = "../../../../tests/common/mod.rs"]
 mod common;
 
 mod all_tasks;
@@ -16,12 +16,12 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use doclock::{
-    lock::{
+use doclock_locks::{
+    time::ManualClock,
+    {
         AcquireOptions, CancelToken, LockError, TimeoutEvidence,
         keyed::{KeyedLock, KeyedOptions},
     },
-    time::ManualClock,
 };
 
 use common::{LateCancel, PATIENCE};

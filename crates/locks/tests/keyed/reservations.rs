@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread;
 
-use doclock::lock::{
+use doclock_locks::{
     LockError,
     keyed::{KeyedLock, Reservation},
 };
@@ -240,7 +240,7 @@ fn keyed_01_types_may_cross_threads() {
     fn sent<T: Send>() {}
     both::<KeyedLock<String, std::cell::Cell<u8>>>();
     sent::<Reservation<String, std::rc::Rc<u8>>>();
-    sent::<doclock::lock::keyed::Execution<String, u8>>();
-    both::<doclock::lock::keyed::ExecutionError>();
+    sent::<doclock_locks::keyed::Execution<String, u8>>();
+    both::<doclock_locks::keyed::ExecutionError>();
     let _: Arc<KeyedLock<u8>> = Arc::default();
 }

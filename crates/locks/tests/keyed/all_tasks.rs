@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use doclock::lock::LockError;
+use doclock_locks::LockError;
 
 use crate::*;
 

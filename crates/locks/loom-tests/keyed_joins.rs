@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use doclock::{
+use doclock_locks::{
     OwnerId,
-    lock::{
+    time::ManualClock,
+    {
         AcquireOptions, CancelToken, LockError,
         keyed::{ExecutionError, KeyedOptions},
     },
-    time::ManualClock,
 };
 use loom::thread;
 

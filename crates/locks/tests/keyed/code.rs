@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use doclock::lock::keyed::{Execution, KeyedLock};
+use doclock_locks::keyed::{Execution, KeyedLock};
 
 use crate::*;
 

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use doclock::lock::{
+use doclock_locks::{
     CancelToken,
     limiter::{Aimd, CallOptions, LimiterError, LimiterOptions},
 };

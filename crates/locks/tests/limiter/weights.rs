@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use doclock::lock::{
+use doclock_locks::{
     CancelToken,
     limiter::{Aimd, CallOptions, InFlightLimiter, LimiterError, LimiterOptions},
 };
