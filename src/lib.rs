@@ -93,8 +93,9 @@
 //! | [`time`] | clocks, one of them for tests, which advance it by hand |
 //! | [`guide`] | how to use all of this, with one page for each task |
 //!
-//! `docs/architecture.md` tells how it is built, `docs/invariants` what holds and why,
-//! `docs/verification.md` how that is checked, `docs/performance.md` what it costs.
+//! `docs/promises.md` tells what a program may rely on, `docs/architecture.md` how it is built,
+//! `docs/invariants` what holds and why, `docs/verification.md` how that is checked,
+//! `docs/performance.md` what it costs.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

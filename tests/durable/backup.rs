@@ -15,7 +15,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 /// The JSON of a snapshot was called a complete backup, and a message had its effect again.
 #[test]
-fn durable_05_what_had_its_effect_before_a_copy_has_none_again() {
+fn durable_11_what_had_its_effect_before_a_copy_has_none_again() {
     let folder = Folder::new();
     for store in [folder.open(), DataStore::new()] {
         let path = folder
@@ -71,7 +71,7 @@ fn durable_05_what_had_its_effect_before_a_copy_has_none_again() {
 
 /// Each key has its effect in the copy if and only if the copy has its receipt.
 #[test]
-fn durable_05_a_copy_beside_running_commits_is_of_one_moment() {
+fn durable_11_a_copy_beside_running_commits_is_of_one_moment() {
     let folder = Folder::new();
     let store = folder.open_with(later());
     add(&store, "n");
