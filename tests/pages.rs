@@ -259,6 +259,7 @@ fn all_pages() -> Vec<(String, String)> {
         "docs/decisions",
         "examples",
         "examples/apps/live",
+        "crates/bench",
         "crates/tool",
     ];
     let mut all: Vec<_> = folders.into_iter().flat_map(pages).collect();

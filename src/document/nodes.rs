@@ -3,7 +3,7 @@
 //! Generated ids count up, so their nodes are stored in pages of neighbours, and only the pages are
 //! hashed. Compared with one hash entry per node, this halves the memory of a million nodes. It
 //! keeps neighbours in a document close in memory, and reduces what a commit copies while a
-//! snapshot lives (docs/benchmark-log.md, "The table of nodes"). Custom ids are hashed one by one.
+//! snapshot lives (crates/bench/LOG.md, "The table of nodes"). Custom ids are hashed one by one.
 //! An empty page is dropped, so deleted ids take no memory.
 
 use std::sync::Arc;

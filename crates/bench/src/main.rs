@@ -32,7 +32,7 @@ const USAGE: &str = "\
 usage: doclock-bench lock|node-locks|contended|tasks|primitives|transaction|text|document|durable|editors|diagnostics|observed|replay|growth|cluster|all [--json] [--rounds N]
        doclock-bench report FILE... --out FOLDER
        contended also takes [--threads N,N..] [--lengths MICROSECONDS,..] [--millis N]
-       growth also takes [--most SIZE], and draws charts with --before FILE --after FILE --svg-dir FOLDER
+       growth also takes [--most SIZE]
        cluster also takes [--commits N], and needs a PostgreSQL server and a feature:
        scripts/with-postgres cargo run --release -p doclock-bench --features cluster -- cluster
        all includes cluster only with that feature, and if PGHOST is set";

@@ -1,7 +1,5 @@
 //! The command line.
 
-use std::path::PathBuf;
-
 /// Settings of a run. Each suite has defaults.
 #[derive(Default)]
 pub struct Options {
@@ -27,10 +25,6 @@ pub struct Contended {
 pub struct Growth {
     /// The largest size.
     pub most: Option<usize>,
-    /// The rows of two versions, for charts instead of a measurement.
-    pub before: Option<PathBuf>,
-    pub after: Option<PathBuf>,
-    pub svg_dir: Option<PathBuf>,
 }
 
 /// Options of the suite `cluster` only.
@@ -55,10 +49,7 @@ impl Options {
                 "--lengths" => contended.lengths = Some(list(&word, &value()?)?),
                 "--millis" => contended.millis = Some(number(&word, &value()?)?),
                 "--most" => growth.most = Some(number(&word, &value()?)?),
-                "--before" => growth.before = Some(value()?.into()),
-                "--after" => growth.after = Some(value()?.into()),
                 "--commits" => cluster.commits = Some(number(&word, &value()?)?),
-                "--svg-dir" => growth.svg_dir = Some(value()?.into()),
                 name if options.suite.is_none() && !name.starts_with('-') => {
                     options.suite = Some(word);
                 }

@@ -197,7 +197,7 @@ impl LockOptions {
     /// recorded by default.
     ///
     /// A recorded request takes about 120 bytes. The clock is read for every hold then, and every
-    /// release locks the mutex of the lock: the cost is in `docs/benchmark-log.md`, "Diagnostics".
+    /// release locks the mutex of the lock: the cost is in `crates/bench/LOG.md`, "Diagnostics".
     ///
     /// [`FifoLock::timeline`]: super::FifoLock::timeline
     pub fn timeline(mut self, requests: usize) -> Self {

@@ -128,7 +128,7 @@ impl AfterUnlock {
 }
 
 /// The steps of the uncontended path are always inlined: calls would pass their parts over the
-/// stack, which costs a third of that path (docs/performance.md, "The lock").
+/// stack, which costs a third of that path.
 ///
 /// In this order: the fields that a joining request uses come first, see
 /// [`LockShared`](super::shared::LockShared).

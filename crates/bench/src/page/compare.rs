@@ -28,7 +28,7 @@ pub fn is_floor(subject: &str) -> bool {
 }
 
 /// The value of doclock's first row in a case: the reference of the ratios.
-pub fn reference(case: &[Row]) -> Option<f64> {
+fn reference(case: &[Row]) -> Option<f64> {
     case.iter().find(|row| row.subject.starts_with(OWN))?.value
 }
 

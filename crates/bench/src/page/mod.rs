@@ -1,6 +1,7 @@
 //! The page of all results: `docs/performance.md` and its charts, from the JSON lines of a run.
 //!
-//! The prose is in `performance.template`. A line `{{NAME}}` in it stands for a table.
+//! The prose is in `performance.template`. A line `{{NAME}}` in it stands for a table, and
+//! `{SUITE: CASE: SUBJECT}` in a line for the value of a row.
 
 mod bars;
 mod compare;
@@ -89,35 +90,54 @@ fn write(file: &Path, text: &str) -> Result {
     fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()).into())
 }
 
-/// The template with its tables. Every suite with results has to be in it.
+/// The template with its tables and values.
 fn filled(results: &Results) -> Result<String> {
     let mut page = String::new();
-    let mut shown = Vec::new();
     let template = fs::read_to_string(TEMPLATE)?;
     for line in template.lines() {
-        let name = line
-            .strip_prefix("{{")
-            .and_then(|rest| rest.strip_suffix("}}"));
-        let text = match name {
-            None => format!("{line}\n"),
-            Some("machines") => table::machines(results),
-            Some("wins") => compare::wins(results),
-            Some("losses") => compare::losses(results),
-            Some("growth") => table::growth(&results.growth),
-            Some(name) => {
-                let suite = results.suites.iter().find(|suite| suite.name == name);
-                shown.push(name);
-                table::suite(suite.ok_or_else(|| format!("no results of the suite {name}"))?)
-            }
+        page += &match line {
+            "{{machines}}" => table::machines(results),
+            "{{wins}}" => compare::wins(results),
+            "{{losses}}" => compare::losses(results),
+            "{{growth}}" => table::growth(&results.growth),
+            _ => with_values(line, results)? + "\n",
         };
-        page += &text;
     }
-    let missing = results
-        .suites
-        .iter()
-        .find(|suite| !shown.contains(&suite.name.as_str()));
-    match missing {
-        Some(suite) => Err(format!("the template has no table of {}", suite.name).into()),
-        None => Ok(page),
+    Ok(page)
+}
+
+/// A line of the template with its values.
+fn with_values(line: &str, results: &Results) -> Result<String> {
+    let mut filled = String::new();
+    let mut rest = line;
+    while let Some((before, begun)) = rest.split_once('{') {
+        let (name, after) = begun.split_once('}').ok_or("a value without an end")?;
+        let value = value(name, results).ok_or_else(|| format!("no value of {name}"))?;
+        filled += before;
+        filled += &value;
+        rest = after;
     }
+    Ok(filled + rest)
+}
+
+/// The value of `SUITE: CASE: SUBJECT`, or with `: p99` its 99th percentile.
+fn value(name: &str, results: &Results) -> Option<String> {
+    let (name, is_p99) = match name.strip_suffix(": p99") {
+        Some(name) => (name, true),
+        None => (name, false),
+    };
+    let (suite, name) = name.split_once(": ")?;
+    let (case, subject) = name.split_once(": ")?;
+    let mut rows = results.rows(suite);
+    let row = rows.find(|row| row.case == case && row.subject == subject)?;
+    let (value, unit) = match is_p99 {
+        true => (row.contended.as_ref()?.p99, "ns"),
+        false => (row.value?, row.unit.as_str()),
+    };
+    // The line says what is measured.
+    let unit = match unit.ends_with("/s") {
+        true => "/s",
+        false => unit.split('/').next()?,
+    };
+    Some(table::measure(value, unit))
 }

@@ -1,9 +1,7 @@
 //! The tables of the page.
 
-use super::compare::{is_floor, reference};
-use super::rows::{Growth, Results, Row, Suite};
+use super::rows::{Growth, Results};
 use crate::machine::Machine;
-use crate::report::{OWN, ratio};
 
 /// One line for each machine and version.
 pub fn machines(results: &Results) -> String {
@@ -49,66 +47,6 @@ fn machine(machine: &Machine) -> String {
     let text = |cells: Vec<&str>| cells.into_iter().map(cell).collect::<Vec<_>>();
     let values: Vec<_> = values.iter().map(|value| cell(value)).collect();
     row(&text(names)) + &row(&text(rules)) + &row(&values)
-}
-
-/// The rows of a suite, and the guarantees of its subjects.
-pub fn suite(suite: &Suite) -> String {
-    let contended = suite.rows.iter().any(|row| row.contended.is_some());
-    let more = match contended {
-        true => " of one thread | share | p50 | p99 |",
-        false => "",
-    };
-    let rules = "---|".repeat(4 + more.matches('|').count());
-    let mut table = format!("| case | subject | value | ratio |{more}\n|{rules}\n");
-    for case in suite.cases() {
-        let reference = reference(case);
-        for (nth, row) in case.iter().enumerate() {
-            let name = if nth == 0 {
-                cell(&row.case)
-            } else {
-                String::new()
-            };
-            table += &format!("| {name} | {}\n", line(row, reference));
-        }
-    }
-    if suite.subjects.is_empty() {
-        return table;
-    }
-    table += "\n| subject | order and guarantees |\n|---|---|\n";
-    for (subject, note) in &suite.subjects {
-        table += &format!("| {} | {} |\n", cell(subject), cell(note));
-    }
-    table
-}
-
-fn line(row: &Row, reference: Option<f64>) -> String {
-    let floor = if is_floor(&row.subject) {
-        " (floor)"
-    } else {
-        ""
-    };
-    let subject = format!("{}{floor}", cell(&row.subject));
-    let ratio = match (reference, row.value) {
-        (Some(doclock), Some(value)) if !row.subject.starts_with(OWN) => {
-            significant(ratio(&row.unit, doclock, value))
-        }
-        _ => String::new(),
-    };
-    let value = row
-        .value
-        .map_or("—".into(), |value| measure(value, &row.unit));
-    let line = format!("{subject} | {value} | {ratio} |");
-    let Some(row) = &row.contended else {
-        return line;
-    };
-    format!(
-        "{line} {:.0} % | {:.2} to {:.2} | {} | {} |",
-        row.percent,
-        row.least_share,
-        row.most_share,
-        measure(row.p50, "ns"),
-        measure(row.p99, "ns"),
-    )
 }
 
 /// For each input of the suite `growth`: the cost of the smallest and the largest size.

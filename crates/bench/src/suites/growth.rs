@@ -1,8 +1,7 @@
 //! The cost by input size, for each input of a client.
 //!
-//! In a chart with two logarithmic axes, a linear cost is a line of slope 1, a quadratic cost a
-//! line of slope 2. The package doclock-memory measures the costs in bytes by counting allocations;
-//! its rows have the same form.
+//! The package doclock-memory measures the costs in bytes by counting allocations; its rows have
+//! the same form.
 
 mod batches;
 mod ids;
@@ -10,7 +9,6 @@ mod inputs;
 mod ladder;
 mod marks;
 mod patterns;
-mod plot;
 mod queue;
 mod timed;
 
@@ -141,21 +139,11 @@ Median times of the same work with larger and larger inputs. No larger size is t
 presumably take more than five seconds. Work that was refused has the reason beside its time.";
 
 pub fn run(rounds: Option<usize>, options: &Growth, report: &Report) -> Result {
-    match (&options.before, &options.after, &options.svg_dir) {
-        (None, None, None) => measure(rounds.unwrap_or(ROUNDS), options.most, report),
-        (Some(before), Some(after), Some(folder)) => {
-            let charts = plot::draw(folder, before, after)?;
-            report.remark(&format!("{charts} charts drawn in {}", folder.display()))
-        }
-        _ => Err("--before, --after and --svg-dir go together".into()),
-    }
-}
-
-fn measure(rounds: usize, most: Option<usize>, report: &Report) -> Result {
+    let rounds = rounds.unwrap_or(ROUNDS);
     report.text(&format!("== {SUITE} ==\n{ABOUT}"))?;
     for dimension in &DIMENSIONS {
         report.text(&dimension.heading())?;
-        dimension.climb(rounds, most, |row| report.row(row, &row.line()))?;
+        dimension.climb(rounds, options.most, |row| report.row(row, &row.line()))?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::Result;
 
@@ -29,7 +29,6 @@ pub type Measure = fn(usize) -> Result<Sample>;
 /// Work whose cost depends on the size of an input.
 pub struct Dimension {
     pub measure: Measure,
-    /// Also the name of its chart.
     pub name: &'static str,
     pub title: &'static str,
     /// The units of the sizes.
@@ -58,7 +57,8 @@ impl Dimension {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Serialize)]
+#[allow(dead_code, reason = "each of the two packages measures one")]
 pub enum Unit {
     #[serde(rename = "ns")]
     Nanoseconds,
@@ -76,7 +76,7 @@ pub struct Sample {
 }
 
 /// The median of one size.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 pub struct Row {
     suite: String,
     pub case: String,
@@ -181,7 +181,7 @@ impl Unit {
     }
 
     /// The value in the largest unit in which it is at least one, and that unit.
-    pub fn scale(self, value: f64) -> (f64, &'static str) {
+    fn scale(self, value: f64) -> (f64, &'static str) {
         let scales = match self {
             Self::Nanoseconds => [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")],
             Self::Bytes => [(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")],
