@@ -127,7 +127,7 @@ pub mod internal {
     pub use crate::fit::excess;
     pub use crate::inspect::Primitive;
     pub use crate::keeper::{Keeper, Kept};
-    pub use crate::node::{Granule, Tree};
+    pub use crate::node::scope::{Granule, Tree};
     pub use crate::parker::{Mailbox, Rest, TaskWaiter, Waiter};
     pub use crate::queue::Rights;
     pub use crate::receive::{Received, receive};

@@ -35,11 +35,10 @@ mod ask;
 mod error;
 mod info;
 mod members;
-mod scope;
+pub(crate) mod scope;
 
 pub use error::{Deadlock, DeadlockLink, NodeWait};
 pub use info::{NodeHolder, NodeLockStats, NodeWaiter, RefusedDeadlock};
 pub(super) use members::{Asking, Member, Members};
 pub use scope::Scope;
-#[doc(hidden)]
-pub use scope::{Granule, Tree};
+pub(crate) use scope::{Granule, Tree};
