@@ -7,7 +7,8 @@ pub use doclock_locks::{
     JoinError, LockCounters, LockDiagnostics, LockDump, LockError, LockGuard, LockInfo, LockMode,
     LockOptions, LockReport, LockStats, PrimitiveState, Priority, QueueEntry, Registrable,
     ReleaseError, ReleaseOutcome, RequestKind, Revocation, SlowRequest, Timeline, TimelineEntry,
-    TimelineOutcome, TimeoutEvidence, WaiterKind, WaitingRequest, keyed, limiter, node,
+    TimelineLayout, TimelineOutcome, TimelineTrack, TimeoutEvidence, WaiterKind, WaitingRequest,
+    keyed, limiter, node,
 };
 
 pub(crate) use doclock_locks::internal::{

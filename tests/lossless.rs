@@ -263,7 +263,7 @@ fn a_wait_for_a_lossless_subscriber_is_reported() {
             let holder = report.holder.as_ref().unwrap();
             assert_eq!(holder.owner_id.as_str(), "lossless subscriber", "{report}");
             assert_eq!(
-                (holder.call_site.file, holder.call_site.line),
+                (holder.call_site.file.as_str(), holder.call_site.line),
                 (file!(), line)
             );
         }

@@ -151,9 +151,9 @@ fn every_link_of_the_guide_leads_to_the_same_page_on_both_sides() {
 const RUNNERS: &[&str] = &[
     ".ci/run",
     "scripts/soak",
+    "crates/tool/tests/report/check",
     "examples/apps/desktop/check",
     "examples/apps/live/check",
-    "tests/report/check",
 ];
 
 /// Commands of pages that are run in another form.

@@ -139,7 +139,9 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::SlowRequest>();
     shared::<doclock::lock::Timeline>();
     shared::<doclock::lock::TimelineEntry>();
+    shared::<doclock::lock::TimelineLayout>();
     shared::<doclock::lock::TimelineOutcome>();
+    shared::<doclock::lock::TimelineTrack>();
     shared::<doclock::lock::Revocation>();
     shared::<doclock::lock::Priority>();
     shared::<doclock::lock::QueueEntry>();

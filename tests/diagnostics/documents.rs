@@ -142,7 +142,7 @@ fn followers_show_how_far_they_are_behind() {
         .iter()
         .find(|it| it.filter == Filter::All)
         .unwrap();
-    assert_eq!(subscriber.call_site.unwrap().line, line);
+    assert_eq!(subscriber.call_site.as_ref().unwrap().line, line);
     assert_eq!(subscriber.unread_commits, 5);
     assert!(subscriber.unread_bytes > 0);
     let json = serde_json::to_value(&log).unwrap();
@@ -238,7 +238,7 @@ fn closed_admission_names_the_subscriber_that_closes_it() {
             .filter(|it| it.closes_admission);
         let closing: Vec<_> = closing.collect();
         assert_eq!(closing.len(), 1);
-        assert_eq!(closing[0].call_site.unwrap().line, line);
+        assert_eq!(closing[0].call_site.as_ref().unwrap().line, line);
         assert_eq!(closing[0].lossless_limit, Some(0));
         let table = diagnostics.to_string();
         assert!(table.contains("closed by the subscriber from"), "{table}");

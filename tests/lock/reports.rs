@@ -38,7 +38,7 @@ fn a_long_wait_is_reported_once_while_it_lasts_with_the_line_of_the_holder() {
         let report = next(&reports);
         let holder = report.holder.as_ref().unwrap();
         assert_eq!(
-            (holder.call_site.file, holder.call_site.line),
+            (holder.call_site.file.as_str(), holder.call_site.line),
             (file!(), line)
         );
         assert_eq!(holder.label.as_deref(), Some("import"));

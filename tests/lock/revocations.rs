@@ -46,7 +46,7 @@ fn lock_10_a_revoked_holder_that_never_returns_is_named_in_the_statistics() {
     assert_eq!((holder.lock_id, holder.owner_id.as_str()), (stuck, "ann"));
     assert_eq!(holder.label.as_deref(), Some("import"));
     assert_eq!(
-        (holder.call_site.file, holder.call_site.line),
+        (holder.call_site.file.as_str(), holder.call_site.line),
         (file!(), line)
     );
     assert_eq!((holder.held_for, *hold_limit), (LIMIT, LIMIT));

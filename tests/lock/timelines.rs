@@ -85,7 +85,7 @@ fn a_timeline_lists_when_requests_were_made_granted_and_ended() {
         (ann, Some("import"))
     );
     assert_eq!(
-        (first.call_site.file, first.call_site.line),
+        (first.call_site.file.as_str(), first.call_site.line),
         (file!(), line)
     );
 }
@@ -257,4 +257,6 @@ fn a_timeline_of_many_threads_has_each_request_once_and_no_two_holds_at_a_time()
             last_end = ended;
         }
     }
+    let read: Timeline = serde_json::from_slice(&serde_json::to_vec(&timeline).unwrap()).unwrap();
+    assert_eq!(read.entries, timeline.entries);
 }

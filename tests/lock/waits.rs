@@ -127,8 +127,8 @@ fn lock_05_the_error_names_the_holder_its_hold_and_the_requests_ahead() {
         assert_eq!(evidence.holder.owner_id.as_str(), "ann");
         assert_eq!(evidence.holder.held_for, Duration::from_millis(140));
         assert_eq!(evidence.holder.label.as_deref(), Some("import"));
-        let call_site = evidence.holder.call_site;
-        assert_eq!((call_site.file, call_site.line), (file!(), line));
+        let call_site = &evidence.holder.call_site;
+        assert_eq!((call_site.file.as_str(), call_site.line), (file!(), line));
         let names: Vec<_> = evidence
             .ahead
             .iter()

@@ -113,7 +113,7 @@ pub use options::{AcquireOptions, LockOptions};
 pub use report::{LockReport, SlowRequest};
 pub use revocation::Revocation;
 pub use stats::{DurationSummary, LockStats};
-pub use timeline::{Timeline, TimelineEntry, TimelineOutcome};
+pub use timeline::{Timeline, TimelineEntry, TimelineLayout, TimelineOutcome, TimelineTrack};
 
 pub(crate) use request::Asker;
 pub(crate) use samples::Samples;

@@ -1,13 +1,8 @@
 //! What a lock did: its requests, with the times at which they were made, granted and ended.
 
 mod chrome;
-mod columns;
-mod durations;
 mod handoffs;
 mod layout;
-mod pairs;
-mod report;
-mod rows;
 mod spans;
 #[cfg(test)]
 mod synthetic;
@@ -17,27 +12,36 @@ mod tests;
 use std::ops::Not;
 use std::time::{Duration, SystemTime};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::CallSite;
 use super::info::millis;
 use crate::id::{LockId, OwnerId};
+pub use layout::{TimelineLayout, TimelineTrack};
 
 /// The last requests of a lock, from the recorder that
 /// [`LockOptions::timeline`](super::LockOptions::timeline) turns on.
 ///
-/// Serializes in camelCase, with `beganAt` in milliseconds since 1970 and durations in
-/// milliseconds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// Serializes in camelCase, with `beganAt` in whole milliseconds since 1970 and durations in
+/// milliseconds, and deserializes from the same form. Durations are exact to a nanosecond up to 99
+/// days, in JSON if the feature `float_roundtrip` of serde_json is on. The tool `doclock` makes a
+/// page of a file with the JSON: `doclock timeline FILE --html OUT`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Timeline {
     /// When the recorder began, by the machine's calendar. All other times count from here.
-    #[serde(serialize_with = "millis::moment")]
+    #[serde(
+        serialize_with = "millis::moment",
+        deserialize_with = "millis::read_moment"
+    )]
     pub began_at: SystemTime,
     /// When the timeline was read.
-    #[serde(serialize_with = "millis::duration")]
+    #[serde(
+        serialize_with = "millis::duration",
+        deserialize_with = "millis::read_duration"
+    )]
     pub read_at: Duration,
     /// How many requests ended before the oldest entry, and are no longer recorded.
     pub forgotten: u64,
@@ -50,7 +54,7 @@ pub struct Timeline {
 ///
 /// Times count from [`Timeline::began_at`], by the clock of the lock. A request that is handed the
 /// lock is granted in the same moment in which the holder before it ended: both times are equal.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TimelineEntry {
@@ -64,20 +68,27 @@ pub struct TimelineEntry {
     /// The source code location of the request.
     pub call_site: CallSite,
     /// Whether it requested nodes, not the whole lock.
-    #[serde(skip_serializing_if = "Not::not")]
+    #[serde(default, skip_serializing_if = "Not::not")]
     pub nodes: bool,
     /// When the request was made.
-    #[serde(serialize_with = "millis::duration")]
+    #[serde(
+        serialize_with = "millis::duration",
+        deserialize_with = "millis::read_duration"
+    )]
     pub requested_at: Duration,
     /// When it was granted, if it was.
     #[serde(
         serialize_with = "millis::some_duration",
+        deserialize_with = "millis::read_some_duration",
+        default,
         skip_serializing_if = "Option::is_none"
     )]
     pub granted_at: Option<Duration>,
     /// When it ended, if it has.
     #[serde(
         serialize_with = "millis::some_duration",
+        deserialize_with = "millis::read_some_duration",
+        default,
         skip_serializing_if = "Option::is_none"
     )]
     pub ended_at: Option<Duration>,
@@ -86,7 +97,7 @@ pub struct TimelineEntry {
 }
 
 /// The state or the end of a request in a [`Timeline`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum TimelineOutcome {

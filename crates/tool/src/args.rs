@@ -44,6 +44,9 @@ pub(crate) enum Command {
     /// Writes the document of a durable file, as of a version, to a JSON, Markdown or HTML file.
     #[command(after_help = exit_codes())]
     Export(ExportArgs),
+    /// Makes a page or a trace of the timeline of a lock, which a program has written as JSON.
+    #[command(after_help = exit_codes())]
+    Timeline(TimelineArgs),
     /// Shows the diagnostics of a running program that has a diagnostics server, once a second.
     #[command(after_help = exit_codes())]
     Watch(WatchArgs),
@@ -80,18 +83,27 @@ pub(crate) struct RunArgs {
     /// Lets other programs read the durable file meanwhile; each write then takes longer.
     #[arg(long)]
     pub(crate) allow_readers: bool,
-    /// Writes a page to this file: who waited for whom, on a zoomable timeline.
+    /// Writes the timeline of the lock to this file, which `doclock timeline` reads.
     #[arg(long, value_name = "FILE")]
-    pub(crate) report: Option<PathBuf>,
-    /// Writes a trace for Perfetto to this file.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) trace: Option<PathBuf>,
+    pub(crate) timeline: Option<PathBuf>,
     /// Writes the document at the end to this file: .md, .html or .json.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Prints one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct TimelineArgs {
+    /// The timeline; `-` is the standard input.
+    pub(crate) file: PathBuf,
+    /// Writes a page to this file: which owner waited for which, on a zoomable timeline.
+    #[arg(long, value_name = "OUT", required_unless_present = "chrome")]
+    pub(crate) html: Option<PathBuf>,
+    /// Writes a Chrome trace to this file, for Perfetto.
+    #[arg(long, value_name = "OUT")]
+    pub(crate) chrome: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]

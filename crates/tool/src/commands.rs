@@ -9,5 +9,6 @@ pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod salvage;
 pub(crate) mod show;
+pub(crate) mod timeline;
 pub(crate) mod verify;
 pub(crate) mod watch;

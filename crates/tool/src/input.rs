@@ -12,6 +12,8 @@ pub(crate) const PAGE: u64 = 8 << 20;
 pub(crate) const DATA: u64 = 256 << 20;
 /// The largest script.
 pub(crate) const SCRIPT: u64 = 64 << 20;
+/// The largest timeline: a million requests are some 200 MB.
+pub(crate) const TIMELINE: u64 = 1 << 30;
 
 /// Refuses what is no regular file: opening a pipe would wait for a writer, and a device has no
 /// end.
@@ -28,7 +30,16 @@ pub(crate) fn check_kind(path: &Path) -> Result<(), ToolError> {
 pub(crate) fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, ToolError> {
     check_kind(path)?;
     let file = File::open(path).map_err(unreadable(path))?;
-    match limited(file, most).map_err(unreadable(path))? {
+    whole(path, file, most)
+}
+
+/// The whole standard input, of at most so many bytes.
+pub(crate) fn standard(most: u64) -> Result<Vec<u8>, ToolError> {
+    whole(Path::new("standard input"), io::stdin().lock(), most)
+}
+
+fn whole(path: &Path, from: impl Read, most: u64) -> Result<Vec<u8>, ToolError> {
+    match limited(from, most).map_err(unreadable(path))? {
         Some(bytes) => Ok(bytes),
         None => {
             let most = most >> 20;

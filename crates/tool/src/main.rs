@@ -10,6 +10,7 @@ mod input;
 mod output;
 mod progress;
 mod recording;
+mod timeline;
 
 use std::panic;
 use std::process::ExitCode;
@@ -57,6 +58,7 @@ fn run(command: Command) -> Result<Outcome, ToolError> {
         Command::Salvage(args) => commands::salvage::run(&args),
         Command::Compact(args) => commands::compact::run(&args),
         Command::Export(args) => commands::export::run(&args),
+        Command::Timeline(args) => commands::timeline::run(&args),
         Command::Watch(args) => commands::watch::run(&args),
         Command::Completions { shell } => commands::generate::completions(shell),
         Command::Man { out } => commands::generate::man(out.as_deref()),

@@ -50,6 +50,15 @@ pub(crate) fn write_file(path: &Path, contents: &[u8]) -> Result<(), ToolError> 
     })
 }
 
+/// Writes one JSON document to a file, whole.
+pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), ToolError> {
+    let json = serde_json::to_vec(value);
+    write_file(
+        path,
+        &json.map_err(|error| ToolError::io(path)(error.into()))?,
+    )
+}
+
 fn write_new(path: &Path, contents: &[u8]) -> io::Result<()> {
     let mut file = fs::File::create(path)?;
     file.write_all(contents)?;

@@ -30,8 +30,8 @@ fn here(line: u32) -> (&'static str, u32) {
     (file!(), line)
 }
 
-fn place(of: CallSite) -> (&'static str, u32) {
-    (of.file, of.line)
+fn place(of: &CallSite) -> (&str, u32) {
+    (&of.file, of.line)
 }
 
 fn lock_05_the_timeout_of_a_batch_names_the_batch_that_holds_the_lock(form: Form) {
@@ -74,12 +74,12 @@ fn lock_05_the_timeout_of_a_batch_names_the_batch_that_holds_the_lock(form: Form
         Some("create"),
         "the first operation"
     );
-    assert_eq!(place(holder.call_site), here(held_at));
+    assert_eq!(place(&holder.call_site), here(held_at));
     assert!(!holder.at_least);
     let entry = &evidence.ahead[0];
     assert_eq!((entry.owner_id.as_str(), entry.wait_time), ("ben", 12 * MS));
     assert_eq!(entry.label.as_deref(), Some("import"));
-    assert_eq!(place(entry.call_site), here(ahead_at));
+    assert_eq!(place(&entry.call_site), here(ahead_at));
     assert_eq!((evidence.position, evidence.ahead.len()), (2, 1));
     let expected = format!(
         "Lock acquisition timeout after 10ms for owner cem: queue position 2 behind {} of ann (create) from {}, held for \
@@ -144,7 +144,7 @@ fn lock_08_the_queue_shows_the_call_site_of_each_kind_of_request() {
     let queue = store.queue_info();
     store.release_lock(held).unwrap();
     for (entry, waiter) in queue.iter().zip(waiters) {
-        let found = place(entry.call_site);
+        let found = place(&entry.call_site);
         assert_eq!(found, here(waiter.join().unwrap()), "{entry}");
     }
 }

@@ -2,11 +2,13 @@
 
 use std::time::{Duration, SystemTime};
 
-use serde::{Serialize, Serializer};
+use serde::de::{Error, Unexpected};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// Exact to a nanosecond up to 99 days, if `read_duration` reads it.
 #[doc(hidden)]
 pub fn number(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1e3
+    duration.as_secs() as f64 * 1e3 + f64::from(duration.subsec_nanos()) / 1e6
 }
 
 #[doc(hidden)]
@@ -28,4 +30,39 @@ pub fn some_duration<S: Serializer>(
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     duration.map(number).serialize(serializer)
+}
+
+pub(crate) fn read_duration<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Duration, D::Error> {
+    let millis = f64::deserialize(deserializer)?;
+    if !(millis.is_finite() && millis >= 0.0) {
+        let found = Unexpected::Float(millis);
+        return Err(Error::invalid_value(found, &"a duration in milliseconds"));
+    }
+    // The parts are exact, so that only the fraction of a millisecond is rounded.
+    let whole = millis.trunc() as u128;
+    let nanos = ((millis - millis.trunc()) * 1e6).round() as u64;
+    // What is longer than every duration is the longest: a program can write that, too.
+    let seconds = u64::try_from(whole / 1_000).unwrap_or(u64::MAX);
+    let rest = Duration::from_millis((whole % 1_000) as u64) + Duration::from_nanos(nanos);
+    Ok(Duration::from_secs(seconds).saturating_add(rest))
+}
+
+pub(crate) fn read_some_duration<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
+    #[derive(Deserialize)]
+    struct Read(#[serde(deserialize_with = "read_duration")] Duration);
+
+    let read = Option::<Read>::deserialize(deserializer)?;
+    Ok(read.map(|Read(duration)| duration))
+}
+
+pub(crate) fn read_moment<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<SystemTime, D::Error> {
+    let millis = u64::deserialize(deserializer)?;
+    let moment = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(millis));
+    moment.ok_or_else(|| Error::invalid_value(Unexpected::Unsigned(millis), &"a calendar date"))
 }

@@ -1,20 +1,19 @@
 //! The Trace Event Format, which Perfetto and `chrome://tracing` read.
 
 use std::borrow::Cow;
-use std::io::{self, BufWriter, Write};
+use std::ops::Range;
+use std::time::Duration;
 
-use serde::Serialize;
+use serde::ser::{SerializeSeq, SerializeStruct};
+use serde::{Serialize, Serializer};
 use smol_str::SmolStr;
 
-use super::handoffs::handoffs;
-use super::layout::Layout;
-use super::spans::{Span, Spans};
-use super::{Timeline, TimelineEntry, TimelineOutcome};
+use super::{Timeline, TimelineEntry, TimelineLayout, TimelineOutcome};
 use crate::CallSite;
 use crate::id::LockId;
 
 impl Timeline {
-    /// Writes the timeline as Chrome trace events, which <https://ui.perfetto.dev> opens.
+    /// Returns the timeline as Chrome trace events, which <https://ui.perfetto.dev> opens as JSON.
     ///
     /// Each owner has a track. Requests of one owner that overlap are on further tracks, `ann (2)`.
     /// A wait and a hold are slices, named `wait (label)` and `hold (label)`. An arrow leads from a
@@ -24,32 +23,49 @@ impl Timeline {
     /// fractions.
     ///
     /// The format is the [Trace Event Format], as an object with `traceEvents`. The events are
-    /// written one by one, in the order of the requests.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the writer does.
+    /// serialized one by one, in the order of the requests, so a trace that is written to a file
+    /// takes little memory.
     ///
     /// ```
     /// use doclock_locks::{FifoLock, LockOptions};
     ///
     /// let lock = FifoLock::with_options(LockOptions::new().timeline(1_000));
     /// drop(lock.lock("report")?);
-    /// let mut trace = Vec::new();
-    /// lock.timeline().unwrap().write_chrome_trace(&mut trace)?;
-    /// let trace: serde_json::Value = serde_json::from_slice(&trace)?;
+    /// let timeline = lock.timeline().unwrap();
+    /// let trace = serde_json::to_value(timeline.chrome_trace())?;
     /// assert!(trace["traceEvents"].as_array().unwrap().len() > 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// [Trace Event Format]: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
+    pub fn chrome_trace(&self) -> impl Serialize {
+        ChromeTrace(self)
+    }
+}
+
+struct ChromeTrace<'a>(&'a Timeline);
+
+impl Serialize for ChromeTrace<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut trace = serializer.serialize_struct("ChromeTrace", 1)?;
+        trace.serialize_field("traceEvents", &TraceEvents(self.0))?;
+        trace.end()
+    }
+}
+
+struct TraceEvents<'a>(&'a Timeline);
+
+impl Serialize for TraceEvents<'_> {
     // Slices on tracks, not asynchronous events: Perfetto binds flow arrows to slices of tracks
     // alone, and shows asynchronous events under their process, not under an owner. Slices of one
     // track must nest, so requests that overlap have different tracks.
-    pub fn write_chrome_trace(&self, out: impl Write) -> io::Result<()> {
-        let layout = Layout::new(self);
-        let givers = handoffs(self);
-        let mut events = Events::begin(out)?;
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let layout = self.0.layout();
+        let mut events = Events {
+            sequence: serializer.serialize_seq(None)?,
+            entries: &self.0.entries,
+            layout: &layout,
+        };
         events.write(&Event::metadata(0, "process_name", "doclock"))?;
         for (track, name) in layout.tracks.iter().enumerate() {
             events.write(&Event::metadata(track, "thread_name", &name.to_string()))?;
@@ -61,16 +77,12 @@ impl Timeline {
             })?;
         }
         for &position in &layout.order {
-            let entry = &self.entries[position];
-            let tid = thread(layout.track_of[position]);
-            events.write_request(tid, entry, self.spans(entry))?;
-            if let Some(giver) = givers[position] {
-                let from = thread(layout.track_of[giver]);
-                let giver = self.spans(&self.entries[giver]);
-                events.write_arrow(position, (from, giver), (tid, self.spans(entry)))?;
+            events.write_request(position)?;
+            if let Some(giver) = layout.givers[position] {
+                events.write_arrow(giver, position)?;
             }
         }
-        events.end()
+        events.sequence.end()
     }
 }
 
@@ -82,8 +94,8 @@ fn thread(track: usize) -> usize {
 }
 
 /// Exact up to 104 days.
-fn micros(nanos: u64) -> f64 {
-    nanos as f64 / 1e3
+fn micros(time: Duration) -> f64 {
+    time.as_nanos() as f64 / 1e3
 }
 
 #[derive(Serialize)]
@@ -160,7 +172,7 @@ struct Request<'a> {
     lock_id: LockId,
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<&'a SmolStr>,
-    call_site: CallSite,
+    call_site: &'a CallSite,
     nodes: bool,
     outcome: TimelineOutcome,
 }
@@ -175,7 +187,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    fn slice(tid: usize, cat: &'static str, span: Span, args: Request<'a>) -> Self {
+    fn slice(tid: usize, cat: &'static str, span: Range<Duration>, args: Request<'a>) -> Self {
         let name = match args.label {
             Some(label) => Cow::Owned(format!("{cat} ({label})")),
             None => Cow::Borrowed(cat),
@@ -183,8 +195,8 @@ impl<'a> Event<'a> {
         Self::Slice {
             pid: PROCESS,
             tid,
-            ts: micros(span.from),
-            dur: micros(span.length()),
+            ts: micros(span.start),
+            dur: micros(span.end - span.start),
             cat,
             name,
             args,
@@ -206,45 +218,35 @@ fn instant(outcome: TimelineOutcome) -> Option<&'static str> {
     }
 }
 
-/// Writes events as elements of one array.
-struct Events<W: Write> {
-    out: BufWriter<W>,
-    separator: &'static str,
+/// Serializes events as elements of one sequence.
+struct Events<'a, S> {
+    sequence: S,
+    entries: &'a [TimelineEntry],
+    layout: &'a TimelineLayout<'a>,
 }
 
-impl<W: Write> Events<W> {
-    fn begin(out: W) -> io::Result<Self> {
-        let mut out = BufWriter::new(out);
-        out.write_all(b"{\"traceEvents\":[")?;
-        Ok(Self {
-            out,
-            separator: "\n",
-        })
+impl<S: SerializeSeq> Events<'_, S> {
+    fn write(&mut self, event: &Event<'_>) -> Result<(), S::Error> {
+        self.sequence.serialize_element(event)
     }
 
-    fn write(&mut self, event: &Event<'_>) -> io::Result<()> {
-        self.out.write_all(self.separator.as_bytes())?;
-        self.separator = ",\n";
-        Ok(serde_json::to_writer(&mut self.out, event)?)
-    }
-
-    fn write_request(
-        &mut self,
-        tid: usize,
-        entry: &TimelineEntry,
-        Spans { wait, hold }: Spans,
-    ) -> io::Result<()> {
+    fn write_request(&mut self, position: usize) -> Result<(), S::Error> {
+        let entry = &self.entries[position];
+        let tid = thread(self.layout.track_of[position]);
         let request = Request {
             lock_id: entry.lock_id,
             label: entry.label.as_ref(),
-            call_site: entry.call_site,
+            call_site: &entry.call_site,
             nodes: entry.nodes,
             outcome: entry.outcome,
         };
-        if wait.length() > 0 {
+        let wait = self.layout.wait(position);
+        let mut end = wait.end;
+        if !wait.is_empty() {
             self.write(&Event::slice(tid, "wait", wait, request))?;
         }
-        if let Some(hold) = hold {
+        if let Some(hold) = self.layout.hold(position) {
+            end = hold.end;
             self.write(&Event::slice(tid, "hold", hold, request))?;
         }
         let Some(name) = instant(entry.outcome) else {
@@ -253,7 +255,7 @@ impl<W: Write> Events<W> {
         self.write(&Event::Instant {
             pid: PROCESS,
             tid,
-            ts: micros(Spans { wait, hold }.end()),
+            ts: micros(end),
             s: "t",
             cat: "end",
             name,
@@ -263,34 +265,26 @@ impl<W: Write> Events<W> {
 
     /// Writes the arrow of a hand-off. It begins a nanosecond before the end of the hold, so that
     /// it belongs to this slice alone.
-    fn write_arrow(
-        &mut self,
-        id: usize,
-        (from, giver): (usize, Spans),
-        (to, taker): (usize, Spans),
-    ) -> io::Result<()> {
-        let hold = giver.hold.unwrap_or(giver.wait);
+    fn write_arrow(&mut self, giver: usize, taker: usize) -> Result<(), S::Error> {
+        let hold = self.layout.hold(giver);
+        let hold = hold.unwrap_or_else(|| self.layout.wait(giver));
+        let last = hold.end.saturating_sub(Duration::from_nanos(1));
         self.write(&Event::FlowStart {
             pid: PROCESS,
-            tid: from,
-            ts: micros(hold.to.saturating_sub(1).max(hold.from)),
+            tid: thread(self.layout.track_of[giver]),
+            ts: micros(last.max(hold.start)),
             cat: "hand-off",
             name: "hand-off",
-            id,
+            id: taker,
         })?;
         self.write(&Event::FlowEnd {
             pid: PROCESS,
-            tid: to,
-            ts: micros(taker.wait.to),
+            tid: thread(self.layout.track_of[taker]),
+            ts: micros(self.layout.wait(taker).end),
             cat: "hand-off",
             name: "hand-off",
-            id,
+            id: taker,
             bp: "e",
         })
-    }
-
-    fn end(mut self) -> io::Result<()> {
-        self.out.write_all(b"\n]}\n")?;
-        self.out.flush()
     }
 }

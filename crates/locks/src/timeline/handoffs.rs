@@ -12,12 +12,12 @@ pub(super) fn handoffs(timeline: &Timeline) -> Vec<Option<usize>> {
     let mut ends = Vec::new();
     let mut grants = Vec::new();
     for (position, entry) in entries {
-        let spans = timeline.spans(entry);
-        if let (Some(hold), Some(_)) = (spans.hold, entry.ended_at) {
-            ends.push((hold.to, position));
+        if let (Some(hold), Some(_)) = (timeline.hold(entry), entry.ended_at) {
+            ends.push((hold.end, position));
         }
-        if entry.granted_at.is_some() && spans.wait.length() > 0 {
-            grants.push((spans.wait.to, position));
+        let wait = timeline.wait(entry);
+        if entry.granted_at.is_some() && !wait.is_empty() {
+            grants.push((wait.end, position));
         }
     }
     // Of one moment, in the order in which the requests ended: a holder ends before the next one.

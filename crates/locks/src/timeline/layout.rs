@@ -3,43 +3,77 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::fmt;
+use std::ops::Range;
+use std::time::Duration;
 
 use super::Timeline;
+use super::handoffs::handoffs;
 use crate::id::OwnerId;
 
-/// Requests on tracks. On one track, a request ends before the next one begins.
-pub(super) struct Layout<'a> {
+/// The requests of a [`Timeline`] as a program draws them: on tracks, with their hand-offs. From
+/// [`Timeline::layout`].
+///
+/// A position is that of an entry in [`Timeline::entries`]. On one track, a request ends before the
+/// next one begins.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TimelineLayout<'a> {
+    timeline: &'a Timeline,
     /// The positions of the entries, in the order of their requests.
-    pub(super) order: Vec<usize>,
+    pub order: Vec<usize>,
     /// The owners, in the order of their first requests.
-    pub(super) owners: Vec<&'a OwnerId>,
+    pub owners: Vec<&'a OwnerId>,
     /// The tracks. Those of one owner follow one another, and owners are in their order.
-    pub(super) tracks: Vec<Track<'a>>,
-    /// The track of the entry at each position.
-    pub(super) track_of: Vec<usize>,
+    pub tracks: Vec<TimelineTrack<'a>>,
+    /// For each entry, its index in `tracks`.
+    pub track_of: Vec<usize>,
+    /// For each entry, the position of the entry that handed it the lock, if one did.
+    pub givers: Vec<Option<usize>>,
 }
 
-pub(super) struct Track<'a> {
-    pub(super) name: &'a OwnerId,
-    pub(super) owner: usize,
+/// A track of a [`TimelineLayout`]. Prints as `ann`, or as `ann (2)` for a further track of the
+/// owner.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TimelineTrack<'a> {
+    /// The owner of all requests on the track.
+    pub owner_id: &'a OwnerId,
+    /// The index of the owner in [`TimelineLayout::owners`].
+    pub owner: usize,
     /// The number among the tracks of the owner, counted from one.
-    pub(super) number: usize,
+    pub number: usize,
 }
 
-impl fmt::Display for Track<'_> {
-    /// Formats as `ann`, or as `ann (2)` for a further track of the owner.
+impl fmt::Display for TimelineTrack<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, number, .. } = self;
+        let Self {
+            owner_id, number, ..
+        } = self;
         match number {
-            1 => write!(f, "{name}"),
-            _ => write!(f, "{name} ({number})"),
+            1 => write!(f, "{owner_id}"),
+            _ => write!(f, "{owner_id} ({number})"),
         }
     }
 }
 
-impl<'a> Layout<'a> {
-    pub(super) fn new(timeline: &'a Timeline) -> Self {
-        let entries = &timeline.entries;
+impl Timeline {
+    /// Places the requests on tracks, for a program that draws them. The Chrome trace and the page
+    /// of the tool `doclock` have this layout.
+    ///
+    /// ```
+    /// use doclock_locks::{FifoLock, LockOptions};
+    ///
+    /// let lock = FifoLock::with_options(LockOptions::new().timeline(1_000));
+    /// drop(lock.lock("report")?);
+    /// let timeline = lock.timeline().unwrap();
+    /// let layout = timeline.layout();
+    /// assert_eq!(layout.tracks[layout.track_of[0]].to_string(), "report");
+    /// assert!(layout.wait(0).is_empty());
+    /// assert_eq!(layout.hold(0).unwrap().start, layout.wait(0).end);
+    /// # Ok::<(), doclock_locks::LockError>(())
+    /// ```
+    pub fn layout(&self) -> TimelineLayout<'_> {
+        let entries = &self.entries;
         let mut order: Vec<usize> = (0..entries.len()).collect();
         order.sort_by_key(|&position| entries[position].requested_at);
 
@@ -54,8 +88,9 @@ impl<'a> Layout<'a> {
                 lanes.push(Lanes::default());
                 owners.len() - 1
             });
-            let spans = timeline.spans(entry);
-            let lane = lanes[owner].place(spans.wait.from, spans.end());
+            let wait = self.wait(entry);
+            let end = self.hold(entry).map_or(wait.end, |hold| hold.end);
+            let lane = lanes[owner].place(wait.start, end);
             places[position] = (owner, lane);
         }
 
@@ -63,25 +98,44 @@ impl<'a> Layout<'a> {
         let mut first = Vec::with_capacity(owners.len());
         for (owner, lanes) in lanes.iter().enumerate() {
             first.push(tracks.len());
-            tracks.extend((1..=lanes.count).map(|number| Track {
-                name: owners[owner],
+            tracks.extend((1..=lanes.count).map(|number| TimelineTrack {
+                owner_id: owners[owner],
                 owner,
                 number,
             }));
         }
         let places = places.into_iter();
         let track_of = places.map(|(owner, lane)| first[owner] + lane).collect();
-        Self {
+        TimelineLayout {
+            timeline: self,
             order,
             owners,
             tracks,
             track_of,
+            givers: handoffs(self),
         }
     }
+}
 
-    /// Returns the number of the owner of the entry at a position.
-    pub(super) fn owner_of(&self, position: usize) -> usize {
-        self.tracks[self.track_of[position]].owner
+impl TimelineLayout<'_> {
+    /// Returns when the request at a position waited: until its grant, or until its end if it was
+    /// not granted. A request that still waits does so until the timeline was read.
+    ///
+    /// # Panics
+    ///
+    /// If the timeline has no entry at the position.
+    pub fn wait(&self, position: usize) -> Range<Duration> {
+        self.timeline.wait(&self.timeline.entries[position])
+    }
+
+    /// Returns when the request at a position held, from its grant to its end or until the timeline
+    /// was read. `None` if it was not granted, or only extended a grant, which has its own entry.
+    ///
+    /// # Panics
+    ///
+    /// If the timeline has no entry at the position.
+    pub fn hold(&self, position: usize) -> Option<Range<Duration>> {
+        self.timeline.hold(&self.timeline.entries[position])
     }
 }
 
@@ -89,13 +143,13 @@ impl<'a> Layout<'a> {
 #[derive(Default)]
 struct Lanes {
     count: usize,
-    busy: BinaryHeap<Reverse<(u64, usize)>>,
+    busy: BinaryHeap<Reverse<(Duration, usize)>>,
     free: BinaryHeap<Reverse<usize>>,
 }
 
 impl Lanes {
     /// Returns the first lane that is free from a moment on, and uses it until another.
-    fn place(&mut self, from: u64, to: u64) -> usize {
+    fn place(&mut self, from: Duration, to: Duration) -> usize {
         while let Some(&Reverse((end, lane))) = self.busy.peek()
             && end <= from
         {

@@ -1,52 +1,76 @@
 //! Timelines for tests: written by hand, or of a simulated lock.
+//!
+//! The tests of the page in `crates/tool` have them, too, so entries are read from JSON.
 
-use std::time::{Duration, SystemTime};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use serde_json::json;
 
 use super::{Timeline, TimelineEntry, TimelineOutcome};
-use crate::CallSite;
-use crate::id::{LockId, OwnerId};
 
 /// A request of `ann` for the whole lock. Times are in nanoseconds.
 pub(super) fn request(number: u64, requested: u64, outcome: TimelineOutcome) -> TimelineEntry {
-    TimelineEntry {
-        lock_id: LockId { number, lock: 1 },
-        owner_id: OwnerId::from("ann"),
-        label: None,
-        call_site: CallSite {
-            file: "src/main.rs",
-            line: 7,
-            column: 13,
-        },
-        nodes: false,
-        requested_at: Duration::from_nanos(requested),
-        granted_at: None,
-        ended_at: None,
-        outcome,
-    }
+    static REQUEST: LazyLock<TimelineEntry> = LazyLock::new(|| {
+        let request = json!({
+            "lockId": "lock-0-1",
+            "ownerId": "ann",
+            "callSite": "src/main.rs:7:13",
+            "requestedAt": 0,
+            "outcome": "waiting",
+        });
+        serde_json::from_value(request).expect("it is a request")
+    });
+    let mut request = REQUEST.clone();
+    request.lock_id = format!("lock-{number}-1").parse().expect("it is an id");
+    request.requested_at = Duration::from_nanos(requested);
+    request.outcome = outcome;
+    request
 }
 
-impl TimelineEntry {
-    pub(super) fn of(mut self, owner: &str) -> Self {
+/// A request for the whole lock that was released.
+pub(super) fn released(
+    number: u64,
+    owner: &str,
+    requested: u64,
+    granted: u64,
+    ended: u64,
+) -> TimelineEntry {
+    let request = request(number, requested, TimelineOutcome::Released).of(owner);
+    request.granted(granted).ended(ended)
+}
+
+/// Changes an entry. Times are in nanoseconds.
+pub(super) trait With {
+    fn of(self, owner: &str) -> Self;
+    fn labelled(self, label: &str) -> Self;
+    fn granted(self, at: u64) -> Self;
+    fn ended(self, at: u64) -> Self;
+    fn on_nodes(self) -> Self;
+}
+
+impl With for TimelineEntry {
+    fn of(mut self, owner: &str) -> Self {
         self.owner_id = owner.into();
         self
     }
 
-    pub(super) fn labelled(mut self, label: &str) -> Self {
+    fn labelled(mut self, label: &str) -> Self {
         self.label = Some(label.into());
         self
     }
 
-    pub(super) fn granted(mut self, at: u64) -> Self {
+    fn granted(mut self, at: u64) -> Self {
         self.granted_at = Some(Duration::from_nanos(at));
         self
     }
 
-    pub(super) fn ended(mut self, at: u64) -> Self {
+    fn ended(mut self, at: u64) -> Self {
         self.ended_at = Some(Duration::from_nanos(at));
         self
     }
 
-    pub(super) fn on_nodes(mut self) -> Self {
+    fn on_nodes(mut self) -> Self {
         self.nodes = true;
         self
     }
@@ -54,13 +78,37 @@ impl TimelineEntry {
 
 /// Times in nanoseconds.
 pub(super) fn timeline(read_at: u64, entries: impl Into<Vec<TimelineEntry>>) -> Timeline {
-    Timeline {
+    let timeline = json!({
         // 2026-11-25 08:23:04 UTC.
-        began_at: SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_594_984),
-        read_at: Duration::from_nanos(read_at),
-        forgotten: 0,
-        entries: entries.into(),
-    }
+        "beganAt": 1_795_594_984_000_u64,
+        "readAt": 0,
+        "forgotten": 0,
+        "entries": [],
+    });
+    let mut timeline: Timeline = serde_json::from_value(timeline).expect("it is a timeline");
+    timeline.read_at = Duration::from_nanos(read_at);
+    timeline.entries = entries.into();
+    timeline
+}
+
+/// Owners whose names end a string, a script or a comment, or change the direction of text.
+pub(super) const HOSTILE: [&str; 6] = [
+    "\"};alert(1)//\\",
+    "</script><script>alert(1)</script>",
+    "<!--<script>",
+    "\u{0}\u{1f}\n\u{2028}",
+    "\u{202e}nna\u{2066}",
+    "<img src=x onerror=alert(1)>&amp;",
+];
+
+pub(super) fn hostile() -> Timeline {
+    let entries = HOSTILE.iter().enumerate().map(|(index, name)| {
+        let at = index as u64 * 10;
+        let next = at + 10;
+        let request = request(at + 1, at.saturating_sub(5), TimelineOutcome::Released).of(name);
+        request.labelled(name).granted(at).ended(next)
+    });
+    timeline(100, entries.collect::<Vec<_>>())
 }
 
 /// Pseudo-random numbers from a seed (SplitMix64).
@@ -85,7 +133,8 @@ impl Dice {
 struct Client {
     owner: &'static str,
     label: Option<&'static str>,
-    call_site: CallSite,
+    file: &'static str,
+    line: u32,
     pause: u64,
     hold: u64,
     next: u64,
@@ -98,11 +147,8 @@ fn clients() -> Vec<Client> {
     let client = |owner, label, file, line, pause, hold| Client {
         owner,
         label,
-        call_site: CallSite {
-            file,
-            line,
-            column: 14,
-        },
+        file,
+        line,
         pause: pause * MICROS,
         hold: hold * MICROS,
         next: 0,
@@ -130,7 +176,7 @@ pub(super) fn simulated(seed: u64, count: usize) -> Timeline {
         let next = clients.iter_mut().min_by_key(|client| client.next);
         let client = next.expect("there are clients");
         let (at, number) = (client.next, entries.len() as u64 + 1);
-        let entry = request(number, at, TimelineOutcome::Released).of(client.owner);
+        let mut entry = request(number, at, TimelineOutcome::Released).of(client.owner);
         let granted = at.max(free_at);
         let patience = match dice.below(200) {
             0 => dice.below(MILLIS) + 1,
@@ -142,7 +188,8 @@ pub(super) fn simulated(seed: u64, count: usize) -> Timeline {
                 (_, 0) => TimelineOutcome::Deadlock,
                 _ => TimelineOutcome::Cancelled,
             };
-            let entry = TimelineEntry { outcome, ..entry }.ended(at + patience);
+            entry.outcome = outcome;
+            let entry = entry.ended(at + patience);
             match outcome {
                 TimelineOutcome::Deadlock => entry.on_nodes(),
                 _ => entry,
@@ -150,15 +197,15 @@ pub(super) fn simulated(seed: u64, count: usize) -> Timeline {
         } else {
             let hold = dice.skewed(client.hold).min(HOLD_LIMIT);
             free_at = granted + hold;
-            let outcome = match hold {
+            entry.outcome = match hold {
                 HOLD_LIMIT => TimelineOutcome::Revoked,
                 _ => TimelineOutcome::Released,
             };
-            let entry = TimelineEntry { outcome, ..entry };
             entry.granted(granted).ended(free_at)
         };
         entry.label = client.label.map(Into::into);
-        entry.call_site = client.call_site;
+        entry.call_site.file = client.file.into();
+        entry.call_site.line = client.line;
         client.next = entry.ended_at.map_or(at, |end| end.as_nanos() as u64);
         client.next += dice.skewed(client.pause);
         entries.push(entry);

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io;
-use std::path::PathBuf;
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -73,9 +71,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, ToolError> {
     if let Some(out) = &args.out {
         format::write_file(out, &document)?;
     }
-    if let Some(timeline) = timeline {
-        write_timeline(&args.report, |out| timeline.write_html(out))?;
-        write_timeline(&args.trace, |out| timeline.write_chrome_trace(out))?;
+    if let (Some(path), Some(timeline)) = (&args.timeline, timeline) {
+        output::write_json(path, &timeline)?;
     }
     let transactions = u64::from(args.editors) * u64::from(args.repeat);
     let report = Report {
@@ -97,26 +94,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, ToolError> {
     Ok(Outcome::of(report.failed == 0))
 }
 
-/// How many requests a report or a trace has: those of the last transactions.
+/// How many requests a timeline has: those of the last transactions.
 const RECORDED: usize = 1_000_000;
 
 fn options(args: &RunArgs) -> StoreOptions {
-    match args.report.is_some() || args.trace.is_some() {
-        true => StoreOptions::new().timeline(RECORDED),
-        false => StoreOptions::new(),
+    match &args.timeline {
+        Some(_) => StoreOptions::new().timeline(RECORDED),
+        None => StoreOptions::new(),
     }
-}
-
-fn write_timeline(
-    path: &Option<PathBuf>,
-    write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>,
-) -> Result<(), ToolError> {
-    let Some(path) = path else {
-        return Ok(());
-    };
-    let mut contents = Vec::new();
-    write(&mut contents).map_err(ToolError::io(path))?;
-    output::write_file(path, &contents)
 }
 
 fn run_editors(args: &RunArgs, store: &DataStore, operations: &[Operation]) -> (Tally, Duration) {

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::Folder;
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "run",
     "replay",
     "log",
@@ -14,6 +14,7 @@ const COMMANDS: [&str; 12] = [
     "salvage",
     "compact",
     "export",
+    "timeline",
     "watch",
     "completions",
     "man",

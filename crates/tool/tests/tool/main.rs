@@ -6,6 +6,7 @@ mod hostile;
 mod page;
 mod replay;
 mod run;
+mod timeline;
 mod watch;
 
 use std::ffi::OsStr;

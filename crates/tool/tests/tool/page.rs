@@ -64,5 +64,5 @@ fn the_commands_of_the_guide_print_what_it_shows() {
         );
         ran += 1;
     }
-    assert_eq!(ran, 10);
+    assert_eq!(ran, 12);
 }

@@ -180,32 +180,3 @@ fn a_run_that_is_refused_creates_no_file() {
         "no/folder.doclock: the folder of the file does not exist: no"
     );
 }
-
-#[test]
-fn a_run_writes_a_page_and_a_trace_of_what_waited_for_what() {
-    let folder = Folder::new();
-    folder.write("page.md", "Buy milk.\n");
-    folder.write("s.json", CREATE_NOTE);
-    let words = [
-        "run",
-        "page.md",
-        "s.json",
-        "--editors",
-        "3",
-        "--repeat",
-        "20",
-    ];
-    let files = ["--report", "out.html", "--trace", "out.json"];
-    folder.doclock(&[&words[..], &files].concat()).ended_with(0);
-    let page = std::fs::read_to_string(folder.path("out.html")).unwrap();
-    assert!(page.contains("editor-3"), "the page has all editors");
-    let trace = std::fs::read(folder.path("out.json")).unwrap();
-    let trace: serde_json::Value = serde_json::from_slice(&trace).unwrap();
-    let events = trace["traceEvents"].as_array().unwrap();
-    let holds = events.iter().filter(|event| event["ph"] == "X");
-    assert!(holds.count() >= 60, "each transaction holds the lock");
-    let refused = ["--report", "."];
-    folder
-        .doclock(&[&words[..], &refused].concat())
-        .refused_with(2);
-}

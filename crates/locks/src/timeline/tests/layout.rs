@@ -1,8 +1,9 @@
-use super::super::layout::Layout;
+use std::time::Duration;
+
 use super::*;
 
 fn names(timeline: &Timeline) -> Vec<String> {
-    let layout = Layout::new(timeline);
+    let layout = timeline.layout();
     let tracks = layout.track_of.iter();
     tracks
         .map(|track| layout.tracks[*track].to_string())
@@ -27,12 +28,13 @@ fn requests_of_one_owner_that_overlap_are_on_different_tracks() {
 fn the_tracks_of_an_owner_follow_one_another() {
     for seed in 0..50 {
         let timeline = simulated(seed, 300);
-        let layout = Layout::new(&timeline);
+        let layout = timeline.layout();
         let owners: Vec<usize> = layout.tracks.iter().map(|track| track.owner).collect();
         assert!(owners.is_sorted(), "seed {seed}: {owners:?}");
         for (position, entry) in timeline.entries.iter().enumerate() {
-            let owner = layout.owners[layout.owner_of(position)];
-            assert_eq!(owner, &entry.owner_id, "seed {seed}");
+            let track = &layout.tracks[layout.track_of[position]];
+            assert_eq!(track.owner_id, &entry.owner_id, "seed {seed}");
+            assert_eq!(layout.owners[track.owner], &entry.owner_id, "seed {seed}");
         }
     }
 }
@@ -41,13 +43,13 @@ fn the_tracks_of_an_owner_follow_one_another() {
 fn requests_of_one_track_follow_one_another() {
     for seed in 0..50 {
         let timeline = simulated(seed, 300);
-        let layout = Layout::new(&timeline);
-        let mut ends = vec![0; layout.tracks.len()];
+        let layout = timeline.layout();
+        let mut ends = vec![Duration::ZERO; layout.tracks.len()];
         for &position in &layout.order {
-            let spans = timeline.spans(&timeline.entries[position]);
+            let wait = layout.wait(position);
             let end = &mut ends[layout.track_of[position]];
-            assert!(spans.wait.from >= *end, "seed {seed}, entry {position}");
-            *end = spans.end();
+            assert!(wait.start >= *end, "seed {seed}, entry {position}");
+            *end = layout.hold(position).map_or(wait.end, |hold| hold.end);
         }
     }
 }

@@ -76,8 +76,9 @@ class Drawing {
     const raw = (this.to - this.from) / Math.max(2, (this.width - NAMES) / 110)
     const power = 10 ** Math.floor(Math.log10(raw))
     const step = Math.max(1, power * [1, 2, 5, 10].find(factor => factor * power >= raw))
-    const ticks = []
-    for (let at = Math.ceil(this.from / step) * step; at <= this.to; at += step) ticks.push(at)
+    const first = Math.ceil(this.from / step), last = Math.floor(this.to / step)
+    // Counted, because a step can be too small to change a time that is far from the first request.
+    const ticks = Array.from({ length: last - first + 1 }, (_, nth) => (first + nth) * step)
     return { ticks, step }
   }
 

@@ -1,12 +1,12 @@
 use std::collections::BTreeMap;
 
-use super::super::layout::Layout;
-use super::super::pairs::pairs;
 use super::*;
+use crate::timeline::pairs::pairs;
+use crate::timeline::{hold, length, wait};
 
 /// `waiter holder: time in times overlaps`, with names.
 fn named(timeline: &Timeline) -> BTreeMap<(String, String), (u64, u64)> {
-    let layout = Layout::new(timeline);
+    let layout = timeline.layout();
     let name = |owner: Option<usize>| match owner {
         Some(owner) => layout.owners[owner].to_string(),
         None => "others".to_owned(),
@@ -22,16 +22,17 @@ fn named(timeline: &Timeline) -> BTreeMap<(String, String), (u64, u64)> {
 
 /// Compares each wait with each hold.
 fn reference(timeline: &Timeline) -> BTreeMap<(String, String), (u64, u64)> {
+    let layout = timeline.layout();
     let mut pairs = BTreeMap::new();
-    for waiter in &timeline.entries {
-        for holder in &timeline.entries {
-            let wait = timeline.spans(waiter).wait;
-            let Some(hold) = timeline.spans(holder).hold else {
+    for (waits, waiter) in timeline.entries.iter().enumerate() {
+        for (holds, holder) in timeline.entries.iter().enumerate() {
+            let wait = wait(&layout, waits);
+            let Some(hold) = hold(&layout, holds) else {
                 continue;
             };
-            let (from, to) = (wait.from.max(hold.from), wait.to.min(hold.to));
+            let (from, to) = (wait.start.max(hold.start), wait.end.min(hold.end));
             let is_own = waiter.lock_id == holder.lock_id;
-            if from < to && hold.length() > 0 && !is_own {
+            if from < to && length(hold) > 0 && !is_own {
                 let names = (waiter.owner_id.to_string(), holder.owner_id.to_string());
                 let (time, times) = pairs.entry(names).or_insert((0, 0));
                 *time += to - from;
@@ -105,10 +106,10 @@ fn the_sweep_agrees_with_a_comparison_of_each_wait_with_each_hold() {
         let mut timeline = random(seed);
         // One grant an id.
         let mut seen = std::collections::HashSet::new();
-        let spans = |entry: &TimelineEntry| entry.outcome.is_hold();
+        let holds = [Holding, Released, Revoked];
         timeline
             .entries
-            .retain(|entry| !spans(entry) || seen.insert(entry.lock_id));
+            .retain(|entry| !holds.contains(&entry.outcome) || seen.insert(entry.lock_id));
         assert_eq!(named(&timeline), reference(&timeline), "random {seed}");
     }
 }

@@ -1,4 +1,4 @@
-use super::super::durations::{Bin, Durations};
+use crate::timeline::durations::{Bin, Durations};
 
 fn of(durations: &[u64]) -> Durations {
     let durations = durations.iter().copied();

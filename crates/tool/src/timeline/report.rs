@@ -1,17 +1,15 @@
-//! A page that shows a timeline: one file, with its data.
+//! The page: one file, with its data.
 
-use std::io::{self, BufWriter, Write};
-use std::time::SystemTime;
+use std::io::{self, Write};
+use std::time::{Duration, SystemTime};
 
+use doclock::lock::Timeline;
 use serde::Serialize;
 
 use super::durations::Durations;
-use super::layout::Layout;
 use super::pairs::{Pair, pairs};
 use super::rows::{Names, Rows};
-use super::spans::nanos;
-use super::{Timeline, TimelineEntry};
-use crate::time::millis;
+use super::{hold, length, nanos, wait};
 
 const PAGE: &str = include_str!("report/report.html");
 const STYLE: &str = include_str!("report/report.css");
@@ -32,42 +30,23 @@ pub(super) const PART: &str = "<!-- part -->";
 /// How many pairs of owners the page shows.
 const PAIRS: usize = 20;
 
-impl Timeline {
-    /// Writes the timeline as a page of HTML: one file, which loads nothing from a network.
-    ///
-    /// The page has a timeline that can be zoomed, with a track for each owner. It has a table of
-    /// the owners that waited for other owners, histograms of waits and holds, and the ten longest
-    /// of each with their call sites. It is light or dark, as the browser is, and can be used by
-    /// keyboard. A request takes about 20 bytes, and a page of a million requests opens in less
-    /// than three seconds.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the writer does.
-    ///
-    /// ```
-    /// use doclock_locks::{FifoLock, LockOptions};
-    ///
-    /// let lock = FifoLock::with_options(LockOptions::new().timeline(1_000));
-    /// drop(lock.lock("report")?);
-    /// let mut page = Vec::new();
-    /// lock.timeline().unwrap().write_html(&mut page)?;
-    /// assert!(page.starts_with(b"<!doctype html>"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn write_html(&self, out: impl Write) -> io::Result<()> {
-        let mut out = BufWriter::new(out);
-        for (number, html) in PAGE.split(PART).enumerate() {
-            match number {
-                0 => {}
-                1 => write_element(&mut out, "style", "", |out| out.write_all(STYLE.as_bytes()))?,
-                2 => write_data(&mut out, self)?,
-                _ => write_scripts(&mut out)?,
-            }
-            out.write_all(html.as_bytes())?;
+/// Writes a timeline as a page of HTML: one file, which loads nothing from a network.
+///
+/// The page has a timeline that can be zoomed, with a track for each owner. It has a table of the
+/// owners that waited for other owners, histograms of waits and holds, and the ten longest of each
+/// with their call sites. It is light or dark, as the browser is, and can be used by keyboard. A
+/// request takes about 20 bytes, and a page of a million requests opens in less than three seconds.
+pub(crate) fn write_page(timeline: &Timeline, out: &mut impl Write) -> io::Result<()> {
+    for (number, html) in PAGE.split(PART).enumerate() {
+        match number {
+            0 => {}
+            1 => write_element(out, "style", "", |out| out.write_all(STYLE.as_bytes()))?,
+            2 => write_data(out, timeline)?,
+            _ => write_scripts(out)?,
         }
-        out.flush()
+        out.write_all(html.as_bytes())?;
     }
+    Ok(())
 }
 
 fn write_scripts(out: &mut impl Write) -> io::Result<()> {
@@ -79,24 +58,23 @@ fn write_scripts(out: &mut impl Write) -> io::Result<()> {
 
 /// Writes a column of numbers for each field of the requests, and the names and sums as JSON.
 fn write_data(out: &mut impl Write, timeline: &Timeline) -> io::Result<()> {
-    let layout = Layout::new(timeline);
+    let layout = timeline.layout();
     let rows = Rows::new(timeline, &layout);
     let mut names = Names::default();
     rows.write(out, &mut names)?;
 
-    let mut waits = Durations::new(durations(timeline, |entry| {
-        Some(timeline.spans(entry).wait.length())
-    }));
-    let mut holds = Durations::new(durations(timeline, |entry| {
-        Some(timeline.spans(entry).hold?.length())
-    }));
+    let positions = 0..timeline.entries.len();
+    let waits = positions.clone().map(|it| (length(wait(&layout, it)), it));
+    let holds = positions.filter_map(|it| Some((length(hold(&layout, it)?), it)));
+    let mut waits = Durations::new(waits.collect());
+    let mut holds = Durations::new(holds.collect());
     for position in waits.longest.iter_mut().chain(&mut holds.longest) {
         *position = rows.row_of(*position);
     }
     let mut pairs = pairs(timeline, &layout);
     let requests = Requests {
         count: timeline.entries.len(),
-        began_at: timeline.began_at,
+        began_at: millis(timeline.began_at),
         origin: rows.origin,
         length: nanos(timeline.read_at).saturating_sub(rows.origin),
         forgotten: timeline.forgotten,
@@ -126,8 +104,8 @@ fn write_data(out: &mut impl Write, timeline: &Timeline) -> io::Result<()> {
 #[serde(rename_all = "camelCase")]
 struct Requests<'a> {
     count: usize,
-    #[serde(serialize_with = "millis::moment")]
-    began_at: SystemTime,
+    /// Milliseconds since 1970.
+    began_at: u64,
     /// The time of the first request since the recorder began. Times in columns count from here.
     origin: u64,
     /// From the first request until the timeline was read.
@@ -144,14 +122,10 @@ struct Requests<'a> {
     pairs: Vec<Pair>,
 }
 
-fn durations(
-    timeline: &Timeline,
-    duration: impl Fn(&TimelineEntry) -> Option<u64>,
-) -> Vec<(u64, usize)> {
-    let entries = timeline.entries.iter().enumerate();
-    entries
-        .filter_map(|(position, entry)| Some((duration(entry)?, position)))
-        .collect()
+fn millis(moment: SystemTime) -> u64 {
+    let since = moment.duration_since(SystemTime::UNIX_EPOCH);
+    let since = since.unwrap_or(Duration::ZERO).as_millis();
+    u64::try_from(since).unwrap_or(u64::MAX)
 }
 
 pub(super) fn write_element<W: Write>(

@@ -5,21 +5,18 @@ use std::hash::Hash;
 use std::io::{self, Write};
 use std::mem;
 
+use doclock::LockId;
+use doclock::lock::{CallSite, Timeline, TimelineEntry, TimelineLayout, TimelineOutcome};
 use serde::{Serialize, Serializer};
 use smol_str::SmolStr;
 
 use super::columns::{write_signed, write_unsigned};
-use super::handoffs::handoffs;
-use super::layout::Layout;
 use super::report::write_element;
-use super::spans::Spans;
-use super::{Timeline, TimelineEntry, TimelineOutcome};
-use crate::CallSite;
-use crate::id::LockId;
+use super::{hold, length, wait};
 
 pub(super) struct Rows<'a> {
     timeline: &'a Timeline,
-    layout: &'a Layout<'a>,
+    layout: &'a TimelineLayout<'a>,
     /// The row of the entry at each position.
     rows: Vec<usize>,
     /// The time of the first request, in nanoseconds. Times in columns count from here.
@@ -31,19 +28,19 @@ pub(super) struct Rows<'a> {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Names<'a> {
     labels: Numbered<&'a SmolStr>,
-    call_sites: Numbered<CallSite>,
+    call_sites: Numbered<&'a CallSite>,
     /// The last parts of lock ids.
-    locks: Numbered<u32, String>,
+    locks: Numbered<SmolStr>,
 }
 
 impl<'a> Rows<'a> {
-    pub(super) fn new(timeline: &'a Timeline, layout: &'a Layout<'a>) -> Self {
+    pub(super) fn new(timeline: &'a Timeline, layout: &'a TimelineLayout<'a>) -> Self {
         let mut rows = vec![0; layout.order.len()];
         for (row, &position) in layout.order.iter().enumerate() {
             rows[position] = row;
         }
         let first = layout.order.first();
-        let origin = first.map(|&first| timeline.spans(&timeline.entries[first]).wait.from);
+        let origin = first.map(|&first| wait(layout, first).start);
         Self {
             timeline,
             layout,
@@ -67,13 +64,12 @@ impl<'a> Rows<'a> {
     fn write_times(&self, out: &mut impl Write) -> io::Result<()> {
         let mut last = self.origin;
         self.write_unsigned(out, "requested", |position| {
-            let requested = self.spans(position).wait.from;
+            let requested = wait(self.layout, position).start;
             requested - mem::replace(&mut last, requested)
         })?;
-        self.write_unsigned(out, "wait", |position| self.spans(position).wait.length())?;
+        self.write_unsigned(out, "wait", |position| length(wait(self.layout, position)))?;
         self.write_unsigned(out, "hold", |position| {
-            let hold = self.spans(position).hold;
-            hold.map_or(0, |hold| hold.length())
+            hold(self.layout, position).map_or(0, length)
         })
     }
 
@@ -88,29 +84,26 @@ impl<'a> Rows<'a> {
         // Zero is no label.
         self.write_unsigned(out, "label", |position| {
             let label = self.entry(position).label.as_ref();
-            label.map_or(0, |label| names.labels.number(label, |label| label) + 1)
+            label.map_or(0, |label| names.labels.number(label) + 1)
         })?;
         self.write_unsigned(out, "site", |position| {
-            let call_site = self.entry(position).call_site;
-            names.call_sites.number(call_site, |call_site| call_site)
+            let call_site = &self.entry(position).call_site;
+            names.call_sites.number(call_site)
         })?;
         self.write_unsigned(out, "lock", |position| {
-            names
-                .locks
-                .number(self.entry(position).lock_id.lock, suffix)
+            names.locks.number(lock(&self.entry(position).lock_id))
         })
     }
 
     fn write_references(&self, out: &mut impl Write) -> io::Result<()> {
         let mut last = 0;
         self.write_signed(out, "id", |position| {
-            let number = self.entry(position).lock_id.number;
+            let number = self.entry(position).lock_id.number();
             number.wrapping_sub(mem::replace(&mut last, number)) as i64
         })?;
         // How many rows before it the holder is that handed it the lock. Zero is none.
-        let givers = handoffs(self.timeline);
         self.write_signed(out, "giver", |position| {
-            let giver = givers[position];
+            let giver = self.layout.givers[position];
             giver.map_or(0, |giver| {
                 self.rows[position] as i64 - self.rows[giver] as i64
             })
@@ -119,10 +112,6 @@ impl<'a> Rows<'a> {
 
     fn entry(&self, position: usize) -> &'a TimelineEntry {
         &self.timeline.entries[position]
-    }
-
-    fn spans(&self, position: usize) -> Spans {
-        self.timeline.spans(self.entry(position))
     }
 
     fn write_unsigned(
@@ -161,34 +150,34 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Different values, each with a number, and with the name that stands for it in the page.
-struct Numbered<K, N = K> {
+/// Different values, each with a number.
+struct Numbered<K> {
     numbers: HashMap<K, u64>,
-    names: Vec<N>,
+    values: Vec<K>,
 }
 
-impl<K, N> Default for Numbered<K, N> {
+impl<K> Default for Numbered<K> {
     fn default() -> Self {
         Self {
             numbers: HashMap::new(),
-            names: Vec::new(),
+            values: Vec::new(),
         }
     }
 }
 
-impl<K: Copy + Eq + Hash, N> Numbered<K, N> {
-    fn number(&mut self, key: K, name: impl FnOnce(K) -> N) -> u64 {
-        *self.numbers.entry(key).or_insert_with(|| {
-            self.names.push(name(key));
-            self.names.len() as u64 - 1
+impl<K: Clone + Eq + Hash> Numbered<K> {
+    fn number(&mut self, value: K) -> u64 {
+        *self.numbers.entry(value).or_insert_with_key(|value| {
+            self.values.push(value.clone());
+            self.values.len() as u64 - 1
         })
     }
 }
 
-impl<K, N: Serialize> Serialize for Numbered<K, N> {
-    /// The names, in the order of their numbers.
+impl<K: Serialize> Serialize for Numbered<K> {
+    /// The values, in the order of their numbers.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.names.serialize(serializer)
+        self.values.serialize(serializer)
     }
 }
 
@@ -203,11 +192,12 @@ fn outcome(outcome: TimelineOutcome) -> u64 {
         TimelineOutcome::TimedOut => 5,
         TimelineOutcome::Cancelled => 6,
         TimelineOutcome::Deadlock => 7,
+        _ => 8,
     }
 }
 
-/// The last part of the ids of a lock.
-fn suffix(lock: u32) -> String {
-    let id = LockId { number: 0, lock }.to_string();
-    id.trim_start_matches("lock-0-").to_owned()
+/// The last part of an id, which names the lock.
+fn lock(id: &LockId) -> SmolStr {
+    let id = id.to_string();
+    id.rsplit('-').next().unwrap_or_default().into()
 }

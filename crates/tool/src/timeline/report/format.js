@@ -38,9 +38,11 @@ function counted(count, noun) {
   return `${grouped(count)} ${noun}${count === 1 ? "" : "s"}`
 }
 
-/// A moment in ms since 1970.
+/// A moment in ms since 1970. A file can have one that is no date.
 function calendar(millis) {
-  return `${new Date(millis).toISOString().replace("T", " ").replace("Z", "")} UTC`
+  const date = new Date(millis)
+  if (Number.isNaN(date.getTime())) return "an unknown date"
+  return `${date.toISOString().replace("T", " ").replace("Z", "")} UTC`
 }
 
 /// A name as a person can read it: control characters and marks of direction are visible.

@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use doclock::lock::{Timeline, TimelineLayout};
 use serde::Serialize;
 
-use super::Timeline;
-use super::layout::Layout;
+use super::{hold, length, wait};
 
 /// How many owners are told apart. The others count as one.
 const OWNERS: usize = 250;
@@ -28,19 +28,19 @@ pub(super) struct Pair {
 ///
 /// A wait for nodes counts all holders of its time, because a timeline has no names of nodes. A
 /// request that waits for more nodes does not wait for itself.
-pub(super) fn pairs(timeline: &Timeline, layout: &Layout<'_>) -> Vec<Pair> {
-    let classes = Classes::new(timeline, layout);
+pub(super) fn pairs(timeline: &Timeline, layout: &TimelineLayout<'_>) -> Vec<Pair> {
+    let classes = Classes::new(layout);
     let mut sweep = Sweep::new(classes.count());
-    sweep.run(timeline, layout, &classes);
-    for (waiter, holder) in own_holds(timeline) {
-        let [wait, hold] = [waiter, holder].map(|position| &timeline.entries[position]);
-        let Some(hold) = timeline.spans(hold).hold else {
+    sweep.run(layout, &classes);
+    for (waiter, holder) in own_holds(timeline, layout) {
+        let Some(held) = hold(layout, holder) else {
             continue;
         };
-        let time = timeline.spans(wait).wait.overlap(hold);
-        if time > 0 {
-            let [waiter, holder] = [waiter, holder].map(|entry| classes.of(layout.owner_of(entry)));
-            sweep.remove(holder, waiter, time);
+        let waited = wait(layout, waiter);
+        let (from, to) = (held.start.max(waited.start), held.end.min(waited.end));
+        if from < to {
+            let [waiter, holder] = [waiter, holder].map(|position| classes.of(layout, position));
+            sweep.remove(holder, waiter, to - from);
         }
     }
     sweep.pairs(&classes)
@@ -53,12 +53,12 @@ struct Classes {
 }
 
 impl Classes {
-    fn new(timeline: &Timeline, layout: &Layout<'_>) -> Self {
+    fn new(layout: &TimelineLayout<'_>) -> Self {
         let mut times = vec![0u64; layout.owners.len()];
-        for (position, entry) in timeline.entries.iter().enumerate() {
-            let spans = timeline.spans(entry);
-            let time = &mut times[layout.owner_of(position)];
-            *time = time.saturating_add(spans.end() - spans.wait.from);
+        for (position, &track) in layout.track_of.iter().enumerate() {
+            let time = &mut times[layout.tracks[track].owner];
+            let lasted = end(layout, position) - wait(layout, position).start;
+            *time = time.saturating_add(lasted);
         }
         let mut owners: Vec<usize> = (0..times.len()).collect();
         owners.sort_by_key(|&owner| Reverse(times[owner]));
@@ -76,8 +76,9 @@ impl Classes {
         }
     }
 
-    fn of(&self, owner: usize) -> usize {
-        self.classes[owner]
+    /// The class of the owner of a request.
+    fn of(&self, layout: &TimelineLayout<'_>, position: usize) -> usize {
+        self.classes[layout.tracks[layout.track_of[position]].owner]
     }
 
     fn count(&self) -> usize {
@@ -108,26 +109,27 @@ impl Sweep {
         }
     }
 
-    fn run(&mut self, timeline: &Timeline, layout: &Layout<'_>, classes: &Classes) {
-        let class = |position: usize| classes.of(layout.owner_of(position));
-        let spans = |position: usize| timeline.spans(&timeline.entries[position]);
-        let waits = |position: &usize| spans(*position).wait.length() > 0;
-        let holds = |position: &usize| spans(*position).hold.is_some_and(|hold| hold.length() > 0);
+    fn run(&mut self, layout: &TimelineLayout<'_>, classes: &Classes) {
+        let class = |position: usize| classes.of(layout, position);
+        let wait = |position: usize| wait(layout, position);
+        let end = |position: usize| end(layout, position);
+        let waits = |position: &usize| length(wait(*position)) > 0;
+        let holds = |position: &usize| hold(layout, *position).map_or(0, length) > 0;
 
         let begins: Vec<usize> = layout.order.iter().copied().filter(waits).collect();
         let mut turns = layout.order.clone();
-        turns.sort_by_key(|&position| spans(position).wait.to);
+        turns.sort_by_key(|&position| wait(position).end);
         let mut ends: Vec<usize> = layout.order.iter().copied().filter(holds).collect();
-        ends.sort_by_key(|&position| spans(position).end());
+        ends.sort_by_key(|&position| end(position));
         let mut begins = begins.into_iter().peekable();
         let mut ends = ends.into_iter().peekable();
 
         // At one moment, what ends comes before what begins: only the inside of spans overlaps.
-        for turn in turns.chunk_by(|&one, &other| spans(one).wait.to == spans(other).wait.to) {
-            let at = spans(turn[0]).wait.to;
+        for turn in turns.chunk_by(|&one, &other| wait(one).end == wait(other).end) {
+            let at = wait(turn[0]).end;
             loop {
-                let end = ends.peek().map(|&position| spans(position).end());
-                let begin = begins.peek().map(|&position| spans(position).wait.from);
+                let end = ends.peek().map(|&position| end(position));
+                let begin = begins.peek().map(|&position| wait(position).start);
                 match (end, begin) {
                     (Some(end), begin) if end <= at && begin.is_none_or(|begin| end <= begin) => {
                         ends.next()
@@ -147,7 +149,7 @@ impl Sweep {
             }
         }
         for position in ends {
-            self.hold_ends(class(position), spans(position).end());
+            self.hold_ends(class(position), end(position));
         }
     }
 
@@ -208,12 +210,18 @@ impl Sweep {
     }
 }
 
+/// When a request ended, in nanoseconds since the recorder began.
+fn end(layout: &TimelineLayout<'_>, position: usize) -> u64 {
+    let hold = hold(layout, position);
+    hold.unwrap_or_else(|| wait(layout, position)).end
+}
+
 /// Returns the requests that waited for more nodes under a grant, each with the entry of the grant.
-fn own_holds(timeline: &Timeline) -> Vec<(usize, usize)> {
+fn own_holds(timeline: &Timeline, layout: &TimelineLayout<'_>) -> Vec<(usize, usize)> {
     let entries = timeline.entries.iter().enumerate();
     let (holds, waits): (Vec<_>, Vec<_>) = entries
         .filter(|(_, entry)| entry.nodes)
-        .partition(|(_, entry)| entry.outcome.is_hold());
+        .partition(|(position, _)| layout.hold(*position).is_some());
     let holds = holds.into_iter();
     let holds: HashMap<_, _> = holds
         .map(|(position, entry)| (entry.lock_id, position))

@@ -152,6 +152,14 @@ describe("a report", () => {
     assert.equal(await page.locator("img").count(), 0)
   }))
 
+  it("shows times that no lock has, and can be zoomed to them", () => open("nonsense", async page => {
+    assert.match(await text(page, "#about"),
+      /^an unknown date to an unknown date \(.*\) · 20 requests of 2 owners/)
+    for (const end of ["Home", "End"]) {
+      await press(page, "0", "Enter", "f", "0", ...Array(110).fill("+"), end, "Enter", "f", "-")
+    }
+  }))
+
   it("is refused to load anything by its own policy", async () => {
     const context = await browser.newContext()
     const page = await context.newPage()

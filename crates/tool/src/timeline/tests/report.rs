@@ -1,12 +1,15 @@
+use std::time::Duration;
+
 use serde_json::Value;
 
-use super::super::columns::{write_signed, write_unsigned};
-use super::super::report::PART;
 use super::*;
+use crate::timeline::columns::{write_signed, write_unsigned};
+use crate::timeline::report::PART;
+use crate::timeline::write_page;
 
 fn page(timeline: &Timeline) -> String {
     let mut written = Vec::new();
-    timeline.write_html(&mut written).unwrap();
+    write_page(timeline, &mut written).unwrap();
     String::from_utf8(written).unwrap()
 }
 
@@ -128,33 +131,85 @@ fn a_request_takes_about_twenty_bytes() {
     assert!((10..25).contains(&per_request), "{per_request}");
 }
 
-/// What the tests in the browser open: pages and a trace, in the folder that `DOCLOCK_REPORTS`
-/// names.
+#[test]
+fn an_error_of_the_writer_is_returned() {
+    struct Full;
+    impl std::io::Write for Full {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::StorageFull.into())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let kind = write_page(&simulated(1, 3), &mut Full).unwrap_err().kind();
+    assert_eq!(kind, std::io::ErrorKind::StorageFull);
+}
+
+/// A timeline is what a file says.
+#[test]
+fn nonsense_makes_a_page() {
+    for seed in 0..200 {
+        let page = page(&nonsense(seed));
+        assert_eq!(column(&page, "wait").len(), 20, "seed {seed}");
+    }
+}
+
+/// Any outcome with any times: near each other, near the end of all times, or far apart.
+fn nonsense(seed: u64) -> Timeline {
+    let mut dice = Dice(seed);
+    let mut time = || match dice.below(4) {
+        0 => u64::MAX - dice.below(3),
+        1 => dice.below(u64::MAX),
+        _ => dice.below(5),
+    };
+    let outcomes = [
+        Waiting, Holding, Released, Revoked, Extended, TimedOut, Deadlock,
+    ];
+    let entries = (0..20).map(|nth| {
+        let outcome = outcomes[nth % outcomes.len()];
+        let entry = request(time(), time(), outcome).of(["ann", "ben"][nth % 2]);
+        match time() % 5 {
+            0 => entry.granted(time()).ended(time()),
+            1 => entry.granted(time()).on_nodes(),
+            2 => entry.ended(time()).on_nodes(),
+            3 => entry,
+            _ => {
+                let mut entry = entry.granted(time());
+                entry.ended_at = Some(Duration::MAX);
+                entry
+            }
+        }
+    });
+    let mut timeline = timeline(u64::MAX / 2, entries.collect::<Vec<_>>());
+    // After the last date of a browser.
+    timeline.began_at += Duration::from_millis(10_000_000_000_000_000);
+    timeline
+}
+
+/// What the tests in the browser open: pages, in the folder that `DOCLOCK_REPORTS` names.
 #[test]
 fn reports_for_a_browser() -> std::io::Result<()> {
     let Some(folder) = std::env::var_os("DOCLOCK_REPORTS") else {
         return Ok(());
     };
     let folder = std::path::Path::new(&folder);
-    let forgotten = Timeline {
-        forgotten: 1_200,
-        ..simulated(3, 2_000)
-    };
+    let mut forgotten = simulated(3, 2_000);
+    forgotten.forgotten = 1_200;
     let million = simulated(1, 1_000_000);
     let pages = [
         ("exact", &exact()),
         ("empty", &timeline(0, [])),
         ("hostile", &hostile()),
+        ("nonsense", &nonsense(1)),
         ("crowd", &crowd()),
         ("simulated", &forgotten),
         ("million", &million),
     ];
     for (name, timeline) in pages {
-        timeline.write_html(std::fs::File::create(
-            folder.join(name).with_extension("html"),
-        )?)?;
+        std::fs::write(folder.join(name).with_extension("html"), page(timeline))?;
     }
-    forgotten.write_chrome_trace(std::fs::File::create(folder.join("simulated.json"))?)
+    Ok(())
 }
 
 /// Each of 300 owners waits for the one before it.

@@ -10,6 +10,7 @@ const OUTCOMES = [
   { name: "timed out", letter: "T", color: "--timed-out", hold: false, unusual: true },
   { name: "cancelled", letter: "C", color: "--cancelled", hold: false, unusual: true },
   { name: "deadlock", letter: "D", color: "--deadlock", hold: false, unusual: true },
+  { name: "other", letter: "O", color: "--cancelled", hold: false, unusual: true },
 ]
 
 const DIGITS = new Uint8Array(128)
