@@ -238,13 +238,15 @@ fn runs(run: &[String], shown: &[String]) -> bool {
     shown.iter().all(|word| run.any(|other| other == word))
 }
 
-/// Whether it is a part of `cargo test`, which runs every test of the crate.
+/// Whether it is a part of `cargo test`, which runs every test of the crate and of the locks.
 fn is_of_tests(shown: &[String]) -> bool {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut target = shown.iter().skip_while(|word| *word != "--test").skip(1);
     let exists = target.next().is_none_or(|name| {
-        let file = root.join(format!("tests/{name}.rs"));
-        file.exists() || root.join(format!("tests/{name}/main.rs")).exists()
+        ["tests", "crates/locks/tests"].iter().any(|folder| {
+            let folder = root.join(folder);
+            folder.join(format!("{name}.rs")).exists() || folder.join(name).join("main.rs").exists()
+        })
     });
     shown.starts_with(&["cargo".into(), "test".into()]) && !shown.contains(&"-p".into()) && exists
 }
