@@ -784,6 +784,12 @@ impl DataStore {
         self.0.log.records.is_locked()
     }
 
+    /// The unit of the newest commit of the log.
+    pub(crate) fn newest_unit(&self) -> Option<Arc<EditUnit>> {
+        let log = self.0.log.records.lock();
+        log.as_ref()?.recent.back()?.record.unit.clone()
+    }
+
     /// The bytes of the records of the log, their number, and the number of stretches.
     pub(crate) fn log_sizes(&self) -> (usize, usize, usize) {
         let log = self.0.log.records.lock();

@@ -31,6 +31,8 @@ pub(super) struct Recorded {
     /// The version up to which commits are recorded.
     pub(super) version: u64,
     provenance: Provenance,
+    /// The version up to which it was recorded from kept commits, undos and redos included.
+    kept_until: u64,
     /// The empty queue that takes the place of the next recorded one.
     room: VecDeque<Unrecorded>,
 }
@@ -38,14 +40,21 @@ pub(super) struct Recorded {
 /// How a published undo or redo is recorded.
 #[derive(Debug)]
 pub(crate) enum Undone {
-    Recorded(Toggled),
+    Recorded {
+        toggled: Toggled,
+        /// The version after which the record began.
+        since: u64,
+    },
     /// The newest unit, whose commits waited to be recorded.
     Queued(Arc<EditUnit>, bool),
 }
 
 impl Default for Undone {
     fn default() -> Self {
-        Self::Recorded(Toggled::default())
+        Self::Recorded {
+            toggled: Toggled::default(),
+            since: 0,
+        }
     }
 }
 
@@ -99,15 +108,31 @@ impl Recorded {
             };
             let changes = unit.iter().flat_map(|it| it.of_the_document());
             let inverses: Vec<Change> = changes.rev().map(Change::inverse).collect();
-            self.turn(of, false, &inverses, &mut document, ids);
+            let turns = [(vec![Arc::clone(of)], false)];
+            self.turn(&turns, &inverses, &mut document, ids);
         }
     }
 
-    /// Records an undo or a redo of the newest unit, which made these changes of the document.
+    /// Records an undo or a redo that was made with another record, before this one was made from
+    /// kept commits. It led to this document by its own changes and then those of code.
+    fn turn_again(
+        &mut self,
+        toggled: &Toggled,
+        (changes, by_code): (&[Change], &[Change]),
+        mut document: Snapshot,
+        ids: &NodeIds,
+    ) {
+        let before = document.take_back(by_code);
+        if before.and_then(|()| document.take_back(changes)).is_ok() {
+            let turns = self.provenance.turned(toggled);
+            self.turn(&turns, changes, &mut document, ids);
+        }
+    }
+
+    /// Records an undo or a redo of these units, which made these changes of the document.
     fn turn(
         &mut self,
-        unit: &Arc<EditUnit>,
-        on: bool,
+        turns: &[(Vec<Arc<EditUnit>>, bool)],
         changes: &[Change],
         document: &mut Snapshot,
         ids: &NodeIds,
@@ -115,7 +140,8 @@ impl Recorded {
         let mut overlay = Overlay::new(document.clone());
         let repeated = document.repeat(changes);
         let mut undoing = self.provenance.undoing(&mut overlay, ids);
-        let is_turned = undoing.turn(std::slice::from_ref(unit), on, true).is_ok();
+        let mut turns = turns.iter();
+        let is_turned = turns.all(|(units, on)| undoing.turn(units, *on, true).is_ok());
         let toggled = undoing.end();
         let made = overlay.changes();
         let is_same =
@@ -239,7 +265,8 @@ impl DataStore {
         if recorded.provenance.is_on(unit) == Some(!on) {
             let mut document = self.snapshot();
             if document.take_back(changes).is_ok() {
-                recorded.turn(unit, on, changes, &mut document, &self.0.ids);
+                let turns = [(vec![Arc::clone(unit)], on)];
+                recorded.turn(&turns, changes, &mut document, &self.0.ids);
             }
         }
     }
@@ -249,14 +276,15 @@ impl DataStore {
         &self,
         overlay: &mut Overlay,
         code: impl FnOnce(&mut Undoing<'_>) -> Result<R, Refusal>,
-    ) -> Result<(R, Toggled), Refusal> {
+    ) -> Result<(R, Undone), Refusal> {
         let recorded = self.recorded();
         if overlay.base().version() == recorded.version {
             debug_assert_eq!(recorded.provenance.differs_from(&*overlay), None);
         }
         let mut undoing = recorded.provenance.undoing(overlay, &self.0.ids);
         let outcome = code(&mut undoing)?;
-        Ok((outcome, undoing.end()))
+        let (toggled, since) = (undoing.end(), recorded.since);
+        Ok((outcome, Undone::Recorded { toggled, since }))
     }
 
     /// Takes in an undo or a redo that was published, with what code of users changed in it.
@@ -266,8 +294,8 @@ impl DataStore {
         changes: &[Change],
         rest: Option<&RecordedCommit<'_>>,
     ) {
-        let toggled = match undone {
-            Undone::Recorded(toggled) => toggled,
+        let (toggled, since) = match undone {
+            Undone::Recorded { toggled, since } => (toggled, since),
             Undone::Queued(unit, on) => return self.settle_newest(&unit, on, changes),
         };
         let is_changed = changes.iter().any(Change::is_of_the_document);
@@ -277,7 +305,18 @@ impl DataStore {
             let version = recorded.version;
             recorded.provenance.note_silent(&toggled, version);
         }
-        recorded.provenance.settle(toggled);
+        if recorded.since == since {
+            recorded.provenance.settle(toggled);
+        } else {
+            let document = self.snapshot();
+            // It is among the kept commits if these were recorded after its publication.
+            if is_changed && document.version() <= recorded.kept_until {
+                return;
+            }
+            let by_code = rest.map_or(0, |rest| rest.changes.len());
+            let changes = changes.split_at(changes.len() - by_code);
+            recorded.turn_again(&toggled, changes, document, &self.0.ids);
+        }
         if let Some(rest) = rest {
             recorded.provenance.record(rest);
         }
@@ -335,19 +374,18 @@ impl DataStore {
             });
             return (known.collect(), None);
         }
-        let Some(rebuilt) = Rebuilding::of(records, joined, document, self) else {
+        let silent = recorded.provenance.silent();
+        let Some(rebuilt) = Rebuilding::of(records, joined, document, silent, self) else {
             return (Units::default(), None);
         };
         let Rebuilding {
-            mut provenance,
-            units,
-            ..
+            provenance, units, ..
         } = rebuilt;
-        provenance.take_over_silent(&recorded.provenance);
         let rebuilt = Recorded {
             since: first.saturating_sub(1),
             version: document.version(),
             provenance,
+            kept_until: document.version(),
             room: VecDeque::new(),
         };
         let before = std::mem::replace(recorded, rebuilt);
@@ -391,6 +429,7 @@ impl<'s> Rebuilding<'s> {
         records: &[CommitRecord],
         joined: &HashMap<u64, u64, Secret>,
         document: &Snapshot,
+        silent: &[SilentTurn],
         store: &'s DataStore,
     ) -> Option<Self> {
         let mut document = document.clone();
@@ -403,8 +442,12 @@ impl<'s> Rebuilding<'s> {
             units: Units::default(),
             turned: HashMap::default(),
         };
+        let mut silent = silent.iter().peekable();
         for record in records {
             let before = document.clone();
+            while let Some(turn) = silent.next_if(|turn| turn.version < record.edits.version) {
+                rebuilding.repeat_silent(turn, &before);
+            }
             document.repeat(record.changes()).ok()?;
             let is_undo = !record.edits.undone.is_empty();
             if is_undo && rebuilding.repeat_undo(record, &before, &document) {
@@ -412,7 +455,13 @@ impl<'s> Rebuilding<'s> {
             }
             rebuilding.record(record, joined, before, is_undo);
         }
+        silent.for_each(|turn| rebuilding.repeat_silent(turn, &document));
         Some(rebuilding)
+    }
+
+    fn repeat_silent(&mut self, turn: &SilentTurn, document: &Snapshot) {
+        let ids = &self.store.0.ids;
+        self.provenance.repeat_silent(turn, document, ids);
     }
 
     fn record(
@@ -423,11 +472,12 @@ impl<'s> Rebuilding<'s> {
         is_undo: bool,
     ) {
         let version = record.edits.version;
-        let unit = (record.in_history && !is_undo).then(|| {
-            let earlier = joined.get(&version).and_then(|it| self.units.get(it));
-            let known = record.unit.as_ref().or(earlier);
-            known.map_or_else(|| EditUnit::new(version, record.owner.clone()), Arc::clone)
-        });
+        let new = || EditUnit::new(version, record.owner.clone());
+        let is_entry = record.in_history && !is_undo;
+        let earlier = joined.get(&version).and_then(|it| self.units.get(it));
+        // One that has code has it from a session that still exists.
+        let unit = record.unit.clone();
+        let unit = unit.or_else(|| is_entry.then(|| earlier.map_or_else(new, Arc::clone)));
         let mut overlay = Overlay::new(before);
         for change in record.changes() {
             // The document was led back by their inverses, so they apply.
@@ -501,6 +551,8 @@ mod tests {
     use std::collections::VecDeque;
     use std::time::Duration;
 
+    use crate::document::Overlay;
+    use crate::durable::DurableOptions;
     use crate::history::HistoryOptions;
     use crate::{DataStore, Editor, StoreOptions, View, dsl::*};
 
@@ -523,6 +575,39 @@ mod tests {
             assert_eq!(taken.unwrap().commits.len(), 3, "{kept} bytes are kept");
             drop((editor, events));
         }
+    }
+
+    /// Kept commits are recorded between the publication of an undo and its record, by which the
+    /// record gets other keys.
+    #[test]
+    fn undo_06_a_published_undo_is_recorded_once_if_kept_commits_are_recorded_meanwhile() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = StoreOptions::new().kept_commits(1 << 20);
+        let options = DurableOptions::new().keep_log(1 << 20).store(kept);
+        let open = || DataStore::open_with(folder.path().join("store"), options.clone()).unwrap();
+        let ann = Editor::new(open(), "ann");
+        ann.execute([create(text_node("paragraph", "ab").with_id("t"))])
+            .unwrap();
+        ann.execute([insert_text(2, "c").on("t")]).unwrap();
+        ann.store().close().unwrap();
+        drop(ann);
+        let store = open();
+        let bob = Editor::new(store.clone(), "bob");
+        bob.execute([insert_text(3, "d").on("t")]).unwrap();
+        let unit = store.newest_unit().unwrap();
+        let mut overlay = Overlay::new(store.snapshot());
+        let undo = store.undo_in(&mut overlay, |it| it.turn(&[unit], false, false));
+        let ((), undone) = undo.unwrap();
+        let changes = bob.undo().unwrap().changes;
+        let ann = Editor::new(store.clone(), "ann").with_restored_history();
+        store.settle_undo(undone, &changes, None);
+        let text = || store.snapshot().node("t").unwrap().text().to_string();
+        ann.undo().unwrap();
+        assert_eq!(text(), "ab");
+        bob.redo().unwrap();
+        assert_eq!(text(), "abd");
+        ann.redo().unwrap();
+        assert_eq!(text(), "abcd");
     }
 
     /// What a store records after two editors alternate, with histories of ten entries.

@@ -25,7 +25,7 @@ use super::{
 use crate::codes::CodedError;
 use crate::document::{
     Budget, Change, ChangeDetail, Changes, EditError, EditUnit, Fragment, Limit, Limits, Node,
-    Overlay, Refusal, Selection, Snapshot, Toggled, Undoing, View, cost, walk,
+    Overlay, Refusal, Selection, Snapshot, Undoing, View, cost, walk,
 };
 use crate::id::{AsNodeId, LockId, NodeId, OwnerId, TransactionId};
 use crate::lock::{Grant, WaitsAs};
@@ -294,7 +294,7 @@ impl Transaction {
     pub(crate) fn undo_units<R>(
         &mut self,
         code: impl FnOnce(&mut Undoing<'_>) -> Result<R, Refusal>,
-    ) -> Result<(R, Toggled), Refusal> {
+    ) -> Result<(R, Undone), Refusal> {
         self.is_undo = true;
         self.turned = None;
         self.held.store.undo_in(&mut self.overlay, code)

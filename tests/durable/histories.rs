@@ -1,6 +1,7 @@
 //! Histories of editors that are restored from kept commits.
 
 use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
 
 use doclock::document::{EditError, Mark, Selection, SplitPoint, check};
 use doclock::durable::DurableOptions;
@@ -311,6 +312,64 @@ fn undo_04_an_edit_is_restored_in_one_history_only() {
     assert_eq!((three.undo_depth(), three.redo_depth()), (3, 1));
     three.undo().unwrap();
     assert_eq!(text(&store), "ab");
+}
+
+/// Ann's commits are older than what is recorded for Bob, so they are recorded during his undo, and
+/// the record gets other keys.
+#[test]
+fn undo_04_a_history_that_is_restored_during_an_undo_knows_of_this_undo() {
+    let memory = Memory::default();
+    let (store, ann) = begin(&memory);
+    ann.execute(insert_text(0, "abc").on("t")).unwrap();
+    ann.execute(delete_text_range(1, 2).on("t")).unwrap();
+    let store = reopened(&memory, &store, kept(1 << 24));
+    let bob = Editor::new(store.clone(), "bob");
+    let later: Arc<Mutex<Option<Editor>>> = Arc::default();
+    let (weak, of) = (Arc::downgrade(&later), store.clone());
+    let restoring = op_with_inverse(
+        |_| Ok::<_, EditError>(()),
+        move |on| {
+            let ann = restored(&of, "ann");
+            weak.upgrade().unwrap().lock().unwrap().replace(ann);
+            on.insert_text("t", 2, "!")
+        },
+    );
+    let edit = [insert_text(1, "xy").on("t"), restoring];
+    transaction(&bob, edit).commit().unwrap();
+    assert_eq!(text(&store), "axyc");
+    bob.undo().unwrap();
+    assert_eq!(text(&store), "ac!");
+    let ann = later.lock().unwrap().take().unwrap();
+    assert_eq!((ann.undo_depth(), ann.redo_depth()), (2, 0));
+    ann.undo().unwrap();
+    assert_eq!(text(&store), "abc!");
+    bob.redo().unwrap();
+    assert_eq!(text(&store), "abxyc");
+    ann.undo().unwrap();
+    assert_eq!(text(&store), "xy");
+    ann.redo().unwrap();
+    ann.redo().unwrap();
+    assert_eq!(text(&store), "axyc");
+}
+
+/// Bob's undo has no effect when he makes it, because his letters are deleted.
+#[test]
+fn undo_04_kept_commits_are_recorded_with_the_undos_that_changed_nothing() {
+    let memory = Memory::default();
+    let (store, ann) = begin(&memory);
+    type_in(&ann, "ab");
+    let store = reopened(&memory, &store, kept(1 << 24));
+    let [bob, carl] = ["bob", "carl"].map(|owner| Editor::new(store.clone(), owner));
+    bob.execute(insert_text(1, "xy").on("t")).unwrap();
+    carl.execute(delete_text_range(1, 3).on("t")).unwrap();
+    assert!(!bob.undo().unwrap().changed);
+    let ann = restored(&store, "ann");
+    carl.undo().unwrap();
+    assert_eq!(text(&store), "ab");
+    bob.redo().unwrap();
+    assert_eq!(text(&store), "axyb");
+    ann.undo().unwrap();
+    assert_eq!(text(&store), "axy");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::record::{Record, RootWrite, Written};
 use super::sequence::{ChildItem, Item, Tag, TextItem};
 use super::{EditUnit, Key, Provenance, Records, Refusal, SilentTurn, Touch, UnitRecord};
 use crate::document::mark::{Mark, Marks};
-use crate::document::{AttributePatch, Change, Overlay, Selection, UndoConflict, View};
+use crate::document::{AttributePatch, Change, Overlay, Selection, Snapshot, UndoConflict, View};
 use crate::hashing::Secret;
 use crate::id::{NodeId, NodeIds, OwnerId};
 
@@ -156,6 +156,17 @@ impl Provenance {
         }
     }
 
+    /// The recorded units that an undo or a redo turned, and whether they came into effect, in its
+    /// order.
+    pub(crate) fn turned(&self, toggled: &Toggled) -> Vec<(Vec<Arc<EditUnit>>, bool)> {
+        let turns = toggled.turned.chunk_by(|one, next| one.1 == next.1);
+        let units = |turn: &[(u64, bool)]| {
+            let known = turn.iter().filter_map(|(unit, _)| self.units.get(unit));
+            known.map(|known| Arc::clone(&known.unit)).collect()
+        };
+        turns.map(|turn| (units(turn), turn[0].1)).collect()
+    }
+
     /// Notes an undo or a redo that changed nothing in the document.
     pub(crate) fn note_silent(&mut self, toggled: &Toggled, version: u64) {
         for is_redo in [false, true] {
@@ -176,14 +187,19 @@ impl Provenance {
         &self.silent
     }
 
-    /// Takes over what an earlier record knows of undos and redos without a change.
-    pub(crate) fn take_over_silent(&mut self, before: &Self) {
-        for (number, unit) in &before.units {
-            if let Some(known) = self.units.get_mut(number) {
-                known.is_on &= unit.is_on;
-            }
+    /// Repeats an undo or a redo that changes nothing in this document.
+    pub(crate) fn repeat_silent(&mut self, turn: &SilentTurn, document: &Snapshot, ids: &NodeIds) {
+        let units = turn.units.iter();
+        let units = units.filter_map(|it| Some(Arc::clone(&self.units.get(it)?.unit)));
+        let units: Vec<_> = units.collect();
+        let mut overlay = Overlay::new(document.clone());
+        let mut undoing = self.undoing(&mut overlay, ids);
+        let is_turned = undoing.turn(&units, turn.is_redo, true).is_ok();
+        let toggled = undoing.end();
+        if is_turned && overlay.changes().is_empty() {
+            self.settle(toggled);
         }
-        self.silent.clone_from(&before.silent);
+        self.silent.push(turn.clone());
     }
 
     /// Whether a unit is in effect, if it is recorded.

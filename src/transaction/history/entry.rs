@@ -171,7 +171,7 @@ impl HistoryEntry {
         is_redo: bool,
         on: &mut Transaction,
     ) -> Result<(Option<Selection>, Undone), Refusal> {
-        let (selection, toggled) = on.undo_units(|undoing| {
+        on.undo_units(|undoing| {
             let by_code = self.by_code.as_slice();
             if is_redo {
                 undoing.turn(by_code, false, true)?;
@@ -186,8 +186,7 @@ impl HistoryEntry {
             };
             let then = unit.zip(then.as_ref());
             Ok(then.map(|(unit, then)| undoing.selection(unit, is_redo, then)))
-        })?;
-        Ok((selection, Undone::Recorded(toggled)))
+        })
     }
 
     /// Undoes or redoes it.
