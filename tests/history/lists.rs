@@ -87,3 +87,45 @@ fn undo_03_insertions_by_others_into_a_split_half_survive_the_join() {
     ann.undo().unwrap();
     assert_eq!(children(&ann, "list"), "abncx");
 }
+
+/// Ann joins `b` to `a`, Bob `a` to `b`. The later join counts, whichever is redone first.
+#[test]
+fn undo_03_of_two_joins_in_opposite_directions_the_later_one_counts() {
+    for is_first_last in [false, true] {
+        let [ann, bob] = two([&[], &[]]);
+        let texts = [("a", "1"), ("b", "2")].map(|(id, text)| text_node("item", text).with_id(id));
+        for text in texts {
+            run(&bob, add_child(text, None).on("list"));
+        }
+        let join = |one: &'static str, other: &'static str| {
+            op(move |on: &mut Transaction| on.join_nodes(one, other))
+        };
+        let all = || {
+            let document = ann.store().snapshot();
+            let texts = common::children(&document, "list").into_iter();
+            let texts = texts.map(|id| format!("{id}{}", common::text(&document, &id)));
+            texts.collect::<String>()
+        };
+        run(&ann, join("a", "b"));
+        ann.undo().unwrap();
+        run(&bob, move_node("list", 0).on("b"));
+        run(&bob, join("b", "a"));
+        assert_eq!(all(), "b21");
+        if is_first_last {
+            ann.redo().unwrap();
+            assert_eq!(all(), "b21");
+            bob.undo().unwrap();
+            assert_eq!(all(), "a12");
+        } else {
+            bob.undo().unwrap();
+            ann.redo().unwrap();
+            assert_eq!(all(), "a12");
+        }
+        bob.redo().unwrap();
+        assert_eq!(all(), "b21");
+        ann.undo().unwrap();
+        assert_eq!(all(), "b21");
+        bob.undo().unwrap();
+        assert_eq!(all(), "b2a1");
+    }
+}

@@ -540,6 +540,7 @@ impl Provenance {
                 splits: false,
                 text_in: left,
                 child_in: left,
+                is_overruled: false,
             });
             edge = Some(record.edges.len() - 1);
             record.merged = edge;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::present::{Done, Draft};
-use super::record::Record;
+use super::record::{Edge, Record};
 use super::sequence::{ChildItem, EdgeAt, Found, Item, Sequence, hide};
 use super::{Key, Records, Refusal, body_of};
 use crate::document::plan::{self, follows};
@@ -35,6 +35,7 @@ impl Draft<'_> {
     /// Brings the content of a node to where the units in effect want it: into the node itself, or
     /// behind one of its edges.
     pub(super) fn fit_edge(&mut self, node: Key) -> Done {
+        self.overrule_earlier_joins(node)?;
         let Some(record) = self.get(node) else {
             return Ok(());
         };
@@ -49,6 +50,7 @@ impl Draft<'_> {
                     }
                     false => {
                         self.open(edge(merged))?;
+                        self.overrule_earlier_joins(node)?;
                         self.close(edge(wanted))?;
                     }
                 }
@@ -64,6 +66,46 @@ impl Draft<'_> {
             (None, Some(wanted)) => self.close(edge(wanted)),
             _ => Ok(()),
         }
+    }
+
+    /// Of joins that join nodes to each other in a circle, the earliest is without effect. It is
+    /// opened, if this node is to be joined to a node that it has behind an edge.
+    fn overrule_earlier_joins(&mut self, node: Key) -> Done {
+        let Some(record) = self.get(node) else {
+            return Ok(());
+        };
+        let mut edges = record.edges.iter().enumerate();
+        let is_wanted = |edge: &Edge| !edge.splits && edge.by.is_on();
+        let Some((nth, edge)) = edges.rfind(|(_, edge)| is_wanted(edge)) else {
+            return Ok(());
+        };
+        if !edge.is_overruled {
+            return Ok(());
+        }
+        let around = self.closed_around(node, EdgeAt { node, edge: nth });
+        let step = |at: &EdgeAt| self.at(at.node).edges[at.edge].by.step();
+        let earliest = around.into_iter().min_by_key(step);
+        match earliest.filter(|it| step(it) < edge.by.step()) {
+            Some(earlier) => {
+                self.edit(earlier.node).edges[earlier.edge].is_overruled = true;
+                self.open(earlier)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The closed edges in the text of a node that have another edge behind them.
+    fn closed_around(&self, node: Key, edge: EdgeAt) -> Vec<EdgeAt> {
+        let mut around: Vec<EdgeAt> = Vec::new();
+        for item in &self.at(node).text.0 {
+            match (item.edge(), item.end()) {
+                (Some(it), _) if it == edge => return around,
+                (Some(it), _) if self.at(it.node).merged == Some(it.edge) => around.push(it),
+                (_, Some(end)) => around.retain(|it| *it != end),
+                _ => {}
+            }
+        }
+        Vec::new()
     }
 
     /// The edge behind which the content of a node belongs at the end of the undo or redo.

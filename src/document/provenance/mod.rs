@@ -230,7 +230,9 @@ trait Records {
             match *item {
                 TextItem::Edge(at) => {
                     if let Some(record) = self.record_mut(at.node) {
-                        record.edges[at.edge].text_in = to[0];
+                        let edge = &mut record.edges[at.edge];
+                        edge.text_in = to[0];
+                        edge.is_overruled = to[0] == at.node;
                     }
                 }
                 TextItem::Caret(unit, nth) => self.move_caret(unit, nth, to[0]),

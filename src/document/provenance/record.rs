@@ -68,6 +68,9 @@ pub(super) struct Edge {
     /// The nodes that have the edge in their text and in their children.
     pub(super) text_in: Key,
     pub(super) child_in: Key,
+    /// Whether a later join went the other way: the edge is in the content of its own node, which
+    /// has its content itself.
+    pub(super) is_overruled: bool,
 }
 
 /// A change of a value of a node.
@@ -91,6 +94,13 @@ pub(super) struct RootWrite {
     pub(super) version: u64,
     pub(super) before: Option<NodeId>,
     pub(super) after: Option<NodeId>,
+}
+
+impl Edge {
+    /// Whether it joined the node, and no later join went the other way.
+    fn is_join(&self) -> bool {
+        !self.splits && !self.is_overruled
+    }
 }
 
 impl Written {
@@ -170,6 +180,7 @@ impl Record {
             splits: true,
             text_in: left,
             child_in: left,
+            is_overruled: false,
         };
         Self {
             born: Some(by),
@@ -426,13 +437,13 @@ impl Record {
     /// The edge behind which its content belongs when these steps are in effect.
     pub(super) fn edge_with(&self, is_on: impl Fn(Tag) -> bool) -> Option<usize> {
         let mut edges = self.edges.iter();
-        let joined = edges.rposition(|it| !it.splits && is_on(it.by));
+        let joined = edges.rposition(|it| it.is_join() && is_on(it.by));
         let mut edges = self.edges.iter();
         let split = edges.position(|it| it.splits && !is_on(it.by));
         joined.or(split).or_else(|| {
             // Without its creation, what others put into it stays where the unit joined it to.
             let born = self.born.filter(|born| !is_on(*born))?;
-            let same = |it: &Edge| !it.splits && it.by.unit() == born.unit();
+            let same = |it: &Edge| it.is_join() && it.by.unit() == born.unit();
             self.edges.iter().rposition(same)
         })
     }
