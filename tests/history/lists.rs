@@ -129,3 +129,22 @@ fn undo_03_of_two_joins_in_opposite_directions_the_later_one_counts() {
         assert_eq!(all(), "b2a1");
     }
 }
+
+/// The old place of `m`, which is in the left half now, is behind `q`.
+#[test]
+fn undo_03_a_deleted_node_behind_a_split_one_returns_behind_both_halves() {
+    let [ann, bob] = two([&["u", "q", "m"], &[]]);
+    run(&ann, move_node("u", 0).on("m"));
+    run(&bob, delete_node().on("q"));
+    let cut = |on: &mut Transaction| {
+        let at = SplitPoint {
+            text: 0,
+            children: 1,
+        };
+        on.split_node("u", at, None).map(drop)
+    };
+    run(&ann, op(cut));
+    let half = common::children(&ann.store().snapshot(), "list")[1].clone();
+    bob.undo().unwrap();
+    assert_eq!(children(&ann, "list"), format!("u{half}q"));
+}

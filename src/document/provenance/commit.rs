@@ -431,19 +431,7 @@ impl Provenance {
         let right = self.records.insert(right);
         self.ids.insert(right_id.clone(), right);
         self.divide(left, right, [text, children], Some(0));
-        // Nodes that were joined or moved into the left half are before the right one.
-        let at = self.records[list].children.behind(index);
-        let hidden = self.records[list].children.0[at..].iter();
-        let hidden = hidden.take_while(|item| item.width() == 0);
-        let is_joined = |item: &ChildItem| match item {
-            ChildItem::Place { node, .. } => {
-                let is_joined = self.records.get(*node).is_some_and(|it| it.is_in(left));
-                is_joined || self.is_within(*node, left)
-            }
-            _ => false,
-        };
-        let hidden: Vec<bool> = hidden.map(is_joined).collect();
-        let at = at + hidden.iter().rposition(|it| *it).map_or(0, |last| last + 1);
+        let at = self.behind_left_half(list, left, index);
         let beside = Some((left, self.records[left].chosen()));
         let place = self.add_place(right, Some(list), beside, version, by);
         self.records[left].halves.push((right, place));
@@ -456,6 +444,27 @@ impl Provenance {
             },
         );
         self.touch(by, Touch::Edge(right));
+    }
+
+    /// Where the right half of a node comes: behind the hidden nodes that were joined into the left
+    /// half, and behind those that were moved into it, if no other node is before these.
+    fn behind_left_half(&mut self, list: Key, left: Key, index: usize) -> usize {
+        let start = self.records[list].children.behind(index);
+        let hidden = self.records[list].children.0[start..].iter();
+        let hidden = hidden.take_while(|item| item.width() == 0);
+        let (mut at, mut has_other) = (start, false);
+        for (nth, item) in hidden.enumerate() {
+            let ChildItem::Place { node, .. } = item else {
+                continue;
+            };
+            let is_joined = self.records.get(*node).is_some_and(|it| it.is_in(left));
+            if is_joined || !has_other && self.is_within(*node, left) {
+                at = start + nth + 1;
+            } else {
+                has_other = true;
+            }
+        }
+        at
     }
 
     /// Whether a node is in the subtree of another, as far as its places are recorded.
