@@ -58,7 +58,9 @@ impl Order {
         }
         let mut before = Set::default();
         for number in list {
-            let is_wrong = |other: &usize| !is_excused(*other, *number);
+            // What was visible in both orders has none.
+            let is_free = |other: usize| self.has(other, *number) || is_excused(other, *number);
+            let is_wrong = |other: &usize| !is_free(*other);
             let wrong = self.0[*number].common(&before).find(is_wrong);
             if let Some(other) = wrong {
                 return Err([other, *number]);

@@ -99,8 +99,7 @@ fn histories() -> u64 {
 /// The histories that are known to fail, by test and seed: not solved yet. Each of them has at
 /// least four edits that move, wrap or join the same nodes. A test also fails if one of them
 /// succeeds.
-const UNSOLVED: [(&str, u64); 4] = [
-    ("restored_trees_long_three", 8244),
+const UNSOLVED: [(&str, u64); 3] = [
     ("late_trees_long_four", 4560),
     ("trees_long_four", 4603),
     ("trees_long_four", 9659),
