@@ -88,6 +88,48 @@ fn undo_03_insertions_by_others_into_a_split_half_survive_the_join() {
     assert_eq!(children(&ann, "list"), "abncx");
 }
 
+/// What stays in the wrapper of another editor has its place before `b`.
+fn wrapped() -> [Editor; 2] {
+    let [ann, bob] = two([&["a", "b", "c"], &[]]);
+    run(&ann, wrap_node(element("box", []).with_id("box")).on("b"));
+    put(&bob, "x", "box", 0);
+    [ann, bob]
+}
+
+/// `y` was behind `b`, and `x` before it: `b` cannot be outside of the wrapper of both.
+#[test]
+fn undo_03_a_node_stays_in_a_wrapper_with_content_of_others_on_both_sides() {
+    let [ann, bob] = wrapped();
+    put(&bob, "y", "box", 2);
+    assert!(ann.undo().is_err());
+    bob.undo().unwrap();
+    ann.undo().unwrap();
+    let both = || [children(&ann, "list"), children(&ann, "box")];
+    assert_eq!(both(), ["aboxbc", "x"]);
+    bob.redo().unwrap();
+    assert_eq!(both(), ["aboxc", "xby"]);
+    ann.redo().unwrap();
+    assert_eq!(both(), ["aboxc", "xby"]);
+    bob.undo().unwrap();
+    ann.undo().unwrap();
+    assert_eq!(both(), ["aboxbc", "x"]);
+    bob.undo().unwrap();
+    assert_eq!(children(&ann, "list"), "abc");
+}
+
+#[test]
+fn undo_03_what_is_put_into_a_wrapper_before_its_node_is_before_it_when_the_wrapper_returns() {
+    let [ann, bob] = wrapped();
+    ann.undo().unwrap();
+    put(&bob, "z", "box", 1);
+    let both = || [children(&ann, "list"), children(&ann, "box")];
+    assert_eq!(both(), ["aboxbc", "xz"]);
+    ann.redo().unwrap();
+    assert_eq!(both(), ["aboxc", "xzb"]);
+    ann.undo().unwrap();
+    assert_eq!(both(), ["aboxbc", "xz"]);
+}
+
 /// Ann joins `b` to `a`, Bob `a` to `b`. The later join counts, whichever is redone first.
 #[test]
 fn undo_03_of_two_joins_in_opposite_directions_the_later_one_counts() {
@@ -128,6 +170,23 @@ fn undo_03_of_two_joins_in_opposite_directions_the_later_one_counts() {
         bob.undo().unwrap();
         assert_eq!(all(), "b2a1");
     }
+}
+
+/// The wrapper of Bob is ordered again when `b` leaves another wrapper, that of Ann.
+#[test]
+fn undo_03_a_wrapper_with_content_of_others_is_behind_a_node_that_leaves_another_wrapper() {
+    let [ann, bob] = two([&["a", "b", "c"], &[]]);
+    let carl = Editor::new(ann.store().clone(), "carl");
+    let wrap = |id: &'static str| wrap_node(element("box", []).with_id(id)).on("b");
+    run(&ann, wrap("q"));
+    ann.undo().unwrap();
+    run(&bob, wrap("w"));
+    put(&carl, "x", "w", 1);
+    ann.redo().unwrap();
+    bob.undo().unwrap();
+    assert_eq!(children(&ann, "list"), "aqwc");
+    ann.undo().unwrap();
+    assert_eq!(children(&ann, "list"), "abwc");
 }
 
 /// The old place of `m`, which is in the left half now, is behind `q`.

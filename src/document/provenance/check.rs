@@ -302,39 +302,6 @@ impl Undoing<'_> {
         record.places.iter().for_each(|it| note(it.by, it.version));
         found
     }
-
-    /// A node is going to leave a wrapper that stays for content of others, although its creation
-    /// is not in effect. Refused, if that content is before the node and behind it.
-    pub(super) fn check_wrapper(&mut self, key: Key) -> Done {
-        let record = self.draft.at(key);
-        let list = record.places.get(record.chosen()).and_then(|it| it.list);
-        let Some(wrapper) = self.draft.wrapper_of(key, list) else {
-            return Ok(());
-        };
-        let content = self.draft.content_of(wrapper);
-        let is_around = content.is_before && content.is_behind;
-        let in_the_way = is_around.then(|| self.subtree_version(wrapper));
-        match in_the_way.flatten() {
-            Some(version) => Err(Refusal {
-                conflict: UndoConflict::SubtreeChanged {
-                    id: self.draft.at(wrapper).id.clone(),
-                },
-                version: Some(version),
-            }),
-            None => {
-                self.draft.order_wrapper(wrapper);
-                Ok(())
-            }
-        }
-    }
-
-    /// The latest version of an edit of others in a subtree.
-    fn subtree_version(&self, key: Key) -> Option<u64> {
-        let id = &self.draft.at(key).id;
-        let nodes = self.draft.document.descendants(id);
-        let keys = nodes.filter_map(|node| self.draft.key_of(&node.id));
-        keys.flat_map(|key| self.foreign(key)).max()
-    }
 }
 
 fn changed_value(id: &NodeId, what: &Written) -> UndoConflict {

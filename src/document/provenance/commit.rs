@@ -227,7 +227,7 @@ impl Provenance {
             if let Some((parent, index)) = list
                 && let Some(list) = self.known(parent)
             {
-                self.records[list].insert_untouched_child(index);
+                self.insert_child(list, index, ChildItem::Untouched(1));
             }
             return;
         }
@@ -254,7 +254,7 @@ impl Provenance {
         let parent = list.map(|(parent, index)| (self.key(parent), index));
         let place = self.add_place(top, parent.map(|(list, _)| list), None, version, by);
         if let Some((list, index)) = parent {
-            self.records[list].insert_place(top, place, index);
+            self.insert_place(list, top, place, index);
             self.keep(list, by);
         }
         self.touch(by, Touch::Created(keys));
@@ -277,10 +277,81 @@ impl Provenance {
             order: self.placed,
             is_active: true,
             is_aside: false,
+            is_held: false,
             list,
             beside,
         });
         places.len() - 1
+    }
+
+    /// Gives a node its place in a list, at an index.
+    fn insert_place(&mut self, list: Key, node: Key, place: usize, index: usize) {
+        let shown = true;
+        self.insert_child(list, index, ChildItem::Place { node, place, shown });
+    }
+
+    /// Inserts a child at an index of a list: behind the tombstones that are there. In a wrapper
+    /// that stays without its creation it comes before those of wrapped nodes that are behind the
+    /// wrapper now.
+    fn insert_child(&mut self, list: Key, index: usize, item: ChildItem) {
+        let record = &mut self.records[list];
+        let mut at = record.children.gap(index);
+        if !record.is_created() {
+            let start = record.children.behind(index);
+            let mut before = self.records[list].children.0[start..at].iter();
+            let behind = before.position(|item| self.is_wrapped_behind(item, list));
+            at = behind.map_or(at, |behind| start + behind);
+        }
+        self.records[list].children.0.insert(at, item);
+    }
+
+    /// Whether a hidden item is the place that a wrapper gave to a node which is behind the wrapper
+    /// now.
+    fn is_wrapped_behind(&self, item: &ChildItem, wrapper: Key) -> bool {
+        let (born, ChildItem::Place { node, place, .. }) = (self.records[wrapper].born, item)
+        else {
+            return false;
+        };
+        let (Some(born), Some(child)) = (born, self.records.get(*node)) else {
+            return false;
+        };
+        let is_of_it = |by: Tag| by.unit() == born.unit() && !by.is_on();
+        if is_of_it(child.places[*place].by) {
+            return child.is_present() && self.is_behind(*node, wrapper);
+        }
+        !child.is_present()
+            && child.born.is_some_and(is_of_it)
+            && child
+                .children
+                .0
+                .iter()
+                .any(|item| self.is_wrapped_behind(item, wrapper))
+    }
+
+    /// Whether a node is behind another one, or one around that, in the same list.
+    fn is_behind(&self, node: Key, other: Key) -> bool {
+        let place = |key: Key| {
+            let record = self.records.get(key)?;
+            Some((
+                key,
+                record.chosen(),
+                record.places.get(record.chosen())?.list?,
+            ))
+        };
+        let Some((_, nth, list)) = place(node) else {
+            return false;
+        };
+        let around = std::iter::successors(place(other), |(_, _, list)| place(*list));
+        let mut around = around.take(MOST_LEVELS);
+        let Some((other, other_nth, _)) = around.find(|(_, _, of)| *of == list) else {
+            return false;
+        };
+        let index = |key: Key, nth: usize| {
+            let mut items = self.records[list].children.0.iter();
+            let is_it = |item: &ChildItem| matches!(item, ChildItem::Place { node, place, .. } if (*node, *place) == (key, nth));
+            items.position(is_it)
+        };
+        index(node, nth) > index(other, other_nth)
     }
 
     /// Makes an item of the child that a node has at an index.
@@ -382,7 +453,7 @@ impl Provenance {
             if let Some((parent, index)) = to
                 && let Some(list) = self.known(parent)
             {
-                self.records[list].insert_untouched_child(index);
+                self.insert_child(list, index, ChildItem::Untouched(1));
             }
             return;
         }
@@ -398,7 +469,7 @@ impl Provenance {
         let list = to.map(|(parent, _)| self.key(parent));
         let place = self.add_place(node, list, None, version, by);
         if let (Some(list), Some((_, index))) = (list, to) {
-            self.records[list].insert_place(node, place, index);
+            self.insert_place(list, node, place, index);
             self.keep(list, by);
         }
         self.touch(by, Touch::Moved(node));
@@ -421,7 +492,7 @@ impl Provenance {
                 self.divide(left, right, [text, children], None);
             }
             if let Some(list) = parent {
-                self.records[list].insert_untouched_child(index);
+                self.insert_child(list, index, ChildItem::Untouched(1));
             }
             return;
         }

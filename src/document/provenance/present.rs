@@ -46,11 +46,18 @@ pub(super) type Done = Result<(), Refusal>;
 /// What stays in a wrapper whose creation is not in effect.
 #[derive(Debug, Default)]
 pub(super) struct WrapperContent {
-    /// The nodes that it wrapped.
-    pub(super) wrapped: Vec<Key>,
-    /// Whether something else is in it before the first of these, and behind it.
-    pub(super) is_before: bool,
-    pub(super) is_behind: bool,
+    /// The nodes that it wrapped, each with its place in it.
+    pub(super) wrapped: Vec<(Key, usize)>,
+    /// Which of these are between its first and its last content. `None` if it has none.
+    pub(super) between: Option<Range<usize>>,
+}
+
+impl WrapperContent {
+    /// Notes content behind the known nodes.
+    fn note(&mut self) {
+        let at = self.wrapped.len();
+        self.between.get_or_insert(at..at).end = at;
+    }
 }
 
 /// So many items of a wrapper are looked at.
@@ -433,7 +440,29 @@ impl Draft<'_> {
         None
     }
 
-    /// What a wrapper has before the places of the nodes that it wrapped, and behind them.
+    /// The wrappers that stay although their creation is not in effect, and that wrapped a node.
+    pub(super) fn wrappers_of(&self, node: Key) -> SmallVec<[Key; 1]> {
+        let mut wrappers = SmallVec::new();
+        let places = self.get(node).into_iter().flat_map(|it| &it.places);
+        for place in places.filter(|it| !it.by.is_on()) {
+            let mut around = place.list;
+            for _ in 0..super::MOST_LEVELS {
+                let Some((key, record)) = around.and_then(|key| Some((key, self.get(key)?))) else {
+                    break;
+                };
+                if record.born.map(Tag::unit) != Some(place.by.unit()) {
+                    break;
+                }
+                if record.is_present() && self.is_left_over(record) {
+                    wrappers.push(key);
+                }
+                around = record.places.get(record.chosen()).and_then(|it| it.list);
+            }
+        }
+        wrappers
+    }
+
+    /// The nodes that a wrapper wrapped, and where its content is among them.
     pub(super) fn content_of(&self, wrapper: Key) -> WrapperContent {
         let mut content = WrapperContent::default();
         let born = self.at(wrapper).born.map(Tag::unit);
@@ -444,8 +473,9 @@ impl Draft<'_> {
         while let Some(item) = ahead.pop().filter(|_| left > 0) {
             left -= 1;
             let ChildItem::Place { node, place, .. } = *item else {
-                content.is_behind |= item.width() > 0 && !content.wrapped.is_empty();
-                content.is_before |= item.width() > 0 && content.wrapped.is_empty();
+                if item.width() > 0 {
+                    content.note();
+                }
                 continue;
             };
             let Some(child) = self.get(node) else {
@@ -453,11 +483,11 @@ impl Draft<'_> {
             };
             let its = &child.places[place];
             let is_of_it = child.born.map(Tag::unit) == born;
-            let is_left = child.chosen() != place || its.by.is_on() && !is_of_it;
+            let is_left = child.chosen() != place || its.is_held || its.by.is_on() && !is_of_it;
             if is_left && Some(its.by.unit()) == born && !self.will_be_on(its.by) {
                 // A node that was wrapped often has a place in each wrapper.
-                if content.wrapped.last() != Some(&node) {
-                    content.wrapped.push(node);
+                if content.wrapped.last().map(|last| last.0) != Some(node) {
+                    content.wrapped.push((node, place));
                 }
                 continue;
             }
@@ -466,15 +496,16 @@ impl Draft<'_> {
             }
             // A half goes with the node that it was split off from.
             let goes_along = its.beside.is_some_and(|(left, at)| {
-                content.wrapped.contains(&left) && self.at(left).chosen_before(its.order) != at
+                let mut wrapped = content.wrapped.iter();
+                wrapped.any(|(node, _)| *node == left)
+                    && self.at(left).chosen_before(its.order) != at
             });
             if goes_along {
-                content.wrapped.push(node);
+                content.wrapped.push((node, place));
             } else if !self.will_be_created(child) && child.born.map(Tag::unit) == born {
                 ahead.extend(items(node));
             } else if self.belongs(node) || self.is_about_to_open(child) {
-                content.is_behind |= !content.wrapped.is_empty();
-                content.is_before |= content.wrapped.is_empty();
+                content.note();
             }
         }
         content
@@ -485,55 +516,112 @@ impl Draft<'_> {
         record.merged.is_some() && record.is_wanted()
     }
 
-    /// Gives a wrapper whose creation is not in effect a place before or behind the places of the
-    /// nodes that it wrapped, so that its content keeps its order.
-    pub(super) fn order_wrapper(&mut self, wrapper: Key) {
+    /// Gives a wrapper whose creation is not in effect a place among the nodes that it wrapped, so
+    /// that its content keeps its order. What cannot keep its order outside of it is held in it.
+    /// Returns the nodes that are to be moved.
+    pub(super) fn order_wrapper(&mut self, wrapper: Key) -> Vec<Key> {
         let record = self.at(wrapper);
         let place = record.chosen();
         let list = record.places.get(place).and_then(|it| it.list);
-        let Some(list) = list.filter(|_| self.is_left_over(record)) else {
-            return;
+        // A wrapper in another one of its unit is a part of that.
+        let born = record.born.map(Tag::unit);
+        let is_inner = |list| {
+            let list: Option<&Record> = self.get(list);
+            list.is_some_and(|it| it.born.map(Tag::unit) == born && self.is_left_over(it))
+        };
+        let list = list.filter(|list| self.is_left_over(record) && !is_inner(*list));
+        let Some(list) = list else {
+            return Vec::new();
         };
         let content = self.content_of(wrapper);
-        if !content.is_before && !content.is_behind {
-            return;
+        let mut held = content.between.clone().unwrap_or_default();
+        if content.between.is_some() {
+            // Where the nodes are without it, if that is in the same list.
+            let outside = |(node, place): &(Key, usize)| {
+                let free = self.at(*node).chosen_without(*place);
+                Some(self.find_place(list, *node, free)?.index)
+            };
+            let outside: Vec<Option<usize>> = content.wrapped.iter().map(outside).collect();
+            let own = self.place_among(wrapper, place, list, &outside, &held);
+            let is_wrong = |nth: usize, is_before: bool| {
+                outside[nth].is_some_and(|at| at != own && (at < own) != is_before)
+            };
+            let wrong = (0..held.start).find(|nth| is_wrong(*nth, true));
+            held.start = wrong.unwrap_or(held.start);
+            let wrong = (held.end..outside.len()).rfind(|nth| is_wrong(*nth, false));
+            held.end = wrong.map_or(held.end, |nth| nth + 1);
         }
-        let places = content.wrapped.iter().filter_map(|node| {
-            let place = self.at(*node).chosen();
-            Some(self.find_place(list, *node, place)?.index)
-        });
-        let wrapped: Vec<usize> = places.collect();
-        let (Some(&first), Some(&last)) = (wrapped.iter().min(), wrapped.iter().max()) else {
-            return;
+        // A half stays with the node that it was split off from.
+        for (node, place) in &content.wrapped[held.clone()] {
+            let left = self.at(*node).places[*place].beside.map(|(left, _)| left);
+            let left = content.wrapped.iter().position(|it| Some(it.0) == left);
+            held.start = held.start.min(left.unwrap_or(held.start));
+        }
+        let mut moved = Vec::new();
+        for (nth, (node, place)) in content.wrapped.into_iter().enumerate() {
+            let it = &self.at(node).places[place];
+            let is_held = held.contains(&nth) && !it.by.is_on();
+            let is_changed = is_held != it.is_held;
+            if is_changed {
+                self.know_anew();
+                self.edit(node).places[place].is_held = is_held;
+            }
+            let record = self.at(node);
+            let shown = self.shown_place(node);
+            let shown = shown.map(|(list, found)| &self.at(list).children.0[found.index]);
+            let is_there = matches!(shown, Some(ChildItem::Place { place, .. })
+                if *place == record.chosen());
+            if (is_changed || is_held) && record.is_present() && !is_there {
+                moved.push(node);
+            }
+        }
+        moved
+    }
+
+    /// Chooses a place of a wrapper behind the nodes before its content, and before those behind
+    /// it. Returns the index in the list.
+    fn place_among(
+        &mut self,
+        wrapper: Key,
+        place: usize,
+        list: Key,
+        outside: &[Option<usize>],
+        held: &Range<usize>,
+    ) -> usize {
+        let known =
+            |nodes: &[Option<usize>]| -> Vec<usize> { nodes.iter().flatten().copied().collect() };
+        let first = known(&outside[..held.start]).into_iter().max();
+        let last = known(&outside[held.end..]).into_iter().min();
+        let own = self
+            .find_place(list, wrapper, place)
+            .map(|found| found.index);
+        let (Some(own), true) = (own, first.is_some() || last.is_some()) else {
+            return own.unwrap_or(0);
         };
-        let items = &self.at(list).children.0;
-        let is_apart = |range: Range<usize>| {
-            let mut between = range.filter(|at| !wrapped.contains(at));
-            between.any(|at| items[at].width() > 0)
-        };
-        let is_wrong = |own: usize| match content.is_behind {
-            _ if content.is_before && content.is_behind => false,
-            true => own < first && !is_apart(own + 1..last),
-            false => content.is_before && own > last && !is_apart(first + 1..own),
-        };
+        let fits =
+            |at: usize| first.is_none_or(|first| first < at) && last.is_none_or(|last| at <= last);
+        let own_nodes = self.wrapped_by(wrapper);
+        let is_near = |at: usize| self.is_near(list, &own_nodes, own, at);
         let order = self.at(wrapper).places[place].order;
         let places = self.at(wrapper).places.iter().enumerate();
-        let own = places.filter(|(_, it)| it.order == order && it.list == Some(list));
-        let fits = |nth: usize| {
-            let found = self.find_place(list, wrapper, nth);
-            found.is_some_and(|found| !is_wrong(found.index))
+        let all = places.filter(|(_, it)| it.order == order && it.list == Some(list));
+        let mut all = all.filter_map(|(nth, _)| {
+            let found = self.find_place(list, wrapper, nth)?;
+            Some((nth, found.index))
+        });
+        let known = all.find(|(_, at)| fits(*at) && is_near(*at));
+        let beside = first.map(|first| first + 1).or(last);
+        let (chosen, at) = match (known, beside.filter(|at| fits(*at) && is_near(*at))) {
+            (Some(known), _) => known,
+            (None, Some(at)) => (self.add_aside(wrapper, place, list, at), at),
+            (None, None) => return own,
         };
-        let chosen = own.map(|(nth, _)| nth).find(|nth| fits(*nth));
-        let at = match content.is_behind {
-            true => last + 1,
-            false => first,
-        };
-        let chosen = chosen.unwrap_or_else(|| self.add_aside(wrapper, place, list, at));
         for (nth, place) in self.edit(wrapper).places.iter_mut().enumerate() {
             if place.order == order {
                 place.is_active = nth == chosen;
             }
         }
+        at
     }
 
     /// Gives a wrapper a place at this index, beside the one that it has.
@@ -554,16 +642,79 @@ impl Draft<'_> {
         place
     }
 
-    /// Gives a wrapper whose creation is in effect again the place that it had.
+    /// Gives a wrapper whose creation is in effect again the place that it had, unless another node
+    /// has come between that and the present one.
     pub(super) fn put_back(&mut self, wrapper: Key) {
+        self.release(wrapper);
         let record = self.at(wrapper);
         let Some(aside) = record.places.get(record.chosen()).filter(|it| it.is_aside) else {
             return;
         };
-        let order = aside.order;
-        for place in &mut self.edit(wrapper).places {
+        let (order, list) = (aside.order, aside.list);
+        let chosen = record.chosen();
+        let mut places = record.places.iter();
+        let first = places.position(|it| it.order == order && !it.is_aside);
+        let index = |nth: usize| Some(self.find_place(list?, wrapper, nth)?.index);
+        let is_near = match (list, first.and_then(index), index(chosen)) {
+            (Some(list), Some(first), Some(aside)) => {
+                self.is_near(list, &self.wrapped_by(wrapper), first, aside)
+            }
+            _ => true,
+        };
+        for (nth, place) in self.edit(wrapper).places.iter_mut().enumerate() {
             if place.order == order {
+                place.is_aside = match is_near {
+                    true => place.is_aside,
+                    false => nth != chosen,
+                };
                 place.is_active = !place.is_aside;
+            }
+        }
+    }
+
+    /// A wrapper and the nodes that its unit put into it.
+    fn wrapped_by(&self, wrapper: Key) -> HashSet<Key, Secret> {
+        let born = self.at(wrapper).born.map(Tag::unit);
+        let (mut all, mut ahead) = (HashSet::default(), vec![wrapper]);
+        while let Some(key) = ahead.pop().filter(|_| all.len() < MOST_WRAPPED) {
+            let Some(record) = self.get(key).filter(|_| all.insert(key)) else {
+                continue;
+            };
+            if record.born.map(Tag::unit) != born {
+                // Its halves go with it.
+                ahead.extend(record.halves.iter().map(|(half, _)| *half));
+                continue;
+            }
+            for item in &record.children.0 {
+                if let ChildItem::Place { node, place, .. } = item
+                    && let Some(child) = self.get(*node)
+                    && Some(child.places[*place].by.unit()) == born
+                {
+                    ahead.push(*node);
+                }
+            }
+        }
+        all
+    }
+
+    /// Whether a wrapper can go from one index of a list to another. On its way it passes by no
+    /// place of a node that is not its own, whether that node is there or not.
+    fn is_near(&self, list: Key, own: &HashSet<Key, Secret>, from: usize, to: usize) -> bool {
+        let between = &self.at(list).children.0[from.min(to)..from.max(to)];
+        between.iter().all(|item| match item {
+            ChildItem::Place { node, .. } => own.contains(node),
+            ChildItem::Untouched(len) => *len == 0,
+            ChildItem::Edge(_) | ChildItem::End(_) => true,
+        })
+    }
+
+    /// Ends that nodes are held in a wrapper.
+    fn release(&mut self, wrapper: Key) {
+        for item in self.at(wrapper).children.0.clone() {
+            if let ChildItem::Place { node, place, .. } = item
+                && self.get(node).is_some_and(|it| it.places[place].is_held)
+            {
+                self.edit(node).places[place].is_held = false;
             }
         }
     }

@@ -55,6 +55,9 @@ pub(super) struct Place {
     /// Whether it is beside the place that a wrapper had, for content that stays without its
     /// creation.
     pub(super) is_aside: bool,
+    /// Whether the node is held there by a wrapper, although the unit that put it there is not in
+    /// effect: content of others in the wrapper could not keep its order otherwise.
+    pub(super) is_held: bool,
     /// The left half behind which a split put it, and which place that half had then.
     pub(super) beside: Option<(Key, usize)>,
 }
@@ -309,26 +312,10 @@ impl Record {
         }
     }
 
-    pub(super) fn insert_untouched_child(&mut self, index: usize) {
-        let at = self.children.gap(index);
-        self.children.0.insert(at, ChildItem::Untouched(1));
-    }
-
     /// Forgets the child at an index, which leaves by an edit that is never undone.
     pub(super) fn remove_child(&mut self, index: usize) {
         let at = self.children.cut(&(index..index + 1));
         self.children.0.drain(at);
-    }
-
-    /// Gives a child its place at an index.
-    pub(super) fn insert_place(&mut self, node: Key, place: usize, index: usize) {
-        let at = self.children.gap(index);
-        let item = ChildItem::Place {
-            node,
-            place,
-            shown: true,
-        };
-        self.children.0.insert(at, item);
     }
 
     pub(super) fn spread_to(&mut self, to: Key) {
@@ -465,13 +452,25 @@ impl Record {
 
     /// The place that it has by the edits before another place was made.
     pub(super) fn chosen_before(&self, order: u64) -> usize {
+        self.chosen_if(order, |_, place| place.by.is_on() || place.is_held)
+    }
+
+    /// The place that it has if it is not held in this one.
+    pub(super) fn chosen_without(&self, held: usize) -> usize {
+        self.chosen_if(u64::MAX, |nth, place| {
+            place.by.is_on() || place.is_held && nth != held
+        })
+    }
+
+    /// The place that it has by the edits before another place was made.
+    fn chosen_if(&self, order: u64, is_in_effect: impl Fn(usize, &Place) -> bool) -> usize {
         let places = self.places.iter().enumerate();
         let known = || {
             places
                 .clone()
                 .filter(|(_, it)| it.is_active && it.order < order)
         };
-        let in_effect = known().filter(|(_, it)| it.by.is_on());
+        let in_effect = known().filter(|(nth, it)| is_in_effect(*nth, it));
         // Without the moves in effect, it is where its creation left it, or where it was first.
         let creation = self.born.filter(|_| !self.is_half()).map(Tag::unit);
         let created = known().filter(|(_, it)| Some(it.by.unit()) == creation);

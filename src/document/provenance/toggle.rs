@@ -450,7 +450,10 @@ impl<'a> Undoing<'a> {
     /// Returns a node that it hid or brought back.
     fn settle_nodes_once(&mut self) -> Result<Option<Key>, Refusal> {
         let mut keys: Vec<Key> = self.draft.changed.keys().copied().collect();
+        let around = keys.iter().flat_map(|key| self.draft.wrappers_of(*key));
+        keys.extend(around.collect::<Vec<_>>());
         keys.sort_unstable();
+        keys.dedup();
         let mut changed = None;
         for key in keys {
             let Some(record) = self.draft.get(key).filter(|it| it.merged.is_none()) else {
@@ -462,8 +465,12 @@ impl<'a> Undoing<'a> {
                     self.draft.hide(key)?;
                     changed = Some(key);
                 } else if is_wrapper {
-                    self.draft.order_wrapper(key);
+                    let moved = self.draft.order_wrapper(key);
                     self.move_to_place(key)?;
+                    for node in moved {
+                        self.move_to_place(node)?;
+                        changed = Some(key);
+                    }
                 }
             } else if self.draft.belongs(key) {
                 self.draft.show(key)?;
@@ -584,9 +591,22 @@ impl<'a> Undoing<'a> {
             return Ok(());
         }
         if !self.draft.is_newest {
-            self.check_wrapper(key)?;
+            self.order_wrapper_of(key)?;
         }
         self.move_to_place(key)
+    }
+
+    /// A node is going to leave a wrapper that stays for content of others, although its creation
+    /// is not in effect.
+    fn order_wrapper_of(&mut self, key: Key) -> Done {
+        let record = self.draft.at(key);
+        let list = record.places.get(record.chosen()).and_then(|it| it.list);
+        if let Some(wrapper) = self.draft.wrapper_of(key, list) {
+            let moved = self.draft.order_wrapper(wrapper);
+            let mut others = moved.into_iter().filter(|node| *node != key);
+            others.try_for_each(|node| self.move_to_place(node))?;
+        }
+        Ok(())
     }
 
     /// Moves a node to its place of now. The halves that were split off from it go along, if they
