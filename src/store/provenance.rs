@@ -580,7 +580,7 @@ mod tests {
     /// Kept commits are recorded between the publication of an undo and its record, by which the
     /// record gets other keys.
     #[test]
-    fn undo_06_a_published_undo_is_recorded_once_if_kept_commits_are_recorded_meanwhile() {
+    fn undo_04_a_published_undo_is_recorded_once_if_kept_commits_are_recorded_meanwhile() {
         let folder = tempfile::tempdir().unwrap();
         let kept = StoreOptions::new().kept_commits(1 << 20);
         let options = DurableOptions::new().keep_log(1 << 20).store(kept);
