@@ -785,6 +785,7 @@ impl DataStore {
     }
 
     /// The unit of the newest commit of the log.
+    #[cfg(feature = "redb")]
     pub(crate) fn newest_unit(&self) -> Option<Arc<EditUnit>> {
         let log = self.0.log.records.lock();
         log.as_ref()?.recent.back()?.record.unit.clone()

@@ -551,8 +551,6 @@ mod tests {
     use std::collections::VecDeque;
     use std::time::Duration;
 
-    use crate::document::Overlay;
-    use crate::durable::DurableOptions;
     use crate::history::HistoryOptions;
     use crate::{DataStore, Editor, StoreOptions, View, dsl::*};
 
@@ -579,8 +577,12 @@ mod tests {
 
     /// Kept commits are recorded between the publication of an undo and its record, by which the
     /// record gets other keys.
+    #[cfg(feature = "redb")]
     #[test]
     fn undo_04_a_published_undo_is_recorded_once_if_kept_commits_are_recorded_meanwhile() {
+        use crate::document::Overlay;
+        use crate::durable::DurableOptions;
+
         let folder = tempfile::tempdir().unwrap();
         let kept = StoreOptions::new().kept_commits(1 << 20);
         let options = DurableOptions::new().keep_log(1 << 20).store(kept);
