@@ -96,10 +96,8 @@ fn a_process_that_fails_before_the_kill_is_reported() {
     let output = Command::new("sh").args(["-c", &limited]).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let lines = stderr(&output);
-    assert!(
-        lines.contains("the journal failed after version"),
-        "{lines}"
-    );
+    // The commit in the failed write, or one that came after it.
+    assert!(lines.contains("File too large"), "{lines}");
     assert!(
         lines.contains("the editing process ended by itself"),
         "{lines}"
