@@ -189,11 +189,14 @@ export class Tab {
 
   async reload() {
     await this.seen()
-    // Its server may be starting again.
+    // Its server may be starting again. A page that is being replaced by that of the failure cannot
+    // be reloaded either.
+    const passing = ["ERR_CONNECTION_REFUSED", "Not attached to an active page"]
     for (const end = Date.now() + 20_000; ;) {
       const failure = await this.page.reload().then(() => null, failure => failure)
       if (!failure) break
-      if (!failure.message.includes("ERR_CONNECTION_REFUSED") || Date.now() > end) throw failure
+      if (!passing.some(text => failure.message.includes(text)) || Date.now() > end) throw failure
+      await this.page.waitForTimeout(100)
     }
     await this.ready()
   }
