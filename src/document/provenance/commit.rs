@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::present::MOST_WRAPPED;
 use super::record::{Edge, Place, Record, RootWrite};
 use super::sequence::{ChildItem, EdgeAt, Item, Tag, TextItem};
 use super::{
@@ -308,24 +309,29 @@ impl Provenance {
     /// Whether a hidden item is the place that a wrapper gave to a node which is behind the wrapper
     /// now.
     fn is_wrapped_behind(&self, item: &ChildItem, wrapper: Key) -> bool {
-        let (born, ChildItem::Place { node, place, .. }) = (self.records[wrapper].born, item)
-        else {
-            return false;
-        };
-        let (Some(born), Some(child)) = (born, self.records.get(*node)) else {
+        let Some(born) = self.records[wrapper].born else {
             return false;
         };
         let is_of_it = |by: Tag| by.unit() == born.unit() && !by.is_on();
-        if is_of_it(child.places[*place].by) {
-            return child.is_present() && self.is_behind(*node, wrapper);
+        // Nodes that were in each other at different times lead in a circle.
+        let (mut ahead, mut left) = (vec![item], MOST_WRAPPED);
+        while let Some(item) = ahead.pop().filter(|_| left > 0) {
+            left -= 1;
+            let ChildItem::Place { node, place, .. } = item else {
+                continue;
+            };
+            let Some(child) = self.records.get(*node) else {
+                continue;
+            };
+            if is_of_it(child.places[*place].by) {
+                if child.is_present() && self.is_behind(*node, wrapper) {
+                    return true;
+                }
+            } else if !child.is_present() && child.born.is_some_and(is_of_it) {
+                ahead.extend(&child.children.0);
+            }
         }
-        !child.is_present()
-            && child.born.is_some_and(is_of_it)
-            && child
-                .children
-                .0
-                .iter()
-                .any(|item| self.is_wrapped_behind(item, wrapper))
+        false
     }
 
     /// Whether a node is behind another one, or one around that, in the same list.

@@ -61,7 +61,7 @@ impl WrapperContent {
 }
 
 /// So many items of a wrapper are looked at.
-const MOST_WRAPPED: usize = 1024;
+pub(super) const MOST_WRAPPED: usize = 1024;
 
 /// An undo or a redo in a transaction. The recorded history is changed when it is published.
 pub(super) struct Draft<'a> {
@@ -588,10 +588,8 @@ impl Draft<'_> {
         outside: &[Option<usize>],
         held: &Range<usize>,
     ) -> usize {
-        let known =
-            |nodes: &[Option<usize>]| -> Vec<usize> { nodes.iter().flatten().copied().collect() };
-        let first = known(&outside[..held.start]).into_iter().max();
-        let last = known(&outside[held.end..]).into_iter().min();
+        let first = outside[..held.start].iter().flatten().max().copied();
+        let last = outside[held.end..].iter().flatten().min().copied();
         let own = self
             .find_place(list, wrapper, place)
             .map(|found| found.index);

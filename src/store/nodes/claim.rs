@@ -11,8 +11,7 @@ use crate::document::{EditError, Overlay, Snapshot, View};
 use crate::hashing::Secret;
 use crate::id::NodeId;
 use crate::lock::LockMode::{self, NodeExclusive, NodeShared};
-use crate::lock::Rights;
-use crate::lock::{AcquireOptions, Asker, Granule, LockError, Scope, WaitsAs, blocking};
+use crate::lock::{AcquireOptions, Asker, Granule, LockError, Rights, Scope, WaitsAs, blocking};
 use crate::store::{CommitError, Transaction};
 use crate::sync::{Mutex, rank};
 
