@@ -10,12 +10,13 @@ mod locks;
 use std::error::Error;
 
 use list::coded;
+pub use list::known;
 pub(crate) use list::retry_of;
 
 pub use doclock_locks::codes::Retry;
-pub(crate) use doclock_locks::codes::codes;
+pub(crate) use doclock_locks::codes::{Coded, codes};
 #[cfg(all(test, not(loom)))]
-pub(crate) use doclock_locks::codes::{Coded, Kind, camel_case};
+pub(crate) use doclock_locks::codes::{Kind, camel_case};
 
 /// What a program reads of an error: its code, whether a retry may succeed, and a status of HTTP.
 ///

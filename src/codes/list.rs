@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::{io, iter};
 
-use super::{CodedError, Retry};
+use super::{Coded, CodedError, Retry};
 use crate::diagnostics::ServerError;
 use crate::document::schema::{AttributeFault, ExpressionError, SchemaError, SchemaViolation};
 use crate::document::{
@@ -45,6 +45,25 @@ macro_rules! errors {
                 $(#[$feature])?
                 if let Some(error) = error.downcast_ref::<$error>() {
                     return Some(error);
+                }
+            )*
+            None
+        }
+
+        /// Returns the code that is written so, if an error of this crate has it.
+        ///
+        /// For an error that another process has sent as JSON: [`code`](CodedError::code) returns
+        /// a name that lives as long as the program.
+        ///
+        /// ```
+        /// assert_eq!(doclock::codes::known("lockTimeout"), Some("lockTimeout"));
+        /// assert_eq!(doclock::codes::known("anything"), None);
+        /// ```
+        pub fn known(code: &str) -> Option<&'static str> {
+            $(
+                $(#[$feature])?
+                if let Some(known) = code_of::<$error>(code) {
+                    return Some(known);
                 }
             )*
             None
@@ -105,6 +124,11 @@ errors! {
     UndoConflict,
     UndoError,
     VersionError,
+}
+
+fn code_of<E: Coded>(code: &str) -> Option<&'static str> {
+    let codes = E::KINDS.iter().flatten().map(|kind| kind.code);
+    codes.into_iter().find(|known| *known == code)
 }
 
 /// The errors of this crate among the error and the chain of its sources.

@@ -74,6 +74,7 @@
 //! No call waits longer for the server than the term lasts. A statement whose answer does not come
 //! is looked up on another connection, and is sent again only if it cannot take effect twice.
 
+mod codes;
 mod encryption;
 mod error;
 mod event;

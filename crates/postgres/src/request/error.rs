@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use doclock::codes::CodedError;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
@@ -17,7 +18,9 @@ use crate::PostgresError;
 ///
 /// Serialized, it is an object with `code`, `message` and the evidence, as doclock's errors are. A
 /// failed request has the code, the message and the evidence of the error on the owner's machine,
-/// and in addition `request`, `machine` and `epoch`.
+/// and in addition its `retry` and `httpStatus`, `request`, `machine` and `epoch`. The methods of
+/// [`CodedError`] return the same. A code that only a later version of doclock knows is `other`
+/// there.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
@@ -28,7 +31,8 @@ pub enum RequestError {
         /// The number of the request. `None` if the machine that owns the document ran the batch
         /// itself.
         number: Option<u64>,
-        /// The error in doclock's JSON form: `code`, `message` and the evidence.
+        /// The error in doclock's JSON form: `code`, `message` and the evidence, and its `retry`
+        /// and `httpStatus`.
         error: Box<Map<String, Value>>,
         /// The machine on which the batch failed.
         machine: String,
@@ -141,24 +145,6 @@ pub enum RequestError {
 }
 
 impl RequestError {
-    /// Returns the stable name of the error, in camelCase. A failed request has the code of the
-    /// error on the owner's machine.
-    pub fn code(&self) -> &str {
-        match self {
-            Self::Failed { error, .. } => text(error, "code"),
-            Self::Expired { .. } => "requestExpired",
-            Self::Cancelled { .. } => "requestCancelled",
-            Self::Timeout { .. } => "requestTimeout",
-            Self::Unknown { .. } => "requestUnknown",
-            Self::NotFound { .. } => "requestNotFound",
-            Self::Lost { .. } => "requestLost",
-            Self::TooLarge { .. } => "requestTooLarge",
-            Self::NotData { .. } => "requestNotData",
-            Self::Unreadable { .. } => "requestUnreadable",
-            Self::Server(_) => "requestServer",
-        }
-    }
-
     /// Whether this is the outcome of the request: it has changed nothing, and never will.
     pub fn is_outcome(&self) -> bool {
         matches!(

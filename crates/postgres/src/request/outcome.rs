@@ -1,12 +1,17 @@
 //! Outcomes of requests, as they are stored.
 
+use std::fmt::Display;
+
+use doclock::codes::CodedError;
 use doclock::transaction::TransactionResult;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::RequestError;
+use crate::codes::add_verdict;
 
-/// An error of doclock in its JSON form: `code`, `message` and the evidence.
+/// An error of doclock in its JSON form: `code`, `message` and the evidence, and in addition
+/// `retry` and `httpStatus`, as [`CodedError`] returns them.
 pub(crate) type Evidence = Box<Map<String, Value>>;
 
 /// The outcome of a request. A request has one, which never changes.
@@ -76,10 +81,12 @@ pub(super) fn evidence(code: &str, message: &str) -> Evidence {
     Box::new(parts.into_iter().collect())
 }
 
-/// The JSON form of an error of doclock.
-pub(crate) fn evidence_of<E: Serialize + std::fmt::Display>(error: &E) -> Evidence {
-    match serde_json::to_value(error) {
+/// The JSON form of an error of doclock, with its verdict and its status.
+pub(crate) fn evidence_of<E: CodedError + Serialize + Display>(error: &E) -> Evidence {
+    let mut evidence = match serde_json::to_value(error) {
         Ok(Value::Object(evidence)) => Box::new(evidence),
         _ => evidence("failed", &error.to_string()),
-    }
+    };
+    add_verdict(&mut evidence, error);
+    evidence
 }

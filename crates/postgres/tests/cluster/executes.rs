@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use doclock::codes::CodedError;
 use doclock::document::{Limit, Limits};
 use doclock::durable::DurableOptions;
 use doclock::lock::CancelToken;

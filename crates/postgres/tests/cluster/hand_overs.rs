@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use doclock::TransactionManager;
+use doclock::codes::CodedError;
 use doclock::durable::DurableOptions;
 use doclock::transaction::{Hooks, Refusal};
 use doclock_postgres::{Member, MemberError, MemberOptions, Postgres, TermOptions};

@@ -5,6 +5,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use doclock::codes::CodedError;
 use doclock::lock::AcquireOptions;
 use doclock::transaction::TransactionResult;
 use doclock::{View, dsl::*};
@@ -385,14 +386,18 @@ fn cluster_02_a_failed_request_has_the_evidence_of_the_error_with_machine_and_ep
     };
     for (local, remote) in batches().into_iter().zip(batches()) {
         let expected = owner.manager.execute(local).unwrap_err();
+        let (retry, status) = (expected.retry(), expected.http_status());
         let mut expected = serde_json::to_value(&expected).unwrap();
         let pending = requests.submit(remote, ann()).unwrap();
         let error = pending.wait(PATIENCE).unwrap_err();
         expected["request"] = pending.number().into();
         expected["machine"] = "owner".into();
         expected["epoch"] = owner.term.epoch().into();
+        expected["retry"] = serde_json::to_value(retry).unwrap();
+        expected["httpStatus"] = status.into();
         assert_eq!(serde_json::to_value(&error).unwrap(), expected);
         assert_eq!(error.code(), expected["code"]);
+        assert_eq!((error.retry(), error.http_status()), (retry, status));
         let message = expected["message"].as_str().unwrap();
         assert!(error.to_string().contains(message), "{error}");
     }

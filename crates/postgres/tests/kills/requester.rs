@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use doclock::codes::CodedError;
 use doclock_postgres::{Postgres, RequestError, RequestOptions, Requests};
 
 use crate::dice::Dice;
