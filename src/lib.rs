@@ -127,7 +127,6 @@ pub mod guide;
 #[cfg(feature = "html")]
 #[cfg_attr(docsrs, doc(cfg(feature = "html")))]
 pub mod html;
-pub mod inbox;
 mod json;
 pub mod lock;
 #[cfg(feature = "markdown")]
@@ -153,7 +152,7 @@ pub use store::{
     StoreOptions, TakenOut, Transaction,
 };
 #[doc(inline)]
-pub use store::{durable, events, lease};
+pub use store::{durable, events, inbox, lease};
 #[doc(inline)]
 pub use transaction::{Editor, TransactionManager, dsl, history};
 

@@ -1,12 +1,12 @@
 //! The store: one document, the lock on it, and the events of its commits.
 
 mod admission;
-mod claims;
 mod commit;
 pub(crate) mod diagnostics;
 pub mod durable;
 mod edit;
 pub mod events;
+pub mod inbox;
 pub mod lease;
 mod log;
 mod nodes;
@@ -33,10 +33,6 @@ use crossbeam_channel::Receiver;
 use crossbeam_utils::CachePadded;
 use smol_str::SmolStr;
 
-pub(crate) use claims::{
-    Aftermath, ClaimOutcome, Claimant, Claims, Delivery, Failed, FailedKind, InboxKey,
-};
-pub use claims::{DeadLetter, DeadLetterCause, EventState, InboxInUse, InboxStats, ReasonCount};
 pub use commit::CommitError;
 pub(crate) use commit::ExecutedOperation;
 use lease::LeaseLost;

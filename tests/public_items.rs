@@ -265,7 +265,7 @@ fn every_exported_type_is_named_in_this_file() {
         include_str!("../src/diagnostics.rs"),
         include_str!("../src/document/mod.rs"),
         include_str!("../src/document/schema/mod.rs"),
-        include_str!("../src/inbox.rs"),
+        include_str!("../src/store/inbox.rs"),
         include_str!("../crates/locks/src/keyed/mod.rs"),
         include_str!("../crates/locks/src/limiter/mod.rs"),
         include_str!("../src/lock.rs"),

@@ -6,11 +6,12 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 use smol_str::SmolStr;
 
+use super::DataStore;
 use super::events::Filter;
+use super::inbox::InboxStats;
 use super::lease::{LeaseInfo, LeaseTargets};
 pub use super::pinned::{KeptVersion, KeptVersions};
 pub use super::registry::RegisteredPrimitive;
-use super::{DataStore, InboxStats};
 use crate::document::{Holding, Leases};
 use crate::id::OwnerId;
 use crate::lock::{CallSite, LockDiagnostics};

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::DataStore;
-use super::claims::EventNote;
 use super::durable::WrittenReceipt;
+use super::inbox::records::EventNote;
 use super::receipts::Receipt;
 use crate::document::Holding;
 #[cfg(feature = "redb")]

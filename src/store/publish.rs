@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use super::claims::{EventNote, Inboxes};
+use super::inbox::records::{EventNote, Inboxes};
 use super::log::ToRecord;
 use super::notes::{Note, NoteChange, NoteKey, ReceiptNote, StoredNotes};
 use super::receipts::{KeptReceipt, Receipts};

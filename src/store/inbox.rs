@@ -8,6 +8,7 @@ mod claim;
 mod feed;
 mod message;
 mod options;
+pub(super) mod records;
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -19,19 +20,16 @@ pub use feed::{Feed, Interrupted, Interruption};
 pub use message::{HandlerError, HandlerResult, Message, Outcome};
 pub use options::InboxOptions;
 
-pub use crate::store::{
-    DeadLetter, DeadLetterCause, EventState, InboxInUse, InboxStats, ReasonCount,
-};
+pub use records::{DeadLetter, DeadLetterCause, EventState, InboxInUse, InboxStats, ReasonCount};
 
 use crate::caught::catch;
 use crate::id::OwnerId;
 use crate::lock::{AcquireOptions, CancelToken, LockError};
-use crate::store::{
-    ClaimOutcome, Claimant, Claims, CommitError, DataStore, Delivery, Failed, InboxKey, Transaction,
-};
+use crate::store::{CommitError, DataStore, Transaction};
 use crate::sync::assert_unlocked;
 use crate::time::MonotonicTime;
 use feed::Run;
+use records::{ClaimOutcome, Claimant, Claims, Delivery, Failed, InboxKey};
 
 /// Takes in messages that may be delivered more than once, and runs each event's effect once.
 ///

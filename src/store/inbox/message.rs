@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use super::DeadLetter;
 use crate::codes::codes;
-use crate::store::DeadLetter;
 
 /// A message that is delivered at least once, and is to have its effect once.
 ///

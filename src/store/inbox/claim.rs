@@ -4,12 +4,13 @@ use std::fmt;
 
 use smol_str::{SmolStr, ToSmolStr};
 
+use super::records::{Aftermath, Failed, FailedKind};
 use super::{HandlerError, Inbox, Outcome};
 use crate::caught::CaughtPanic;
 use crate::codes::{CodedError, Retry};
 use crate::id::FencingToken;
 use crate::lock::LockError;
-use crate::store::{Aftermath, CommitError, Failed, FailedKind, Transaction, TransactionResult};
+use crate::store::{CommitError, Transaction, TransactionResult};
 
 /// The right to work on one event, until it is stale and another worker takes it over.
 ///

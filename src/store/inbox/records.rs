@@ -18,7 +18,7 @@ use crate::time::MonotonicTime;
 use forget::Settled;
 pub use inboxes::InboxInUse;
 pub(crate) use inboxes::InboxKey;
-pub(super) use inboxes::Inboxes;
+pub(in crate::store) use inboxes::Inboxes;
 use letters::Nameless;
 pub use letters::{DeadLetter, DeadLetterCause, EventState};
 use marks::DoneMarks;
