@@ -40,7 +40,7 @@ pub(crate) use log::{CommitEdits, CommitRecord, FollowerId};
 pub use nodes::{NodeGuard, NodeLocks};
 pub(crate) use observe::{Kind, Observed};
 pub use options::StoreOptions;
-pub(crate) use publish::{Bookkeeping, CommitCondition};
+pub(crate) use publish::{Bookkeeping, CommitCondition, Published};
 pub(crate) use receipts::{BatchDigest, Receipt};
 pub use result::{HookFailure, HookId, TransactionResult};
 pub(crate) use transaction::EndedBy;
@@ -101,7 +101,7 @@ pub struct DataStore(Arc<StoreShared>);
 struct StoreShared {
     /// The last version. Replaced by the holder of `lock`, or of a share of it and `publishing`;
     /// readers only clone.
-    published: Arc<PublishedVersion>,
+    published: Arc<LockedPublished>,
     bookkeeping: Mutex<{ rank::BOOKKEEPING }, Bookkeeping>,
     numbers: Numbers,
     /// Held during a commit by a transaction that does not hold the whole lock.
@@ -118,8 +118,8 @@ struct StoreShared {
     observer: Observer,
 }
 
-/// The last version. A journal has it too, for its checkpoints.
-type PublishedVersion = Mutex<{ rank::PUBLISHED }, Snapshot>;
+/// A journal has it too, for its checkpoints.
+type LockedPublished = Mutex<{ rank::PUBLISHED }, Published>;
 
 impl DataStore {
     /// Creates an empty store with a timeout of five seconds, an unbounded queue and the system's
@@ -135,7 +135,7 @@ impl DataStore {
 
     /// Creates a store whose first version is a document that follows the schema.
     fn beginning_with(
-        mut snapshot: Snapshot,
+        snapshot: Snapshot,
         mut options: StoreOptions,
         writer: Option<Box<Writer>>,
     ) -> Self {
@@ -152,14 +152,12 @@ impl DataStore {
             last_id = last_of(session_of_ids, 0);
         }
         options.lock.last_token = numbering.lock_token;
-        // The owners had them from another store.
-        snapshot.end_leases();
         let bookkeeping = Bookkeeping::new(options.remembered_keys, writer.is_some());
         Self(Arc::new(StoreShared {
             observer: Observer::new(&options.lock.name, &options.lock.clock),
             name: options.lock.name.clone(),
             lock: FifoLock::with_options(options.lock),
-            published: Arc::new(Mutex::new(snapshot)),
+            published: Arc::new(Mutex::new(Published::new(snapshot))),
             bookkeeping: Mutex::new(bookkeeping),
             numbers: Numbers::after(numbering),
             publishing: Mutex::default(),
@@ -176,7 +174,7 @@ impl DataStore {
     /// Takes O(1) and never waits for the work of a transaction.
     #[inline]
     pub fn snapshot(&self) -> Snapshot {
-        self.0.published.lock().clone()
+        self.0.published.lock().document.clone()
     }
 
     /// Returns the number of commits so far, with those before the document was
@@ -333,7 +331,7 @@ impl DataStore {
     pub(crate) fn snapshot_under(&self, grant: Grant) -> Snapshot {
         let published = self.0.published.lock();
         self.0.numbers.note_lock_token(grant.token);
-        published.clone()
+        published.document.clone()
     }
 
     // --- The lock ---

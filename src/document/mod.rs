@@ -37,7 +37,6 @@ mod check;
 mod children;
 mod error;
 mod fragment;
-pub(crate) mod lease;
 mod limits;
 mod mark;
 mod node;
@@ -80,7 +79,6 @@ pub use spec::{JsonError, NodeSpec};
 pub use text::{OffsetError, Text, TextUnit};
 pub use view::{Descendants, View};
 
-pub(crate) use lease::{Holding, Leases};
 pub(crate) use limits::{Budget, cost};
 pub(crate) use mark::OBJECT;
 pub(crate) use overlay::{Overlay, OverlaySavepoint, same};

@@ -11,7 +11,6 @@ mod save;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use super::lease::Leases;
 use super::nodes::Nodes;
 use super::touched::Touched;
 use super::{Node, View};
@@ -29,8 +28,7 @@ pub(crate) use save::Tokens;
 /// Taking and cloning a snapshot cost O(1). Commits never change it. While a snapshot lives,
 /// commits copy the data that they would otherwise change in place.
 ///
-/// Two snapshots are equal if their nodes and roots are equal; versions, numberings and
-/// [leases](crate::DataStore::lease) are ignored.
+/// Two snapshots are equal if their nodes and roots are equal; versions and numberings are ignored.
 ///
 /// A snapshot is serde data: it can be saved, loaded, and opened again with
 /// [`StoreOptions::document`](crate::StoreOptions::document). The page
@@ -43,7 +41,6 @@ struct Document {
     version: u64,
     root: Option<NodeId>,
     nodes: Nodes,
-    leases: Leases,
     numbering: Numbering,
 }
 
@@ -101,27 +98,11 @@ impl Snapshot {
         self.0.nodes.get(id)
     }
 
-    pub(crate) fn held(&self) -> &Leases {
-        &self.0.leases
-    }
-
-    /// Returns the leases for a change. That makes no version. Copies the snapshot, in O(1), if it
-    /// is shared.
-    pub(crate) fn held_mut(&mut self) -> &mut Leases {
-        &mut Arc::make_mut(&mut self.0).leases
-    }
-
-    /// Ends all leases, without a version. Later tokens continue.
-    pub(crate) fn end_leases(&mut self) {
-        let leases = self.held_mut();
-        *leases = Leases::after(leases.last_token());
-    }
-
     pub(crate) fn numbering(&self) -> Numbering {
         self.0.numbering
     }
 
-    /// Notes the numbering, for a version that is not shared yet.
+    /// Notes the numbering, which makes no version. Copies the snapshot, in O(1), if it is shared.
     pub(crate) fn set_numbering(&mut self, numbering: Numbering) {
         Arc::make_mut(&mut self.0).numbering = numbering;
     }
@@ -129,11 +110,6 @@ impl Snapshot {
     /// The largest number of a generated id of this session; zero without one.
     pub(crate) fn last_id_of(&self, session: u32) -> u64 {
         self.0.nodes.last_of(session)
-    }
-
-    /// Takes the leases of another snapshot, for a version that was made concurrently.
-    pub(crate) fn keep_leases_of(&mut self, other: &Self) {
-        self.held_mut().clone_from(other.held());
     }
 }
 

@@ -26,7 +26,10 @@
 //! ```
 
 mod error;
+mod info;
 mod required;
+pub(super) mod table;
+mod target;
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,10 +38,11 @@ use std::time::{Duration, SystemTime};
 pub use error::{LeaseError, LeaseLost};
 
 use super::DataStore;
-pub use crate::document::lease::{LeaseHolder, LeaseInfo, LeaseTarget, LeaseTargets};
-use crate::document::{Holding, Leases, Snapshot};
 use crate::id::{FencingToken, OwnerId};
 use crate::time::{Expiry, MonotonicTime};
+pub use info::{LeaseHolder, LeaseInfo};
+use table::Holding;
+pub use target::{LeaseTarget, LeaseTargets};
 
 /// # Leases
 ///
@@ -109,12 +113,13 @@ impl DataStore {
         let swept;
         let mut published = self.0.published.lock();
         let (now, expiry) = self.until(duration)?;
-        if let Some(found) = published.held().in_the_way(&targets, now) {
+        if let Some(found) = published.leases.in_the_way(&targets, now) {
             return Err(LeaseHolder::new(found, now).into());
         }
-        let leases = self.leases_mut(&mut published);
         let holding;
-        (holding, swept) = leases.grant(targets, owner, expiry, now);
+        (holding, swept) = published.leases.grant(targets, owner, expiry, now);
+        self.note_pinned(&published.document);
+        published.note_lease_token();
         let version = published.version();
         self.store_lease(version, &holding, now);
         drop(published);
@@ -144,7 +149,7 @@ impl DataStore {
     /// ```
     pub fn lease_by_token(&self, token: FencingToken) -> Option<Lease> {
         let published = self.0.published.lock();
-        let holding = published.held().live(token, self.monotonic())?;
+        let holding = published.leases.live(token, self.monotonic())?;
         let holding = Arc::clone(holding);
         drop(published);
         Some(Lease {
@@ -173,7 +178,7 @@ impl DataStore {
         let target = target.into();
         let published = self.0.published.lock();
         let now = self.monotonic();
-        let leases = published.held();
+        let leases = &published.leases;
         let found = leases.in_the_way(std::slice::from_ref(&target), now)?;
         Some(LeaseHolder::new(found, now))
     }
@@ -182,16 +187,13 @@ impl DataStore {
     ///
     /// Other threads continue meanwhile, so a listed lease may have ended since.
     pub fn leases(&self) -> Vec<LeaseInfo> {
-        let snapshot = self.snapshot();
+        let leases = self.0.published.lock().leases.clone();
         let now = self.monotonic();
-        let holdings = snapshot.held().iter();
-        LeaseInfo::list(holdings.filter(|holding| !holding.expiry.has_come(now)))
-    }
-
-    /// The leases of the published version, for a change, which copies the version if it is pinned.
-    fn leases_mut<'p>(&self, published: &'p mut Snapshot) -> &'p mut Leases {
-        self.note_pinned(published);
-        published.held_mut()
+        LeaseInfo::list(
+            leases
+                .iter()
+                .filter(|holding| !holding.expiry.has_come(now)),
+        )
     }
 
     /// The current moment, and the moment `duration` later. The published version must be locked,
@@ -273,7 +275,7 @@ impl Lease {
     pub fn remaining(&self) -> Duration {
         let published = self.store.0.published.lock();
         let now = self.store.monotonic();
-        let live = published.held().live(self.fencing_token(), now);
+        let live = published.leases.live(self.fencing_token(), now);
         live.map_or(Duration::ZERO, |holding| holding.expiry.left(now))
     }
 
@@ -288,12 +290,11 @@ impl Lease {
     pub fn renew(&mut self, duration: Duration) -> Result<(), LeaseError> {
         let mut published = self.store.0.published.lock();
         let (now, expiry) = self.store.until(duration)?;
-        let leases = published.held();
+        let leases = &published.leases;
         if leases.live(self.holding.token, now).is_none() {
             return Err(LeaseLost::new(&self.holding, leases, now).into());
         }
-        let leases = self.store.leases_mut(&mut published);
-        if let Some(renewed) = leases.renew(self.holding.token, expiry, now) {
+        if let Some(renewed) = published.leases.renew(self.holding.token, expiry, now) {
             self.store.store_lease(published.version(), &renewed, now);
             drop(published);
             self.holding = renewed;
@@ -311,12 +312,11 @@ impl Lease {
     pub fn release(self) -> Result<(), LeaseError> {
         let mut published = self.store.0.published.lock();
         let now = self.store.monotonic();
-        let leases = published.held();
+        let leases = &published.leases;
         if leases.live(self.holding.token, now).is_none() {
             return Err(LeaseLost::new(&self.holding, leases, now).into());
         }
-        let leases = self.store.leases_mut(&mut published);
-        leases.release(self.holding.token);
+        published.leases.release(self.holding.token);
         let version = published.version();
         self.store
             .store_ends(version, [self.holding.token].into_iter());

@@ -29,7 +29,7 @@ use super::admission::{Admission, Door};
 use super::events::{CommitEvent, Filter, MissingCommits, Reach};
 use super::provenance::{Recorded, Units};
 use super::rare::Rare;
-use super::{DataStore, TransactionResult};
+use super::{DataStore, LockedPublished, Published, TransactionResult};
 use crate::caught::dispose;
 use crate::document::{Change, EditUnit, SequenceEdit, SequenceEdits, Snapshot};
 use crate::id::{LockId, NodeId, OwnerId};
@@ -392,7 +392,7 @@ impl CommitLog {
     fn begin_following<'a>(
         &self,
         records: &'a mut Option<Box<Records>>,
-        published: &Mutex<{ rank::PUBLISHED }, Snapshot>,
+        published: &LockedPublished,
         filter: Option<&Filter>,
     ) -> (&'a mut Records, u64) {
         let published = published.lock();
@@ -676,7 +676,7 @@ impl DataStore {
         &self,
     ) -> (
         Option<LockedLog<'_>>,
-        MutexGuard<'_, { rank::PUBLISHED }, Snapshot>,
+        MutexGuard<'_, { rank::PUBLISHED }, Published>,
     ) {
         let log = &self.0.log;
         let is_followed = || log.followers.load(Ordering::Relaxed) > 0;

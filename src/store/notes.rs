@@ -12,11 +12,11 @@ use smol_str::SmolStr;
 use super::DataStore;
 use super::durable::WrittenReceipt;
 use super::inbox::records::EventNote;
+use super::lease::table::Holding;
+use super::lease::{LeaseTarget, LeaseTargets};
 use super::receipts::Receipt;
-use crate::document::Holding;
 #[cfg(feature = "redb")]
 use crate::document::Snapshot;
-use crate::document::lease::{LeaseTarget, LeaseTargets};
 use crate::id::{FencingToken, OwnerId};
 use crate::time::{Calendar, Date, MonotonicTime};
 
@@ -239,13 +239,16 @@ impl DataStore {
         let now = self.monotonic();
         // Commits with receipts and events of inboxes wait, so both are of one moment.
         let bookkeeping = self.0.bookkeeping.lock();
-        let document = self.snapshot();
+        let published = self.0.published.lock();
+        let (document, leases) = (published.document.clone(), published.leases.clone());
+        drop(published);
         let mut notes = bookkeeping.inboxes.notes(now);
         let receipts = bookkeeping.receipts.notes();
         notes.extend(receipts.map(|note| NoteChange::Kept(Note::Receipt(note))));
         drop(bookkeeping);
-        let leases = document.held().iter();
-        let leases = leases.filter(|holding| !holding.expiry.has_come(now));
+        let leases = leases
+            .iter()
+            .filter(|holding| !holding.expiry.has_come(now));
         let leases = leases.map(|holding| Note::Lease(LeaseNote::new(holding, now)));
         notes.extend(leases.map(NoteChange::Kept));
         (document, notes)
@@ -268,10 +271,11 @@ impl DataStore {
         notes.leases.sort_unstable_by_key(|lease| lease.token);
         for lease in std::mem::take(&mut notes.leases) {
             match lease.restored(&calendar) {
-                Ok(holding) => published.held_mut().restore(holding),
+                Ok(holding) => published.leases.restore(holding),
                 Err(token) => forgotten.push(NoteKey::Lease(token)),
             }
         }
+        published.note_lease_token();
         drop(published);
         let last_token = self.0.numbers.claim_token();
         let mut bookkeeping = self.0.bookkeeping.lock();

@@ -50,9 +50,10 @@ impl Numbers {
         raise(&self.claim_token, token);
     }
 
-    /// The numbering so far, with that of the nodes.
-    pub(super) fn so_far(&self, ids: &NodeIds) -> Numbering {
+    /// The numbering so far, with that of the leases and of the nodes.
+    pub(super) fn so_far(&self, lease_token: u64, ids: &NodeIds) -> Numbering {
         let mut numbering = Numbering {
+            lease_token,
             lock_token: self.lock_token.load(Ordering::Relaxed),
             claim_token: self.claim_token(),
             ..Numbering::default()

@@ -5,13 +5,50 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use super::inbox::records::{EventNote, Inboxes};
+use super::lease::table::Leases;
 use super::log::ToRecord;
 use super::notes::{Note, NoteChange, NoteKey, ReceiptNote, StoredNotes};
+use super::numbers::Numbers;
 use super::receipts::{KeptReceipt, Receipts};
 use super::{CommitError, CommitRecord, DataStore, Receipt};
 use crate::document::{Overlay, Snapshot};
+use crate::id::NodeIds;
 use crate::sync::{MutexGuard, rank};
 use crate::time::Calendar;
+
+/// What a store has published: the last version, and the leases, which need no version. One mutex
+/// has both, so the commit of a transaction that requires a lease appears while the lease lasts.
+pub(crate) struct Published {
+    pub(super) document: Snapshot,
+    pub(super) leases: Leases,
+}
+
+impl Published {
+    /// A document that is opened. The owners of its leases had them from another store, so only
+    /// their tokens continue.
+    pub(super) fn new(document: Snapshot) -> Self {
+        let leases = Leases::after(document.numbering().lease_token);
+        Self { document, leases }
+    }
+
+    pub(super) fn version(&self) -> u64 {
+        self.document.version()
+    }
+
+    /// Notes in the document that leases have been granted, so that a store which continues with a
+    /// snapshot repeats none of their tokens. Copies the document, in O(1), if it is shared.
+    pub(super) fn note_lease_token(&mut self) {
+        let mut numbering = self.document.numbering();
+        numbering.lease_token = self.leases.last_token();
+        self.document.set_numbering(numbering);
+    }
+
+    /// Notes the numberings in the document, for the store that continues with it.
+    pub(super) fn number(&mut self, numbers: &Numbers, ids: &NodeIds) {
+        let numbering = numbers.so_far(self.leases.last_token(), ids);
+        self.document.set_numbering(numbering);
+    }
+}
 
 /// What transactions leave beside the document. It is locked while a transaction is published that
 /// adds to it, so that both appear in one step. Readers of the document do not wait for it.
@@ -25,7 +62,7 @@ pub(crate) struct Bookkeeping {
 pub(crate) trait CommitCondition: Send + Sync {
     /// Whether it holds for the last version and the bookkeeping. Both are locked, and the
     /// transaction is published at once.
-    fn check(&self, last: &Snapshot, bookkeeping: &Bookkeeping) -> Result<(), CommitError>;
+    fn check(&self, last: &Published, bookkeeping: &Bookkeeping) -> Result<(), CommitError>;
 
     /// Adds its effect, and returns what a journal has to store. All conditions of the transaction
     /// hold.
@@ -53,7 +90,7 @@ impl Bookkeeping {
 
     fn check(
         &self,
-        last: &Snapshot,
+        last: &Published,
         receipt: Option<&KeyedReceipt>,
         conditions: &CommitConditions,
     ) -> Result<(), CommitError> {
@@ -157,17 +194,15 @@ impl DataStore {
         match next {
             None => {
                 overlay.let_go_of_base();
-                self.note_pinned(&published);
-                overlay.fold_into(&mut published);
+                self.note_pinned(&published.document);
+                overlay.fold_into(&mut published.document);
             }
-            Some(mut next) => {
-                self.note_pinned(&published);
-                // Leases need no lock, so some may have been taken or renewed since.
-                next.keep_leases_of(&published);
-                _before = std::mem::replace(&mut *published, next);
+            Some(next) => {
+                self.note_pinned(&published.document);
+                _before = std::mem::replace(&mut published.document, next);
             }
         }
-        published.set_numbering(self.0.numbers.so_far(&self.0.ids));
+        published.number(&self.0.numbers, &self.0.ids);
         let version = published.version();
         drop(published);
         _forgotten = bookkeeping.as_mut().and_then(|bookkeeping| {
@@ -230,7 +265,7 @@ mod tests {
     struct Guarded(DataStore);
 
     impl CommitCondition for Guarded {
-        fn check(&self, _: &Snapshot, _: &Bookkeeping) -> Result<(), CommitError> {
+        fn check(&self, _: &Published, _: &Bookkeeping) -> Result<(), CommitError> {
             Ok(())
         }
 

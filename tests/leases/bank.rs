@@ -152,7 +152,7 @@ fn lease_04_a_thousand_concurrent_transfers_between_ten_accounts_keep_the_sum() 
     });
     assert_eq!(store.version(), 1 + 1000);
     assert_eq!(sum(&store), ACCOUNTS as i64 * OPENING);
-    assert!(store.snapshot().leases().is_empty());
+    assert!(store.leases().is_empty());
     assert!(locked.into_inner() > 0, "no transfer met another one");
 }
 

@@ -104,11 +104,11 @@ fn lease_02_the_document_is_taken_over_from_nodes_and_nodes_from_the_document() 
     let document = store
         .lease(LeaseTarget::Document, "importer", SECOND)
         .unwrap();
-    assert_eq!(store.snapshot().leases(), [document.info()]);
+    assert_eq!(store.leases(), [document.info()]);
     clock.advance(SECOND);
     let node = store.lease("ann", "teller", SECOND).unwrap();
-    assert_eq!(store.snapshot().leases(), [node.info()]);
-    assert!(store.snapshot().lease("bob").is_none());
+    assert_eq!(store.leases(), [node.info()]);
+    assert!(store.leased("bob").is_none());
 }
 
 #[test]

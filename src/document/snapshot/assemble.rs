@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use super::numbering::SessionNumbers;
 use super::{Document, Numbering, Snapshot, Tokens};
 use crate::brief::Brief;
-use crate::document::lease::Leases;
 use crate::document::nodes::Nodes;
 use crate::document::{Change, EditError, IntegrityError, Node, Overlay, check};
 use crate::hashing::Secret;
@@ -149,7 +148,7 @@ impl Snapshot {
             root: self.0.root.clone(),
             tokens: Tokens {
                 lock: numbering.lock_token,
-                lease: self.held().last_token(),
+                lease: numbering.lease_token,
                 claim: numbering.claim_token,
             },
             session: numbering.session,
@@ -168,9 +167,9 @@ impl Snapshot {
             version,
             root,
             nodes: nodes.nodes,
-            leases: Leases::after(tokens.lease),
             numbering: Numbering {
                 lock_token: tokens.lock,
+                lease_token: tokens.lease,
                 claim_token: tokens.claim,
                 session,
             },
@@ -206,9 +205,9 @@ impl Snapshot {
     pub(crate) fn continue_with(&mut self, tokens: &Tokens, session: u32) {
         let mut numbering = self.numbering();
         numbering.lock_token = tokens.lock;
+        numbering.lease_token = tokens.lease;
         numbering.claim_token = tokens.claim;
         numbering.session = numbering.session.of(session);
         self.set_numbering(numbering);
-        *self.held_mut() = Leases::after(tokens.lease);
     }
 }

@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How far the numberings of a store had come when a version was published.
-///
-/// The tokens of leases are not here: the snapshot has its table of leases.
+/// How far the numberings of a store had come when a version was published; for leases, also since.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Numbering {
     /// The last fencing token of the lock under which a transaction began.
     pub(crate) lock_token: u64,
+    /// The last fencing token of a lease.
+    pub(crate) lease_token: u64,
     /// The last fencing token of all inboxes.
     pub(crate) claim_token: u64,
     pub(crate) session: SessionNumbers,

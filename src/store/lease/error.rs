@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::table::{Holding, Leases};
 use super::{LeaseHolder, LeaseInfo};
 use crate::codes::{Retry, codes};
-use crate::document::{Holding, Leases};
 use crate::id::FencingToken;
 use crate::time::MonotonicTime;
 use crate::time::millis;

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
+use super::table::Holding;
 use super::{Lease, LeaseError, LeaseLost};
-use crate::document::Holding;
-use crate::document::Snapshot;
 use crate::id::FencingToken;
 use crate::store::notes::NoteChange;
-use crate::store::{Bookkeeping, CommitCondition, CommitError, DataStore, Transaction};
+use crate::store::{Bookkeeping, CommitCondition, CommitError, DataStore, Published, Transaction};
 
 /// The condition that a lease still lasts when the transaction is published.
 struct Required {
@@ -16,9 +15,9 @@ struct Required {
 }
 
 impl Required {
-    fn lost(&self, last: &Snapshot) -> Option<LeaseLost> {
+    fn lost(&self, last: &Published) -> Option<LeaseLost> {
         let now = self.store.monotonic();
-        let leases = last.held();
+        let leases = &last.leases;
         match leases.live(self.holding.token, now) {
             Some(_) => None,
             None => Some(LeaseLost::new(&self.holding, leases, now)),
@@ -27,7 +26,7 @@ impl Required {
 }
 
 impl CommitCondition for Required {
-    fn check(&self, last: &Snapshot, _bookkeeping: &Bookkeeping) -> Result<(), CommitError> {
+    fn check(&self, last: &Published, _bookkeeping: &Bookkeeping) -> Result<(), CommitError> {
         let lost = self.lost(last);
         lost.map_or(Ok(()), |lost| Err(CommitError::LeaseLost(Box::new(lost))))
     }

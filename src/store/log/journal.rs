@@ -8,13 +8,13 @@ use super::subscribers::Bell;
 use super::{CommitLog, HistoryStep, SubscriberId};
 use crate::document::Snapshot;
 use crate::store::events::Filter;
-use crate::store::{DataStore, PublishedVersion, TransactionResult};
+use crate::store::{DataStore, LockedPublished, TransactionResult};
 
 /// Reads the log for a journal, as a lossless subscriber: all commits until a moment, with the
 /// version that they made, announced or not.
 pub(in crate::store) struct JournalReader {
     log: Arc<CommitLog>,
-    published: Arc<PublishedVersion>,
+    published: Arc<LockedPublished>,
     id: SubscriberId,
 }
 
@@ -25,7 +25,7 @@ impl JournalReader {
         &self,
     ) -> (Vec<Arc<TransactionResult>>, Vec<HistoryStep>, Snapshot) {
         let mut log = self.log.records.lock();
-        let snapshot = self.published.lock().clone();
+        let snapshot = self.published.lock().document.clone();
         let Some(records) = &mut *log else {
             return (Vec::new(), Vec::new(), snapshot);
         };

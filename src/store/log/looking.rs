@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::records::Records;
-use crate::document::Leases;
 use crate::store::DataStore;
 use crate::store::diagnostics::{LogDiagnostics, SessionDiagnostics, SubscriberDiagnostics};
+use crate::store::lease::table::Leases;
 
 /// Keeps the followers that are furthest behind, in constant memory. Of subscribers, those come
 /// first that keep admission closed.
@@ -92,7 +92,7 @@ impl DataStore {
     pub(in crate::store) fn read_log(&self) -> (LogDiagnostics, u64, Leases) {
         let log = self.0.log.records.lock();
         let published = self.0.published.lock();
-        let (version, leases) = (published.version(), published.held().clone());
+        let (version, leases) = (published.version(), published.leases.clone());
         drop(published);
         let diagnostics = log.as_ref().map(|records| records.diagnostics());
         (diagnostics.unwrap_or_default(), version, leases)

@@ -11,12 +11,11 @@ use super::stored::Changed;
 use super::{Claims, EventNote};
 use crate::brief::Brief;
 use crate::codes::{Retry, codes};
-use crate::document::Snapshot;
 use crate::hashing::Secret;
 use crate::id::FencingToken;
 use crate::lock::excess;
 use crate::store::notes::{NoteChange, WatermarkNote};
-use crate::store::{Bookkeeping, CommitCondition, CommitError, DataStore, Transaction};
+use crate::store::{Bookkeeping, CommitCondition, CommitError, DataStore, Published, Transaction};
 use crate::sync::{MutexGuard, rank};
 use crate::time::millis;
 use crate::time::{Calendar, Clock, MonotonicTime};
@@ -167,7 +166,7 @@ struct DoneMark {
 }
 
 impl CommitCondition for DoneMark {
-    fn check(&self, _last: &Snapshot, bookkeeping: &Bookkeeping) -> Result<(), CommitError> {
+    fn check(&self, _last: &Published, bookkeeping: &Bookkeeping) -> Result<(), CommitError> {
         let claims = bookkeeping.inboxes.get(&self.inbox);
         match claims.is_some_and(|claims| claims.holds(&self.event, self.token)) {
             true => Ok(()),

@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
-use super::{Holding, InTheWay, LeaseTarget, LeaseTargets};
+use super::table::{Holding, InTheWay};
+use super::{LeaseTarget, LeaseTargets};
 use crate::brief::Brief;
-use crate::document::Snapshot;
 use crate::id::{FencingToken, OwnerId};
 use crate::time::{MonotonicTime, millis};
 
@@ -106,38 +106,5 @@ impl fmt::Display for LeaseHolder {
             Brief(owner_id),
             self.remaining
         )
-    }
-}
-
-/// # Leases
-impl Snapshot {
-    /// Lists the [leases](crate::DataStore::lease) at the moment of the snapshot, in the order in
-    /// which they were taken.
-    ///
-    /// A snapshot reads no clock. An expired lease stays in the list until its place is needed, or
-    /// until a later lease clears it away. `expires_at` shows whether a lease has expired.
-    /// [`DataStore::leases`](crate::DataStore::leases) lists only the leases that have not ended.
-    ///
-    /// ```
-    /// use doclock::DataStore;
-    /// use std::time::Duration;
-    ///
-    /// let store = DataStore::new();
-    /// let lease = store.lease("ann", "teller-1", Duration::from_secs(60))?;
-    /// let before = store.snapshot();
-    /// lease.release()?;
-    /// assert_eq!(before.leases()[0].owner_id.as_str(), "teller-1");
-    /// assert_eq!(before.lease("ann").unwrap().fencing_token.get(), 1);
-    /// assert!(store.snapshot().leases().is_empty());
-    /// # Ok::<(), doclock::lease::LeaseError>(())
-    /// ```
-    pub fn leases(&self) -> Vec<LeaseInfo> {
-        LeaseInfo::list(self.held().iter())
-    }
-
-    /// Returns the lease on a target or on the document, as in [`leases`](Self::leases).
-    pub fn lease(&self, target: impl Into<LeaseTarget>) -> Option<LeaseInfo> {
-        let holding = self.held().on(&target.into())?;
-        Some(LeaseInfo::new(holding))
     }
 }

@@ -3,16 +3,11 @@
 //! The table has no clock. A lease that has ended at `now` has no effect, even while it is stored.
 //! So the removal of unreleased leases (`sweep`) only saves memory.
 
-mod info;
-mod target;
-
 use std::sync::Arc;
 
 use im::OrdSet;
 
-pub use info::{LeaseHolder, LeaseInfo};
-pub use target::{LeaseTarget, LeaseTargets};
-
+use super::{LeaseTarget, LeaseTargets};
 use crate::hashing::Secret;
 use crate::id::{FencingToken, NodeId, OwnerId};
 use crate::time::{Expiry, MonotonicTime};
@@ -95,16 +90,6 @@ impl Leases {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Holding>> {
         let table = self.table.iter();
         table.flat_map(|table| table.holdings.values())
-    }
-
-    /// The stored lease of a target, or that of the whole document.
-    pub(crate) fn on(&self, target: &LeaseTarget) -> Option<&Arc<Holding>> {
-        let table = self.table.as_ref()?;
-        let by_itself = match target {
-            LeaseTarget::Document => None,
-            LeaseTarget::Node(id) => table.nodes.get(id),
-        };
-        table.holdings.get(by_itself.or(table.whole.as_ref())?)
     }
 
     /// The lease with this token, if it is still valid.

@@ -17,7 +17,11 @@ fn check(leases: &Leases) {
     for (token, holding) in &table.holdings {
         assert!(table.ends.contains(&(holding.expiry.at, *token)));
         for target in holding.targets.iter() {
-            assert_eq!(leases.on(target).map(|on| on.token), Some(*token));
+            let on = match target {
+                LeaseTarget::Document => table.whole,
+                LeaseTarget::Node(id) => table.nodes.get(id).copied(),
+            };
+            assert_eq!(on, Some(*token));
             targets += 1;
         }
     }
@@ -61,4 +65,42 @@ fn ended_leases_keep_no_memory() {
     assert_eq!(leases.iter().count(), 1);
     leases.release(granted.0.token);
     assert!(leases.table.is_none(), "nothing is allocated for no lease");
+}
+
+#[test]
+fn lease_01_a_million_expired_leases_keep_nothing() {
+    const MANY: usize = if cfg!(debug_assertions) {
+        50_000
+    } else {
+        1_000_000
+    };
+    let mut leases = Leases::default();
+    let owner = OwnerId::default();
+    let grant = |leases: &mut Leases, on: String, until, now| {
+        let targets = LeaseTargets::from(on.as_str());
+        leases
+            .grant(targets, owner.clone(), at(until), at(now).at)
+            .0
+            .token
+    };
+    for nth in 0..MANY {
+        grant(&mut leases, format!("n{nth}"), 1, 0);
+    }
+    assert_eq!(leases.iter().count(), MANY);
+    grant(&mut leases, "ann".to_owned(), 9, 1);
+    assert_eq!(leases.iter().count(), 1, "everything went at once");
+
+    // With a valid lease present, each new lease removes a part, so none takes long.
+    for nth in 0..MANY {
+        grant(&mut leases, format!("n{nth}"), 2, 1);
+    }
+    let mut clear_away = |rounds: usize| {
+        for _ in 0..rounds {
+            let token = grant(&mut leases, "bob".to_owned(), 3, 2);
+            leases.release(token);
+        }
+        leases.iter().count()
+    };
+    assert!(clear_away(MANY / 64) >= MANY / 3, "not too many at once");
+    assert_eq!(clear_away(MANY / 64 + 1), 1, "and not too few");
 }
