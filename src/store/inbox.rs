@@ -29,7 +29,7 @@ use crate::store::{CommitError, DataStore, Transaction};
 use crate::sync::assert_unlocked;
 use crate::time::MonotonicTime;
 use feed::Run;
-use records::{ClaimOutcome, Claimant, Claims, Delivery, Failed, InboxKey};
+use records::{ClaimOutcome, Claimant, Delivery, Failed, InboxKey, InboxRecords};
 
 /// Takes in messages that may be delivered more than once, and runs each event's effect once.
 ///
@@ -403,7 +403,7 @@ impl Inbox {
     /// forgotten.
     fn in_pieces(
         &self,
-        forget: impl Fn(&mut Claims, usize, MonotonicTime) -> (usize, bool),
+        forget: impl Fn(&mut InboxRecords, usize, MonotonicTime) -> (usize, bool),
     ) -> usize {
         const PIECE: usize = 256;
         let mut forgotten = 0;
@@ -421,7 +421,7 @@ impl Inbox {
         self.with_claims(|claims, _| claims.stats())
     }
 
-    fn with_claims<R>(&self, code: impl FnOnce(&mut Claims, MonotonicTime) -> R) -> R {
+    fn with_claims<R>(&self, code: impl FnOnce(&mut InboxRecords, MonotonicTime) -> R) -> R {
         self.store.with_claims(&self.key, code)
     }
 }

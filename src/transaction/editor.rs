@@ -6,8 +6,8 @@ use std::panic::Location;
 use smol_str::SmolStr;
 
 use super::history::{self, Attempt, Direction, History, Rewound, UndoFailure};
+use super::idempotency::Once;
 use super::manager::{Completion, Submission};
-use super::once::Once;
 use super::session::{OwnedSession, Session};
 use super::{
     HistoryOptions, Hooks, IdempotencyKey, IntoOperations, TransactionError, TransactionManager,

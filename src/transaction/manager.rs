@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
-use super::once::Once;
+use super::idempotency::Once;
 use super::session::{Prepared, Session};
 use super::{
     Hooks, IdempotencyKey, IdempotencyMismatch, IntoOperations, Operation, TransactionError,
@@ -489,7 +489,7 @@ impl TransactionManager {
     ) -> Option<Result<TransactionResult, E>> {
         let once = once?;
         let receipt = self.0.store.receipt(&once.key)?;
-        Some(once.repeat(&receipt).map_err(E::from))
+        Some(once.first_result(&receipt).map_err(E::from))
     }
 
     /// Prepares a transaction under its grant, or returns the outcome of an earlier one with the

@@ -28,9 +28,9 @@ mod error;
 #[doc(hidden)]
 pub mod history;
 mod hooks;
+mod idempotency;
 mod limits;
 mod manager;
-mod once;
 mod operation;
 mod retry;
 mod run;
@@ -42,8 +42,8 @@ pub use editor::Editor;
 pub use error::{IdempotencyMismatch, OperationError, PanicPayload, TransactionError};
 pub(crate) use history::{HistoryMode, HistoryOptions, UndoError};
 pub use hooks::{BeforeHook, Hooks, Refusal};
+pub use idempotency::IdempotencyKey;
 pub use manager::{Published, TransactionManager};
-pub use once::IdempotencyKey;
 pub use operation::{
     Alias, Callback, Child, IntoOperations, NodeOperation, NodeRef, Operation, Pattern,
     PatternError, TextSpan,

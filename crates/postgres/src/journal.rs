@@ -69,7 +69,7 @@ impl Journal for PostgresJournal {
     }
 
     fn write(&mut self, write: &JournalWrite) -> Result<(), JournalError> {
-        if self.lease.until().is_none() {
+        if self.lease.held_until().is_none() {
             return Err(fenced(&self.lease));
         }
         let Some(write) = Write::new(
@@ -110,7 +110,7 @@ impl Journal for PostgresJournal {
             }
         }
         // It is stored, and may not be acknowledged after the term.
-        if self.lease.until().is_none() {
+        if self.lease.held_until().is_none() {
             return Err(self.unknown());
         }
         self.last_version = write.last_version;

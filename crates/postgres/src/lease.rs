@@ -115,8 +115,9 @@ impl Lease {
         self.holding.epoch.unsigned_abs()
     }
 
-    /// Until when this process may acknowledge. `None` if it may not any more, which is final.
-    pub(crate) fn until(&self) -> Option<Instant> {
+    /// Until when this process may acknowledge. `None` if it may not any more, which is final: past
+    /// that moment, this call ends the lease.
+    pub(crate) fn held_until(&self) -> Option<Instant> {
         let state = self.state.lock().clone();
         match state {
             State::Held(until) if Instant::now() < until => Some(until),
@@ -132,7 +133,7 @@ impl Lease {
     pub(crate) async fn while_held<T>(&self, future: impl Future<Output = T>) -> Option<T> {
         let mut future = pin!(future);
         loop {
-            let until = self.until()?;
+            let until = self.held_until()?;
             if let Ok(ready) = tokio::time::timeout_at(until.into(), &mut future).await {
                 return Some(ready);
             }
@@ -141,7 +142,7 @@ impl Lease {
 
     /// Takes note of a renewal that began at `start`. It cannot revive a lease that has ended.
     pub(crate) fn renewed(&self, start: Instant) {
-        if self.until().is_none() {
+        if self.held_until().is_none() {
             return;
         }
         if let State::Held(until) = &mut *self.state.lock() {
@@ -173,7 +174,7 @@ impl Lease {
     /// Ends the lease for this process before it is ended in the database. Returns whether it was
     /// held.
     pub(crate) fn end(&self) -> bool {
-        let held = self.until().is_some();
+        let held = self.held_until().is_some();
         let mut state = self.state.lock();
         if held && matches!(*state, State::Held(_)) {
             *state = State::HandedOver;

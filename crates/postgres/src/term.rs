@@ -133,7 +133,7 @@ impl Term {
     /// does not count that time. Its commits are refused all the same, because each write compares
     /// the lease in the database.
     pub fn is_owner(&self) -> bool {
-        self.lease.until().is_some()
+        self.lease.held_until().is_some()
     }
 
     /// Returns why the term was lost, or `None` if it lasts or was handed over.
@@ -160,7 +160,7 @@ impl Term {
     ///
     /// [`PostgresError`]: the server has not answered before the end of the term.
     pub fn hand_over(&self) -> Result<(), PostgresError> {
-        let Some(until) = self.lease.until() else {
+        let Some(until) = self.lease.held_until() else {
             return Ok(());
         };
         if !self.lease.end() {
@@ -495,7 +495,9 @@ async fn keep(lease: Weak<Lease>) {
     loop {
         {
             let Some(lease) = lease.upgrade() else { return };
-            let Some(until) = lease.until() else { return };
+            let Some(until) = lease.held_until() else {
+                return;
+            };
             // A third of a term, of which the window is the greater part.
             let third = lease.window / 3;
             next = match failures {
@@ -506,7 +508,9 @@ async fn keep(lease: Weak<Lease>) {
         }
         tokio::time::sleep_until(next.into()).await;
         let Some(lease) = lease.upgrade() else { return };
-        let Some(until) = lease.until() else { return };
+        let Some(until) = lease.held_until() else {
+            return;
+        };
         let start = Instant::now();
         next = start;
         // A server that does not answer leaves time for another attempt.
@@ -524,7 +528,7 @@ async fn keep(lease: Weak<Lease>) {
             Ok(Some(reason)) => lease.lose(reason),
             Err(cause) => {
                 failures += 1;
-                if let Some(until) = lease.until() {
+                if let Some(until) = lease.held_until() {
                     lease.tell(OwnerEvent::RenewalFailed {
                         document: lease.holding.document.clone(),
                         epoch: lease.epoch(),

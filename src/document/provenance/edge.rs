@@ -1,5 +1,9 @@
 //! Opens and closes edges: the content of a node that was split off or joined goes into the node
 //! itself, or behind its edge in another node.
+//!
+//! A split that is undone closes its edge, and so does a join. A split that is redone, or a join
+//! that is undone, opens it. The newest unit of all is undone by plain inverses instead, without
+//! this file (`DataStore::undo_newest_in`).
 
 use std::sync::Arc;
 

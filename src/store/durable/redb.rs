@@ -4,6 +4,10 @@
 //! a new file, so this module does. redb also writes when it opens a file, and when it closes one
 //! that was refused: all that is [held back](HeldStorage) until the first write of the store, which
 //! comes after the whole document was checked.
+//!
+//! A write that a power cut has torn is found and rolled back by redb, in [`open_storage`]: nothing
+//! here sees it. What is wrong within whole pages is found where their values are decoded
+//! ([`decode`](super::form::decode)).
 
 mod held;
 mod place;

@@ -32,7 +32,7 @@ pub(crate) use stored::EventNote;
 /// Each event is in one of two tables or in none. Claimed, waiting and dead events are few; they
 /// are in `open`. Done events are many and take little memory each.
 #[derive(Default)]
-pub(crate) struct Claims {
+pub(crate) struct InboxRecords {
     open: Table<Open>,
     done: DoneMarks,
     /// The done and dead events, in the orders in which they are forgotten.
@@ -159,7 +159,7 @@ pub(crate) enum Aftermath {
     Superseded,
 }
 
-impl Claims {
+impl InboxRecords {
     /// The claims of a new inbox, whose tokens are larger than this.
     fn after(last_token: u64, changed: Option<Changed>) -> Self {
         Self {

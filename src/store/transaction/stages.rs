@@ -1,6 +1,6 @@
 //! The last stages of a transaction: validate, publish, announce, release.
 //!
-//! A [`Transaction`] that has run is [`Validated`], then [`Published`], and then announced to
+//! A [`Transaction`] that has run is [`Validated`], then [`Visible`], and then announced to
 //! subscribers. Its lock is released last, when it is dropped.
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::store::{CommitEdits, CommitError, CommitRecord, DataStore, Receipt, T
 struct Validated<'t>(&'t mut Transaction);
 
 /// A transaction whose version all readers see, before subscribers can read of it.
-struct Published<'t> {
+struct Visible<'t> {
     store: &'t DataStore,
     result: TransactionResult,
 }
@@ -58,7 +58,7 @@ impl<'t> Validated<'t> {
     fn publish(
         self,
         [selection_before, selection_after]: [Option<Selection>; 2],
-    ) -> Result<Published<'t>, CommitError> {
+    ) -> Result<Visible<'t>, CommitError> {
         let Self(transaction) = self;
         let changed = transaction.changes().iter().any(Change::is_of_the_document);
         let mut result = TransactionResult {
@@ -87,7 +87,7 @@ impl<'t> Validated<'t> {
         };
         if !changed {
             store.publish_conditions(receipt.as_ref(), conditions)?;
-            return Ok(Published { store, result });
+            return Ok(Visible { store, result });
         }
         result.changes = transaction.overlay.take_changes();
         let details = transaction.overlay.take_details();
@@ -125,11 +125,11 @@ impl<'t> Validated<'t> {
         };
         let receipt = receipt.as_ref();
         result.version = store.publish(overlay, receipt, conditions, commit, record)?;
-        Ok(Published { store, result })
+        Ok(Visible { store, result })
     }
 }
 
-impl Published<'_> {
+impl Visible<'_> {
     /// Lets subscribers read of it.
     #[inline(always)]
     fn announce(&self) {

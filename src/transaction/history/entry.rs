@@ -226,7 +226,7 @@ impl HistoryEntry {
     }
 
     /// Whether an edit continues the entry: adjacent typing or adjacent deletion.
-    pub(super) fn goes_on(&self, changes: &[Change]) -> bool {
+    pub(super) fn is_continued_by(&self, changes: &[Change]) -> bool {
         let (Some(last), Some(next)) = (&self.typed, Typed::of(changes)) else {
             return false;
         };

@@ -282,7 +282,7 @@ impl History {
             _ => {
                 let interval = self.options.group_interval;
                 let joins = |top: &HistoryEntry| {
-                    top.open && at - top.last < interval && top.goes_on(changes)
+                    top.open && at - top.last < interval && top.is_continued_by(changes)
                 };
                 let grouped = self.open > 0 && self.grouping;
                 match self.undo.back() {

@@ -2,7 +2,7 @@
 
 use crate::store::durable::Durability;
 use crate::transaction::hooks::BeforeHooks;
-use crate::transaction::once::Once;
+use crate::transaction::idempotency::Once;
 use crate::transaction::run::OperationBatch;
 use crate::transaction::{Callback, HistoryMode, IdempotencyKey, IntoOperations, Operation};
 

@@ -50,7 +50,7 @@ impl<'a> Patience<'a> {
     fn until(&self) -> Result<Instant, JournalError> {
         match self.lease {
             None => Ok(Instant::now() + self.row),
-            Some(lease) => lease.until().ok_or_else(|| fenced(lease)),
+            Some(lease) => lease.held_until().ok_or_else(|| fenced(lease)),
         }
     }
 }

@@ -186,7 +186,7 @@ impl Write {
                 true => Outcome::Unknown(reason),
                 false => Outcome::Fenced(reason),
             };
-            if lease.until().is_none() {
+            if lease.held_until().is_none() {
                 return ended(LostReason::NotRenewed);
             }
             // A server that does not answer leaves time for another attempt. An attempt that is

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use smol_str::SmolStr;
 
-use super::{Claims, Open};
+use super::{InboxRecords, Open};
 use crate::lock::excess;
 use crate::time::MonotonicTime;
 
@@ -78,7 +78,7 @@ impl Settled {
     }
 }
 
-impl Claims {
+impl InboxRecords {
     /// Forgets up to `most` done or dead events that were sent before a moment. Returns how many it
     /// forgot, and whether no such event is left.
     pub(crate) fn prune(&mut self, sent_before: SystemTime, most: usize) -> (usize, bool) {

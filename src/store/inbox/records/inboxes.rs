@@ -8,7 +8,7 @@ use hashbrown::HashTable;
 use smol_str::SmolStr;
 
 use super::stored::Changed;
-use super::{Claims, EventNote};
+use super::{EventNote, InboxRecords};
 use crate::brief::Brief;
 use crate::codes::{Retry, codes};
 use crate::hashing::Secret;
@@ -79,7 +79,7 @@ impl Inboxes {
     }
 }
 
-type Kept = (InboxKey, Box<Claims>);
+type Kept = (InboxKey, Box<InboxRecords>);
 
 impl Inboxes {
     /// Returns the names of some inboxes, and how many there are.
@@ -96,25 +96,28 @@ impl Inboxes {
         notes.collect()
     }
 
-    fn get(&self, key: &InboxKey) -> Option<&Claims> {
+    fn get(&self, key: &InboxKey) -> Option<&InboxRecords> {
         let found = self.table.find(key.hash, |inbox| key.is_of(inbox));
         found.map(|(_, claims)| &**claims)
     }
 
-    fn get_mut(&mut self, key: &InboxKey) -> Option<&mut Claims> {
+    fn get_mut(&mut self, key: &InboxKey) -> Option<&mut InboxRecords> {
         let found = self.table.find_mut(key.hash, |inbox| key.is_of(inbox));
         found.map(|(_, claims)| &mut **claims)
     }
 
     /// A new inbox continues after the last token of all inboxes, also of removed ones, so that no
     /// claim on a removed event matches one on a later event.
-    fn get_or_make(&mut self, key: &InboxKey, last_token: u64) -> &mut Claims {
+    fn get_or_make(&mut self, key: &InboxKey, last_token: u64) -> &mut InboxRecords {
         let is_it = |inbox: &Kept| key.is_of(inbox);
         let are_stored = self.are_stored;
         let entry = self.table.entry(key.hash, is_it, |(key, _)| key.hash);
         let made = || {
             let changed = are_stored.then(|| Changed::new(key.name.clone()));
-            (key.clone(), Box::new(Claims::after(last_token, changed)))
+            (
+                key.clone(),
+                Box::new(InboxRecords::after(last_token, changed)),
+            )
         };
         &mut entry.or_insert_with(made).into_mut().1
     }
@@ -136,7 +139,7 @@ impl Inboxes {
         &mut self,
         key: &InboxKey,
         now: MonotonicTime,
-    ) -> Result<Option<Box<Claims>>, InboxInUse> {
+    ) -> Result<Option<Box<InboxRecords>>, InboxInUse> {
         /// Capacity for this many inboxes is never given back.
         const KEPT: usize = 16;
         let Ok(found) = self.table.find_entry(key.hash, |inbox| key.is_of(inbox)) else {
@@ -216,12 +219,12 @@ impl DataStore {
     pub(crate) fn with_claims<R>(
         &self,
         inbox: &InboxKey,
-        code: impl FnOnce(&mut Claims, MonotonicTime) -> R,
+        code: impl FnOnce(&mut InboxRecords, MonotonicTime) -> R,
     ) -> R {
         let now = self.monotonic();
         let mut bookkeeping = self.0.bookkeeping.lock();
         let Some(claims) = bookkeeping.inboxes.get_mut(inbox) else {
-            return code(&mut Claims::default(), now);
+            return code(&mut InboxRecords::default(), now);
         };
         let result = code(claims, now);
         let changes = claims.take_changes();
@@ -247,7 +250,7 @@ impl DataStore {
     pub(crate) fn with_new_claims<R>(
         &self,
         inbox: &InboxKey,
-        code: impl FnOnce(&mut Claims, MonotonicTime) -> R,
+        code: impl FnOnce(&mut InboxRecords, MonotonicTime) -> R,
     ) -> R {
         let now = self.monotonic();
         let mut bookkeeping = self.0.bookkeeping.lock();

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::{Burial, Claims, EventProgress, Open};
+use super::{Burial, EventProgress, InboxRecords, Open};
 use crate::brief::Brief;
 use crate::id::{FencingToken, OwnerId};
 use crate::lock::excess;
@@ -219,7 +219,7 @@ pub enum EventState {
     Dead(DeadLetter),
 }
 
-impl Claims {
+impl InboxRecords {
     /// The state of an event, if it has a record.
     pub(crate) fn state(&self, id: &str, now: MonotonicTime) -> Option<EventState> {
         if let Some(done) = self.done.get(id) {

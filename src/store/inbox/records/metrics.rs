@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use smol_str::SmolStr;
 
-use super::{Claims, EventProgress, Failed, FailedKind};
+use super::{EventProgress, Failed, FailedKind, InboxRecords};
 use crate::lock::{DurationSummary, Samples};
 
 /// How many reasons have their own counter.
@@ -144,7 +144,7 @@ pub struct InboxStats {
     pub reasons: Vec<ReasonCount>,
 }
 
-impl Claims {
+impl InboxRecords {
     pub(crate) fn stats(&self) -> InboxStats {
         let (mut in_flight, mut waiting, mut dead) = (0, 0, self.nameless.len());
         for open in self.open.values() {

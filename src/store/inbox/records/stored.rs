@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::{Burial, Claims, DeadLetterCause, Done, EventProgress, Open};
+use super::{Burial, DeadLetterCause, Done, EventProgress, InboxRecords, Open};
 use crate::store::notes::{Note, NoteChange, NoteKey, WatermarkNote};
 use crate::time::{Calendar, Date, MonotonicTime};
 
@@ -121,7 +121,7 @@ impl Changed {
     }
 }
 
-impl Claims {
+impl InboxRecords {
     pub(super) fn note_forgotten(&mut self, id: &str) {
         if let Some(changed) = &mut self.changed {
             let forgotten = changed.forgotten(id);
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_prune_that_forgets_nothing_stores_nothing() {
-        let mut claims = Claims::after(0, Some(Changed::new("payments".into())));
+        let mut claims = InboxRecords::after(0, Some(Changed::new("payments".into())));
         let epoch = SystemTime::UNIX_EPOCH;
         claims.watermark = Some(epoch);
         assert_eq!(claims.prune(epoch, 9), (0, true));

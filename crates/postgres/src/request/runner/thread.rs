@@ -130,7 +130,7 @@ impl Runner {
         let answer = server.call(None, async move {
             let mut failures = 0;
             loop {
-                let until = lease.until()?;
+                let until = lease.held_until()?;
                 let until = until.min(Instant::now() + lease.window / 3);
                 let requests = &lease.server.connections().requests;
                 let run = async |session: &Session| statement.run(session, &lease).await;
@@ -340,7 +340,7 @@ impl Runner {
     /// Waits for a ring, an answer, a durable version or the next look.
     fn rest(&mut self) -> Result<(), RunnerEnded> {
         let lease = &self.shared.lease;
-        if lease.until().is_none() {
+        if lease.held_until().is_none() {
             return Err(RunnerEnded::Term);
         }
         let is_heard = !self.stops() && (self.shared.is_heard)();

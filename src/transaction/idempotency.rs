@@ -132,8 +132,9 @@ impl Once {
         }
     }
 
-    /// Returns the result of the first transaction with the key.
-    pub(super) fn repeat(
+    /// Returns the result of the first transaction with the key, or refuses the key because that
+    /// one had other operations.
+    pub(super) fn first_result(
         &self,
         receipt: &Receipt,
     ) -> Result<TransactionResult, IdempotencyMismatch> {
