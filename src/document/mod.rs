@@ -84,7 +84,7 @@ pub(crate) use mark::OBJECT;
 pub(crate) use overlay::{Overlay, OverlaySavepoint, same};
 pub(crate) use piece_map::{Composer, PieceMap};
 pub(crate) use provenance::{
-    ChangeDetail, EditUnit, Provenance, RecordedCommit, Refusal, SilentTurn, Toggled, Undoing,
+    BlockedUndo, ChangeDetail, EditUnit, Provenance, RecordedCommit, SilentTurn, Toggled, Undoing,
 };
 use schema::SchemaViolation;
 pub(crate) use sequence_edit::{SequenceEdit, SequenceEdits};

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use super::log::{Taken, Unrecorded};
 use super::{CommitRecord, DataStore, FollowerId};
 use crate::document::{
-    Change, EditUnit, Overlay, Provenance, RecordedCommit, Refusal, SilentTurn, Snapshot, Toggled,
-    Undoing, View,
+    BlockedUndo, Change, EditUnit, Overlay, Provenance, RecordedCommit, SilentTurn, Snapshot,
+    Toggled, Undoing, View,
 };
 use crate::hashing::Secret;
 use crate::id::{NodeIds, OwnerId};
@@ -239,7 +239,7 @@ impl DataStore {
         overlay: &mut Overlay,
         unit: &Arc<EditUnit>,
         on: bool,
-    ) -> Result<Option<Undone>, Refusal> {
+    ) -> Result<Option<Undone>, BlockedUndo> {
         let recorded = self.0.provenance.lock();
         if recorded.provenance.has_left_over() {
             return Ok(None);
@@ -275,8 +275,8 @@ impl DataStore {
     pub(super) fn undo_in<R>(
         &self,
         overlay: &mut Overlay,
-        code: impl FnOnce(&mut Undoing<'_>) -> Result<R, Refusal>,
-    ) -> Result<(R, Undone), Refusal> {
+        code: impl FnOnce(&mut Undoing<'_>) -> Result<R, BlockedUndo>,
+    ) -> Result<(R, Undone), BlockedUndo> {
         let recorded = self.recorded();
         if overlay.base().version() == recorded.version {
             debug_assert_eq!(recorded.provenance.differs_from(&*overlay), None);

@@ -24,8 +24,8 @@ use super::{
 };
 use crate::codes::CodedError;
 use crate::document::{
-    Budget, Change, ChangeDetail, Changes, EditError, EditUnit, Fragment, Limit, Limits, Node,
-    Overlay, Refusal, Selection, Snapshot, Undoing, View, cost, walk,
+    BlockedUndo, Budget, Change, ChangeDetail, Changes, EditError, EditUnit, Fragment, Limit,
+    Limits, Node, Overlay, Selection, Snapshot, Undoing, View, cost, walk,
 };
 use crate::id::{AsNodeId, LockId, NodeId, OwnerId, TransactionId};
 use crate::lock::{Grant, WaitsAs};
@@ -293,8 +293,8 @@ impl Transaction {
     /// Undoes or redoes units of edits.
     pub(crate) fn undo_units<R>(
         &mut self,
-        code: impl FnOnce(&mut Undoing<'_>) -> Result<R, Refusal>,
-    ) -> Result<(R, Undone), Refusal> {
+        code: impl FnOnce(&mut Undoing<'_>) -> Result<R, BlockedUndo>,
+    ) -> Result<(R, Undone), BlockedUndo> {
         self.is_undo = true;
         self.turned = None;
         self.held.store.undo_in(&mut self.overlay, code)
@@ -306,7 +306,7 @@ impl Transaction {
         &mut self,
         unit: &Arc<EditUnit>,
         on: bool,
-    ) -> Result<Option<Undone>, Refusal> {
+    ) -> Result<Option<Undone>, BlockedUndo> {
         let store = &self.held.store;
         let undone = store.undo_newest_in(&mut self.overlay, unit, on)?;
         self.turned = undone.is_some().then(|| (Arc::clone(unit), on));

@@ -4,7 +4,7 @@ use super::present::Done;
 use super::record::Written;
 use super::sequence::{ChildItem, EdgeAt, Item, Tag, TextItem};
 use super::toggle::{Turn, Undoing};
-use super::{Key, Refusal, Touch};
+use super::{BlockedUndo, Key, Touch};
 use crate::document::{UndoConflict, View};
 use crate::id::NodeId;
 
@@ -21,7 +21,7 @@ impl Undoing<'_> {
 
     fn gone(&self, key: Key) -> Done {
         match self.later_removal(key) {
-            Some(version) => Err(Refusal {
+            Some(version) => Err(BlockedUndo {
                 conflict: UndoConflict::NodeGone {
                     id: self.draft.at(key).id.clone(),
                 },
@@ -104,7 +104,7 @@ impl Undoing<'_> {
             let crossing = content.iter().filter(|it| crosses(it));
             let later = crossing.filter_map(|(by, _)| self.draft.is_later(*by, 0));
             if let Some(version) = later.max() {
-                return Err(Refusal {
+                return Err(BlockedUndo {
                     conflict: UndoConflict::PlaceJoined {
                         id: record.id.clone(),
                     },
@@ -127,7 +127,7 @@ impl Undoing<'_> {
         let moved = later.find_map(|it| self.draft.is_later(it.by, it.version));
         if moved.is_some() {
             let id = record.id.clone();
-            return Err(Refusal {
+            return Err(BlockedUndo {
                 conflict: UndoConflict::Moved { id },
                 version: moved,
             });
@@ -148,7 +148,7 @@ impl Undoing<'_> {
             let mut later = writes[nth..].iter().filter(|it| it.what.is_of(&write.what));
             let changed = later.find_map(|it| self.draft.is_later(it.by, it.version));
             if changed.is_some() {
-                return Err(Refusal {
+                return Err(BlockedUndo {
                     conflict: changed_value(&record.id, &write.what),
                     version: changed,
                 });
@@ -167,7 +167,7 @@ impl Undoing<'_> {
             Some((version, it.after.clone().or_else(|| it.before.clone())))
         });
         match later {
-            Some((version, Some(id))) => Err(Refusal {
+            Some((version, Some(id))) => Err(BlockedUndo {
                 conflict: UndoConflict::Changed { id, aspect: "root" },
                 version: Some(version),
             }),
@@ -192,7 +192,7 @@ impl Undoing<'_> {
                 self.gone(holder)?;
                 for write in &record.writes {
                     if let Some(version) = self.draft.is_later(write.by, write.version) {
-                        return Err(Refusal {
+                        return Err(BlockedUndo {
                             conflict: changed_value(&record.id, &write.what),
                             version: Some(version),
                         });
@@ -233,7 +233,7 @@ impl Undoing<'_> {
         let born = self.draft.at(rest).born;
         let version = born.and_then(|by| self.draft.is_later(by, 0));
         match version.filter(|_| is_before) {
-            Some(version) => Err(Refusal {
+            Some(version) => Err(BlockedUndo {
                 conflict: UndoConflict::Moved {
                     id: record.id.clone(),
                 },
@@ -257,7 +257,7 @@ impl Undoing<'_> {
                     continue;
                 }
                 if let Some(version) = self.foreign(*key).into_iter().max() {
-                    return Err(Refusal {
+                    return Err(BlockedUndo {
                         conflict: UndoConflict::SubtreeChanged {
                             id: record.id.clone(),
                         },

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::present::{Done, Draft};
 use super::record::{Edge, Record};
 use super::sequence::{ChildItem, EdgeAt, Found, Item, Sequence, hide};
-use super::{Key, Records, Refusal, body_of};
+use super::{BlockedUndo, Key, Records, body_of};
 use crate::document::plan::{self, follows};
 use crate::document::{
     Change, ChildPosition, Children, Node, RightHalf, SplitPoint, UndoConflict, View,
@@ -341,7 +341,7 @@ impl Draft<'_> {
             }
         } else if is_in {
             if are_in && let Some(version) = self.later_between(holders[0], node) {
-                return Err(Refusal {
+                return Err(BlockedUndo {
                     conflict: UndoConflict::Moved { id },
                     version: Some(version),
                 });

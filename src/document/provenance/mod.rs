@@ -41,7 +41,7 @@ use record::{Record, RootWrite};
 use sequence::{ChildItem, Item, TextItem};
 
 pub use conflict::UndoConflict;
-pub(crate) use present::Refusal;
+pub(crate) use present::BlockedUndo;
 pub(crate) use toggle::{Toggled, Undoing};
 
 /// A node that is moved into another one is looked for in so many levels above it.

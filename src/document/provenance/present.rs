@@ -21,12 +21,12 @@ use crate::id::{NodeId, NodeIds};
 /// Why edits cannot go out of effect, and the version of the later edit that is in the way, if
 /// known.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct BlockedUndo {
     pub(crate) conflict: UndoConflict,
     pub(crate) version: Option<u64>,
 }
 
-impl From<UndoConflict> for Refusal {
+impl From<UndoConflict> for BlockedUndo {
     fn from(conflict: UndoConflict) -> Self {
         Self {
             conflict,
@@ -35,13 +35,13 @@ impl From<UndoConflict> for Refusal {
     }
 }
 
-impl From<EditError> for Refusal {
+impl From<EditError> for BlockedUndo {
     fn from(error: EditError) -> Self {
         UndoConflict::from(error).into()
     }
 }
 
-pub(super) type Done = Result<(), Refusal>;
+pub(super) type Done = Result<(), BlockedUndo>;
 
 /// What stays in a wrapper whose creation is not in effect.
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 use super::present::{Done, Draft};
 use super::record::{Record, RootWrite, Written};
 use super::sequence::{ChildItem, Item, Tag, TextItem};
-use super::{EditUnit, Key, Provenance, Records, Refusal, SilentTurn, Touch, UnitRecord};
+use super::{BlockedUndo, EditUnit, Key, Provenance, Records, SilentTurn, Touch, UnitRecord};
 use crate::document::mark::{Mark, Marks};
 use crate::document::{AttributePatch, Change, Overlay, Selection, Snapshot, UndoConflict, View};
 use crate::hashing::Secret;
@@ -448,7 +448,7 @@ impl<'a> Undoing<'a> {
     }
 
     /// Returns a node that it hid or brought back.
-    fn settle_nodes_once(&mut self) -> Result<Option<Key>, Refusal> {
+    fn settle_nodes_once(&mut self) -> Result<Option<Key>, BlockedUndo> {
         let mut keys: Vec<Key> = self.draft.changed.keys().copied().collect();
         let around = keys.iter().flat_map(|key| self.draft.wrappers_of(*key));
         keys.extend(around.collect::<Vec<_>>());
@@ -627,7 +627,7 @@ impl<'a> Undoing<'a> {
 
     /// Lets a half have its place behind the node that it was split off from. Returns whether that
     /// is another place than before.
-    fn fit_half(&mut self, left: Key, half: Key, place: usize) -> Result<bool, Refusal> {
+    fn fit_half(&mut self, left: Key, half: Key, place: usize) -> Result<bool, BlockedUndo> {
         let record = self.draft.at(half);
         let order = record.places[place].order;
         let wanted = self.draft.at(left).chosen_before(order);

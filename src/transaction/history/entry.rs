@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 
 use super::{Direction, Edit};
 use crate::document::schema::SchemaViolation;
-use crate::document::{Change, ChangeDetail, EditUnit, Refusal, Selection};
+use crate::document::{BlockedUndo, Change, ChangeDetail, EditUnit, Selection};
 use crate::store::{Transaction, Undone};
 use crate::time::MonotonicTime;
 use crate::transaction::error::OperationError;
@@ -55,13 +55,13 @@ struct Typed {
 /// Why an entry could not be undone.
 #[derive(Debug)]
 pub(in crate::transaction) enum UndoFailure {
-    Conflict(Refusal),
+    Conflict(BlockedUndo),
     Inverse(OperationError),
     Schema(SchemaViolation),
 }
 
-impl From<Refusal> for UndoFailure {
-    fn from(refusal: Refusal) -> Self {
+impl From<BlockedUndo> for UndoFailure {
+    fn from(refusal: BlockedUndo) -> Self {
         Self::Conflict(refusal)
     }
 }
@@ -155,7 +155,7 @@ impl HistoryEntry {
         &self,
         is_redo: bool,
         on: &mut Transaction,
-    ) -> Result<Option<(Option<Selection>, Undone)>, Refusal> {
+    ) -> Result<Option<(Option<Selection>, Undone)>, BlockedUndo> {
         let Some(unit) = self.only_unit() else {
             return Ok(None);
         };
@@ -170,7 +170,7 @@ impl HistoryEntry {
         &self,
         is_redo: bool,
         on: &mut Transaction,
-    ) -> Result<(Option<Selection>, Undone), Refusal> {
+    ) -> Result<(Option<Selection>, Undone), BlockedUndo> {
         on.undo_units(|undoing| {
             let by_code = self.by_code.as_slice();
             if is_redo {

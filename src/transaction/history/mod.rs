@@ -50,7 +50,7 @@ use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use super::operation::Callback;
-use crate::document::{Change, Changes, EditUnit, RecordedCommit, Refusal, Selection};
+use crate::document::{BlockedUndo, Change, Changes, EditUnit, RecordedCommit, Selection};
 use crate::id::OwnerId;
 use crate::store::{DataStore, Kind, Transaction};
 use crate::time::MonotonicTime;
@@ -467,7 +467,7 @@ impl UndoFailure {
     pub(super) fn explain(
         self,
         direction: Direction,
-        by: impl FnOnce(&Refusal) -> (Option<(OwnerId, u64)>, bool),
+        by: impl FnOnce(&BlockedUndo) -> (Option<(OwnerId, u64)>, bool),
     ) -> UndoError {
         match self {
             Self::Inverse(error) => UndoError::Inverse(error),
