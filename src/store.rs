@@ -36,7 +36,7 @@ use smol_str::SmolStr;
 pub use commit::CommitError;
 pub(crate) use commit::ExecutedOperation;
 use lease::LeaseLost;
-pub(crate) use log::{CommitEdits, CommitRecord, FollowerId};
+pub(crate) use log::{CommitEdits, CommitRecord, FollowerId, TurnedEntry};
 pub use nodes::{NodeGuard, NodeLocks};
 pub(crate) use observe::{Kind, Observed};
 pub use options::StoreOptions;

@@ -68,8 +68,20 @@ pub(crate) struct CommitRecord {
     pub(crate) origin: Option<FollowerId>,
     /// What is undone together with it, if it was made in this process.
     pub(crate) unit: Option<Arc<EditUnit>>,
+    /// What it turned, if it is an undo or a redo whose versions do not tell that.
+    pub(crate) turned: Option<Arc<TurnedEntry>>,
     /// What the committing call returns, if there are subscribers or commits are kept.
     pub(crate) commit: Option<Arc<TransactionResult>>,
+}
+
+/// What an undo or a redo turned. It is noted if the entry has inverse code, or if not all versions
+/// of its commits are kept.
+#[derive(Debug)]
+pub(crate) struct TurnedEntry {
+    /// The units, and whether they came into effect, in their order.
+    pub(crate) turns: Vec<(Vec<Arc<EditUnit>>, bool)>,
+    /// The unit of what the code changed, if it ran, and how many changes were made before.
+    pub(crate) by_code: Option<(Arc<EditUnit>, usize)>,
 }
 
 /// What a commit was in the history of its editor: its version, and the versions that it undid.
@@ -83,6 +95,7 @@ impl CommitRecord {
             in_history: step.is_some(),
             origin: None,
             unit: None,
+            turned: None,
             edits: CommitEdits {
                 version: commit.version,
                 edits: Change::sequence_edits(&commit.changes),

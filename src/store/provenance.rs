@@ -37,25 +37,12 @@ pub(super) struct Recorded {
     room: VecDeque<Unrecorded>,
 }
 
-/// How a published undo or redo is recorded.
+/// What an undo or a redo changes in the record, once it is published.
 #[derive(Debug)]
-pub(crate) enum Undone {
-    Recorded {
-        toggled: Toggled,
-        /// The version after which the record began.
-        since: u64,
-    },
-    /// The newest unit, whose commits waited to be recorded.
-    Queued(Arc<EditUnit>, bool),
-}
-
-impl Default for Undone {
-    fn default() -> Self {
-        Self::Recorded {
-            toggled: Toggled::default(),
-            since: 0,
-        }
-    }
+pub(crate) struct Undone {
+    toggled: Toggled,
+    /// The version after which the record began.
+    since: u64,
 }
 
 impl Recorded {
@@ -233,25 +220,26 @@ impl DataStore {
         }
     }
 
-    /// Undoes or redoes the newest unit, if its commits wait to be recorded.
+    /// Undoes or redoes the newest unit, if its commits wait to be recorded. Returns whether they
+    /// do.
     pub(super) fn undo_newest_in(
         &self,
         overlay: &mut Overlay,
         unit: &Arc<EditUnit>,
         on: bool,
-    ) -> Result<Option<Undone>, BlockedUndo> {
+    ) -> Result<bool, BlockedUndo> {
         let recorded = self.0.provenance.lock();
         if recorded.provenance.has_left_over() {
-            return Ok(None);
+            return Ok(false);
         }
         let Some(changes) = self.0.log.changes_of_newest(unit, on) else {
-            return Ok(None);
+            return Ok(false);
         };
         drop(recorded);
         for change in changes {
             overlay.apply(change, &self.0.ids)?;
         }
-        Ok(Some(Undone::Queued(Arc::clone(unit), on)))
+        Ok(true)
     }
 
     /// Takes in the published undo or redo of a unit whose commits waited to be recorded.
@@ -284,7 +272,7 @@ impl DataStore {
         let mut undoing = recorded.provenance.undoing(overlay, &self.0.ids);
         let outcome = code(&mut undoing)?;
         let (toggled, since) = (undoing.end(), recorded.since);
-        Ok((outcome, Undone::Recorded { toggled, since }))
+        Ok((outcome, Undone { toggled, since }))
     }
 
     /// Takes in an undo or a redo that was published, with what code of users changed in it.
@@ -294,10 +282,7 @@ impl DataStore {
         changes: &[Change],
         rest: Option<&RecordedCommit<'_>>,
     ) {
-        let (toggled, since) = match undone {
-            Undone::Recorded { toggled, since } => (toggled, since),
-            Undone::Queued(unit, on) => return self.settle_newest(&unit, on, changes),
-        };
+        let Undone { toggled, since } = undone;
         let is_changed = changes.iter().any(Change::is_of_the_document);
         let mut recorded = self.0.provenance.lock();
         self.record_queue(&mut recorded);
@@ -500,35 +485,65 @@ impl<'s> Rebuilding<'s> {
         }
     }
 
-    /// Repeats a recorded undo or redo. Returns whether the result is the recorded one.
-    fn repeat_undo(&mut self, record: &CommitRecord, before: &Snapshot, after: &Snapshot) -> bool {
-        let undone = &record.edits.undone;
+    /// The units that a recorded undo or redo turned, and whether they came into effect.
+    fn turns_of(&self, record: &CommitRecord) -> Option<Vec<(Vec<Arc<EditUnit>>, bool)>> {
+        let is_redo = record.is_redo()?;
+        if let Some(turned) = &record.turned {
+            return Some(turned.turns.clone());
+        }
         let mut units: Vec<Arc<EditUnit>> = Vec::new();
-        for version in undone {
-            let Some(of) = self.turned.get(version) else {
-                return false;
-            };
-            for unit in of {
+        for version in &record.edits.undone {
+            for unit in self.turned.get(version)? {
                 if !units.iter().any(|known| Arc::ptr_eq(known, unit)) {
                     units.push(Arc::clone(unit));
                 }
             }
         }
-        let Some(is_redo) = record.is_redo() else {
+        Some(vec![(units, is_redo)])
+    }
+
+    /// Repeats a recorded undo or redo. Returns whether the result is the recorded one.
+    fn repeat_undo(&mut self, record: &CommitRecord, before: &Snapshot, after: &Snapshot) -> bool {
+        let Some(turns) = self.turns_of(record) else {
             return false;
         };
+        let ids = &self.store.0.ids;
+        let by_code = record.turned.as_ref().and_then(|it| it.by_code.as_ref());
+        let changes = record.changes();
+        let (changes, rest) = match by_code {
+            Some((_, made)) => changes.split_at(changes.len().min(*made)),
+            None => (changes, &[][..]),
+        };
+        let mut after = after.clone();
+        if after.take_back(rest).is_err() {
+            return false;
+        }
         let mut overlay = Overlay::new(before.clone());
-        let mut undoing = self.provenance.undoing(&mut overlay, &self.store.0.ids);
-        if undoing.turn(&units, is_redo, true).is_err() {
+        let mut undoing = self.provenance.undoing(&mut overlay, ids);
+        let mut all = turns.iter();
+        if !all.all(|(units, on)| undoing.turn(units, *on, true).is_ok()) {
             return false;
         }
         let toggled = undoing.end();
-        let made = overlay.changes();
-        if !are_same(&overlay, after, [made, record.changes()]) {
+        if !are_same(&overlay, &after, [overlay.changes(), changes]) {
             return false;
         }
         let version = record.edits.version;
         self.provenance.settle(toggled);
+        if let Some((unit, _)) = by_code {
+            let mut overlay = Overlay::new(after);
+            for change in rest {
+                let _ = overlay.apply(change.clone(), ids);
+            }
+            self.provenance.record(&RecordedCommit {
+                version,
+                changes: rest,
+                details: overlay.details(),
+                unit: Some(unit),
+                selections: [None, None],
+            });
+        }
+        let units: Vec<_> = turns.into_iter().flat_map(|(units, _)| units).collect();
         if let Some(unit) = units.first() {
             self.units.insert(version, Arc::clone(unit));
         }

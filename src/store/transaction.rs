@@ -20,7 +20,7 @@ use super::nodes::OnNodes;
 use super::publish::CommitConditions;
 use super::{
     BatchDigest, CommitCondition, CommitError, DataStore, ExecutedOperation, FollowerId, Observed,
-    TransactionResult, Undone,
+    TransactionResult, TurnedEntry, Undone,
 };
 use crate::codes::CodedError;
 use crate::document::{
@@ -107,6 +107,8 @@ struct Aside {
     clipboard: Option<Arc<Fragment>>,
     /// The versions whose commits the transaction undoes.
     undone: Vec<u64>,
+    /// What it turns, if these do not tell that.
+    turned: Option<Arc<TurnedEntry>>,
     savepoints: Vec<(u64, savepoint::SavepointState)>,
     /// How many savepoints were made so far.
     saved: u64,
@@ -301,16 +303,16 @@ impl Transaction {
     }
 
     /// Undoes or redoes a unit by the changes of its commits, if it is the newest one and they all
-    /// wait to be recorded.
+    /// wait to be recorded. Returns whether it is.
     pub(crate) fn undo_newest(
         &mut self,
         unit: &Arc<EditUnit>,
         on: bool,
-    ) -> Result<Option<Undone>, BlockedUndo> {
+    ) -> Result<bool, BlockedUndo> {
         let store = &self.held.store;
-        let undone = store.undo_newest_in(&mut self.overlay, unit, on)?;
-        self.turned = undone.is_some().then(|| (Arc::clone(unit), on));
-        Ok(undone)
+        let is_newest = store.undo_newest_in(&mut self.overlay, unit, on)?;
+        self.turned = is_newest.then(|| (Arc::clone(unit), on));
+        Ok(is_newest)
     }
 
     /// What the changes do not tell, in their order.
@@ -320,7 +322,7 @@ impl Transaction {
 
     /// Records that it undoes the commits that made these versions. With none, it undoes something
     /// that its changes do not tell, or has an inverse that is code.
-    pub(crate) fn undoes(&mut self, versions: Vec<u64>) {
+    pub(crate) fn undoes(&mut self, versions: Vec<u64>, turned: Option<TurnedEntry>) {
         self.in_history = true;
         // No commit has this version.
         let versions = if versions.is_empty() {
@@ -328,7 +330,10 @@ impl Transaction {
         } else {
             versions
         };
-        self.aside_mut().undone = versions;
+        let turned = turned.filter(|_| self.held.store.keeps_commits());
+        let aside = self.aside_mut();
+        aside.undone = versions;
+        aside.turned = turned.map(Arc::new);
     }
 
     /// Keeps the result of this transaction under a key that the store has no receipt for.

@@ -629,13 +629,13 @@ impl Editor {
         let rewound = rewound.ok_or(nothing)?;
         let on = &mut *prepared.transaction;
         on.record(ExecutedOperation::named(name));
-        on.undoes(attempt.versions());
-        let (store, owner) = (self.store(), self.owner());
+        on.undoes(attempt.versions(), attempt.turned(&rewound));
+        let store = self.store();
         let result = prepared.commit(
             |_, _| None,
             |session, result, _| {
                 let made = (result.version, &result.changes);
-                let by_code = history::settle_record(store, owner, rewound, made);
+                let by_code = history::settle_record(store, rewound, made);
                 let version = result.changed.then_some(result.version);
                 session.history.settle(&attempt, by_code, version);
             },
@@ -668,7 +668,7 @@ impl Editor {
                     }
                     // It has no effect on the document, so it is undone whatever follows.
                     let made = (on.base().version(), &Changes::default());
-                    let by_code = history::settle_record(self.store(), self.owner(), rewound, made);
+                    let by_code = history::settle_record(self.store(), rewound, made);
                     state.history.settle(attempt, by_code, None);
                     *attempt = attempt.anew();
                     continue;

@@ -372,6 +372,57 @@ fn undo_04_kept_commits_are_recorded_with_the_undos_that_changed_nothing() {
     assert_eq!(text(&store), "axy");
 }
 
+/// Bob's entry has inverse code, so the versions of its commits do not tell what its undo did.
+#[test]
+fn undo_04_kept_commits_are_recorded_with_the_undos_that_ran_code() {
+    let memory = Memory::default();
+    let (store, ann) = begin(&memory);
+    type_in(&ann, "ab");
+    let store = reopened(&memory, &store, kept(1 << 24));
+    let bob = Editor::new(store.clone(), "bob");
+    let code = |on: &mut Transaction| on.insert_text("t", 1, "xy");
+    let inverse = |on: &mut Transaction| on.insert_text("t", 0, "!");
+    bob.execute(op_with_inverse(code, inverse)).unwrap();
+    bob.undo().unwrap();
+    assert_eq!(text(&store), "!ab");
+    let ann = restored(&store, "ann");
+    bob.redo().unwrap();
+    assert_eq!(text(&store), "axyb");
+    bob.undo().unwrap();
+    assert_eq!(text(&store), "!ab");
+    ann.undo().unwrap();
+    assert_eq!(text(&store), "!a");
+    drop(ann);
+    let ann = restored(&store, "ann");
+    bob.redo().unwrap();
+    assert_eq!(text(&store), "axy");
+    ann.redo().unwrap();
+    assert_eq!(text(&store), "axyb");
+}
+
+/// Of an entry of so many commits, not all versions are kept.
+#[test]
+fn undo_04_kept_commits_are_recorded_with_the_undos_of_long_entries() {
+    let memory = Memory::default();
+    let (store, ann) = begin(&memory);
+    type_in(&ann, "ab");
+    let store = reopened(&memory, &store, kept(1 << 24));
+    let bob = Editor::new(store.clone(), "bob");
+    let group = bob.group();
+    for _ in 0..300 {
+        bob.execute(insert_text(1, "x").on("t")).unwrap();
+    }
+    drop(group);
+    bob.undo().unwrap();
+    assert_eq!(text(&store), "ab");
+    let ann = restored(&store, "ann");
+    bob.redo().unwrap();
+    assert_eq!(text(&store), format!("a{}b", "x".repeat(300)));
+    ann.undo().unwrap();
+    bob.undo().unwrap();
+    assert_eq!(text(&store), "a");
+}
+
 #[test]
 fn undo_04_code_skipped_edits_and_other_ways_to_commit_are_not_restored() {
     let memory = Memory::default();

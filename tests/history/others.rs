@@ -545,3 +545,20 @@ fn undo_03_a_list_is_followed_over_the_undo_of_a_join_whose_node_others_deleted(
     ann.undo().unwrap();
     assert_eq!(children(&store.snapshot(), "list"), ["c", "d"]);
 }
+
+/// Once the redo took the newest commit of Bob out of effect: what the code had changed, which was
+/// nothing, counted as a part of that commit.
+#[test]
+fn undo_03_inverse_code_that_changes_nothing_is_no_part_of_the_edit_of_another() {
+    let (ann, bob) = two("<>");
+    let code = |on: &mut Transaction| on.insert_text("t", 1, "x");
+    run(&ann, op_with_inverse(code, |_| Ok::<_, EditError>(())));
+    run(&bob, delete_text_range(1, 2).on("t"));
+    undo_without_effect(&ann);
+    ann.redo().unwrap();
+    assert_eq!(text(&ann), "<>");
+    bob.undo().unwrap();
+    assert_eq!(text(&ann), "<x>");
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "<>");
+}

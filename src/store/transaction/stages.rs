@@ -81,9 +81,12 @@ impl<'t> Validated<'t> {
             .map(|kept| kept.receipt(&result));
         let store = &transaction.held.store;
         let mut none = (CommitConditions::new(), Vec::new());
-        let (conditions, undone) = match &mut transaction.aside {
-            Some(aside) => (&mut aside.conditions, &mut aside.undone),
-            None => (&mut none.0, &mut none.1),
+        let (conditions, undone, entry) = match &mut transaction.aside {
+            Some(aside) => {
+                let turned = aside.turned.take();
+                (&mut aside.conditions, &mut aside.undone, turned)
+            }
+            None => (&mut none.0, &mut none.1, None),
         };
         if !changed {
             store.publish_conditions(receipt.as_ref(), conditions)?;
@@ -116,6 +119,7 @@ impl<'t> Validated<'t> {
             origin,
             // Only kept commits lead to the history of a later session.
             unit: unit.as_ref().filter(|_| store.keeps_commits()).cloned(),
+            turned: entry.clone(),
             commit: for_subscribers.then(|| {
                 Arc::new(TransactionResult {
                     version,
@@ -125,6 +129,9 @@ impl<'t> Validated<'t> {
         };
         let receipt = receipt.as_ref();
         result.version = store.publish(overlay, receipt, conditions, commit, record)?;
+        if let Some((unit, on)) = &turned {
+            store.settle_newest(unit, *on, &result.changes);
+        }
         Ok(Visible { store, result })
     }
 }

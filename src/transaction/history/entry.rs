@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 use super::{Direction, Edit};
 use crate::document::schema::SchemaViolation;
 use crate::document::{BlockedUndo, Change, ChangeDetail, EditUnit, Selection};
-use crate::store::{Transaction, Undone};
+use crate::store::{Transaction, TurnedEntry, Undone};
 use crate::time::MonotonicTime;
 use crate::transaction::error::OperationError;
 use crate::transaction::operation::Callback;
@@ -69,9 +69,13 @@ impl From<BlockedUndo> for UndoFailure {
 /// What an undo or redo of an entry did in its transaction.
 #[derive(Debug, Default)]
 pub(in crate::transaction) struct Rewound {
-    pub(super) undone: Undone,
-    /// How many changes there were before the inverse code ran, if some ran.
-    pub(super) before_code: Option<usize>,
+    /// What changes in the record. `None` if its commits waited to be recorded.
+    pub(super) undone: Option<Undone>,
+    /// Whether inverse code ran.
+    pub(super) ran_code: bool,
+    /// The unit of what the code changed, if it changed the document, and how many changes there
+    /// were before.
+    pub(super) by_code: Option<(Arc<EditUnit>, usize)>,
     /// What the changes of the code do not tell.
     pub(super) details_by_code: Vec<ChangeDetail>,
 }
@@ -141,6 +145,24 @@ impl HistoryEntry {
         }
     }
 
+    /// What an undo or a redo of it turned, if the versions of its commits do not tell that.
+    pub(super) fn turned(&self, is_redo: bool, rewound: &Rewound) -> Option<TurnedEntry> {
+        let is_cut = self.versions.first() == Some(&0);
+        if !is_cut && self.inverses.is_empty() && self.by_code.is_none() {
+            return None;
+        }
+        let units = (self.units.to_vec(), is_redo);
+        let by_code = self.by_code.iter().cloned().collect();
+        let by_code = (by_code, !is_redo);
+        Some(TurnedEntry {
+            turns: match is_redo {
+                true => vec![by_code, units],
+                false => vec![units, by_code],
+            },
+            by_code: rewound.by_code.clone(),
+        })
+    }
+
     /// What it consists of, if that is one unit of edits.
     pub(super) fn only_unit(&self) -> Option<&Arc<EditUnit>> {
         match &self.units[..] {
@@ -150,19 +172,12 @@ impl HistoryEntry {
     }
 
     /// Undoes or redoes it by the changes of its commits, if it is the newest unit of edits in
-    /// effect. Returns the selection, too.
-    fn rewind_newest(
-        &self,
-        is_redo: bool,
-        on: &mut Transaction,
-    ) -> Result<Option<(Option<Selection>, Undone)>, BlockedUndo> {
-        let Some(unit) = self.only_unit() else {
-            return Ok(None);
-        };
-        let undone = on.undo_newest(unit, is_redo)?;
-        // The document is the one that was there then.
-        let then = if is_redo { &self.after } else { &self.before };
-        Ok(undone.map(|undone| (then.clone(), undone)))
+    /// effect. Returns whether it is.
+    fn rewind_newest(&self, is_redo: bool, on: &mut Transaction) -> Result<bool, BlockedUndo> {
+        match self.only_unit() {
+            Some(unit) => on.undo_newest(unit, is_redo),
+            None => Ok(false),
+        }
     }
 
     /// Undoes or redoes it as it is recorded. Returns the selection, too.
@@ -197,8 +212,13 @@ impl HistoryEntry {
     ) -> Result<Rewound, UndoFailure> {
         let is_redo = direction == Direction::Redo;
         let (selection, undone) = match self.rewind_newest(is_redo, on)? {
-            Some(rewound) => rewound,
-            None => self.rewind_recorded(is_redo, on)?,
+            // The document is the one that was there then.
+            true if is_redo => (self.after.clone(), None),
+            true => (self.before.clone(), None),
+            false => {
+                let (selection, undone) = self.rewind_recorded(is_redo, on)?;
+                (selection, Some(undone))
+            }
         };
         let made = on.changes().len();
         let runs_code = !is_redo && !self.inverses.is_empty();
@@ -215,12 +235,17 @@ impl HistoryEntry {
             Some(ChangeDetail { change, what })
         });
         let details_by_code = by_code.collect();
+        let changed = runs_code && of_the_document(&on.changes()[made..]).next().is_some();
+        // The version that is published next: only the holder of the lock publishes.
+        let unit = || EditUnit::new(on.base().version() + 1, on.owner().clone());
+        let by_code = changed.then(|| (unit(), made));
         // The selected node may no longer exist.
         let _ = on.select(selection);
         on.check_schema().map_err(UndoFailure::Schema)?;
         Ok(Rewound {
             undone,
-            before_code: runs_code.then_some(made),
+            ran_code: runs_code,
+            by_code,
             details_by_code,
         })
     }

@@ -52,7 +52,7 @@ use smol_str::SmolStr;
 use super::operation::Callback;
 use crate::document::{BlockedUndo, Change, Changes, EditUnit, RecordedCommit, Selection};
 use crate::id::OwnerId;
-use crate::store::{DataStore, Kind, Transaction};
+use crate::store::{DataStore, Kind, Transaction, TurnedEntry};
 use crate::time::MonotonicTime;
 
 /// Undo or redo.
@@ -383,13 +383,13 @@ impl History {
     }
 
     /// Takes in that the entry that was tried last was undone or redone, by a commit of this
-    /// version if it changed the document.
+    /// version if it changed the document. `by_code` is what inverse code changed, if some ran.
     ///
     /// If the entry was discarded meanwhile, it stays discarded.
     pub(super) fn settle(
         &mut self,
         attempt: &Attempt,
-        by_code: Option<Arc<EditUnit>>,
+        by_code: Option<Option<Arc<EditUnit>>>,
         version: Option<u64>,
     ) {
         let direction = attempt.direction;
@@ -408,7 +408,7 @@ impl History {
         }
         if let Some(by_code) = by_code {
             opposite.inverses = Vec::new();
-            opposite.by_code = Some(by_code);
+            opposite.by_code = by_code;
         }
         self.gone.push(entry);
         let other = match direction {
@@ -434,32 +434,30 @@ fn position(stack: &Stack, entry: &HistoryEntry) -> Option<usize> {
     stack.iter().rposition(|it| it.number == entry.number)
 }
 
-/// Takes an undo or a redo that was published into the record of the document. Returns the unit of
-/// what the inverse code of the entry changed.
+/// Takes an undo or a redo that was published into the record of the document. If inverse code of
+/// the entry ran, returns the unit of what that changed in the document, if anything.
 pub(super) fn settle_record(
     store: &DataStore,
-    owner: &OwnerId,
     rewound: Rewound,
     (version, changes): (u64, &Changes),
-) -> Option<Arc<EditUnit>> {
+) -> Option<Option<Arc<EditUnit>>> {
     let Rewound {
         undone,
-        before_code,
+        ran_code,
+        by_code,
         details_by_code,
     } = rewound;
-    let unit = before_code.map(|_| EditUnit::new(version, owner.clone()));
-    let rest = unit
-        .as_ref()
-        .zip(before_code)
-        .map(|(unit, made)| RecordedCommit {
-            version,
-            changes: changes.get(made..).unwrap_or_default(),
-            details: &details_by_code,
-            unit: Some(unit),
-            selections: [None, None],
-        });
-    store.settle_undo(undone, changes, rest.as_ref());
-    unit
+    let rest = by_code.as_ref().map(|(unit, made)| RecordedCommit {
+        version,
+        changes: changes.get(*made..).unwrap_or_default(),
+        details: &details_by_code,
+        unit: Some(unit),
+        selections: [None, None],
+    });
+    if let Some(undone) = undone {
+        store.settle_undo(undone, changes, rest.as_ref());
+    }
+    ran_code.then(|| by_code.map(|(unit, _)| unit))
 }
 
 impl UndoFailure {
@@ -509,6 +507,12 @@ impl Attempt {
     pub(super) fn versions(&self) -> Vec<u64> {
         self.last()
             .map_or(Vec::new(), HistoryEntry::undone_versions)
+    }
+
+    /// What it turned, if the versions of its commits do not tell that.
+    pub(super) fn turned(&self, rewound: &Rewound) -> Option<TurnedEntry> {
+        let is_redo = self.direction == Direction::Redo;
+        self.last()?.turned(is_redo, rewound)
     }
 
     /// Undoes or redoes it.

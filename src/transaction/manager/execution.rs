@@ -466,7 +466,7 @@ impl TransactionManager {
         }
         if *in_history != HistoryMode::Skipped {
             match code.iter().any(|code| code.inverse().is_some()) {
-                true => transaction.undoes(Vec::new()),
+                true => transaction.undoes(Vec::new(), None),
                 false => transaction.enter_history(),
             }
         }
