@@ -207,3 +207,72 @@ fn undo_03_a_deleted_node_behind_a_split_one_returns_behind_both_halves() {
     bob.undo().unwrap();
     assert_eq!(children(&ann, "list"), format!("u{half}q"));
 }
+
+fn joins(one: &'static str, other: &'static str) -> doclock::transaction::Operation {
+    op(move |on: &mut Transaction| on.join_nodes(one, other))
+}
+
+/// Ann joins `b` to `a`, and Bob `c` to both. Without the first join, `c` follows `b`.
+#[test]
+fn undo_03_a_node_that_was_joined_to_a_joined_one_stays_with_it() {
+    let store = store();
+    let [ann, bob] = ["ann", "bob"].map(|name| Editor::new(store.clone(), name));
+    let items = ["a", "b", "c"].map(|id| text_node("item", id).with_id(id));
+    run(&bob, create(element("list", items).with_id("list")));
+    let shown = || {
+        let view = store.snapshot();
+        let ids = common::children(&view, "list");
+        let items = ids
+            .iter()
+            .map(|id| format!("{id}={}", common::text(&view, id)));
+        items.collect::<Vec<_>>().join(" ")
+    };
+    run(&ann, joins("a", "b"));
+    run(&bob, joins("a", "c"));
+    assert_eq!(shown(), "a=abc");
+    ann.undo().unwrap();
+    assert_eq!(shown(), "a=a b=bc");
+    bob.undo().unwrap();
+    assert_eq!(shown(), "a=a b=b c=c");
+    ann.redo().unwrap();
+    assert_eq!(shown(), "a=ab c=c");
+    bob.redo().unwrap();
+    assert_eq!(shown(), "a=abc");
+    bob.undo().unwrap();
+    ann.undo().unwrap();
+    bob.redo().unwrap();
+    assert_eq!(shown(), "a=a b=bc");
+}
+
+/// Ann joins `b` to `a` and undoes that, Cat deletes `b`, and Bob joins `c` to `a`. When all of
+/// them are in effect but the deletion, `c` is behind `b`. Once it was before it.
+#[test]
+fn undo_03_joined_nodes_keep_their_order_when_an_earlier_join_returns() {
+    let store = store();
+    let [ann, bob, cat] = ["ann", "bob", "cat"].map(|name| Editor::new(store.clone(), name));
+    let items = ["a", "b", "c"].map(|id| text_node("item", id).with_id(id));
+    run(&bob, create(element("list", items).with_id("list")));
+    let shown = || {
+        let view = store.snapshot();
+        let ids = common::children(&view, "list");
+        let items = ids
+            .iter()
+            .map(|id| format!("{id}={}", common::text(&view, id)));
+        items.collect::<Vec<_>>().join(" ")
+    };
+    run(&ann, joins("a", "b"));
+    ann.undo().unwrap();
+    run(&cat, delete_node().on("b"));
+    run(&bob, joins("a", "c"));
+    assert_eq!(shown(), "a=ac");
+    bob.undo().unwrap();
+    cat.undo().unwrap();
+    assert_eq!(shown(), "a=a b=b c=c");
+    ann.redo().unwrap();
+    assert_eq!(shown(), "a=ab c=c");
+    bob.redo().unwrap();
+    assert_eq!(shown(), "a=abc");
+    ann.undo().unwrap();
+    bob.undo().unwrap();
+    assert_eq!(shown(), "a=a b=b c=c");
+}

@@ -12,6 +12,12 @@ impl Set {
         self.0[number / 64] |= 1 << (number % 64);
     }
 
+    fn remove(&mut self, number: usize) {
+        if let Some(word) = self.0.get_mut(number / 64) {
+            *word &= !(1 << (number % 64));
+        }
+    }
+
     fn add(&mut self, other: &Self) {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), 0);
@@ -27,7 +33,7 @@ impl Set {
     }
 
     /// The numbers of both sets.
-    fn common(&self, other: &Self) -> impl Iterator<Item = usize> {
+    fn common<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = usize> + 'a {
         let words = self.0.iter().zip(&other.0).enumerate();
         words.flat_map(|(nth, (one, other))| {
             let mut both = one & other;
@@ -45,34 +51,46 @@ impl Set {
 pub(crate) struct Order(Vec<Set>);
 
 impl Order {
-    /// Remembers all pairs of a list. Returns a pair that had another order before, unless it is
-    /// excused, as the error.
+    /// Compares all pairs of a list with the order in which they were visible last, and remembers
+    /// the new one. Returns a pair that has changed places without an excuse as the error.
     pub(crate) fn compare(
         &mut self,
         list: &[usize],
-        is_excused: impl Fn(usize, usize) -> bool,
+        mut is_excused: impl FnMut(usize, usize) -> bool,
     ) -> Result<(), [usize; 2]> {
+        self.make_room(list);
+        let (mut before, mut changed) = (Set::default(), Vec::new());
+        for number in list {
+            for other in self.0[*number].common(&before) {
+                if !is_excused(other, *number) {
+                    return Err([other, *number]);
+                }
+                changed.push((*number, other));
+            }
+            before.insert(*number);
+        }
+        for (number, other) in changed {
+            self.0[number].remove(other);
+        }
+        self.note(list);
+        Ok(())
+    }
+
+    fn make_room(&mut self, list: &[usize]) {
         let most = list.iter().max().map_or(0, |most| most + 1);
         if self.0.len() < most {
             self.0.resize(most, Set::default());
         }
-        let mut before = Set::default();
-        for number in list {
-            // What was visible in both orders has none.
-            let is_free = |other: usize| self.has(other, *number) || is_excused(other, *number);
-            let is_wrong = |other: &usize| !is_free(*other);
-            let wrong = self.0[*number].common(&before).find(is_wrong);
-            if let Some(other) = wrong {
-                return Err([other, *number]);
-            }
-            before.insert(*number);
-        }
+    }
+
+    /// Remembers all pairs of a list, also if they have another order, too.
+    pub(crate) fn note(&mut self, list: &[usize]) {
+        self.make_room(list);
         let mut after = Set::default();
         for number in list.iter().rev() {
             self.0[*number].add(&after);
             after.insert(*number);
         }
-        Ok(())
     }
 
     /// Whether two were visible together in this order.

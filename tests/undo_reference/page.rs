@@ -10,7 +10,7 @@ use doclock::{
 use crate::common::image;
 use crate::letters::{self, Letters, Shown};
 use crate::order::Order;
-use crate::search::{Outcome, fail};
+use crate::search::{self, Outcome, fail};
 
 /// The type of a node counts as an attribute of this name.
 const TYPE: &str = "type";
@@ -48,6 +48,8 @@ pub(crate) struct Page {
     node_order: Order,
     /// The order of nodes without children, in whichever lists.
     leaf_order: Order,
+    /// The order of letters that were in one text.
+    text_order: Order,
     numbers: HashMap<NodeId, usize>,
     names: Vec<NodeId>,
     /// The nodes that an edit moved, with the parts of them that splits made.
@@ -314,8 +316,12 @@ impl Page {
         })
     }
 
-    /// Whether two letters may change places without a move.
+    /// Whether two letters may change places without a move: they were never in one text, also not
+    /// now, and one is in a node that was between the parts of the node of the other.
     fn may_change(&self, one: usize, other: usize, now: &State) -> bool {
+        if self.text_order.has(one, other) || self.text_order.has(other, one) {
+            return false;
+        }
         match [one, other].map(|letter| self.homes.get(&letter)) {
             [Some(one), Some(other)] => {
                 self.is_between(one, other, now) || self.is_between(other, one, now)
@@ -374,7 +380,7 @@ impl Page {
         let leaves = after.leaves.iter().filter(|id| !self.moved.contains(id));
         let leaves: Vec<NodeId> = leaves.cloned().collect();
         let leaves: Vec<usize> = leaves.iter().map(|id| self.number(id)).collect();
-        let _ = self.leaf_order.compare(&leaves, |_, _| true);
+        self.leaf_order.note(&leaves);
         for list in &after.children {
             // A node that stays for the content of others, although its creation is undone, goes to
             // where that content keeps its order.
@@ -393,10 +399,20 @@ impl Page {
                 return fail("node order", text);
             }
         }
+        let mut homes: BTreeMap<&NodeId, Vec<usize>> = BTreeMap::new();
+        for (letter, home) in letters_of(after).zip(&after.homes) {
+            if !self.moved_letters.contains(&letter) {
+                homes.entry(home).or_default().push(letter);
+            }
+        }
+        homes.values().for_each(|text| self.text_order.note(text));
         let stays = |letter: &usize| !self.moved_letters.contains(letter);
         let stay: Vec<usize> = letters_of(after).filter(stays).collect();
         let mut order = std::mem::take(&mut self.letter_order);
-        let compared = order.compare(&stay, |one, other| self.may_change(one, other, after));
+        let compared = order.compare(&stay, |one, other| {
+            let may_change = self.may_change(one, other, after);
+            may_change.then(search::note_excuse).is_some()
+        });
         self.letter_order = order;
         if let Err(pair) = compared {
             let [one, other] = pair.map(letters::letter);

@@ -648,7 +648,7 @@ impl Provenance {
     }
 
     /// Appends the content of a joined node. What was split off before from the end comes behind
-    /// it.
+    /// it, and so does what was joined before, unless it was before the joined node.
     fn put_at_end(
         &mut self,
         left: Key,
@@ -661,8 +661,14 @@ impl Provenance {
         let records = &self.records;
         let is_open =
             |at: EdgeAt| at.node != right && records.get(at.node).is_none_or(|it| !it.is_in(left));
-        let at_text = records[left].text.joint(is_open);
-        let at_child = records[left].children.joint(is_open);
+        // A node whose join is undone.
+        let is_before = |at: EdgeAt| {
+            let other = records.get(at.node).filter(|_| is_open(at));
+            let is_join = other.is_some_and(|other| !other.edges[at.edge].splits);
+            is_join && self.is_behind(right, at.node)
+        };
+        let at_text = records[left].text.joint(is_open, is_before);
+        let at_child = records[left].children.joint(is_open, is_before);
         self.rehome(right, [left; 2], &text, &children);
         let record = &mut self.records[left];
         record.text.join(at_text, edge, text);

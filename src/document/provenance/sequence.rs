@@ -284,12 +284,21 @@ impl<I: Item> Sequence<I> {
         self.0.splice(at + own..at + own, items);
     }
 
-    /// Where the content of a joined node comes: before the open edges and the ends at the end.
-    pub(super) fn joint(&self, is_open: impl Fn(EdgeAt) -> bool) -> usize {
+    /// Where the content of a joined node comes: before the open edges and the ends at the end, but
+    /// behind those of nodes that are before it.
+    pub(super) fn joint(
+        &self,
+        is_open: impl Fn(EdgeAt) -> bool,
+        is_before: impl Fn(EdgeAt) -> bool,
+    ) -> usize {
         let last = self.0.iter().rposition(|item| item.width() > 0);
         let start = last.map_or(0, |last| last + 1);
-        let opens = |item: &I| item.end().is_some() || item.edge().is_some_and(&is_open);
-        let found = self.0[start..].iter().position(opens);
+        let stops = |item: &I| match (item.edge(), item.end()) {
+            (Some(at), _) => is_open(at) && !is_before(at),
+            (_, Some(at)) => !is_before(at),
+            _ => false,
+        };
+        let found = self.0[start..].iter().position(stops);
         found.map_or(self.0.len(), |found| start + found)
     }
 
