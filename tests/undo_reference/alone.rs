@@ -11,7 +11,7 @@ use doclock::{
 
 use crate::common::{Dice, commit, image, store};
 use crate::search::{self, History, Outcome, Step, Trace, fail, named_kinds, search};
-use crate::setting::{editor, record};
+use crate::setting::{Setting, record};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
@@ -166,7 +166,7 @@ fn run(
     let lists = lists.map(|(id, children)| element("item", children).with_id(id));
     let page = element("item", lists).with_id("page");
     // The other editor stays: the edits of one that ended are never undone, so not recorded.
-    let [ann, other] = [0, 1].map(|who| editor(&store, who));
+    let [ann, other] = [0, 1].map(|who| Setting::PLAIN.editor(&store, who));
     if is_recorded {
         transaction(&other, create(page)).commit().unwrap();
     } else {

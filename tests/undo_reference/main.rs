@@ -13,6 +13,7 @@ mod common;
 mod alone;
 mod late;
 mod letters;
+mod limited;
 mod order;
 mod page;
 mod restored;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use doclock::{
-    DataStore, Editor, StoreOptions, codes::CodedError, history::HistoryOptions,
+    DataStore, Editor, StoreOptions, codes::CodedError, dsl::*, history::HistoryOptions,
     lock::AcquireOptions,
 };
 
@@ -19,6 +19,8 @@ pub(crate) struct Setting {
     pub(crate) reads: bool,
     /// Whether each commit is recorded at once. Otherwise some undos need no record.
     pub(crate) records: bool,
+    /// How many entries a history has.
+    pub(crate) limit: usize,
 }
 
 impl Setting {
@@ -27,6 +29,7 @@ impl Setting {
         kept: 0,
         reads: false,
         records: false,
+        limit: 1_000,
     };
 
     pub(crate) const RECORDED: Self = Self {
@@ -39,6 +42,24 @@ impl Setting {
         let options = options.log_limit(self.log_limit);
         DataStore::with_options(options.kept_commits(self.kept))
     }
+
+    pub(crate) fn editor(self, store: &DataStore, who: usize) -> Editor {
+        let options = HistoryOptions::new().group_interval(Duration::ZERO);
+        Editor::new(store.clone(), NAMES[who]).with_history(options.limit(self.limit))
+    }
+}
+
+/// Lets the store forget what no history can undo or redo: it does so after many commits.
+pub(crate) fn forget(store: &DataStore) {
+    let options = HistoryOptions::new().limit(1);
+    let filler = Editor::new(store.clone(), "filler").with_history(options);
+    for _ in 0..450 {
+        let node = element("filler", []).with_id("filler");
+        transaction(&filler, create(node)).commit().unwrap();
+        let delete = delete_node().on("filler");
+        transaction(&filler, delete).commit().unwrap();
+    }
+    record(store);
 }
 
 /// Lets the store record its commits: an editor with nothing to undo looks for an entry.
@@ -47,11 +68,6 @@ pub(crate) fn record(store: &DataStore) {
     let key = format!("record {}", store.version());
     let outcome = watcher.undo_once(key.as_str(), AcquireOptions::new());
     assert_eq!(outcome.unwrap_err().code(), "nothingToUndo");
-}
-
-pub(crate) fn editor(store: &DataStore, who: usize) -> Editor {
-    let options = HistoryOptions::new().group_interval(Duration::ZERO);
-    Editor::new(store.clone(), NAMES[who]).with_history(options)
 }
 
 /// The entries that one editor can undo, and those that it can redo.
@@ -71,6 +87,12 @@ impl<E> Default for Stacks<E> {
 }
 
 impl<E> Stacks<E> {
+    /// Adds an entry. Returns the oldest one, if that is no longer kept.
+    pub(crate) fn push(&mut self, entry: E, limit: usize) -> Option<E> {
+        self.done.push(entry);
+        (self.done.len() > limit).then(|| self.done.remove(0))
+    }
+
     pub(crate) fn of(&mut self, redo: bool) -> &mut Vec<E> {
         if redo {
             &mut self.undone

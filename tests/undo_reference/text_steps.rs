@@ -47,6 +47,8 @@ pub(crate) enum Action {
     Group,
     /// Another editor of the same owner restores the history.
     Restore,
+    /// The store forgets what no history can undo or redo.
+    Forget,
 }
 
 pub(crate) type TextStep = Step<Action>;

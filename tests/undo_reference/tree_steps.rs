@@ -77,6 +77,8 @@ pub(crate) enum Action {
     Redo,
     /// Another editor of the same owner restores the history.
     Restore,
+    /// The store forgets what no history can undo or redo.
+    Forget,
 }
 
 pub(crate) type TreeStep = Step<Action>;

@@ -13,7 +13,7 @@ use doclock::{
 use crate::common::Dice;
 use crate::page::{Kind, Page, State};
 use crate::search::{History, Outcome, Trace, fail, search};
-use crate::setting::{NAMES, Setting, Stacks, editor, record};
+use crate::setting::{NAMES, Setting, Stacks, forget, record};
 use crate::tree_steps::{Action, Edit, New, TreeStep, caret, history, operations};
 
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +45,8 @@ struct World<'a> {
     lines: usize,
     carets: usize,
     names: usize,
+    /// Whether an entry in effect can no longer be undone.
+    has_lost: bool,
     /// The editors that committed something.
     acted: Vec<usize>,
 }
@@ -74,7 +76,7 @@ impl<'a> World<'a> {
         setup.set_root(&NodeId::from("page")).unwrap();
         setup.commit().unwrap();
         let person = |who| Person {
-            editor: editor(&store, who),
+            editor: setting.editor(&store, who),
             stacks: Stacks::default(),
             refused: 0,
         };
@@ -89,6 +91,7 @@ impl<'a> World<'a> {
             lines: 0,
             carets: 0,
             names,
+            has_lost: false,
             acted: Vec::new(),
             store,
         };
@@ -144,6 +147,11 @@ impl<'a> World<'a> {
             Action::Undo => self.turn(who, false).map(drop),
             Action::Redo => self.turn(who, true).map(drop),
             Action::Restore => self.restore(who),
+            Action::Forget => {
+                forget(&self.store);
+                let (_view, now) = self.read()?;
+                self.check(now, Kind::Edit, || "    the store forgets".to_owned())
+            }
         }
     }
 
@@ -197,7 +205,8 @@ impl<'a> World<'a> {
             is_stuck: false,
         };
         let person = &mut self.people[who];
-        person.stacks.done.push(entry);
+        let lost = person.stacks.push(entry, self.setting.limit);
+        self.has_lost |= lost.is_some();
         person.stacks.undone.clear();
         self.check(after, Kind::Edit, || {
             format!("{edit:>3} {} {said}", NAMES[who])
@@ -282,7 +291,10 @@ impl<'a> World<'a> {
         let person = &mut self.people[who];
         // The old one must end first: an edit is in one history only.
         person.editor = Editor::new(DataStore::new(), "no person");
-        person.editor = editor(&self.store, who).with_restored_history();
+        person.editor = self
+            .setting
+            .editor(&self.store, who)
+            .with_restored_history();
         // Stuck entries report their conflict once more.
         for entry in person
             .stacks
@@ -357,6 +369,10 @@ pub(crate) fn run(history: &History<Action>, setting: Setting, trace: &mut Trace
         }
         world.say(|| if redo { "all redo:" } else { "all undo:" }.to_owned());
         world.all(redo, &mut dice)?;
+        // An edit that can no longer be undone may be in the way for good.
+        if !redo && world.has_lost {
+            continue;
+        }
         world.is_done(redo)?;
         let found = &world.now.image;
         if found != expected {

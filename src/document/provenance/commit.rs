@@ -394,10 +394,11 @@ impl Provenance {
             {
                 self.records[list].remove_child(index);
             }
-            for node in nodes {
-                if let Some(key) = self.ids.remove(&node.id) {
-                    self.records.remove(key);
-                }
+            let keys = nodes.iter().filter_map(|node| self.ids.remove(&node.id));
+            let keys: Vec<Key> = keys.collect();
+            self.pass_on_texts(&keys);
+            for key in keys {
+                self.records.remove(key);
             }
             return;
         }
@@ -637,10 +638,20 @@ impl Provenance {
         record.children.end_at(children);
         let text = std::mem::take(&mut self.records[right].text.0);
         let children = std::mem::take(&mut self.records[right].children.0);
+        let is_of_unit = |item: &TextItem| match item {
+            TextItem::Chars(chars) => {
+                chars.born != Tag::ALWAYS || !chars.gone.is_empty() || chars.marked.is_some()
+            }
+            _ => false,
+        };
+        let has_units = !self.records[right].spread.is_empty() || text.iter().any(is_of_unit);
         self.put_at_end(left, right, edge, text, children);
         match by {
             Tag::ALWAYS => {
                 self.ids.remove(&right_id);
+                if has_units {
+                    self.pass_on_texts(&[right]);
+                }
                 self.records.remove(right);
             }
             _ => self.touch(by, Touch::Edge(right)),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::present::{Done, Draft};
-use super::record::{Edge, Record};
+use super::record::{Edge, Record, spread_of};
 use super::sequence::{ChildItem, EdgeAt, Found, Item, Sequence, hide};
 use super::{BlockedUndo, Key, Records, body_of};
 use crate::document::plan::{self, follows};
@@ -271,18 +271,7 @@ impl Draft<'_> {
 
     /// A node and the nodes to which items of it went.
     pub(super) fn spread(&self, key: Key) -> SmallVec<[Key; 2]> {
-        let mut all: SmallVec<[Key; 2]> = SmallVec::new();
-        let mut ahead: SmallVec<[Key; 2]> = SmallVec::from_slice(&[key]);
-        while let Some(key) = ahead.pop() {
-            let Some(record) = self.get(key) else {
-                continue;
-            };
-            if !all.contains(&key) {
-                ahead.extend(record.spread.iter().copied());
-                all.push(key);
-            }
-        }
-        all
+        spread_of(key, |key| self.get(key))
     }
 
     /// Whether a node can be joined to the one that has its edge.

@@ -6,9 +6,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::record::{Record, Write};
-use super::sequence::{Chars, ChildItem, EdgeAt, Sequence, Tag, TextItem};
-use super::{Key, Provenance};
+use smallvec::SmallVec;
+
+use super::record::{Record, Write, spread_of};
+use super::sequence::{Chars, ChildItem, EdgeAt, Marked, Sequence, Tag, TextItem};
+use super::{Key, Provenance, Touch};
 use crate::hashing::Secret;
 
 /// So many units are recorded before it is looked for the first that can be forgotten.
@@ -76,12 +78,53 @@ impl Provenance {
             .filter(|(_, record)| is_gone(record, &units))
             .map(|(key, _)| key)
             .collect();
+        self.pass_on_texts(&gone);
         for key in gone {
             self.drop_record(key);
         }
         let renumbered = self.settle_records();
         self.settle_items(&renumbered);
         self.drop_untouched();
+    }
+
+    /// Notes where the text of nodes is whose records are going to be dropped. Units that changed
+    /// it in these nodes find it there.
+    pub(super) fn pass_on_texts(&mut self, gone: &[Key]) {
+        let mut heirs: HashMap<Key, SmallVec<[Key; 2]>, Secret> = HashMap::default();
+        for key in gone {
+            let mut all = spread_of(*key, |key| self.records.get(key));
+            all.retain(|heir| !gone.contains(heir));
+            if !all.is_empty() {
+                heirs.insert(*key, all);
+            }
+        }
+        if heirs.is_empty() {
+            return;
+        }
+        let heirs_of = |keys: &[Key]| {
+            let all = keys.iter().filter_map(|key| heirs.get(key));
+            all.flatten().copied().collect::<SmallVec<[Key; 2]>>()
+        };
+        for record in self.records.values_mut() {
+            let heirs = heirs_of(&record.spread);
+            heirs.into_iter().for_each(|heir| record.spread_to(heir));
+        }
+        for unit in self.units.values_mut() {
+            let mut at = 0;
+            while let Some((step, touch)) = unit.touched.get(at) {
+                at += 1;
+                let heirs = match touch {
+                    Touch::Text(key) => heirs_of(&[*key]),
+                    Touch::Created(keys) | Touch::Removed(keys) => heirs_of(keys),
+                    _ => continue,
+                };
+                let touches = heirs.into_iter().map(|heir| (*step, Touch::Text(heir)));
+                let touches: SmallVec<[_; 2]> = touches.collect();
+                let more = touches.len();
+                unit.touched.splice(at..at, touches);
+                at += more;
+            }
+        }
     }
 
     fn drop_record(&mut self, key: Key) {
@@ -137,7 +180,9 @@ impl Provenance {
             let mut kept = 0;
             record.places.retain_mut(|place| {
                 let is_settled = units.settle(&mut place.by);
-                let is_needed = nth == present || shown.contains(&(key, nth));
+                // The first one of a created node is not a move of others, which would keep it.
+                let is_creation = nth == 0 && record.born.is_some();
+                let is_needed = nth == present || is_creation || shown.contains(&(key, nth));
                 let stays = place.order >= last && is_settled || is_needed;
                 if stays {
                     renumbered.insert((key, nth), kept);
@@ -147,7 +192,11 @@ impl Provenance {
                 stays
             });
         }
+        let before = self.root.first().map(|first| first.before.clone());
         self.root.retain_mut(|write| units.settle(&mut write.by));
+        if let Some((first, before)) = self.root.first_mut().zip(before) {
+            first.before = before;
+        }
         if self.root.iter().all(|write| write.by == Tag::ALWAYS) {
             self.root.clear();
         }
@@ -232,6 +281,7 @@ impl Provenance {
             .iter()
             .filter(|(key, record)| record.says_nothing() && !referred.contains(key));
         let said_nothing: Vec<Key> = said_nothing.map(|(key, _)| key).collect();
+        self.pass_on_texts(&said_nothing);
         for key in said_nothing {
             self.drop_record(key);
         }
@@ -250,9 +300,19 @@ impl Provenance {
 fn is_gone(record: &Record, units: &Units<'_>) -> bool {
     let always = |tag: &Tag| matches!(units.fate(*tag), Fate::Always);
     let is_removed = record.removed.iter().any(always);
+    let is_open = |tag: Tag| matches!(units.fate(tag), Fate::Open);
+    // With a redo of others, it may be needed for what they put into it or changed in it.
+    let is_kept = || {
+        let mut places = record.places.iter();
+        let mut text = record.text.0.iter();
+        record.kept_by.iter().any(|by| is_open(*by))
+            || places.any(|place| is_open(place.by))
+            || record.writes.iter().any(|write| is_open(write.by))
+            || text.any(|item| matches!(item, TextItem::Chars(chars) if is_open(chars.born)))
+    };
     let is_never = record
         .born
-        .is_some_and(|born| matches!(units.fate(born), Fate::Never));
+        .is_some_and(|born| matches!(units.fate(born), Fate::Never) && !is_kept());
     let is_settled = record.edges.iter().all(|it| units.is_settled(it.by));
     match record.merged {
         Some(_) => is_settled,
@@ -274,6 +334,7 @@ fn settled(mut chars: Chars, units: &Units<'_>) -> Option<Chars> {
     }
     chars.gone.retain(|tag| units.settle(tag));
     if let Some(marked) = &mut chars.marked {
+        let firsts = firsts_of(marked, |one, other| one.mark == other.mark);
         marked.retain_mut(|it| units.settle(&mut it.by));
         let is_open = |mark: &_| {
             let mut all = marked.iter();
@@ -282,6 +343,14 @@ fn settled(mut chars: Chars, units: &Units<'_>) -> Option<Chars> {
         let open: Vec<bool> = marked.iter().map(|it| is_open(&it.mark)).collect();
         let mut open = open.into_iter();
         marked.retain(|_| open.next().unwrap_or(true));
+        for first in firsts {
+            // Whether it was there before is told by the first change of it.
+            let now = marked.iter().find(|it| it.mark == first.mark);
+            if now.is_some_and(|now| now.by != Tag::ALWAYS && now.given != first.given) {
+                let (by, given) = (Tag::ALWAYS, !first.given);
+                marked.insert(0, Marked { by, given, ..first });
+            }
+        }
         if marked.is_empty() {
             chars.marked = None;
         }
@@ -289,8 +358,25 @@ fn settled(mut chars: Chars, units: &Units<'_>) -> Option<Chars> {
     Some(chars)
 }
 
+/// The first of all items that are alike.
+fn firsts_of<T: Clone>(all: &[T], are_alike: impl Fn(&T, &T) -> bool) -> SmallVec<[T; 1]> {
+    let mut firsts: SmallVec<[T; 1]> = SmallVec::new();
+    for item in all {
+        if !firsts.iter().any(|first| are_alike(first, item)) {
+            firsts.push(item.clone());
+        }
+    }
+    firsts
+}
+
 fn settle_writes(writes: &mut Vec<Write>, units: &Units<'_>) {
+    let firsts = firsts_of(writes, |one, other| one.what.is_of(&other.what));
     writes.retain_mut(|write| units.settle(&mut write.by));
+    for first in firsts {
+        if let Some(now) = writes.iter_mut().find(|it| it.what.is_of(&first.what)) {
+            now.what.begin_as(&first.what);
+        }
+    }
     let is_open = |write: &Write| {
         let mut all = writes.iter();
         all.any(|it| it.what.is_of(&write.what) && it.by != Tag::ALWAYS)

@@ -842,6 +842,10 @@ impl Draft<'_> {
             };
         }
         let record = self.at(node);
+        if record.places.is_empty() {
+            // It is where it is for good: its other places are forgotten.
+            return Ok(());
+        }
         let (id, to) = (record.id.clone(), record.chosen());
         let list = record.places.get(to).and_then(|place| place.list);
         if let Some(list) = list {

@@ -99,6 +99,25 @@ pub(super) struct RootWrite {
     pub(super) after: Option<NodeId>,
 }
 
+/// A node and the nodes to which items of it went.
+pub(super) fn spread_of<'r>(
+    key: Key,
+    record: impl Fn(Key) -> Option<&'r Record>,
+) -> SmallVec<[Key; 2]> {
+    let mut all: SmallVec<[Key; 2]> = SmallVec::new();
+    let mut ahead: SmallVec<[Key; 2]> = SmallVec::from_slice(&[key]);
+    while let Some(key) = ahead.pop() {
+        let Some(record) = record(key) else {
+            continue;
+        };
+        if !all.contains(&key) {
+            ahead.extend(record.spread.iter().copied());
+            all.push(key);
+        }
+    }
+    all
+}
+
 impl Edge {
     /// Whether it joined the node, and no later join went the other way.
     fn is_join(&self) -> bool {
@@ -107,6 +126,19 @@ impl Edge {
 }
 
 impl Written {
+    /// Gives it the value before another write of the same value.
+    pub(super) fn begin_as(&mut self, first: &Self) {
+        match (self, first) {
+            (Self::Kind { before, .. }, Self::Kind { before: first, .. }) => {
+                before.clone_from(first);
+            }
+            (Self::Attribute(patch), Self::Attribute(first)) => {
+                patch.before.clone_from(&first.before);
+            }
+            _ => {}
+        }
+    }
+
     /// Whether both are of the same value.
     pub(super) fn is_of(&self, other: &Self) -> bool {
         match (self, other) {
