@@ -127,6 +127,7 @@ pub mod guide;
 #[cfg(feature = "html")]
 #[cfg_attr(docsrs, doc(cfg(feature = "html")))]
 pub mod html;
+mod id;
 mod json;
 pub mod lock;
 #[cfg(feature = "markdown")]
@@ -140,7 +141,7 @@ mod steps;
 mod store;
 pub mod transaction;
 
-pub(crate) use doclock_locks::internal::{brief, caught, hashing, id, sync};
+pub(crate) use doclock_locks::internal::{brief, caught, hashing, sync};
 #[doc(inline)]
 pub use doclock_locks::time;
 #[doc(inline)]

@@ -65,19 +65,16 @@ pub struct MonotonicTime(u64);
 
 impl Timestamp {
     /// Returns the moment `duration` later, at most the last that a clock can count.
-    #[doc(hidden)]
     pub fn saturating_add(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(nanos(duration)))
     }
 
     /// Returns the moment as a number of nanoseconds.
-    #[doc(hidden)]
     pub fn nanos(self) -> u64 {
         self.0
     }
 
     /// Returns the moment of [`nanos`](Self::nanos).
-    #[doc(hidden)]
     pub fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
@@ -85,7 +82,6 @@ impl Timestamp {
 
 impl MonotonicTime {
     /// Returns the moment `duration` later, at most the last that a clock can count.
-    #[doc(hidden)]
     pub fn saturating_add(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(nanos(duration)))
     }
@@ -111,26 +107,23 @@ pub struct Calendar {
 
 impl Calendar {
     /// The moment `now` of a clock is now.
-    #[doc(hidden)]
     pub fn at(now: MonotonicTime) -> Self {
         let today = SystemTime::now();
         Self { now, today }
     }
 
-    #[doc(hidden)]
+    /// Returns the moment that is now.
     pub fn now(&self) -> MonotonicTime {
         self.now
     }
 
     /// The date of a moment that has come.
-    #[doc(hidden)]
     pub fn date_of(&self, past: MonotonicTime) -> Date {
         let date = self.today.checked_sub(self.now - past);
         Date(date.unwrap_or(self.today))
     }
 
     /// The moment of a date that has come, or the beginning of the clock for an earlier one.
-    #[doc(hidden)]
     pub fn moment_of(&self, past: Date) -> MonotonicTime {
         let ago = self.today.duration_since(past.0).unwrap_or_default();
         MonotonicTime(self.now.0.saturating_sub(nanos(ago)))
@@ -138,7 +131,6 @@ impl Calendar {
 
     /// The end of something that lasts until a date, but for at most `longest` from now. `None` if
     /// it has ended.
-    #[doc(hidden)]
     pub fn expiry(&self, ends: Date, longest: Duration) -> Option<Expiry> {
         let left = ends.0.duration_since(self.today).unwrap_or_default();
         let left = left.min(longest);
@@ -198,20 +190,19 @@ impl Sub for Timestamp {
     }
 }
 
-/// The end of a lease or claim: by the clock that decides it, and by the machine's calendar, for
+/// The end of a lease or source: by the clock that decides it, and by the machine's calendar, for
 /// messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(hidden)]
 pub struct Expiry {
-    #[doc(hidden)]
+    /// By the clock.
     pub at: MonotonicTime,
-    #[doc(hidden)]
+    /// By the calendar.
     pub date: SystemTime,
 }
 
 impl Expiry {
     /// Returns the end of `duration` from `now`. `None` if it is too far away to be expressed.
-    #[doc(hidden)]
     pub fn after(now: MonotonicTime, duration: Duration) -> Option<Self> {
         let nanos = u64::try_from(duration.as_nanos()).ok()?;
         Some(Self {
@@ -220,15 +211,12 @@ impl Expiry {
         })
     }
 
-    /// Returns the end of a number of seconds from a clock's beginning, for modules without
-    /// durations.
-    #[doc(hidden)]
+    /// Whether it is over.
     pub fn has_come(&self, now: MonotonicTime) -> bool {
         self.at <= now
     }
 
     /// Returns the time until then; zero once it has come.
-    #[doc(hidden)]
     pub fn left(&self, now: MonotonicTime) -> Duration {
         self.at - now
     }
@@ -260,15 +248,16 @@ impl Clock {
     pub fn system() -> Self {
         Self(Source::System(SystemClock::new()))
     }
+}
 
+#[doc(hidden)]
+impl Clock {
     /// Whether it moves only when it is advanced; reading it costs next to nothing.
-    #[doc(hidden)]
     pub fn is_manual(&self) -> bool {
         matches!(self.0, Source::Manual(..))
     }
 
     /// Returns the moment for statistics.
-    #[doc(hidden)]
     pub fn now(&self) -> Timestamp {
         match &self.0 {
             Source::System(clock) => clock.now(),
@@ -277,7 +266,6 @@ impl Clock {
     }
 
     /// Returns the moment for decisions.
-    #[doc(hidden)]
     pub fn monotonic(&self) -> MonotonicTime {
         match &self.0 {
             Source::System(clock) => clock.monotonic(),
@@ -286,7 +274,6 @@ impl Clock {
     }
 
     /// Returns the deadline `limit` from now. `None` for more nanoseconds than a clock can count.
-    #[doc(hidden)]
     pub fn deadline(&self, limit: Duration) -> Option<Deadline> {
         u64::try_from(limit.as_nanos()).ok()?;
         Some(self.due(limit))
@@ -294,13 +281,11 @@ impl Clock {
 
     /// Returns the deadline `delay` from now, at most the last that the clock can count, so it
     /// always comes.
-    #[doc(hidden)]
     pub fn due(&self, delay: Duration) -> Deadline {
         Deadline(self.monotonic().saturating_add(delay))
     }
 
     /// Returns how long to wait until `deadline`; `None` once it has passed.
-    #[doc(hidden)]
     pub fn until(&self, deadline: Deadline) -> Option<Pause> {
         let left = deadline.0 - self.monotonic();
         (!left.is_zero()).then_some(match self.0 {
@@ -310,13 +295,11 @@ impl Clock {
     }
 
     /// Returns the time until `deadline`; zero once it has passed, `None` if it never comes.
-    #[doc(hidden)]
     pub fn left(&self, deadline: Deadline) -> Option<Duration> {
         (deadline != Deadline::NEVER).then(|| deadline.0 - self.monotonic())
     }
 
     /// Registers `listener` for jumps of the time. The system clock never jumps.
-    #[doc(hidden)]
     pub fn listen<L: TimeListener + 'static>(&self, listener: &Arc<L>) {
         let clock = match &self.0 {
             Source::System(_) => return,
@@ -349,7 +332,6 @@ pub struct Deadline(MonotonicTime);
 
 impl Deadline {
     /// The last moment that a clock can count.
-    #[doc(hidden)]
     pub const NEVER: Self = Self(MonotonicTime(u64::MAX));
 }
 
@@ -366,7 +348,7 @@ pub enum Pause {
 /// Notified after a manual clock moved.
 #[doc(hidden)]
 pub trait TimeListener: Send + Sync {
-    #[doc(hidden)]
+    /// Reads the clock again.
     fn time_advanced(&self);
 }
 

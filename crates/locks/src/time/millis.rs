@@ -6,17 +6,16 @@ use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Exact to a nanosecond up to 99 days, if `read_duration` reads it.
-#[doc(hidden)]
 pub fn number(duration: Duration) -> f64 {
     duration.as_secs() as f64 * 1e3 + f64::from(duration.subsec_nanos()) / 1e6
 }
 
-#[doc(hidden)]
+/// Serializes a duration.
 pub fn duration<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(number(*duration))
 }
 
-#[doc(hidden)]
+/// Serializes a date.
 pub fn moment<S: Serializer>(moment: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
     let since = moment
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -24,7 +23,7 @@ pub fn moment<S: Serializer>(moment: &SystemTime, serializer: S) -> Result<S::Ok
     serializer.serialize_u64(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-#[doc(hidden)]
+/// Serializes a duration, or null.
 pub fn some_duration<S: Serializer>(
     duration: &Option<Duration>,
     serializer: S,

@@ -10,15 +10,14 @@ use super::{Clock, Timestamp};
 pub struct Stopwatch(Timestamp);
 
 impl Stopwatch {
+    /// Begins to measure.
     #[inline]
-    #[doc(hidden)]
     pub fn start(clock: &Clock) -> Self {
         Self(clock.now())
     }
 
     /// Returns the time since the last lap or the start.
     #[inline]
-    #[doc(hidden)]
     pub fn lap(&mut self, clock: &Clock) -> Duration {
         let now = clock.now();
         now - std::mem::replace(&mut self.0, now)
