@@ -5,8 +5,6 @@ mod handoffs;
 mod layout;
 mod spans;
 #[cfg(test)]
-mod synthetic;
-#[cfg(test)]
 mod tests;
 
 use std::ops::Not;

@@ -106,7 +106,7 @@ enum Event<'a> {
         pid: usize,
         tid: usize,
         name: &'static str,
-        args: Name<'a>,
+        args: ThreadName<'a>,
     },
     #[serde(rename = "M")]
     SortIndex {
@@ -123,7 +123,7 @@ enum Event<'a> {
         dur: f64,
         cat: &'static str,
         name: Cow<'static, str>,
-        args: Request<'a>,
+        args: RequestArgs<'a>,
     },
     #[serde(rename = "i")]
     Instant {
@@ -133,7 +133,7 @@ enum Event<'a> {
         s: &'static str,
         cat: &'static str,
         name: &'static str,
-        args: Request<'a>,
+        args: RequestArgs<'a>,
     },
     #[serde(rename = "s")]
     FlowStart {
@@ -157,7 +157,7 @@ enum Event<'a> {
 }
 
 #[derive(Serialize)]
-struct Name<'a> {
+struct ThreadName<'a> {
     name: &'a str,
 }
 
@@ -168,7 +168,7 @@ struct SortIndex {
 
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Request<'a> {
+struct RequestArgs<'a> {
     lock_id: LockId,
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<&'a SmolStr>,
@@ -183,11 +183,11 @@ impl<'a> Event<'a> {
             pid: PROCESS,
             tid: thread(track),
             name,
-            args: Name { name: value },
+            args: ThreadName { name: value },
         }
     }
 
-    fn slice(tid: usize, cat: &'static str, span: Range<Duration>, args: Request<'a>) -> Self {
+    fn slice(tid: usize, cat: &'static str, span: Range<Duration>, args: RequestArgs<'a>) -> Self {
         let name = match args.label {
             Some(label) => Cow::Owned(format!("{cat} ({label})")),
             None => Cow::Borrowed(cat),
@@ -233,7 +233,7 @@ impl<S: SerializeSeq> Events<'_, S> {
     fn write_request(&mut self, position: usize) -> Result<(), S::Error> {
         let entry = &self.entries[position];
         let tid = thread(self.layout.track_of[position]);
-        let request = Request {
+        let request = RequestArgs {
             lock_id: entry.lock_id,
             label: entry.label.as_ref(),
             call_site: &entry.call_site,

@@ -79,13 +79,13 @@ impl Timeline {
 
         let mut numbers = HashMap::new();
         let mut owners = Vec::new();
-        let mut lanes: Vec<Lanes> = Vec::new();
+        let mut lanes: Vec<TrackLanes> = Vec::new();
         let mut places = vec![(0, 0); entries.len()];
         for &position in &order {
             let entry = &entries[position];
             let owner = *numbers.entry(&entry.owner_id).or_insert_with(|| {
                 owners.push(&entry.owner_id);
-                lanes.push(Lanes::default());
+                lanes.push(TrackLanes::default());
                 owners.len() - 1
             });
             let wait = self.wait(entry);
@@ -141,13 +141,13 @@ impl TimelineLayout<'_> {
 
 /// The tracks of one owner, while requests are placed in their order.
 #[derive(Default)]
-struct Lanes {
+struct TrackLanes {
     count: usize,
     busy: BinaryHeap<Reverse<(Duration, usize)>>,
     free: BinaryHeap<Reverse<usize>>,
 }
 
-impl Lanes {
+impl TrackLanes {
     /// Returns the first lane that is free from a moment on, and uses it until another.
     fn place(&mut self, from: Duration, to: Duration) -> usize {
         while let Some(&Reverse((end, lane))) = self.busy.peek()

@@ -4,7 +4,7 @@ mod durations;
 mod pairs;
 mod report;
 // What the tests of the lock read, too.
-#[path = "../../../locks/src/timeline/synthetic.rs"]
+#[path = "../../../locks/tests/timeline/synthetic.rs"]
 mod synthetic;
 
 use doclock::lock::TimelineOutcome::{

@@ -1,5 +1,9 @@
-use super::super::handoffs::handoffs;
 use super::*;
+
+/// Returns for each entry the position of the entry that handed it the lock.
+fn handoffs(timeline: &Timeline) -> Vec<Option<usize>> {
+    timeline.layout().givers
+}
 
 #[test]
 fn a_release_hands_the_lock_to_the_request_that_is_granted_in_its_moment() {
