@@ -6,9 +6,9 @@
 //! each time (`model.rs`). Without `--cfg loom` this test is empty.
 //!
 //! Under loom time stands still and no wait times out, so an expiry is a thread that calls `expire`
-//! or `expire_hold`, the code that a waiter runs at its deadline. Where the way there matters, the
-//! model moves a manual clock. Every hold is measured, unless the model calls `sample_sparsely` on
-//! the lock.
+//! or `expire_hold`, the code that a waiter or the keeper runs then. Where the way there matters,
+//! the model moves a manual clock. The first hold of a lock is measured, unless the model calls
+//! `skip_measured_hold`.
 
 #![cfg(loom)]
 

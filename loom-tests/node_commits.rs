@@ -300,7 +300,7 @@ fn node_commits_come_before_a_revocation_for_the_document_lock_or_not_at_all() {
     );
 }
 
-/// Creates a store on a clock that the model moves, so that the waiters take their own way through
+/// Creates a store on a clock that the model moves, so that the keeper takes its own way through
 /// the limit.
 fn timed() -> (DataStore, ManualClock) {
     let clock = ManualClock::new();
@@ -316,19 +316,20 @@ fn until(condition: impl Fn() -> bool) {
     }
 }
 
-/// Any of the waiters may see it first. After the first revocation, the limit passes for the new
+/// The keeper revokes both: after the first revocation, the limit passes for the new
 /// holder.
 #[test]
 fn node_holders_and_the_next_holder_are_revoked_for_the_document_lock() {
     let model =
-        Model::new("nodes: a passed hold limit, for the whole", 3).reaches_by("mover", "revoked");
+        Model::new("nodes: a passed hold limit, for the whole", 3).reaches_by("keeper", "revoked");
     model.check(|run| {
         let (store, clock) = timed();
+        let keeper = run.spawn("keeper", store.keeper_thread());
         let slow = ["n", "m"].map(|id| take(&store, "slow", Scope::new().write(id)));
         let asking =
             ["b", "c"].map(|owner| spawn(&store, move |store| store.acquire_lock(owner).unwrap()));
         until(|| store.queue_length() == 2);
-        if !run.has("mover") {
+        if !run.has("keeper") {
             // The next holder is released where it would have been revoked.
             drop(slow);
             store
@@ -348,18 +349,21 @@ fn node_holders_and_the_next_holder_are_revoked_for_the_document_lock() {
         drop(slow);
         let stats = at_rest(&store, 2);
         assert_eq!(stats.total_revocations, 2);
+        drop(store);
+        keeper.join();
         run.note("revoked");
     });
 }
 
-/// A holder of a node that waits for another cannot be revoked until it has both; its waiter knows
+/// A holder of a node that waits for another cannot be revoked until it has both; the keeper knows
 /// when.
 #[test]
 fn node_holders_are_revoked_after_a_wait_of_their_own() {
     let model =
-        Model::new("nodes: a passed hold limit, for a node", 3).reaches_by("mover", "revoked");
+        Model::new("nodes: a passed hold limit, for a node", 3).reaches_by("keeper", "revoked");
     model.check(|run| {
         let (store, clock) = timed();
+        let keeper = run.spawn("keeper", store.keeper_thread());
         let locks = store.node_locks();
         let holder = take(&store, "holder", Scope::new().write("n"));
         let asks =
@@ -370,12 +374,14 @@ fn node_holders_are_revoked_after_a_wait_of_their_own() {
         until(|| locks.stats().waiting == 2);
         drop(holder);
         let slow = slow.join().unwrap().unwrap();
-        let mover = run.spawn("mover", move || clock.advance(LIMIT));
-        let slow = mover.join().map(|()| slow);
+        clock.advance(LIMIT);
+        let slow = run.has("keeper").then_some(slow);
         drop(last.join().unwrap().unwrap());
         drop(slow);
         if at_rest(&store, 3).total_revocations == 1 {
             run.note("revoked");
         }
+        drop((locks, store));
+        keeper.join();
     });
 }

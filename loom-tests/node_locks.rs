@@ -368,12 +368,12 @@ fn count(data: &AtomicU64) {
 
 #[test]
 fn node_locks_a_lone_holder_is_downgraded_or_gone() {
-    let model = Model::new("nodes: sparsely sampled release against downgrade", 3)
+    let model = Model::new("nodes: unmeasured release against downgrade", 3)
         .reaches_by("c", "beside the first")
         .reaches_by("c", "after the first");
     model.check(|run| {
         let store = patient();
-        store.sample_sparsely();
+        store.skip_measured_hold();
         let data = Arc::new(AtomicU64::new(0));
         let first = take(&store, "a", Scope::new().write("n"));
         let same = {

@@ -5,15 +5,16 @@ use std::time::Duration;
 use doclock::{
     CommitError, DataStore, LockId, StoreOptions, View,
     document::NodeSpec,
-    lock::{AcquireOptions, CancelToken, JoinError, LockError, ReleaseError, ReleaseOutcome},
+    lock::{AcquireOptions, FifoLock, JoinError, LockOptions, ReleaseError, ReleaseOutcome},
     time::ManualClock,
     transaction::TransactionError,
 };
-use loom::sync::mpsc;
+use loom::future::block_on;
 use loom::thread;
 
 use crate::model::{Actor, Model, Run};
 use crate::site::{AGES, Outcome, Site, at_rest};
+use crate::tasks::{poll, polled};
 
 fn limited() -> DataStore {
     DataStore::with_options(StoreOptions::new().hold_limit(AGES).lock_timeout(None))
@@ -267,184 +268,99 @@ fn revocation_of_a_combined_batch_fails_its_submitter_and_ends_combining() {
     });
 }
 
-/// The waiters' own way: a manual clock moves, and they read it.
+/// A request joins the queue of a holder while the hold limit of that passes. Without the keeper
+/// the holder releases.
 #[test]
-fn revocation_is_done_by_waiters() {
-    let model = Model::new("a passed hold limit", 4).reaches_by("mover", "revoked");
+fn revocation_of_a_holder_whose_limit_passes_while_a_request_joins() {
+    let model = Model::new("keeper against join under a limit", 3).reaches_by("keeper", "revoked");
     model.check(|run| {
-        let clock = ManualClock::new();
-        let limit = Duration::from_millis(1);
-        let options = StoreOptions::new().clock(clock.clock()).hold_limit(limit);
-        let store = DataStore::with_options(options.lock_timeout(None));
-        let held = store.acquire_lock("a").unwrap();
+        let (lock, clock) = on_a_clock();
+        let keeper = run.spawn("keeper", lock.keeper_thread());
+        let held = lock.acquire_lock_with("a", own_limit()).unwrap();
         let waiters = ["b", "c"].map(|name| {
-            let store = store.clone();
-            thread::spawn(move || drop(store.lock(name).unwrap()))
+            let lock = lock.clone();
+            thread::spawn(move || drop(lock.lock(name).unwrap()))
         });
-        let moved = run.has("mover");
-        match moved {
-            true => clock.advance(limit),
-            false => assert!(!release_id(&store, held)),
+        clock.advance(LIMIT);
+        let is_kept = run.has("keeper");
+        if !is_kept {
+            lock.release_lock(held).unwrap();
         }
-        waiters
-            .into_iter()
-            .for_each(|waiter| waiter.join().unwrap());
-        if moved {
-            assert!(release_id(&store, held), "no thread released it");
+        for waiter in waiters {
+            waiter.join().unwrap();
+        }
+        if is_kept {
+            assert_eq!(
+                lock.release_lock(held),
+                Err(ReleaseError::Revoked { id: held })
+            );
             run.note("revoked");
         }
-        at_rest(&store.lock_stats());
+        at_rest(&lock.lock_stats());
+        drop(lock);
+        keeper.join();
     });
 }
 
-/// A holder that never releases, and two requests that wait. The watcher may leave while the limit
-/// passes; then the other is granted the lock by a watcher whose own clock moved. Without the timer
-/// the holder releases.
-fn watched(run: &Run, options: AcquireOptions, leave: impl FnOnce()) -> Result<(), LockError> {
-    let clock = ManualClock::new();
-    let limit = Duration::from_millis(1);
-    let settings = StoreOptions::new().clock(clock.clock()).hold_limit(limit);
-    let store = DataStore::with_options(settings.lock_timeout(None));
-    let held = store.acquire_lock("a").unwrap();
-    let [b, c] = [options, AcquireOptions::new()].map(|options| {
-        let store = store.clone();
-        thread::spawn(move || store.lock_with("waiter", options).map(drop))
-    });
-    let timer = run.spawn("timer", move || clock.advance(limit));
-    leave();
-    let is_timed = run.has("timer");
-    if !is_timed {
-        store.release_lock(held).unwrap();
-    }
-    let b = b.join().unwrap();
-    c.join().unwrap().unwrap();
-    timer.join();
-    let stats = store.lock_stats();
-    assert_eq!((stats.is_locked, stats.queue_length), (false, 0));
-    assert_eq!(stats.total_revocations > 0, is_timed);
-    b
-}
-
+/// The hold limit passes while the next request is granted, and keeps the lock: then that one is
+/// revoked for the last.
 #[test]
-fn revocation_though_the_watcher_is_cancelled_while_the_limit_passes() {
-    let model = Model::new("watch against cancel", 3)
-        .reaches(["b granted"])
-        .reaches_by("canceller", "b cancelled");
-    model.check(|run| {
-        let token = CancelToken::new();
-        let options = AcquireOptions::new().cancel_token(&token);
-        let cancel = || {
-            if run.has("canceller") {
-                token.cancel();
-            }
-        };
-        match watched(run, options, cancel) {
-            Err(LockError::Cancelled(_)) => run.note("b cancelled"),
-            Ok(()) => run.note("b granted"),
-            Err(other) => panic!("{other}"),
-        }
-    });
-}
-
-#[test]
-fn revocation_though_the_watcher_times_out_while_the_limit_passes() {
-    let model = Model::new("watch against timeout", 3)
-        .reaches(["b granted"])
-        .reaches_by("timer", "b timed out");
-    model.check(|run| {
-        let options = AcquireOptions::new().timeout(Duration::from_millis(1));
-        match watched(run, options, || ()) {
-            Err(LockError::Timeout(_)) => run.note("b timed out"),
-            Ok(()) => run.note("b granted"),
-            Err(other) => panic!("{other}"),
-        }
-    });
-}
-
-/// The watcher is granted the lock while the limit passes, and keeps it: then the other looks.
-#[test]
-fn revocation_though_the_watcher_is_granted_the_lock_while_the_limit_passes() {
-    let model = Model::new("watch against grant", 2)
+fn revocation_of_the_next_holder_that_is_granted_while_the_limit_passes() {
+    let model = Model::new("keeper against grant under a limit", 2)
         .reaches(["a released"])
-        .reaches_by("timer", "a revoked");
+        .reaches_by("keeper", "a revoked")
+        .reaches_by("keeper", "b revoked");
     model.check(|run| {
-        let clock = ManualClock::new();
-        let limit = Duration::from_millis(1);
-        let settings = StoreOptions::new().clock(clock.clock()).hold_limit(limit);
-        let store = DataStore::with_options(settings.lock_timeout(None));
-        let held = store.acquire_lock("a").unwrap();
-        let (grants, granted) = mpsc::channel();
-        let waiters = ["b", "c"].map(|name| {
-            let (store, grants) = (store.clone(), grants.clone());
-            thread::spawn(move || grants.send(store.acquire_lock(name).unwrap()).unwrap())
-        });
+        let (lock, clock) = on_a_clock();
+        let keeper = run.spawn("keeper", lock.keeper_thread());
+        let held = lock.acquire_lock_with("a", own_limit()).unwrap();
+        let mut b = polled(lock.acquire_lock_async_with("b", own_limit()));
+        assert!(poll(&mut b).is_none());
+        let c = {
+            let lock = lock.clone();
+            thread::spawn(move || drop(lock.lock("c").unwrap()))
+        };
         let timer = {
             let clock = clock.clone();
-            run.spawn("timer", move || clock.advance(limit))
+            thread::spawn(move || clock.advance(LIMIT))
         };
-        let revoked = release_id(&store, held);
-        let first = granted.recv().unwrap();
-        clock.advance(limit);
-        let next = granted.recv().unwrap();
-        // The request that was granted first may be the last to send.
-        let (first, last) = (first.min(next), first.max(next));
-        timer.join();
-        waiters
-            .into_iter()
-            .for_each(|waiter| waiter.join().unwrap());
-        assert!(release_id(&store, first), "it was in the way of the other");
-        assert!(!release_id(&store, last), "no request waits");
-        at_rest(&store.lock_stats());
-        run.note(if revoked { "a revoked" } else { "a released" });
+        let is_revoked = |id| match lock.release_lock(id) {
+            Ok(_) => false,
+            Err(ReleaseError::Revoked { .. }) => true,
+            Err(other) => panic!("{other}"),
+        };
+        run.note(match is_revoked(held) {
+            true => "a revoked",
+            false => "a released",
+        });
+        timer.join().unwrap();
+        let id = block_on(b).unwrap();
+        clock.advance(LIMIT);
+        let is_kept = run.has("keeper");
+        if is_kept && lock.queue_length() > 0 {
+            // Only the limit of b ends its hold.
+            c.join().unwrap();
+            assert!(is_revoked(id));
+            run.note("b revoked");
+        } else {
+            is_revoked(id);
+            c.join().unwrap();
+        }
+        at_rest(&lock.lock_stats());
+        drop(lock);
+        keeper.join();
     });
 }
 
-/// No waiter watches a holder without a limit. The grant of the next holder, which has a limit of
-/// its own, makes a waiter a watcher while the limit passes.
-#[test]
-fn revocation_of_a_holder_with_a_limit_of_its_own() {
-    let model = Model::new("watch begun by a grant", 3)
-        .reaches(["b not revoked"])
-        .reaches_by("timer", "b revoked");
-    model.check(|run| {
-        let clock = ManualClock::new();
-        let limit = Duration::from_millis(1);
-        let settings = StoreOptions::new().clock(clock.clock());
-        let store = DataStore::with_options(settings.lock_timeout(None));
-        let held = store.acquire_lock("a").unwrap();
-        let (grants, granted) = mpsc::channel();
-        let b = {
-            let store = store.clone();
-            let options = AcquireOptions::new().hold_limit(limit);
-            thread::spawn(move || grants.send(store.acquire_lock_with("b", options).unwrap()))
-        };
-        let c = {
-            let store = store.clone();
-            thread::spawn(move || drop(store.lock("c").unwrap()))
-        };
-        assert!(!release_id(&store, held), "it has no limit");
-        let id = granted.recv().unwrap();
-        let timer = run.spawn("timer", move || clock.advance(limit));
-        let revoked = match run.has("timer") {
-            // With a request that waits, only the limit ends the hold.
-            true if store.queue_length() > 0 => {
-                c.join().unwrap();
-                timer.join();
-                release_id(&store, id)
-            }
-            _ => {
-                let revoked = release_id(&store, id);
-                c.join().unwrap();
-                timer.join();
-                revoked
-            }
-        };
-        b.join().unwrap().unwrap();
-        at_rest(&store.lock_stats());
-        run.note(if revoked {
-            "b revoked"
-        } else {
-            "b not revoked"
-        });
-    });
+const LIMIT: Duration = Duration::from_millis(1);
+
+/// The limit of a request: the lock has none.
+fn own_limit() -> AcquireOptions {
+    AcquireOptions::new().hold_limit(LIMIT)
+}
+
+fn on_a_clock() -> (FifoLock, ManualClock) {
+    let clock = ManualClock::new();
+    let options = LockOptions::new().clock(clock.clock()).timeout(None);
+    (FifoLock::with_options(options), clock)
 }

@@ -31,14 +31,14 @@ fn patient() -> AcquireOptions {
 }
 
 /// A future that is polled by hand.
-type Polled<T> = Pin<Box<dyn Future<Output = T>>>;
+pub(crate) type Polled<T> = Pin<Box<dyn Future<Output = T>>>;
 
-fn polled<T>(future: impl Future<Output = T> + 'static) -> Polled<T> {
+pub(crate) fn polled<T>(future: impl Future<Output = T> + 'static) -> Polled<T> {
     Box::pin(future)
 }
 
 /// Polls once. `None` while it is pending.
-fn poll<T>(future: &mut Polled<T>) -> Option<T> {
+pub(crate) fn poll<T>(future: &mut Polled<T>) -> Option<T> {
     let mut context = Context::from_waker(Waker::noop());
     match future.as_mut().poll(&mut context) {
         Poll::Ready(result) => Some(result),

@@ -1,12 +1,11 @@
-//! Races for a lock at a high rate, whose holder may release without the mutex.
+//! Races for a lock whose hold is not measured: its holder may release without the mutex.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::time::Duration;
 
 use doclock::{
     DataStore, StoreOptions,
-    lock::{AcquireOptions, FifoLock, LockError, LockOptions},
+    lock::{AcquireOptions, FifoLock, LockError},
 };
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
@@ -19,9 +18,9 @@ fn patient() -> AcquireOptions {
     AcquireOptions::new().no_timeout()
 }
 
-fn hurried() -> FifoLock {
+fn unmeasured() -> FifoLock {
     let lock = FifoLock::new();
-    lock.sample_sparsely();
+    lock.skip_measured_hold();
     lock
 }
 
@@ -30,14 +29,6 @@ fn count(data: &AtomicU64) {
     let before = data.load(Ordering::Relaxed);
     thread::yield_now();
     data.store(before + 1, Ordering::Relaxed);
-}
-
-/// Reads the clock for each hold, and releases a brief one without the mutex.
-fn timed() -> FifoLock {
-    let options = LockOptions::new().report_holds(Duration::from_secs(1));
-    let lock = FifoLock::with_options(options);
-    lock.sample_sparsely();
-    lock
 }
 
 /// Each finds the writes of earlier holders, even if a hold ends or begins without the mutex.
@@ -74,30 +65,24 @@ fn exclusion(run: &Run, lock: FifoLock, contenders: usize) {
 
 #[test]
 fn word_exclusion_two_contenders() {
-    exclusion_model("hurried exclusion, 2 contenders", None)
-        .check(|run| exclusion(run, hurried(), 2));
+    exclusion_model("unmeasured exclusion, 2 contenders", None)
+        .check(|run| exclusion(run, unmeasured(), 2));
 }
 
 #[test]
 fn word_exclusion_three_contenders() {
-    let model = exclusion_model("hurried exclusion, 3 contenders", 3);
-    model.check(|run| exclusion(run, hurried(), 3));
-}
-
-#[test]
-fn word_exclusion_three_contenders_with_reports_of_holds() {
-    let model = exclusion_model("timed exclusion, 3 contenders", 3);
-    model.check(|run| exclusion(run, timed(), 3));
+    let model = exclusion_model("unmeasured exclusion, 3 contenders", 3);
+    model.check(|run| exclusion(run, unmeasured(), 3));
 }
 
 /// One holder, one waiter and one reader: the reader sees a consistent state.
 #[test]
 fn word_release_against_a_reader_of_the_holder() {
-    let model = Model::new("hurried release against a look", None)
+    let model = Model::new("unmeasured release against a look", None)
         .reaches(["free", "held by the first"])
         .reaches_by("waiter", "held by the waiter");
     model.check(|run| {
-        let lock = hurried();
+        let lock = unmeasured();
         let first = lock.acquire_lock_with("first", patient()).unwrap();
         let second = {
             let lock = lock.clone();
@@ -134,11 +119,11 @@ fn word_release_against_a_reader_of_the_holder() {
 
 #[test]
 fn word_release_against_a_waiter_and_a_try() {
-    let model = Model::new("hurried release against a try", None)
+    let model = Model::new("unmeasured release against a try", None)
         .reaches(["granted", "held by the first"])
         .reaches_by("waiter", "held by the waiter");
     model.check(|run| {
-        let lock = hurried();
+        let lock = unmeasured();
         let first = lock.acquire_lock_with("first", patient()).unwrap();
         let waiter = {
             let lock = lock.clone();
@@ -176,12 +161,13 @@ fn word_release_against_a_waiter_and_a_try() {
     });
 }
 
-fn release_against_expiry(name: &'static str, lock: fn() -> FifoLock) {
-    let model = Model::new(name, 3)
+#[test]
+fn word_release_against_expiry() {
+    let model = Model::new("unmeasured release against expiry", 3)
         .reaches(["granted"])
         .reaches_by("timer", "timed out");
-    model.check(move |run| {
-        let lock = lock();
+    model.check(|run| {
+        let lock = unmeasured();
         let first = lock.acquire_lock_with("first", patient()).unwrap();
         let waiters = ["w0", "w1"].map(|name| {
             let lock = lock.clone();
@@ -207,23 +193,13 @@ fn release_against_expiry(name: &'static str, lock: fn() -> FifoLock) {
 }
 
 #[test]
-fn word_release_against_expiry() {
-    release_against_expiry("hurried release against expiry", hurried);
-}
-
-#[test]
-fn word_release_against_expiry_with_reports_of_holds() {
-    release_against_expiry("timed release against expiry", timed);
-}
-
-#[test]
 fn word_release_of_a_guard_against_the_transaction_under_it() {
-    let model = Model::new("hurried guard and its transaction", None)
+    let model = Model::new("unmeasured guard and its transaction", None)
         .reaches_by("dropper", "dropped first")
         .reaches_by("dropper", "rolled back first");
     model.check(|run| {
         let store = DataStore::with_options(StoreOptions::new().lock_timeout(None));
-        store.sample_sparsely();
+        store.skip_measured_hold();
         let guard = store.lock("guard").unwrap();
         let transaction = store.begin_under(guard.id()).unwrap();
         let open = Arc::new(AtomicBool::new(true));
@@ -256,13 +232,13 @@ fn word_release_of_a_guard_against_the_transaction_under_it() {
 }
 
 #[test]
-fn word_sparsely_sampled_batches() {
-    let model = Model::new("sparsely sampled batches", 3)
+fn word_unmeasured_batches() {
+    let model = Model::new("unmeasured batches", 3)
         .reaches(["each by itself"])
         .reaches_by("others", "combined");
     model.check(|run| {
         let site = Site::new(run, StoreOptions::new());
-        site.store.sample_sparsely();
+        site.store.skip_measured_hold();
         let submit = |name| move |site: &Site| site.submit(name, AcquireOptions::new());
         let others = ["b", "c"].map(|name| (name, site.act("others", submit(name))));
         let a = site.submit("a", AcquireOptions::new());

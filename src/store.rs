@@ -562,19 +562,18 @@ impl DataStore {
         self.0.lock.expire(owner);
     }
 
-    /// Runs the code that a waiter runs when the holder exceeds the hold limit.
+    /// Runs the code that the keeper runs when the holder exceeds the hold limit.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expire_hold(&self) {
         self.0.lock.expire_hold();
     }
 
-    /// Sets the lock's sampling as under frequent acquisition, so that the next uncontended grants
-    /// are not measured.
+    /// Lets the next uncontended holds go without a measurement.
     #[cfg(loom)]
     #[doc(hidden)]
-    pub fn sample_sparsely(&self) {
-        self.0.lock.sample_sparsely();
+    pub fn skip_measured_hold(&self) {
+        self.0.lock.skip_measured_hold();
     }
 }
 

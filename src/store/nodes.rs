@@ -498,7 +498,7 @@ impl NodeGuard {
         options: &AcquireOptions,
     ) -> Result<(), LockError> {
         let lock = &self.store.0.lock;
-        let claim = lock.claim_of(self.grant)?;
+        let claim = lock.source_of(self.grant)?;
         let (asker, store) = (claim.asker(), &self.store);
         let asked = lock.extend_nodes(waits_as, self.grant, &asker, options, &scope, store);
         self.grant = asked.await?;

@@ -163,8 +163,8 @@ impl StoreOptions {
     /// changes of its transaction are dropped. Its commit fails with
     /// [`CommitError::Revoked`](crate::CommitError::Revoked), and its release with
     /// [`ReleaseError::Revoked`](crate::lock::ReleaseError::Revoked). A commit that has begun to
-    /// publish completes, and so does an undo or a redo. Revoking interrupts no thread. The waiters
-    /// check the limit, so nothing happens while no request waits.
+    /// publish completes, and so does an undo or a redo. Revoking interrupts no thread. A thread of
+    /// the store checks the limit while requests wait; it starts with the first of them.
     ///
     /// A single request sets its own limit with
     /// [`AcquireOptions::hold_limit`](crate::lock::AcquireOptions::hold_limit).

@@ -83,25 +83,3 @@ pub(crate) fn cases(cases: u32) -> ProptestConfig {
         ..ProptestConfig::default()
     }
 }
-
-/// Runs code that must not panic. A panic fails the test with a message, because its payload may be
-/// a [`Bomb`], which the test's own thread could not drop either.
-#[track_caller]
-pub(crate) fn contained<T>(code: impl FnOnce() -> T) -> T {
-    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(code)) {
-        Ok(value) => value,
-        Err(payload) => {
-            std::mem::forget(payload);
-            panic!("a panic came out");
-        }
-    }
-}
-
-/// A panic payload whose `Drop` panics with another one.
-pub(crate) struct Bomb;
-
-impl Drop for Bomb {
-    fn drop(&mut self) {
-        std::panic::panic_any(Self);
-    }
-}

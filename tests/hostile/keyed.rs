@@ -1,16 +1,12 @@
 //! Keys, tasks and results of a keyed lock.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 
-use doclock::lock::{
-    AcquireOptions, CancelToken, LockError,
-    keyed::{Execution, KeyedLock},
-};
+use doclock::lock::{AcquireOptions, keyed::KeyedLock};
 
 use crate::keys::{CODE, Ends, Key, Script};
-use crate::{OnDrop, ends, message};
+use crate::{OnDrop, ends};
 
 type Lock = KeyedLock<Key, u32>;
 type Step = fn(&Lock, &Key);
@@ -80,10 +76,10 @@ fn is_at_rest(lock: &Lock) {
     );
 }
 
-/// A key whose `Eq` or `Clone` used its lock deadlocked.
+/// No mutex is locked while a key is hashed, dropped or formatted.
 #[test]
-fn keyed_01_code_of_keys_that_uses_its_lock_does_not_hang() {
-    for code in CODE {
+fn keyed_01_keys_may_use_their_lock_when_they_are_hashed_dropped_or_formatted() {
+    for code in ["hash", "drop", "debug"] {
         let [outside, inside] = ends(move || {
             let lock = Lock::new();
             let (script, inside) = (Script::default(), Arc::new(Ends::default()));
@@ -97,18 +93,9 @@ fn keyed_01_code_of_keys_that_uses_its_lock_does_not_hang() {
             is_at_rest(&lock);
             [outside.any(), inside.any()]
         });
-        assert_eq!(outside, [true, false, false], "{code}");
-        let expected = match code {
-            "hash" | "drop" => [true, false, false],
-            // Copied for the table without the mutex, and listed under it.
-            "clone" => [true, true, false],
-            "eq" => [false, true, false],
-            // Never formatted.
-            _ => [false; 3],
-        };
-        // Dropping a key uses no lock, so it succeeds even after a failed step.
-        let inside = [inside[0] && code != "eq", inside[1], inside[2]];
-        assert_eq!(inside, expected, "{code}");
+        assert_eq!(outside, [true, false], "{code}");
+        // Keys are never formatted.
+        assert_eq!(inside, [code != "debug", false], "{code}");
     }
 }
 
@@ -128,115 +115,8 @@ fn keyed_01_a_panic_in_key_code_leaves_no_entry() {
             is_at_rest(&lock);
             outside.any()
         });
-        assert_eq!(outside, [true, false, code != "debug"], "{code}");
+        assert_eq!(outside, [true, code != "debug"], "{code}");
     }
-}
-
-/// Everything that must complete although the mutex of the keys is held: drops of turns and joins,
-/// and a cancellation.
-#[test]
-fn keyed_04_drops_and_cancels_during_a_key_comparison_take_effect_after_it() {
-    ends(|| {
-        let lock = Lock::new();
-        let (script, plain) = (Script::default(), Script::default());
-        let (key, other) = (Key::new(1, &script), Key::new(2, &plain));
-        let held = lock.reserve(&key).unwrap();
-        let dropped = lock.reserve(&other).unwrap();
-        let waits = lock.reserve(&other).unwrap();
-        let refused = lock.reserve(&Key::new(3, &plain)).unwrap();
-        let joined = lock.current_execution(&key).unwrap();
-        let token = CancelToken::new();
-        let waiting = {
-            let options = AcquireOptions::new().cancel_token(&token);
-            let turn = lock.reserve_with(&key, "bob", options).unwrap();
-            thread::spawn(move || turn.execute(|| 1))
-        };
-        while !format!("{token:?}").contains("waiting: 1 ") {
-            thread::yield_now();
-        }
-        let noted = Arc::new(Ends::default());
-        let inside = Arc::clone(&noted);
-        script.once("eq", move || {
-            drop((dropped, waits, joined));
-            token.cancel();
-            inside.note(|| drop(refused.execute(|| 1)));
-        });
-        assert!(lock.is_active_key(&key));
-        script.end();
-        assert_eq!(noted.any(), [false, true, false]);
-        let ended = waiting.join().unwrap();
-        assert!(matches!(ended, Err(LockError::Cancelled(_))), "{ended:?}");
-        assert_eq!(lock.active_keys_count(), 1);
-        assert_eq!(held.execute(|| 2), Ok(2));
-        is_at_rest(&lock);
-    });
-}
-
-/// A result that panics on drop, as do its clones. Cloning it drops joins.
-struct Torn {
-    leave: Arc<Mutex<Vec<Execution<u8, Torn>>>>,
-    drops: Arc<AtomicU32>,
-}
-
-impl Clone for Torn {
-    fn clone(&self) -> Self {
-        let leave = std::mem::take(&mut *self.leave.lock().unwrap());
-        drop(leave);
-        Self {
-            leave: Arc::clone(&self.leave),
-            drops: Arc::clone(&self.drops),
-        }
-    }
-}
-
-impl Drop for Torn {
-    fn drop(&mut self) {
-        self.drops.fetch_add(1, Ordering::Relaxed);
-        panic!("torn");
-    }
-}
-
-/// The second of two clones that panicked on drop aborted the program.
-#[test]
-fn keyed_03_every_result_that_panics_in_drop_is_dropped() {
-    ends(|| {
-        let lock: KeyedLock<u8, Torn> = KeyedLock::new();
-        let turn = lock.reserve(&1).unwrap();
-        let leave = [0; 3].map(|_| lock.current_execution(&1).unwrap());
-        let last = lock.current_execution(&1).unwrap();
-        let (leave, drops) = (Arc::new(Mutex::new(leave.into())), Arc::default());
-        let result = Torn {
-            leave,
-            drops: Arc::clone(&drops),
-        };
-        let executed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            std::mem::forget(turn.execute(|| result));
-        }));
-        assert_eq!(message(&*executed.unwrap_err()), "torn");
-        // Three clones with dropped joins, and the result without a receiver.
-        assert_eq!(drops.load(Ordering::Relaxed), 4);
-        std::mem::forget(last.join().map(std::mem::ManuallyDrop::new));
-        assert_eq!(lock.active_keys_count(), 0);
-    });
-}
-
-/// A task that panics while its key panics on drop aborted the program.
-#[test]
-fn keyed_01_a_panic_with_a_reservation_survives_a_key_that_panics_in_drop() {
-    ends(|| {
-        let lock = Lock::new();
-        let script = Script::default();
-        let key = Key::new(1, &script);
-        let turn = lock.reserve(&key).unwrap();
-        script.when("drop", || panic!("torn"));
-        let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let _turn = turn;
-            panic!("first");
-        }));
-        assert_eq!(message(&*unwound.unwrap_err()), "first");
-        script.end();
-        is_at_rest(&lock);
-    });
 }
 
 /// Tasks, and the values that they own, may use the lock.
@@ -258,7 +138,7 @@ fn keyed_01_tasks_and_their_values_may_use_the_lock() {
             1
         };
         assert_eq!(lock.execute_exclusive(&key, task), Ok(1));
-        assert_eq!(noted.any(), [true, false, false]);
+        assert_eq!(noted.any(), [true, false]);
         is_at_rest(&lock);
     });
 }

@@ -29,17 +29,6 @@ impl Script {
         *self.0.lock().unwrap() = Some((code, Arc::new(act)));
     }
 
-    /// Runs the act once.
-    pub(crate) fn once(&self, code: &'static str, act: impl FnOnce() + Send + 'static) {
-        let act = Mutex::new(Some(act));
-        self.when(code, move || {
-            let act = act.lock().unwrap().take();
-            if let Some(act) = act {
-                act();
-            }
-        });
-    }
-
     pub(crate) fn end(&self) {
         let act = self.0.lock().unwrap().take();
         drop(act);
@@ -109,12 +98,10 @@ impl fmt::Debug for Key {
     }
 }
 
-/// How many steps succeeded, how many failed because a mutex is held, and how many panicked in a
-/// key.
+/// How many steps succeeded, and how many panicked in a key.
 #[derive(Default)]
 pub(crate) struct Ends {
     pub(crate) well: AtomicUsize,
-    pub(crate) refused: AtomicUsize,
     pub(crate) torn: AtomicUsize,
 }
 
@@ -123,9 +110,6 @@ impl Ends {
         let count = match catch_unwind(AssertUnwindSafe(step)) {
             Ok(()) => &self.well,
             Err(payload) => match message(&*payload) {
-                "the code of a key used a keyed lock or a limiter while keys were compared or copied" => {
-                    &self.refused
-                }
                 "torn" => &self.torn,
                 other => panic!("{other}"),
             },
@@ -133,8 +117,8 @@ impl Ends {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether there were successes, failures, panics.
-    pub(crate) fn any(&self) -> [bool; 3] {
-        [&self.well, &self.refused, &self.torn].map(|count| count.load(Ordering::Relaxed) > 0)
+    /// Whether there were successes, and panics.
+    pub(crate) fn any(&self) -> [bool; 2] {
+        [&self.well, &self.torn].map(|count| count.load(Ordering::Relaxed) > 0)
     }
 }

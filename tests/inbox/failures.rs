@@ -292,19 +292,3 @@ fn inbox_03_a_retry_beyond_the_end_of_the_clock_is_due_at_its_end() {
         DeadLetterCause::Exhausted
     );
 }
-
-/// A panic from the drop of a payload ended the worker, and its claim remained.
-#[test]
-fn inbox_03_a_panic_with_a_payload_that_panics_in_drop_is_a_failed_attempt() {
-    let bank = Bank::new(
-        InboxOptions::new()
-            .attempts(2)
-            .backoff(Duration::ZERO, Duration::ZERO),
-    );
-    let message = ("evt-1", ());
-    let outcome = crate::common::contained(|| {
-        bank.process(&message, |_, _| std::panic::panic_any(crate::common::Bomb))
-    });
-    assert!(matches!(outcome, Outcome::Retry { .. }), "{outcome:?}");
-    assert!(done(&bank.process(&message, credit)));
-}

@@ -105,7 +105,7 @@ fn lock_10_a_transaction_under_an_id_has_the_hold_limit_of_its_id() {
     assert_eq!(store.release_lock(id), Err(revoked));
 }
 
-/// The waiters were on watch for the holder before it, until a later moment.
+/// The holder before it has a later limit.
 #[test]
 fn lock_10_a_waiter_with_a_shorter_limit_than_the_holder_before_it_is_revoked_in_time() {
     for of_the_lock in [None, Some(100 * MS)] {
@@ -142,7 +142,7 @@ fn lock_10_a_request_without_a_hold_limit_is_not_revoked_and_the_next_holder_is(
     clock.advance(100 * MS);
     assert_eq!(store.queue_length(), 3);
     assert_eq!(store.release_lock(first), Ok(ReleaseOutcome::HandedOver));
-    // No waiter was on watch, because nothing was due.
+    // The keeper had nothing to look for.
     second.join().unwrap();
     clock.advance(10 * MS - NANO);
     assert_eq!(store.queue_length(), 2);

@@ -242,14 +242,13 @@ fn a_report_prints_as_one_line_and_serializes_in_camel_case() {
     });
 }
 
-/// At a high rate the metrics count one hold in 64, for the others. A long hold between brief ones
-/// is reported, and counts for itself.
+/// Without reports the metrics count one hold in 64, for the others. With them, a long hold between
+/// brief ones is reported, and counts for itself.
 #[test]
 fn a_long_hold_among_brief_ones_is_reported_and_counts() {
     let threshold = Duration::from_millis(20);
     let store = DataStore::with_options(StoreOptions::new().report_holds(threshold));
     let reports = store.lock_reports().unwrap();
-    // The 64 that a measured hold stands for do not end with these.
     for _ in 0..1000 {
         drop(store.lock("ann").unwrap());
     }

@@ -285,9 +285,9 @@ fn waits(
     thread
 }
 
-/// The first requests, which are on watch, leave in some way; the last one in the queue is granted
-/// the lock when the limit passes.
-fn watched_by_the_last(
+/// The first requests leave the queue in some way; the last one is granted the lock when the limit
+/// passes.
+fn leave_the_last(
     options: impl Fn() -> AcquireOptions,
     leave: impl FnOnce(&DataStore, &ManualClock, LockId, Vec<JoinHandle<Result<LockId, LockError>>>),
 ) {
@@ -311,9 +311,9 @@ fn watched_by_the_last(
 }
 
 #[test]
-fn lock_10_the_watch_passes_on_when_the_watchers_time_out() {
+fn lock_10_the_limit_passes_for_the_last_request_after_the_others_have_timed_out() {
     let short = || AcquireOptions::new().timeout(LIMIT / 10);
-    watched_by_the_last(short, |_, clock, _, leaving| {
+    leave_the_last(short, |_, clock, _, leaving| {
         clock.advance(LIMIT / 10);
         for waiter in leaving {
             let refused = waiter.join().unwrap();
@@ -323,10 +323,10 @@ fn lock_10_the_watch_passes_on_when_the_watchers_time_out() {
 }
 
 #[test]
-fn lock_10_the_watch_passes_on_when_the_watchers_are_cancelled() {
+fn lock_10_the_limit_passes_for_the_last_request_after_the_others_are_cancelled() {
     let token = CancelToken::new();
     let cancelled = || AcquireOptions::new().cancel_token(&token);
-    watched_by_the_last(cancelled, |_, clock, _, leaving| {
+    leave_the_last(cancelled, |_, clock, _, leaving| {
         clock.advance(LIMIT / 2);
         token.cancel();
         for waiter in leaving {
@@ -340,8 +340,8 @@ fn lock_10_the_watch_passes_on_when_the_watchers_are_cancelled() {
 }
 
 #[test]
-fn lock_10_the_watch_passes_on_when_the_watchers_are_granted_the_lock() {
-    watched_by_the_last(AcquireOptions::new, |store, clock, held, leaving| {
+fn lock_10_the_limit_passes_for_the_last_request_after_the_others_were_granted_the_lock() {
+    leave_the_last(AcquireOptions::new, |store, clock, held, leaving| {
         let mut held = held;
         for waiter in leaving {
             clock.advance(LIMIT / 2);
@@ -351,9 +351,9 @@ fn lock_10_the_watch_passes_on_when_the_watchers_are_granted_the_lock() {
     });
 }
 
-/// The requests on watch are batches that the combiner runs.
+/// The first requests are batches that the combiner runs.
 #[test]
-fn lock_10_the_watch_passes_on_when_a_combiner_runs_the_watchers() {
+fn lock_10_the_limit_passes_for_the_last_request_after_a_combiner_ran_the_others() {
     let (store, clock) = limited();
     let held = store.acquire_lock("ann").unwrap();
     let lists: Vec<_> = (1..=3)

@@ -1,4 +1,4 @@
-//! Which waiters watch the hold limit when they wait for different holders (LOCK 10).
+//! The hold limit, for requests that wait for different holders (LOCK 10).
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn writes(node: &'static str) -> Scope {
 }
 
 #[test]
-fn lock_10_the_watch_over_a_node_passes_on_when_the_watchers_leave() {
+fn lock_10_the_limit_passes_for_the_last_request_for_a_node_after_the_others_have_left() {
     for ends_by_token in [true, false] {
         let (store, clock) = limited();
         let slow = take(&store, "slow", writes("a1"));
@@ -57,14 +57,12 @@ fn lock_10_the_watch_over_a_node_passes_on_when_the_watchers_leave() {
     }
 }
 
-/// The waiters on watch also check the holders of other waiters in time.
 #[test]
-fn lock_10_a_watch_over_a_later_holder_does_not_delay_an_earlier_revocation() {
+fn lock_10_the_limit_of_a_later_holder_does_not_delay_an_earlier_revocation() {
     let (store, clock) = limited();
     let older = take(&store, "older", writes("a1"));
     clock.advance(SECOND / 2);
     let later = take(&store, "later", writes("b1"));
-    // Enough to be on watch for the later holder.
     let waits_for_later = [(); 3].map(|()| ask(&store, "b", writes("b1")));
     let token = CancelToken::new();
     let leaving = ask_with(
@@ -74,7 +72,6 @@ fn lock_10_a_watch_over_a_later_holder_does_not_delay_an_earlier_revocation() {
         patient().cancel_token(&token),
     );
     let first = ask(&store, "first", writes("a1"));
-    // The one that watches the older holder leaves, and the remaining ones check too late.
     token.cancel();
     assert!(leaving.join().unwrap().is_err());
     clock.advance(SECOND / 2 - NANO);
@@ -92,9 +89,9 @@ fn lock_10_a_watch_over_a_later_holder_does_not_delay_an_earlier_revocation() {
     assert_eq!(store.node_locks().stats().total_revocations, 2);
 }
 
-/// A holder without waiters is not revoked, for any number of watchers and any time.
+/// A holder without waiters is not revoked, at any time.
 #[test]
-fn lock_10_a_watch_does_not_revoke_holders_without_waiters() {
+fn lock_10_holders_of_nodes_without_waiters_are_not_revoked() {
     let (store, clock) = limited();
     let beside = take(&store, "beside", writes("b1"));
     let mut slow = Some(take(&store, "slow", writes("a1")));
@@ -150,7 +147,7 @@ fn lock_10_a_transaction_on_nodes_has_the_hold_limit_of_its_request() {
     assert!(matches!(error, doclock::CommitError::Revoked { .. }));
 }
 
-/// The waiters were on watch for the holder before it, until a later moment.
+/// The holder before it has a later limit.
 #[test]
 fn lock_10_a_waiter_for_nodes_with_a_shorter_limit_is_revoked_in_time() {
     let (store, clock) = limited();
@@ -171,7 +168,7 @@ fn lock_10_a_waiter_for_nodes_with_a_shorter_limit_is_revoked_in_time() {
     drop((brief, beside));
 }
 
-/// A holder that goes ahead of the queue to get more may be due before the watchers look.
+/// A holder that goes ahead of the queue to get more may be due before the keeper looks.
 #[test]
 fn lock_10_a_holder_that_gets_more_nodes_ahead_of_the_queue_is_revoked_in_time() {
     let (store, clock) = timed();

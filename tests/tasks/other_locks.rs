@@ -320,56 +320,6 @@ fn async_01_a_key_that_panics_when_the_keeper_drops_it_holds_up_no_other_timeout
     drop(held);
 }
 
-/// A key whose comparison drops a future that waits for the same limiter.
-#[derive(Clone, Debug)]
-struct Drops(&'static str, Slot);
-
-type Slot = std::sync::Arc<std::sync::Mutex<Option<Call>>>;
-
-struct Call {
-    _waiting: Task<Result<(), LimiterError>>,
-}
-
-impl std::fmt::Debug for Call {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Call")
-    }
-}
-
-impl PartialEq for Drops {
-    fn eq(&self, other: &Self) -> bool {
-        let dropped = self.1.lock().unwrap().take();
-        drop(dropped);
-        self.0 == other.0
-    }
-}
-
-impl Eq for Drops {}
-
-impl std::hash::Hash for Drops {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
-    }
-}
-
-#[test]
-fn async_02_a_future_that_the_code_of_a_key_drops_leaves_the_queue() {
-    let limiter = InFlightLimiter::new(1);
-    let slot = Slot::default();
-    let key = || CallOptions::to(Drops("mail", slot.clone()));
-    let held = limiter.acquire(key()).unwrap();
-    let waiting = limiter.acquire_async(key());
-    let waiting = Task::waiting(async { waiting.await.map(drop) });
-    *slot.lock().unwrap() = Some(Call { _waiting: waiting });
-    assert!(matches!(
-        limiter.try_acquire(key()),
-        Err(LimiterError::Busy { .. })
-    ));
-    assert_eq!(limiter.load(&Drops("mail", slot.clone())).queued, 0);
-    drop(held);
-    assert_eq!(limiter.snapshot().in_flight, 0);
-}
-
 #[test]
 fn async_02_an_extension_that_is_forgotten_gives_way_to_the_next() {
     let (store, _) = nodes();

@@ -120,7 +120,7 @@ impl Drop for Batch<'_> {
 mod tests {
     use super::*;
     use crate::time::ManualClock;
-    use crate::wake_chain::tests::Waiter;
+    use crate::wake_chain::tests::TestWaiter;
 
     /// A batch without an end.
     struct Served<'a> {
@@ -140,7 +140,7 @@ mod tests {
             }
         }
 
-        fn serve(&mut self, waiter: &Arc<Waiter>) {
+        fn serve(&mut self, waiter: &Arc<TestWaiter>) {
             let now = self.clock.clock().now();
             assert!(self.batch.goes_on(now));
             let waiter = Arc::clone(waiter) as Arc<dyn Waiting>;
@@ -152,9 +152,9 @@ mod tests {
     fn a_sleeping_submitter_is_woken_when_the_batch_ends() {
         let wake_chain = WakeChain::default();
         let mut served = Served::new(&wake_chain);
-        let asleep = Waiter::new(true, true);
+        let asleep = TestWaiter::new(true, true);
         served.serve(&asleep);
-        served.serve(&Waiter::new(true, true));
+        served.serve(&TestWaiter::new(true, true));
         assert!(!asleep.was_woken());
         drop(served);
         assert!(asleep.was_woken());
@@ -164,9 +164,9 @@ mod tests {
     fn a_sleeping_submitter_is_woken_before_long_work() {
         let wake_chain = WakeChain::default();
         let mut served = Served::new(&wake_chain);
-        let asleep = Waiter::new(true, true);
+        let asleep = TestWaiter::new(true, true);
         served.serve(&asleep);
-        let long = Waiter::new(false, false);
+        let long = TestWaiter::new(false, false);
         served.serve(&long);
         assert!(asleep.was_woken() && !long.was_woken());
     }
@@ -175,13 +175,13 @@ mod tests {
     fn a_sleeping_submitter_is_woken_after_half_a_millisecond_of_a_batch() {
         let wake_chain = WakeChain::default();
         let mut served = Served::new(&wake_chain);
-        let (first, later) = (Waiter::new(true, true), Waiter::new(true, true));
+        let (first, later) = (TestWaiter::new(true, true), TestWaiter::new(true, true));
         served.serve(&first);
         served.clock.advance(Duration::from_micros(499));
         served.serve(&later);
         assert!(!first.was_woken());
         served.clock.advance(Duration::from_micros(1));
-        served.serve(&Waiter::new(false, true));
+        served.serve(&TestWaiter::new(false, true));
         assert!(first.was_woken() && later.was_woken());
     }
 }

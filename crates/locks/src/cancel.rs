@@ -1,15 +1,13 @@
 //! Cancelling requests from another thread.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use slotmap::SlotMap;
-
-use super::discard::Discard;
 use crate::caught::{KeptWaker, run_all};
-use crate::sync::{Mutex, key_code, rank};
+use crate::sync::{Mutex, rank};
 
 /// Cancels every waiting request that carries it, at once and permanently.
 ///
@@ -31,11 +29,9 @@ pub struct CancelToken(Arc<Mutex<{ rank::TOKEN }, TokenState>>);
 #[derive(Default)]
 struct TokenState {
     cancelled: bool,
-    requests: SlotMap<Registration, Withdraw>,
-}
-
-slotmap::new_key_type! {
-    struct Registration;
+    /// By the numbers of their registrations.
+    requests: BTreeMap<u64, Withdraw>,
+    registrations: u64,
 }
 
 /// Removes one cancelled request from its queue. Does nothing when it no longer waits.
@@ -60,14 +56,12 @@ impl CancelToken {
     pub fn cancel(&self) {
         let mut state = self.0.lock();
         state.cancelled = true;
-        let requests: Vec<_> = state.requests.drain().map(|(_, request)| request).collect();
+        let requests = std::mem::take(&mut state.requests);
         // The locks are entered without the token's mutex: waiters acquire the two in the other
         // order.
         drop(state);
-        // Code of a key may cancel; a request may wait in the table whose mutex guards that code.
         // A withdrawal may drop a key of a user, and its panic must not keep the later requests.
-        let withdrawals = requests.into_iter();
-        run_all(withdrawals.map(|withdraw| || key_code::after(withdraw)));
+        run_all(requests.into_values());
     }
 
     /// Returns whether [`cancel`](CancelToken::cancel) was called.
@@ -116,7 +110,10 @@ impl CancelToken {
             withdraw();
             None
         } else {
-            Some(state.requests.insert(Box::new(withdraw)))
+            state.registrations += 1;
+            let number = state.registrations;
+            state.requests.insert(number, Box::new(withdraw));
+            Some(number)
         };
         Attached {
             token: self.clone(),
@@ -140,7 +137,7 @@ impl fmt::Debug for CancelToken {
 
 pub(crate) struct Attached {
     token: CancelToken,
-    registration: Option<Registration>,
+    registration: Option<u64>,
 }
 
 impl Drop for Attached {
@@ -150,7 +147,7 @@ impl Drop for Attached {
             // last keys of a user.
             let _withdraw = {
                 let mut state = self.token.0.lock();
-                Discard::new(state.requests.remove(registration))
+                state.requests.remove(&registration)
             };
         }
     }

@@ -1,12 +1,10 @@
 //! Panics of user code that were caught, and their disposal.
 //!
-//! The payload of a panic is a user value: its `Drop` may panic too. The crate stores payloads only
-//! as [`CaughtPanic`], and catches panics only in [`catch`]. Dropping a `CaughtPanic` never
-//! unwinds.
+//! The crate catches panics only in [`catch`]. As everywhere, a panic in the `Drop` of a payload is
+//! not caught, nor is one of a value that is dropped while the thread already unwinds.
 
 use std::any::Any;
 use std::fmt;
-use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::Waker;
 use std::thread;
@@ -15,18 +13,12 @@ use std::thread;
 /// panic is visible.
 #[inline(always)]
 pub fn catch<R>(code: impl FnOnce() -> R) -> Result<R, CaughtPanic> {
-    catch_unwind(AssertUnwindSafe(code)).map_err(|payload| CaughtPanic(Some(payload)))
+    catch_unwind(AssertUnwindSafe(code)).map_err(CaughtPanic)
 }
 
 /// Drops a user value. A panic of its `Drop` is caught.
 pub fn dispose<T>(value: T) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value)))
-        && message(&*payload).is_none()
-    {
-        // The payload of a panic in `Drop` could panic when it is dropped, and so could the next
-        // one, without end. A message cannot.
-        mem::forget(payload);
-    }
+    drop(catch(|| drop(value)));
 }
 
 /// Runs steps that may run user code: all of them, even if one panics. The first panic resumes at
@@ -79,33 +71,23 @@ impl Drop for KeptWaker {
 }
 
 /// The payload of a caught panic.
-pub struct CaughtPanic(Option<Box<dyn Any + Send>>);
+pub struct CaughtPanic(Box<dyn Any + Send>);
 
 impl CaughtPanic {
     /// The message, if the panic had one.
     pub fn message(&self) -> Option<&str> {
-        message(self.0.as_deref()?)
+        message(&*self.0)
     }
 
     /// Resumes the panic in the calling thread.
-    pub fn resume(mut self) -> ! {
-        // Only `drop` takes the payload before.
-        let payload = self.0.take().unwrap_or_else(|| Box::new("panicked"));
-        resume_unwind(payload)
+    pub fn resume(self) -> ! {
+        resume_unwind(self.0)
     }
 }
 
 fn message(payload: &(dyn Any + Send)) -> Option<&str> {
     let text = payload.downcast_ref::<&str>().copied();
     text.or_else(|| payload.downcast_ref().map(String::as_str))
-}
-
-impl Drop for CaughtPanic {
-    fn drop(&mut self) {
-        if let Some(payload) = self.0.take() {
-            dispose(payload);
-        }
-    }
 }
 
 impl fmt::Debug for CaughtPanic {
@@ -117,27 +99,6 @@ impl fmt::Debug for CaughtPanic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::panic::panic_any;
-
-    /// A value whose `Drop` panics with another such value.
-    struct Nested(u32);
-
-    impl Drop for Nested {
-        fn drop(&mut self) {
-            if self.0 > 0 {
-                panic_any(Self(self.0 - 1));
-            }
-        }
-    }
-
-    #[test]
-    fn a_payload_that_panics_in_drop_is_dropped_without_unwinding() {
-        for depth in [0, 1, 2, 1_000_000] {
-            let caught = catch(|| panic_any(Nested(depth))).unwrap_err();
-            assert_eq!(caught.message(), None);
-            drop(caught);
-        }
-    }
 
     #[test]
     fn a_caught_panic_keeps_its_message_and_resumes_with_its_payload() {

@@ -10,20 +10,25 @@ use super::{Grant, LockError, LockInfo, QueueEntry};
 use crate::id::{LockId, OwnerId};
 
 impl LockInfo {
-    /// Describes the holder with this claim. It has held for `held_for`, or longer if not `exact`.
-    pub(super) fn of(grant: Grant, claim: &RequestSource, held_for: Duration, exact: bool) -> Self {
+    /// Describes the holder with this source. It has held for `held_for`, or longer if not `exact`.
+    pub(super) fn of(
+        grant: Grant,
+        source: &RequestSource,
+        held_for: Duration,
+        exact: bool,
+    ) -> Self {
         Self {
             lock_id: grant.id(),
-            owner_id: claim.owner.clone(),
+            owner_id: source.owner.clone(),
             fencing_token: grant.token,
             acquired_at: SystemTime::now()
                 .checked_sub(held_for)
                 .unwrap_or(SystemTime::UNIX_EPOCH),
             held_for,
             at_least: !exact,
-            untaken: claim.untaken,
-            label: claim.label.clone(),
-            call_site: claim.call_site.into(),
+            untaken: source.untaken,
+            label: source.label.clone(),
+            call_site: source.call_site.into(),
         }
     }
 }

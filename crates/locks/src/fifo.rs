@@ -11,13 +11,12 @@ use std::time::Duration;
 use crossbeam_channel::Receiver;
 
 use super::batch::Batch;
-use super::brief_holds::BriefHolds;
 use super::error::CancelEvidence;
 use super::keeper::{Keeper, KeeperSlot, KeeperThread};
 use super::options::{PackedDuration, RequestLimit};
 use super::report::ReportChannel;
 use super::request::{Asker, QueuedWork, Request, RequestOutcome, TaskRequest, Waiting};
-use super::sampling::{Sampling, Timed};
+use super::sampling::Sampling;
 use super::shared::{DefaultTimeout, LockShared};
 use super::state::{
     AfterUnlock, Combiner, CombinerKind, LockState, Moment, Observed, RequestPosition,
@@ -89,14 +88,10 @@ impl FifoLock {
         let reports = reports.or_else(|| ReportChannel::with(settings.reports, &settings.name));
         let observed = Observed::of(settings.timeline, settings.reports, &settings.clock);
         let keeper = KeeperSlot::of(settings.keeper);
-        let timed = match (settings.timeline, settings.reports.holds) {
-            (Some(_), _) => Some(Timed::Timeline),
-            (None, Some(_)) => Some(Timed::Reports),
-            (None, None) => None,
-        };
-        let sampling = match timed {
-            None => Sampling::new(&settings.clock),
-            Some(timed) => Sampling::timed(&settings.clock, timed),
+        // A timeline records each hold, and each may have to be reported.
+        let sampling = match (settings.timeline, settings.reports.holds) {
+            (None, None) => Sampling::new(&settings.clock),
+            _ => Sampling::of_each(),
         };
         let mut state = LockState::new(lock, settings.overtaking, sampling);
         state.observed = observed;
@@ -106,7 +101,6 @@ impl FifoLock {
         state.queue_bound = settings.queue_bound.unwrap_or(usize::MAX);
         Self(Arc::new_cyclic(|this| LockShared {
             word: Word::new(),
-            brief: BriefHolds::of(timed.and(settings.reports.holds)).map(Box::new),
             state: Mutex::new(state),
             timeout: DefaultTimeout::new(settings.timeout),
             lock,
@@ -207,7 +201,7 @@ impl FifoLock {
     #[inline(always)]
     fn try_take(&self, asker: &Asker<'_>) -> Option<Grant> {
         let mut state = self.0.lock_if_free()?;
-        state.claim().assign(asker);
+        state.source().assign(asker);
         Some(self.0.take(&mut state, asker.hold_limit, || None))
     }
 
@@ -220,7 +214,7 @@ impl FifoLock {
     ) -> Option<Grant> {
         let mut state = self.0.lock_if_free()?;
         state
-            .claim()
+            .source()
             .assign_plainly(owner.clone(), call_site, false);
         Some(self.0.take(&mut state, RequestLimit::OfTheLock, || None))
     }
@@ -235,7 +229,7 @@ impl FifoLock {
     ) -> Result<Grant, LockError> {
         match self.0.lock_if_free() {
             Some(mut state) => {
-                state.claim().assign_plainly(owner, call_site, bound);
+                state.source().assign_plainly(owner, call_site, bound);
                 Ok(self.0.take(&mut state, RequestLimit::OfTheLock, || None))
             }
             None => self.grant_plainly(&owner, call_site, bound),
@@ -262,9 +256,9 @@ impl FifoLock {
         work: &mut Option<W>,
         deadline: WaitDeadline,
     ) -> Result<Arc<Request<W>>, LockError> {
-        let keeper = waits_as.keeper(&self.0);
-        let keeper = keeper.map_err(|error| LockError::no_keeper(asker.owner, &error))?;
-        let task = keeper.map(|keeper| TaskRequest::new(keeper, deadline));
+        let attended = waits_as.attend(&self.0);
+        attended.map_err(|error| LockError::no_keeper(asker.owner, &error))?;
+        let task = TaskRequest::of(waits_as, deadline);
         Ok(Arc::new(Request::of(asker, work.take(), deadline, task)))
     }
 
@@ -331,7 +325,7 @@ impl FifoLock {
         let shared = &self.0;
         let (mut state, now) = shared.enter();
         if state.held().is_none() {
-            state.claim().assign(asker);
+            state.source().assign(asker);
             let grant = shared.take(&mut state, asker.hold_limit, || None);
             return Ok(Err(grant));
         }
@@ -765,12 +759,11 @@ impl FifoLock {
         self.0.expire_hold();
     }
 
-    /// Makes the lock treat its load as high, so that it does not measure the next uncontended
-    /// grants.
+    /// Lets the next uncontended holds go without a measurement.
     #[cfg(loom)]
     #[doc(hidden)]
-    pub fn sample_sparsely(&self) {
-        self.0.state.lock().sampling.sample_sparsely();
+    pub fn skip_measured_hold(&self) {
+        self.0.state.lock().sampling.measure(Default::default);
     }
 }
 

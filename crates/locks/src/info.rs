@@ -32,9 +32,10 @@ pub struct LockInfo {
     /// How long it has been held, by the store's clock.
     #[serde(serialize_with = "millis::duration")]
     pub held_for: Duration,
-    /// Whether `held_for` is only a lower bound. The start of an uncontended hold is not measured
-    /// while the lock is acquired again and again within microseconds. Then `held_for` begins when
-    /// another thread first looked at the hold or waited for it.
+    /// Whether `held_for` is only a lower bound. Of the holds that begin without a wait, one in 64
+    /// is measured from its start; the others begin here when another thread first inspected the
+    /// hold or waited for it. [`LockStats::hold`](super::LockStats::hold) lists when every hold is
+    /// measured.
     #[serde(skip_serializing_if = "Not::not")]
     pub at_least: bool,
     /// Whether it was granted to a task that was not polled since then. So the task does not know

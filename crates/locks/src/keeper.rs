@@ -1,11 +1,11 @@
-//! The keeper: a thread that does for waiting tasks what waiting threads do themselves.
+//! The keeper: a thread that watches the clock for a lock, or for a store with all its locks.
 //!
-//! A task waits without a thread. So another thread has to end its wait at the deadline, revoke a
-//! holder that exceeds its limit, and run the batch that the task has left in the queue. The keeper
-//! of a lock or a store starts with the first task that waits, and ends with the lock.
+//! It revokes holders that exceed their hold limit, and reports long holds and waits. A task waits
+//! without a thread, so the keeper also ends its wait at the deadline, and runs the batch that the
+//! task has left in the queue. It starts when it is first needed, and ends with the lock.
 //!
 //! L29. Whenever the mutexes are free: the keeper is about to look, or it looks no later than at
-//! the first deadline of a task that waits and at the first alarm that a task was given.
+//! the first deadline of a task that waits.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,15 +18,15 @@ use crate::time::{Clock, Deadline, Pause, TimeListener};
 
 /// A queue in which tasks wait.
 pub trait Kept: Send + Sync {
-    /// Ends the waits of tasks whose deadline has passed, and checks the hold limits on behalf of
-    /// the others. Returns when to do so again.
+    /// Revokes overdue holders, reports long holds and waits, and ends the waits of tasks whose
+    /// deadline has passed. Returns when to do so again.
     fn keep(&self) -> Option<Deadline>;
 }
 
 /// Work that a task has left, for a thread of the keeper.
 type LeftWork = Box<dyn FnOnce(&mut KeeperThread) + Send>;
 
-/// The thread that serves the tasks of a lock, or of a store with all its locks.
+/// The thread that watches the clock for a lock, or for a store with all its locks.
 pub struct Keeper {
     clock: Clock,
     state: Mutex<{ rank::KEEPER }, KeeperState>,
@@ -54,7 +54,7 @@ pub struct KeeperThread {
     is_replaced: bool,
 }
 
-/// The keeper of a lock, made by the first task that waits. It may end when the lock is dropped.
+/// The keeper of a lock, made when it is first needed. It may end when the lock is dropped.
 #[derive(Default)]
 pub(super) struct KeeperSlot(OnceLock<Arc<Keeper>>);
 
@@ -94,8 +94,8 @@ impl Keeper {
         keeper
     }
 
-    /// Begins to serve the tasks of a queue, if it does not do so already. Called by each task
-    /// before it joins the queue.
+    /// Begins to serve a queue, if it does not do so already. Called by each task before it joins
+    /// the queue.
     pub fn attend<Q: Kept + 'static>(self: &Arc<Self>, queue: &Arc<Q>) -> io::Result<()> {
         let mut state = self.state.lock();
         let address = Arc::as_ptr(queue).cast::<()>();
@@ -121,7 +121,7 @@ impl Keeper {
         thread.spawn(move || keeper.run()).map(drop)
     }
 
-    /// Looks no later than then. Called by each task after it has joined the queue.
+    /// Looks no later than then.
     pub fn expect(&self, deadline: Deadline) {
         let mut state = self.state.lock();
         if state.next.is_none_or(|next| deadline < next) {

@@ -28,11 +28,9 @@
 //! The rules of the queue are in the pure module `queue`. The locks add threads that sleep, clocks,
 //! cancellation, metrics and errors.
 
-mod brief_holds;
 mod cancel;
 pub mod codes;
 mod diagnostics;
-mod discard;
 mod dump;
 mod error;
 mod evidence;

@@ -188,6 +188,9 @@ impl LockOptions {
     /// revoked: the next waiter is granted, and the release fails with
     /// [`ReleaseError::Revoked`](super::ReleaseError::Revoked). There is no limit by default. A
     /// single request sets its own with [`AcquireOptions::hold_limit`].
+    ///
+    /// A thread of the lock checks the limit while requests wait; it starts with the first of them.
+    /// If the machine starts no thread, the next request or grant tries again.
     pub fn hold_limit(mut self, limit: Duration) -> Self {
         self.hold_limit = Some(limit);
         self
@@ -196,8 +199,9 @@ impl LockOptions {
     /// Records the last `requests` requests that ended, for [`FifoLock::timeline`]. They are not
     /// recorded by default.
     ///
-    /// A recorded request takes about 120 bytes. The clock is read for every hold then, and every
-    /// release locks the mutex of the lock: the cost is in `crates/bench/LOG.md`, "Diagnostics".
+    /// A recorded request takes about 120 bytes. Every hold is measured then, so every grant reads
+    /// the clock and every release locks the mutex of the lock: the cost is in
+    /// `crates/bench/LOG.md`, "Diagnostics".
     ///
     /// [`FifoLock::timeline`]: super::FifoLock::timeline
     pub fn timeline(mut self, requests: usize) -> Self {
@@ -209,6 +213,7 @@ impl LockOptions {
     /// otherwise when they end. They are not reported by default.
     ///
     /// [`FifoLock::reports`](super::FifoLock::reports) has the reports. Each hold is reported once.
+    /// Every hold is measured then, as with a [timeline](Self::timeline).
     /// A thread of the lock looks for long holds while requests wait, so neither the holder nor a
     /// waiter needs to do anything. It looks at the threshold, or up to 1/32 of the shortest
     /// threshold later.

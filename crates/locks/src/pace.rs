@@ -16,25 +16,24 @@ impl Pace {
     const LONG: u64 = 15_000;
     /// The shortest time to spin.
     const SHORTEST: u64 = 1_500;
-    /// The time between two looks.
-    const LOOK: u64 = 25;
+    /// The time that one spin takes.
+    const SPIN: u64 = 25;
 
     pub(super) fn take_in(&mut self, hold: Duration) {
         self.nanos = (self.nanos / 8).saturating_mul(7) + nanos(hold) / 8;
     }
 
-    /// Returns how often a waiter looks for its outcome before it sleeps, some 25 nanoseconds
-    /// apart. The looks cover two recent holds, if these are short. Waking costs a few
-    /// microseconds, some of them in the waking thread. Longer spinning would keep a processor from
-    /// threads with work.
-    pub(super) fn looks(self, limit: Option<Duration>) -> u32 {
+    /// Returns how often a waiter spins before it sleeps: for the time of two recent holds, if
+    /// these are short. Waking costs a few microseconds, some of them in the waking thread. Longer
+    /// spinning would keep a processor from threads with work.
+    pub(super) fn spins(self, limit: Option<Duration>) -> u32 {
         let holds = match self.nanos > Self::LONG {
             true => 0,
             false => 2 * self.nanos,
         };
         let spin = (holds + Self::SHORTEST).min(limit.map_or(u64::MAX, nanos));
         // Some 30 microseconds at most.
-        (spin / Self::LOOK) as u32
+        (spin / Self::SPIN) as u32
     }
 }
 

@@ -12,11 +12,11 @@ use crate::time::{Clock, Deadline, Pause, TimeListener};
 pub trait Waiter: TimeListener + Sized + 'static {
     type Outcome;
 
-    /// Waits for the outcome: spins for `looks` looks, then sleeps. `None` when the deadline has
-    /// passed first, or when the waiter must check a limit itself.
+    /// Waits for the outcome: spins so often, then sleeps. `None` when the deadline has passed
+    /// first.
     fn wait_until(
         &self,
-        looks: u32,
+        spins: u32,
         clock: &Clock,
         deadline: Option<Deadline>,
     ) -> Option<Self::Outcome>;
@@ -24,9 +24,8 @@ pub trait Waiter: TimeListener + Sized + 'static {
 
 /// A waiter that a task can wait for.
 pub trait TaskWaiter: Waiter {
-    /// Returns the outcome to a task, or wakes the task when there is one. Spins for `looks` looks
-    /// first.
-    fn poll_outcome(&self, looks: u32, context: &mut Context<'_>) -> Poll<Self::Outcome>;
+    /// Returns the outcome to a task, or wakes the task when there is one. Spins so often first.
+    fn poll_outcome(&self, spins: u32, context: &mut Context<'_>) -> Poll<Self::Outcome>;
 
     /// Forgets the waker of a task that no longer waits.
     fn forget_task(&self);
@@ -82,7 +81,7 @@ pub(super) struct Parker<'a, S> {
     pub(super) slot: &'a Mutex<{ rank::REQUEST }, Slot<S>>,
     pub(super) changed: &'a Condvar,
     pub(super) resting: &'a Resting,
-    pub(super) told: &'a Hint,
+    pub(super) is_answered: &'a Hint,
 }
 
 impl<S> Parker<'_, S> {
@@ -92,7 +91,7 @@ impl<S> Parker<'_, S> {
         put(&mut slot.left);
         let rest = self.resting.get();
         drop(slot);
-        self.told.give();
+        self.is_answered.give();
         rest
     }
 
@@ -132,12 +131,12 @@ impl<S> Parker<'_, S> {
     /// Waits as [`Waiter::wait_until`] does; `take` returns the outcome once there is one.
     pub(super) fn wait_until<O>(
         &self,
-        looks: u32,
+        spins: u32,
         clock: &Clock,
         deadline: Option<Deadline>,
         take: impl Fn(&mut S) -> Option<O>,
     ) -> Option<O> {
-        self.told.spin(looks);
+        self.is_answered.spin(spins);
         let mut slot = self.slot.lock();
         loop {
             self.resting.set(Rest::Awake);
@@ -159,11 +158,11 @@ impl<S> Parker<'_, S> {
     /// Polls as [`TaskWaiter::poll_outcome`] does.
     pub(super) fn poll<O>(
         &self,
-        looks: u32,
+        spins: u32,
         context: &mut Context<'_>,
         take: impl Fn(&mut S) -> Option<O>,
     ) -> Poll<O> {
-        self.told.spin(looks);
+        self.is_answered.spin(spins);
         let mut slot = self.slot.lock();
         if let Some(outcome) = take(&mut slot.left) {
             return Poll::Ready(self.rise(slot, outcome));
@@ -215,7 +214,7 @@ pub struct Mailbox<O> {
     slot: Mutex<{ rank::REQUEST }, Slot<Option<O>>>,
     changed: Condvar,
     resting: Resting,
-    told: Hint,
+    is_answered: Hint,
 }
 
 impl<O> Mailbox<O> {
@@ -224,12 +223,12 @@ impl<O> Mailbox<O> {
             slot: Mutex::new(Slot::new(None)),
             changed: Condvar::default(),
             resting: Resting::default(),
-            told: Hint::default(),
+            is_answered: Hint::default(),
         }
     }
 
     /// Answers the waiter. Called once, and without the mutex of the queue.
-    pub fn tell(&self, outcome: O) {
+    pub fn answer(&self, outcome: O) {
         let rest = self.leave(outcome);
         self.parker().wake(rest);
     }
@@ -237,7 +236,7 @@ impl<O> Mailbox<O> {
     /// Leaves the answer. Returns whether the waiter must be woken.
     pub fn leave(&self, outcome: O) -> Rest {
         self.parker().leave(|slot| {
-            debug_assert!(slot.is_none(), "told twice");
+            debug_assert!(slot.is_none(), "answered twice");
             *slot = Some(outcome);
         })
     }
@@ -247,7 +246,7 @@ impl<O> Mailbox<O> {
             slot: &self.slot,
             changed: &self.changed,
             resting: &self.resting,
-            told: &self.told,
+            is_answered: &self.is_answered,
         }
     }
 }
@@ -261,15 +260,15 @@ impl<O> Sleeper for Mailbox<O> {
 impl<O: Send + 'static> Waiter for Mailbox<O> {
     type Outcome = O;
 
-    fn wait_until(&self, looks: u32, clock: &Clock, deadline: Option<Deadline>) -> Option<O> {
+    fn wait_until(&self, spins: u32, clock: &Clock, deadline: Option<Deadline>) -> Option<O> {
         self.parker()
-            .wait_until(looks, clock, deadline, Option::take)
+            .wait_until(spins, clock, deadline, Option::take)
     }
 }
 
 impl<O: Send + 'static> TaskWaiter for Mailbox<O> {
-    fn poll_outcome(&self, looks: u32, context: &mut Context<'_>) -> Poll<O> {
-        self.parker().poll(looks, context, Option::take)
+    fn poll_outcome(&self, spins: u32, context: &mut Context<'_>) -> Poll<O> {
+        self.parker().poll(spins, context, Option::take)
     }
 
     fn forget_task(&self) {

@@ -29,29 +29,28 @@ pub fn receive<M: Send + 'static>(
     deadline: Option<Deadline>,
     cancel: Option<&CancelToken>,
 ) -> Received<M> {
-    let (tell, told) = unbounded();
+    let (send, events) = unbounded();
     let door = Arc::new(Door {
         clock: clock.clone(),
-        tell,
+        send,
     });
     let listener = Arc::new(Listener {
         messages: messages.clone(),
-        told,
-        tell: door.tell.clone(),
+        events,
+        send: door.send.clone(),
     });
     let wait = Wait {
         ticket: (),
         // Only the deadline counts here, so the length of the limit is arbitrary.
         deadline: deadline.map(|deadline| (Duration::ZERO, deadline)),
-        alarm: None,
-        looks: 0,
-        watched: None,
+        spins: 0,
+        keeper_looks: None,
     };
     wait::wait(&door, &listener, cancel, wait)
 }
 
 /// An event other than a message.
-enum Word {
+enum Event {
     Gone(Reason),
     /// The time was moved.
     LookAgain,
@@ -60,7 +59,7 @@ enum Word {
 /// A queue of one waiter, whose head is the first event.
 struct Door {
     clock: Clock,
-    tell: Sender<Word>,
+    send: Sender<Event>,
 }
 
 impl WaitQueue for Door {
@@ -71,15 +70,15 @@ impl WaitQueue for Door {
     }
 
     fn withdraw(&self, (): (), reason: Reason) {
-        // The send fails if the waiter has left, and then it needs no word.
-        let _ = self.tell.send(Word::Gone(reason));
+        // The send fails if the waiter has left, and then it needs none.
+        let _ = self.send.send(Event::Gone(reason));
     }
 }
 
 struct Listener<M> {
     messages: Receiver<M>,
-    told: Receiver<Word>,
-    tell: Sender<Word>,
+    events: Receiver<Event>,
+    send: Sender<Event>,
 }
 
 impl<M: Send + 'static> Waiter for Listener<M> {
@@ -87,7 +86,7 @@ impl<M: Send + 'static> Waiter for Listener<M> {
 
     fn wait_until(
         &self,
-        _looks: u32,
+        _spins: u32,
         clock: &Clock,
         deadline: Option<Deadline>,
     ) -> Option<Received<M>> {
@@ -102,10 +101,10 @@ impl<M: Send + 'static> Waiter for Listener<M> {
                     Ok(message) => Received::Message(message),
                     Err(_) => Received::Disconnected,
                 }),
-                recv(self.told) -> word => match word {
-                    Ok(Word::Gone(Reason::Cancelled)) => Some(Received::Cancelled),
-                    Ok(Word::Gone(Reason::Expired(_))) => Some(Received::Due),
-                    Ok(Word::LookAgain) | Err(_) => continue,
+                recv(self.events) -> event => match event {
+                    Ok(Event::Gone(Reason::Cancelled)) => Some(Received::Cancelled),
+                    Ok(Event::Gone(Reason::Expired(_))) => Some(Received::Due),
+                    Ok(Event::LookAgain) | Err(_) => continue,
                 },
                 recv(passed) -> _ => continue,
             };
@@ -115,6 +114,6 @@ impl<M: Send + 'static> Waiter for Listener<M> {
 
 impl<M: Send> TimeListener for Listener<M> {
     fn time_advanced(&self) {
-        let _ = self.tell.send(Word::LookAgain);
+        let _ = self.send.send(Event::LookAgain);
     }
 }

@@ -5,16 +5,15 @@
 
 use std::convert::Infallible;
 use std::panic::Location;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use smol_str::SmolStr;
 
-use super::keeper::Keeper;
 use super::options::{PackedDuration, RequestLimit};
 use super::parker::{Parker, Rest, Resting, Slot, TaskWaiter, Waiter};
-use super::wait::WaitDeadline;
+use super::wait::{WaitDeadline, WaitsAs};
 use super::wake_chain::Sleeper;
 use super::{Grant, LockError};
 use crate::caught::{CaughtPanic, catch, dispose};
@@ -228,31 +227,26 @@ pub(super) trait Waiting: Sleeper + Send + Sync {
 
     /// Delivers the verdict. Called once, and without the lock's mutex; instead of
     /// [`Waiting::serve`].
-    fn tell(&self, verdict: LockOutcome);
+    fn deliver(&self, verdict: LockOutcome);
 
     /// Runs the waiter's work in the calling thread and leaves its outcome, even after a panic.
     /// Returns whether the waiter must be woken.
     #[must_use]
     fn serve(&self, grant: Grant) -> Rest;
-
-    /// Makes the waiter a watcher of the hold limit from now on. It may already have an outcome.
-    fn call_to_watch(&self);
 }
 
 /// The part of a request that only a task has: threads end their waits themselves.
 pub(super) struct TaskRequest {
-    /// Ends the wait at its deadline.
-    pub(super) keeper: Arc<Keeper>,
     deadline: Option<(PackedDuration, Deadline)>,
 }
 
 impl TaskRequest {
-    pub(super) fn new(keeper: &Arc<Keeper>, deadline: WaitDeadline) -> Self {
-        Self {
-            keeper: Arc::clone(keeper),
+    /// `None` for a thread.
+    pub(super) fn of(waits_as: WaitsAs, deadline: WaitDeadline) -> Option<Self> {
+        (waits_as == WaitsAs::Task).then(|| Self {
             deadline: deadline
                 .and_then(|(limit, deadline)| Some((PackedDuration::new(limit)?, deadline))),
-        }
+        })
     }
 
     /// Returns the timeout of the wait with its deadline.
@@ -283,13 +277,10 @@ pub(super) struct Request<W: QueuedWork> {
     for_any_thread: bool,
     brief: bool,
     resting: Resting,
-    told: Hint,
+    is_answered: Hint,
     /// Whether it was woken from the [wake-up chain](super::wake_chain). Written under the slot's
     /// mutex, while the waiter sleeps.
     woken_by_chain: AtomicBool,
-    /// Whether it was made a watcher and has yet to look. Read and written under the slot's mutex
-    /// alone.
-    called: AtomicBool,
 }
 
 struct Left<W: QueuedWork> {
@@ -332,9 +323,8 @@ impl<W: QueuedWork> Request<W> {
             })),
             resting: Resting::default(),
             changed: Condvar::default(),
-            told: Hint::default(),
+            is_answered: Hint::default(),
             woken_by_chain: AtomicBool::new(false),
-            called: AtomicBool::new(false),
         }
     }
 
@@ -362,7 +352,7 @@ impl<W: QueuedWork> Request<W> {
 
     fn leave_with(&self, outcome: RequestOutcome<W::Reply>, spent: Option<W>) -> Rest {
         self.parker().leave(|slot| {
-            debug_assert!(slot.outcome.is_none(), "told twice");
+            debug_assert!(slot.outcome.is_none(), "answered twice");
             slot.outcome = Some(outcome);
             if spent.is_some() {
                 slot.work = spent;
@@ -375,7 +365,7 @@ impl<W: QueuedWork> Request<W> {
             slot: &self.slot,
             changed: &self.changed,
             resting: &self.resting,
-            told: &self.told,
+            is_answered: &self.is_answered,
         }
     }
 }
@@ -398,27 +388,23 @@ impl<W: QueuedWork> Waiter for Request<W> {
 
     fn wait_until(
         &self,
-        looks: u32,
+        spins: u32,
         clock: &Clock,
         deadline: Option<Deadline>,
     ) -> Option<RequestOutcome<W::Reply>> {
-        let take = |left: &mut Left<W>| match left.outcome.take() {
-            Some(outcome) => Some(Some(outcome)),
-            None => self.called.swap(false, Ordering::Relaxed).then_some(None),
-        };
-        let taken = self.parker().wait_until(looks, clock, deadline, take);
-        taken.flatten()
+        self.parker()
+            .wait_until(spins, clock, deadline, |left| left.outcome.take())
     }
 }
 
 impl<W: QueuedWork> TaskWaiter for Request<W> {
     fn poll_outcome(
         &self,
-        looks: u32,
+        spins: u32,
         context: &mut Context<'_>,
     ) -> Poll<RequestOutcome<W::Reply>> {
         self.parker()
-            .poll(looks, context, |left| left.outcome.take())
+            .poll(spins, context, |left| left.outcome.take())
     }
 
     fn forget_task(&self) {
@@ -463,7 +449,7 @@ impl<W: QueuedWork> Waiting for Request<W> {
         self.has_work && self.task.get().is_some()
     }
 
-    fn tell(&self, verdict: LockOutcome) {
+    fn deliver(&self, verdict: LockOutcome) {
         self.answer(verdict.of());
     }
 
@@ -482,15 +468,6 @@ impl<W: QueuedWork> Waiting for Request<W> {
             Err(panic) => RequestOutcome::Panicked(panic),
         };
         self.leave_with(outcome, Some(work))
-    }
-
-    fn call_to_watch(&self) {
-        if let Some(task) = self.task.get() {
-            return task.keeper.look();
-        }
-        let call = |_: &mut Left<W>| self.called.store(true, Ordering::Relaxed);
-        let rest = self.parker().leave(call);
-        self.parker().wake(rest);
     }
 }
 

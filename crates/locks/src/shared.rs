@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::batch::BatchLimit;
-use super::brief_holds::BriefHolds;
 use super::fifo::FifoLock;
 use super::keeper::{Keeper, KeeperSlot, KeeperThread};
 use super::node::Scope;
@@ -17,7 +16,7 @@ use super::request::Waiting;
 use super::sampling::Measured;
 use super::state::{AfterUnlock, LockState, Moment, Overdue, RequestPosition, SlowLook};
 use super::wait::{
-    Reason, TaskLook, TaskQueue, Wait, WaitDeadline, WaitQueue, WaitsAs, earlier, watch,
+    Reason, TaskLook, TaskQueue, Wait, WaitDeadline, WaitQueue, WaitsAs, call_keeper, earlier,
 };
 use super::wake_chain::WakeChain;
 use super::word::{HeldWord, Word};
@@ -35,8 +34,7 @@ use crate::time::{Clock, Deadline};
 pub(super) struct LockShared {
     pub(super) word: Word,
     pub(super) state: Mutex<{ rank::LOCK }, LockState>,
-    /// From here on read-only, except for rare cases, and for each grant with reports of holds.
-    pub(super) brief: Option<Box<BriefHolds>>,
+    /// From here on read-only, except for rare cases.
     pub(super) timeout: DefaultTimeout,
     /// The lock's number, a part of its ids.
     pub(super) lock: u32,
@@ -66,12 +64,15 @@ impl LockShared {
         deadline: WaitDeadline,
         now: Moment,
     ) -> Wait<RequestPosition> {
+        if let (WaitsAs::Task, Some((_, deadline))) = (waits_as, deadline) {
+            let first = &mut state.first_deadline_of_tasks;
+            *first = earlier(*first, Some(deadline));
+        }
         Wait {
             ticket: waiting_at,
             deadline,
-            alarm: state.enlist(waiting_at, waits_as, now),
-            looks: state.pace.looks(deadline.map(|(limit, _)| limit)),
-            watched: state.watch_slow(now),
+            spins: state.pace.spins(deadline.map(|(limit, _)| limit)),
+            keeper_looks: earlier(state.watch_holders(now), state.watch_slow(now)),
         }
     }
 
@@ -117,7 +118,6 @@ impl LockShared {
     ) -> T {
         let (mut state, now) = self.enter();
         let result = step(&mut state, now);
-        state.pass_watch_on(now);
         if let Some(deadline) = state.watch_slow(now) {
             state.outbox.push(AfterUnlock::Look(deadline));
         }
@@ -140,7 +140,7 @@ impl LockShared {
         match next {
             AfterUnlock::Leave(request, grant) => self.leave_to_keeper(request, grant),
             AfterUnlock::Report(report) => self.publish(*report),
-            AfterUnlock::Look(deadline) => self.watch(deadline),
+            AfterUnlock::Look(deadline) => self.call_keeper(deadline),
             next => next.deliver(),
         }
     }
@@ -165,10 +165,10 @@ impl LockShared {
     }
 
     #[cold]
-    fn watch(&self, deadline: Deadline) {
+    fn call_keeper(&self, deadline: Deadline) {
         // Without it, no request waits.
         if let Some(this) = self.this.upgrade() {
-            watch(&this, deadline);
+            call_keeper(&this, deadline);
         }
     }
 
@@ -182,18 +182,8 @@ impl LockShared {
 
     #[inline(always)]
     pub(super) fn show(&self, state: &mut LockState, held: Option<HeldWord>) {
-        if held.is_some_and(HeldWord::is_timed) {
-            self.begin_timed(state);
-        }
         state.shown = held;
         self.word.set(held);
-    }
-
-    #[inline(never)]
-    fn begin_timed(&self, state: &LockState) {
-        if let (Some(brief), Some(since)) = (&self.brief, state.held_since()) {
-            brief.begin(since);
-        }
     }
 
     /// Locks the state if the lock is free, and stays free while the guard lives. `None` means only
@@ -223,7 +213,7 @@ impl LockShared {
         }
     }
 
-    /// Grants the free lock to the request that has written its claim.
+    /// Grants the free lock to the request that has written its source.
     #[inline(always)]
     pub(super) fn take(
         &self,
@@ -244,29 +234,10 @@ impl LockShared {
         grant
     }
 
-    /// Ends a hold for which no request waits and which is not measured. With reports of long
-    /// holds, it has to be brief too.
+    /// Ends a hold for which no request waits and which is not measured.
     #[inline(always)]
     pub(super) fn release(&self, id: LockId, transaction: bool) -> bool {
-        id.lock == self.lock
-            && (self.word.release(id, transaction) || self.release_if_brief(id, transaction))
-    }
-
-    #[inline(never)]
-    fn release_if_brief(&self, id: LockId, transaction: bool) -> bool {
-        self.brief.as_ref().is_some_and(|brief| {
-            let is_brief = || brief.ends_at(self.clock.now());
-            self.word.release_if(id, transaction, is_brief)
-        })
-    }
-
-    /// Checks hold limits on behalf of all waiters, and returns when this waiter must check again.
-    pub(super) fn look_if(
-        &self,
-        waiting_at: RequestPosition,
-        has_passed: impl Fn(Deadline) -> bool,
-    ) -> Option<Deadline> {
-        self.step(|state, now| state.look(waiting_at, now, has_passed))
+        id.lock == self.lock && self.word.release(id, transaction)
     }
 
     /// Returns the code that runs when the present wait of `owner` times out.
@@ -279,14 +250,10 @@ impl LockShared {
         }))
     }
 
-    /// Makes the hold limit pass for all holders that delay a request, if a waiter watches.
+    /// Makes the hold limit pass for all holders that delay a request.
     #[cfg(loom)]
     pub(super) fn expire_hold(&self) {
-        let watcher = self.state.lock().first_watcher();
-        match watcher {
-            Some(waiting_at) => drop(self.look_if(waiting_at, |_| true)),
-            None => drop(self.step(|state, now| state.look_for_tasks(now, |_| true))),
-        }
+        self.step(|state, now| state.revoke_overdue(now, |_| true));
     }
 }
 
@@ -325,10 +292,6 @@ impl WaitQueue for LockShared {
     fn withdraw(&self, waiting_at: RequestPosition, reason: Reason) {
         self.step(|state, now| state.withdraw(waiting_at, reason, now));
     }
-
-    fn look(&self, waiting_at: RequestPosition) -> Option<Deadline> {
-        self.look_if(waiting_at, |overdue| self.clock.until(overdue).is_none())
-    }
 }
 
 impl TaskQueue for LockShared {
@@ -342,6 +305,16 @@ impl TaskQueue for LockShared {
     }
 
     fn look_at_tasks(&self, look: &mut TaskLook<'_, RequestPosition>) {
+        let mut state = self.state.lock();
+        match state.first_deadline_of_tasks {
+            None => return,
+            Some(deadline) if self.clock.until(deadline).is_some() => {
+                return look.again_at(deadline);
+            }
+            // The queue is read to its end. Tasks that join meanwhile set it again.
+            Some(_) => state.first_deadline_of_tasks = None,
+        }
+        drop(state);
         let mut next = None;
         loop {
             next = self.step_fair(|state, _| state.look_at_page(next, look));
@@ -350,12 +323,20 @@ impl TaskQueue for LockShared {
             }
         }
         // After the queue: a request that leaves it meanwhile waits for its nodes.
-        self.step(|state, _| state.look_at_nodes(look));
+        self.step(|state, _| {
+            state.look_at_nodes(look);
+            let first = &mut state.first_deadline_of_tasks;
+            *first = earlier(*first, look.next_deadline());
+        });
     }
 
-    fn look_for_tasks(&self) -> Option<Deadline> {
+    fn look_at_holders(&self) -> Option<Deadline> {
         let has_passed = |overdue| self.clock.until(overdue).is_none();
-        let due = self.step(|state, now| state.look_for_tasks(now, has_passed));
+        let due = self.step(|state, now| state.revoke_overdue(now, has_passed));
         earlier(due, self.look_at_slow())
+    }
+
+    fn cannot_look(&self) {
+        self.state.lock().forget_look();
     }
 }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::sampling::Measured;
-use super::word::HoldEnd;
 use crate::time::Timestamp;
 
 /// When a hold began. Plain fields, each written in place, like
@@ -11,11 +10,8 @@ use crate::time::Timestamp;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HoldStart {
     at: Timestamp,
-    /// How many holds this one stands for in the metrics.
-    weight: u64,
-    /// Whether the clock was read.
-    is_known: bool,
-    end: HoldEnd,
+    /// How many holds this one stands for in the metrics. Zero if the clock was not read.
+    weight: u16,
     /// Whether the hold began at that moment, and not at some time before.
     pub(super) exact: bool,
 }
@@ -24,25 +20,22 @@ impl HoldStart {
     #[inline(always)]
     pub(super) fn begin(&mut self, measured: Option<Measured>) {
         self.exact = measured.is_some();
-        self.is_known = measured.is_some();
-        self.end = HoldEnd::Free;
         self.weight = 0;
         if let Some(measured) = measured {
             self.at = measured.at;
             self.weight = measured.weight;
-            self.end = measured.end;
         }
     }
 
-    /// Returns how it ends: under the mutex if it is measured, or was looked at.
+    /// Whether the clock was read: when the hold began, or when a thread inspected it first.
     #[inline(always)]
-    pub(super) fn end(&self) -> HoldEnd {
-        self.end
+    pub(super) fn is_known(&self) -> bool {
+        self.weight > 0
     }
 
     /// Returns when it began, as far as known, and for how many holds it stands.
-    pub(super) fn known(self) -> Option<(Timestamp, u64)> {
-        self.is_known.then_some((self.at, self.weight))
+    pub(super) fn known(self) -> Option<(Timestamp, u16)> {
+        self.is_known().then_some((self.at, self.weight))
     }
 
     /// Returns how long it has lasted, as far as known.
@@ -51,12 +44,11 @@ impl HoldStart {
             .map_or(Duration::ZERO, |(since, _)| now - since)
     }
 
-    /// Records a look at the hold. For an unmeasured hold, the first one is a lower bound of its
-    /// length.
+    /// Records an inspection of the hold. For an unmeasured hold, the first one is a lower bound of
+    /// its length.
     pub(super) fn observe(&mut self, now: Timestamp) {
-        if !self.is_known {
-            (self.at, self.weight, self.is_known) = (now, 1, true);
+        if !self.is_known() {
+            (self.at, self.weight) = (now, 1);
         }
-        self.end = HoldEnd::Pinned;
     }
 }

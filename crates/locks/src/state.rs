@@ -4,13 +4,13 @@
 //! Time comes in as an argument and outcomes go out as return values; nothing here sleeps or wakes.
 
 mod asking;
+mod hold_limits;
 mod holder;
-mod looking;
+mod inspection;
 mod nodes;
 mod observed;
 mod revoking;
 mod tasks;
-mod watch;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use super::request::{Asker, LockOutcome, RequestOutcome, RequestSource, Waiting}
 use super::revocation::LastRevocations;
 use super::sampling::{Measured, Sampling};
 use super::stats::{LockStats, Recorder};
-use super::wait::{Reason, TaskLook, WaitsAs};
+use super::wait::{Reason, TaskLook};
 use super::word::HeldWord;
 use super::{Grant, JoinError, LockError, LockInfo, QueueEntry, ReleaseError, TimelineOutcome};
 use crate::id::{FencingToken, LockId, OwnerId};
@@ -33,13 +33,13 @@ use crate::time::{Clock, Deadline, Timestamp};
 
 pub(super) use asking::HowToWait;
 use asking::{LeavingRequest, LockWaiter};
+use hold_limits::HoldLimits;
 pub(super) use holder::Overdue;
 use holder::{Joined, LockHolder};
 pub(super) use nodes::AskedNodes;
 pub(super) use observed::Observed;
 pub(super) use observed::SlowLook;
 use observed::Waited;
-use watch::Watch;
 
 /// The present, for steps after which another request may hold the lock.
 #[derive(Clone, Copy, Debug)]
@@ -72,16 +72,14 @@ pub(super) struct RequestPosition {
 #[must_use]
 pub(super) enum AfterUnlock {
     /// Deliver the outcome of a waiter.
-    Tell(Arc<dyn Waiting>, LockOutcome),
+    Answer(Arc<dyn Waiting>, LockOutcome),
     /// Run the work of the new holder.
     Serve(Arc<dyn Waiting>, Grant),
     /// Let the keeper run the work that a task has left.
     Leave(Arc<dyn Waiting>, Grant),
-    /// Make a waiter a watcher.
-    Watch(Arc<dyn Waiting>),
     /// Publish a report.
     Report(Box<LockReport>),
-    /// Let the keeper look for long holds and waits.
+    /// Let the keeper look for overdue holders, and for long holds and waits.
     Look(Deadline),
 }
 
@@ -117,12 +115,11 @@ impl AfterUnlock {
     /// Delivers the outcome to the waiter.
     pub(super) fn deliver(self) {
         match self {
-            Self::Tell(request, verdict) => request.tell(verdict),
-            Self::Serve(request, grant) => request.tell(RequestOutcome::Granted(grant)),
+            Self::Answer(request, verdict) => request.deliver(verdict),
+            Self::Serve(request, grant) => request.deliver(RequestOutcome::Granted(grant)),
             Self::Leave(..) | Self::Report(_) | Self::Look(_) => {
                 debug_assert!(false, "only the document lock runs work and reports");
             }
-            Self::Watch(request) => request.call_to_watch(),
         }
     }
 }
@@ -159,7 +156,9 @@ pub(super) struct LockState {
     pub(super) sampling: Sampling,
     pub(super) metrics: Recorder,
     /// Set by the first wait under a hold limit.
-    watch: Option<Box<Watch>>,
+    hold_limits: Option<Box<HoldLimits>>,
+    /// No task that waits has an earlier deadline.
+    pub(super) first_deadline_of_tasks: Option<Deadline>,
     /// `None` without a timeline and reports.
     pub(super) observed: Option<Box<Observed>>,
 }
@@ -181,7 +180,8 @@ impl LockState {
             lock,
             requests: 0,
             last_token: 0,
-            watch: None,
+            hold_limits: None,
+            first_deadline_of_tasks: None,
             observed: None,
             sampling,
             pace: Pace::default(),
@@ -219,18 +219,12 @@ impl LockState {
         }
         let LockHolder {
             grant,
-            claim,
+            source,
             since,
             ..
         } = &self.holder;
         // If no thread has looked since the hold began, no request waits: its end needs no mutex.
-        HeldWord::by(grant.id().number, claim.transaction, since.end())
-    }
-
-    /// Returns when the present hold began, as far as known.
-    #[inline(always)]
-    pub(super) fn held_since(&self) -> Option<Timestamp> {
-        self.holder.since.known().map(|(since, _)| since)
+        HeldWord::by(grant.id().number, source.transaction, since.is_known())
     }
 
     /// Returns the metrics in which the holder counts.
@@ -276,13 +270,14 @@ impl LockState {
         }
     }
 
-    /// Returns the claim to write before [`LockState::take`]. Requires a free lock.
+    /// Returns the description of the request, to write before [`LockState::take`]. Requires a
+    /// free lock.
     #[inline(always)]
-    pub(super) fn claim(&mut self) -> &mut RequestSource {
-        &mut self.holder.claim
+    pub(super) fn source(&mut self) -> &mut RequestSource {
+        &mut self.holder.source
     }
 
-    /// Makes the request that wrote its claim the holder at once. Requires a free lock, hence an
+    /// Makes the described request the holder at once. Requires a free lock, hence an
     /// empty queue.
     #[inline(always)]
     pub(super) fn take(
@@ -307,7 +302,7 @@ impl LockState {
         self.hold(id, measured, overdue)
     }
 
-    /// Makes the request with the written claim the holder.
+    /// Makes the described request the holder.
     #[inline(always)]
     fn hold(&mut self, id: LockId, measured: Option<Measured>, overdue: Option<Overdue>) -> Grant {
         self.held = true;
@@ -339,10 +334,7 @@ impl LockState {
         if let Some((since, weight)) = self.holder.since.known() {
             let hold = now.at - since;
             self.pace.take_in(hold);
-            let weight = Sampling::weight_of(hold, weight);
-            if weight > 0 && self.recorder().hold.record(hold, weight) {
-                self.sampling.excuse();
-            }
+            self.recorder().hold.record(hold, weight);
         }
         self.queue.give_back(&CapacityPart::Whole);
         self.grant_next(now, combiner)
@@ -364,7 +356,6 @@ impl LockState {
                 Some(set) => self.admit(waiter, *set, now),
             }
         };
-        self.relieve(number);
         self.holder.scope = None;
         let id = self.id(number);
         let metrics = &mut self.metrics;
@@ -381,7 +372,7 @@ impl LockState {
             is_reported: is_reported.get(),
         };
         self.observe_grant(&waited, now);
-        self.holder.claim.assign(&Asker {
+        self.holder.source.assign(&Asker {
             thread: combiner.map_or(asker.thread, |combiner| combiner.thread),
             ..asker
         });
@@ -394,13 +385,13 @@ impl LockState {
             _ => Some(Measured::once(now.at)),
         };
         let grant = self.hold(id, measured, overdue);
-        self.ensure_watched(overdue);
+        self.watch_holder(overdue);
         Some(match combiner {
             Some(_) => AfterUnlock::Serve(request, grant),
             None if request.is_left_by_task() => AfterUnlock::Leave(request, grant),
             None => {
-                self.holder.claim.untaken = request.task().is_some();
-                AfterUnlock::Tell(request, RequestOutcome::Granted(grant))
+                self.holder.source.untaken = request.task().is_some();
+                AfterUnlock::Answer(request, RequestOutcome::Granted(grant))
             }
         })
     }
@@ -467,7 +458,7 @@ impl LockState {
                 thread,
                 last: false,
             });
-            return Ok((holder.claim.owner.clone(), holder.grant));
+            return Ok((holder.source.owner.clone(), holder.grant));
         }
         Err(match self.holder() {
             None if self.is_member(id) => JoinError::NodesOnly { id },
@@ -498,7 +489,7 @@ impl LockState {
         }
     }
 
-    // --- Looking ---
+    // --- Inspection ---
 
     /// Returns the holder; of several that share the lock, the first.
     pub(super) fn current(&self, now: Timestamp) -> Option<LockInfo> {
@@ -549,17 +540,16 @@ impl LockState {
 
     pub(super) fn reset_metrics(&mut self) {
         self.metrics = Recorder::default();
-        if let Some(watch) = &mut self.watch {
-            watch.last_revocations = LastRevocations::default();
+        if let Some(limits) = &mut self.hold_limits {
+            limits.last_revocations = LastRevocations::default();
         }
-        self.sampling.measure_all();
     }
 
     /// Returns metrics and state, without the list of waiting requests.
     pub(super) fn stats(&self, now: Timestamp) -> LockStats {
         let current = self.current(now);
-        let watch = self.watch.as_ref();
-        let revoked = watch.map_or_else(Vec::new, |watch| watch.last_revocations.list(now));
+        let limits = self.hold_limits.as_ref();
+        let revoked = limits.map_or_else(Vec::new, |limits| limits.last_revocations.list(now));
         self.metrics.stats(current, self.queue_length(), revoked)
     }
 }

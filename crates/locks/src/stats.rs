@@ -25,10 +25,11 @@ pub(super) struct Recorder {
 
 /// A distribution of durations.
 ///
-/// The count is exact, and so are the mean and the maximum of the measured samples. Percentiles are
-/// within one per cent (an HDR histogram with two significant digits; a longer duration than an
-/// hour counts there as an hour). [`LockStats`] documents what is measured. All values are zero
-/// while there is no sample. Serializes in milliseconds.
+/// The count is exact, and so are the mean and the maximum of the measured samples. A percentile
+/// exceeds a sample by at most 1/128, less than one per cent. Until the first request waits,
+/// percentiles are those of the last 128 measured samples; then of all later ones too.
+/// [`LockStats`] documents what is measured. All values are zero while there is no sample.
+/// Serializes in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DurationSummary {
@@ -87,10 +88,10 @@ pub struct LockStats {
     pub wait: DurationSummary,
     /// The hold of the grants that ended, from grant to release or revocation.
     ///
-    /// Every hold is measured, with one exception: while the lock is acquired again and again
-    /// within microseconds and no request waits, one hold in 64 is measured and counts for all of
-    /// them. A hold that another request waited for or a thread looked at is always measured, from
-    /// that moment on.
+    /// Of the holds that began without a wait, one in 64 is measured and counts for all of them. A
+    /// hold is also measured if its request waited, or if another request waited for it or a thread
+    /// inspected it: from that moment on. With a timeline, reports of long holds or a manual clock,
+    /// every hold is measured.
     pub hold: DurationSummary,
     /// The number of requests that wait now.
     pub queue_length: usize,

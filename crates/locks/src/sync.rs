@@ -11,15 +11,13 @@
 //! their ranks, so no two threads can wait for each other. Debug builds assert the order in every
 //! test, and assert that no code of a user runs under a mutex ([`assert_unlocked`]).
 
-pub mod key_code;
-
 use std::time::Duration;
 
 /// The ranks of the mutexes: a thread that holds one locks only mutexes of a higher rank. The
 /// outermost come first.
 pub mod rank {
     /// The keys of a keyed lock or a limiter, and their state. The only mutexes under which code of
-    /// a user runs: it compares and clones [keys](super::key_code).
+    /// a user runs: it compares and clones keys.
     pub const KEYS: u8 = 0;
     /// The commit of a transaction on nodes.
     pub const PUBLISHING: u8 = 1;
@@ -59,7 +57,7 @@ pub mod rank {
 
 #[cfg(not(loom))]
 mod imp {
-    use super::{Duration, key_code, rank};
+    use super::Duration;
     use std::cell::Cell;
     use std::ops::{Deref, DerefMut};
     use std::sync::atomic::Ordering;
@@ -120,9 +118,6 @@ mod imp {
     impl<const RANK: u8> Entry<RANK> {
         #[inline(always)]
         fn new() -> Self {
-            if RANK == rank::KEYS {
-                key_code::refuse();
-            }
             order::enter(RANK);
             Self
         }
@@ -132,9 +127,6 @@ mod imp {
         #[inline(always)]
         fn drop(&mut self) {
             order::leave(RANK);
-            if RANK == rank::KEYS {
-                key_code::catch_up();
-            }
         }
     }
 
@@ -185,7 +177,7 @@ mod imp {
                 );
                 held.set(before | bit);
             });
-            LOCKED.set(LOCKED.get() + usize::from(rank != super::rank::LOCK));
+            LOCKED.set(LOCKED.get() + usize::from(rank != super::super::rank::LOCK));
         }
 
         pub(super) fn leave(rank: u8) {
@@ -259,9 +251,9 @@ mod imp {
             self.0.store(true, Ordering::Release);
         }
 
-        /// Looks for the signal up to `looks` times, some tens of nanoseconds apart.
-        pub fn spin(&self, looks: u32) -> bool {
-            (0..looks).any(|_| {
+        /// Checks for the signal up to `spins` times, some tens of nanoseconds apart.
+        pub fn spin(&self, spins: u32) -> bool {
+            (0..spins).any(|_| {
                 let seen = self.0.load(Ordering::Acquire);
                 if !seen {
                     std::hint::spin_loop();
@@ -319,7 +311,7 @@ mod imp {
     impl Hint {
         pub fn give(&self) {}
 
-        pub fn spin(&self, _looks: u32) -> bool {
+        pub fn spin(&self, _spins: u32) -> bool {
             false
         }
     }

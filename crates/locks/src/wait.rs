@@ -16,7 +16,6 @@ use super::keeper::{Keeper, Kept};
 use super::parker::{TaskWaiter, Waiter};
 use super::request::TaskRequest;
 use crate::caught::catch;
-use crate::sync::key_code;
 use crate::time::{Clock, Deadline};
 
 /// A queue as its waiters see it.
@@ -31,13 +30,6 @@ pub(super) trait WaitQueue: Send + Sync + 'static {
     /// Removes a request from the queue and fails it. Does nothing when that wait is over: then the
     /// request has an outcome already, or is about to get one.
     fn withdraw(&self, ticket: Self::Ticket, reason: Reason);
-
-    /// Revokes grants that exceed the hold limit while requests wait, and returns when this waiter
-    /// must check again.
-    fn look(&self, ticket: Self::Ticket) -> Option<Deadline> {
-        let _ = ticket;
-        None
-    }
 }
 
 /// A queue in which tasks wait too.
@@ -52,25 +44,30 @@ pub(super) trait TaskQueue: WaitQueue {
     /// Looks at all waits of tasks.
     fn look_at_tasks(&self, look: &mut TaskLook<'_, Self::Ticket>);
 
-    /// Checks the hold limits on behalf of tasks, and returns when to do so again.
-    fn look_for_tasks(&self) -> Option<Deadline> {
+    /// Revokes the grants that exceed the hold limit while requests wait, reports long holds and
+    /// waits, and returns when to do so again.
+    fn look_at_holders(&self) -> Option<Deadline> {
         None
     }
+
+    /// Called if the keeper could not be called: the next request or grant tries again.
+    fn cannot_look(&self) {}
 }
 
 impl<Q: TaskQueue> Kept for Q {
     fn keep(&self) -> Option<Deadline> {
+        let next = self.look_at_holders();
         let mut look = TaskLook {
             clock: self.clock(),
             overdue: Vec::new(),
-            next: self.look_for_tasks(),
+            deadline: None,
         };
         self.look_at_tasks(&mut look);
         for (ticket, limit) in look.overdue {
             // It may drop a key of a user. A panic of that must not keep the other waits.
             drop(catch(|| self.withdraw(ticket, Reason::Expired(limit))));
         }
-        look.next
+        earlier(next, look.deadline)
     }
 }
 
@@ -79,8 +76,8 @@ pub(super) struct TaskLook<'a, T> {
     clock: &'a Clock,
     /// The waits whose deadline has passed, each with its timeout.
     overdue: Vec<(T, Duration)>,
-    /// When to look again.
-    next: Option<Deadline>,
+    /// The first deadline that has not passed.
+    deadline: Option<Deadline>,
 }
 
 impl<T> TaskLook<'_, T> {
@@ -91,8 +88,18 @@ impl<T> TaskLook<'_, T> {
             Some((limit, deadline)) if self.clock.until(deadline).is_none() => {
                 self.overdue.push((ticket, limit));
             }
-            Some((_, deadline)) => self.next = earlier(self.next, Some(deadline)),
+            Some((_, deadline)) => self.again_at(deadline),
         }
+    }
+
+    /// Looks again no later than then.
+    pub(super) fn again_at(&mut self, deadline: Deadline) {
+        self.deadline = earlier(self.deadline, Some(deadline));
+    }
+
+    /// Returns the first deadline that has not passed.
+    pub(super) fn next_deadline(&self) -> Option<Deadline> {
+        self.deadline
     }
 }
 
@@ -116,12 +123,11 @@ pub(super) type WaitDeadline = Option<(Duration, Deadline)>;
 pub(super) struct Wait<T> {
     pub(super) ticket: T,
     pub(super) deadline: WaitDeadline,
-    /// When it must check the hold limits, if it is a watcher.
-    pub(super) alarm: Option<Deadline>,
-    /// How many looks it spins for.
-    pub(super) looks: u32,
-    /// When the keeper must look for long waits, if it does not do so before that anyway.
-    pub(super) watched: Option<Deadline>,
+    /// How often it spins before it sleeps.
+    pub(super) spins: u32,
+    /// When the keeper must look for overdue holders and long waits, if it does not do so before
+    /// that anyway.
+    pub(super) keeper_looks: Option<Deadline>,
 }
 
 /// What waits for a request: the calling thread, or the task that polls.
@@ -133,15 +139,11 @@ pub enum WaitsAs {
 }
 
 impl WaitsAs {
-    /// Begins the wait of a task: the keeper serves the queue from now on. Returns it.
-    pub(super) fn keeper<Q: TaskQueue>(self, queue: &Arc<Q>) -> io::Result<Option<&Arc<Keeper>>> {
+    /// Begins the wait of a task: the keeper serves the queue from now on.
+    pub(super) fn attend<Q: TaskQueue>(self, queue: &Arc<Q>) -> io::Result<()> {
         match self {
-            Self::Thread => Ok(None),
-            Self::Task => {
-                let keeper = queue.keeper();
-                keeper.attend(queue)?;
-                Ok(Some(keeper))
-            }
+            Self::Thread => Ok(()),
+            Self::Task => queue.keeper().attend(queue),
         }
     }
 
@@ -153,8 +155,8 @@ impl WaitsAs {
         cancel: Option<&CancelToken>,
         wait: Wait<Q::Ticket>,
     ) -> W::Outcome {
-        if let Some(deadline) = wait.watched {
-            watch(queue, deadline);
+        if let Some(deadline) = wait.keeper_looks {
+            call_keeper(queue, deadline);
         }
         match self {
             Self::Thread => self::wait(queue, waiter, cancel, wait),
@@ -163,12 +165,13 @@ impl WaitsAs {
     }
 }
 
-/// Lets the keeper look at the queue, for the reports of long waits. If its thread cannot be
-/// started, a long wait is reported at its end.
-pub(super) fn watch<Q: TaskQueue>(queue: &Arc<Q>, deadline: Deadline) {
+/// Lets the keeper look at the queue, for overdue holders and for the reports of long waits. If its
+/// thread cannot be started, a long wait is reported at its end.
+pub(super) fn call_keeper<Q: TaskQueue>(queue: &Arc<Q>, deadline: Deadline) {
     let keeper = queue.keeper();
-    if keeper.attend(queue).is_ok() {
-        keeper.expect(deadline);
+    match keeper.attend(queue) {
+        Ok(()) => keeper.expect(deadline),
+        Err(_) => queue.cannot_look(),
     }
 }
 
@@ -193,25 +196,18 @@ pub(super) fn wait<L: WaitQueue, W: Waiter>(
     let ticket = wait.ticket;
     let _attached = cancel.map(|token| attach(token, queue, ticket));
     let clock = queue.clock();
-    let mut listens = false;
+    if wait.deadline.is_some() {
+        clock.listen(waiter);
+    }
     loop {
         let deadline = wait.deadline.map(|(_, deadline)| deadline);
-        let first = earlier(deadline, wait.alarm);
-        if first.is_some() && !listens {
-            clock.listen(waiter);
-            listens = true;
-        }
-        if let Some(outcome) = waiter.wait_until(wait.looks, clock, first) {
+        if let Some(outcome) = waiter.wait_until(wait.spins, clock, deadline) {
             return outcome;
         }
-        wait.looks = 0;
-        match wait.deadline {
-            Some((limit, deadline)) if clock.until(deadline).is_none() => {
-                // Whatever the outcome will be, it is on its way.
-                queue.withdraw(ticket, Reason::Expired(limit));
-                (wait.deadline, wait.alarm) = (None, None);
-            }
-            _ => wait.alarm = queue.look(ticket),
+        wait.spins = 0;
+        if let Some((limit, _)) = wait.deadline.take() {
+            // Whatever the outcome will be, it is on its way.
+            queue.withdraw(ticket, Reason::Expired(limit));
         }
     }
 }
@@ -228,7 +224,7 @@ struct TaskWait<Q: TaskQueue, W: TaskWaiter> {
     waiter: Arc<W>,
     ticket: Q::Ticket,
     _attached: Option<Attached>,
-    looks: u32,
+    spins: u32,
     is_over: bool,
 }
 
@@ -247,12 +243,12 @@ impl<Q: TaskQueue, W: TaskWaiter> TaskWait<Q, W> {
             waiter: Arc::clone(waiter),
             ticket,
             _attached: None,
-            looks: wait.looks,
+            spins: wait.spins,
             is_over: false,
         };
         this._attached = cancel.map(|token| attach(token, queue, ticket));
-        if let Some(first) = earlier(deadline, wait.alarm) {
-            queue.keeper().expect(first);
+        if let Some(deadline) = deadline {
+            queue.keeper().expect(deadline);
         }
         this
     }
@@ -263,8 +259,8 @@ impl<Q: TaskQueue, W: TaskWaiter> Future for TaskWait<Q, W> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<W::Outcome> {
         // It spins only before it first waits.
-        let looks = std::mem::take(&mut self.looks);
-        let outcome = self.waiter.poll_outcome(looks, context);
+        let spins = std::mem::take(&mut self.spins);
+        let outcome = self.waiter.poll_outcome(spins, context);
         self.is_over = outcome.is_ready();
         outcome
     }
@@ -275,8 +271,7 @@ impl<Q: TaskQueue, W: TaskWaiter> Drop for TaskWait<Q, W> {
         if !self.is_over {
             self.waiter.forget_task();
             // The last step, because it may drop a key of a user, which may panic.
-            let (queue, ticket) = (Arc::clone(&self.queue), self.ticket);
-            key_code::after(move || queue.abandon(ticket));
+            self.queue.abandon(self.ticket);
         }
     }
 }

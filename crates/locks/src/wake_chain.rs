@@ -69,13 +69,13 @@ pub(super) mod tests {
     use crate::time::Deadline;
 
     /// A waiter with an outcome, asleep or not.
-    pub struct Waiter {
+    pub struct TestWaiter {
         sleeps: bool,
         brief: bool,
         woken: AtomicBool,
     }
 
-    impl Waiter {
+    impl TestWaiter {
         pub fn new(sleeps: bool, brief: bool) -> Arc<Self> {
             let woken = AtomicBool::new(false);
             Arc::new(Self {
@@ -90,7 +90,7 @@ pub(super) mod tests {
         }
     }
 
-    impl Waiting for Waiter {
+    impl Waiting for TestWaiter {
         fn asker(&self) -> Asker<'_> {
             unreachable!("no test calls it")
         }
@@ -119,7 +119,7 @@ pub(super) mod tests {
             false
         }
 
-        fn tell(&self, _: LockOutcome) {}
+        fn deliver(&self, _: LockOutcome) {}
 
         fn serve(&self, _: Grant) -> Rest {
             match self.sleeps {
@@ -127,11 +127,9 @@ pub(super) mod tests {
                 false => Rest::Awake,
             }
         }
-
-        fn call_to_watch(&self) {}
     }
 
-    impl Sleeper for Waiter {
+    impl Sleeper for TestWaiter {
         fn wake(&self) -> bool {
             assert!(!self.woken.swap(true, Ordering::Relaxed), "woken twice");
             self.sleeps
@@ -139,19 +137,21 @@ pub(super) mod tests {
     }
 
     /// Creates waiters, asleep or not.
-    fn waiters<const N: usize>(sleeping: [bool; N]) -> [Arc<Waiter>; N] {
-        sleeping.map(|sleeps| Waiter::new(sleeps, true))
+    fn waiters<const N: usize>(sleeping: [bool; N]) -> [Arc<TestWaiter>; N] {
+        sleeping.map(|sleeps| TestWaiter::new(sleeps, true))
     }
 
     /// Creates a chain that has begun with these waiters.
-    fn begun<const N: usize>(sleeping: [bool; N]) -> (WakeChain<dyn Waiting>, [Arc<Waiter>; N]) {
+    fn begun<const N: usize>(
+        sleeping: [bool; N],
+    ) -> (WakeChain<dyn Waiting>, [Arc<TestWaiter>; N]) {
         let waiters = waiters(sleeping);
         let wake_chain = WakeChain::<dyn Waiting>::default();
         wake_chain.begin(waiters.clone().map(|waiter| waiter as Arc<dyn Waiting>));
         (wake_chain, waiters)
     }
 
-    fn woken<const N: usize>(waiters: &[Arc<Waiter>; N]) -> [bool; N] {
+    fn woken<const N: usize>(waiters: &[Arc<TestWaiter>; N]) -> [bool; N] {
         waiters.each_ref().map(|waiter| waiter.was_woken())
     }
 

@@ -12,10 +12,9 @@ use crate::sync::AtomicU64;
 /// | bits | meaning |
 /// |---|---|
 /// | all zero | the lock is free |
-/// | 0 | *pinned*: the hold ends under the mutex, because a request waits, a thread looks, or it is measured |
+/// | 0 | *pinned*: the hold ends under the mutex, because a request waits, or the hold is measured or inspected |
 /// | 1 | a transaction holds, which alone may end the hold |
-/// | 2 | *timed*: the hold ends without the mutex only if it is [brief](super::brief_holds) |
-/// | 3.. | the number of the holder's request, never zero |
+/// | 2.. | the number of the holder's request, never zero |
 ///
 /// Only a thread with the mutex changes the word from free to anything else. Without the mutex one
 /// step is possible: from *held and not pinned* to *free*, by the holder. So while the word is
@@ -26,20 +25,7 @@ pub(super) struct Word(AtomicU64);
 const FREE: u64 = 0;
 const PINNED: u64 = 1;
 const TRANSACTION: u64 = 2;
-const TIMED: u64 = 4;
-const NUMBER: u32 = 3;
-
-/// How a hold ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum HoldEnd {
-    /// Without the mutex.
-    #[default]
-    Free,
-    /// Without the mutex if it is brief.
-    FreeIfBrief,
-    /// Under the mutex.
-    Pinned,
-}
+const NUMBER: u32 = 2;
 
 impl Word {
     pub(super) fn new() -> Self {
@@ -81,26 +67,10 @@ impl Word {
         word != FREE
     }
 
-    /// Ends a hold that is neither pinned nor timed.
+    /// Ends a hold that is not pinned.
     #[inline]
     pub(super) fn release(&self, id: LockId, transaction: bool) -> bool {
-        self.free(HeldWord::encode(id.number, transaction, HoldEnd::Free))
-    }
-
-    /// Ends a hold that is timed and not pinned, if it is brief.
-    #[inline]
-    pub(super) fn release_if(
-        &self,
-        id: LockId,
-        transaction: bool,
-        is_brief: impl FnOnce() -> bool,
-    ) -> bool {
-        let held = HeldWord::encode(id.number, transaction, HoldEnd::FreeIfBrief);
-        self.0.load(Ordering::Acquire) == held && is_brief() && self.free(held)
-    }
-
-    #[inline]
-    fn free(&self, held: u64) -> bool {
+        let held = HeldWord::encode(id.number, transaction, false);
         self.0
             .compare_exchange(held, FREE, Ordering::Release, Ordering::Relaxed)
             .is_ok()
@@ -118,8 +88,8 @@ impl HeldWord {
 
     /// Held by the request with that number.
     #[inline]
-    pub(super) fn by(number: u64, transaction: bool, end: HoldEnd) -> Option<Self> {
-        NonZeroU64::new(Self::encode(number, transaction, end)).map(Self)
+    pub(super) fn by(number: u64, transaction: bool, pinned: bool) -> Option<Self> {
+        NonZeroU64::new(Self::encode(number, transaction, pinned)).map(Self)
     }
 
     #[must_use]
@@ -133,19 +103,9 @@ impl HeldWord {
         self.0.get() & PINNED != 0
     }
 
-    /// Whether the hold ends without the mutex only if it is brief.
     #[inline]
-    pub(super) fn is_timed(self) -> bool {
-        self.0.get() & TIMED != 0
-    }
-
-    #[inline]
-    fn encode(number: u64, transaction: bool, end: HoldEnd) -> u64 {
-        let end = match end {
-            HoldEnd::Free => 0,
-            HoldEnd::FreeIfBrief => TIMED,
-            HoldEnd::Pinned => PINNED,
-        };
-        (number << NUMBER) | (u64::from(transaction) * TRANSACTION) | end
+    fn encode(number: u64, transaction: bool, pinned: bool) -> u64 {
+        let flags = u64::from(transaction) * TRANSACTION + u64::from(pinned) * PINNED;
+        (number << NUMBER) | flags
     }
 }

@@ -544,7 +544,7 @@ impl Kept for Shared {
         for waiting in due {
             let timeout = waiting.limit.map(|(timeout, _)| timeout);
             let timed_out = self.timed_out(waiting.goal, timeout.unwrap_or_default());
-            waiting.answer.tell(Err(timed_out));
+            waiting.answer.answer(Err(timed_out));
         }
         next
     }

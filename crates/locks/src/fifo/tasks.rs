@@ -127,11 +127,13 @@ impl FifoLock {
         }
     }
 
-    /// The code of the keeper's thread, which a model runs itself. It ends with the lock.
+    /// The code of the keeper's thread, which a model runs itself. It serves the lock, and ends
+    /// with it.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn keeper_thread(&self) -> impl FnOnce() + Send + use<> {
         let keeper = std::sync::Arc::clone(self.keeper());
+        keeper.attend(&self.0).expect("no thread is started");
         move || keeper.run()
     }
 }

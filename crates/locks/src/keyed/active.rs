@@ -13,7 +13,7 @@ use crate::{LockError, LockInfo, QueueEntry};
 
 pub(super) struct Active<'a, K, V> {
     pub(super) entry: &'a mut KeyEntry<K, V>,
-    pub(super) book: &'a mut ShardState,
+    pub(super) state: &'a mut ShardState,
 }
 
 impl<K, V> Active<'_, K, V> {
@@ -23,10 +23,10 @@ impl<K, V> Active<'_, K, V> {
         asker: &Asker<'_>,
         now: Timestamp,
     ) -> Result<(), LockError> {
-        if asker.thread == 0 || self.entry.holder.claim.thread != asker.thread {
+        if asker.thread == 0 || self.entry.holder.source.thread != asker.thread {
             return Ok(());
         }
-        self.book.counts.refusals += 1;
+        self.state.counts.refusals += 1;
         Err(LockError::Reentrant {
             owner: asker.owner.clone(),
             holder: Box::new(self.current(now)),
@@ -52,7 +52,7 @@ impl<K, V> Active<'_, K, V> {
         if waiting < bound {
             return Ok(());
         }
-        self.book.counts.rejections += 1;
+        self.state.counts.rejections += 1;
         Err(LockError::QueueFull {
             owner: asker.owner.clone(),
             waiting,
@@ -66,10 +66,10 @@ impl<K, V> Active<'_, K, V> {
         request: Arc<dyn Waiting>,
         now: Timestamp,
     ) -> (KeyedPosition, Hold) {
-        let spot = self.entry.spot;
+        let entry_id = self.entry.entry_id;
         let waiter = self.waiter(request, now);
         let number = waiter.number;
-        let epoch = self.book.there.arrive();
+        let epoch = self.state.present.arrive();
         let turn = QueuedTurn { waiter, epoch };
         let ticket = self
             .entry
@@ -77,7 +77,10 @@ impl<K, V> Active<'_, K, V> {
             .queues()
             .turns
             .join((), Priority::Normal, turn);
-        (KeyedPosition::Turn(spot, ticket), Hold { spot, number })
+        (
+            KeyedPosition::Turn(entry_id, ticket),
+            Hold { entry_id, number },
+        )
     }
 
     /// Joins the task that is executed, to wait for its result.
@@ -86,7 +89,7 @@ impl<K, V> Active<'_, K, V> {
         request: Arc<dyn Joiner<V>>,
         now: Timestamp,
     ) -> KeyedPosition {
-        self.book.counts.joins += 1;
+        self.state.counts.joins += 1;
         let waiter = self.waiter(request, now);
         let ticket = self
             .entry
@@ -94,14 +97,14 @@ impl<K, V> Active<'_, K, V> {
             .queues()
             .joins
             .join((), Priority::Normal, waiter);
-        KeyedPosition::Join(self.entry.spot, ticket)
+        KeyedPosition::Join(self.entry.entry_id, ticket)
     }
 
     /// Creates a waiter. The hold of the holder is measured from here on.
     fn waiter<R: ?Sized>(&mut self, request: Arc<R>, now: Timestamp) -> KeyedWaiter<R> {
         self.entry.holder.since.observe(now);
         KeyedWaiter {
-            number: self.book.next_number(),
+            number: self.state.next_number(),
             since: now,
             request,
         }
@@ -110,12 +113,12 @@ impl<K, V> Active<'_, K, V> {
     /// Returns the holder of the key. The hold is measured from here on.
     pub(super) fn current(&mut self, now: Timestamp) -> LockInfo {
         self.entry.holder.since.observe(now);
-        self.entry.holder.info(self.book.lock, now)
+        self.entry.holder.info(self.state.lock, now)
     }
 
     /// Returns the requests that wait for the key, in queue order.
     pub(super) fn queue(&self, now: Timestamp) -> impl Iterator<Item = QueueEntry> {
         let positions = self.entry.holder.waiters().zip(1..);
-        positions.map(move |(waiter, position)| waiter.entry(self.book.lock, position, now))
+        positions.map(move |(waiter, position)| waiter.entry(self.state.lock, position, now))
     }
 }

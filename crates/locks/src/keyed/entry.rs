@@ -9,7 +9,6 @@ use crate::queue::{Exclusive, Queue, Ticket};
 use crate::request::{Asker, RequestSource, Waiting};
 use crate::sampling::Measured;
 use crate::since::HoldStart;
-use crate::sync::key_code;
 use crate::time::Timestamp;
 use crate::{Grant, LockInfo, QueueEntry};
 
@@ -25,7 +24,7 @@ pub(super) struct EntryId {
 /// A grant of a key, with the number of its request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hold {
-    pub(super) spot: EntryId,
+    pub(super) entry_id: EntryId,
     pub(super) number: u64,
 }
 
@@ -46,7 +45,7 @@ pub(super) enum KeyedPosition {
 
 /// Small, because it is moved into the table and out of it. The rest is in a box that is reused.
 pub(super) struct KeyEntry<K, V> {
-    pub(super) spot: EntryId,
+    pub(super) entry_id: EntryId,
     pub(super) key: K,
     pub(super) holder: Box<KeyHolder<V>>,
 }
@@ -54,7 +53,7 @@ pub(super) struct KeyEntry<K, V> {
 pub(super) struct KeyHolder<V> {
     pub(super) number: u64,
     pub(super) epoch: u64,
-    pub(super) claim: RequestSource,
+    pub(super) source: RequestSource,
     pub(super) since: HoldStart,
     /// Set by the first waiter. Kept until the key is idle, because tickets name positions in these
     /// queues.
@@ -93,7 +92,7 @@ impl<K, V> KeyEntry<K, V> {
         K: Borrow<Q>,
         Q: Eq + ?Sized,
     {
-        self.spot.hash == hash && key_code::run(|| self.key.borrow() == key)
+        self.entry_id.hash == hash && self.key.borrow() == key
     }
 }
 
@@ -102,7 +101,7 @@ impl<V> KeyHolder<V> {
         Self {
             number: 0,
             epoch: 0,
-            claim: RequestSource::vacant(),
+            source: RequestSource::vacant(),
             since: HoldStart::default(),
             queues: None,
         }
@@ -120,7 +119,7 @@ impl<V> KeyHolder<V> {
     ) {
         self.number = number;
         self.epoch = epoch;
-        self.claim.assign(asker);
+        self.source.assign(asker);
         self.since.begin(measured);
     }
 
@@ -130,7 +129,7 @@ impl<V> KeyHolder<V> {
         if self.queues.is_some() {
             self.queues = None;
         }
-        self.claim.forget();
+        self.source.forget();
     }
 
     pub(super) fn queues(&mut self) -> &mut KeyQueues<V> {
@@ -149,7 +148,7 @@ impl<V> KeyHolder<V> {
 
     pub(super) fn info(&self, lock: u32, now: Timestamp) -> LockInfo {
         let held_for = self.since.lasted(now);
-        LockInfo::of(self.grant(lock), &self.claim, held_for, self.since.exact)
+        LockInfo::of(self.grant(lock), &self.source, held_for, self.since.exact)
     }
 
     pub(super) fn grant(&self, lock: u32) -> Grant {

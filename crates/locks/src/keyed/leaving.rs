@@ -35,7 +35,7 @@ impl<K, V> Shard<K, V> {
         let view = self.view(waiting_at, listed, now)?;
         let waiter = self.take_out(waiting_at)?;
         let owner = waiter.request.asker().owner.clone();
-        let counts = &mut self.book.counts;
+        let counts = &mut self.state.counts;
         let error = match reason {
             Reason::Expired(limit) if limit.is_zero() => LockError::WouldBlock {
                 owner,
@@ -48,7 +48,7 @@ impl<K, V> Shard<K, V> {
                     Reason::Cancelled => counts.cancellations += 1,
                 }
                 let withdrawn = Withdrawn {
-                    id: self.book.id(waiter.number),
+                    id: self.state.id(waiter.number),
                     owner,
                     waited: now - waiter.since,
                     position: view.position,
@@ -59,7 +59,7 @@ impl<K, V> Shard<K, V> {
             }
         };
         let failed = RequestOutcome::Failed(Box::new(error));
-        Some(AfterUnlock::Tell(waiter.request, failed))
+        Some(AfterUnlock::Answer(waiter.request, failed))
     }
 
     /// Removes a waiter from its queue if it is still there, without answering it.
@@ -70,7 +70,7 @@ impl<K, V> Shard<K, V> {
     /// Removes the waiter of a task that is gone, if it is still there, and counts it as cancelled.
     pub(super) fn abandon(&mut self, waiting_at: KeyedPosition) {
         if self.take_out(waiting_at).is_some() {
-            self.book.counts.cancellations += 1;
+            self.state.counts.cancellations += 1;
         }
     }
 
@@ -82,18 +82,21 @@ impl<K, V> Shard<K, V> {
             };
             for (ticket, turn) in queues.turns.waiting() {
                 visit(
-                    KeyedPosition::Turn(entry.spot, ticket),
+                    KeyedPosition::Turn(entry.entry_id, ticket),
                     &*turn.waiter.request,
                 );
             }
             for (ticket, waiter) in queues.joins.waiting() {
-                visit(KeyedPosition::Join(entry.spot, ticket), &*waiter.request);
+                visit(
+                    KeyedPosition::Join(entry.entry_id, ticket),
+                    &*waiter.request,
+                );
             }
         }
-        let drains = self.book.drains.iter().flat_map(|drains| drains.waiting());
+        let drains = self.state.drains.iter().flat_map(|drains| drains.waiting());
         for (ticket, drain) in drains {
             let waiting_at = KeyedPosition::Drain {
-                shard: self.book.index(),
+                shard: self.state.index(),
                 epoch: drain.epoch,
                 ticket,
             };
@@ -108,15 +111,15 @@ impl<K, V> Shard<K, V> {
         asker: &Asker<'_>,
         now: Timestamp,
     ) -> Result<(), LockError> {
-        let spot = match waiting_at {
-            KeyedPosition::Turn(spot, _) | KeyedPosition::Join(spot, _)
+        let entry_id = match waiting_at {
+            KeyedPosition::Turn(entry_id, _) | KeyedPosition::Join(entry_id, _)
                 if self.position(waiting_at).is_some() =>
             {
-                spot
+                entry_id
             }
             _ => return Ok(()),
         };
-        let refused = match self.active(spot) {
+        let refused = match self.active(entry_id) {
             Some(mut active) => active.refuse_reentry(asker, now),
             None => Ok(()),
         };
@@ -127,21 +130,21 @@ impl<K, V> Shard<K, V> {
     /// waits.
     fn position(&self, waiting_at: KeyedPosition) -> Option<usize> {
         match waiting_at {
-            KeyedPosition::Turn(spot, ticket) => self
-                .find(spot)?
+            KeyedPosition::Turn(entry_id, ticket) => self
+                .find(entry_id)?
                 .holder
                 .queues
                 .as_ref()?
                 .turns
                 .ahead_of(ticket),
-            KeyedPosition::Join(spot, ticket) => self
-                .find(spot)?
+            KeyedPosition::Join(entry_id, ticket) => self
+                .find(entry_id)?
                 .holder
                 .queues
                 .as_ref()?
                 .joins
                 .ahead_of(ticket),
-            KeyedPosition::Drain { ticket, .. } => self.book.drains.as_ref()?.ahead_of(ticket),
+            KeyedPosition::Drain { ticket, .. } => self.state.drains.as_ref()?.ahead_of(ticket),
         }
     }
 
@@ -152,19 +155,19 @@ impl<K, V> Shard<K, V> {
         now: Timestamp,
     ) -> Option<QueueView> {
         let ahead = self.position(waiting_at)?;
-        let (spot, position, listed) = match waiting_at {
-            KeyedPosition::Turn(spot, _) => (spot, ahead + 1, listed.min(ahead)),
+        let (entry_id, position, listed) = match waiting_at {
+            KeyedPosition::Turn(entry_id, _) => (entry_id, ahead + 1, listed.min(ahead)),
             // All joined requests are answered together.
-            KeyedPosition::Join(spot, _) => (spot, 1, 0),
+            KeyedPosition::Join(entry_id, _) => (entry_id, 1, 0),
             KeyedPosition::Drain { epoch, .. } => {
                 let first = self
                     .entries()
                     .filter(|entry| entry.holder.epoch <= epoch)
                     .min_by_key(|entry| entry.holder.number)?;
-                (first.spot, self.book.there.left(epoch), 0)
+                (first.entry_id, self.state.present.left(epoch), 0)
             }
         };
-        let mut active = self.active(spot)?;
+        let mut active = self.active(entry_id)?;
         Some(QueueView {
             position,
             waiting: active.entry.holder.waiting(),
@@ -177,15 +180,15 @@ impl<K, V> Shard<K, V> {
     /// request ahead in this queue.
     fn take_out(&mut self, waiting_at: KeyedPosition) -> Option<KeyedWaiter<dyn Waiting>> {
         match waiting_at {
-            KeyedPosition::Turn(spot, ticket) => {
-                let turns = &mut self.active(spot)?.entry.holder.queues.as_mut()?.turns;
+            KeyedPosition::Turn(entry_id, ticket) => {
+                let turns = &mut self.active(entry_id)?.entry.holder.queues.as_mut()?.turns;
                 let QueuedTurn { waiter, epoch } = turns.withdraw(ticket)?;
-                let last = self.book.there.leave(epoch);
+                let last = self.state.present.leave(epoch);
                 debug_assert!(!last, "the holder came in no later epoch");
                 Some(waiter)
             }
-            KeyedPosition::Join(spot, ticket) => {
-                let joins = &mut self.active(spot)?.entry.holder.queues.as_mut()?.joins;
+            KeyedPosition::Join(entry_id, ticket) => {
+                let joins = &mut self.active(entry_id)?.entry.holder.queues.as_mut()?.joins;
                 let KeyedWaiter {
                     number,
                     since,
@@ -198,7 +201,7 @@ impl<K, V> Shard<K, V> {
                 })
             }
             KeyedPosition::Drain { ticket, .. } => {
-                let drain = self.book.drains.as_mut()?.withdraw(ticket)?;
+                let drain = self.state.drains.as_mut()?.withdraw(ticket)?;
                 Some(drain.waiter)
             }
         }

@@ -17,8 +17,8 @@ mod active;
 mod entry;
 mod epochs;
 mod execution;
+mod inspection;
 mod leaving;
-mod looking;
 mod options;
 mod reservation;
 mod shard;
@@ -92,15 +92,13 @@ use shared::{KeyedRequest, KeyedShared};
 ///
 /// # Keys
 ///
-/// Keys are compared while a part of the table is locked, and [`active_keys`](Self::active_keys)
-/// clones them there. So `Eq`, `Borrow` and `Clone` of a key must not use a keyed lock or a
-/// limiter; a use panics. They must not wait for a thread that uses one either. A [`Reservation`]
-/// or an [`Execution`] that is dropped there is given up after the comparison, and a
-/// [`CancelToken`](super::CancelToken) that is cancelled there takes effect then.
+/// It is a logic error for `Eq`, `Borrow` or `Clone` of a key to use a keyed lock or a limiter,
+/// also by the drop of a [`Reservation`] or the cancellation of a request. Keys are compared while
+/// a part of the table is locked, and [`active_keys`](Self::active_keys) clones them there. The
+/// behavior is not specified, but it is not undefined. It may include panics and deadlocks.
 ///
 /// All other code may use the lock: hashing and dropping keys, tasks, cloning and dropping results.
-/// If `Drop` of a key panics while the thread already unwinds, that panic ends there; so does the
-/// second panic of several results.
+/// As everywhere, a second panic during unwinding aborts the program.
 ///
 /// Clones are handles of the same lock. A waiting thread keeps the lock alive, so dropping the
 /// other handles never strands it.
@@ -391,10 +389,10 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         let (own, caller) = (OwnerId::default(), Location::caller());
         let request = Arc::new(Request::new(&asker(&own, &PLAIN, caller), None));
         let waiting_at = active.join_task(request.clone(), now);
-        let looks = active.book.pace.looks(None);
-        let owner = active.entry.holder.claim.owner.clone();
-        let id = active.book.id(active.entry.holder.number);
-        let queued = KeyedRequest::new(&self.0, waiting_at, request, looks);
+        let spins = active.state.pace.spins(None);
+        let owner = active.entry.holder.source.owner.clone();
+        let id = active.state.id(active.entry.holder.number);
+        let queued = KeyedRequest::new(&self.0, waiting_at, request, spins);
         Some(Execution { queued, id, owner })
     }
 

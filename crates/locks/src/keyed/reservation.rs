@@ -9,9 +9,8 @@ use std::task::Poll;
 use super::execution::Ending;
 use super::shared::{KeyedShared, KeyedWait};
 use crate::caught::catch;
-use crate::discard::Discard;
 use crate::id::LockId;
-use crate::sync::{assert_unlocked, key_code};
+use crate::sync::assert_unlocked;
 use crate::wait::WaitsAs;
 use crate::{CancelToken, LockError};
 
@@ -74,8 +73,6 @@ impl<K: Send + 'static, V: 'static> Reservation<K, V> {
     ///
     /// If the task panics, the panic resumes here after the hand-off of the key.
     pub fn execute(mut self, task: impl FnOnce() -> V) -> Result<V, LockError> {
-        // A turn that cannot be executed here is given up.
-        key_code::refuse();
         self.is_used = true;
         if let Some(waits) = self.position.waits.take() {
             waits.refuse_self()?;
@@ -103,7 +100,6 @@ impl<K: Send + 'static, V: 'static> Reservation<K, V> {
     ///
     /// If the given future panics, the panic resumes here after the hand-off of the key.
     pub async fn execute_async(mut self, task: impl Future<Output = V>) -> Result<V, LockError> {
-        key_code::refuse();
         let hold = self.position.hold;
         if let Some(waits) = self.position.waits.take() {
             let cancel = self.cancel.as_ref();
@@ -121,9 +117,8 @@ impl<K: Send + 'static, V: 'static> Reservation<K, V> {
         self.is_used = true;
         match ended {
             Ok(value) => {
-                let value = Discard::new(value);
                 self.shared.end(hold, &Ending::Done(&value));
-                Ok(value.into_inner())
+                Ok(value)
             }
             Err(panic) => {
                 self.shared.end(hold, &Ending::Panicked(&panic));
@@ -138,8 +133,7 @@ impl<K: 'static, V: 'static> Drop for Reservation<K, V> {
     fn drop(&mut self) {
         if !self.is_used {
             self.position.waits = None;
-            let (shared, hold) = (Arc::clone(&self.shared), self.position.hold);
-            key_code::after(move || shared.end(hold, &Ending::Abandoned));
+            self.shared.end(self.position.hold, &Ending::Abandoned);
         }
     }
 }

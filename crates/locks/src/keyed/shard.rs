@@ -18,7 +18,6 @@ use super::entry::{
 use super::epochs::{EndedEpochs, Epochs};
 use super::execution::{Ended, Joiner};
 use super::stats::ShardCounters;
-use crate::discard::Discard;
 use crate::error::CancelEvidence;
 use crate::id::{FencingToken, LockId};
 use crate::pace::Pace;
@@ -33,7 +32,7 @@ pub(super) struct Shard<K, V> {
     entries: HashTable<KeyEntry<K, V>>,
     /// The box of the key that became idle last, for reuse.
     spare: Option<Box<KeyHolder<V>>>,
-    pub(super) book: ShardState,
+    pub(super) state: ShardState,
 }
 
 /// The data of a shard that belongs to no key.
@@ -44,8 +43,8 @@ pub(super) struct ShardState {
     shards: u32,
     requests: u64,
     /// How often a thread found the mutex taken, while there is one shard.
-    pub(super) met: u32,
-    pub(super) there: Epochs,
+    pub(super) meetings: u32,
+    pub(super) present: Epochs,
     /// The waits for all present requests. `None` until the first.
     pub(super) drains: Option<Box<Queue<EndedEpochs, QueuedDrain>>>,
     sampling: Sampling,
@@ -56,18 +55,18 @@ pub(super) struct ShardState {
 /// The rest of ending a hold, after the release of the mutex.
 pub(super) struct EndedHold<K, V> {
     /// The key, if it is idle. Dropping it is code of users.
-    pub(super) gone: Option<Discard<K>>,
-    /// The length of the hold, and how many holds that sample stands for.
-    pub(super) held: Option<(Duration, u64)>,
+    pub(super) gone: Option<K>,
+    /// The length of the hold, and how many holds that sample is_queued for.
+    pub(super) held: Option<(Duration, u16)>,
     /// Set only if a request waited.
-    pub(super) waited: Option<Box<Waited<V>>>,
+    pub(super) waited: Option<Box<AnsweredRequests<V>>>,
 }
 
-pub(super) struct Waited<V> {
+pub(super) struct AnsweredRequests<V> {
     /// The wait of the next holder.
     pub(super) wait: Option<Duration>,
     /// The next holder, then the waits for all requests of which this was the last.
-    pub(super) told: Vec<AfterUnlock>,
+    pub(super) answers: Vec<AfterUnlock>,
     /// The requests that joined the task.
     pub(super) joiners: Vec<Arc<dyn Joiner<V>>>,
     pub(super) task: Ended,
@@ -77,7 +76,7 @@ impl<K, V> Shard<K, V> {
     /// The table keeps room for this many keys. The first shard keeps the least, because most locks
     /// have no other.
     fn kept(&self) -> usize {
-        match self.book.index + 1 == self.book.shards {
+        match self.state.index + 1 == self.state.shards {
             true => 3,
             false => 14,
         }
@@ -93,13 +92,13 @@ impl<K, V> Shard<K, V> {
         Self {
             entries: HashTable::new(),
             spare: None,
-            book: ShardState {
+            state: ShardState {
                 lock,
                 index,
                 shards,
                 requests,
-                met: 0,
-                there: Epochs::default(),
+                meetings: 0,
+                present: Epochs::default(),
                 drains: None,
                 sampling,
                 pace: Pace::default(),
@@ -122,7 +121,7 @@ impl<K, V> Shard<K, V> {
         &mut self,
         hash: u64,
         key: &Q,
-        copy: &mut Discard<K>,
+        copy: &mut Option<K>,
         asker: &Asker<'_>,
         clock: &Clock,
     ) -> Result<Hold, Active<'_, K, V>>
@@ -131,31 +130,37 @@ impl<K, V> Shard<K, V> {
         Q: Eq + ?Sized,
     {
         let is_key = |entry: &KeyEntry<K, V>| entry.is(hash, key);
-        let slot = self.entries.entry(hash, is_key, |entry| entry.spot.hash);
+        let slot = self
+            .entries
+            .entry(hash, is_key, |entry| entry.entry_id.hash);
         let vacant = match slot {
             Slot::Occupied(occupied) => {
                 let entry = occupied.into_mut();
-                let book = &mut self.book;
-                return Err(Active { entry, book });
+                let state = &mut self.state;
+                return Err(Active { entry, state });
             }
             Slot::Vacant(vacant) => vacant,
         };
-        let key = copy.take();
-        let book = &mut self.book;
-        let number = book.next_number();
+        let key = copy.take().expect("the caller has copied the key");
+        let state = &mut self.state;
+        let number = state.next_number();
         let began = number;
-        let spot = EntryId { hash, began };
-        book.counts.acquisitions += 1;
-        let epoch = book.there.arrive();
-        let measured = book.sampling.measure(|| clock.now());
+        let entry_id = EntryId { hash, began };
+        state.counts.acquisitions += 1;
+        let epoch = state.present.arrive();
+        let measured = state.sampling.measure(|| clock.now());
         let mut holder = self.spare.take().unwrap_or_else(Self::vacant);
         holder.begin(number, epoch, asker, measured);
-        vacant.insert(KeyEntry { spot, key, holder });
-        Ok(Hold { spot, number })
+        vacant.insert(KeyEntry {
+            entry_id,
+            key,
+            holder,
+        });
+        Ok(Hold { entry_id, number })
     }
 
     pub(super) fn refuse_cancelled(&mut self, asker: &Asker<'_>) -> LockError {
-        self.book.counts.cancellations += 1;
+        self.state.counts.cancellations += 1;
         LockError::Cancelled(Box::new(CancelEvidence::before_joining(asker.owner)))
     }
 
@@ -165,23 +170,23 @@ impl<K, V> Shard<K, V> {
         request: Arc<dyn Waiting>,
         now: Timestamp,
     ) -> Option<KeyedPosition> {
-        let epoch = self.book.there.close()?;
+        let epoch = self.state.present.close()?;
         let waiter = KeyedWaiter {
-            number: self.book.next_number(),
+            number: self.state.next_number(),
             since: now,
             request,
         };
         for entry in &mut self.entries {
             entry.holder.since.observe(now);
         }
-        let oldest = self.book.there.oldest();
-        let drains = self.book.drains.get_or_insert_with(|| {
+        let oldest = self.state.present.oldest();
+        let drains = self.state.drains.get_or_insert_with(|| {
             let mut drains = Queue::new(EndedEpochs::default(), 0);
             drains.give_back(&oldest);
             Box::new(drains)
         });
         Some(KeyedPosition::Drain {
-            shard: self.book.index as usize,
+            shard: self.state.index as usize,
             epoch,
             ticket: drains.join(epoch, Priority::Normal, QueuedDrain { waiter, epoch }),
         })
@@ -194,8 +199,8 @@ impl<K, V> Shard<K, V> {
         now: Timestamp,
     ) -> Result<(), LockError> {
         for entry in &mut self.entries {
-            let book = &mut self.book;
-            Active { entry, book }.refuse_reentry(asker, now)?;
+            let state = &mut self.state;
+            Active { entry, state }.refuse_reentry(asker, now)?;
         }
         Ok(())
     }
@@ -205,35 +210,35 @@ impl<K, V> Shard<K, V> {
     /// Ends a hold: grants the key to the next request in the same step, or removes the idle key.
     #[inline(always)]
     pub(super) fn end(&mut self, hold: Hold, clock: &Clock) -> Option<EndedHold<K, V>> {
-        let is_spot = |entry: &KeyEntry<K, V>| entry.spot == hold.spot;
-        let mut found = self.entries.find_entry(hold.spot.hash, is_spot).ok()?;
+        let is_entry = |entry: &KeyEntry<K, V>| entry.entry_id == hold.entry_id;
+        let mut found = self.entries.find_entry(hold.entry_id.hash, is_entry).ok()?;
         let holder = &mut *found.get_mut().holder;
         if holder.number != hold.number {
             return None;
         }
-        let book = &mut self.book;
-        book.counts.releases += 1;
+        let state = &mut self.state;
+        state.counts.releases += 1;
         // A waiter has read the clock when its wait began, so the start is known where it matters.
         let measured = holder.since.known().map(|known| (known, clock.now()));
         let held = measured.map(|((since, weight), now)| (now - since, weight));
         if let Some((held, _)) = held {
-            book.pace.take_in(held);
+            state.pace.take_in(held);
         }
-        let is_last = book.there.leave(holder.epoch);
+        let is_last = state.present.leave(holder.epoch);
         let mut waited = None;
         let mut is_idle = true;
         if is_last || holder.queues.is_some() {
             let now = measured.map_or_else(Timestamp::default, |(_, now)| now);
-            let news = book.part(holder, now, is_last);
-            is_idle = news.wait.is_none();
-            waited = Some(news);
+            let answered = state.part(holder, now, is_last);
+            is_idle = answered.wait.is_none();
+            waited = Some(answered);
         }
         let mut gone = None;
         if is_idle {
             let (KeyEntry { key, holder, .. }, _) = found.remove();
             self.keep(holder);
             self.fit();
-            gone = Some(Discard::new(key));
+            gone = Some(key);
         }
         Some(EndedHold { gone, held, waited })
     }
@@ -258,20 +263,24 @@ impl<K, V> Shard<K, V> {
     #[cold]
     fn shrink(&mut self) {
         let room = self.kept().max(self.entries.len() * 2);
-        self.entries.shrink_to(room, |entry| entry.spot.hash);
+        self.entries.shrink_to(room, |entry| entry.entry_id.hash);
     }
 
-    // --- Looking ---
+    // --- Inspection ---
 
     /// Whether the shard has this index, and none of its active keys has such a hash.
     #[inline(always)]
     pub(super) fn is_last_of(&self, index: usize, belongs: impl Fn(u64) -> bool) -> bool {
-        self.book.index as usize == index
-            && !self.entries.iter().any(|entry| belongs(entry.spot.hash))
+        self.state.index as usize == index
+            && !self
+                .entries
+                .iter()
+                .any(|entry| belongs(entry.entry_id.hash))
     }
 
-    pub(super) fn find(&self, spot: EntryId) -> Option<&KeyEntry<K, V>> {
-        self.entries.find(spot.hash, |entry| entry.spot == spot)
+    pub(super) fn find(&self, entry_id: EntryId) -> Option<&KeyEntry<K, V>> {
+        self.entries
+            .find(entry_id.hash, |entry| entry.entry_id == entry_id)
     }
 
     pub(super) fn find_key<Q>(&self, hash: u64, key: &Q) -> Option<&KeyEntry<K, V>>
@@ -282,11 +291,11 @@ impl<K, V> Shard<K, V> {
         self.entries.find(hash, |entry| entry.is(hash, key))
     }
 
-    pub(super) fn active(&mut self, spot: EntryId) -> Option<Active<'_, K, V>> {
-        let is_spot = |entry: &KeyEntry<K, V>| entry.spot == spot;
-        let entry = self.entries.find_mut(spot.hash, is_spot)?;
-        let book = &mut self.book;
-        Some(Active { entry, book })
+    pub(super) fn active(&mut self, entry_id: EntryId) -> Option<Active<'_, K, V>> {
+        let is_entry = |entry: &KeyEntry<K, V>| entry.entry_id == entry_id;
+        let entry = self.entries.find_mut(entry_id.hash, is_entry)?;
+        let state = &mut self.state;
+        Some(Active { entry, state })
     }
 
     pub(super) fn active_key<Q>(&mut self, hash: u64, key: &Q) -> Option<Active<'_, K, V>>
@@ -296,8 +305,8 @@ impl<K, V> Shard<K, V> {
     {
         let is_key = |entry: &KeyEntry<K, V>| entry.is(hash, key);
         let entry = self.entries.find_mut(hash, is_key)?;
-        let book = &mut self.book;
-        Some(Active { entry, book })
+        let state = &mut self.state;
+        Some(Active { entry, state })
     }
 
     pub(super) fn entries(&self) -> impl Iterator<Item = &KeyEntry<K, V>> {
@@ -308,7 +317,7 @@ impl<K, V> Shard<K, V> {
     /// there is room.
     pub(super) fn sizes(&self) -> [usize; 3] {
         let active = self.entries.len();
-        let waiting = self.book.there.len().saturating_sub(active);
+        let waiting = self.state.present.len().saturating_sub(active);
         [active, waiting, self.entries.capacity()]
     }
 }
@@ -319,11 +328,6 @@ impl ShardState {
     pub(super) fn next_number(&mut self) -> u64 {
         self.requests += 1;
         self.requests * u64::from(self.shards) + u64::from(self.index)
-    }
-
-    /// See [`Sampling::excuse`].
-    pub(super) fn excuse(&mut self) {
-        self.sampling.excuse();
     }
 
     /// Returns how many requests were numbered.
@@ -353,40 +357,42 @@ impl ShardState {
         holder: &mut KeyHolder<V>,
         now: Timestamp,
         is_last: bool,
-    ) -> Box<Waited<V>> {
-        let mut news = Box::new(Waited {
+    ) -> Box<AnsweredRequests<V>> {
+        let mut answered = Box::new(AnsweredRequests {
             wait: None,
-            told: Vec::new(),
+            answers: Vec::new(),
             joiners: Vec::new(),
             task: Ended {
                 id: self.id(holder.number),
-                owner: holder.claim.owner.clone(),
-                label: holder.claim.label.clone(),
+                owner: holder.source.owner.clone(),
+                label: holder.source.label.clone(),
             },
         });
         if let Some(queues) = &mut holder.queues {
-            news.joiners = queues.part();
+            answered.joiners = queues.part();
             if let Some(QueuedTurn { waiter, epoch }) = queues.grant_next() {
                 self.counts.acquisitions += 1;
-                news.wait = Some(now - waiter.since);
+                answered.wait = Some(now - waiter.since);
                 let asker = waiter.request.asker();
                 holder.begin(waiter.number, epoch, &asker, Some(Measured::once(now)));
-                holder.claim.untaken = waiter.request.task().is_some();
+                holder.source.untaken = waiter.request.task().is_some();
                 let granted = RequestOutcome::Granted(holder.grant(self.lock));
-                news.told.push(AfterUnlock::Tell(waiter.request, granted));
+                answered
+                    .answers
+                    .push(AfterUnlock::Answer(waiter.request, granted));
             }
         }
         if is_last {
-            news.told.extend(self.pass());
+            answered.answers.extend(self.pass());
         }
-        news
+        answered
     }
 
     /// Returns the waits for requests that have left now.
     pub(super) fn pass(&mut self) -> Vec<AfterUnlock> {
-        let mut told = Vec::new();
+        let mut answers = Vec::new();
         if let Some(drains) = &mut self.drains {
-            drains.give_back(&self.there.oldest());
+            drains.give_back(&self.present.oldest());
             while let Some(QueuedDrain { waiter, .. }) = drains.next() {
                 let KeyedWaiter {
                     number, request, ..
@@ -396,9 +402,9 @@ impl ShardState {
                     lock: self.lock,
                 };
                 let grant = Grant::new(id, FencingToken(number), false);
-                told.push(AfterUnlock::Tell(request, RequestOutcome::Granted(grant)));
+                answers.push(AfterUnlock::Answer(request, RequestOutcome::Granted(grant)));
             }
         }
-        told
+        answers
     }
 }

@@ -12,10 +12,9 @@ use super::active::Active;
 use super::entry::{Hold, KeyedPosition};
 use super::execution::Ending;
 use super::reservation::Reservation;
-use super::shard::{EndedHold, Shard, Waited};
+use super::shard::{AnsweredRequests, EndedHold, Shard};
 use super::stats::KeyedDurations;
 use crate::caught::catch;
-use crate::discard::Discard;
 use crate::hashing::Secret;
 use crate::id::{LockId, random_session};
 use crate::keeper::{Keeper, KeeperSlot};
@@ -23,7 +22,7 @@ use crate::options;
 use crate::request::{Asker, QueuedWork, Request, RequestOutcome, TaskRequest, Waiting};
 use crate::sampling::Sampling;
 use crate::state::AfterUnlock;
-use crate::sync::{AtomicU64, Mutex, MutexGuard, assert_unlocked, key_code, rank, thread_number};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, assert_unlocked, rank, thread_number};
 use crate::time::Clock;
 use crate::wait::{Reason, TaskLook, TaskQueue, Wait, WaitDeadline, WaitQueue, WaitsAs, blocking};
 use crate::{AcquireOptions, CancelToken, LockError};
@@ -66,11 +65,11 @@ struct PaddedShard<K, V>(Mutex<{ rank::KEYS }, Shard<K, V>>);
 pub(super) struct KeyedWait<K: 'static, V: 'static> {
     pub(super) hold: Hold,
     /// Set while the request waits.
-    pub(super) waits: Option<Box<Waits<K, V>>>,
+    pub(super) waits: Option<Box<KeyedWaits<K, V>>>,
 }
 
 /// A queue position for a turn, with its timeout.
-pub(super) struct Waits<K: 'static, V: 'static> {
+pub(super) struct KeyedWaits<K: 'static, V: 'static> {
     queued: KeyedRequest<K, V, Infallible>,
     deadline: WaitDeadline,
 }
@@ -135,10 +134,10 @@ impl<K, V> KeyedShared<K, V> {
             return first;
         }
         // Tokens of one key rise, in whichever shard it is.
-        let requests = first.book.requests();
+        let requests = first.state.requests();
         drop(first);
         let mut shard = others[Self::index(hash)].0.lock();
-        shard.book.follow(requests);
+        shard.state.follow(requests);
         shard
     }
 
@@ -152,8 +151,8 @@ impl<K, V> KeyedShared<K, V> {
     fn meet(&self) -> MutexGuard<'_, { rank::KEYS }, Shard<K, V>> {
         let mut first = self.first.lock();
         if self.others.get().is_none() {
-            first.book.met += 1;
-            if first.book.met >= MEETINGS {
+            first.state.meetings += 1;
+            if first.state.meetings >= MEETINGS {
                 self.spread(&first);
             }
         }
@@ -162,18 +161,17 @@ impl<K, V> KeyedShared<K, V> {
 
     /// Makes the other shards.
     pub(super) fn spread(&self, first: &Shard<K, V>) {
-        let requests = first.book.requests();
+        let requests = first.state.requests();
         let others = std::array::from_fn(|index| {
-            let sampling = Sampling::of_a_share(&self.clock, SHARDS as u32);
+            let sampling = Sampling::new(&self.clock);
             let shard = Shard::new(self.lock, Self::numbering(index), requests, sampling);
             PaddedShard(Mutex::new(shard))
         });
-        // Without this, the metrics would be the contended part: sparse samples take long to
-        // record.
-        self.metrics.lock().expect_many();
         let made = self.others.set(Box::new(others));
         debug_assert!(made.is_ok(), "looked up under the same mutex");
-        let active = first.entries().map(|entry| Self::index(entry.spot.hash));
+        let active = first
+            .entries()
+            .map(|entry| Self::index(entry.entry_id.hash));
         let gathered = active.fold(0, |bits, index| bits | 1 << index);
         self.gathered.store(gathered, Ordering::Release);
     }
@@ -190,7 +188,7 @@ impl<K, V> KeyedShared<K, V> {
     fn leave_first(&self, hash: u64, requests: u64) {
         let index = Self::index(hash);
         if let Some(others) = self.others.get() {
-            others[index].0.lock().book.follow(requests);
+            others[index].0.lock().state.follow(requests);
             self.gathered.fetch_and(!(1 << index), Ordering::AcqRel);
         }
     }
@@ -231,8 +229,8 @@ impl<K, V> KeyedShared<K, V> {
 
     fn shard_of(&self, waiting_at: KeyedPosition) -> MutexGuard<'_, { rank::KEYS }, Shard<K, V>> {
         match waiting_at {
-            KeyedPosition::Turn(spot, _) | KeyedPosition::Join(spot, _) => {
-                self.shard_with(spot.began)
+            KeyedPosition::Turn(entry_id, _) | KeyedPosition::Join(entry_id, _) => {
+                self.shard_with(entry_id.began)
             }
             KeyedPosition::Drain { shard, .. } => self.shard_at(shard),
         }
@@ -273,12 +271,12 @@ impl<K: 'static, V: 'static> KeyedShared<K, V> {
             .as_ref()
             .is_some_and(CancelToken::is_cancelled);
         // Copied, and dropped if unused, without the shard's mutex.
-        let mut copy = (!is_cancelled).then(|| Discard::new(key.to_owned()));
+        let mut copy = (!is_cancelled).then(|| key.to_owned());
         let (hash, mut shard) = self.look_up(key);
-        let Some(copied) = &mut copy else {
+        if is_cancelled {
             return Err(shard.refuse_cancelled(asker));
-        };
-        let active = match shard.try_take(hash, key, copied, asker, &self.clock) {
+        }
+        let active = match shard.try_take(hash, key, &mut copy, asker, &self.clock) {
             Ok(hold) => return Ok(KeyedWait { hold, waits: None }),
             Err(active) => active,
         };
@@ -311,9 +309,9 @@ impl<K: 'static, V: 'static> KeyedShared<K, V> {
         // timeout.
         let deadline = self.deadline(options);
         let (waiting_at, hold) = active.join_queue(request.clone(), now);
-        let looks = active.book.pace.looks(limit);
-        let queued = KeyedRequest::new(self, waiting_at, request, looks);
-        let waits = Some(Box::new(Waits { queued, deadline }));
+        let spins = active.state.pace.spins(limit);
+        let queued = KeyedRequest::new(self, waiting_at, request, spins);
+        let waits = Some(Box::new(KeyedWaits { queued, deadline }));
         Ok(KeyedWait { hold, waits })
     }
 
@@ -351,9 +349,8 @@ impl<K, V> KeyedShared<K, V> {
         assert_unlocked("a task is called");
         match catch(task) {
             Ok(value) => {
-                let value = Discard::new(value);
                 self.end(hold, &Ending::Done(&value));
-                value.into_inner()
+                value
             }
             Err(panic) => {
                 self.end(hold, &Ending::Panicked(&panic));
@@ -364,56 +361,49 @@ impl<K, V> KeyedShared<K, V> {
 
     #[inline(always)]
     pub(super) fn end(&self, hold: Hold, ending: &Ending<'_, V>) {
-        let mut shard = self.shard_with(hold.spot.began);
-        let parting = shard.end(hold, &self.clock);
-        let left = parting
-            .as_ref()
-            .is_some_and(|parting| parting.gone.is_some())
+        let mut shard = self.shard_with(hold.entry_id.began);
+        let ended = shard.end(hold, &self.clock);
+        let left = ended.as_ref().is_some_and(|ended| ended.gone.is_some())
             && self.others.get().is_some()
             && shard.is_last_of(SHARDS, |hash| {
-                Self::index(hash) == Self::index(hold.spot.hash)
+                Self::index(hash) == Self::index(hold.entry_id.hash)
             });
-        let requests = shard.book.requests();
+        let requests = shard.state.requests();
         drop(shard);
         if left {
-            self.leave_first(hold.spot.hash, requests);
+            self.leave_first(hold.entry_id.hash, requests);
         }
-        if let Some(parting) = parting {
-            self.part(hold, parting, ending);
+        if let Some(ended) = ended {
+            self.part(ended, ending);
         }
     }
 
     /// Does the rest of ending a hold, with no mutex held.
     #[inline(always)]
-    fn part(&self, hold: Hold, parting: EndedHold<K, V>, ending: &Ending<'_, V>) {
-        let EndedHold { gone, held, waited } = parting;
+    fn part(&self, ended: EndedHold<K, V>, ending: &Ending<'_, V>) {
+        let EndedHold { gone, held, waited } = ended;
         if held.is_some() || waited.is_some() {
-            self.tell(hold, held, waited, ending);
+            self.answer(held, waited, ending);
         }
         drop(gone);
     }
 
     #[cold]
-    fn tell(
+    fn answer(
         &self,
-        hold: Hold,
-        held: Option<(Duration, u64)>,
-        waited: Option<Box<Waited<V>>>,
+        held: Option<(Duration, u16)>,
+        waited: Option<Box<AnsweredRequests<V>>>,
         ending: &Ending<'_, V>,
     ) {
         let wait = waited.as_ref().and_then(|waited| waited.wait);
         let joined = waited.map(|waited| {
-            waited.told.into_iter().for_each(AfterUnlock::deliver);
+            waited.answers.into_iter().for_each(AfterUnlock::deliver);
             (waited.task, waited.joiners)
         });
-        let long = self.metrics.lock().record(held, wait);
-        if long {
-            self.shard_with(hold.spot.began).book.excuse();
-        }
+        self.metrics.lock().record(held, wait);
         if let Some((task, joiners)) = joined {
             // Requests that left meanwhile leave their clones behind, and dropping these is code of
             // users. So no handle is dropped before all requests are answered.
-            let joiners: Vec<_> = joiners.into_iter().map(Discard::new).collect();
             for joiner in &joiners {
                 joiner.share(&task, ending);
             }
@@ -427,15 +417,15 @@ impl<K, V> KeyedShared<K, V> {
 
     /// Records that a task knows of its hold.
     pub(super) fn take_note_of(&self, hold: Hold) {
-        if let Some(active) = self.shard_with(hold.spot.began).active(hold.spot) {
-            active.entry.holder.claim.untaken = false;
+        if let Some(active) = self.shard_with(hold.entry_id.began).active(hold.entry_id) {
+            active.entry.holder.source.untaken = false;
         }
     }
 
     /// Binds a hold to the thread that is about to execute its task.
     pub(super) fn tie(&self, hold: Hold) {
-        if let Some(active) = self.shard_with(hold.spot.began).active(hold.spot) {
-            active.entry.holder.claim.thread = thread_number();
+        if let Some(active) = self.shard_with(hold.entry_id.began).active(hold.entry_id) {
+            active.entry.holder.source.thread = thread_number();
         }
     }
 }
@@ -448,12 +438,12 @@ impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShared<K, V> {
     }
 
     fn withdraw(&self, waiting_at: KeyedPosition, reason: Reason) {
-        let told = {
+        let answer = {
             let mut shard = self.shard_of(waiting_at);
             let now = self.clock.now();
             shard.withdraw(waiting_at, reason, now)
         };
-        if let Some(next) = told {
+        if let Some(next) = answer {
             next.deliver();
         }
     }
@@ -481,9 +471,9 @@ pub(super) struct KeyedRequest<K: 'static, V: 'static, W: QueuedWork> {
     shared: Arc<KeyedShared<K, V>>,
     request: Arc<Request<W>>,
     waiting_at: KeyedPosition,
-    looks: u32,
+    spins: u32,
     /// Whether it still waits for its outcome.
-    stands: bool,
+    is_queued: bool,
 }
 
 impl<K: 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
@@ -491,14 +481,14 @@ impl<K: 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
         shared: &Arc<KeyedShared<K, V>>,
         waiting_at: KeyedPosition,
         request: Arc<Request<W>>,
-        looks: u32,
+        spins: u32,
     ) -> Self {
         Self {
             shared: Arc::clone(shared),
             request,
             waiting_at,
-            looks,
-            stands: true,
+            spins,
+            is_queued: true,
         }
     }
 
@@ -526,27 +516,25 @@ impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
         cancel: Option<&CancelToken>,
     ) -> RequestOutcome<W::Reply> {
         let (shared, request) = (Arc::clone(&self.shared), Arc::clone(&self.request));
-        match waits_as.keeper(&shared) {
-            Ok(None) => {}
-            Ok(Some(keeper)) => request.wait_in_task(TaskRequest::new(keeper, deadline)),
-            Err(error) => {
-                let error = LockError::no_keeper(request.asker().owner, &error);
-                return RequestOutcome::Failed(Box::new(error));
-            }
+        if let Err(error) = waits_as.attend(&shared) {
+            let error = LockError::no_keeper(request.asker().owner, &error);
+            return RequestOutcome::Failed(Box::new(error));
         }
-        self.stands = false;
+        if let Some(task) = TaskRequest::of(waits_as, deadline) {
+            request.wait_in_task(task);
+        }
+        self.is_queued = false;
         let wait = Wait {
             ticket: self.waiting_at,
             deadline,
-            alarm: None,
-            looks: self.looks,
-            watched: None,
+            spins: self.spins,
+            keeper_looks: None,
         };
         waits_as.wait(&shared, &request, cancel, wait).await
     }
 }
 
-impl<K: Send + 'static, V: 'static> Waits<K, V> {
+impl<K: Send + 'static, V: 'static> KeyedWaits<K, V> {
     pub(super) fn refuse_self(&self) -> Result<(), LockError> {
         self.queued.refuse_self()
     }
@@ -583,28 +571,8 @@ impl<K: Send + 'static, V: 'static> KeyedRequest<K, V, Infallible> {
 
 impl<K: 'static, V: 'static, W: QueuedWork> Drop for KeyedRequest<K, V, W> {
     fn drop(&mut self) {
-        if self.stands {
-            let (shared, waiting_at) = (Arc::clone(&self.shared), self.waiting_at);
-            key_code::after(move || shared.leave(waiting_at));
+        if self.is_queued {
+            self.shared.leave(self.waiting_at);
         }
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    /// Sparse samples once made threads wait for the metrics: eight threads on a thousand keys were
-    /// twenty times slower.
-    #[test]
-    fn keyed_01_under_contention_no_measurement_takes_long() {
-        let shared = KeyedShared::<u32, ()>::new(KeyedOptions::new());
-        let takes_long = |nanos| {
-            let held = Some((Duration::from_nanos(nanos), 64));
-            shared.metrics.lock().record(held, None)
-        };
-        assert!((1..100).any(takes_long), "while one thread is there");
-        shared.spread(&shared.first.lock());
-        assert!(!(1..10_000).any(takes_long));
     }
 }

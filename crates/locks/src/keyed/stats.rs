@@ -42,19 +42,13 @@ pub(super) struct KeyedDurations {
 }
 
 impl KeyedDurations {
-    /// Records samples. Returns whether that took long.
-    pub(super) fn record(&mut self, held: Option<(Duration, u64)>, wait: Option<Duration>) -> bool {
-        let long = held.is_some_and(|(held, weight)| self.hold.record(held, weight));
+    pub(super) fn record(&mut self, held: Option<(Duration, u16)>, wait: Option<Duration>) {
+        if let Some((held, weight)) = held {
+            self.hold.record(held, weight);
+        }
         if let Some(wait) = wait {
             self.wait.record_wait(wait, &mut self.hold);
         }
-        long
-    }
-
-    /// Makes later samples faster to record, in more memory.
-    pub(super) fn expect_many(&mut self) {
-        self.wait.unfold();
-        self.hold.unfold();
     }
 
     /// Returns the distributions of waits and of holds.
@@ -97,10 +91,9 @@ pub struct KeyedStats {
     pub wait: DurationSummary,
     /// How long keys were held for one task.
     ///
-    /// Every hold is measured, with one exception: while the keys of its shard are acquired at a
-    /// rate that amounts to one in two microseconds for all shards together, one hold in 64 is
-    /// measured and counts for all of them. A hold that another request waited for or a thread
-    /// looked at is always measured, from that moment on.
+    /// Of the holds that began without a wait, one in 64 is measured and counts for all of them. A
+    /// hold is also measured if its request waited, or if another request waited for it or a thread
+    /// inspected it: from that moment on. A manual clock measures every hold.
     pub hold: DurationSummary,
     /// The number of active keys.
     pub active_keys: usize,

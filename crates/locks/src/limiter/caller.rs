@@ -7,20 +7,19 @@ use super::state::{Granted, LeftCall};
 use super::{InFlightLimiter, LimiterKey, LimiterShared};
 use crate::parker::{Mailbox, TaskWaiter, Waiter};
 use crate::request::TaskRequest;
-use crate::sync::key_code;
 use crate::time::{Clock, Deadline, TimeListener};
 
 /// What a waiting call gets.
-type Verdict<K> = Result<Unclaimed<K>, Box<LeftCall>>;
+type Verdict<K> = Result<UntakenSlots<K>, Box<LeftCall>>;
 
 /// The mailbox through which a waiting call gets its verdict.
-pub(super) struct Caller<K: LimiterKey> {
+pub(super) struct WaitingCaller<K: LimiterKey> {
     mailbox: Mailbox<Verdict<K>>,
     /// Set if a task waits.
     pub(super) task: Option<TaskRequest>,
 }
 
-impl<K: LimiterKey> Caller<K> {
+impl<K: LimiterKey> WaitingCaller<K> {
     pub(super) fn new(task: Option<TaskRequest>) -> Self {
         Self {
             mailbox: Mailbox::new(),
@@ -28,27 +27,27 @@ impl<K: LimiterKey> Caller<K> {
         }
     }
 
-    pub(super) fn tell(&self, verdict: Verdict<K>) {
-        self.mailbox.tell(verdict);
+    pub(super) fn answer(&self, verdict: Verdict<K>) {
+        self.mailbox.answer(verdict);
     }
 }
 
-impl<K: LimiterKey> Waiter for Caller<K> {
+impl<K: LimiterKey> Waiter for WaitingCaller<K> {
     type Outcome = Verdict<K>;
 
     fn wait_until(
         &self,
-        looks: u32,
+        spins: u32,
         clock: &Clock,
         deadline: Option<Deadline>,
     ) -> Option<Verdict<K>> {
-        self.mailbox.wait_until(looks, clock, deadline)
+        self.mailbox.wait_until(spins, clock, deadline)
     }
 }
 
-impl<K: LimiterKey> TaskWaiter for Caller<K> {
-    fn poll_outcome(&self, looks: u32, context: &mut Context<'_>) -> Poll<Verdict<K>> {
-        self.mailbox.poll_outcome(looks, context)
+impl<K: LimiterKey> TaskWaiter for WaitingCaller<K> {
+    fn poll_outcome(&self, spins: u32, context: &mut Context<'_>) -> Poll<Verdict<K>> {
+        self.mailbox.poll_outcome(spins, context)
     }
 
     fn forget_task(&self) {
@@ -56,19 +55,19 @@ impl<K: LimiterKey> TaskWaiter for Caller<K> {
     }
 }
 
-impl<K: LimiterKey> TimeListener for Caller<K> {
+impl<K: LimiterKey> TimeListener for WaitingCaller<K> {
     fn time_advanced(&self) {
         self.mailbox.time_advanced();
     }
 }
 
 /// Granted slots on the way to their call. They are returned if it is gone.
-pub(super) struct Unclaimed<K: LimiterKey> {
+pub(super) struct UntakenSlots<K: LimiterKey> {
     limiter: Weak<LimiterShared<K>>,
     granted: Option<Granted>,
 }
 
-impl<K: LimiterKey> Unclaimed<K> {
+impl<K: LimiterKey> UntakenSlots<K> {
     pub(super) fn new(limiter: &Weak<LimiterShared<K>>, granted: Granted) -> Self {
         Self {
             limiter: limiter.clone(),
@@ -76,19 +75,18 @@ impl<K: LimiterKey> Unclaimed<K> {
         }
     }
 
-    pub(super) fn claim(mut self) -> Granted {
+    pub(super) fn take(mut self) -> Granted {
         let granted = self.granted.take();
-        granted.expect("slots are claimed once")
+        granted.expect("slots are taken once")
     }
 }
 
-impl<K: LimiterKey> Drop for Unclaimed<K> {
+impl<K: LimiterKey> Drop for UntakenSlots<K> {
     fn drop(&mut self) {
         if let Some(granted) = self.granted.take()
             && let Some(limiter) = self.limiter.upgrade()
         {
-            let limiter = InFlightLimiter(limiter);
-            key_code::after(move || limiter.give_back(granted, false, true));
+            InFlightLimiter(limiter).give_back(granted, false, true);
         }
     }
 }

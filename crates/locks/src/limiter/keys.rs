@@ -8,10 +8,8 @@ use hashbrown::HashTable;
 
 use super::adaptive::{Adaptive, Sample};
 use super::metrics::CallMetrics;
-use crate::discard::Discard;
 use crate::queue::{Queue, Slots, Ticket};
 use crate::sampling::Measured;
-use crate::sync::key_code;
 use crate::time::Timestamp;
 
 /// Identifies a key while it is in use. Numbers are not reused.
@@ -23,14 +21,14 @@ pub(super) struct KeyId {
 
 /// A key as callers pass it, with its hash.
 #[derive(Debug)]
-pub(super) struct Name<'a, K> {
+pub(super) struct HashedKey<'a, K> {
     pub(super) key: &'a K,
     pub(super) hash: u64,
 }
 
-impl<K> Copy for Name<'_, K> {}
+impl<K> Copy for HashedKey<'_, K> {}
 
-impl<K> Clone for Name<'_, K> {
+impl<K> Clone for HashedKey<'_, K> {
     fn clone(&self) -> Self {
         *self
     }
@@ -132,7 +130,7 @@ impl<K, T> LimiterKeys<K, T> {
     }
 
     /// Removes an idle key. Dropping the key is code of users.
-    pub(super) fn remove(&mut self, id: KeyId) -> Option<Discard<K>> {
+    pub(super) fn remove(&mut self, id: KeyId) -> Option<K> {
         let found = self.entries.find_entry(id.hash, |entry| entry.id == id);
         let (LimitedKey { key, state, .. }, _) = found.ok()?.remove();
         self.spare = Some(state);
@@ -140,7 +138,7 @@ impl<K, T> LimiterKeys<K, T> {
         if capacity > Self::KEPT && self.entries.len() < capacity / 8 {
             self.shrink();
         }
-        Some(Discard::new(key))
+        Some(key)
     }
 
     /// Shrinks the table when seven eighths of it are unused. The hysteresis: before the next
@@ -170,23 +168,15 @@ impl<K, T> LimiterKeys<K, T> {
     }
 }
 
-impl<K, T> Drop for LimiterKeys<K, T> {
-    /// Drops every key, even if several panic.
-    fn drop(&mut self) {
-        let keys = self.entries.drain().map(|entry| Discard::new(entry.key));
-        drop(keys.collect::<Vec<_>>());
-    }
-}
-
 impl<K: Eq, T> LimiterKeys<K, T> {
-    pub(super) fn find(&self, name: Name<'_, K>) -> Option<(KeyId, &KeyState<T>)> {
+    pub(super) fn find(&self, name: HashedKey<'_, K>) -> Option<(KeyId, &KeyState<T>)> {
         let is_it = |entry: &LimitedKey<K, T>| entry.is(name);
         let found = self.entries.find(name.hash, is_it);
         found.map(|entry| (entry.id, &*entry.state))
     }
 
     #[inline(always)]
-    pub(super) fn find_mut(&mut self, name: Name<'_, K>) -> Option<(KeyId, &mut KeyState<T>)> {
+    pub(super) fn find_mut(&mut self, name: HashedKey<'_, K>) -> Option<(KeyId, &mut KeyState<T>)> {
         let is_it = |entry: &LimitedKey<K, T>| entry.is(name);
         let found = self.entries.find_mut(name.hash, is_it);
         found.map(|entry| (entry.id, &mut *entry.state))
@@ -196,8 +186,8 @@ impl<K: Eq, T> LimiterKeys<K, T> {
 impl<K: Eq, T> LimitedKey<K, T> {
     /// Whether the entry is that of the key. Only keys with the same hash are compared.
     #[inline(always)]
-    fn is(&self, name: Name<'_, K>) -> bool {
-        self.id.hash == name.hash && key_code::run(|| self.key == *name.key)
+    fn is(&self, name: HashedKey<'_, K>) -> bool {
+        self.id.hash == name.hash && self.key == *name.key
     }
 }
 

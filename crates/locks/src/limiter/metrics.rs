@@ -50,11 +50,6 @@ impl CallMetrics {
         self.sampling.measure(|| clock.now())
     }
 
-    /// Records that a call begins to wait: all calls are measured until the next burst.
-    pub(super) fn measure_all(&mut self) {
-        self.sampling.measure_all();
-    }
-
     /// Counts a call that is granted after a wait.
     pub(super) fn begin_after(&mut self, waited: Duration) {
         self.counts.acquired += 1;
@@ -66,10 +61,8 @@ impl CallMetrics {
     pub(super) fn end(&mut self, began: Option<Measured>, now: Timestamp, cancelled: bool) {
         self.counts.ended += 1;
         self.counts.cancelled_running += u64::from(cancelled);
-        if let Some(Measured { at, weight, .. }) = began
-            && self.latency.record(now - at, weight)
-        {
-            self.sampling.excuse();
+        if let Some(Measured { at, weight }) = began {
+            self.latency.record(now - at, weight);
         }
     }
 
@@ -99,7 +92,7 @@ impl CallMetrics {
 
     /// Returns the sum of several.
     pub(super) fn sum<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
-        let mut sum = Self::new(Sampling::steady());
+        let mut sum = Self::new(Sampling::of_each());
         for one in all {
             sum.counts += one.counts;
             sum.wait.add(&one.wait);
@@ -146,9 +139,9 @@ pub struct LimiterMetrics {
     pub wait: DurationSummary,
     /// The latency of the calls that ended, from grant to the return of their slots.
     ///
-    /// Every call is measured, with one exception: while slots are taken again and again within
-    /// microseconds and no call waits, one call in 64 is measured and counts for all of them. Under
-    /// an adaptive limit every call is measured.
+    /// Of the calls that got their slots at once, one in 64 is measured and counts for all of them.
+    /// Each call that waited is measured. Under an adaptive limit, and by a manual clock, every
+    /// call is.
     pub latency: DurationSummary,
 }
 

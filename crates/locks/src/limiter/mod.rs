@@ -31,9 +31,9 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 pub use adaptive::Aimd;
-use caller::{Caller, Unclaimed};
+use caller::{UntakenSlots, WaitingCaller};
 pub use error::{CallEvidence, LimiterError, LimiterLoad};
-use keys::Name;
+use keys::HashedKey;
 pub use metrics::{KeySnapshot, LimiterMetrics, LimiterSnapshot, LimiterTotals};
 pub use options::{CallOptions, LimiterOptions};
 use permit::HeldSlots;
@@ -41,7 +41,6 @@ pub use permit::{CallCancellation, Permit};
 use state::{AfterLimiterUnlock, CallOutcome, CallTicket, Granted, LeftCall, LimiterState};
 
 use super::CancelToken;
-use super::discard::Discard;
 use super::inspect::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable, Sealed};
 use super::keeper::{Keeper, KeeperSlot};
 use super::pace::Pace;
@@ -54,14 +53,14 @@ use crate::time::Clock;
 
 /// The name of a downstream: text, a number, an enumeration.
 ///
-/// Implemented for every suitable type. `Eq` of a key runs while the limiter is locked, and so does
-/// `Clone` when a [snapshot](InFlightLimiter::snapshot) is taken. They must not use a limiter or a
-/// keyed lock; a use panics. They must not wait for a thread that uses one either. A [`Permit`]
-/// that is dropped there returns its slots after the comparison, and a [`CancelToken`] that is
-/// cancelled there takes effect then. `Hash`, `Drop` and `Debug` may use the limiter.
+/// Implemented for every suitable type. Keys should be cheap to clone (`&'static str`, a number, an
+/// `Arc<str>`). No panic of a key loses a slot.
 ///
-/// No panic of a key loses a slot. If `Drop` of a key panics while the thread already unwinds, that
-/// panic ends there. Keys should be cheap to clone (`&'static str`, a number, an `Arc<str>`).
+/// It is a logic error for `Eq` or `Clone` of a key to use a limiter or a keyed lock, also by the
+/// drop of a [`Permit`] or the cancellation of a call. `Eq` runs while the limiter is locked, and
+/// so does `Clone` when a [snapshot](InFlightLimiter::snapshot) is taken. The behavior is not
+/// specified, but it is not undefined. It may include panics and deadlocks. `Hash`, `Drop` and
+/// `Debug` may use the limiter.
 pub trait LimiterKey: Clone + Eq + Hash + Debug + Send + 'static {}
 
 impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
@@ -128,7 +127,7 @@ impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
 pub struct InFlightLimiter<K: LimiterKey>(Arc<LimiterShared<K>>);
 
 struct LimiterShared<K: LimiterKey> {
-    state: Mutex<{ rank::KEYS }, LimiterState<K, Arc<Caller<K>>>>,
+    state: Mutex<{ rank::KEYS }, LimiterState<K, Arc<WaitingCaller<K>>>>,
     clock: Clock,
     timeout: Option<Duration>,
     queue_bound: Option<usize>,
@@ -148,8 +147,8 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         let clock = options.clock;
         let mut state = LimiterState::new(options.default_limit, options.global_limit, &clock);
         for (key, rule) in options.keys {
-            let hash = Secret.hash_one(&*key);
-            state.configure(key.into_inner(), hash, rule, &clock);
+            let hash = Secret.hash_one(&key);
+            state.configure(key, hash, rule, &clock);
         }
         Self(Arc::new_cyclic(|this| LimiterShared {
             state: Mutex::new(state),
@@ -346,7 +345,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             return None;
         }
         let shared = &self.0;
-        let Name { hash, .. } = shared.name(call.key.get()?);
+        let HashedKey { hash, .. } = shared.name(call.key.as_ref()?);
         let mut state = shared.state.lock();
         state.try_take(&mut call.key, hash, call.weight, &shared.clock)
     }
@@ -360,15 +359,19 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         waits_as: WaitsAs,
         call: &CallOptions<K>,
         limit: Option<Duration>,
-    ) -> Result<(Granted, Discard<K>), LimiterError> {
+    ) -> Result<(Granted, Option<K>), LimiterError> {
         let shared = &self.0;
-        let name = shared.name(&*call.key);
+        let key = call
+            .key
+            .as_ref()
+            .expect("a call has its key until the grant");
+        let name = shared.name(key);
         let cancelled = call.is_cancelled();
-        let keeper = waits_as
-            .keeper(shared)
+        waits_as
+            .attend(shared)
             .map_err(|error| call.no_keeper(&error))?;
         // Copied without the mutex. The call keeps its key for the error.
-        let mut copy = Discard::new(name.key.clone());
+        let mut copy = Some(name.key.clone());
         let (caller, wait) = {
             let mut state = shared.state.lock();
             if cancelled {
@@ -404,24 +407,23 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             // The deadline comes first: threads that see the call in the queue rely on a running
             // timeout.
             let deadline = limit.and_then(|limit| Some((limit, shared.clock.deadline(limit)?)));
-            let task = keeper.map(|keeper| TaskRequest::new(keeper, deadline));
-            let caller = Arc::new(Caller::new(task));
-            let (now, told) = (shared.clock.now(), Arc::clone(&caller));
-            let ticket = state.join(&mut copy, name.hash, call.weight, now, told);
+            let task = TaskRequest::of(waits_as, deadline);
+            let caller = Arc::new(WaitingCaller::new(task));
+            let (now, request) = (shared.clock.now(), Arc::clone(&caller));
+            let ticket = state.join(&mut copy, name.hash, call.weight, now, request);
             drop(state);
             let wait = Wait {
                 ticket,
                 deadline,
-                alarm: None,
                 // Calls take too long to spin for their end.
-                looks: Pace::SLOW.looks(limit),
-                watched: None,
+                spins: Pace::SLOW.spins(limit),
+                keeper_looks: None,
             };
             (caller, wait)
         };
         let cancel = call.cancel.as_ref();
         match waits_as.wait(shared, &caller, cancel, wait).await {
-            Ok(unclaimed) => Ok((unclaimed.claim(), copy)),
+            Ok(slots) => Ok((slots.take(), copy)),
             Err(left) => Err(call.error(*left)),
         }
     }
@@ -433,7 +435,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         let mut state = self.0.state.lock();
         state.give_back(granted, &self.0.clock, whole, cancelled, &mut next);
         drop(state);
-        self.0.tell(&mut next);
+        self.0.answer(&mut next);
     }
 
     /// Returns the present load of a key. A key that is not in use is idle, with the limit that it
@@ -462,10 +464,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     pub fn snapshot(&self) -> LimiterSnapshot<K> {
         let mut keys = Vec::new();
         let snapshot = self.0.state.lock().snapshot(&mut keys);
-        LimiterSnapshot {
-            keys: keys.into_iter().map(Discard::into_inner).collect(),
-            ..snapshot
-        }
+        LimiterSnapshot { keys, ..snapshot }
     }
 
     /// Makes the call at this position (from 1) in the queue of `key` time out: runs the same code
@@ -486,10 +485,16 @@ impl<K: Debug> CallOptions<K> {
         self.cancel.as_ref().is_some_and(CancelToken::is_cancelled)
     }
 
+    fn shown_key(&self) -> String {
+        self.key
+            .as_ref()
+            .map_or_else(String::new, |key| format!("{key:?}"))
+    }
+
     /// Returns the evidence of a call that never joined the queue.
     fn evidence(&self, load: LimiterLoad) -> Box<CallEvidence> {
         Box::new(CallEvidence {
-            key: format!("{:?}", self.key),
+            key: self.shown_key(),
             weight: self.weight,
             waited: Duration::ZERO,
             position: None,
@@ -499,7 +504,7 @@ impl<K: Debug> CallOptions<K> {
 
     fn too_heavy(&self, limit: usize) -> LimiterError {
         LimiterError::TooHeavy {
-            key: format!("{:?}", self.key),
+            key: self.shown_key(),
             weight: self.weight,
             limit,
         }
@@ -507,7 +512,7 @@ impl<K: Debug> CallOptions<K> {
 
     fn no_keeper(&self, error: &io::Error) -> LimiterError {
         LimiterError::NoKeeper {
-            key: format!("{:?}", self.key),
+            key: self.shown_key(),
             reason: error.to_string(),
         }
     }
@@ -525,27 +530,27 @@ impl<K: Debug> CallOptions<K> {
 
 impl<K: LimiterKey> LimiterShared<K> {
     #[inline]
-    fn name<'a>(&self, key: &'a K) -> Name<'a, K> {
+    fn name<'a>(&self, key: &'a K) -> HashedKey<'a, K> {
         let hash = Secret.hash_one(key);
-        Name { key, hash }
+        HashedKey { key, hash }
     }
 
     /// Delivers the outcomes of calls. Runs without the mutex, before everything else.
     #[inline]
-    fn tell(&self, next: &mut AfterLimiterUnlock<K, Arc<Caller<K>>>) {
-        let told = std::mem::take(&mut next.told);
-        if !told.is_empty() {
-            self.tell_all(told);
+    fn answer(&self, next: &mut AfterLimiterUnlock<K, Arc<WaitingCaller<K>>>) {
+        let answers = std::mem::take(&mut next.answers);
+        if !answers.is_empty() {
+            self.answer_all(answers);
         }
     }
 
     /// Slots of a call that is gone come back with the last handle of its mailbox, and may drop a
     /// key of a user. A panic of that must not keep the later outcomes.
     #[cold]
-    fn tell_all(&self, told: Vec<(Arc<Caller<K>>, CallOutcome)>) {
-        let told = told.into_iter();
-        run_all(told.map(|(caller, verdict)| {
-            move || caller.tell(verdict.map(|granted| Unclaimed::new(&self.this, granted)))
+    fn answer_all(&self, answers: Vec<(Arc<WaitingCaller<K>>, CallOutcome)>) {
+        let answers = answers.into_iter();
+        run_all(answers.map(|(caller, verdict)| {
+            move || caller.answer(verdict.map(|granted| UntakenSlots::new(&self.this, granted)))
         }));
     }
 }
@@ -563,7 +568,7 @@ impl<K: LimiterKey> WaitQueue for LimiterShared<K> {
         let now = self.clock.now();
         state.withdraw(position, reason, now, &mut next);
         drop(state);
-        self.tell(&mut next);
+        self.answer(&mut next);
     }
 }
 

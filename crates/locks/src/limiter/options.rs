@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::Aimd;
-use crate::discard::Discard;
 use crate::options::RequestLimit;
 use crate::time::Clock;
 use crate::{CancelToken, LockOptions};
@@ -28,7 +27,7 @@ use crate::{CancelToken, LockOptions};
 #[must_use]
 pub struct LimiterOptions<K> {
     pub(super) default_limit: usize,
-    pub(super) keys: Vec<(Discard<K>, KeyLimit)>,
+    pub(super) keys: Vec<(K, KeyLimit)>,
     pub(super) global_limit: Option<usize>,
     pub(super) queue_bound: Option<usize>,
     pub(super) timeout: Option<Duration>,
@@ -71,9 +70,9 @@ impl<K: PartialEq> LimiterOptions<K> {
     }
 
     fn rule(mut self, key: K, rule: KeyLimit) -> Self {
-        match self.keys.iter_mut().find(|(named, _)| **named == key) {
+        match self.keys.iter_mut().find(|(named, _)| *named == key) {
             Some((_, said)) => *said = rule,
-            None => self.keys.push((Discard::new(key), rule)),
+            None => self.keys.push((key, rule)),
         }
         self
     }
@@ -123,7 +122,8 @@ impl<K: PartialEq> LimiterOptions<K> {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct CallOptions<K> {
-    pub(super) key: Discard<K>,
+    /// Taken out with the grant.
+    pub(super) key: Option<K>,
     pub(super) weight: usize,
     pub(super) wait: RequestLimit,
     pub(super) cancel: Option<CancelToken>,
@@ -134,7 +134,7 @@ impl<K> CallOptions<K> {
     /// Creates a call to this downstream.
     pub fn to(key: K) -> Self {
         Self {
-            key: Discard::new(key),
+            key: Some(key),
             weight: 1,
             wait: RequestLimit::OfTheLock,
             cancel: None,

@@ -9,7 +9,6 @@ use std::time::Duration;
 use super::state::Granted;
 use super::{CallOptions, InFlightLimiter, LimiterError, LimiterKey};
 use crate::CancelToken;
-use crate::sync::key_code;
 use crate::wait::{WaitsAs, blocking};
 
 /// Slots that are returned on drop, to a limiter that it owns a handle of or borrows.
@@ -59,12 +58,7 @@ impl<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> Drop for HeldSlots<K, L> {
         let (limiter, granted) = (self.limiter.borrow(), self.granted);
         let cancelled = self.signal.is_cancelled();
         let whole = !cancelled && !thread::panicking();
-        if key_code::runs() {
-            let limiter = limiter.clone();
-            key_code::after(move || limiter.give_back(granted, whole, cancelled));
-        } else {
-            limiter.give_back(granted, whole, cancelled);
-        }
+        limiter.give_back(granted, whole, cancelled);
     }
 }
 

@@ -18,13 +18,11 @@ use std::time::Duration;
 
 use super::adaptive::Adaptive;
 use super::error::LimiterLoad;
-use super::keys::{KeyId, KeyState, KeyTicket, LimiterKeys, Name, OwnQueue, WaitingCall};
+use super::keys::{HashedKey, KeyId, KeyState, KeyTicket, LimiterKeys, OwnQueue, WaitingCall};
 use super::metrics::{CallCounters, CallMetrics, KeySnapshot, LimiterSnapshot, LimiterTotals};
 use super::options::KeyLimit;
-use crate::discard::Discard;
 use crate::queue::{Priority, Queue, Slots, Ticket};
 use crate::sampling::{Measured, Sampling};
-use crate::sync::key_code;
 use crate::time::{Clock, Timestamp};
 use crate::wait::Reason;
 
@@ -70,15 +68,15 @@ pub(super) type CallOutcome = Result<Granted, Box<LeftCall>>;
 #[must_use]
 pub(super) struct AfterLimiterUnlock<K, T> {
     /// The calls to answer, with their verdicts.
-    pub(super) told: Vec<(T, CallOutcome)>,
+    pub(super) answers: Vec<(T, CallOutcome)>,
     /// A key that is idle now. Dropping it is code of users, so it comes last.
-    pub(super) gone: Option<Discard<K>>,
+    pub(super) gone: Option<K>,
 }
 
 impl<K, T> Default for AfterLimiterUnlock<K, T> {
     fn default() -> Self {
         Self {
-            told: Vec::new(),
+            answers: Vec::new(),
             gone: None,
         }
     }
@@ -101,7 +99,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
             KeyLimit::Fixed(limit) => (limit, None, Sampling::new(clock)),
             KeyLimit::Adaptive(rules) => {
                 let adaptive = Adaptive::new(rules);
-                (adaptive.limit(), Some(adaptive), Sampling::steady())
+                (adaptive.limit(), Some(adaptive), Sampling::of_each())
             }
         };
         let metrics = CallMetrics::new(sampling);
@@ -112,7 +110,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
     // --- Requests ---
 
     /// Returns the most slots that a call may take: the lowest limit.
-    pub(super) fn most(&self, name: Name<'_, K>) -> usize {
+    pub(super) fn most(&self, name: HashedKey<'_, K>) -> usize {
         let known = self.keys.find(name);
         let own = known.map_or(self.keys.default_limit(), |(_, state)| state.least_limit());
         own.min(self.turns.capacity().limit())
@@ -123,13 +121,13 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
     #[inline(always)]
     pub(super) fn try_take(
         &mut self,
-        key: &mut Discard<K>,
+        key: &mut Option<K>,
         hash: u64,
         weight: usize,
         clock: &Clock,
     ) -> Option<Granted> {
-        let name = Name {
-            key: key.get()?,
+        let name = HashedKey {
+            key: key.as_ref()?,
             hash,
         };
         let Some((key, state)) = self.keys.find_mut(name) else {
@@ -152,7 +150,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
     #[inline(always)]
     fn try_take_anew(
         &mut self,
-        key: &mut Discard<K>,
+        key: &mut Option<K>,
         hash: u64,
         weight: usize,
         clock: &Clock,
@@ -161,7 +159,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
         if !free || weight > self.keys.default_limit() {
             return None;
         }
-        let (key, state) = self.keys.add(key.take(), hash);
+        let (key, state) = self.keys.add(key.take()?, hash);
         let taken = state.queue.try_take(&weight) && self.turns.try_take(&weight);
         debug_assert!(taken, "it fits both limits, and no call waits");
         let began = self.others.begin(clock);
@@ -172,7 +170,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
     /// after [`LimiterState::try_take`] has declined, and with no more than [`LimiterState::most`].
     pub(super) fn join(
         &mut self,
-        key: &mut Discard<K>,
+        key: &mut Option<K>,
         hash: u64,
         weight: usize,
         now: Timestamp,
@@ -183,12 +181,17 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
             since: now,
             request,
         };
-        let name = Name { key: &**key, hash };
-        let (key, state) = match self.keys.find_mut(name) {
-            Some(known) => known,
-            None => self.keys.add(key.take(), hash),
+        let known = key
+            .as_ref()
+            .and_then(|key| self.keys.find(HashedKey { key, hash }));
+        let key = match known.map(|(id, _)| id) {
+            Some(id) => id,
+            None => {
+                let key = key.take().expect("a declined call keeps its key");
+                self.keys.add(key, hash).0
+            }
         };
-        state.metrics(&mut self.others).measure_all();
+        let state = self.keys.get_mut(key).expect("it was just found or added");
         let ticket = state.queue.join(weight, Priority::Normal, waiter);
         self.update_turn(key);
         CallTicket { key, ticket }
@@ -197,7 +200,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
     /// Counts a call that ends without having joined a queue, and returns the load of its key.
     pub(super) fn turn_away(
         &mut self,
-        name: Name<'_, K>,
+        name: HashedKey<'_, K>,
         count: impl FnOnce(&mut CallCounters),
     ) -> LimiterLoad {
         let known = self.keys.find_mut(name);
@@ -251,7 +254,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
             position: ahead + 1,
             load,
         };
-        next.told.push((waiter.request, Err(Box::new(left))));
+        next.answers.push((waiter.request, Err(Box::new(left))));
         let over = state.is_over();
         self.update_turn(key);
         self.serve(now, next);
@@ -336,14 +339,14 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
                 weight: waiter.weight,
                 began: Some(Measured::once(now)),
             };
-            next.told.push((waiter.request, Ok(granted)));
+            next.answers.push((waiter.request, Ok(granted)));
             self.update_turn(id);
         }
     }
 
-    // --- Looking ---
+    // --- Inspection ---
 
-    pub(super) fn load(&self, name: Name<'_, K>) -> LimiterLoad {
+    pub(super) fn load(&self, name: HashedKey<'_, K>) -> LimiterLoad {
         self.load_of(self.keys.find(name).map(|(_, state)| state))
     }
 
@@ -360,19 +363,19 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
 
     /// Writes the keys to `keys`. If a clone panics, the caller drops the earlier clones without
     /// the mutex.
-    pub(super) fn snapshot(&self, keys: &mut Vec<Discard<KeySnapshot<K>>>) -> LimiterSnapshot<K> {
+    pub(super) fn snapshot(&self, keys: &mut Vec<KeySnapshot<K>>) -> LimiterSnapshot<K> {
         let entries = self.keys.in_order();
         let own = entries.iter().filter_map(|entry| entry.state.own.as_ref());
         let all = own.map(|own| &own.metrics).chain([&self.others]);
         let total = CallMetrics::sum(all);
         for entry in entries {
-            keys.push(Discard::new(KeySnapshot {
-                key: key_code::run(|| entry.key.clone()),
+            keys.push(KeySnapshot {
+                key: entry.key.clone(),
                 limit: entry.state.queue.capacity().limit(),
                 in_flight: entry.state.queue.capacity().taken(),
                 queued: entry.state.queue.len(),
                 metrics: entry.state.own.as_ref().map(|own| own.metrics.show()),
-            }));
+            });
         }
         LimiterSnapshot {
             in_flight: self.turns.capacity().taken(),
@@ -413,7 +416,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
 
     /// Returns the call at this position of a key's queue, from 1.
     #[cfg(loom)]
-    pub(super) fn waiting_at(&self, name: Name<'_, K>, position: usize) -> Option<CallTicket> {
+    pub(super) fn waiting_at(&self, name: HashedKey<'_, K>, position: usize) -> Option<CallTicket> {
         let (key, state) = self.keys.find(name)?;
         let mut waiting = state.queue.waiting();
         let (ticket, _) = waiting.nth(position.checked_sub(1)?)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{NodeHolder, NodeLockStats, NodeWaiter, Scope, Tree};
 use crate::id::FencingToken;
-use crate::queue::{CapacityPart, Party};
+use crate::queue::{CapacityPart, MemberNumber};
 use crate::request::{Request, RequestOutcome, RequestSource};
 use crate::state::{AskedNodes, HowToWait, LockState, Moment};
 use crate::wait::{WaitDeadline, WaitsAs};
@@ -45,7 +45,7 @@ impl FifoLock {
         let Some(mut state) = self.0.lock_if_free() else {
             return Ok(Err(scope));
         };
-        state.claim().assign(asker);
+        state.source().assign(asker);
         Ok(Ok(self
             .0
             .take(&mut state, asker.hold_limit, || Some(scope))))
@@ -118,10 +118,10 @@ impl FifoLock {
         }
     }
 
-    /// Returns the claim of this grant on nodes.
+    /// Returns the description of the request of this grant on nodes.
     #[doc(hidden)]
-    pub fn claim_of(&self, grant: Grant) -> Result<RequestSource, LockError> {
-        self.0.step(|state, _| state.claim_of(grant.id()))
+    pub fn source_of(&self, grant: Grant) -> Result<RequestSource, LockError> {
+        self.0.step(|state, _| state.source_of(grant.id()))
     }
 
     /// Returns the last fencing token of a grant on nodes. It is later than that of `grant` if the
@@ -231,7 +231,7 @@ impl FifoLock {
 
     fn by_pages<T>(
         &self,
-        page: impl Fn(&LockState, Option<Party>, Moment) -> (Vec<T>, Option<Party>),
+        page: impl Fn(&LockState, Option<MemberNumber>, Moment) -> (Vec<T>, Option<MemberNumber>),
     ) -> Vec<T> {
         let mut all = Vec::new();
         let mut after = None;

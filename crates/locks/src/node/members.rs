@@ -40,7 +40,7 @@ impl Members {
 }
 
 pub(crate) struct Member {
-    pub(crate) claim: RequestSource,
+    pub(crate) source: RequestSource,
     /// `None` until the whole first request is granted.
     pub(crate) grant: Option<Grant>,
     /// When the first request was granted; until then, when the member was admitted.

@@ -11,12 +11,12 @@ use crate::steps::step;
 /// 1. Sequence numbers ascend.
 /// 2. The first slot is no gap.
 /// 3. At most half of the slots are gaps.
-/// 4. Slot `i` is position `first + i` of `gaps`, and `first` is at most the number of slots.
+/// 4. LaneSlot `i` is position `first + i` of `gaps`, and `first` is at most the number of slots.
 ///    Without gaps, `gaps` is clear and `first` is zero, so joining and serving a queue without
 ///    withdrawals is a push and a pop.
 #[derive(Debug)]
 pub(super) struct Lane<T> {
-    slots: VecDeque<Slot<T>>,
+    slots: VecDeque<LaneSlot<T>>,
     /// How many slots are gaps.
     left: usize,
     gaps: Gaps,
@@ -24,7 +24,7 @@ pub(super) struct Lane<T> {
 }
 
 #[derive(Debug)]
-struct Slot<T> {
+struct LaneSlot<T> {
     sequence: u64,
     /// `None` in a gap.
     value: Option<T>,
@@ -60,7 +60,7 @@ impl<T> Lane<T> {
             // By an eighth instead of doubling: at most a ninth of a long queue's memory is unused.
             self.slots.reserve_exact((len / 8).max(Self::FIRST));
         }
-        self.slots.push_back(Slot {
+        self.slots.push_back(LaneSlot {
             sequence,
             value: Some(value),
         });
@@ -126,7 +126,9 @@ impl<T> Lane<T> {
     pub(super) fn next_value(&self, index: usize) -> usize {
         step();
         match self.slots.get(index) {
-            Some(Slot { value: None, .. }) => self.gaps.next_kept(self.first + index) - self.first,
+            Some(LaneSlot { value: None, .. }) => {
+                self.gaps.next_kept(self.first + index) - self.first
+            }
             _ => index,
         }
     }
@@ -138,19 +140,6 @@ impl<T> Lane<T> {
             step();
             Some((slot.sequence, slot.value.as_ref()?))
         })
-    }
-
-    /// Returns a value of the rear half if there is one, or else of the rear quarter of the part
-    /// before it, and so on.
-    pub(super) fn late(&self) -> Option<&T> {
-        let mut index = self.slots.len();
-        while index > 0 {
-            index /= 2;
-            if let Some((_, value)) = self.at(self.next_value(index)) {
-                return Some(value);
-            }
-        }
-        None
     }
 
     fn find(&self, sequence: u64) -> Option<usize> {

@@ -38,7 +38,7 @@ pub use mode::LockMode;
 #[doc(hidden)]
 pub use mode::Rights;
 pub use priority::Priority;
-pub(crate) use table::{Asked, Link, LockTable, Party};
+pub(crate) use table::{Asked, Link, LockTable, MemberNumber};
 use wait_list::WaitList;
 pub(crate) use wait_list::{Cursor, Ticket};
 
@@ -159,17 +159,6 @@ impl<C: Capacity, T> Queue<C, T> {
         let page: Vec<_> = members.by_ref().take(count.max(1)).collect();
         let last = page.last().map(|&(ticket, _)| self.list.cursor_of(ticket));
         (page, last.filter(|_| members.next().is_some()))
-    }
-
-    /// Whether this request waits. O(log n).
-    pub(crate) fn waits(&self, ticket: Ticket) -> bool {
-        self.list.get(ticket).is_some()
-    }
-
-    /// Returns a request that is not granted soon: one from the rear half of a lane if there is
-    /// any. O(log² n).
-    pub(crate) fn late(&self) -> Option<&T> {
-        self.list.late().map(|waiting| &waiting.request)
     }
 
     /// Returns how many requests are ahead of this one; `None` when it no longer waits. O(log n).

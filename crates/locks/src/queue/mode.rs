@@ -69,7 +69,7 @@ impl fmt::Display for LockMode {
     }
 }
 
-/// The rights of one party at one node: a union of modes, as a set of elementary rights.
+/// The rights of one member at one node: a union of modes, as a set of elementary rights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[doc(hidden)]
 pub struct Rights(u8);
@@ -104,7 +104,7 @@ impl Rights {
             .fold(0, |excluded, bit| excluded | Self::EXCLUDED[bit])
     }
 
-    /// Whether two parties cannot have these rights at one time.
+    /// Whether two members cannot have these rights at one time.
     pub(crate) fn exclude(self, other: Self) -> bool {
         self.excluded() & other.0 != 0
     }

@@ -1,20 +1,20 @@
 //! A table of locks on things of which some contain others, with a queue in front of each.
 //!
-//! Parties hold rights on things. A request is for a set of rights, all or nothing. In one step it
+//! Members hold rights on things. A request is for a set of rights, all or nothing. In one step it
 //! joins the queues of all things that it does not get at once. All requests join their queues in
-//! one order, so parties that hold nothing yet cannot form a cycle of waits. A party that holds
+//! one order, so members that hold nothing yet cannot form a cycle of waits. A member that holds
 //! something and requests more can close a cycle, and is then refused.
 //!
 //! Invariants:
 //!
-//! 1. No two parties have rights on one thing that exclude each other.
+//! 1. No two members have rights on one thing that exclude each other.
 //! 2. On one thing, rights that exclude each other are granted in FIFO order, with one exception: a
-//!    party that already has rights there and requests more goes first, because the waiting
-//!    requests may wait for it. No party without rights overtakes another one without rights,
+//!    member that already has rights there and requests more goes first, because the waiting
+//!    requests may wait for it. No member without rights overtakes another one without rights,
 //!    whether they exclude each other or not.
 //! 3. A request waits only while some right that it requests is excluded by rights that others
 //!    have, or requested earlier.
-//! 4. There is no cycle of waiting parties.
+//! 4. There is no cycle of waiting members.
 //! 5. A thing without rights and without waiting requests has no entry.
 //!
 //! `docs/invariants/node-locks.md` has the reasons (N1 to N5).
@@ -30,20 +30,20 @@ use crate::fit::excess;
 use crate::hashing::Secret;
 use crate::steps::step;
 
-/// A holder of rights that makes requests: numbered by its lock type, in the order of first
+/// A member holds rights and makes requests. Numbered by its lock type, in the order of first
 /// requests.
-pub(crate) type Party = u64;
+pub(crate) type MemberNumber = u64;
 
 #[derive(Debug)]
 pub(crate) struct LockTable<K> {
     entries: HashMap<K, TableEntry, Secret>,
-    parties: HashMap<Party, Account<K>, Secret>,
-    /// The things for which some party waits.
+    members: HashMap<MemberNumber, Account<K>, Secret>,
+    /// The things for which some member waits.
     contended: HashSet<K, Secret>,
 }
 
-/// The parties whose whole request is granted.
-pub(crate) type Served = SmallVec<[Party; 2]>;
+/// The members whose whole request is granted.
+pub(crate) type Served = SmallVec<[MemberNumber; 2]>;
 
 /// The outcome of a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,46 +54,46 @@ pub(crate) enum Asked<K> {
     Refused(Vec<Link<K>>),
 }
 
-/// One party of a cycle: it waits for the party of the next link, and the last for the first.
+/// One member of a cycle: it waits for the member of the next link, and the last for the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Link<K> {
-    pub(crate) party: Party,
+    pub(crate) member: MemberNumber,
     /// The thing for which it waits.
     pub(crate) key: K,
     pub(crate) wants: Rights,
     /// The rights that it has there already.
     pub(crate) has: Rights,
-    /// The rights that the party of the next link has there; none if that is only ahead in the
+    /// The rights that the member of the next link has there; none if that is only ahead in the
     /// queue.
     pub(crate) next_has: Rights,
 }
 
 #[derive(Debug, Default)]
 struct TableEntry {
-    /// How many parties have each right.
+    /// How many members have each right.
     counts: [u32; Rights::COUNT],
     /// In the order of their numbers.
-    holders: SmallVec<[(Party, Rights); 1]>,
-    waits: Option<Box<Waits>>,
+    holders: SmallVec<[(MemberNumber, Rights); 1]>,
+    waits: Option<Box<PartQueues>>,
 }
 
 /// The requests that wait for one thing.
 #[derive(Debug)]
-struct Waits {
-    list: WaitList<Wish>,
+struct PartQueues {
+    list: WaitList<PartRequest>,
     /// Requests of holders for more.
-    upgrades: SmallVec<[Wish; 1]>,
+    upgrades: SmallVec<[PartRequest; 1]>,
 }
 
-/// The rights that a party will have on one thing, and which part of its request that is.
+/// The rights that a member will have on one thing, and which part of its request that is.
 #[derive(Clone, Copy, Debug)]
-struct Wish {
-    party: Party,
+struct PartRequest {
+    member: MemberNumber,
     rights: Rights,
     part: usize,
 }
 
-/// The rights and the request of one party.
+/// The rights and the request of one member.
 #[derive(Debug)]
 struct Account<K> {
     held: SmallVec<[K; 4]>,
@@ -106,7 +106,7 @@ struct Asks<K> {
     parts: SmallVec<[Part<K>; 4]>,
     /// How many of them wait.
     missing: usize,
-    /// On how many things the party already had rights before the request. They come first among
+    /// On how many things the member already had rights before the request. They come first among
     /// the things on which it has rights.
     held_before: usize,
 }
@@ -114,7 +114,7 @@ struct Asks<K> {
 #[derive(Debug)]
 struct Part<K> {
     key: K,
-    /// The rights of the party before the request.
+    /// The rights of the member before the request.
     before: Rights,
     state: PartState,
 }
@@ -143,20 +143,24 @@ impl<K> Default for LockTable<K> {
     fn default() -> Self {
         Self {
             entries: HashMap::default(),
-            parties: HashMap::default(),
+            members: HashMap::default(),
             contended: HashSet::default(),
         }
     }
 }
 
 impl TableEntry {
-    fn rights(&self, party: Party) -> Rights {
-        let at = self.holders.binary_search_by_key(&party, |holder| holder.0);
+    fn rights(&self, member: MemberNumber) -> Rights {
+        let at = self
+            .holders
+            .binary_search_by_key(&member, |holder| holder.0);
         at.map_or(Rights::NONE, |at| self.holders[at].1)
     }
 
-    fn set(&mut self, party: Party, rights: Rights) {
-        let at = self.holders.binary_search_by_key(&party, |holder| holder.0);
+    fn set(&mut self, member: MemberNumber, rights: Rights) {
+        let at = self
+            .holders
+            .binary_search_by_key(&member, |holder| holder.0);
         let before = at.map_or(Rights::NONE, |at| self.holders[at].1);
         for bit in before.without(rights).bits() {
             self.counts[bit] -= 1;
@@ -168,25 +172,25 @@ impl TableEntry {
             Ok(at) if rights == Rights::NONE => drop(self.holders.remove(at)),
             Ok(at) => self.holders[at].1 = rights,
             Err(_) if rights == Rights::NONE => {}
-            Err(at) => self.holders.insert(at, (party, rights)),
+            Err(at) => self.holders.insert(at, (member, rights)),
         }
     }
 
-    /// Returns the requests of parties that already have rights here.
-    fn upgrades(&self) -> &[Wish] {
+    /// Returns the requests of members that already have rights here.
+    fn upgrades(&self) -> &[PartRequest] {
         self.waits.as_ref().map_or(&[], |waits| &waits.upgrades)
     }
 
-    /// Whether a party with rights here may have `wanted`, behind the upgrades `ahead`.
-    fn extends(&self, party: Party, wanted: Rights, ahead: &[Wish]) -> bool {
+    /// Whether a member with rights here may have `wanted`, behind the upgrades `ahead`.
+    fn extends(&self, member: MemberNumber, wanted: Rights, ahead: &[PartRequest]) -> bool {
         let mut others = self.counts;
-        for bit in self.rights(party).bits() {
+        for bit in self.rights(member).bits() {
             others[bit] -= 1;
         }
         !wanted.excludes_any(&others) && !ahead.iter().any(|ahead| ahead.rights.exclude(wanted))
     }
 
-    /// Whether a party without rights here may have `wanted`, ahead of the queue.
+    /// Whether a member without rights here may have `wanted`, ahead of the queue.
     fn admits(&self, wanted: Rights) -> bool {
         let mut upgrades = self.upgrades().iter();
         !wanted.excludes_any(&self.counts)
@@ -203,9 +207,9 @@ impl TableEntry {
         self.holders.is_empty() && self.waits.is_none()
     }
 
-    fn waits(&mut self) -> &mut Waits {
+    fn waits(&mut self) -> &mut PartQueues {
         self.waits.get_or_insert_with(|| {
-            Box::new(Waits {
+            Box::new(PartQueues {
                 list: WaitList::new(0),
                 upgrades: SmallVec::new(),
             })
@@ -213,41 +217,44 @@ impl TableEntry {
     }
 
     /// Grants one part of a request that can be granted now.
-    fn next(&mut self) -> Option<Wish> {
+    fn next(&mut self) -> Option<PartRequest> {
         let upgrades = self.upgrades();
         let fitting = upgrades
             .iter()
             .enumerate()
-            .find(|&(at, wish)| self.extends(wish.party, wish.rights, &upgrades[..at]));
+            .find(|&(at, queued)| self.extends(queued.member, queued.rights, &upgrades[..at]));
         let granted = match fitting {
-            Some((at, &wish)) => {
+            Some((at, &queued)) => {
                 self.waits().upgrades.remove(at);
-                wish
+                queued
             }
             None => {
-                let (_, &wish) = self.waits.as_ref()?.list.iter().next()?;
-                if !self.admits(wish.rights) {
+                let (_, &queued) = self.waits.as_ref()?.list.iter().next()?;
+                if !self.admits(queued.rights) {
                     return None;
                 }
                 self.waits().list.pop_if(|_| true);
-                wish
+                queued
             }
         };
-        self.set(granted.party, granted.rights);
+        self.set(granted.member, granted.rights);
         self.tidy();
         Some(granted)
     }
 
-    /// Returns a party that has rights which exclude `wanted`, or is granted them first, or is the
+    /// Returns a member that has rights which exclude `wanted`, or is granted them first, or is the
     /// head of the queue.
-    fn in_the_way(&self, party: Party, wanted: Rights) -> Option<Party> {
-        let upgrades = self.upgrades().iter().map(|wish| (wish.party, wish.rights));
+    fn in_the_way(&self, member: MemberNumber, wanted: Rights) -> Option<MemberNumber> {
+        let upgrades = self
+            .upgrades()
+            .iter()
+            .map(|queued| (queued.member, queued.rights));
         let mut before = self.holders.iter().copied().chain(upgrades);
-        let found = before.find(|&(other, rights)| other != party && rights.exclude(wanted));
+        let found = before.find(|&(other, rights)| other != member && rights.exclude(wanted));
         let first = || self.waits.as_ref()?.list.iter().next();
         found
             .map(|(other, _)| other)
-            .or_else(|| first().map(|(_, wish)| wish.party))
+            .or_else(|| first().map(|(_, queued)| queued.member))
     }
 
     fn tidy(&mut self) {
@@ -257,8 +264,13 @@ impl TableEntry {
         }
     }
 
-    /// Returns the parties that a part of a request waits for, each with its rights here.
-    fn blockers(&self, party: Party, wanted: Rights, state: PartState) -> Vec<(Party, Rights)> {
+    /// Returns the members that a part of a request waits for, each with its rights here.
+    fn blockers(
+        &self,
+        member: MemberNumber,
+        wanted: Rights,
+        state: PartState,
+    ) -> Vec<(MemberNumber, Rights)> {
         let mut found = Vec::new();
         // The rights that are granted first, and these themselves.
         let mut before = wanted;
@@ -267,39 +279,43 @@ impl TableEntry {
             (PartState::Stands(ticket), Some(waits)) => {
                 let ahead = waits.list.iter().take_while(|(other, _)| *other != ticket);
                 let ahead: SmallVec<[_; 8]> = ahead.map(|(_, ahead)| *ahead).collect();
-                for wish in ahead.into_iter().rev() {
-                    if wish.rights.exclude(before) {
-                        found.push((wish.party, self.rights(wish.party)));
+                for queued in ahead.into_iter().rev() {
+                    if queued.rights.exclude(before) {
+                        found.push((queued.member, self.rights(queued.member)));
                     }
-                    before = before.and(wish.rights);
+                    before = before.and(queued.rights);
                 }
             }
             _ => {
-                let at = upgrades.iter().position(|wish| wish.party == party);
+                let at = upgrades.iter().position(|queued| queued.member == member);
                 upgrades = &upgrades[..at.unwrap_or(0)];
             }
         }
-        for wish in upgrades.iter().rev() {
-            if wish.rights.exclude(before) {
-                found.push((wish.party, self.rights(wish.party)));
-                before = before.and(wish.rights);
+        for queued in upgrades.iter().rev() {
+            if queued.rights.exclude(before) {
+                found.push((queued.member, self.rights(queued.member)));
+                before = before.and(queued.rights);
             }
         }
         let holders = self.holders.iter().copied();
-        found.extend(holders.filter(|&(other, rights)| other != party && rights.exclude(before)));
+        found.extend(holders.filter(|&(other, rights)| other != member && rights.exclude(before)));
         found
     }
 }
 
 impl TableEntry {
-    /// Returns the parties with rights that exclude those of a part of a request.
-    fn excluding(&self, party: Party, wanted: Rights) -> impl Iterator<Item = Party> {
+    /// Returns the members with rights that exclude those of a part of a request.
+    fn excluding(
+        &self,
+        member: MemberNumber,
+        wanted: Rights,
+    ) -> impl Iterator<Item = MemberNumber> {
         let has_excluding = wanted.excludes_any(&self.counts);
         let searched = if has_excluding { SEARCHED } else { 0 };
         let holders = self.holders.iter().take(searched);
         let holders = holders.filter(move |(other, rights)| {
             step();
-            *other != party && rights.exclude(wanted)
+            *other != member && rights.exclude(wanted)
         });
         holders.map(|(other, _)| *other)
     }
@@ -308,38 +324,38 @@ impl TableEntry {
     /// ahead of it. Unlike [`blockers`](Self::blockers), it does not walk the queue.
     fn nearest_ahead(
         &self,
-        party: Party,
+        member: MemberNumber,
         wanted: Rights,
         state: PartState,
-    ) -> impl Iterator<Item = Party> {
+    ) -> impl Iterator<Item = MemberNumber> {
         let upgrades = self.upgrades().iter();
         let upgrades = upgrades
-            .take_while(move |wish| wish.party != party)
-            .filter(move |wish| wish.rights.exclude(wanted));
+            .take_while(move |queued| queued.member != member)
+            .filter(move |queued| queued.rights.exclude(wanted));
         let ahead = match (state, &self.waits) {
             (PartState::Stands(ticket), Some(waits)) => waits.list.directly_ahead(ticket),
             _ => None,
         };
-        upgrades.chain(ahead).map(|wish| wish.party)
+        upgrades.chain(ahead).map(|queued| queued.member)
     }
 
-    /// Returns the parties that delay the requests here. The last in the queue waits for all
-    /// parties that any request ahead of it waits for.
-    fn delaying(&self) -> Vec<Party> {
+    /// Returns the members that delay the requests here. The last in the queue waits for all
+    /// members that any request ahead of it waits for.
+    fn delaying(&self) -> Vec<MemberNumber> {
         let list = self.waits.iter().flat_map(|waits| waits.list.iter());
         let last = list
             .inspect(|_| step())
             .last()
-            .map(|(ticket, wish)| (*wish, PartState::Stands(ticket)));
+            .map(|(ticket, queued)| (*queued, PartState::Stands(ticket)));
         let upgrades = self.upgrades().iter();
         let waiting = upgrades
-            .map(|wish| (*wish, PartState::Upgrades))
+            .map(|queued| (*queued, PartState::Upgrades))
             .chain(last);
         let blockers =
-            waiting.flat_map(|(wish, state)| self.blockers(wish.party, wish.rights, state));
+            waiting.flat_map(|(queued, state)| self.blockers(queued.member, queued.rights, state));
         blockers
             .inspect(|_| step())
-            .map(|(party, _)| party)
+            .map(|(member, _)| member)
             .collect()
     }
 }
@@ -350,49 +366,53 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         self.entries.len()
     }
 
-    /// Returns the rights of a party on a thing.
-    pub(crate) fn rights(&self, party: Party, key: &K) -> Rights {
+    /// Returns the rights of a member on a thing.
+    pub(crate) fn rights(&self, member: MemberNumber, key: &K) -> Rights {
         self.entries
             .get(key)
-            .map_or(Rights::NONE, |entry| entry.rights(party))
+            .map_or(Rights::NONE, |entry| entry.rights(member))
     }
 
-    /// Returns the rights of a party.
-    pub(crate) fn held(&self, party: Party) -> impl Iterator<Item = (&K, Rights)> {
+    /// Returns the rights of a member.
+    pub(crate) fn held(&self, member: MemberNumber) -> impl Iterator<Item = (&K, Rights)> {
         let held = self
-            .parties
-            .get(&party)
+            .members
+            .get(&member)
             .into_iter()
             .flat_map(|account| &account.held);
-        held.map(move |key| (key, self.rights(party, key)))
+        held.map(move |key| (key, self.rights(member, key)))
     }
 
-    /// Returns a party for which `party` would have to wait if it requested these rights.
-    pub(crate) fn in_the_way(&self, party: Party, set: &[(K, Rights)]) -> Option<Party> {
+    /// Returns a member for which `member` would have to wait if it requested these rights.
+    pub(crate) fn in_the_way(
+        &self,
+        member: MemberNumber,
+        set: &[(K, Rights)],
+    ) -> Option<MemberNumber> {
         set.iter().find_map(|(key, wanted)| {
             let entry = self.entries.get(key)?;
-            let has = entry.rights(party);
+            let has = entry.rights(member);
             let wanted = has.and(*wanted);
             let fits = match has {
                 _ if has == wanted => true,
                 Rights::NONE => entry.is_clear() && entry.admits(wanted),
-                _ => entry.extends(party, wanted, entry.upgrades()),
+                _ => entry.extends(member, wanted, entry.upgrades()),
             };
             match fits {
                 true => None,
-                false => entry.in_the_way(party, wanted),
+                false => entry.in_the_way(member, wanted),
             }
         })
     }
 
-    /// Requests rights on things, each of which is named once. Called while the party waits for
+    /// Requests rights on things, each of which is named once. Called while the member waits for
     /// nothing.
     pub(crate) fn ask(
         &mut self,
-        party: Party,
+        member: MemberNumber,
         set: impl IntoIterator<Item = (K, Rights)>,
     ) -> Asked<K> {
-        let account = self.parties.entry(party).or_insert_with(|| Account {
+        let account = self.members.entry(member).or_insert_with(|| Account {
             held: SmallVec::new(),
             asks: None,
         });
@@ -405,29 +425,29 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         };
         for (key, wanted) in set {
             let entry = self.entries.entry(key.clone()).or_default();
-            let before = entry.rights(party);
+            let before = entry.rights(member);
             if before.contain(wanted) {
                 continue;
             }
             let wanted = before.and(wanted);
-            let wish = Wish {
-                party,
+            let queued = PartRequest {
+                member,
                 rights: wanted,
                 part: asks.parts.len(),
             };
             let is_upgrade = before != Rights::NONE;
             let granted = match is_upgrade {
-                true => entry.extends(party, wanted, entry.upgrades()),
+                true => entry.extends(member, wanted, entry.upgrades()),
                 false => entry.is_clear() && entry.admits(wanted),
             };
             let state = if granted {
-                entry.set(party, wanted);
+                entry.set(member, wanted);
                 PartState::Granted
             } else if is_upgrade {
-                entry.waits().upgrades.push(wish);
+                entry.waits().upgrades.push(queued);
                 PartState::Upgrades
             } else {
-                PartState::Stands(entry.waits().list.join(Priority::Normal, wish))
+                PartState::Stands(entry.waits().list.join(Priority::Normal, queued))
             };
             if granted && !is_upgrade {
                 account.held.push(key.clone());
@@ -442,21 +462,24 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
             return Asked::Granted;
         }
         account.asks = Some(Box::new(asks));
-        // No party waits for a party that has had nothing until now.
+        // No member waits for a member that has had nothing until now.
         if held_before > 0
-            && let Some(cycle) = self.cycle(party)
+            && let Some(cycle) = self.cycle(member)
         {
-            let served = self.withdraw(party);
-            debug_assert!(served.is_empty(), "it has just asked, and delayed no party");
+            let served = self.withdraw(member);
+            debug_assert!(
+                served.is_empty(),
+                "it has just asked, and delayed no member"
+            );
             return Asked::Refused(cycle);
         }
         Asked::Waits
     }
 
-    /// Withdraws a waiting request. The party keeps the rights that it had before.
-    pub(crate) fn withdraw(&mut self, party: Party) -> Served {
+    /// Withdraws a waiting request. The member keeps the rights that it had before.
+    pub(crate) fn withdraw(&mut self, member: MemberNumber) -> Served {
         let mut served = Served::new();
-        let Some(account) = self.parties.get_mut(&party) else {
+        let Some(account) = self.members.get_mut(&member) else {
             return served;
         };
         let Some(asks) = account.asks.take() else {
@@ -464,8 +487,8 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         };
         account.held.truncate(asks.held_before);
         if account.held.is_empty() {
-            self.parties.remove(&party);
-            fit(&mut self.parties);
+            self.members.remove(&member);
+            fit(&mut self.members);
         }
         for part in asks.parts {
             let Some(entry) = self.entries.get_mut(&part.key) else {
@@ -473,8 +496,11 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
                 continue;
             };
             match part.state {
-                PartState::Granted => entry.set(party, part.before),
-                PartState::Upgrades => entry.waits().upgrades.retain(|wish| wish.party != party),
+                PartState::Granted => entry.set(member, part.before),
+                PartState::Upgrades => entry
+                    .waits()
+                    .upgrades
+                    .retain(|queued| queued.member != member),
                 PartState::Stands(ticket) => drop(entry.waits().list.remove(ticket)),
             }
             entry.tidy();
@@ -483,16 +509,16 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         served
     }
 
-    /// Removes all rights and the request of a party.
-    pub(crate) fn dismiss(&mut self, party: Party) -> Served {
-        let mut served = self.withdraw(party);
-        let Some(account) = self.parties.remove(&party) else {
+    /// Removes all rights and the request of a member.
+    pub(crate) fn dismiss(&mut self, member: MemberNumber) -> Served {
+        let mut served = self.withdraw(member);
+        let Some(account) = self.members.remove(&member) else {
             return served;
         };
-        fit(&mut self.parties);
+        fit(&mut self.members);
         for key in account.held {
             if let Some(entry) = self.entries.get_mut(&key) {
-                entry.set(party, Rights::NONE);
+                entry.set(member, Rights::NONE);
             }
             self.serve(&key, &mut served);
         }
@@ -504,9 +530,9 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         let Some(entry) = self.entries.get_mut(key) else {
             return;
         };
-        while let Some(Wish { party, part, .. }) = entry.next() {
-            let Some(account) = self.parties.get_mut(&party) else {
-                debug_assert!(false, "a waiting party has an account");
+        while let Some(PartRequest { member, part, .. }) = entry.next() {
+            let Some(account) = self.members.get_mut(&member) else {
+                debug_assert!(false, "a waiting member has an account");
                 continue;
             };
             let Some(asks) = &mut account.asks else {
@@ -522,7 +548,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
             }
             if asks.missing == 0 {
                 account.asks = None;
-                served.push(party);
+                served.push(member);
             }
         }
         let (waited_for, idle) = (entry.waits.is_some(), entry.is_idle());
@@ -535,12 +561,15 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         }
     }
 
-    /// Returns what a party waits for: each thing, the requested rights, and how many requests are
+    /// Returns what a member waits for: each thing, the requested rights, and how many requests are
     /// ahead.
-    pub(crate) fn waits_for(&self, party: Party) -> impl Iterator<Item = (&K, Rights, usize)> {
-        self.waiting_parts(party).map(move |(part, entry)| {
+    pub(crate) fn waits_for(
+        &self,
+        member: MemberNumber,
+    ) -> impl Iterator<Item = (&K, Rights, usize)> {
+        self.waiting_parts(member).map(move |(part, entry)| {
             let waits = entry.waits.as_ref();
-            let wanted = entry.wanted(party, part.state);
+            let wanted = entry.wanted(member, part.state);
             let ahead = match part.state {
                 PartState::Stands(ticket) => waits.and_then(|waits| waits.list.ahead_of(ticket)),
                 _ => None,
@@ -549,29 +578,29 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         })
     }
 
-    /// Returns the parties that a party waits for, without duplicates.
-    pub(crate) fn blockers(&self, party: Party) -> Vec<Party> {
-        let parts = self.waiting_parts(party);
+    /// Returns the members that a member waits for, without duplicates.
+    pub(crate) fn blockers(&self, member: MemberNumber) -> Vec<MemberNumber> {
+        let parts = self.waiting_parts(member);
         let blockers = parts.flat_map(|(part, entry)| {
-            entry.blockers(party, entry.wanted(party, part.state), part.state)
+            entry.blockers(member, entry.wanted(member, part.state), part.state)
         });
-        let mut parties: Vec<_> = blockers.map(|blocker| blocker.0).collect();
-        parties.sort_unstable();
-        parties.dedup();
-        parties
+        let mut members: Vec<_> = blockers.map(|blocker| blocker.0).collect();
+        members.sort_unstable();
+        members.dedup();
+        members
     }
 
-    /// Returns at most `most` of the parties that a party waits for, without duplicates. Holders of
-    /// rights come first. Of the waiting requests it is only the one directly ahead, which waits
+    /// Returns at most `most` of the members that a member waits for, without duplicates. Holders
+    /// of rights come first. Of the waiting requests it is only the one directly ahead, which waits
     /// for the others. The time does not depend on the lengths of the queues.
-    pub(crate) fn nearest_blockers(&self, party: Party, most: usize) -> Vec<Party> {
+    pub(crate) fn nearest_blockers(&self, member: MemberNumber, most: usize) -> Vec<MemberNumber> {
         let parts = || {
-            let parts = self.waiting_parts(party).take(most);
-            parts.map(|(part, entry)| (entry, entry.wanted(party, part.state), part.state))
+            let parts = self.waiting_parts(member).take(most);
+            parts.map(|(part, entry)| (entry, entry.wanted(member, part.state), part.state))
         };
         let ahead =
-            parts().flat_map(|(entry, wanted, state)| entry.nearest_ahead(party, wanted, state));
-        let mut waiting = SmallVec::<[Party; 8]>::new();
+            parts().flat_map(|(entry, wanted, state)| entry.nearest_ahead(member, wanted, state));
+        let mut waiting = SmallVec::<[MemberNumber; 8]>::new();
         for other in ahead {
             // The other half is for holders.
             if waiting.len() == most.div_ceil(2) {
@@ -581,7 +610,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
                 waiting.push(other);
             }
         }
-        let holders = parts().flat_map(|(entry, wanted, _)| entry.excluding(party, wanted));
+        let holders = parts().flat_map(|(entry, wanted, _)| entry.excluding(member, wanted));
         let mut found = Vec::new();
         for other in holders {
             if found.len() + waiting.len() == most {
@@ -595,49 +624,49 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         found
     }
 
-    /// Returns on how many things a party has rights.
-    pub(crate) fn held_count(&self, party: Party) -> usize {
-        let account = self.parties.get(&party);
+    /// Returns on how many things a member has rights.
+    pub(crate) fn held_count(&self, member: MemberNumber) -> usize {
+        let account = self.members.get(&member);
         account.map_or(0, |account| account.held.len())
     }
 
-    /// Returns for how many things a party waits.
-    pub(crate) fn missing_count(&self, party: Party) -> usize {
-        let account = self.parties.get(&party);
+    /// Returns for how many things a member waits.
+    pub(crate) fn missing_count(&self, member: MemberNumber) -> usize {
+        let account = self.members.get(&member);
         let asks = account.and_then(|account| account.asks.as_ref());
         asks.map_or(0, |asks| asks.missing)
     }
 
-    /// Returns all parties that some other party waits for, in no order and with duplicates. It
+    /// Returns all members that some other member waits for, in no order and with duplicates. It
     /// visits the waiting requests and the things that they wait for.
-    pub(crate) fn delaying(&self) -> impl Iterator<Item = Party> {
+    pub(crate) fn delaying(&self) -> impl Iterator<Item = MemberNumber> {
         let contended = self.contended.iter();
         let entries = contended.filter_map(|key| self.entries.get(key));
         entries.flat_map(TableEntry::delaying)
     }
 
-    fn waiting_parts(&self, party: Party) -> impl Iterator<Item = (&Part<K>, &TableEntry)> {
+    fn waiting_parts(&self, member: MemberNumber) -> impl Iterator<Item = (&Part<K>, &TableEntry)> {
         let asks = self
-            .parties
-            .get(&party)
+            .members
+            .get(&member)
             .and_then(|account| account.asks.as_ref());
         let parts = asks.into_iter().flat_map(|asks| &asks.parts);
         let waiting = parts.filter(|part| part.state != PartState::Granted);
         waiting.filter_map(|part| Some((part, self.entries.get(&part.key)?)))
     }
 
-    /// Returns the cycle that a party's request closes, beginning with the party.
-    fn cycle(&self, party: Party) -> Option<Vec<Link<K>>> {
-        // Depth first, with the path to the present party. A party from which no path led back need
-        // not be tried again.
-        let mut way = vec![(self.links(party), None)];
-        let mut tried = HashSet::<_, Secret>::from_iter([party]);
+    /// Returns the cycle that a member's request closes, beginning with the member.
+    fn cycle(&self, member: MemberNumber) -> Option<Vec<Link<K>>> {
+        // Depth first, with the path to the present member. A member from which no path led back
+        // need not be tried again.
+        let mut way = vec![(self.links(member), None)];
+        let mut tried = HashSet::<_, Secret>::from_iter([member]);
         while let Some((links, _)) = way.last_mut() {
             let Some((link, next)) = links.pop() else {
                 way.pop();
                 continue;
             };
-            if next == party {
+            if next == member {
                 let before = way.iter().filter_map(|(_, link)| link.clone());
                 return Some(before.chain([link]).collect());
             }
@@ -648,18 +677,18 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         None
     }
 
-    /// Returns each party that `party` waits for, with the link to it.
-    fn links(&self, party: Party) -> Vec<(Link<K>, Party)> {
-        let parts = self.waiting_parts(party);
+    /// Returns each member that `member` waits for, with the link to it.
+    fn links(&self, member: MemberNumber) -> Vec<(Link<K>, MemberNumber)> {
+        let parts = self.waiting_parts(member);
         let links = parts.flat_map(|(part, entry)| {
-            let wants = entry.wanted(party, part.state);
-            let blockers = entry.blockers(party, wants, part.state).into_iter();
+            let wants = entry.wanted(member, part.state);
+            let blockers = entry.blockers(member, wants, part.state).into_iter();
             blockers.map(move |(next, next_has)| {
                 let link = Link {
-                    party,
+                    member,
                     key: part.key.clone(),
                     wants,
-                    has: entry.rights(party),
+                    has: entry.rights(member),
                     next_has,
                 };
                 (link, next)
@@ -671,7 +700,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
 
 impl TableEntry {
     /// Returns the rights that a waiting part of a request is for.
-    fn wanted(&self, party: Party, state: PartState) -> Rights {
+    fn wanted(&self, member: MemberNumber, state: PartState) -> Rights {
         let Some(waits) = &self.waits else {
             return Rights::NONE;
         };
@@ -680,10 +709,10 @@ impl TableEntry {
             PartState::Stands(ticket) => waits.list.get(ticket).copied(),
             PartState::Upgrades => {
                 let mut upgrades = waits.upgrades.iter();
-                upgrades.find(|wish| wish.party == party).copied()
+                upgrades.find(|queued| queued.member == member).copied()
             }
         };
-        wanted.map_or(Rights::NONE, |wish| wish.rights)
+        wanted.map_or(Rights::NONE, |queued| queued.rights)
     }
 }
 

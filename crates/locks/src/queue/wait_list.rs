@@ -100,15 +100,6 @@ impl<T> WaitList<T> {
         self.lane(ticket.priority)?.get(ticket.sequence)
     }
 
-    /// Returns a value far back: of the lowest priority, and in the rear half of its lane if there
-    /// is one.
-    pub(crate) fn late(&self) -> Option<&T> {
-        self.lanes
-            .iter()
-            .flat_map(|lanes| &**lanes)
-            .find_map(Lane::late)
-    }
-
     /// Returns how many values are ahead of this one; `None` when it is not in the queue.
     pub(crate) fn ahead_of(&self, ticket: Ticket) -> Option<usize> {
         self.get(ticket)?;
@@ -136,21 +127,21 @@ impl<T> WaitList<T> {
     }
 
     /// Iterates over all values from the front to the end.
-    pub(crate) fn iter(&self) -> Members<'_, T> {
-        Members {
+    pub(crate) fn iter(&self) -> InOrder<'_, T> {
+        InOrder {
             list: self,
             indices: [0; Priority::ALL.len()],
         }
     }
 
     /// Iterates over all values behind a position, to the end.
-    pub(crate) fn iter_behind(&self, position: Cursor) -> Members<'_, T> {
+    pub(crate) fn iter_behind(&self, position: Cursor) -> InOrder<'_, T> {
         let indices = Priority::ALL.map(|priority| {
             let before = |sequence| self.cursor(priority, sequence) <= position;
             let lane = self.lane(priority);
             lane.map_or(0, |lane| lane.next_value(lane.bound(before)))
         });
-        Members {
+        InOrder {
             list: self,
             indices,
         }
@@ -207,13 +198,13 @@ impl<T> WaitList<T> {
 /// The values of a [`WaitList`], in order. Each costs O(1), or O(log n) where others have left
 /// before it.
 #[derive(Debug)]
-pub(crate) struct Members<'a, T> {
+pub(crate) struct InOrder<'a, T> {
     list: &'a WaitList<T>,
     /// The slot of the next value for each lane.
     indices: [usize; Priority::ALL.len()],
 }
 
-impl<'a, T> Iterator for Members<'a, T> {
+impl<'a, T> Iterator for InOrder<'a, T> {
     type Item = (Ticket, &'a T);
 
     fn next(&mut self) -> Option<Self::Item> {

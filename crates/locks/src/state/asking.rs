@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use super::*;
 use crate::evidence::Withdrawn;
-use crate::queue::Party;
+use crate::queue::MemberNumber;
 
 pub(super) struct LockWaiter {
     /// The number of its id; the other part is the lock's.
@@ -90,7 +90,7 @@ impl LockState {
     pub(crate) fn would_block(
         &self,
         asker: &Asker<'_>,
-        member: Option<Party>,
+        member: Option<MemberNumber>,
         now: Timestamp,
     ) -> LockError {
         let member = member.and_then(|number| self.info_of_member(number, now));
@@ -148,7 +148,6 @@ impl LockState {
         let Some(waiter) = self.queue.withdraw(ticket) else {
             return;
         };
-        self.relieve(waiter.number);
         let leaving = LeavingRequest {
             number: waiter.number,
             part: match waiter.nodes {
@@ -206,7 +205,7 @@ impl LockState {
             Reason::Cancelled => metrics.cancellations += 1,
         }
         let verdict = RequestOutcome::Failed(Box::new(error));
-        self.outbox.push(AfterUnlock::Tell(request, verdict));
+        self.outbox.push(AfterUnlock::Answer(request, verdict));
     }
 }
 

@@ -37,7 +37,7 @@ impl Overdue {
 pub(super) struct LockHolder {
     pub(super) since: HoldStart,
     pub(super) grant: Grant,
-    pub(super) claim: RequestSource,
+    pub(super) source: RequestSource,
     /// When it can be revoked.
     pub(super) overdue: Option<Overdue>,
     /// Its transaction publishes, so it cannot be revoked until that ends.
@@ -62,7 +62,7 @@ impl LockHolder {
     pub(super) fn vacant() -> Self {
         Self {
             grant: Grant::none(),
-            claim: RequestSource::vacant(),
+            source: RequestSource::vacant(),
             since: HoldStart::default(),
             overdue: None,
             sealed: false,
@@ -73,22 +73,22 @@ impl LockHolder {
 
     pub(super) fn is_held_by(&self, thread: u64) -> bool {
         let joined = self.joined.map(|joined| joined.thread);
-        self.claim.thread == thread || joined == Some(thread)
+        self.source.thread == thread || joined == Some(thread)
     }
 
     /// Whether it is released by its id, not only by its transaction, which learns of a revocation
     /// by itself.
     pub(super) fn is_released_by_id(&self) -> bool {
         let is_left = self.joined.is_some_and(|joined| joined.last);
-        !self.claim.transaction && !is_left
+        !self.source.transaction && !is_left
     }
 
     pub(super) fn has_transaction(&self) -> bool {
-        self.claim.transaction || self.joined.is_some()
+        self.source.transaction || self.joined.is_some()
     }
 
     pub(super) fn info(&self, now: Timestamp) -> LockInfo {
         let held_for = self.since.lasted(now);
-        LockInfo::of(self.grant, &self.claim, held_for, self.since.exact)
+        LockInfo::of(self.grant, &self.source, held_for, self.since.exact)
     }
 }

@@ -8,7 +8,7 @@
 //!    while it holds: the first one downgrades it.
 //! 3. A member waits for nodes if and only if the table says so.
 
-mod looking;
+mod inspection;
 
 use std::cell::Cell;
 
@@ -17,7 +17,7 @@ use crate::node::{
     Deadlock, DeadlockLink, Granule, Member, NodeHolder, NodeLockStats, NodeWait, NodeWaiter,
     RefusedDeadlock, Tree,
 };
-use crate::queue::{Asked, Link, Party};
+use crate::queue::{Asked, Link, MemberNumber};
 
 /// The present outcome of a request for nodes.
 pub(crate) enum AskedNodes {
@@ -48,7 +48,7 @@ impl LockState {
             .unwrap_or_default();
         let number = holder.grant.id().number;
         let member = Member {
-            claim: std::mem::replace(&mut holder.claim, RequestSource::vacant()),
+            source: std::mem::replace(&mut holder.source, RequestSource::vacant()),
             grant: Some(holder.grant),
             since,
             exact: holder.since.exact,
@@ -97,9 +97,9 @@ impl LockState {
             return Ok(AskedNodes::Waits(waiting_at));
         }
         let number = self.next_id().number;
-        let mut claim = RequestSource::vacant();
-        claim.assign(&asker);
-        Ok(match self.enroll(number, claim, set, now.at) {
+        let mut source = RequestSource::vacant();
+        source.assign(&asker);
+        Ok(match self.enroll(number, source, set, now.at) {
             true => AskedNodes::Granted(self.grant_member(number, now.at, asker.hold_limit, now)),
             false => {
                 AskedNodes::Waits(self.wait_for_nodes(number, WaitId(number), request, now.at))
@@ -168,13 +168,13 @@ impl LockState {
         })
     }
 
-    /// Returns the claim of this grant on nodes.
-    pub(crate) fn claim_of(&mut self, id: LockId) -> Result<RequestSource, LockError> {
+    /// Returns the description of the request of this grant on nodes.
+    pub(crate) fn source_of(&mut self, id: LockId) -> Result<RequestSource, LockError> {
         if let Some(holder) = self.holder_of(id) {
-            return Ok(holder.claim.clone());
+            return Ok(holder.source.clone());
         }
         match self.member(id) {
-            Some(member) => Ok(member.claim.clone()),
+            Some(member) => Ok(member.source.clone()),
             None => Err(LockError::Revoked { id }),
         }
     }
@@ -223,10 +223,9 @@ impl LockState {
             is_reported,
             ..
         } = waiter;
-        let mut claim = RequestSource::vacant();
-        claim.assign(&request.asker());
-        if self.enroll(number, claim, set, now.at) {
-            self.relieve(number);
+        let mut source = RequestSource::vacant();
+        source.assign(&request.asker());
+        if self.enroll(number, source, set, now.at) {
             let asking = Asking {
                 wait,
                 request,
@@ -239,7 +238,7 @@ impl LockState {
             let grant = self.grant_member(number, since, limit, now);
             self.mark_untaken(number, &*request);
             self.outbox
-                .push(AfterUnlock::Tell(request, RequestOutcome::Granted(grant)));
+                .push(AfterUnlock::Answer(request, RequestOutcome::Granted(grant)));
         } else {
             self.wait_for_nodes(number, wait, request, since);
             let member = self.member_of_number(number);
@@ -264,9 +263,9 @@ impl LockState {
     }
 
     /// Makes a request a member. Returns whether its whole request is granted.
-    fn enroll(&mut self, number: u64, claim: RequestSource, set: NodeSet, now: Timestamp) -> bool {
+    fn enroll(&mut self, number: u64, source: RequestSource, set: NodeSet, now: Timestamp) -> bool {
         let member = Member {
-            claim,
+            source,
             grant: None,
             since: now,
             exact: true,
@@ -282,7 +281,7 @@ impl LockState {
             Asked::Granted => true,
             Asked::Waits => false,
             Asked::Refused(_) => {
-                debug_assert!(false, "no party waits for one that has nothing (table)");
+                debug_assert!(false, "no member waits for one that has nothing (table)");
                 false
             }
         }
@@ -338,19 +337,19 @@ impl LockState {
             grant.token = granted.token;
             // It went ahead of the queue, so more requests may wait for it.
             let (grant, overdue) = (*grant, member.overdue);
-            self.ensure_watched(overdue);
+            self.watch_holder(overdue);
             return grant;
         }
         nodes.metrics.acquisitions += 1;
         member.grant = Some(granted);
         (member.requested, member.since) = (since, now.at);
         member.overdue = overdue;
-        self.ensure_watched(overdue);
+        self.watch_holder(overdue);
         granted
     }
 
     /// Grants the members that the table has served.
-    fn grant_served(&mut self, served: impl IntoIterator<Item = Party>, now: Moment) {
+    fn grant_served(&mut self, served: impl IntoIterator<Item = MemberNumber>, now: Moment) {
         for number in served {
             let Some(asking) = self.stop_waiting(number) else {
                 debug_assert!(false, "who was served had asked");
@@ -361,7 +360,8 @@ impl LockState {
             let grant = self.grant_member(number, asking.since, limit, now);
             self.mark_untaken(number, &*asking.request);
             let verdict = RequestOutcome::Granted(grant);
-            self.outbox.push(AfterUnlock::Tell(asking.request, verdict));
+            self.outbox
+                .push(AfterUnlock::Answer(asking.request, verdict));
         }
     }
 
@@ -370,7 +370,7 @@ impl LockState {
         if request.task().is_some()
             && let Some(member) = self.member_mut(self.id(number))
         {
-            member.claim.untaken = true;
+            member.source.untaken = true;
         }
     }
 
@@ -378,7 +378,6 @@ impl LockState {
         let nodes = self.nodes.as_mut()?;
         let asking = nodes.list.get_mut(&number)?.asking.take()?;
         nodes.waiting -= 1;
-        self.relieve(number);
         Some(asking)
     }
 
@@ -489,7 +488,7 @@ impl LockState {
         id: LockId,
         now: Moment,
     ) -> Option<Result<Option<AfterUnlock>, ReleaseError>> {
-        if self.member(id)?.claim.transaction {
+        if self.member(id)?.source.transaction {
             return Some(Err(ReleaseError::TransactionOpen { id }));
         }
         Some(Ok(self.part_from_nodes(id, now)))
@@ -518,7 +517,7 @@ impl LockState {
     ) -> Option<Arc<dyn Waiting>> {
         let nodes = self.nodes.as_mut()?;
         let member = nodes.list.get_mut(&number)?;
-        let is_untaken = std::mem::take(&mut member.claim.untaken);
+        let is_untaken = std::mem::take(&mut member.source.untaken);
         if !nodes.is_in_wait(number, wait) {
             let is_first = wait == WaitId(number);
             if is_untaken && is_first {
@@ -550,7 +549,8 @@ impl LockState {
         if let Some(asking) = self.stop_waiting(number) {
             let id = self.id(number);
             let verdict = RequestOutcome::Failed(Box::new(LockError::Revoked { id }));
-            self.outbox.push(AfterUnlock::Tell(asking.request, verdict));
+            self.outbox
+                .push(AfterUnlock::Answer(asking.request, verdict));
         }
         let nodes = self.nodes.get_or_insert_default();
         nodes.list.remove(&number);
@@ -574,12 +574,13 @@ impl LockState {
 
     /// Returns the members with a hold limit that delay any request, each with the end of its limit
     /// and whether it publishes. A request that waits for the whole lock is delayed by all members.
-    pub(super) fn delaying(&self) -> Vec<(Party, Overdue, bool)> {
+    pub(super) fn delaying(&self) -> Vec<(MemberNumber, Overdue, bool)> {
         let Some(nodes) = &self.nodes else {
             return Vec::new();
         };
-        let entry =
-            |(&number, member): (&Party, &Member)| Some((number, member.overdue?, member.sealed));
+        let entry = |(&number, member): (&MemberNumber, &Member)| {
+            Some((number, member.overdue?, member.sealed))
+        };
         if !self.queue.is_empty() {
             return nodes.list.iter().filter_map(entry).collect();
         }
@@ -588,26 +589,12 @@ impl LockState {
         members.filter_map(entry).collect()
     }
 
-    pub(super) fn waits_for_nodes(&self, number: u64) -> bool {
-        let member = self.member_of_number(number);
-        member.is_some_and(|member| member.asking.is_some())
-    }
-
-    /// Returns the latest of the members that wait.
-    pub(super) fn last_asking(&self) -> Option<(u64, Arc<dyn Waiting>)> {
-        let mut members = self.nodes.as_ref()?.list.iter().rev();
-        members.find_map(|(&number, member)| {
-            let asking = member.asking.as_ref()?;
-            Some((number, Arc::clone(&asking.request)))
-        })
-    }
-
     pub(super) fn revoke_member(&mut self, number: u64, overdue: Overdue, now: Moment) {
         let id = self.id(number);
         let Some(member) = self.member(id) else {
             return;
         };
-        let is_released_by_id = !member.claim.transaction;
+        let is_released_by_id = !member.source.transaction;
         let holder = self.info(number, member, now.at);
         let held_for = holder.held_for;
         self.record_revocation(CapacityPart::Share, holder, overdue, now);

@@ -87,13 +87,13 @@ impl LockState {
         if let Some(recording) = &mut observed.recording {
             let LockHolder {
                 grant,
-                claim,
+                source,
                 scope,
                 ..
             } = &self.holder;
             let ended = RecordedRequest::of(
                 grant.id().number,
-                &claim.asker(),
+                &source.asker(),
                 scope.is_some(),
                 requested,
                 Some(now.at),
@@ -128,7 +128,7 @@ impl LockState {
             && member.grant.is_some()
         {
             if let Some(recording) = &mut observed.recording {
-                let asker = member.claim.asker();
+                let asker = member.source.asker();
                 let (requested, ended) = (member.requested, Some(now.at));
                 let ended = RecordedRequest::of(number, &asker, true, requested, ended, outcome);
                 recording.push(ended.granted(member.since));
@@ -419,13 +419,13 @@ impl LockState {
             let granted = holder.since.known().map(|(at, _)| at).unwrap_or_default();
             let requested = observed.requested.unwrap_or(granted);
             let (number, nodes) = (holder.grant.id().number, holder.scope.is_some());
-            let asker = holder.claim.asker();
+            let asker = holder.source.asker();
             let held = RecordedRequest::of(number, &asker, nodes, requested, None, holding);
             unfinished.push(held.granted(granted));
         }
         let members = || self.nodes.iter().flat_map(|nodes| &nodes.list);
         for (&number, member) in members().filter(|(_, member)| member.grant.is_some()) {
-            let (asker, requested) = (member.claim.asker(), member.requested);
+            let (asker, requested) = (member.source.asker(), member.requested);
             let held = RecordedRequest::of(number, &asker, true, requested, None, holding);
             unfinished.push(held.granted(member.since));
         }

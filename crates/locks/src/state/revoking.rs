@@ -8,7 +8,7 @@ pub(super) const REMEMBERED: usize = 256;
 impl LockState {
     /// Remembers the revocation for the release of the grant.
     pub(super) fn remember_revocation(&mut self, id: LockId) {
-        let revoked = &mut self.watch().revoked;
+        let revoked = &mut self.hold_limits().revoked;
         if revoked.len() == REMEMBERED {
             revoked.pop_front();
         }
@@ -25,7 +25,7 @@ impl LockState {
     ) {
         self.recorder_of(part).revocations += 1;
         let last = match part {
-            CapacityPart::Whole => &mut self.watch().last_revocations,
+            CapacityPart::Whole => &mut self.hold_limits().last_revocations,
             CapacityPart::Share => &mut self.nodes.get_or_insert_default().last_revocations,
         };
         last.push(holder, overdue.limit(), now.at);
@@ -33,10 +33,10 @@ impl LockState {
 
     /// Whether a grant was revoked. Returns `true` once, for its holder.
     pub(super) fn learn_of_revocation(&mut self, id: LockId) -> bool {
-        let Some(watch) = &mut self.watch else {
+        let Some(limits) = &mut self.hold_limits else {
             return false;
         };
-        let revoked = &mut watch.revoked;
+        let revoked = &mut limits.revoked;
         let at = revoked.iter().position(|&revoked| revoked == id);
         at.and_then(|at| revoked.remove(at)).is_some()
     }

@@ -17,7 +17,6 @@ impl LockState {
         let Some(waiter) = queued else {
             return self.abandon_later(waiting_at, now);
         };
-        self.relieve(waiter.number);
         let part = match waiter.nodes {
             None => CapacityPart::Whole,
             Some(_) => CapacityPart::Share,
@@ -46,7 +45,7 @@ impl LockState {
     ) -> Option<Arc<dyn Waiting>> {
         let RequestPosition { number, wait, .. } = waiting_at;
         let id = self.id(number);
-        if let Some(holder) = self.holder_of(id).filter(|holder| holder.claim.untaken) {
+        if let Some(holder) = self.holder_of(id).filter(|holder| holder.source.untaken) {
             match &mut holder.joined {
                 Some(joined) => joined.last = true,
                 None => {
@@ -61,23 +60,23 @@ impl LockState {
 
     /// Records that the task knows of its grant.
     pub(crate) fn take_note_of(&mut self, id: LockId) {
-        if let Some(claim) = self.claim_mut(id) {
-            claim.untaken = false;
+        if let Some(source) = self.source_mut(id) {
+            source.untaken = false;
         }
     }
 
     /// Binds a grant to the thread that runs the work which a task has left.
     pub(crate) fn bind(&mut self, id: LockId, thread: u64) {
-        if let Some(claim) = self.claim_mut(id) {
-            claim.thread = thread;
+        if let Some(source) = self.source_mut(id) {
+            source.thread = thread;
         }
     }
 
-    fn claim_mut(&mut self, id: LockId) -> Option<&mut RequestSource> {
+    fn source_mut(&mut self, id: LockId) -> Option<&mut RequestSource> {
         if self.held && self.holder.grant.id() == id {
-            return Some(&mut self.holder.claim);
+            return Some(&mut self.holder.source);
         }
-        Some(&mut self.member_mut(id)?.claim)
+        Some(&mut self.member_mut(id)?.source)
     }
 
     /// Looks at the waits of tasks in one page of the queue. Returns the position of the next page.

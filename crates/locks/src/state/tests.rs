@@ -29,7 +29,7 @@ impl Taken {
         }
     }
 
-    fn take(&mut self, weight: Option<u64>) -> LockId {
+    fn take(&mut self, weight: Option<u16>) -> LockId {
         let at = self.clock.now();
         let asker = Asker {
             owner: &"ann".into(),
@@ -44,7 +44,7 @@ impl Taken {
             weight,
             ..Measured::once(at)
         });
-        self.state.claim().assign(&asker);
+        self.state.source().assign(&asker);
         let limit = self.state.hold_limit.map(PackedDuration::get);
         let overdue = limit.and_then(|limit| Overdue::after(limit, &self.clock));
         self.state.take(|| None, measured, overdue).id()
@@ -136,17 +136,14 @@ fn an_unmeasured_hold_is_measured_from_the_first_look() {
 }
 
 #[test]
-fn lock_10_a_look_for_an_absent_waiter_revokes_no_holder() {
+fn lock_10_a_look_revokes_no_holder_for_which_no_request_waits() {
     let mut taken = Taken::new();
     taken.state.hold_limit = PackedDuration::new(MS);
     let id = taken.take(Some(1));
     taken.manual.advance(2 * MS);
-    let absent = RequestPosition {
-        number: 0,
-        wait: WaitId(0),
-        ticket: None,
-    };
-    let due = taken.step(|state, now| state.look(absent, now, |_| true));
+    // The keeper has looked before.
+    taken.state.hold_limits();
+    let due = taken.step(|state, now| state.revoke_overdue(now, |_| true));
     assert_eq!(due, None);
     assert_eq!(taken.look().lock_id, id);
 }
@@ -160,5 +157,5 @@ fn lock_10_the_latest_revoked_grants_are_remembered() {
     let mut learn = |number| taken.state.learn_of_revocation(LockId { number, lock: 1 });
     assert_eq!([learn(0), learn(1), learn(1)], [false, true, false]);
     assert!(learn(REMEMBERED as u64));
-    assert_eq!(taken.state.watch().revoked.len(), REMEMBERED - 2);
+    assert_eq!(taken.state.hold_limits().revoked.len(), REMEMBERED - 2);
 }

@@ -242,29 +242,3 @@ fn keyed_03_a_result_may_use_the_lock_while_it_is_cloned() {
     assert!(joined.join().is_ok());
     assert_eq!(lock.stats().total_acquisitions, 2);
 }
-
-/// The clone for a dropped join panicked with a payload that panics on drop, and the panic escaped
-/// from the executing call.
-#[test]
-fn keyed_03_a_clone_may_panic_with_a_payload_that_panics_in_drop() {
-    struct Torn;
-
-    impl Clone for Torn {
-        fn clone(&self) -> Self {
-            std::panic::panic_any(crate::common::Bomb)
-        }
-    }
-
-    let lock: KeyedLock<u8, Torn> = KeyedLock::new();
-    let executed = crate::common::contained(|| {
-        lock.execute_exclusive(&1, || {
-            drop(lock.current_execution(&1));
-            let joined = lock.current_execution(&1).unwrap();
-            // Another thread drops it as soon as the result exists.
-            drop(joined);
-            Torn
-        })
-    });
-    assert!(executed.is_ok());
-    assert_eq!(lock.active_keys_count(), 0);
-}

@@ -35,7 +35,7 @@ pub(super) struct InboxCounters {
 impl InboxCounters {
     pub(super) fn finished(&mut self, took: Duration) {
         self.done += 1;
-        self.latency.record(took, 1);
+        self.latency.record_each(took);
     }
 
     /// Counts a failed attempt. `last` is whether it was the event's last.

@@ -49,8 +49,8 @@ fn hash(key: &usize) -> u64 {
     *key as u64 % 3
 }
 
-fn name(key: &usize) -> Name<'_, usize> {
-    Name {
+fn name(key: &usize) -> HashedKey<'_, usize> {
+    HashedKey {
         key,
         hash: hash(key),
     }
@@ -97,7 +97,7 @@ impl Subject {
         if weight > self.state.most(name) {
             return None;
         }
-        let mut key = Discard::new(asked.key);
+        let mut key = Some(asked.key);
         let clock = self.clock.clock();
         let granted = self
             .state
@@ -134,7 +134,7 @@ impl Subject {
     }
 
     fn hear(&mut self, next: AfterLimiterUnlock<usize, Caller>) {
-        for (asked, verdict) in next.told {
+        for (asked, verdict) in next.answers {
             match verdict {
                 Ok(granted) => {
                     self.served.push(asked);
@@ -365,7 +365,7 @@ fn a_burst_of_keys_gives_its_memory_back() {
     let granted: Vec<_> = (1..=10_000)
         .map(|key| {
             let hash = (key as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            let mut key = Discard::new(key);
+            let mut key = Some(key);
             state.try_take(&mut key, hash, 1, &clock).unwrap()
         })
         .collect();
@@ -375,7 +375,7 @@ fn a_burst_of_keys_gives_its_memory_back() {
     for granted in granted {
         let mut next = AfterLimiterUnlock::default();
         state.give_back(granted, &clock, true, false, &mut next);
-        assert!(next.gone.is_some() && next.told.is_empty());
+        assert!(next.gone.is_some() && next.answers.is_empty());
     }
     let [kept, room] = state.keys.sizes();
     assert_eq!(kept, 1);

@@ -12,9 +12,9 @@ const PARTIES: u64 = 5;
 
 #[derive(Clone, Debug)]
 enum Call {
-    Ask(Party, Vec<(u8, LockMode)>),
-    Withdraw(Party),
-    Dismiss(Party),
+    Ask(MemberNumber, Vec<(u8, LockMode)>),
+    Withdraw(MemberNumber),
+    Dismiss(MemberNumber),
 }
 
 fn mode() -> impl Strategy<Value = LockMode> {
@@ -30,14 +30,14 @@ fn mode() -> impl Strategy<Value = LockMode> {
 }
 
 fn calls() -> impl Strategy<Value = Vec<Call>> {
-    let party = 0..PARTIES;
+    let member = 0..PARTIES;
     let set = prop::collection::btree_map(0..KEYS, mode(), 1..4);
     let set = set.prop_map(|set| set.into_iter().collect());
     prop::collection::vec(
         prop_oneof![
-            6 => (party.clone(), set).prop_map(|(party, set)| Call::Ask(party, set)),
-            1 => party.clone().prop_map(Call::Withdraw),
-            3 => party.prop_map(Call::Dismiss),
+            6 => (member.clone(), set).prop_map(|(member, set)| Call::Ask(member, set)),
+            1 => member.clone().prop_map(Call::Withdraw),
+            3 => member.prop_map(Call::Dismiss),
         ],
         1..60,
     )
@@ -47,9 +47,9 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
 /// it.
 #[derive(Clone, Default)]
 struct Model {
-    holders: Vec<(Party, u8, Rights)>,
+    holders: Vec<(MemberNumber, u8, Rights)>,
     /// In FIFO order.
-    asks: Vec<(Party, Vec<ModelPart>)>,
+    asks: Vec<(MemberNumber, Vec<ModelPart>)>,
 }
 
 #[derive(Clone)]
@@ -61,27 +61,27 @@ struct ModelPart {
 }
 
 impl Model {
-    fn rights(&self, party: Party, key: u8) -> Rights {
+    fn rights(&self, member: MemberNumber, key: u8) -> Rights {
         let mut holders = self.holders.iter();
-        let holder = holders.find(|holder| (holder.0, holder.1) == (party, key));
+        let holder = holders.find(|holder| (holder.0, holder.1) == (member, key));
         holder.map_or(Rights::NONE, |holder| holder.2)
     }
 
-    fn set(&mut self, party: Party, key: u8, rights: Rights) {
+    fn set(&mut self, member: MemberNumber, key: u8, rights: Rights) {
         self.holders
-            .retain(|holder| (holder.0, holder.1) != (party, key));
+            .retain(|holder| (holder.0, holder.1) != (member, key));
         if rights != Rights::NONE {
-            self.holders.push((party, key, rights));
+            self.holders.push((member, key, rights));
         }
     }
 
-    fn waits(&self, party: Party) -> bool {
-        self.asks.iter().any(|ask| ask.0 == party)
+    fn waits(&self, member: MemberNumber) -> bool {
+        self.asks.iter().any(|ask| ask.0 == member)
     }
 
-    fn ask(&mut self, party: Party, set: &[(u8, LockMode)]) {
+    fn ask(&mut self, member: MemberNumber, set: &[(u8, LockMode)]) {
         let parts = set.iter().filter_map(|&(key, mode)| {
-            let before = self.rights(party, key);
+            let before = self.rights(member, key);
             let wanted = before.and(mode.into());
             (before != wanted).then_some(ModelPart {
                 key,
@@ -91,51 +91,51 @@ impl Model {
             })
         });
         let parts = parts.collect();
-        self.asks.push((party, parts));
+        self.asks.push((member, parts));
         self.settle();
     }
 
-    fn withdraw(&mut self, party: Party) {
-        let Some(at) = self.asks.iter().position(|ask| ask.0 == party) else {
+    fn withdraw(&mut self, member: MemberNumber) {
+        let Some(at) = self.asks.iter().position(|ask| ask.0 == member) else {
             return;
         };
         for part in self.asks.remove(at).1 {
             if part.granted {
-                self.set(party, part.key, part.before);
+                self.set(member, part.key, part.before);
             }
         }
         self.settle();
     }
 
-    fn dismiss(&mut self, party: Party) {
-        self.asks.retain(|ask| ask.0 != party);
-        self.holders.retain(|holder| holder.0 != party);
+    fn dismiss(&mut self, member: MemberNumber) {
+        self.asks.retain(|ask| ask.0 != member);
+        self.holders.retain(|holder| holder.0 != member);
         self.settle();
     }
 
     fn settle(&mut self) {
         while let Some((ask, part)) = self.grantable() {
             self.asks[ask].1[part].granted = true;
-            let (party, ModelPart { key, wanted, .. }) =
+            let (member, ModelPart { key, wanted, .. }) =
                 (self.asks[ask].0, self.asks[ask].1[part].clone());
-            self.set(party, key, wanted);
+            self.set(member, key, wanted);
         }
         self.asks
             .retain(|(_, parts)| parts.iter().any(|part| !part.granted));
     }
 
-    /// Returns some part that no holder excludes, nor, if its party has nothing there yet, an
+    /// Returns some part that no holder excludes, nor, if its member has nothing there yet, an
     /// upgrade or an earlier request.
     fn grantable(&self) -> Option<(usize, usize)> {
         let all = |key: u8| {
             let parts = self.asks.iter().flat_map(|(_, parts)| parts);
             parts.filter(move |part| part.key == key && !part.granted)
         };
-        for (ask, (party, parts)) in self.asks.iter().enumerate() {
+        for (ask, (member, parts)) in self.asks.iter().enumerate() {
             for (at, part) in parts.iter().enumerate().filter(|(_, part)| !part.granted) {
                 let mut holders = self.holders.iter();
                 let excluded = holders.any(|&(other, key, rights)| {
-                    other != *party && key == part.key && rights.exclude(part.wanted)
+                    other != *member && key == part.key && rights.exclude(part.wanted)
                 });
                 let is_first = all(part.key).find(|other| other.before == Rights::NONE);
                 let is_first = is_first.is_some_and(|first| std::ptr::eq(first, part));
@@ -151,58 +151,61 @@ impl Model {
         None
     }
 
-    /// Whether all requests are served if parties that wait for nothing end, one after the other.
+    /// Whether all requests are served if members that wait for nothing end, one after the other.
     fn comes_to_an_end(mut self) -> bool {
         loop {
-            let mut parties = (0..PARTIES).filter(|&party| !self.waits(party));
-            let Some(party) =
-                parties.find(|&party| self.holders.iter().any(|holder| holder.0 == party))
+            let mut members = (0..PARTIES).filter(|&member| !self.waits(member));
+            let Some(member) =
+                members.find(|&member| self.holders.iter().any(|holder| holder.0 == member))
             else {
                 return self.asks.is_empty();
             };
-            self.dismiss(party);
+            self.dismiss(member);
         }
     }
 }
 
-/// The parties that a party waits for, directly or over others.
-fn reached(party: Party, blockers: impl Fn(Party) -> Vec<Party>) -> BTreeSet<Party> {
+/// The members that a member waits for, directly or over others.
+fn reached(
+    member: MemberNumber,
+    blockers: impl Fn(MemberNumber) -> Vec<MemberNumber>,
+) -> BTreeSet<MemberNumber> {
     let mut found = BTreeSet::new();
-    let mut next = blockers(party);
-    while let Some(party) = next.pop() {
-        if found.insert(party) {
-            next.extend(blockers(party));
+    let mut next = blockers(member);
+    while let Some(member) = next.pop() {
+        if found.insert(member) {
+            next.extend(blockers(member));
         }
     }
     found
 }
 
 fn same(table: &LockTable<u8>, model: &Model) -> Result<(), TestCaseError> {
-    for party in 0..PARTIES {
+    for member in 0..PARTIES {
         for key in 0..KEYS {
-            let (found, expected) = (table.rights(party, &key), model.rights(party, key));
-            prop_assert_eq!(found, expected, "rights of {} on {}", party, key);
+            let (found, expected) = (table.rights(member, &key), model.rights(member, key));
+            prop_assert_eq!(found, expected, "rights of {} on {}", member, key);
         }
-        let waits = table.waits_for(party).next().is_some();
-        prop_assert_eq!(waits, model.waits(party), "{} waits", party);
+        let waits = table.waits_for(member).next().is_some();
+        prop_assert_eq!(waits, model.waits(member), "{} waits", member);
         prop_assert_eq!(
-            !table.blockers(party).is_empty(),
+            !table.blockers(member).is_empty(),
             waits,
             "{} waits for another",
-            party
+            member
         );
     }
-    for party in 0..PARTIES {
-        let nearest = table.nearest_blockers(party, 16);
-        prop_assert_eq!(nearest.is_empty(), !model.waits(party));
-        prop_assert!(!nearest.contains(&party), "{} waits for itself", party);
-        let indirectly = reached(party, |party| table.nearest_blockers(party, 16));
-        let all = reached(party, |party| table.blockers(party));
+    for member in 0..PARTIES {
+        let nearest = table.nearest_blockers(member, 16);
+        prop_assert_eq!(nearest.is_empty(), !model.waits(member));
+        prop_assert!(!nearest.contains(&member), "{} waits for itself", member);
+        let indirectly = reached(member, |member| table.nearest_blockers(member, 16));
+        let all = reached(member, |member| table.blockers(member));
         prop_assert!(all.is_subset(&indirectly), "{:?} of {:?}", indirectly, all);
     }
     let delaying: BTreeSet<_> = table.delaying().collect();
     let blockers: BTreeSet<_> = (0..PARTIES)
-        .flat_map(|party| table.blockers(party))
+        .flat_map(|member| table.blockers(member))
         .collect();
     prop_assert_eq!(delaying, blockers, "whom the others wait for");
     for one in &model.holders {
@@ -222,81 +225,81 @@ proptest! {
         let (mut table, mut model) = (LockTable::default(), Model::default());
         for call in calls {
             match call {
-                Call::Ask(party, set) if !model.waits(party) => {
+                Call::Ask(member, set) if !model.waits(member) => {
                     let mut after = model.clone();
-                    after.ask(party, &set);
+                    after.ask(member, &set);
                     let rights: Vec<_> = set.iter().map(|&(key, mode)| (key, mode.into())).collect();
-                    let would_wait = table.in_the_way(party, &rights).is_some();
-                    let asked = table.ask(party, rights);
+                    let would_wait = table.in_the_way(member, &rights).is_some();
+                    let asked = table.ask(member, rights);
                     prop_assert_eq!(would_wait, asked != Asked::Granted);
                     match asked {
-                        Asked::Granted => prop_assert!(!after.waits(party)),
+                        Asked::Granted => prop_assert!(!after.waits(member)),
                         Asked::Waits => prop_assert!(after.clone().comes_to_an_end(), "a cycle was not seen"),
                         Asked::Refused(cycle) => {
                             prop_assert!(!after.comes_to_an_end(), "there is no cycle {:?}", cycle);
-                            prop_assert_eq!(cycle[0].party, party);
+                            prop_assert_eq!(cycle[0].member, member);
                             after = model;
                         }
                     }
                     model = after;
                 }
                 Call::Ask(..) => {}
-                Call::Withdraw(party) => {
-                    let waited: Vec<_> = (0..PARTIES).filter(|&party| model.waits(party)).collect();
-                    let served = table.withdraw(party);
-                    model.withdraw(party);
+                Call::Withdraw(member) => {
+                    let waited: Vec<_> = (0..PARTIES).filter(|&member| model.waits(member)).collect();
+                    let served = table.withdraw(member);
+                    model.withdraw(member);
                     for other in waited {
-                        let expected = other != party && !model.waits(other);
+                        let expected = other != member && !model.waits(other);
                         prop_assert_eq!(served.contains(&other), expected);
                     }
                 }
-                Call::Dismiss(party) => {
-                    let waited: Vec<_> = (0..PARTIES).filter(|&party| model.waits(party)).collect();
-                    let served = table.dismiss(party);
-                    model.dismiss(party);
+                Call::Dismiss(member) => {
+                    let waited: Vec<_> = (0..PARTIES).filter(|&member| model.waits(member)).collect();
+                    let served = table.dismiss(member);
+                    model.dismiss(member);
                     for other in waited {
-                        let expected = other != party && !model.waits(other);
+                        let expected = other != member && !model.waits(other);
                         prop_assert_eq!(served.contains(&other), expected);
                     }
                 }
             }
             same(&table, &model)?;
         }
-        for party in 0..PARTIES {
-            table.dismiss(party);
+        for member in 0..PARTIES {
+            table.dismiss(member);
         }
-        prop_assert_eq!((table.len(), table.parties.len()), (0, 0));
+        prop_assert_eq!((table.len(), table.members.len()), (0, 0));
         prop_assert!(table.contended.is_empty());
     }
 
-    /// A request for all rights at once, of a party without any, is never refused, and all requests
-    /// are served in the end.
+    /// A request for all rights at once, of a member without any, is never refused, and all
+    /// requests are served in the end.
     #[test]
     fn sets_that_are_requested_at_once_never_close_a_cycle(
         sets in prop::collection::vec(prop::collection::btree_map(0..KEYS, mode(), 1..4), 1..12),
     ) {
         let mut table = LockTable::default();
         let mut running = Vec::new();
-        let count = sets.len() as Party;
-        for (party, set) in (0..).zip(sets) {
-            match table.ask(party, set.into_iter().map(|(key, mode)| (key, mode.into()))) {
-                Asked::Granted => running.push(party),
+        let count = sets.len() as MemberNumber;
+        for (member, set) in (0..).zip(sets) {
+            match table.ask(member, set.into_iter().map(|(key, mode)| (key, mode.into()))) {
+                Asked::Granted => running.push(member),
                 Asked::Waits => {}
                 Asked::Refused(cycle) => prop_assert!(false, "{cycle:?}"),
             }
         }
         let mut served = 0;
-        while let Some(party) = running.pop() {
+        while let Some(member) = running.pop() {
             served += 1;
-            running.extend(table.dismiss(party));
+            running.extend(table.dismiss(member));
         }
         prop_assert_eq!(served, count);
         prop_assert_eq!(table.len(), 0);
     }
 }
 
-fn granted(table: &mut LockTable<u8>, party: Party, key: u8, mode: LockMode) -> bool {
-    table.ask(party, [(key, mode.into())]) == Asked::Granted
+fn granted(table: &mut LockTable<u8>, member: MemberNumber, key: u8, mode: LockMode) -> bool {
+    table.ask(member, [(key, mode.into())]) == Asked::Granted
 }
 
 /// A later request does not overtake, even if it would fit beside the holder.
@@ -321,8 +324,8 @@ fn a_second_upgrade_of_one_key_is_a_cycle_of_two() {
     assert!(granted(&mut table, 2, 7, Shared));
     assert!(!granted(&mut table, 1, 7, Exclusive));
     let shared = Rights::from(Shared);
-    let link = |party| Link {
-        party,
+    let link = |member| Link {
+        member,
         key: 7,
         wants: Exclusive.into(),
         has: shared,
@@ -353,7 +356,7 @@ fn a_million_released_keys_leave_no_entry_and_little_memory() {
         assert_eq!(table.ask(1, [(key, Exclusive.into())]), Asked::Granted);
     }
     table.dismiss(1);
-    assert_eq!((table.len(), table.parties.len()), (0, 0));
+    assert_eq!((table.len(), table.members.len()), (0, 0));
     assert!(
         table.entries.capacity() <= 4 * KEPT,
         "{}",
@@ -364,16 +367,16 @@ fn a_million_released_keys_leave_no_entry_and_little_memory() {
 #[test]
 fn many_dismissed_parties_leave_little_memory() {
     let mut table = LockTable::default();
-    let parties = 1..=100_000u64;
-    for party in parties.clone() {
+    let members = 1..=100_000u64;
+    for member in members.clone() {
         assert_eq!(
-            table.ask(party, [(party, Exclusive.into())]),
+            table.ask(member, [(member, Exclusive.into())]),
             Asked::Granted
         );
     }
-    for party in parties {
-        assert!(table.dismiss(party).is_empty());
+    for member in members {
+        assert!(table.dismiss(member).is_empty());
     }
-    let room = (table.parties.capacity(), table.entries.capacity());
+    let room = (table.members.capacity(), table.entries.capacity());
     assert!(room.0 <= 4 * KEPT && room.1 <= 4 * KEPT, "{room:?}");
 }

@@ -5,13 +5,13 @@ use std::iter;
 use super::*;
 use crate::diagnostics::{HeldLock, LockCounters, RequestKind, WaiterKind, WaitingRequest};
 use crate::node::{Asking, Member, RefusedDeadlock};
-use crate::queue::{LockMode, Party};
+use crate::queue::{LockMode, MemberNumber};
 
 /// Some of the members, and the last of them if there may be more.
 pub(crate) struct MembersPage {
     pub(crate) holders: Vec<HeldLock>,
     pub(crate) waiters: Vec<WaitingRequest>,
-    pub(crate) next: Option<Party>,
+    pub(crate) next: Option<MemberNumber>,
 }
 
 impl MembersPage {
@@ -64,7 +64,7 @@ impl LockState {
     }
 
     /// Returns the holder of the whole lock, or some of the members that share it.
-    pub(crate) fn members_page(&self, after: Option<Party>, now: Moment) -> MembersPage {
+    pub(crate) fn members_page(&self, after: Option<MemberNumber>, now: Moment) -> MembersPage {
         if let Some(holder) = self.holder() {
             return MembersPage {
                 holders: vec![self.held_by(holder, now)],
@@ -103,7 +103,7 @@ impl LockState {
     fn held_by_member(
         &self,
         nodes: &Members,
-        number: Party,
+        number: MemberNumber,
         member: &Member,
         now: Moment,
     ) -> HeldLock {
@@ -115,7 +115,7 @@ impl LockState {
         });
         HeldLock {
             holder: self.info(number, member, now.at),
-            in_transaction: member.claim.transaction,
+            in_transaction: member.source.transaction,
             hold_limit: member.overdue.map(Overdue::limit),
             nodes: held.take(HeldLock::LISTED).collect(),
             node_count: nodes.table.held_count(number),
@@ -125,7 +125,7 @@ impl LockState {
     fn waits_for_nodes_now(
         &self,
         nodes: &Members,
-        number: Party,
+        number: MemberNumber,
         asking: &Asking,
         now: Moment,
     ) -> WaitingRequest {

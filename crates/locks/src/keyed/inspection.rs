@@ -8,9 +8,7 @@ use super::KeyedLock;
 use super::shard::Shard;
 use super::shared::KeyedShared;
 use super::stats::{KeyedStats, ShardCounters};
-use crate::discard::Discard;
 use crate::inspect::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable, Sealed};
-use crate::sync::key_code;
 use crate::{LockInfo, QueueEntry};
 
 impl<K, V> KeyedLock<K, V> {
@@ -27,8 +25,7 @@ impl<K, V> KeyedLock<K, V> {
     ///
     /// # Panics
     ///
-    /// If cloning a key panics, or uses a keyed lock or a limiter: keys are cloned while a part of
-    /// the table is locked.
+    /// If cloning a key panics.
     pub fn active_keys(&self) -> Vec<K>
     where
         K: Clone,
@@ -37,10 +34,10 @@ impl<K, V> KeyedLock<K, V> {
         let mut keys = Vec::new();
         for shard in self.0.each() {
             for entry in shard.entries() {
-                keys.push(Discard::new(key_code::run(|| entry.key.clone())));
+                keys.push(entry.key.clone());
             }
         }
-        keys.into_iter().map(Discard::into_inner).collect()
+        keys
     }
 
     /// Returns metrics and sizes, over all keys.
@@ -74,7 +71,7 @@ struct ShardSums {
 
 impl ShardSums {
     fn add<K, V>(&mut self, shard: &Shard<K, V>) {
-        self.counts += shard.book.counts;
+        self.counts += shard.state.counts;
         for (sum, size) in self.sizes.iter_mut().zip(shard.sizes()) {
             *sum += size;
         }

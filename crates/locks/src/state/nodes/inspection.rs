@@ -9,7 +9,7 @@ impl LockState {
         let grant = member
             .grant
             .unwrap_or_else(|| Grant::new(self.id(number), FencingToken(0), false));
-        LockInfo::of(grant, &member.claim, now - member.since, member.exact)
+        LockInfo::of(grant, &member.source, now - member.since, member.exact)
     }
 
     pub(in crate::state) fn entry(
@@ -39,7 +39,7 @@ impl LockState {
 
     pub(in crate::state) fn info_of_member(
         &self,
-        number: Party,
+        number: MemberNumber,
         now: Timestamp,
     ) -> Option<LockInfo> {
         let member = self.member_of_number(number)?;
@@ -49,7 +49,7 @@ impl LockState {
     pub(in crate::state) fn info_of_thread(&self, thread: u64, now: Timestamp) -> Option<LockInfo> {
         let nodes = self.nodes.as_ref()?;
         let mut members = nodes.list.iter();
-        let (number, member) = members.find(|(_, member)| member.claim.thread == thread)?;
+        let (number, member) = members.find(|(_, member)| member.source.thread == thread)?;
         Some(self.info(*number, member, now))
     }
 
@@ -57,9 +57,9 @@ impl LockState {
     /// be more.
     pub(crate) fn node_holders(
         &self,
-        after: Option<Party>,
+        after: Option<MemberNumber>,
         now: Timestamp,
-    ) -> (Vec<NodeHolder>, Option<Party>) {
+    ) -> (Vec<NodeHolder>, Option<MemberNumber>) {
         if let Some(holder) = self.holder() {
             let scope = holder.scope.as_ref();
             let alone = scope.map(|scope| NodeHolder {
@@ -83,9 +83,9 @@ impl LockState {
     /// Returns the members that wait for nodes, in the same way.
     pub(crate) fn node_waiters(
         &self,
-        after: Option<Party>,
+        after: Option<MemberNumber>,
         now: Timestamp,
-    ) -> (Vec<NodeWaiter>, Option<Party>) {
+    ) -> (Vec<NodeWaiter>, Option<MemberNumber>) {
         self.page_of_members(after, |nodes, number, member| {
             let asking = member.asking.as_ref()?;
             let waits_for = || nodes.table.waits_for(number);
@@ -107,9 +107,9 @@ impl LockState {
 
     pub(in crate::state) fn page_of_members<T>(
         &self,
-        after: Option<Party>,
-        describe: impl Fn(&Members, Party, &Member) -> Option<T>,
-    ) -> (Vec<T>, Option<Party>) {
+        after: Option<MemberNumber>,
+        describe: impl Fn(&Members, MemberNumber, &Member) -> Option<T>,
+    ) -> (Vec<T>, Option<MemberNumber>) {
         let Some(nodes) = &self.nodes else {
             return (Vec::new(), None);
         };
@@ -161,17 +161,17 @@ impl LockState {
     ) -> LockError {
         let nodes = self.nodes.get_or_insert_default();
         let links = cycle.into_iter().filter_map(|link| {
-            let member = nodes.list.get(&link.party)?;
+            let member = nodes.list.get(&link.member)?;
             let waited = |asking: &Asking| now - asking.since;
             let mode = |rights: Rights| (rights != Rights::NONE).then(|| rights.mode());
             Some(DeadlockLink {
                 lock_id: LockId {
-                    number: link.party,
+                    number: link.member,
                     lock: self.lock,
                 },
-                owner_id: member.claim.owner.clone(),
-                label: member.claim.label.clone(),
-                call_site: member.claim.call_site.into(),
+                owner_id: member.source.owner.clone(),
+                label: member.source.label.clone(),
+                call_site: member.source.call_site.into(),
                 waits_for: NodeWait {
                     node: link.key.node().cloned(),
                     mode: link.wants.mode(),
@@ -205,7 +205,7 @@ impl LockState {
         let members = self.nodes.as_ref()?.list.iter();
         let mut asking = members.filter_map(|(&number, member)| {
             let asking = member.asking.as_ref()?;
-            is_meant(&member.claim.owner).then_some(RequestPosition {
+            is_meant(&member.source.owner).then_some(RequestPosition {
                 number,
                 wait: asking.wait,
                 ticket: None,

@@ -1,0 +1,147 @@
+//! Which holders exceed their hold limit, and when the keeper looks for them.
+//!
+//! L20. Whenever the mutex is free: while a holder with a hold limit delays a request, the keeper
+//! looks no later than that holder exceeds its limit, or a thread is about to call it.
+
+use std::collections::VecDeque;
+
+use super::*;
+
+#[derive(Debug, Default)]
+pub(super) struct HoldLimits {
+    /// When the keeper looks next.
+    next_look: Option<Deadline>,
+    /// The latest revoked grants whose holders have not seen the revocation yet.
+    pub(super) revoked: VecDeque<LockId>,
+    /// The last revocations of holders of the whole lock.
+    pub(super) last_revocations: LastRevocations,
+    /// How often the keeper looked.
+    #[cfg(test)]
+    pub(super) looks: usize,
+}
+
+impl LockState {
+    /// Returns when a hold that begins now exceeds the limit of its request.
+    pub(super) fn overdue(&mut self, limit: RequestLimit, now: Moment) -> Option<Overdue> {
+        Overdue::after(self.hold_limit_of(limit)?, now.clock)
+    }
+
+    /// Returns the hold limit of a request that is granted now.
+    #[inline(always)]
+    pub(crate) fn hold_limit_of(&mut self, limit: RequestLimit) -> Option<Duration> {
+        let limit = limit.or(self.hold_limit.map(PackedDuration::get));
+        self.had_limits |= limit.is_some();
+        limit
+    }
+
+    pub(super) fn hold_limits(&mut self) -> &mut HoldLimits {
+        self.hold_limits.get_or_insert_default()
+    }
+
+    /// Lets the keeper look in time if requests wait for a new holder. Called with each grant that
+    /// other requests may wait for.
+    #[inline]
+    pub(super) fn watch_holder(&mut self, overdue: Option<Overdue>) {
+        if let Some(overdue) = overdue
+            && (!self.queue.is_empty() || self.waiting_for_nodes() > 0)
+            && let Some(deadline) = self.look_no_later_than(overdue.at)
+        {
+            self.outbox.push(AfterUnlock::Look(deadline));
+        }
+    }
+
+    /// Returns when the keeper must look on behalf of a request that begins to wait, unless it
+    /// looks no later anyway.
+    pub(crate) fn watch_holders(&mut self, now: Moment) -> Option<Deadline> {
+        // The keeper finds what is already overdue.
+        let due = self.due(now, |_| false)?;
+        self.look_no_later_than(due)
+    }
+
+    fn look_no_later_than(&mut self, due: Deadline) -> Option<Deadline> {
+        let next_look = &mut self.hold_limits().next_look;
+        let is_earlier = next_look.is_none_or(|next| due < next);
+        is_earlier.then(|| *next_look.insert(due))
+    }
+
+    /// Forgets when the keeper looks next: it could not be called.
+    pub(crate) fn forget_look(&mut self) {
+        if let Some(limits) = &mut self.hold_limits {
+            limits.next_look = None;
+        }
+    }
+
+    /// Revokes the grants that exceed their hold limit while requests wait. Returns when the keeper
+    /// must look again.
+    pub(crate) fn revoke_overdue(
+        &mut self,
+        now: Moment,
+        has_passed: impl Fn(Deadline) -> bool,
+    ) -> Option<Deadline> {
+        let limits = self.hold_limits.as_mut()?;
+        limits.next_look = None;
+        #[cfg(test)]
+        {
+            limits.looks += 1;
+        }
+        if self.held {
+            self.revoke_overdue_holder(now, &has_passed);
+        } else {
+            // The nodes of one may go to another that delays fewer requests.
+            while let Some(&(number, overdue, _)) = self
+                .delaying()
+                .iter()
+                .find(|(_, overdue, sealed)| !sealed && has_passed(overdue.at))
+            {
+                self.revoke_member(number, overdue, now);
+            }
+        }
+        let due = self.due(now, has_passed)?;
+        self.look_no_later_than(due);
+        self.hold_limits().next_look
+    }
+
+    fn revoke_overdue_holder(&mut self, now: Moment, has_passed: impl Fn(Deadline) -> bool) {
+        let Some(overdue) = self.holder.overdue else {
+            return;
+        };
+        if self.queue.is_empty() || self.holder.sealed || !has_passed(overdue.at) {
+            return;
+        }
+        if self.holder.is_released_by_id() {
+            self.remember_revocation(self.holder.grant.id());
+        }
+        let holder = self.holder.info(now.at);
+        let part = match self.holder.scope {
+            None => CapacityPart::Whole,
+            Some(_) => CapacityPart::Share,
+        };
+        self.record_revocation(part, holder, overdue, now);
+        self.observe_hold(TimelineOutcome::Revoked, now);
+        let next = self.vacate(now, None);
+        self.outbox.extend(next);
+    }
+
+    /// Returns when the first of the holders that delay any request exceeds its limit. A holder
+    /// that has exceeded it but cannot be revoked now is due again one limit later.
+    fn due(&self, now: Moment, has_passed: impl Fn(Deadline) -> bool) -> Option<Deadline> {
+        // To list the holders that delay a request takes a time that grows with the number of
+        // waiters.
+        if !self.had_limits {
+            return None;
+        }
+        let due = |overdue: Overdue| match has_passed(overdue.at) {
+            true => now.clock.deadline(overdue.limit()),
+            false => Some(overdue.at),
+        };
+        if self.held {
+            let overdue = self.holder.overdue.filter(|_| !self.queue.is_empty());
+            return overdue.and_then(due);
+        }
+        let delaying = self.delaying().into_iter();
+        delaying.filter_map(|(_, overdue, _)| due(overdue)).min()
+    }
+}
+
+#[cfg(test)]
+mod tests;
