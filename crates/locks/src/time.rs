@@ -20,15 +20,14 @@
 //!
 //! In the crate, a clock provides two kinds of time, each with a type of its own:
 //!
-//! - `Timestamp` measures. The system clock reads it from the processor's time-stamp counter (by
-//!   the quanta crate), because two readings of the operating system's clock would cost more than
-//!   the lock that they measure. The counter is not calibrated: it may run some hundred parts per
-//!   million fast or slow. It serves statistics, sampling, the time for which a thread spins or
-//!   combines, and the latency that an adaptive limit follows.
-//! - `MonotonicTime` decides. It is the operating system's monotonic clock. Deadlines, hold limits,
-//!   leases, claims, pauses before a retry and the intervals of undo groups use it, and no
-//!   conversion leads from one type to the other. So no outcome depends on the calibration of the
-//!   counter.
+//! - `Timestamp` measures. It serves statistics, the time for which a thread spins or combines, and
+//!   the latency that an adaptive limit follows.
+//! - `MonotonicTime` decides. Deadlines, hold limits, leases, claims, pauses before a retry and the
+//!   intervals of undo groups use it, and no conversion leads from one type to the other. It begins
+//!   before the process, so that stored dates have moments.
+//!
+//! The system clock reads both from the operating system's monotonic clock. In tests they may run
+//! apart.
 
 #[doc(hidden)]
 pub mod millis;
@@ -354,41 +353,26 @@ pub trait TimeListener: Send + Sync {
 
 #[derive(Clone)]
 struct SystemClock {
+    /// When the first system clock of the process began.
     #[cfg(not(loom))]
-    origin: &'static Origin,
-}
-
-/// The beginning of all system clocks of the process. It is too large to be a part of each lock.
-#[cfg(not(loom))]
-struct Origin {
-    counter: quanta::Clock,
-    began: u64,
     epoch: Instant,
 }
 
 #[cfg(not(loom))]
 impl SystemClock {
     fn new() -> Self {
-        static ORIGIN: std::sync::LazyLock<Origin> = std::sync::LazyLock::new(|| {
-            let counter = quanta::Clock::new();
-            Origin {
-                began: counter.raw(),
-                epoch: Instant::now(),
-                counter,
-            }
-        });
-        Self { origin: &ORIGIN }
+        static EPOCH: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
+        Self { epoch: *EPOCH }
     }
 
     fn now(&self) -> Timestamp {
-        let Origin { counter, began, .. } = self.origin;
-        Timestamp(counter.delta_as_nanos(*began, counter.raw()))
+        Timestamp(nanos(self.epoch.elapsed()))
     }
 
     fn monotonic(&self) -> MonotonicTime {
         /// About 146 years, so that stored dates before the process have moments too.
         const BEGINNING: MonotonicTime = MonotonicTime(1 << 62);
-        BEGINNING.saturating_add(self.origin.epoch.elapsed())
+        BEGINNING.saturating_add(self.epoch.elapsed())
     }
 }
 
