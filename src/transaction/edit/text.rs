@@ -44,6 +44,9 @@ fn leaves_around(
     range: &Range<usize>,
 ) -> Result<Vec<Mark>, EditError> {
     let node = plan::find(on, id)?;
+    if node.marks().is_empty() {
+        return Ok(Vec::new());
+    }
     let is_object = |at: usize| {
         let char = node.text().slice(at..at + 1);
         char.is_some_and(|char| char.chars().eq([OBJECT]))
