@@ -5,6 +5,7 @@ mod savepoint;
 pub(crate) use savepoint::OverlaySavepoint;
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::mark::Splice;
@@ -164,8 +165,7 @@ impl Overlay {
         ids: &NodeIds,
     ) -> Result<(), EditError> {
         value::check_change(&change)?;
-        let detail = self.detail_of(&change);
-        self.make(source, &change, ids)?;
+        let detail = self.make(source, &change, ids)?;
         if change.changes_nothing() {
             return Ok(());
         }
@@ -178,25 +178,6 @@ impl Overlay {
         }
         self.changes.push(change);
         Ok(())
-    }
-
-    /// What a change does not tell about the document that it is going to change.
-    fn detail_of(&self, change: &Change) -> Option<Detail> {
-        match change {
-            Change::SpliceText {
-                id, at, removed, ..
-            } if !removed.is_empty() => {
-                let marks = &self.node(id).filter(|node| !node.marks.is_empty())?.marks;
-                let end = at.saturating_add(removed.chars().count());
-                let marks = marks.within(&(*at..end));
-                (!marks.is_empty()).then(|| Detail::RemovedMarks(Marks::sorted(marks)))
-            }
-            Change::JoinNodes { right, .. } => {
-                let end = self.node(&right.id)?.end();
-                Some(Detail::Joined([end.text, end.children]))
-            }
-            _ => None,
-        }
     }
 
     /// The selection after a change of its own editor. A caret stays at the end of a text of which
@@ -218,8 +199,15 @@ impl Overlay {
         }
     }
 
-    /// Makes a change completely or not at all.
-    fn make(&mut self, source: Source, change: &Change, ids: &NodeIds) -> Result<(), EditError> {
+    /// Makes a change completely or not at all. Returns what it does not tell about the document
+    /// before it.
+    fn make(
+        &mut self,
+        source: Source,
+        change: &Change,
+        ids: &NodeIds,
+    ) -> Result<Option<Detail>, EditError> {
+        let mut detail = None;
         match change {
             Change::InsertSubtree { at, nodes } => self.insert_subtree(at.as_ref(), nodes, ids)?,
             Change::RemoveSubtree { at, nodes } => {
@@ -247,6 +235,7 @@ impl Overlay {
                         changed = node.marks.changed(&splice, marks, len);
                         expect(changed.is_some(), id, "set of marks")?;
                     }
+                    detail = removed_marks(node, &splice.range).map(Detail::RemovedMarks);
                     Ok(())
                 })?;
                 match changed {
@@ -285,7 +274,10 @@ impl Overlay {
                 at,
                 right,
                 place,
-            } => self.join_nodes(id, *at, right, place)?,
+            } => {
+                let end = self.join_nodes(id, *at, right, place)?;
+                detail = Some(Detail::Joined([end.text, end.children]));
+            }
             Change::SetRoot { before, after } => self.set_root(before.as_ref(), after.as_ref())?,
             Change::SetSelection { before, after } => {
                 // The old selection need not match, but it has to be readable.
@@ -298,7 +290,7 @@ impl Overlay {
                 self.selection.clone_from(after);
             }
         }
-        Ok(())
+        Ok(detail)
     }
 
     fn insert_subtree(
@@ -422,7 +414,7 @@ impl Overlay {
         at: SplitPoint,
         right: &RightHalf,
         place: &ChildPosition,
-    ) -> Result<(), EditError> {
+    ) -> Result<SplitPoint, EditError> {
         let left = find(self, id)?;
         let gone = find(self, &right.id)?;
         let siblings = &find(self, &place.parent)?.children;
@@ -441,7 +433,8 @@ impl Overlay {
         left.children.append(&gone.children);
         self.adopt(&gone.children, id)?;
         self.touched.set(&gone.id, None);
-        self.detach(Some(place))
+        self.detach(Some(place))?;
+        Ok(gone.end())
     }
 
     /// Sets `parent` as the parent of these children.
@@ -454,7 +447,7 @@ impl Overlay {
 
     /// Checks that a new node may have this id, and reserves the id.
     fn vacant(&self, id: &NodeId, ids: &NodeIds) -> Result<(), EditError> {
-        if *id == NodeId::from("") {
+        if id.bytes() == 0 {
             return Err(EditError::IdEmpty);
         }
         reserve(id, ids)?;
@@ -620,6 +613,15 @@ fn check_patches(node: &Node, patches: &[AttributePatch]) -> Result<(), EditErro
 /// For an edit whose conditions are already checked.
 fn unchecked(_: &Node) -> Result<(), EditError> {
     Ok(())
+}
+
+/// The marks of the characters that a change is going to remove, if they have any.
+fn removed_marks(node: &Node, removed: &Range<usize>) -> Option<Marks> {
+    if removed.is_empty() || node.marks.is_empty() {
+        return None;
+    }
+    let marks = node.marks.within(removed);
+    (!marks.is_empty()).then(|| Marks::sorted(marks))
 }
 
 /// The removed text is there, and without a change of the marks they all follow from the splice.

@@ -271,12 +271,11 @@ impl Selection {
 
     /// Whether it names a node by the empty string, which is no id.
     pub(super) fn has_empty_id(&self) -> bool {
-        let empty = NodeId::from("");
         match self {
             Self::Text(TextSelection { anchor, focus }) => {
-                anchor.node_id == empty || focus.node_id == empty
+                anchor.node_id.bytes() == 0 || focus.node_id.bytes() == 0
             }
-            Self::Node(NodeSelection { node_id }) => *node_id == empty,
+            Self::Node(NodeSelection { node_id }) => node_id.bytes() == 0,
         }
     }
 
