@@ -31,6 +31,8 @@ pub(crate) struct Unrecorded {
     pub(crate) is_on: bool,
     /// Whether it was made when the commit before it was out of effect.
     pub(crate) follows_undone: bool,
+    /// How many bytes its changes take.
+    bytes: usize,
 }
 
 /// What a publication brings to the queue.
@@ -68,14 +70,14 @@ const MOST: usize = 1024;
 /// The same for their bytes.
 const MOST_BYTES: usize = 1 << 20;
 
+fn bytes(changes: &[Change]) -> usize {
+    changes.iter().map(Change::bytes).sum()
+}
+
 /// What is no longer needed, to be dropped with no mutex locked.
 pub(super) type Unneeded = Vec<Unrecorded>;
 
 impl Unrecorded {
-    fn bytes(&self) -> usize {
-        self.changes.iter().map(Change::bytes).sum()
-    }
-
     /// Whether its unit is in no history any more: only this queue refers to it.
     pub(crate) fn is_settled(&self) -> bool {
         let unit = self.unit.as_ref();
@@ -132,6 +134,7 @@ impl Unrecorded {
         };
         let is_typed = change.go_on_typing(next_change);
         if is_typed {
+            self.bytes = bytes(&self.changes);
             self.version = version;
             self.selections[1] = next.selections[1].cloned();
         }
@@ -169,25 +172,28 @@ impl Queue {
             && !last.is_on
             && last.origin == commit.origin
         {
-            let last = self.commits.len() - 1;
-            self.remove(last, &mut unneeded);
+            let last = self.commits.pop_back();
+            self.removed(last, &mut unneeded);
         }
         // As long as nothing is recorded, there is nothing that the oldest commits could move.
         for _ in 0..2 {
             if !self.has_record && self.first_is_settled() {
-                self.remove(0, &mut unneeded);
+                let first = self.commits.pop_front();
+                self.removed(first, &mut unneeded);
             }
         }
         let mut follows_undone = false;
         if let Some(last) = self.commits.back_mut() {
             follows_undone = !last.is_on;
-            let before = last.bytes();
+            let before = last.bytes;
             if last.take_in(version, &commit) {
-                self.bytes += last.bytes() - before;
+                self.bytes += last.bytes - before;
                 return unneeded;
             }
         }
         let [before, after] = commit.selections;
+        let bytes = bytes(commit.changes);
+        self.bytes += bytes;
         let commit = Unrecorded {
             first: version,
             version,
@@ -199,21 +205,20 @@ impl Queue {
             is_undo: commit.is_undo,
             is_on: true,
             follows_undone,
+            bytes,
         };
-        self.bytes += commit.bytes();
         self.commits.push_back(commit);
         unneeded
     }
 
-    /// Removes the first or the last commit. What takes long to drop is left to the caller.
-    fn remove(&mut self, at: usize, unneeded: &mut Unneeded) {
+    /// Counts a commit that was removed. What takes long to drop is left to the caller.
+    fn removed(&mut self, commit: Option<Unrecorded>, unneeded: &mut Unneeded) {
         const MANY: usize = 4096;
-        let bytes = self.commits[at].bytes();
-        self.bytes -= bytes;
-        match bytes > MANY {
-            true => unneeded.extend(self.commits.remove(at)),
-            // In place: a commit is large, and most are small to drop.
-            false => drop(self.commits.drain(at..=at)),
+        if let Some(commit) = commit {
+            self.bytes -= commit.bytes;
+            if commit.bytes > MANY {
+                unneeded.push(commit);
+            }
         }
     }
 

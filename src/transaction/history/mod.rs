@@ -97,7 +97,7 @@ pub(super) struct History {
     /// The name for the entry of the open group.
     group_name: Option<SmolStr>,
     /// Removed entries, to be dropped with no lock held: their drop runs code of users.
-    gone: Vec<Arc<HistoryEntry>>,
+    gone: SmallVec<[Arc<HistoryEntry>; 1]>,
 }
 
 /// A transaction of the editor, to be recorded.
@@ -117,12 +117,18 @@ pub(super) struct Edit {
 pub(super) struct Entering {
     unit: Arc<EditUnit>,
     place: EntryPlace,
+    at: MonotonicTime,
 }
 
 impl Entering {
     /// What is undone together with it.
     pub(super) fn unit(&self) -> &Arc<EditUnit> {
         &self.unit
+    }
+
+    /// When it was decided.
+    pub(super) fn at(&self) -> MonotonicTime {
+        self.at
     }
 }
 
@@ -237,13 +243,14 @@ impl History {
 
     // --- Recording ---
 
-    /// Decides where a commit of the editor goes. `None` if it is not undone. The commit has this
-    /// owner and version, and is a unit of its own if it `is_apart`.
+    /// Decides where a commit of the editor goes. `None` if it is not undone. Only otherwise it
+    /// reads the time. The commit has this owner and version, and is a unit of its own if it
+    /// `is_apart`.
     pub(super) fn enter(
         &self,
         changes: &[Change],
         how: &HistoryMode,
-        at: MonotonicTime,
+        now: impl FnOnce() -> MonotonicTime,
         (owner, version, is_apart): (&OwnerId, u64, bool),
     ) -> Option<Entering> {
         if self.options.limit == 0
@@ -252,6 +259,7 @@ impl History {
         {
             return None;
         }
+        let at = now();
         let place = self.place(changes, how, at);
         let entry = match place {
             EntryPlace::New { .. } => None,
@@ -261,7 +269,7 @@ impl History {
         let entry = entry.filter(|_| !is_apart);
         let unit = entry.and_then(|it| it.unit_before(version)).cloned();
         let unit = unit.unwrap_or_else(|| EditUnit::new(version, owner.clone()));
-        Some(Entering { unit, place })
+        Some(Entering { unit, place, at })
     }
 
     fn place(&self, changes: &[Change], how: &HistoryMode, at: MonotonicTime) -> EntryPlace {
@@ -300,10 +308,12 @@ impl History {
 
     /// Records a commit of the editor itself.
     pub(super) fn record(&mut self, edit: Edit, entering: Option<Entering>) {
-        let Some(Entering { unit, place }) = entering else {
+        let Some(Entering { unit, place, .. }) = entering else {
             return self.let_go(edit);
         };
-        self.gone.extend(self.redo.drain(..));
+        if !self.redo.is_empty() {
+            self.gone.extend(self.redo.drain(..));
+        }
         match place {
             EntryPlace::New { name, open } => {
                 if open {

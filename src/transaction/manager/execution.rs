@@ -13,7 +13,7 @@ use crate::lock::{AcquireOptions, Answer, Asker, Grant, LockError, QueuedWork, W
 use crate::store::{
     CommitError, DataStore, EndedBy, ExecutedOperation, Kind, Observed, Transaction,
 };
-use crate::transaction::history::Edit;
+use crate::transaction::history::{Edit, Entering};
 use crate::transaction::run::{OperationBatch, run_batch};
 use crate::transaction::session::{Prepared, Session, SessionState};
 use crate::transaction::{
@@ -471,21 +471,27 @@ impl TransactionManager {
             }
         }
         let clipboard = transaction.clipboard().cloned();
-        let (at, owner) = (self.0.store.monotonic(), &self.0.owner);
+        let Manager { store, owner, .. } = &**self.0;
         let enter = |session: &SessionState, on: &Transaction| {
             let version = on.base().version() + 1;
             let is_apart = on.store().keeps_commits();
             let unit = (owner, version, is_apart);
-            session.history.enter(on.changes(), in_history, at, unit)
+            let now = || store.monotonic();
+            session.history.enter(on.changes(), in_history, now, unit)
         };
         prepared.commit(enter, |session, result, entering| {
             session.clipboard = clipboard;
+            let inverses: Vec<_> = code.iter().filter_map(Callback::inverse).collect();
+            if entering.is_none() && inverses.is_empty() {
+                return;
+            }
+            let at = entering.as_ref().map(Entering::at);
             let edit = Edit {
                 changes: result.changes.clone(),
-                inverses: code.iter().filter_map(Callback::inverse).collect(),
+                inverses,
                 before: result.selection_before.clone(),
                 after: result.selection_after.clone(),
-                at,
+                at: at.unwrap_or_else(|| store.monotonic()),
                 version: result.version,
             };
             session.history.record(edit, entering);
