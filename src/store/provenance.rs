@@ -55,11 +55,15 @@ impl Recorded {
         }
     }
 
-    /// Records commits in their order.
-    fn record(&mut self, taken: &Taken, ids: &NodeIds) {
+    /// Records commits in their order. `forgets` is whether it forgets meanwhile what is no longer
+    /// needed: without that, each commit would take longer than the one before.
+    fn record(&mut self, taken: &Taken, ids: &NodeIds, forgets: bool) {
         let mut undone = taken.undone_runs().into_iter().peekable();
         let mut nth = 0;
         while let Some(commit) = taken.commits.get(nth) {
+            if forgets {
+                self.provenance.forget();
+            }
             if let Some((run, after)) = undone.next_if(|(run, _)| run.start == nth) {
                 nth = run.end;
                 let commits: Vec<_> = taken.commits.range(run).collect();
@@ -190,24 +194,24 @@ impl DataStore {
 
     fn recorded(&self) -> LockedRecord<'_> {
         let mut recorded = self.0.provenance.lock();
-        self.record_queue(&mut recorded);
+        self.record_queue(&mut recorded, true);
         recorded.provenance.forget();
         recorded
     }
 
-    /// Records the queue. Nothing is forgotten, so an undo in progress can still be settled.
-    fn record_queue(&self, recorded: &mut Recorded) {
+    /// Records the queue. Unless it `forgets` anything, an undo in progress can still be settled.
+    fn record_queue(&self, recorded: &mut Recorded, forgets: bool) {
         let room = std::mem::take(&mut recorded.room);
         if let Some(taken) = self.0.log.take_unrecorded(room, || self.snapshot()) {
-            self.record_taken(recorded, taken);
+            self.record_taken(recorded, taken, forgets);
         }
     }
 
-    fn record_taken(&self, recorded: &mut Recorded, mut taken: Taken) {
+    fn record_taken(&self, recorded: &mut Recorded, mut taken: Taken, forgets: bool) {
         if taken.since != recorded.since {
             *recorded = Recorded::beginning_after(taken.since);
         }
-        recorded.record(&taken, &self.0.ids);
+        recorded.record(&taken, &self.0.ids, forgets);
         taken.commits.clear();
         recorded.room = taken.commits;
     }
@@ -249,7 +253,7 @@ impl DataStore {
             return;
         }
         // Another thread has recorded them meanwhile.
-        self.record_queue(&mut recorded);
+        self.record_queue(&mut recorded, false);
         if recorded.provenance.is_on(unit) == Some(!on) {
             let mut document = self.snapshot();
             if document.take_back(changes).is_ok() {
@@ -285,7 +289,7 @@ impl DataStore {
         let Undone { toggled, since } = undone;
         let is_changed = changes.iter().any(Change::is_of_the_document);
         let mut recorded = self.0.provenance.lock();
-        self.record_queue(&mut recorded);
+        self.record_queue(&mut recorded, false);
         if !is_changed {
             let version = recorded.version;
             recorded.provenance.note_silent(&toggled, version);
@@ -315,7 +319,7 @@ impl DataStore {
         // The later commits are queued until this is done.
         let (records, document, taken) = self.0.log.take_kept(id, owner, room, || self.snapshot());
         if let Some(taken) = taken {
-            self.record_taken(&mut recorded, taken);
+            self.record_taken(&mut recorded, taken, false);
         }
         let mut joined: HashMap<u64, u64, Secret> = HashMap::default();
         for record in records.iter().filter(|record| record.in_history) {

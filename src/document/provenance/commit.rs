@@ -35,7 +35,7 @@ impl Provenance {
     /// touches only what is recorded.
     fn key_for(&mut self, id: &NodeId, by: Tag) -> Option<Key> {
         match by {
-            Tag::ALWAYS => self.known(id),
+            Tag::ALWAYS => self.known(id).inspect(|_| self.recorded += 1),
             _ => Some(self.key(id)),
         }
     }
@@ -66,7 +66,9 @@ impl Provenance {
     pub(crate) fn record(&mut self, commit: &RecordedCommit<'_>) {
         let number = commit.unit.map_or(0, |unit| unit.number);
         self.newest = self.newest.max(commit.version);
-        self.recorded += 1;
+        let is_undone = commit.unit.is_some();
+        let is_of_the_tree = || commit.changes.iter().any(Change::is_of_the_tree);
+        self.recorded += usize::from(is_undone || is_of_the_tree());
         if self.after.as_ref().is_some_and(|(unit, _)| *unit != number) {
             self.place_selection_after();
         }
@@ -88,7 +90,10 @@ impl Provenance {
         let mut details = commit.details.iter().peekable();
         for (nth, change) in commit.changes.iter().enumerate() {
             let detail = details.next_if(|detail| detail.change == nth);
-            let by = self.step_of(change, number);
+            let by = match commit.unit {
+                Some(_) => self.step_of(change, number),
+                None => Tag::ALWAYS,
+            };
             self.record_change(
                 change,
                 commit.version,

@@ -16,8 +16,9 @@ use crate::hashing::Secret;
 /// So many units are recorded before it is looked for the first that can be forgotten.
 const FEW: usize = 64;
 
-/// So many commits are recorded before it is looked for items that can be forgotten.
-const MANY: usize = 512;
+/// So many commits are recorded before it is looked for items that can be forgotten. To record one
+/// takes as long as the sequences that it changes.
+const MANY: usize = 128;
 
 /// The fate of a tag.
 enum Fate {

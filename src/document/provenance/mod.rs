@@ -110,7 +110,8 @@ pub(crate) struct Provenance {
     after: Option<(u64, Selection)>,
     /// How many units there were when it was last looked what can be forgotten.
     kept_units: usize,
-    /// How many commits were recorded since then.
+    /// How many commits were recorded since then. One that is never undone counts if what it
+    /// changed is recorded.
     recorded: usize,
 }
 

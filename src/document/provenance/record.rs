@@ -257,9 +257,14 @@ impl Record {
     fn hide_text(&mut self, range: Range<usize>, removed: &str, by: Tag, marks: Option<&Marks>) {
         let items = self.text.cut(&range);
         if by == Tag::ALWAYS {
-            let is_hidden = |item: &TextItem| item.width() == 0;
-            let kept: Vec<_> = self.text.0.drain(items.clone()).filter(is_hidden).collect();
-            self.text.0.splice(items.start..items.start, kept);
+            let mut kept = items.start;
+            for nth in items.clone() {
+                if self.text.0[nth].width() == 0 {
+                    self.text.0.swap(kept, nth);
+                    kept += 1;
+                }
+            }
+            self.text.0.drain(kept..items.end);
             return;
         }
         let (mut letters, mut reached) = (removed.chars(), 0);
