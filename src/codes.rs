@@ -13,8 +13,14 @@ use list::coded;
 pub use list::known;
 pub(crate) use list::retry_of;
 
+#[doc(inline)]
+pub use crate::__codes as codes;
+#[doc(inline)]
+pub use crate::brief::Brief;
+pub(crate) use doclock_locks::codes::Coded;
 pub use doclock_locks::codes::Retry;
-pub(crate) use doclock_locks::codes::{Coded, codes};
+#[doc(hidden)]
+pub use doclock_locks::codes::codes as codes_as;
 #[cfg(all(test, not(loom)))]
 pub(crate) use doclock_locks::codes::{Kind, camel_case};
 
@@ -62,6 +68,50 @@ pub trait CodedError {
     fn http_status(&self) -> u16 {
         self.retry().http_status()
     }
+}
+
+/// Implements [`CodedError`] and serde's `Serialize` for an error of one's own.
+///
+/// There is one line for each variant. Its pattern names all fields of the variant; they are the
+/// evidence in the JSON form, beside `code` and `message`. The code may be followed by:
+///
+/// - `{ key: value }`: these values are the evidence instead of the fields.
+/// - `if retry`: a [`Retry`], or whether a retry may succeed at once. Without it, none helps.
+/// - `, 404`: the status, if it is not the one that [`CodedError::http_status`] derives.
+///
+/// `Self::Edit(cause) => as cause;` takes everything from the error in the variant.
+///
+/// ```
+/// use doclock::codes::{Brief, CodedError, Retry, codes};
+///
+/// #[derive(Debug, thiserror::Error)]
+/// enum FeedError {
+///     #[error("entry {entry} has no title")]
+///     Untitled { entry: usize },
+///     #[error("there is no answer from {}", Brief(.address))]
+///     NoAnswer { address: String },
+/// }
+///
+/// codes! { FeedError {
+///     Self::Untitled { entry } => "feedUntitled";
+///     Self::NoAnswer { address } => "feedNoAnswer" if Retry::Later;
+/// }}
+///
+/// let error = FeedError::NoAnswer { address: "example.org".to_owned() };
+/// assert_eq!((error.code(), error.http_status()), ("feedNoAnswer", 503));
+/// assert_eq!(serde_json::to_value(error)?, serde_json::json!({
+///     "code": "feedNoAnswer",
+///     "message": "there is no answer from example.org",
+///     "address": "example.org",
+/// }));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __codes {
+    ($($error:tt)*) => {
+        $crate::codes::codes_as! { ($crate::codes::CodedError) $($error)* }
+    };
 }
 
 /// The code of a boxed error that has no error of this crate in it.

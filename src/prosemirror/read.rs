@@ -14,7 +14,6 @@ use super::{ProseMirrorError, ProseMirrorOptions, TARGETS};
 use crate::document::{Attributes, EditError, JsonError, Mark, NodeSpec, Value};
 use crate::formats::{Dropped, DroppedPart, OBJECT, Report};
 use crate::id::NodeId;
-use crate::json::{line_and_column, offset, reason};
 use crate::store::{DataStore, StoreOptions};
 
 /// A node as ProseMirror writes it. serde_json limits its depth.
@@ -86,13 +85,7 @@ pub(super) fn json<T: DeserializeOwned>(text: &str) -> Result<T, ProseMirrorErro
         end.map_err(|error| (".".to_owned(), error))
     });
     read.map_err(|(path, error)| {
-        let (line, column) = line_and_column(text, offset(text, &error));
-        let reason = reason(&error);
-        let cause = JsonError {
-            line,
-            column,
-            reason,
-        };
+        let cause = JsonError::from_serde_json(text, &error);
         ProseMirrorError::Json { path, cause }
     })
 }

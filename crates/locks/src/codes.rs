@@ -9,6 +9,9 @@ use serde::Serialize;
 
 #[doc(hidden)]
 pub use crate::__codes as codes;
+/// For the macro, so that its caller does not need the crate.
+#[doc(hidden)]
+pub use serde;
 
 /// Whether a retry of the same call, from its start, may succeed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -54,12 +57,8 @@ impl From<bool> for Retry {
 /// - `pattern => "code", 404;`: the status, where it is not that of the verdict;
 /// - `pattern => as inner;`: the variant adds nothing to the error in it.
 ///
-/// After `inherent`, the code, the verdict and the status are methods of the error; otherwise they
-/// are those of the trait `CodedError` of the package.
-#[allow(
-    clippy::crate_in_macro_def,
-    reason = "the trait is the one of the package that calls the macro"
-)]
+/// After `inherent`, the code, the verdict and the status are methods of the error; after a path in
+/// parentheses, they are those of the trait there.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __codes {
@@ -70,12 +69,12 @@ macro_rules! __codes {
         }
         $crate::codes::codes!(@forms [] $error {$($lines)*});
     };
-    ($error:ty $([$generic:ident])? {$($lines:tt)*}) => {
+    (($($coded:tt)+) $error:ty $([$generic:ident])? {$($lines:tt)*}) => {
         #[allow(unused_variables)]
-        impl $(<$generic>)? crate::codes::CodedError for $error {
+        impl $(<$generic>)? $($coded)+ for $error {
             $crate::codes::codes!(@methods () (
                 #[allow(unused_imports)]
-                use crate::codes::CodedError as _;
+                use $($coded)+ as _;
             ) {$($lines)*});
         }
         $crate::codes::codes!(@forms [$($generic)?] $error {$($lines)*});
@@ -131,8 +130,8 @@ macro_rules! __codes {
     )*}) => {
         /// Serializes as an object: `code`, `message`, and the evidence in camelCase.
         #[allow(unused_variables)]
-        impl $(<$generic>)? serde::Serialize for $error {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        impl $(<$generic>)? $crate::codes::serde::Serialize for $error {
+            fn serialize<S: $crate::codes::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 match self {$(
                     $($path)::+ $(($inner))? $({ $($field),* })? => {
                         $crate::codes::codes!(
@@ -170,7 +169,7 @@ macro_rules! __codes {
     };
 
     (@serialize $this:ident $serializer:ident as $from:ident [$($field:ident)*] []) => {
-        serde::Serialize::serialize($from, $serializer)
+        $crate::codes::serde::Serialize::serialize($from, $serializer)
     };
     (@serialize $this:ident $serializer:ident $code:literal [$($field:ident)*] []) => {
         $crate::codes::codes!(@object $this $serializer $code $($field: $field),*)
@@ -181,18 +180,18 @@ macro_rules! __codes {
         $crate::codes::codes!(@object $this $serializer $code $($key: &$value),*)
     };
     (@object $this:ident $serializer:ident $code:literal $($key:ident: $value:expr),*) => {{
-        let mut object = serde::Serializer::serialize_map($serializer, None)?;
-        serde::ser::SerializeMap::serialize_entry(&mut object, "code", $code)?;
-        serde::ser::SerializeMap::serialize_entry(
+        let mut object = $crate::codes::serde::Serializer::serialize_map($serializer, None)?;
+        $crate::codes::serde::ser::SerializeMap::serialize_entry(&mut object, "code", $code)?;
+        $crate::codes::serde::ser::SerializeMap::serialize_entry(
             &mut object,
             "message",
             &format_args!("{}", $this),
         )?;
         $(
             let key = $crate::codes::camel_case(stringify!($key));
-            serde::ser::SerializeMap::serialize_entry(&mut object, &key, $value)?;
+            $crate::codes::serde::ser::SerializeMap::serialize_entry(&mut object, &key, $value)?;
         )*
-        serde::ser::SerializeMap::end(object)
+        $crate::codes::serde::ser::SerializeMap::end(object)
     }};
 
     (@kind as $from:ident [$($field:ident)*] [] [] []) => { None };

@@ -32,6 +32,32 @@ codes! { JsonError {
     Self { line, column, reason } => "jsonInvalid", 400;
 }}
 
+impl JsonError {
+    /// Creates the error that serde_json reports about a text. serde_json counts columns in bytes.
+    ///
+    /// ```
+    /// use doclock::document::JsonError;
+    ///
+    /// let json = r#"{"name": "Jürgen" "age": 5}"#;
+    /// let error = serde_json::from_str::<serde_json::Value>(json).unwrap_err();
+    /// assert_eq!(error.to_string(), "expected `,` or `}` at line 1 column 20");
+    /// let error = JsonError::from_serde_json(json, &error);
+    /// assert_eq!(error.to_string(), "expected `,` or `}` at line 1 column 19");
+    /// ```
+    pub fn from_serde_json(json: &str, error: &serde_json::Error) -> Self {
+        Self::new(json, offset(json, error), reason(error))
+    }
+
+    fn new(json: &str, at: usize, reason: String) -> Self {
+        let (line, column) = line_and_column(json, at);
+        Self {
+            line,
+            column,
+            reason,
+        }
+    }
+}
+
 impl NodeSpec {
     /// Writes the node with its subtree as JSON, at any depth. The form is that of serde.
     ///
@@ -279,12 +305,7 @@ impl<'j> Reader<'j> {
     }
 
     fn fail_at(&self, at: usize, reason: String) -> JsonError {
-        let (line, column) = line_and_column(self.json, at);
-        JsonError {
-            line,
-            column,
-            reason,
-        }
+        JsonError::new(self.json, at, reason)
     }
 }
 
