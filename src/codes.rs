@@ -21,8 +21,6 @@ pub(crate) use doclock_locks::codes::Coded;
 pub use doclock_locks::codes::Retry;
 #[doc(hidden)]
 pub use doclock_locks::codes::codes as codes_as;
-#[cfg(all(test, not(loom)))]
-pub(crate) use doclock_locks::codes::{Kind, camel_case};
 
 /// What a program reads of an error: its code, whether a retry may succeed, and a status of HTTP.
 ///

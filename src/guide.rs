@@ -86,17 +86,10 @@ pages! {
     /// Shows how to port a program from the TypeScript API, name by name.
     typescript: "../docs/guide/typescript.md";
     /// Shows how to convert documents of ProseMirror, Tiptap and HTML, and how to apply steps.
-    // Its examples need the features; its text does not.
-    #[cfg(any(
-        not(doctest),
-        all(feature = "html", feature = "markdown", feature = "prosemirror")
-    ))]
     other_editors: "../docs/guide/other-editors.md";
     /// Lists every operation: builder, JSON form, effect, errors, selection.
     operations: "../docs/operations.md";
     /// Describes the queries of snapshots and transactions, nested JSON and Markdown.
-    // Its examples need the feature; its text does not.
-    #[cfg(any(not(doctest), feature = "markdown"))]
     queries: "../docs/queries.md";
     /// Describes hooks, subscriptions and idempotency keys.
     hooks: "../docs/hooks.md";

@@ -87,11 +87,10 @@
 //! | [`diagnostics`] | what holds, waits, lags and pins memory now, as data, as a table and over a socket |
 //! | [`lock`] | [`FifoLock`](lock::FifoLock), its options, errors and statistics; [`lock::node`], [`lock::keyed`], [`lock::limiter`] |
 //! | [`inbox`] | messages that are delivered at least once, with effects that happen exactly once |
-//! | `html` | conversion from and to HTML (feature `html`) |
-//! | `markdown` | conversion from and to Markdown (feature `markdown`) |
-//! | `prosemirror` | documents and steps of ProseMirror and Tiptap (feature `prosemirror`) |
 //! | [`time`] | clocks, one of them for tests, which advance it by hand |
 //! | [`guide`] | how to use all of this, with one page for each task |
+//!
+//! The package `doclock-formats` converts documents from and to Markdown, HTML and ProseMirror.
 //!
 //! `docs/promises.md` tells what a program may rely on, `docs/architecture.md` how it is built,
 //! `docs/invariants` what holds and why, `docs/verification.md` how that is checked,
@@ -110,33 +109,13 @@ pub mod __bench;
 pub mod codes;
 pub mod diagnostics;
 pub mod document;
-#[cfg(any(feature = "html", feature = "markdown", feature = "prosemirror"))]
-#[cfg_attr(
-    not(all(feature = "html", feature = "markdown", feature = "prosemirror")),
-    allow(
-        dead_code,
-        unreachable_pub,
-        unused_imports,
-        reason = "each format uses its part"
-    )
-)]
-mod formats;
 #[cfg(all(test, not(loom)))]
 mod growth;
 pub mod guide;
-#[cfg(feature = "html")]
-#[cfg_attr(docsrs, doc(cfg(feature = "html")))]
-pub mod html;
 mod id;
 mod json;
 pub mod lock;
-#[cfg(feature = "markdown")]
-#[cfg_attr(docsrs, doc(cfg(feature = "markdown")))]
-pub mod markdown;
 pub mod prelude;
-#[cfg(feature = "prosemirror")]
-#[cfg_attr(docsrs, doc(cfg(feature = "prosemirror")))]
-pub mod prosemirror;
 mod steps;
 mod store;
 pub mod transaction;

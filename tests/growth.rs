@@ -317,7 +317,6 @@ fn a_keystroke_beside_marks_copies_them_once() {
 }
 
 /// A page that repeats one construct.
-#[cfg(feature = "markdown")]
 #[test]
 fn markdown_allocates_as_much_as_it_is_long() {
     let constructs = [
@@ -344,7 +343,7 @@ fn markdown_allocates_as_much_as_it_is_long() {
     for construct in constructs {
         grows_evenly(construct, |size| {
             let page = format!("{}\n\n[^note]: text\n", construct.repeat(size));
-            move || doclock::markdown::from_markdown(&page)
+            move || doclock_formats::markdown::from_markdown(&page)
         });
     }
 }

@@ -238,12 +238,14 @@ fn runs(run: &[String], shown: &[String]) -> bool {
     shown.iter().all(|word| run.any(|other| other == word))
 }
 
-/// Whether it is a part of `cargo test`, which runs every test of the crate and of the locks.
+/// Whether it is a part of `cargo test`, which runs every test of the crate, the formats and the
+/// locks.
 fn is_of_tests(shown: &[String]) -> bool {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut target = shown.iter().skip_while(|word| *word != "--test").skip(1);
     let exists = target.next().is_none_or(|name| {
-        ["tests", "crates/locks/tests"].iter().any(|folder| {
+        let folders = ["tests", "crates/formats/tests", "crates/locks/tests"];
+        folders.iter().any(|folder| {
             let folder = root.join(folder);
             folder.join(format!("{name}.rs")).exists() || folder.join(name).join("main.rs").exists()
         })
@@ -262,6 +264,7 @@ fn all_pages() -> Vec<(String, String)> {
         "examples",
         "examples/apps/live",
         "crates/bench",
+        "crates/formats",
         "crates/tool",
     ];
     let mut all: Vec<_> = folders.into_iter().flat_map(pages).collect();

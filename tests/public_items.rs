@@ -24,6 +24,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::Transaction>();
     shared::<doclock::TransactionId>();
     shared::<doclock::TransactionManager>();
+    shared::<doclock::codes::Brief<String>>();
     shared::<doclock::codes::Retry>();
     shared::<doclock::diagnostics::AdmissionDiagnostics>();
     shared::<doclock::diagnostics::Diagnostics>();
@@ -92,7 +93,6 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::history::HistoryMode>();
     shared::<doclock::history::HistoryOptions>();
     shared::<doclock::history::UndoError>();
-    shared::<doclock::html::HtmlError>();
     shared::<doclock::inbox::DeadLetterCause>();
     shared::<doclock::inbox::Claim>();
     shared::<doclock::inbox::DeadLetter>();
@@ -176,21 +176,6 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::node::NodeWaiter>();
     shared::<doclock::lock::node::RefusedDeadlock>();
     shared::<doclock::lock::node::Scope>();
-    shared::<doclock::markdown::AmbiguousName>();
-    shared::<doclock::markdown::Dropped<doclock::NodeId>>();
-    shared::<doclock::markdown::DroppedPart>();
-    shared::<doclock::markdown::MarkdownAttribute>();
-    shared::<doclock::markdown::MarkdownMark>();
-    shared::<doclock::markdown::MarkdownNames>();
-    shared::<doclock::markdown::MarkdownNode>();
-    shared::<doclock::markdown::MarkdownOptions>();
-    shared::<doclock::markdown::TargetFilter>();
-    shared::<doclock::prosemirror::ProseMirrorContent>();
-    shared::<doclock::prosemirror::ProseMirrorError>();
-    shared::<doclock::prosemirror::ProseMirrorNames>();
-    shared::<doclock::prosemirror::ProseMirrorOptions>();
-    shared::<doclock::prosemirror::ProseMirrorStep>();
-    shared::<doclock::prosemirror::StepError>();
     shared::<doclock::schema::AttributeFault>();
     shared::<doclock::schema::AttributeSpec>();
     shared::<doclock::schema::ExpressionError>();

@@ -146,7 +146,9 @@ fn session(options: &Options) -> Result<Report, Box<dyn Error>> {
 }
 
 fn markdown(file: &Path) -> Result<NodeSpec, BadInput> {
-    Ok(doclock::markdown::from_markdown(&input::text(file)?))
+    Ok(doclock_formats::markdown::from_markdown(&input::text(
+        file,
+    )?))
 }
 
 /// Opens the store: in a file, if the options name one.

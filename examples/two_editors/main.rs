@@ -30,7 +30,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use args::Command;
-use doclock::{DataStore, markdown::to_markdown};
+use doclock::DataStore;
+use doclock_formats::markdown::to_markdown;
 use overlap::Locking;
 
 /// An error crosses threads.

@@ -16,11 +16,7 @@ use crate::durable::{
     DurabilityError, JournalError, OpenError, ReplicaError, TakeoverError, VersionError,
 };
 use crate::events::MissingCommits;
-#[cfg(any(feature = "html", feature = "markdown", feature = "prosemirror"))]
-use crate::formats::AmbiguousName;
 use crate::history::UndoError;
-#[cfg(feature = "html")]
-use crate::html::HtmlError;
 use crate::id::ParseIdError;
 use crate::inbox::{InboxInUse, Interruption};
 use crate::lease::{LeaseError, LeaseLost};
@@ -28,8 +24,6 @@ use crate::lock::keyed::{ExecutionError, TaskPanic};
 use crate::lock::limiter::LimiterError;
 use crate::lock::node::Deadlock;
 use crate::lock::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvidence};
-#[cfg(feature = "prosemirror")]
-use crate::prosemirror::{ProseMirrorError, StepError};
 use crate::store::{AliasError, CommitError, SavepointError, TakenOut};
 use crate::transaction::{
     HookFailure, IdempotencyMismatch, OperationError, PatternError, Refusal, ScriptError,
@@ -73,8 +67,6 @@ macro_rules! errors {
 
 errors! {
     AliasError,
-    #[cfg(any(feature = "html", feature = "markdown", feature = "prosemirror"))]
-    AmbiguousName,
     AttributeFault,
     CancelEvidence,
     CommitError,
@@ -84,8 +76,6 @@ errors! {
     ExecutionError,
     ExpressionError,
     HookFailure,
-    #[cfg(feature = "html")]
-    HtmlError,
     IdempotencyMismatch,
     InboxInUse,
     IntegrityError,
@@ -104,8 +94,6 @@ errors! {
     OperationError,
     ParseIdError,
     PatternError,
-    #[cfg(feature = "prosemirror")]
-    ProseMirrorError,
     Refusal,
     ReleaseError,
     ReplicaError,
@@ -114,8 +102,6 @@ errors! {
     SchemaViolation,
     ScriptError,
     ServerError,
-    #[cfg(feature = "prosemirror")]
-    StepError,
     TakenOut,
     TakeoverError,
     TaskPanic,

@@ -1,16 +1,17 @@
-//! Every public error as data: its code and evidence, compared with the page.
+//! A sample of every public error.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+#[path = "../../tests/common/errors.rs"]
+mod page;
+
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
-use super::{Coded, CodedError, Kind, Retry, camel_case};
+use super::{CodedError, Retry};
 use crate::diagnostics::ServerError;
 use crate::document::schema::*;
 use crate::document::*;
@@ -22,7 +23,6 @@ use crate::durable::{
 };
 use crate::events::MissingCommits;
 use crate::history::*;
-use crate::html::HtmlError;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId, TransactionId};
 use crate::inbox::*;
 use crate::lease::*;
@@ -31,49 +31,21 @@ use crate::lock::keyed::*;
 use crate::lock::limiter::*;
 use crate::lock::node::*;
 use crate::lock::*;
-use crate::markdown::{MarkdownMark, MarkdownNames, MarkdownOptions};
-use crate::prosemirror::{ProseMirrorError, StepError};
 use crate::transaction::Refusal;
 use crate::transaction::*;
 use crate::*;
+use page::{Sample, bare, samples_of};
 
-/// One error for each line of its type.
-struct Sample {
-    error: &'static str,
-    kinds: &'static [Option<Kind>],
-    code: &'static str,
-    retry: Retry,
-    status: u16,
-    message: String,
-    json: Map<String, Value>,
-}
+/// The folders with the errors.
+const FOLDERS: &[&str] = &["src", "crates/locks/src"];
 
-/// One error for each line of a type, with its expected code. The functions below are tables, one
-/// row for each.
-fn samples_of<E: Coded + CodedError>(
-    errors: impl IntoIterator<Item = (&'static str, E)>,
-) -> Vec<Sample> {
-    let samples: Vec<Sample> = errors
-        .into_iter()
-        .map(|(expected, error)| {
-            let code = error.code();
-            assert_eq!(code, expected, "the code of {} changed: {error}", E::NAME);
-            let Ok(Value::Object(json)) = serde_json::to_value(&error) else {
-                panic!("{error} is not an object in JSON");
-            };
-            Sample {
-                error: E::NAME,
-                kinds: E::KINDS,
-                code,
-                retry: error.retry(),
-                status: error.http_status(),
-                message: error.to_string(),
-                json,
-            }
-        })
-        .collect();
-    assert_eq!(samples.len(), E::KINDS.len(), "variants of {}", E::NAME);
-    samples
+/// At least so many types are errors.
+const ERRORS: usize = 30;
+
+/// The part of the page about them.
+fn own_part(page: &str) -> &str {
+    let (own, _) = page.split_once("\n## Formats\n").unwrap();
+    own
 }
 
 fn id(name: &str) -> NodeId {
@@ -358,31 +330,6 @@ fn samples_of_edits() -> Vec<Sample> {
         ("documentMarks", IntegrityError::Marks { id: a() }),
     ]));
     all.extend(samples_of([("jsonInvalid", NodeSpec::from_json("{").unwrap_err())]));
-    let names = MarkdownNames::new().mark(MarkdownMark::Link, "image");
-    all.extend(samples_of([("markdownNameAmbiguous", MarkdownOptions::new().names(names).unwrap_err())]));
-    all.extend(samples_of([
-        ("htmlTooDeep", HtmlError::TooDeep { line: 3, limit: 512 }),
-        ("htmlTooLarge", HtmlError::TooLarge { line: 3 }),
-    ]));
-    let path = || "content[2]".to_owned();
-    let cause = NodeSpec::from_json("{").unwrap_err();
-    all.extend(samples_of([
-        ("proseMirrorJson", ProseMirrorError::Json { path: path(), cause }),
-        ("proseMirrorText", ProseMirrorError::Text { path: path(), kind: "text".to_owned(), reason: "has no text" }),
-        ("proseMirrorStepType", ProseMirrorError::StepType { step_type: "attr".to_owned() }),
-        ("proseMirrorDropped", ProseMirrorError::Dropped { dropped: Vec::new() }),
-        ("proseMirrorSlice", ProseMirrorError::Slice { reason: "is open deeper than it nests" }),
-        ("proseMirrorSchema", ProseMirrorError::Schema { path: path(), cause: violation() }),
-    ]));
-    let position = 7;
-    all.extend(samples_of([
-        ("stepOutOfRange", StepError::OutOfRange { position, size: 6 }),
-        ("stepMisfit", StepError::Misfit { position, reason: "it would overwrite content" }),
-        ("stepJoin", StepError::Join { position, left: "paragraph".to_owned(), right: "list".to_owned() }),
-        ("stepSchema", StepError::Schema { position, cause: violation() }),
-        ("stepShape", StepError::Shape { id: a(), reason: "it is no plain text" }),
-        ("stepEdit", StepError::Edit { position, cause: outdated() }),
-    ]));
     all
 }
 
@@ -639,100 +586,6 @@ fn samples() -> Vec<Sample> {
     .collect()
 }
 
-/// The name of a type without its parameters.
-fn bare(name: &str) -> String {
-    name.split('<').next().unwrap_or_default().trim().to_owned()
-}
-
-fn names(evidence: &[&str]) -> BTreeSet<String> {
-    evidence.iter().map(|name| camel_case(name)).collect()
-}
-
-#[test]
-fn every_error_has_its_code_its_text_and_its_evidence_in_json() {
-    for Sample {
-        error,
-        kinds,
-        code,
-        message,
-        mut json,
-        ..
-    } in samples()
-    {
-        assert_eq!(json.remove("code"), Some(code.into()), "{error}");
-        assert_eq!(json.remove("message"), Some(message.into()), "{error}");
-        let own = kinds.iter().flatten().find(|kind| kind.code == code);
-        let Some(kind) = own else {
-            // It has the code of its inner error, which has its own sample.
-            continue;
-        };
-        let found: BTreeSet<String> = json.keys().cloned().collect();
-        assert_eq!(found, names(kind.evidence), "{error}: {code}");
-        if let Some(cause) = json.get("cause") {
-            assert!(cause["code"].is_string() && cause["message"].is_string());
-        }
-    }
-}
-
-#[test]
-fn every_code_of_every_error_has_a_sample() {
-    let mut sampled: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    let mut lines: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for sample in samples() {
-        let own = sample.kinds.iter().flatten().map(|kind| kind.code);
-        lines.entry(sample.error).or_default().extend(own);
-        let codes = sampled.entry(sample.error).or_default();
-        codes.insert(sample.code);
-    }
-    for (error, codes) in lines {
-        let missing: Vec<_> = codes.difference(&sampled[error]).collect();
-        assert!(missing.is_empty(), "{error}: {missing:?}");
-    }
-}
-
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            sources(&path, found);
-        } else if path.extension().is_some_and(|ending| ending == "rs") {
-            found.push(path);
-        }
-    }
-}
-
-/// A new error without a code would have neither a JSON form nor a row in the page.
-#[test]
-fn every_type_that_is_an_error_has_codes() {
-    let mut files = Vec::new();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for folder in ["src", "crates/locks/src"] {
-        sources(&root.join(folder), &mut files);
-    }
-    let mut errors = BTreeSet::new();
-    for file in files
-        .iter()
-        .filter(|file| !file.ends_with("codes/tests.rs"))
-    {
-        let source = fs::read_to_string(file).unwrap();
-        let mut derived = false;
-        for line in source.lines() {
-            derived |= line.contains("thiserror::Error)]");
-            let item = ["pub enum ", "pub struct "]
-                .iter()
-                .find_map(|item| line.strip_prefix(item));
-            let by_hand = line.strip_prefix("impl std::error::Error for ");
-            if let Some(name) = by_hand.or(item.filter(|_| derived)) {
-                derived = false;
-                errors.insert(bare(name.trim_end_matches(" {}").trim_end_matches(" {")));
-            }
-        }
-    }
-    let coded: BTreeSet<String> = samples().iter().map(|sample| bare(sample.error)).collect();
-    let missing: Vec<_> = errors.difference(&coded).collect();
-    assert!(errors.len() > 30 && missing.is_empty(), "{missing:?}");
-}
-
 /// A boxed error of a type that is not in the list would be an error of the program.
 #[test]
 fn every_type_that_is_an_error_is_recognized_in_a_box() {
@@ -770,129 +623,6 @@ fn a_boxed_error_has_the_values_of_the_errors_in_it() {
     }
     .into();
     assert_eq!(of(wrap(taken)), ("openLocked", Retry::Later, 503));
-}
-
-/// The row of a code on the page.
-#[derive(Debug, PartialEq, Eq)]
-struct Row {
-    evidence: BTreeSet<String>,
-    /// `no`, `now`, `later` or `if`.
-    retry: String,
-    /// `None` if it is that of the cause.
-    status: Option<u16>,
-}
-
-impl Row {
-    /// What the line of an error says.
-    fn of(kind: &Kind) -> Self {
-        let retry = match kind.retry {
-            [] => "no",
-            ["true"] => "now",
-            ["Retry::Later"] => "later",
-            _ => "if",
-        };
-        let status = match kind.status {
-            [] => Some(match retry {
-                "no" => 422,
-                "now" => 409,
-                "later" => 503,
-                _ => panic!("the status of {} depends on its verdict", kind.code),
-            }),
-            [status] => status.parse().ok(),
-            _ => unreachable!("a line has one status"),
-        };
-        Self {
-            evidence: names(kind.evidence),
-            retry: retry.to_owned(),
-            status,
-        }
-    }
-}
-
-/// The words of a cell that are code.
-fn quoted(cell: &str) -> impl Iterator<Item = String> {
-    cell.split('`').skip(1).step_by(2).map(str::to_owned)
-}
-
-/// The codes of the page with the errors in its headings, and the rows by code.
-fn page() -> (BTreeSet<(String, String)>, BTreeMap<String, Row>) {
-    let mut headed: Vec<String> = Vec::new();
-    let (mut codes, mut rows) = (BTreeSet::new(), BTreeMap::new());
-    for line in include_str!("../../docs/errors.md").lines() {
-        if line.starts_with("## ") {
-            headed = quoted(line).collect();
-        }
-        let Some(cells) = line.strip_prefix("| `") else {
-            continue;
-        };
-        let cells: Vec<&str> = cells.split('|').map(str::trim).collect();
-        let [code, _, evidence, retry, status, _] = cells[..] else {
-            panic!("{line}");
-        };
-        let code = code.trim_end_matches('`').to_owned();
-        codes.extend(headed.iter().map(|error| (error.clone(), code.clone())));
-        let retry = retry.split([' ', ':']).next().unwrap_or_default();
-        let row = Row {
-            evidence: quoted(evidence).collect(),
-            retry: retry.to_owned(),
-            status: match status {
-                "that of `cause`" => None,
-                status => Some(status.parse().unwrap_or_else(|_| panic!("{line}"))),
-            },
-        };
-        assert!(rows.insert(code, row).is_none(), "twice: {line}");
-    }
-    (codes, rows)
-}
-
-#[test]
-fn the_page_of_errors_has_every_code_with_its_evidence_its_verdict_and_its_status() {
-    let (headed, rows) = page();
-    let mut expected = BTreeMap::new();
-    for sample in samples() {
-        for kind in sample.kinds.iter().flatten() {
-            let error = (bare(sample.error), kind.code.to_owned());
-            assert!(
-                headed.contains(&error),
-                "not in a section of its own: {error:?}"
-            );
-            // A code has one meaning and one form in all errors.
-            if let Some(before) = expected.insert(kind.code.to_owned(), Row::of(kind)) {
-                assert_eq!(expected[kind.code], before, "{}", kind.code);
-            }
-        }
-    }
-    for (code, row) in &expected {
-        assert_eq!(rows.get(code), Some(row), "{code}");
-    }
-    let unknown: Vec<_> = rows
-        .keys()
-        .filter(|code| !expected.contains_key(*code))
-        .collect();
-    assert!(unknown.is_empty(), "{unknown:?}");
-}
-
-/// The trait returns what the page says, for every sample of every error.
-#[test]
-fn every_error_has_the_verdict_and_the_status_of_its_row() {
-    let (_, rows) = page();
-    for sample in samples() {
-        let (error, code) = (sample.error, sample.code);
-        let row = &rows[code];
-        let expected = match row.retry.as_str() {
-            "no" => Retry::No,
-            "later" => Retry::Later,
-            "now" => Retry::Now,
-            // The error of the sample is one of the program.
-            _ if code == "codeFailed" => Retry::No,
-            // The other samples can be repeated wherever their kind can be.
-            _ => Retry::Now,
-        };
-        assert_eq!(sample.retry, expected, "{error}: {code}");
-        let of_cause = || rows[sample.json["cause"]["code"].as_str().unwrap()].status;
-        let status = row.status.or_else(of_cause);
-        assert_eq!(Some(sample.status), status, "{error}: {code}");
-    }
 }
 
 #[test]

@@ -185,7 +185,17 @@ impl Attributes {
     /// Up to so many patches are applied one by one.
     const FEW: usize = 4;
 
-    pub(crate) fn set(&mut self, key: SmolStr, value: Option<Value>) {
+    /// Sets an attribute. `None` and `null` remove it.
+    ///
+    /// ```
+    /// use doclock::document::Attributes;
+    ///
+    /// let mut attributes = Attributes::from_iter([("level", 2.into())]);
+    /// attributes.set("done".into(), Some(true.into()));
+    /// attributes.set("level".into(), None);
+    /// assert_eq!(attributes, Attributes::from_iter([("done", true.into())]));
+    /// ```
+    pub fn set(&mut self, key: SmolStr, value: Option<Value>) {
         let value = value.filter(|value| !value.is_null());
         if value.is_none() && self.get(&key).is_none() {
             return;

@@ -148,9 +148,21 @@ fn any_differ_only_in_range<'a>(
 pub struct Marks(Option<Arc<Vec<Mark>>>);
 
 impl Marks {
-    /// Normalizes marks for a text of `len` characters. Returns a mark that exceeds the text as the
-    /// error.
-    pub(crate) fn normal(marks: Vec<Mark>, len: usize) -> Result<Self, Mark> {
+    /// Normalizes marks for a text of `len` characters.
+    ///
+    /// # Errors
+    ///
+    /// The first mark that exceeds the text.
+    ///
+    /// ```
+    /// use doclock::document::{Mark, Marks};
+    ///
+    /// let marks = Marks::normal(vec![Mark::new("em", 2..5), Mark::new("em", 0..3)], 5)?;
+    /// assert!(marks.iter().eq(&[Mark::new("em", 0..5)]));
+    /// assert_eq!(Marks::normal(vec![Mark::new("em", 4..9)], 5), Err(Mark::new("em", 4..9)));
+    /// # Ok::<(), Mark>(())
+    /// ```
+    pub fn normal(marks: Vec<Mark>, len: usize) -> Result<Self, Mark> {
         let mut marks = marks;
         for mark in &mut marks {
             let range = mark.range.get_or_insert(0..len);
@@ -258,8 +270,20 @@ impl Marks {
             && self.iter().any(|mark| mark.bounds().end == len)
     }
 
-    /// The marks, with their parts in `range` changed, or removed for `None`. Not in normal form.
-    pub(crate) fn change_within(
+    /// Returns the marks with their parts in `range` changed, or removed for `None`.
+    ///
+    /// They are not in normal form.
+    /// [`Transaction::set_marks`](crate::Transaction::set_marks) normalizes them.
+    ///
+    /// ```
+    /// use doclock::document::{Mark, Marks};
+    ///
+    /// let marks = Marks::normal(vec![Mark::new("em", 0..5)], 5)?;
+    /// let changed = marks.change_within(&(1..3), |_| None);
+    /// assert_eq!(changed, [Mark::new("em", 0..1), Mark::new("em", 3..5)]);
+    /// # Ok::<(), Mark>(())
+    /// ```
+    pub fn change_within(
         &self,
         range: &Range<usize>,
         change: impl Fn(Mark) -> Option<Mark>,

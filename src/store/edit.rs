@@ -373,36 +373,6 @@ impl Transaction {
         marks.leaves(text, |kind| schema.and_then(|schema| schema.is_leaf(kind)))
     }
 
-    /// Checks those lists of children of these nodes that the transaction has changed.
-    #[cfg(feature = "prosemirror")]
-    pub(crate) fn check_children(&self, nodes: &[NodeId]) -> Result<(), SchemaViolation> {
-        self.store().schema().map_or(Ok(()), |schema| {
-            schema.check_children(nodes, self.base(), &self.overlay, self.changes())
-        })
-    }
-
-    /// Whether the schema of the store, if there is one, has an attribute for nodes of this type.
-    #[cfg(feature = "prosemirror")]
-    pub(crate) fn takes_attribute(&self, kind: &str, attribute: &str) -> bool {
-        let schema = self.store().schema();
-        schema.is_none_or(|schema| schema.takes_attribute(kind, attribute))
-    }
-
-    /// Whether the schema of the store, if there is one, has an attribute for marks of this kind.
-    #[cfg(feature = "prosemirror")]
-    pub(crate) fn takes_mark_attribute(&self, kind: &str, attribute: &str) -> bool {
-        let schema = self.store().schema();
-        schema.is_none_or(|schema| schema.takes_mark_attribute(kind, attribute))
-    }
-
-    /// Whether the schema of the store, if there is one, allows nodes of both types to begin with a
-    /// child of the same type.
-    #[cfg(feature = "prosemirror")]
-    pub(crate) fn begin_alike(&self, one: &str, other: &str) -> bool {
-        let schema = self.store().schema();
-        schema.is_none_or(|schema| schema.begin_alike(one, other))
-    }
-
     /// Plans a change and makes it.
     fn edit<A: Clone>(
         &mut self,

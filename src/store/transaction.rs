@@ -23,6 +23,7 @@ use super::{
     TransactionResult, TurnedEntry, Undone,
 };
 use crate::codes::CodedError;
+use crate::document::schema::Schema;
 use crate::document::{
     BlockedUndo, Budget, Change, ChangeDetail, Changes, EditError, EditUnit, Fragment, Limit,
     Limits, Node, Overlay, Selection, Snapshot, Undoing, View, cost, walk,
@@ -244,6 +245,11 @@ impl Transaction {
     /// On nodes it is the version that the transaction has advanced to.
     pub fn base(&self) -> &Snapshot {
         self.overlay.base()
+    }
+
+    /// Returns the schema of the store, if it has one.
+    pub fn schema(&self) -> Option<&Schema> {
+        self.store().schema()
     }
 
     /// Returns the changes of the transaction so far, in order.

@@ -1,18 +1,12 @@
-//! Queries, the same for a snapshot and an open transaction; nested JSON and Markdown, both ways.
+//! Queries, the same for a snapshot and an open transaction; nested JSON, both ways.
 
 #[path = "../common/mod.rs"]
 mod common;
 
-mod definitions;
-mod dropped;
 mod find;
-mod html;
 mod json;
-mod markdown;
-mod names;
 mod nesting;
 mod positions;
-mod targets;
 mod walk;
 
 use doclock::{DataStore, Transaction, View, document::NodeSpec};

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use doclock::document::NodeSpec;
 use doclock::durable::DurableOptions;
-use doclock::html::{MarkdownOptions, from_html};
-use doclock::markdown::from_markdown;
 use doclock::{DataStore, Snapshot, StoreOptions};
+use doclock_formats::html::{MarkdownOptions, from_html};
+use doclock_formats::markdown::from_markdown;
 
 use crate::error::ToolError;
 use crate::{input, progress};

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use std::path::Path;
 
 use doclock::document::Node;
-use doclock::html::{MarkdownOptions, to_html};
-use doclock::markdown::to_markdown;
 use doclock::{NodeId, Snapshot, View};
+use doclock_formats::html::{MarkdownOptions, to_html};
+use doclock_formats::markdown::to_markdown;
 
 use crate::args::Form;
 use crate::error::ToolError;

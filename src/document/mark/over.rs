@@ -12,9 +12,22 @@ use crate::steps::steps;
 pub(crate) const OBJECT: char = '\u{FFFC}';
 
 impl Marks {
-    /// Removes marks from parts of a range. In each part, all characters have the same marks, and
-    /// `gone` returns the indices of those to remove. The result is not in normal form.
-    pub(crate) fn cut(
+    /// Returns the marks without some of them on parts of a range. In each part, all characters
+    /// have the same marks; of their indices, `gone` returns those of the marks to remove.
+    ///
+    /// The result is not in normal form.
+    /// [`Transaction::set_marks`](crate::Transaction::set_marks) normalizes it.
+    ///
+    /// ```
+    /// use doclock::document::{Mark, Marks};
+    ///
+    /// let marks = Marks::normal(vec![Mark::new("em", 0..4), Mark::new("bold", 2..6)], 6)?;
+    /// // Where there are several, all but one.
+    /// let cut = marks.cut(&(0..6), |_, on| on[1..].to_vec());
+    /// assert_eq!(cut, [Mark::new("em", 0..4), Mark::new("bold", 4..6)]);
+    /// # Ok::<(), Mark>(())
+    /// ```
+    pub fn cut(
         &self,
         range: &Range<usize>,
         mut gone: impl FnMut(Range<usize>, &[usize]) -> Vec<usize>,

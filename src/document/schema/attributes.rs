@@ -69,7 +69,6 @@ impl AttributeRules {
     }
 
     /// Whether there is a rule for an attribute, or none is needed.
-    #[cfg(feature = "prosemirror")]
     pub(super) fn takes(&self, attribute: &str) -> bool {
         self.others || self.rules.contains_key(attribute)
     }

@@ -10,7 +10,6 @@ use super::error::SchemaViolation;
 use super::touched::{TouchedChildren, TouchedNodes};
 use super::{Schema, TypeRules};
 use crate::document::{Change, Mark, Marks, Node, View};
-#[cfg(feature = "prosemirror")]
 use crate::id::NodeId;
 use crate::steps::step;
 
@@ -57,9 +56,32 @@ impl Schema {
         self.check_root(after)
     }
 
-    /// Checks the children of these nodes only, if the changes concern them.
-    #[cfg(feature = "prosemirror")]
-    pub(crate) fn check_children(
+    /// Checks the children of these nodes only, and only where the changes concern them. The
+    /// arguments are those of [`check`](Self::check).
+    ///
+    /// In a transaction of several edits this finds a misplaced child at once, while nodes that a
+    /// later edit completes may still be incomplete.
+    ///
+    /// # Errors
+    ///
+    /// The first [`SchemaViolation`] found.
+    ///
+    /// ```
+    /// use doclock::{DataStore, document::NodeSpec, schema::{NodeType, Schema}};
+    ///
+    /// let page = NodeType::new().content("title");
+    /// let types = Schema::builder().node("page", page).node("title", NodeType::new().text(true));
+    /// let schema = types.build()?;
+    ///
+    /// let store = DataStore::new();
+    /// let mut transaction = store.begin("ann")?;
+    /// let page = transaction.create(NodeSpec::new("page"))?;
+    /// let (base, changes) = (transaction.base(), transaction.changes());
+    /// assert!(schema.check_children(&[page], base, &transaction, changes).is_err());
+    /// assert!(schema.check_children(&[], base, &transaction, changes).is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn check_children(
         &self,
         nodes: &[NodeId],
         base: &impl View,
@@ -245,21 +267,35 @@ impl Schema {
         self.marks.get(mark).and_then(|rules| rules.leaf)
     }
 
-    #[cfg(feature = "prosemirror")]
-    pub(crate) fn takes_attribute(&self, kind: &str, attribute: &str) -> bool {
+    /// Returns whether nodes of a type may have an attribute. A type that the schema does not have
+    /// may have any.
+    pub fn allows_attribute(&self, kind: &str, attribute: &str) -> bool {
         let rules = self.rules(kind);
         rules.is_none_or(|rules| rules.attributes.takes(attribute))
     }
 
-    #[cfg(feature = "prosemirror")]
-    pub(crate) fn takes_mark_attribute(&self, kind: &str, attribute: &str) -> bool {
+    /// Returns whether marks of a kind may have an attribute. A kind that the schema does not have
+    /// may have any.
+    pub fn allows_mark_attribute(&self, kind: &str, attribute: &str) -> bool {
         let rules = self.marks.get(kind);
         rules.is_none_or(|rules| rules.attributes.takes(attribute))
     }
 
-    /// Whether nodes of both types may begin with a child of the same type.
-    #[cfg(feature = "prosemirror")]
-    pub(crate) fn begin_alike(&self, one: &str, other: &str) -> bool {
+    /// Returns whether nodes of both types may begin with a child of the same type, as the content
+    /// of two nodes that are joined. It is `false` if the schema does not have one of them.
+    ///
+    /// ```
+    /// use doclock::schema::{NodeType, Schema};
+    ///
+    /// let node = |content: &str| NodeType::new().content(content);
+    /// let types = Schema::builder().node("quote", node("text+")).node("item", node("text list?"));
+    /// let types = types.node("list", node("item+")).node("text", NodeType::new().text(true));
+    /// let schema = types.build()?;
+    /// assert!(schema.begin_alike("quote", "item"));
+    /// assert!(!schema.begin_alike("list", "item"));
+    /// # Ok::<(), doclock::schema::SchemaError>(())
+    /// ```
+    pub fn begin_alike(&self, one: &str, other: &str) -> bool {
         let (Some(one), Some(other)) = (self.rules(one), self.rules(other)) else {
             return false;
         };

@@ -62,7 +62,6 @@ impl Content {
     }
 
     /// Whether a child of this type can be the first one.
-    #[cfg(feature = "prosemirror")]
     pub(super) fn begins_with(&self, symbol: Symbol) -> bool {
         self.automaton.step(self.automaton.start(), Some(symbol)) != DEAD
     }

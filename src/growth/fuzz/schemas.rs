@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::budget::{FLOOR, SCALE, STEPS, Shares, magnitude, weight};
 use super::common::Dice;
-use super::{FLOOR, SCALE, STEPS, Shares, magnitude, weight};
 use crate::document::schema::ENOUGH;
 use crate::steps::counted;
 use crate::{

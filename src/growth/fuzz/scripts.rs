@@ -4,9 +4,9 @@
 use serde_json::{Map, Value, json};
 use strum::VariantArray;
 
+use super::budget::{FLOOR, SCALE, STEPS, Shares, magnitude, weight};
 use super::common::Dice;
 use super::generator::{Generator, Kind};
-use super::{SCALE, Shares, magnitude, weight};
 use crate::dsl::*;
 use crate::{
     DataStore, NodeId, Transaction, TransactionManager, View,
@@ -233,7 +233,7 @@ fn one(dice: &mut Dice, shares: &mut Shares, on: &mut Transaction) {
         _ => 0,
     };
     let marks = marks_looked_at(on, changes);
-    let budget = super::FLOOR + super::STEPS * (size + marks) + search;
+    let budget = FLOOR + STEPS * (size + marks) + search;
     shares.check(&name, size, steps, budget);
 }
 

@@ -6,8 +6,8 @@ use doclock::dsl::{create, set_attrs};
 use doclock::{
     DataStore, TransactionManager,
     document::{EditError, NodeSpec},
-    markdown::from_markdown,
 };
+use doclock_formats::markdown::from_markdown;
 
 use super::inputs;
 use super::ladder::Sample;

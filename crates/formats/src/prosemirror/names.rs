@@ -1,0 +1,487 @@
+//! The names of node types, marks and attributes in ProseMirror's JSON and in the document.
+
+use doclock::document::{Attributes, Mark, Node, NodeSpec};
+use serde_json::{Map, Value};
+use smol_str::SmolStr;
+
+use crate::OBJECT;
+
+/// A newline is a hard break in the document. So a newline in a text of ProseMirror is the next one
+/// of these characters, U+2028, and so on. All of them end a line in Unicode, but for the last,
+/// which Unicode reserves for programs, and which is in no text.
+const SHIFTED: [char; 5] = ['\n', '\u{2028}', '\u{2029}', '\u{85}', '\u{FDD0}'];
+
+/// What a node type of ProseMirror contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProseMirrorContent {
+    /// Other nodes.
+    Blocks,
+    /// Text with marks, hard breaks and inline nodes. A newline is U+2028 in the document.
+    Text,
+    /// Text without marks, in which a newline is a newline.
+    Code,
+    /// Nothing, between blocks, as a horizontal rule.
+    Leaf,
+    /// Nothing, within a text, as an image. In the document it is the character U+FFFC with a mark
+    /// of the given name, which has the attributes.
+    Inline,
+    /// Nothing, within a text: a hard break. In the document it is a newline.
+    Break,
+}
+
+/// A node type or a mark of ProseMirror, and its counterpart in the document.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Entry {
+    pub(super) prosemirror: SmolStr,
+    pub(super) document: SmolStr,
+    /// An attribute of the document that ProseMirror has in the type.
+    fixed: Option<(SmolStr, Value)>,
+    /// The names that differ: in ProseMirror and in the document.
+    attributes: Vec<(SmolStr, SmolStr)>,
+    /// Of a node type the marks that its text may have, of a mark those that it excludes.
+    pub(super) marks: MarkNames,
+}
+
+/// Some marks by their names in ProseMirror.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum MarkNames {
+    All,
+    These(Vec<SmolStr>),
+}
+
+impl MarkNames {
+    /// Names separated by spaces, or `_` for all.
+    fn new(names: &str) -> Self {
+        match names.trim() {
+            "_" => Self::All,
+            names => Self::These(names.split_whitespace().map(SmolStr::new).collect()),
+        }
+    }
+
+    pub(super) fn contains(&self, mark: &Entry) -> bool {
+        match self {
+            Self::All => true,
+            Self::These(names) => names.contains(&mark.prosemirror),
+        }
+    }
+}
+
+impl Entry {
+    fn new(prosemirror: SmolStr, document: SmolStr) -> Self {
+        Self {
+            prosemirror,
+            document,
+            fixed: None,
+            attributes: Vec::new(),
+            marks: MarkNames::All,
+        }
+    }
+
+    /// The attributes in the document.
+    pub(super) fn read(&self, attributes: &Attributes) -> Attributes {
+        let read = attributes.iter().map(|(name, value)| {
+            let mut names = self.attributes.iter();
+            let known = names.find(|(prosemirror, _)| prosemirror == name);
+            (
+                known.map_or(name, |(_, document)| document).clone(),
+                of_javascript(value),
+            )
+        });
+        read.chain(self.fixed.clone()).collect()
+    }
+
+    /// The name of one attribute in the document; `None` for one that ProseMirror has in the type.
+    pub(super) fn read_name<'e>(&'e self, prosemirror: &'e str) -> Option<&'e str> {
+        let mut names = self.attributes.iter();
+        let known = names.find(|(name, _)| name == prosemirror);
+        let document = known.map_or(prosemirror, |(_, document)| document);
+        let fixed = self.fixed.as_ref().map(|(name, _)| name.as_str());
+        (fixed != Some(document)).then_some(document)
+    }
+
+    /// The attributes in ProseMirror.
+    pub(super) fn written(&self, attributes: &Attributes) -> Map<String, Value> {
+        let fixed = self.fixed.as_ref().map(|(name, _)| name);
+        let free = attributes.iter().filter(|(name, _)| Some(*name) != fixed);
+        let named = free.map(|(name, value)| (self.written_name(name).to_owned(), value.clone()));
+        named.collect()
+    }
+
+    fn written_name<'e>(&'e self, document: &'e str) -> &'e str {
+        let mut names = self.attributes.iter();
+        let known = names.find(|(_, other)| other == document);
+        known.map_or(document, |(prosemirror, _)| prosemirror)
+    }
+
+    /// An absent boolean is false.
+    fn is_for(&self, kind: &str, attributes: &Attributes) -> bool {
+        let fixed = self.fixed.as_ref().is_none_or(|(name, value)| {
+            attributes.get(name).unwrap_or(&Value::Bool(false)) == value
+        });
+        fixed && self.document == kind
+    }
+}
+
+/// A value with the integers of JavaScript, where `2.0` is `2`. Its depth is limited.
+pub(super) fn of_javascript(value: &Value) -> Value {
+    /// Beyond it, not every integer is a number of JavaScript.
+    const LARGEST: f64 = 9_007_199_254_740_991.0;
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let float = number.as_f64().unwrap_or_default();
+            match float.fract() == 0.0 && float.abs() <= LARGEST {
+                true => (float as i64).into(),
+                false => value.clone(),
+            }
+        }
+        Value::Array(values) => values.iter().map(of_javascript).collect(),
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            let read = fields.map(|(name, value)| (name.clone(), of_javascript(value)));
+            Value::Object(read.collect())
+        }
+        _ => value.clone(),
+    }
+}
+
+/// The names of node types, marks and attributes, for both directions.
+///
+/// The document has the names of [`from_markdown`](doclock::guide::queries#markdown) by default, so
+/// that a document can be read in one format and written in another. A definition replaces the
+/// earlier ones with the same name in ProseMirror or in the document. Attributes without a
+/// definition have the same name on both sides.
+///
+/// ```
+/// use doclock_formats::prosemirror::{
+///     ProseMirrorContent, ProseMirrorNames, ProseMirrorOptions, from_prosemirror,
+/// };
+///
+/// let names = ProseMirrorNames::tiptap()
+///     .node("callout", "note", ProseMirrorContent::Blocks)
+///     .node("mention", "mention", ProseMirrorContent::Inline)
+///     .mark("highlight", "highlight")
+///     .attribute("callout", "emoji", "icon");
+/// let json = r#"{"type": "doc", "content": [
+///     {"type": "callout", "attrs": {"emoji": "!"}, "content": [{"type": "paragraph"}]}
+/// ]}"#;
+/// let (document, dropped) = from_prosemirror(json, &ProseMirrorOptions::new(names))?;
+/// let note = &document.into_children()[0];
+/// assert_eq!((note.kind(), note.attributes().get("icon")), ("note", Some(&"!".into())));
+/// assert!(dropped.is_empty());
+/// # Ok::<(), doclock_formats::prosemirror::ProseMirrorError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[must_use]
+pub struct ProseMirrorNames {
+    text: SmolStr,
+    nodes: Vec<(Entry, ProseMirrorContent)>,
+    marks: Vec<Entry>,
+}
+
+impl ProseMirrorNames {
+    /// Creates names without node types and marks, for a schema of one's own.
+    pub fn new() -> Self {
+        Self {
+            text: "inline-text".into(),
+            nodes: Vec::new(),
+            marks: Vec::new(),
+        }
+    }
+
+    /// Creates the names of the packages prosemirror-schema-basic and prosemirror-schema-list:
+    /// `bullet_list`, `hard_break`, `strong`.
+    pub fn basic() -> Self {
+        use ProseMirrorContent::{Blocks, Break, Code, Inline, Leaf, Text};
+        Self::new()
+            .node("doc", "document", Blocks)
+            .node("paragraph", "paragraph", Text)
+            .node("blockquote", "block-quote", Blocks)
+            .node("horizontal_rule", "thematic-break", Leaf)
+            .node("heading", "heading", Text)
+            .node("code_block", "code-block", Code)
+            .node("image", "image", Inline)
+            .node("hard_break", "hard-break", Break)
+            .list("ordered_list", true)
+            .list("bullet_list", false)
+            .attribute("ordered_list", "order", "start")
+            .node("list_item", "list-item", Blocks)
+            .mark("link", "link")
+            .mark("em", "em")
+            .mark("strong", "bold")
+            .mark("code", "code")
+    }
+
+    /// Creates the names of Tiptap's StarterKit: `bulletList`, `hardBreak`, `bold`. Its mark `code`
+    /// excludes all others.
+    pub fn tiptap() -> Self {
+        use ProseMirrorContent::{Blocks, Break, Code, Leaf, Text};
+        Self::new()
+            .node("doc", "document", Blocks)
+            .node("paragraph", "paragraph", Text)
+            .node("blockquote", "block-quote", Blocks)
+            .node("horizontalRule", "thematic-break", Leaf)
+            .node("heading", "heading", Text)
+            .node("codeBlock", "code-block", Code)
+            .node("hardBreak", "hard-break", Break)
+            .list("orderedList", true)
+            .list("bulletList", false)
+            .node("listItem", "list-item", Blocks)
+            .mark("link", "link")
+            .mark("bold", "bold")
+            .mark("code", "code")
+            .mark("italic", "em")
+            .mark("strike", "strikethrough")
+            .mark("underline", "underline")
+            .excludes("code", "_")
+    }
+
+    /// Sets the name of the nodes with text in the document. The default is `inline-text`.
+    pub fn text(mut self, document: impl Into<SmolStr>) -> Self {
+        self.text = document.into();
+        self
+    }
+
+    /// Defines a node type by its names in ProseMirror and in the document.
+    pub fn node(
+        self,
+        prosemirror: impl Into<SmolStr>,
+        document: impl Into<SmolStr>,
+        content: ProseMirrorContent,
+    ) -> Self {
+        let mut entry = Entry::new(prosemirror.into(), document.into());
+        if content == ProseMirrorContent::Code {
+            entry.marks = MarkNames::new("");
+        }
+        self.add(entry, content)
+    }
+
+    /// The two lists of ProseMirror are one type in the document.
+    fn list(self, prosemirror: &'static str, ordered: bool) -> Self {
+        let entry = Entry {
+            fixed: Some(("ordered".into(), ordered.into())),
+            ..Entry::new(prosemirror.into(), "list".into())
+        };
+        self.add(entry, ProseMirrorContent::Blocks)
+    }
+
+    fn add(mut self, entry: Entry, content: ProseMirrorContent) -> Self {
+        // The name of an inline node is that of a mark.
+        let inline = content == ProseMirrorContent::Inline;
+        self.nodes.retain(|(other, of)| {
+            let same = other.document == entry.document
+                && (other.fixed.is_none() || entry.fixed.is_none() || other.fixed == entry.fixed)
+                && inline == (*of == ProseMirrorContent::Inline);
+            other.prosemirror != entry.prosemirror && !same
+        });
+        if inline {
+            self.marks.retain(|mark| mark.document != entry.document);
+        }
+        self.nodes.push((entry, content));
+        self
+    }
+
+    /// Defines a mark by its names in ProseMirror and in the document. The order of the definitions
+    /// is that of the marks of one text, as in the schema of ProseMirror.
+    pub fn mark(mut self, prosemirror: impl Into<SmolStr>, document: impl Into<SmolStr>) -> Self {
+        let mut entry = Entry::new(prosemirror.into(), document.into());
+        entry.marks = MarkNames::These(vec![entry.prosemirror.clone()]);
+        self.marks.retain(|other| {
+            other.prosemirror != entry.prosemirror && other.document != entry.document
+        });
+        self.nodes.retain(|(other, content)| {
+            *content != ProseMirrorContent::Inline || other.document != entry.document
+        });
+        self.marks.push(entry);
+        self
+    }
+
+    /// Sets the marks that a mark excludes, as `excludes` in the schema of ProseMirror: names
+    /// separated by spaces, `_` for all, the empty string for none.
+    ///
+    /// `of` is the name of a mark in ProseMirror that is defined already; another name has no
+    /// effect. By default a mark excludes the marks of its own type. A type that does not exclude
+    /// itself can be several times on one text, as comments are.
+    pub fn excludes(mut self, of: &str, marks: &str) -> Self {
+        let mut own = self.marks.iter_mut();
+        if let Some(entry) = own.find(|entry| entry.prosemirror == of) {
+            entry.marks = MarkNames::new(marks);
+        }
+        self
+    }
+
+    /// Sets the marks that the text of a node type may have, as `marks` in the schema of
+    /// ProseMirror: names separated by spaces, `_` for all, the empty string for none.
+    ///
+    /// `of` is the name of a node type in ProseMirror that is defined already; another name has no
+    /// effect. By default all marks are allowed, and none in [`ProseMirrorContent::Code`].
+    ///
+    /// ```
+    /// use doclock_formats::prosemirror::{ProseMirrorContent, ProseMirrorNames};
+    ///
+    /// let names = ProseMirrorNames::tiptap()
+    ///     .node("title", "title", ProseMirrorContent::Text)
+    ///     .marks("title", "italic link")
+    ///     .mark("comment", "comment")
+    ///     .excludes("comment", "");
+    /// ```
+    pub fn marks(mut self, of: &str, marks: &str) -> Self {
+        let mut nodes = self.nodes.iter_mut().map(|(entry, _)| entry);
+        if let Some(entry) = nodes.find(|entry| entry.prosemirror == of) {
+            entry.marks = MarkNames::new(marks);
+        }
+        self
+    }
+
+    /// Defines the name of an attribute. `of` is the name of a node type or a mark in ProseMirror
+    /// that is defined already; an attribute of neither has no effect.
+    pub fn attribute(
+        mut self,
+        of: &str,
+        prosemirror: impl Into<SmolStr>,
+        document: impl Into<SmolStr>,
+    ) -> Self {
+        let names = (prosemirror.into(), document.into());
+        let nodes = self.nodes.iter_mut().map(|(entry, _)| entry);
+        for entry in nodes.chain(&mut self.marks) {
+            if entry.prosemirror == of {
+                let others = &mut entry.attributes;
+                others.retain(|other| other.0 != names.0 && other.1 != names.1);
+                others.push(names.clone());
+            }
+        }
+        self
+    }
+
+    pub(super) fn of_text(&self) -> &SmolStr {
+        &self.text
+    }
+
+    pub(super) fn is_text(&self, node: &Node) -> bool {
+        node.kind() == self.text
+    }
+
+    /// The node type with this name in ProseMirror.
+    pub(super) fn node_named(&self, name: &str) -> Option<(&Entry, ProseMirrorContent)> {
+        let mut nodes = self.nodes.iter();
+        let (entry, content) = nodes.find(|(entry, _)| entry.prosemirror == name)?;
+        Some((entry, *content))
+    }
+
+    /// The mark with this name in ProseMirror.
+    pub(super) fn mark_named(&self, name: &str) -> Option<&Entry> {
+        self.marks.iter().find(|entry| entry.prosemirror == name)
+    }
+
+    /// The node type of a node of the document. An inline node is none there.
+    pub(super) fn node_for(&self, node: &Node) -> Option<(&Entry, ProseMirrorContent)> {
+        self.type_of(node.kind(), node.attributes())
+    }
+
+    fn type_of(&self, kind: &str, attributes: &Attributes) -> Option<(&Entry, ProseMirrorContent)> {
+        use ProseMirrorContent::{Break, Inline};
+        let mut nodes = self.nodes.iter();
+        let found = nodes.find(|(entry, content)| {
+            !matches!(content, Inline | Break) && entry.is_for(kind, attributes)
+        });
+        found.map(|(entry, content)| (entry, *content))
+    }
+
+    /// The inline node for a mark of the document.
+    pub(super) fn inline_for(&self, mark: &Mark) -> Option<&Entry> {
+        let inline = |content: &ProseMirrorContent| *content == ProseMirrorContent::Inline;
+        let mut nodes = self.nodes.iter();
+        let found = nodes.find(|(entry, of)| inline(of) && entry.document == mark.kind);
+        found.map(|(entry, _)| entry)
+    }
+
+    /// The mark for a mark of the document, with its position in the order of marks.
+    pub(super) fn mark_for(&self, mark: &Mark) -> Option<(usize, &Entry)> {
+        let mut marks = self.marks.iter().enumerate();
+        marks.find(|(_, entry)| entry.document == mark.kind)
+    }
+
+    /// Whether the text of a node of the document may have a mark of the document.
+    pub(super) fn allows(&self, node: &Node, mark: &Mark) -> bool {
+        self.allows_in(self.node_for(node), mark)
+    }
+
+    /// The same of a new node.
+    pub(super) fn allows_on(&self, spec: &NodeSpec, mark: &Mark) -> bool {
+        self.allows_in(self.type_of(spec.kind(), spec.attributes()), mark)
+    }
+
+    fn allows_in(&self, node: Option<(&Entry, ProseMirrorContent)>, mark: &Mark) -> bool {
+        let pair = node.zip(self.mark_for(mark));
+        pair.is_none_or(|((node, _), (_, mark))| node.marks.contains(mark))
+    }
+
+    /// What a mark does where other marks are: the indices of those that it replaces, or `None` if
+    /// it is not added.
+    pub(super) fn added(&self, mark: &Mark, on: &[&Mark]) -> Option<Vec<usize>> {
+        let (_, own) = self.mark_for(mark)?;
+        let mut replaced = Vec::new();
+        for (nth, &other) in on.iter().enumerate() {
+            let Some((_, entry)) = self.mark_for(other) else {
+                continue;
+            };
+            let is_same = other.kind == mark.kind && other.attributes == mark.attributes;
+            if is_same || (entry.marks.contains(own) && !own.marks.contains(entry)) {
+                return None;
+            }
+            if own.marks.contains(entry) {
+                replaced.push(nth);
+            }
+        }
+        Some(replaced)
+    }
+
+    /// Whether the text under an inline node of the document is its description: of an image.
+    pub(super) fn describes(&self, entry: &Entry) -> bool {
+        entry.document == "image"
+    }
+
+    /// The attribute in ProseMirror for the description of an inline node.
+    pub(super) fn description<'e>(&self, entry: &'e Entry, text: &str) -> Option<&'e str> {
+        let described = self.describes(entry) && !text.starts_with(OBJECT);
+        described.then(|| entry.written_name("alt"))
+    }
+
+    /// A character of ProseMirror's text, in a text of the document with hard breaks.
+    pub(super) fn shifted(&self, char: char) -> char {
+        match SHIFTED.iter().position(|other| *other == char) {
+            Some(nth) if self.has_break() => SHIFTED.get(nth + 1).copied().unwrap_or('\u{FFFD}'),
+            _ => char,
+        }
+    }
+
+    /// The character of ProseMirror's text for one of the document; no hard break.
+    pub(super) fn unshifted(&self, char: char) -> char {
+        match SHIFTED.iter().skip(1).position(|other| *other == char) {
+            Some(nth) if self.has_break() => SHIFTED[nth],
+            _ => char,
+        }
+    }
+
+    /// Whether a character of ProseMirror's text has no counterpart.
+    pub(super) fn is_reserved(&self, char: char) -> bool {
+        SHIFTED.last() == Some(&char) && self.has_break()
+    }
+
+    pub(super) fn has_break(&self) -> bool {
+        self.first(ProseMirrorContent::Break).is_some()
+    }
+
+    /// The first type with this content.
+    pub(super) fn first(&self, content: ProseMirrorContent) -> Option<&Entry> {
+        let mut nodes = self.nodes.iter();
+        let found = nodes.find(|(_, of)| *of == content);
+        found.map(|(entry, _)| entry)
+    }
+}
+
+impl Default for ProseMirrorNames {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,85 @@
+//! Documents and steps of ProseMirror and Tiptap.
+
+#[path = "../../../../tests/common/mod.rs"]
+mod common;
+
+mod documents;
+mod dropped;
+mod steps;
+
+use doclock::schema::Schema;
+use doclock_formats::prosemirror::{ProseMirrorContent, ProseMirrorNames, ProseMirrorOptions};
+use serde_json::{Value, json};
+
+/// The schema of the packages prosemirror-schema-basic and prosemirror-schema-list.
+pub(crate) fn basic_schema() -> Schema {
+    serde_json::from_str(include_str!("basic.schema.json")).unwrap()
+}
+
+pub(crate) fn basic() -> ProseMirrorOptions {
+    ProseMirrorOptions::new(ProseMirrorNames::basic()).schema(basic_schema())
+}
+
+/// The options and the schema of the store for one of the four schemas of `generate.mjs`.
+pub(crate) fn of_schema(name: &str) -> (ProseMirrorOptions, Schema) {
+    use ProseMirrorContent::Blocks;
+    let names = ProseMirrorNames::basic();
+    let patch: Value = match name {
+        "basic" => return (basic(), basic_schema()),
+        "tiptap" => return (tiptap(), tiptap_schema()),
+        "list" => json!({
+            "nodes": {"document": {"attributes": {"title": {"type": "string"}}}},
+            "marks": {"note": {"attributes": {"id": {"type": "string"}}}},
+        }),
+        _ => {
+            let cell = json!({"content": "block+", "attributes": {
+                "colspan": {"type": "integer"},
+                "rowspan": {"type": "integer"},
+                "colwidth": {"type": "array"},
+            }});
+            json!({"nodes": {
+                "table": {"group": "block", "content": "table-row+"},
+                "table-row": {"content": "(table-cell | table-header)*"},
+                "table-cell": cell,
+                "table-header": cell,
+            }})
+        }
+    };
+    let names = match name {
+        "list" => names
+            .marks("heading", "em link note")
+            .mark("note", "note")
+            .excludes("note", "")
+            .excludes("strong", "strong em")
+            .excludes("code", "_"),
+        _ => names
+            .node("table", "table", Blocks)
+            .node("table_row", "table-row", Blocks)
+            .node("table_cell", "table-cell", Blocks)
+            .node("table_header", "table-header", Blocks),
+    };
+    let mut schema: Value = serde_json::from_str(include_str!("basic.schema.json")).unwrap();
+    for (part, fields) in patch.as_object().unwrap() {
+        for (of, more) in fields.as_object().unwrap() {
+            let more = more.as_object().unwrap().clone();
+            match schema[part].get_mut(of).and_then(Value::as_object_mut) {
+                Some(fields) => fields.extend(more),
+                None => schema[part][of] = more.into(),
+            }
+        }
+    }
+    let schema: Schema = serde_json::from_value(schema).unwrap();
+    (
+        ProseMirrorOptions::new(names).schema(schema.clone()),
+        schema,
+    )
+}
+
+/// The schema of Tiptap's StarterKit.
+pub(crate) fn tiptap_schema() -> Schema {
+    serde_json::from_str(include_str!("tiptap.schema.json")).unwrap()
+}
+
+pub(crate) fn tiptap() -> ProseMirrorOptions {
+    ProseMirrorOptions::new(ProseMirrorNames::tiptap()).schema(tiptap_schema())
+}
