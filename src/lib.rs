@@ -109,7 +109,9 @@ pub mod __bench;
 pub mod codes;
 pub mod diagnostics;
 pub mod document;
+// Only the unit tests of the crate count steps.
 #[cfg(all(test, not(loom)))]
+#[path = "../tests/growth/steps/mod.rs"]
 mod growth;
 pub mod guide;
 mod id;

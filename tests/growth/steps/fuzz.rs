@@ -1,7 +1,7 @@
 //! Random input against a budget of steps that grows with its size: scripts and schemas.
 
 #[allow(dead_code, reason = "the property tests need the rest")]
-#[path = "../../tests/properties/generator/mod.rs"]
+#[path = "../../properties/generator/mod.rs"]
 pub(super) mod generator;
 mod schemas;
 mod scripts;

@@ -1,6 +1,6 @@
 //! Ten times the input takes about ten times the memory, for each input of a script. The unit tests
-//! of `src/growth.rs` count steps; these count allocations, including those of other crates. A
-//! separate binary, because all allocations of the process count.
+//! in `steps` count steps; these count allocations, including those of other crates. A separate
+//! binary, because all allocations of the process count.
 
 use std::alloc::System;
 use std::sync::{Mutex, PoisonError};
