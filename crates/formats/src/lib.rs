@@ -1,4 +1,4 @@
-//! Conversion of documents of [doclock](doclock) from and to Markdown, HTML and ProseMirror.
+//! Conversion of documents of [doclock] from and to Markdown, HTML and ProseMirror.
 //!
 //! Each format is a feature: `markdown`, `html` and `prosemirror`; none is on by default. All of
 //! them have the same names of node types, marks and attributes, so a document can be read in one
