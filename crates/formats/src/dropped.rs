@@ -99,7 +99,7 @@ impl DroppedPart {
 
 /// One entry of a report: a part that was dropped, and how often.
 ///
-/// `P` is where: a [`NodeId`](crate::NodeId) if a document was written, a line counted from one if
+/// `P` is where: a [`NodeId`](doclock::NodeId) if a document was written, a line counted from one if
 /// a text was read.
 ///
 /// ```
