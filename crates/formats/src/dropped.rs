@@ -99,8 +99,8 @@ impl DroppedPart {
 
 /// One entry of a report: a part that was dropped, and how often.
 ///
-/// `P` is where: a [`NodeId`](doclock::NodeId) if a document was written, a line counted from one if
-/// a text was read.
+/// `P` is where: a [`NodeId`](doclock::NodeId) if a document was written, a line counted from one
+/// if a text was read.
 ///
 /// ```
 /// use doclock::{DataStore, NodeId, document::{Mark, NodeSpec}};
