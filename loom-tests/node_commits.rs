@@ -321,7 +321,7 @@ fn until(condition: impl Fn() -> bool) {
 #[test]
 fn node_holders_and_the_next_holder_are_revoked_for_the_document_lock() {
     let model =
-        Model::new("nodes: a passed hold limit, for the whole", 3).reaches_by("keeper", "revoked");
+        Model::new("nodes: a passed hold limit, for the whole", 2).reaches_by("keeper", "revoked");
     model.check(|run| {
         let (store, clock) = timed();
         let keeper = run.spawn("keeper", store.keeper_thread());
@@ -360,7 +360,7 @@ fn node_holders_and_the_next_holder_are_revoked_for_the_document_lock() {
 #[test]
 fn node_holders_are_revoked_after_a_wait_of_their_own() {
     let model =
-        Model::new("nodes: a passed hold limit, for a node", 3).reaches_by("keeper", "revoked");
+        Model::new("nodes: a passed hold limit, for a node", 2).reaches_by("keeper", "revoked");
     model.check(|run| {
         let (store, clock) = timed();
         let keeper = run.spawn("keeper", store.keeper_thread());

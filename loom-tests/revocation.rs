@@ -272,7 +272,7 @@ fn revocation_of_a_combined_batch_fails_its_submitter_and_ends_combining() {
 /// the holder releases.
 #[test]
 fn revocation_of_a_holder_whose_limit_passes_while_a_request_joins() {
-    let model = Model::new("keeper against join under a limit", 3).reaches_by("keeper", "revoked");
+    let model = Model::new("keeper against join under a limit", 2).reaches_by("keeper", "revoked");
     model.check(|run| {
         let (lock, clock) = on_a_clock();
         let keeper = run.spawn("keeper", lock.keeper_thread());
