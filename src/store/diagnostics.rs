@@ -208,8 +208,7 @@ impl LeaseDiagnostics {
 
     /// Returns the first leases, and how many there are.
     fn list(leases: &Leases, now: MonotonicTime) -> (Vec<Self>, usize) {
-        let live = leases.iter().filter(|it| !it.expiry.has_come(now));
-        let mut live: Vec<_> = live.collect();
+        let mut live: Vec<_> = leases.valid(now).collect();
         let count = live.len();
         live.sort_unstable_by_key(|holding| holding.token);
         live.truncate(Diagnostics::LISTED);

@@ -189,11 +189,7 @@ impl DataStore {
     pub fn leases(&self) -> Vec<LeaseInfo> {
         let leases = self.0.published.lock().leases.clone();
         let now = self.monotonic();
-        LeaseInfo::list(
-            leases
-                .iter()
-                .filter(|holding| !holding.expiry.has_come(now)),
-        )
+        LeaseInfo::list(leases.valid(now))
     }
 
     /// The current moment, and the moment `duration` later. The published version must be locked,

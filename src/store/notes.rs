@@ -246,9 +246,7 @@ impl DataStore {
         let receipts = bookkeeping.receipts.notes();
         notes.extend(receipts.map(|note| NoteChange::Kept(Note::Receipt(note))));
         drop(bookkeeping);
-        let leases = leases
-            .iter()
-            .filter(|holding| !holding.expiry.has_come(now));
+        let leases = leases.valid(now);
         let leases = leases.map(|holding| Note::Lease(LeaseNote::new(holding, now)));
         notes.extend(leases.map(NoteChange::Kept));
         (document, notes)

@@ -92,6 +92,11 @@ impl Leases {
         table.flat_map(|table| table.holdings.values())
     }
 
+    /// The leases that are still valid, in no particular order.
+    pub(crate) fn valid(&self, now: MonotonicTime) -> impl Iterator<Item = &Arc<Holding>> {
+        self.iter().filter(move |holding| holding.is_live(now))
+    }
+
     /// The lease with this token, if it is still valid.
     pub(crate) fn live(&self, token: FencingToken, now: MonotonicTime) -> Option<&Arc<Holding>> {
         let holding = self.table.as_ref()?.holdings.get(&token)?;
