@@ -1,6 +1,8 @@
 //! Undo in lists of children that others change, too.
 
-use doclock::{Editor, Transaction, document::SplitPoint, dsl::*};
+use doclock::{
+    DataStore, Editor, Transaction, document::SplitPoint, dsl::*, history::HistoryOptions,
+};
 
 use super::{editor_of, run};
 use crate::common::{self, store};
@@ -208,6 +210,31 @@ fn undo_03_a_deleted_node_behind_a_split_one_returns_behind_both_halves() {
     assert_eq!(children(&ann, "list"), format!("u{half}q"));
 }
 
+/// The items of a list with their texts.
+fn shown(store: &DataStore) -> String {
+    let view = store.snapshot();
+    let ids = common::children(&view, "list");
+    let items = ids
+        .iter()
+        .map(|id| format!("{id}={}", common::text(&view, id)));
+    items.collect::<Vec<_>>().join(" ")
+}
+
+/// Editors of a list of items, each with its id as its text, and the store.
+fn editors_of<const N: usize>(names: [&str; N], ids: &[&'static str]) -> ([Editor; N], DataStore) {
+    let store = store();
+    let editors = names.map(|name| Editor::new(store.clone(), name));
+    let items = ids.iter().map(|id| text_node("item", *id).with_id(*id));
+    let setup = Editor::new(store.clone(), "setup");
+    run(&setup, create(element("list", items).with_id("list")));
+    (editors, store)
+}
+
+fn splits(id: &'static str, text: usize) -> doclock::transaction::Operation {
+    let at = SplitPoint { text, children: 0 };
+    op(move |on: &mut Transaction| on.split_node(id, at, None).map(drop))
+}
+
 fn joins(one: &'static str, other: &'static str) -> doclock::transaction::Operation {
     op(move |on: &mut Transaction| on.join_nodes(one, other))
 }
@@ -215,18 +242,8 @@ fn joins(one: &'static str, other: &'static str) -> doclock::transaction::Operat
 /// Ann joins `b` to `a`, and Bob `c` to both. Without the first join, `c` follows `b`.
 #[test]
 fn undo_03_a_node_that_was_joined_to_a_joined_one_stays_with_it() {
-    let store = store();
-    let [ann, bob] = ["ann", "bob"].map(|name| Editor::new(store.clone(), name));
-    let items = ["a", "b", "c"].map(|id| text_node("item", id).with_id(id));
-    run(&bob, create(element("list", items).with_id("list")));
-    let shown = || {
-        let view = store.snapshot();
-        let ids = common::children(&view, "list");
-        let items = ids
-            .iter()
-            .map(|id| format!("{id}={}", common::text(&view, id)));
-        items.collect::<Vec<_>>().join(" ")
-    };
+    let ([ann, bob], store) = editors_of(["ann", "bob"], &["a", "b", "c"]);
+    let shown = || shown(&store);
     run(&ann, joins("a", "b"));
     run(&bob, joins("a", "c"));
     assert_eq!(shown(), "a=abc");
@@ -248,18 +265,8 @@ fn undo_03_a_node_that_was_joined_to_a_joined_one_stays_with_it() {
 /// them are in effect but the deletion, `c` is behind `b`. Once it was before it.
 #[test]
 fn undo_03_joined_nodes_keep_their_order_when_an_earlier_join_returns() {
-    let store = store();
-    let [ann, bob, cat] = ["ann", "bob", "cat"].map(|name| Editor::new(store.clone(), name));
-    let items = ["a", "b", "c"].map(|id| text_node("item", id).with_id(id));
-    run(&bob, create(element("list", items).with_id("list")));
-    let shown = || {
-        let view = store.snapshot();
-        let ids = common::children(&view, "list");
-        let items = ids
-            .iter()
-            .map(|id| format!("{id}={}", common::text(&view, id)));
-        items.collect::<Vec<_>>().join(" ")
-    };
+    let ([ann, bob, cat], store) = editors_of(["ann", "bob", "cat"], &["a", "b", "c"]);
+    let shown = || shown(&store);
     run(&ann, joins("a", "b"));
     ann.undo().unwrap();
     run(&cat, delete_node().on("b"));
@@ -275,4 +282,93 @@ fn undo_03_joined_nodes_keep_their_order_when_an_earlier_join_returns() {
     ann.undo().unwrap();
     bob.undo().unwrap();
     assert_eq!(shown(), "a=a b=b c=c");
+}
+
+/// A split keeps the node, which stayed only for the letter that the split moves to the half.
+#[test]
+fn undo_03_a_node_that_is_split_while_it_stays_for_others_stays_with_the_split() {
+    let ([ann, bob], store) = editors_of(["ann", "bob"], &["a", "b"]);
+    let shown = || shown(&store);
+    run(&ann, insert_text(0, "x").on("a"));
+    ann.undo().unwrap();
+    run(&bob, delete_node().on("a"));
+    ann.redo().unwrap();
+    assert_eq!(shown(), "a=x b=b");
+    run(&bob, splits("a", 0));
+    let all = shown();
+    bob.undo().unwrap();
+    ann.undo().unwrap();
+    assert_eq!(shown(), "b=b");
+    bob.redo().unwrap();
+    ann.redo().unwrap();
+    assert_eq!(shown(), all);
+}
+
+/// Ann splits `a` and deletes the letter of the half, and Cat joins `b` to `a` by a deletion over
+/// both. Of these only the deletion is redone.
+#[test]
+fn undo_03_text_of_a_deleted_half_returns_before_a_node_that_was_joined_over_it() {
+    let ([ann, cat], store) = editors_of(["ann", "cat"], &["a", "b"]);
+    let shown = || shown(&store);
+    run(&ann, splits("a", 0));
+    let half = common::children(&store.snapshot(), "list")[1].clone();
+    let letter = half.clone();
+    run(
+        &ann,
+        op(move |on: &mut Transaction| on.replace_text(&*letter, 0..1, "")),
+    );
+    run(
+        &cat,
+        delete_range(doclock::transaction::TextSpan::to(0, "b", 0)).on("a"),
+    );
+    assert_eq!(shown(), "a=b");
+    cat.undo().unwrap();
+    ann.undo().unwrap();
+    ann.undo().unwrap();
+    assert_eq!(shown(), "a=a b=b");
+    cat.redo().unwrap();
+    assert_eq!(shown(), "a=ab");
+    ann.redo().unwrap();
+    ann.redo().unwrap();
+    assert_eq!(shown(), "a=b");
+}
+
+/// Ann wraps `a` in `q` and splits it in one entry, which is forgotten. When the wrapping in `r` is
+/// undone, the half stays in `q`, although it was once outside, beside the place of `a` there.
+#[test]
+fn undo_03_a_half_stays_with_its_left_half_when_an_earlier_place_is_forgotten() {
+    let store = store();
+    let options = HistoryOptions::new().limit(1);
+    let bob = Editor::new(store.clone(), "bob").with_history(options);
+    let ann = Editor::new(store.clone(), "ann");
+    let item = text_node("item", "a").with_id("a");
+    let list = element("list", [item]).with_id("list");
+    let setup = Editor::new(store.clone(), "setup");
+    run(&setup, create(list));
+    drop(setup);
+    // An editor with nothing to undo lets the store record the commits.
+    let watcher = Editor::new(store.clone(), "watcher");
+    let record = || drop(watcher.undo().unwrap_err());
+    let entry = [
+        wrap_node(element("quote", []).with_id("q")).on("a"),
+        splits("a", 0),
+    ];
+    transaction(&bob, entry).commit().unwrap();
+    record();
+    let half = common::children(&store.snapshot(), "q")[1].clone();
+    run(&ann, set_attrs([("x", 1.into())]).on("list"));
+    bob.undo().unwrap();
+    bob.redo().unwrap();
+    run(&bob, set_attrs([("y", 1.into())]).on("list"));
+    run(&ann, wrap_node(element("quote", []).with_id("r")).on("a"));
+    record();
+    // So many commits that the record of what can no longer be undone is forgotten.
+    for nth in 0..450 {
+        run(&bob, set_attrs([("y", nth.into())]).on("list"));
+    }
+    record();
+    ann.undo().unwrap();
+    assert_eq!(children(&ann, "q"), format!("a{half}"));
+    ann.redo().unwrap();
+    assert_eq!(children(&ann, "q"), format!("r{half}"));
 }

@@ -514,6 +514,7 @@ impl Provenance {
         let right = self.records.insert(right);
         self.ids.insert(right_id.clone(), right);
         self.divide(left, right, [text, children], Some(0));
+        self.keep(left, by);
         let at = self.behind_left_half(list, left, index);
         let beside = Some((left, self.records[left].chosen()));
         let place = self.add_place(right, Some(list), beside, version, by);
@@ -677,16 +678,24 @@ impl Provenance {
         let records = &self.records;
         let is_open =
             |at: EdgeAt| at.node != right && records.get(at.node).is_none_or(|it| !it.is_in(left));
-        // A node whose join is undone.
+        // A node whose join is undone, or a half that was deleted, unless the node is a half of it.
         let is_before = |at: EdgeAt| {
-            let other = records.get(at.node).filter(|_| is_open(at));
-            let is_join = other.is_some_and(|other| !other.edges[at.edge].splits);
-            is_join && self.is_behind(right, at.node)
+            let mut splits = records[right].edges.iter().filter(|it| it.splits);
+            let is_half_of_it = splits.any(|it| it.text_in == at.node);
+            is_open(at) && !is_half_of_it && self.is_behind(right, at.node)
         };
         let at_text = records[left].text.joint(is_open, is_before);
         let at_child = records[left].children.joint(is_open, is_before);
+        // The content of such a half ends before that of the joined node.
+        let is_half = |at: EdgeAt| {
+            let record = records.get(at.node);
+            record.is_some_and(|it| it.edges[at.edge].splits) && is_before(at)
+        };
+        let ended: SmallVec<[EdgeAt; 2]> = records[left].text.unended(at_text, is_half);
         self.rehome(right, [left; 2], &text, &children);
         let record = &mut self.records[left];
+        let at_text = record.text.end_edges(at_text, &ended);
+        let at_child = record.children.end_edges(at_child, &ended);
         record.text.join(at_text, edge, text);
         record.children.join(at_child, edge, children);
     }

@@ -213,6 +213,8 @@ impl Provenance {
             .collect();
         let stays = |at: &EdgeAt| edges.contains(&(at.node, at.edge));
         let known: HashSet<Key, Secret> = self.records.keys().collect();
+        let unplaced = self.records.iter().filter(|(_, it)| it.places.is_empty());
+        let unplaced: HashSet<Key, Secret> = unplaced.map(|(key, _)| key).collect();
         let units = Units(&self.units);
         for record in self.records.values_mut() {
             let mut text = Sequence(Vec::with_capacity(record.text.0.len()));
@@ -255,7 +257,9 @@ impl Provenance {
                 place.beside = place.beside.and_then(|(left, at)| {
                     let at = renumbered.get(&(left, at));
                     // A left half of which no place is recorded has its first one.
-                    let at = at.copied().or_else(|| known.contains(&left).then_some(0));
+                    let at = at
+                        .copied()
+                        .or_else(|| unplaced.contains(&left).then_some(0));
                     Some((left, at?))
                 });
             }

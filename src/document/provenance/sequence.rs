@@ -302,6 +302,27 @@ impl<I: Item> Sequence<I> {
         found.map_or(self.0.len(), |found| start + found)
     }
 
+    /// The edges before an index whose content has no end, and for which this holds, the last one
+    /// first.
+    pub(super) fn unended(
+        &self,
+        at: usize,
+        is_it: impl Fn(EdgeAt) -> bool,
+    ) -> SmallVec<[EdgeAt; 2]> {
+        let ends = || self.0.iter().filter_map(Item::end);
+        let edges = self.0[..at].iter().rev().filter_map(Item::edge);
+        edges
+            .filter(|it| is_it(*it) && ends().all(|end| end != *it))
+            .collect()
+    }
+
+    /// Ends the content of edges at an index. Returns the index behind that.
+    pub(super) fn end_edges(&mut self, at: usize, edges: &[EdgeAt]) -> usize {
+        let ends = edges.iter().map(|edge| I::of_end(*edge));
+        self.0.splice(at..at, ends);
+        at + edges.len()
+    }
+
     /// Puts the content of a joined node at an index, behind its edge if it has one.
     pub(super) fn join(&mut self, at: usize, edge: Option<EdgeAt>, items: Vec<I>) {
         let [begin, end] = [edge.map(I::of_edge), edge.map(I::of_end)];

@@ -630,6 +630,11 @@ impl<'a> Undoing<'a> {
     fn fit_half(&mut self, left: Key, half: Key, place: usize) -> Result<bool, BlockedUndo> {
         let record = self.draft.at(half);
         let order = record.places[place].order;
+        let mut lefts = self.draft.at(left).places.iter();
+        if !lefts.any(|it| it.is_active && it.order < order) {
+            // The left half was moved for good after the split.
+            return Ok(false);
+        }
         let wanted = self.draft.at(left).chosen_before(order);
         let beside = Some((left, wanted));
         let of_split = record
