@@ -12,8 +12,8 @@ pub use doclock_locks::{
 };
 
 pub(crate) use doclock_locks::internal::{
-    Answer, Asker, BatchLimit, Grant, Granule, Keeper, Kept, Mailbox, Primitive, QueuedWork,
-    Received, Rest, Rights, Samples, TaskWaiter, Tree, Waiter, WaitsAs, WakeChain, blocking,
+    Answer, BatchLimit, Grant, Granule, Keeper, Kept, Mailbox, Primitive, QueuedWork, Received,
+    Requester, Rest, Rights, Samples, TaskWaiter, Tree, Waiter, WaitsAs, WakeChain, blocking,
     excess, receive,
 };
 pub(crate) use doclock_locks::node::Scope;

@@ -7,6 +7,7 @@ pub mod durable;
 mod edit;
 pub mod events;
 pub mod inbox;
+mod lazy;
 pub mod lease;
 mod log;
 mod nodes;
@@ -17,7 +18,6 @@ mod options;
 mod pinned;
 mod provenance;
 mod publish;
-mod rare;
 mod receipts;
 mod registry;
 mod result;
@@ -230,9 +230,9 @@ impl DataStore {
         options: AcquireOptions,
     ) -> Result<Transaction, LockError> {
         let owner = owner.into();
-        let asker = options.asker(&owner, Location::caller(), true);
-        let mut observed = self.observe(Kind::ByHand, &asker);
-        let grant = observed.grant(self.grant(&asker, &options))?;
+        let requester = options.requester(&owner, Location::caller(), true);
+        let mut observed = self.observe(Kind::ByHand, &requester);
+        let grant = observed.grant(self.grant(&requester, &options))?;
         Ok(self.begin_observed(grant, owner, observed))
     }
 
@@ -312,7 +312,7 @@ impl DataStore {
         let call_site = Location::caller();
         let (owner, grant) = self.0.lock.join_grant(id)?;
         let options = AcquireOptions::new();
-        let mut observed = self.observe(kind, &options.asker(&owner, call_site, true));
+        let mut observed = self.observe(kind, &options.requester(&owner, call_site, true));
         observed.granted_at_once();
         Ok(self.begin_observed(grant, owner, observed))
     }
@@ -375,8 +375,8 @@ impl DataStore {
         options: AcquireOptions,
     ) -> Result<LockId, LockError> {
         let owner = owner.into();
-        let asker = options.asker(&owner, Location::caller(), false);
-        Ok(self.grant(&asker.unbound(), &options)?.id())
+        let requester = options.requester(&owner, Location::caller(), false);
+        Ok(self.grant(&requester.unbound(), &options)?.id())
     }
 
     /// Releases the grant with this id.
@@ -436,8 +436,8 @@ impl DataStore {
         options: AcquireOptions,
     ) -> Result<LockGuard, LockError> {
         let owner = owner.into();
-        let asker = options.asker(&owner, Location::caller(), false);
-        let grant = self.grant(&asker, &options)?;
+        let requester = options.requester(&owner, Location::caller(), false);
+        let grant = self.grant(&requester, &options)?;
         Ok(LockGuard::new(self.0.lock.clone(), grant))
     }
 

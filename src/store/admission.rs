@@ -16,7 +16,7 @@ use super::DataStore;
 use super::diagnostics::AdmissionDiagnostics;
 use crate::id::{LockId, OwnerId};
 use crate::lock::{
-    AcquireOptions, Asker, FifoLock, Grant, LockDump, LockError, Priority, WaitsAs, blocking,
+    AcquireOptions, FifoLock, Grant, LockDump, LockError, Priority, Requester, WaitsAs, blocking,
 };
 
 /// Where requests wait for a lossless subscriber.
@@ -112,12 +112,12 @@ impl DataStore {
     #[inline]
     pub(crate) fn admit<'o>(
         &self,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         options: &'o AcquireOptions,
     ) -> Result<(Option<Admitted<'_>>, Cow<'o, AcquireOptions>), LockError> {
         match self.has_line() {
             false => Ok((None, Cow::Borrowed(options))),
-            true => blocking(self.admit_as(WaitsAs::Thread, asker, options)),
+            true => blocking(self.admit_as(WaitsAs::Thread, requester, options)),
         }
     }
 
@@ -125,14 +125,14 @@ impl DataStore {
     pub(crate) async fn admit_as<'o>(
         &self,
         waits_as: WaitsAs,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         options: &'o AcquireOptions,
     ) -> Result<(Option<Admitted<'_>>, Cow<'o, AcquireOptions>), LockError> {
         match self.has_line() {
             false => Ok((None, Cow::Borrowed(options))),
             true => {
                 // On the heap: the future is larger than all the rest of the caller's.
-                let line = Box::pin(self.join_line(waits_as, asker, options));
+                let line = Box::pin(self.join_line(waits_as, requester, options));
                 let (admitted, left) = line.await?;
                 Ok((Some(admitted), Cow::Owned(left)))
             }
@@ -142,32 +142,32 @@ impl DataStore {
     /// Waits for the lock, and before it for lossless subscribers.
     pub(crate) fn grant(
         &self,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         options: &AcquireOptions,
     ) -> Result<Grant, LockError> {
-        let (_admitted, left) = self.admit(asker, options)?;
-        self.0.lock.grant(asker, &left)
+        let (_admitted, left) = self.admit(requester, options)?;
+        self.0.lock.grant(requester, &left)
     }
 
     /// Waits as [`grant`](Self::grant) does, in a task.
     pub(crate) async fn grant_to_task(
         &self,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         options: &AcquireOptions,
     ) -> Result<Grant, LockError> {
-        let (_admitted, left) = self.admit_as(WaitsAs::Task, asker, options).await?;
-        self.0.lock.grant_as(WaitsAs::Task, asker, &left).await
+        let (_admitted, left) = self.admit_as(WaitsAs::Task, requester, options).await?;
+        self.0.lock.grant_as(WaitsAs::Task, requester, &left).await
     }
 
     /// Takes the lock if it is free and no request waits for it.
     #[inline(always)]
     pub(crate) fn try_grant(
         &self,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         options: &AcquireOptions,
     ) -> Result<Option<Grant>, LockError> {
         match self.has_line() {
-            false => self.0.lock.try_grant(asker, options),
+            false => self.0.lock.try_grant(requester, options),
             true => Ok(None),
         }
     }
@@ -176,10 +176,10 @@ impl DataStore {
     async fn join_line(
         &self,
         waits_as: WaitsAs,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         options: &AcquireOptions,
     ) -> Result<(Admitted<'_>, AcquireOptions), LockError> {
-        self.0.lock.check_reentry(asker)?;
+        self.0.lock.check_reentry(requester)?;
         let log = &self.0.log;
         let door_options = self.0.lock.companion_options();
         // The first of the line holds it while it waits, and that wait is reported.
@@ -188,7 +188,7 @@ impl DataStore {
             .lock
             .queue_options(door_options.clone())
             .report_no_holds();
-        let locks = log.rare.get_or_make().admission.get_or_init(|| Locks {
+        let locks = log.lazy.get_or_make().admission.get_or_init(|| Locks {
             line: FifoLock::with_options(line_options),
             door: FifoLock::with_options(door_options),
         });
@@ -211,8 +211,10 @@ impl DataStore {
                 WaitsAs::Thread => options.no_hold_limit(),
                 WaitsAs::Task => options.hold_limit(UNPOLLED),
             };
-            let asker = options.asker(asker.owner, asker.call_site, false).unbound();
-            lock.grant_as(waits_as, &asker, &options).await
+            let requester = options
+                .requester(requester.owner, requester.call_site, false)
+                .unbound();
+            lock.grant_as(waits_as, &requester, &options).await
         };
         let in_line = &log.admission.in_line;
         in_line.fetch_add(1, Ordering::Relaxed);
@@ -243,8 +245,8 @@ impl DataStore {
         let owner = OwnerId::from(subscriber.map_or(DISK, |_| SUBSCRIBER));
         let call_site = subscriber.unwrap_or_else(|| Location::caller());
         let options = AcquireOptions::new().no_wait();
-        let asker = options.asker(&owner, call_site, false).unbound();
-        if let Ok(grant) = lock.grant(&asker, &options) {
+        let requester = options.requester(&owner, call_site, false).unbound();
+        if let Ok(grant) = lock.grant(&requester, &options) {
             self.close_door(lock, grant.id());
         }
     }
@@ -274,7 +276,7 @@ impl DataStore {
     /// Times out the wait of `owner` for a lossless subscriber.
     #[cfg(loom)]
     pub(super) fn expire_admission(&self, owner: &OwnerId) {
-        if let Some(locks) = self.0.log.rare.admission() {
+        if let Some(locks) = self.0.log.lazy.admission() {
             locks.line.expire(owner.clone());
             locks.door.expire(owner.clone());
         }
@@ -282,7 +284,7 @@ impl DataStore {
 
     /// Reads the line and the door. `None` if no request is there.
     pub(super) fn admission_diagnostics(&self) -> Option<AdmissionDiagnostics> {
-        let Locks { line, door } = self.0.log.rare.admission()?;
+        let Locks { line, door } = self.0.log.lazy.admission()?;
         let line = line.diagnostics();
         let door = door.diagnostics();
         let is_used = !(line.holders.is_empty() && door.holders.is_empty());
@@ -295,7 +297,7 @@ impl DataStore {
     /// While admission is closed, the first request waits for the holder `lossless subscriber`, or
     /// `disk` if the journal has too much to write. The others wait for the first one.
     pub fn admission_dump(&self) -> Option<[LockDump; 2]> {
-        let locks = self.0.log.rare.admission()?;
+        let locks = self.0.log.lazy.admission()?;
         Some([&locks.line, &locks.door].map(FifoLock::lock_dump))
     }
 }

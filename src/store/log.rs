@@ -9,8 +9,8 @@
 //! cursor of a session, so each session finds where to go on. A subscriber misses the records, and
 //! they are counted.
 
+mod followers;
 mod journal;
-mod looking;
 mod queue;
 mod records;
 mod stretches;
@@ -27,8 +27,8 @@ use crossbeam_channel::{Receiver, TryRecvError};
 
 use super::admission::{Admission, Door};
 use super::events::{CommitEvent, Filter, MissingCommits, Reach};
+use super::lazy::LazyParts;
 use super::provenance::{Recorded, Units};
-use super::rare::Rare;
 use super::{DataStore, LockedPublished, Published, TransactionResult};
 use crate::caught::dispose;
 use crate::document::{Change, EditUnit, SequenceEdit, SequenceEdits, Snapshot};
@@ -181,7 +181,7 @@ pub(super) struct CommitLog {
     head: AtomicU64,
     limit: Limit,
     pub(super) admission: Admission,
-    pub(super) rare: Rare,
+    pub(super) lazy: LazyParts,
 }
 
 /// The log, locked for a commit.
@@ -238,7 +238,7 @@ impl CommitLog {
             head: AtomicU64::new(0),
             limit,
             admission: Admission::default(),
-            rare: Rare::default(),
+            lazy: LazyParts::default(),
         }
     }
 
@@ -501,7 +501,7 @@ impl CommitLog {
 
     /// Lets the request at the door go on, which [`reopen`](Self::reopen) has opened.
     fn release(&self, held: Option<LockId>) {
-        if let (Some(held), Some(locks)) = (held, self.rare.admission()) {
+        if let (Some(held), Some(locks)) = (held, self.lazy.admission()) {
             locks.release(held);
         }
     }

@@ -101,7 +101,7 @@ impl DataStore {
         options: AcquireOptions,
     ) -> Result<Transaction, LockError> {
         let (owner, call_site) = (owner.into(), Location::caller());
-        let observed = self.observe(Kind::OnNodes, &options.asker(&owner, call_site, true));
+        let observed = self.observe(Kind::OnNodes, &options.requester(&owner, call_site, true));
         observed.begin(self.begin_on_at(owner, scope.into(), options, call_site))
     }
 
@@ -154,8 +154,8 @@ impl DataStore {
         let (store, owner, scope) = (self.clone(), owner.into(), scope.into());
         let call_site = Location::caller();
         async move {
-            let asker = options.asker_of_task(&owner, call_site, true);
-            let observed = store.observe(Kind::OnNodes, &asker);
+            let requester = options.requester_of_task(&owner, call_site, true);
+            let observed = store.observe(Kind::OnNodes, &requester);
             let begun = store.begin_on_in_task(owner, scope, options, call_site);
             observed.begin(begun.await)
         }
@@ -168,12 +168,12 @@ impl DataStore {
         options: AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<Transaction, LockError> {
-        let asker = options.asker(&owner, call_site, true);
-        let nodes = OnNodes::new(&scope, asker.thread, call_site);
-        let (admitted, left) = self.admit(&asker, &options)?;
+        let requester = options.requester(&owner, call_site, true);
+        let nodes = OnNodes::new(&scope, requester.thread, call_site);
+        let (admitted, left) = self.admit(&requester, &options)?;
         // The holder of a node may wait for a transaction on others, which must not wait in line.
         drop(admitted);
-        let grant = self.0.lock.grant_nodes(&asker, &left, scope, self)?;
+        let grant = self.0.lock.grant_nodes(&requester, &left, scope, self)?;
         drop(left);
         Ok(self.begin_on_granted(grant, owner, nodes.waiting_as(options)))
     }
@@ -188,11 +188,14 @@ impl DataStore {
     ) -> Result<Transaction, LockError> {
         // Also its later waits are those of no particular thread.
         let options = options.unbound();
-        let asker = options.asker(&owner, call_site, true);
-        let nodes = OnNodes::new(&scope, asker.thread, call_site);
-        let (admitted, left) = self.admit_as(WaitsAs::Task, &asker, &options).await?;
+        let requester = options.requester(&owner, call_site, true);
+        let nodes = OnNodes::new(&scope, requester.thread, call_site);
+        let (admitted, left) = self.admit_as(WaitsAs::Task, &requester, &options).await?;
         drop(admitted);
-        let asked = self.0.lock.grant_nodes_to_task(&asker, &left, scope, self);
+        let asked = self
+            .0
+            .lock
+            .grant_nodes_to_task(&requester, &left, scope, self);
         let grant = asked.await?;
         drop(left);
         Ok(self.begin_on_granted(grant, owner, nodes.waiting_as(options)))
@@ -316,9 +319,9 @@ impl NodeLocks {
         let (store, owner, scope) = (self.0.clone(), owner.into(), scope.into());
         let call_site = Location::caller();
         async move {
-            let asker = options.asker_of_task(&owner, call_site, false);
+            let requester = options.requester_of_task(&owner, call_site, false);
             let lock = &store.0.lock;
-            let asked = lock.grant_nodes_to_task(&asker, &options, scope, &store);
+            let asked = lock.grant_nodes_to_task(&requester, &options, scope, &store);
             let grant = asked.await?;
             Ok(NodeGuard { store, grant })
         }
@@ -361,10 +364,10 @@ impl NodeLocks {
         options: AcquireOptions,
     ) -> Result<NodeGuard, LockError> {
         let owner = owner.into();
-        let asker = options.asker(&owner, Location::caller(), false);
+        let requester = options.requester(&owner, Location::caller(), false);
         let store = &self.0;
         let lock = &store.0.lock;
-        let grant = lock.grant_nodes(&asker, &options, scope.into(), store)?;
+        let grant = lock.grant_nodes(&requester, &options, scope.into(), store)?;
         Ok(NodeGuard {
             store: store.clone(),
             grant,
@@ -499,8 +502,8 @@ impl NodeGuard {
     ) -> Result<(), LockError> {
         let lock = &self.store.0.lock;
         let claim = lock.source_of(self.grant)?;
-        let (asker, store) = (claim.asker(), &self.store);
-        let asked = lock.extend_nodes(waits_as, self.grant, &asker, options, &scope, store);
+        let (requester, store) = (claim.requester(), &self.store);
+        let asked = lock.extend_nodes(waits_as, self.grant, &requester, options, &scope, store);
         self.grant = asked.await?;
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::fmt;
 
 use super::{CommitError, DataStore, Transaction};
 use crate::codes::CodedError;
-use crate::lock::{Asker, LockError};
+use crate::lock::{LockError, Requester};
 
 #[cfg(feature = "metrics")]
 mod metrics;
@@ -56,8 +56,8 @@ impl Kind {
 impl DataStore {
     /// Begins to observe a transaction whose request is about to be made.
     #[inline]
-    pub(crate) fn observe(&self, kind: Kind, asker: &Asker<'_>) -> Observed {
-        self.0.observer.observe(self.name(), kind, asker)
+    pub(crate) fn observe(&self, kind: Kind, requester: &Requester<'_>) -> Observed {
+        self.0.observer.observe(self.name(), kind, requester)
     }
 }
 

@@ -111,7 +111,7 @@ impl DataStore {
     #[cold]
     fn note_replaced(&self, pinned: PinnedVersion, version: u64) {
         let at = self.monotonic();
-        let pinned_versions = &self.0.log.rare.get_or_make().pinned;
+        let pinned_versions = &self.0.log.lazy.get_or_make().pinned;
         pinned_versions.0.lock().note(Replaced {
             pinned,
             version,
@@ -121,10 +121,10 @@ impl DataStore {
 
     /// Lists the old versions that are kept. `durable` is the one that the journal needs.
     pub(super) fn kept_versions(&self, durable: Option<u64>) -> KeptVersions {
-        let Some(rare) = self.0.log.rare.get() else {
+        let Some(parts) = self.0.log.lazy.get() else {
             return KeptVersions::default();
         };
-        let mut pinned = rare.pinned.0.lock();
+        let mut pinned = parts.pinned.0.lock();
         pinned.forget_unkept();
         let now = self.monotonic();
         let listed = pinned.versions.iter().map(|replaced| KeptVersion {
@@ -146,8 +146,8 @@ impl DataStore {
 impl DataStore {
     /// How many versions a commit has found kept, and noted.
     pub(crate) fn noted_versions(&self) -> usize {
-        let rare = self.0.log.rare.get();
-        rare.map_or(0, |rare| rare.pinned.0.lock().versions.len())
+        let parts = self.0.log.lazy.get();
+        parts.map_or(0, |parts| parts.pinned.0.lock().versions.len())
     }
 }
 

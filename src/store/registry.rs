@@ -53,7 +53,7 @@ impl DataStore {
     /// ```
     pub fn register(&self, name: impl Into<SmolStr>, primitive: &impl Registrable) {
         let (name, primitive) = (name.into(), primitive.primitive());
-        let mut registered = self.0.log.rare.get_or_make().registry.0.lock();
+        let mut registered = self.0.log.lazy.get_or_make().registry.0.lock();
         registered.retain(|(other, registered)| {
             registered.exists() && *other != name && !registered.is(&primitive)
         });
@@ -62,10 +62,10 @@ impl DataStore {
 
     /// Reads the registered lock types, with no mutex of the store locked.
     pub(super) fn registered(&self) -> Vec<RegisteredPrimitive> {
-        let Some(rare) = self.0.log.rare.get() else {
+        let Some(parts) = self.0.log.lazy.get() else {
             return Vec::new();
         };
-        let mut registered = rare.registry.0.lock();
+        let mut registered = parts.registry.0.lock();
         registered.retain(|(_, primitive)| primitive.exists());
         let first = registered.len().saturating_sub(RegisteredPrimitive::LISTED);
         let listed = registered[first..].to_vec();

@@ -63,8 +63,8 @@ impl DataStore {
     ) -> impl Future<Output = Result<LockGuard, LockError>> + Send + 'static {
         let (store, owner, call_site) = (self.clone(), owner.into(), Location::caller());
         async move {
-            let asker = options.asker_of_task(&owner, call_site, false);
-            let grant = store.grant_to_task(&asker, &options).await?;
+            let requester = options.requester_of_task(&owner, call_site, false);
+            let grant = store.grant_to_task(&requester, &options).await?;
             Ok(LockGuard::new(store.0.lock.clone(), grant))
         }
     }
@@ -96,8 +96,8 @@ impl DataStore {
     ) -> impl Future<Output = Result<LockId, LockError>> + Send + 'static {
         let (store, owner, call_site) = (self.clone(), owner.into(), Location::caller());
         async move {
-            let asker = options.asker_of_task(&owner, call_site, false);
-            Ok(store.grant_to_task(&asker, &options).await?.id())
+            let requester = options.requester_of_task(&owner, call_site, false);
+            Ok(store.grant_to_task(&requester, &options).await?.id())
         }
     }
 
@@ -143,9 +143,9 @@ impl DataStore {
     ) -> impl Future<Output = Result<Transaction, LockError>> + Send + 'static {
         let (store, owner, call_site) = (self.clone(), owner.into(), Location::caller());
         async move {
-            let asker = options.asker_of_task(&owner, call_site, true);
-            let mut observed = store.observe(Kind::ByHand, &asker);
-            let grant = observed.grant(store.grant_to_task(&asker, &options).await)?;
+            let requester = options.requester_of_task(&owner, call_site, true);
+            let mut observed = store.observe(Kind::ByHand, &requester);
+            let grant = observed.grant(store.grant_to_task(&requester, &options).await)?;
             Ok(store.begin_observed(grant, owner, observed))
         }
     }

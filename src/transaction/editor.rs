@@ -16,7 +16,7 @@ use super::{
 use crate::codes::CodedError;
 use crate::document::{Change, Changes, EditError, Fragment, Limits, Selection};
 use crate::id::OwnerId;
-use crate::lock::{AcquireOptions, Asker, WaitsAs, blocking};
+use crate::lock::{AcquireOptions, Requester, WaitsAs, blocking};
 use crate::store::durable::Durability;
 use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation, Observed, Transaction};
 
@@ -592,24 +592,29 @@ impl Editor {
         }
         self.session.approach_undo(direction);
         let name = SmolStr::new_static(direction.name());
-        let asker = options.asker(self.owner(), call_site, true);
-        let asker = Asker {
-            label: asker.label.or(Some(&name)),
-            ..asker
+        let requester = options.requester(self.owner(), call_site, true);
+        let requester = Requester {
+            label: requester.label.or(Some(&name)),
+            ..requester
         };
         let (manager, store) = (&self.manager, self.store());
-        *observed = store.observe(direction.kind(), &asker);
+        *observed = store.observe(direction.kind(), &requester);
         // An entry is undone within one call or poll, so it is bound to the thread of that.
-        let grant = match store.try_grant(&asker, options) {
+        let grant = match store.try_grant(&requester, options) {
             Ok(Some(grant)) => grant,
             // A completed one need not wait.
             granted => match (manager.repeated(once), waits_as) {
                 (Some(outcome), _) => return outcome,
-                (None, WaitsAs::Thread) => granted.and_then(|_| store.grant(&asker, options))?,
+                (None, WaitsAs::Thread) => {
+                    granted.and_then(|_| store.grant(&requester, options))?
+                }
                 (None, WaitsAs::Task) => {
                     granted?;
-                    let asker = Asker { thread: 0, ..asker };
-                    let grant = store.grant_to_task(&asker, options).await?;
+                    let requester = Requester {
+                        thread: 0,
+                        ..requester
+                    };
+                    let grant = store.grant_to_task(&requester, options).await?;
                     store.fifo().bind(grant);
                     grant
                 }

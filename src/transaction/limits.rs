@@ -40,7 +40,7 @@ fn check_one(
         } => {
             return operations.iter().try_for_each(|operation| {
                 let within = one_more(budget).and_then(|()| on_node(budget, operation));
-                told(within, index, operation.name(), Some(node_id))
+                at_operation(within, index, operation.name(), Some(node_id))
             });
         }
         Operation::Create { node, .. } => one_more(budget).and_then(|()| budget.spec(node)),
@@ -58,7 +58,7 @@ fn check_one(
         | Operation::RequireLease { .. }
         | Operation::Call(_) => one_more(budget),
     };
-    told(within, index, name, node_id)
+    at_operation(within, index, name, node_id)
 }
 
 fn one_more(budget: &Budget) -> Result<(), LimitExceeded> {
@@ -66,7 +66,7 @@ fn one_more(budget: &Budget) -> Result<(), LimitExceeded> {
 }
 
 /// Adds the index of the operation to its error, and counts the operation.
-fn told(
+fn at_operation(
     within: Result<(), LimitExceeded>,
     index: &mut usize,
     name: &'static str,

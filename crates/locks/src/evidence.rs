@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use super::error::{CancelEvidence, TimeoutEvidence};
 use super::node::NodeWait;
-use super::request::{Asker, RequestSource};
+use super::request::{RequestSource, Requester};
 use super::wait::Reason;
 use super::{Grant, LockError, LockInfo, QueueEntry};
 use crate::id::{LockId, OwnerId};
@@ -35,14 +35,19 @@ impl LockInfo {
 
 impl QueueEntry {
     /// Describes a request that has waited for `waited`.
-    pub(super) fn of(id: LockId, asker: &Asker<'_>, waited: Duration, position: usize) -> Self {
+    pub(super) fn of(
+        id: LockId,
+        requester: &Requester<'_>,
+        waited: Duration,
+        position: usize,
+    ) -> Self {
         Self {
             lock_id: id,
-            owner_id: asker.owner.clone(),
+            owner_id: requester.owner.clone(),
             wait_time: waited,
             position,
-            label: asker.label.cloned(),
-            call_site: asker.call_site.into(),
+            label: requester.label.cloned(),
+            call_site: requester.call_site.into(),
         }
     }
 }

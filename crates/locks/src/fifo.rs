@@ -15,7 +15,7 @@ use super::error::CancelEvidence;
 use super::keeper::{Keeper, KeeperSlot, KeeperThread};
 use super::options::{PackedDuration, RequestLimit};
 use super::report::ReportChannel;
-use super::request::{Asker, QueuedWork, Request, RequestOutcome, TaskRequest, Waiting};
+use super::request::{QueuedWork, Request, RequestOutcome, Requester, TaskRequest, Waiting};
 use super::sampling::Sampling;
 use super::shared::{DefaultTimeout, LockShared};
 use super::state::{
@@ -152,14 +152,18 @@ impl FifoLock {
         options: AcquireOptions,
     ) -> Result<LockId, LockError> {
         let owner = owner.into();
-        let asker = options.asker(&owner, Location::caller(), false);
-        Ok(self.grant(&asker.unbound(), &options)?.id())
+        let requester = options.requester(&owner, Location::caller(), false);
+        Ok(self.grant(&requester.unbound(), &options)?.id())
     }
 
     /// Acquires the lock, and waits if it is not free.
     #[doc(hidden)]
-    pub fn grant(&self, asker: &Asker<'_>, options: &AcquireOptions) -> Result<Grant, LockError> {
-        blocking(self.grant_as(WaitsAs::Thread, asker, options))
+    pub fn grant(
+        &self,
+        requester: &Requester<'_>,
+        options: &AcquireOptions,
+    ) -> Result<Grant, LockError> {
+        blocking(self.grant_as(WaitsAs::Thread, requester, options))
     }
 
     /// Acquires the lock for a thread or a task.
@@ -167,14 +171,14 @@ impl FifoLock {
     pub async fn grant_as(
         &self,
         waits_as: WaitsAs,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         options: &AcquireOptions,
     ) -> Result<Grant, LockError> {
-        if let Some(grant) = self.try_grant(asker, options)? {
+        if let Some(grant) = self.try_grant(requester, options)? {
             return Ok(grant);
         }
         match self
-            .ask::<Infallible>(waits_as, asker, options, &mut None)
+            .ask::<Infallible>(waits_as, requester, options, &mut None)
             .await?
         {
             Answer::Granted(grant) => Ok(grant),
@@ -187,22 +191,22 @@ impl FifoLock {
     #[doc(hidden)]
     pub fn try_grant(
         &self,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         options: &AcquireOptions,
     ) -> Result<Option<Grant>, LockError> {
         match &options.cancel {
             Some(token) if token.is_cancelled() => {
-                Err(self.refuse_cancelled(asker.owner, CapacityPart::Whole))
+                Err(self.refuse_cancelled(requester.owner, CapacityPart::Whole))
             }
-            _ => Ok(self.try_take(asker)),
+            _ => Ok(self.try_take(requester)),
         }
     }
 
     #[inline(always)]
-    fn try_take(&self, asker: &Asker<'_>) -> Option<Grant> {
+    fn try_take(&self, requester: &Requester<'_>) -> Option<Grant> {
         let mut state = self.0.lock_if_free()?;
-        state.source().assign(asker);
-        Some(self.0.take(&mut state, asker.hold_limit, || None))
+        state.source().assign(requester);
+        Some(self.0.take(&mut state, requester.hold_limit, || None))
     }
 
     /// Acquires the lock without options if it is free, for a task.
@@ -244,22 +248,27 @@ impl FifoLock {
         bound: bool,
     ) -> Result<Grant, LockError> {
         let options = AcquireOptions::new();
-        let asker = options.asker(owner, call_site, false);
-        self.grant(&Asker { bound, ..asker }, &options)
+        let requester = options.requester(owner, call_site, false);
+        self.grant(&Requester { bound, ..requester }, &options)
     }
 
     /// Creates the request of a thread or a task, with its work.
     pub(super) fn request<W: QueuedWork>(
         &self,
         waits_as: WaitsAs,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         work: &mut Option<W>,
         deadline: WaitDeadline,
     ) -> Result<Arc<Request<W>>, LockError> {
         let attended = waits_as.attend(&self.0);
-        attended.map_err(|error| LockError::no_keeper(asker.owner, &error))?;
+        attended.map_err(|error| LockError::no_keeper(requester.owner, &error))?;
         let task = TaskRequest::of(waits_as, deadline);
-        Ok(Arc::new(Request::of(asker, work.take(), deadline, task)))
+        Ok(Arc::new(Request::of(
+            requester,
+            work.take(),
+            deadline,
+            task,
+        )))
     }
 
     /// Joins the queue and waits, unless the lock is free. The holder may run the work of the
@@ -269,7 +278,7 @@ impl FifoLock {
     pub async fn ask<W: QueuedWork>(
         &self,
         waits_as: WaitsAs,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         options: &AcquireOptions,
         work: &mut Option<W>,
     ) -> Result<Answer<W::Reply>, LockError> {
@@ -278,8 +287,8 @@ impl FifoLock {
         // The deadline comes first: threads that see the request in the queue rely on a running
         // timeout.
         let deadline = shared.deadline(limit);
-        let request = self.request(waits_as, asker, work, deadline)?;
-        let wait = match self.join(waits_as, asker, options, &request, (limit, deadline)) {
+        let request = self.request(waits_as, requester, work, deadline)?;
+        let wait = match self.join(waits_as, requester, options, &request, (limit, deadline)) {
             Ok(Ok(wait)) => wait,
             Ok(Err(grant)) => {
                 *work = request.take_work();
@@ -317,7 +326,7 @@ impl FifoLock {
     fn join<W: QueuedWork>(
         &self,
         waits_as: WaitsAs,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         options: &AcquireOptions,
         request: &Arc<Request<W>>,
         (limit, deadline): (Option<Duration>, WaitDeadline),
@@ -325,15 +334,15 @@ impl FifoLock {
         let shared = &self.0;
         let (mut state, now) = shared.enter();
         if state.held().is_none() {
-            state.source().assign(asker);
-            let grant = shared.take(&mut state, asker.hold_limit, || None);
+            state.source().assign(requester);
+            let grant = shared.take(&mut state, requester.hold_limit, || None);
             return Ok(Err(grant));
         }
-        state.refuse_reentry(asker, CapacityPart::Whole, now.at)?;
+        state.refuse_reentry(requester, CapacityPart::Whole, now.at)?;
         if limit.is_some_and(|limit| limit.is_zero()) {
-            return Err(state.would_block(asker, None, now.at));
+            return Err(state.would_block(requester, None, now.at));
         }
-        state.reject_excess(asker, CapacityPart::Whole, options.queue_bound)?;
+        state.reject_excess(requester, CapacityPart::Whole, options.queue_bound)?;
         let waiting_at = state.join_queue(request.clone(), options.priority, None, now.at);
         Ok(Ok(
             shared.wait_as(&mut state, waiting_at, waits_as, deadline, now)
@@ -381,8 +390,8 @@ impl FifoLock {
         options: AcquireOptions,
     ) -> Result<LockGuard, LockError> {
         let owner = owner.into();
-        let asker = options.asker(&owner, Location::caller(), false);
-        let grant = self.grant(&asker, &options)?;
+        let requester = options.requester(&owner, Location::caller(), false);
+        let grant = self.grant(&requester, &options)?;
         Ok(LockGuard::new(self.clone(), grant))
     }
 
@@ -414,9 +423,9 @@ impl FifoLock {
 
     /// Refuses a request that would wait for its own thread.
     #[doc(hidden)]
-    pub fn check_reentry(&self, asker: &Asker<'_>) -> Result<(), LockError> {
+    pub fn check_reentry(&self, requester: &Requester<'_>) -> Result<(), LockError> {
         let (mut state, now) = self.0.enter();
-        state.refuse_reentry(asker, CapacityPart::Whole, now.at)
+        state.refuse_reentry(requester, CapacityPart::Whole, now.at)
     }
 
     /// Options of a lock that requests pass before this one: with its clock, keeper and reports.

@@ -113,7 +113,7 @@ pub use revocation::Revocation;
 pub use stats::{DurationSummary, LockStats};
 pub use timeline::{Timeline, TimelineEntry, TimelineLayout, TimelineOutcome, TimelineTrack};
 
-pub(crate) use request::Asker;
+pub(crate) use request::Requester;
 pub(crate) use samples::Samples;
 pub(crate) use wait::{WaitsAs, blocking};
 
@@ -129,7 +129,7 @@ pub mod internal {
     pub use crate::parker::{Mailbox, Rest, TaskWaiter, Waiter};
     pub use crate::queue::Rights;
     pub use crate::receive::{Received, receive};
-    pub use crate::request::{Asker, QueuedWork};
+    pub use crate::request::{QueuedWork, Requester};
     pub use crate::samples::Samples;
     pub use crate::wait::{WaitsAs, blocking};
     pub use crate::wake_chain::WakeChain;

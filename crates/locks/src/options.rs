@@ -11,7 +11,7 @@ use super::CancelToken;
 use super::batch::BatchLimit;
 use super::keeper::Keeper;
 use super::report::{ReportChannel, ReportThresholds};
-use super::request::Asker;
+use super::request::Requester;
 use crate::id::OwnerId;
 use crate::queue::Priority;
 use crate::sync::thread_number;
@@ -408,13 +408,13 @@ impl AcquireOptions {
     /// Describes a request with these options.
     #[inline]
     #[doc(hidden)]
-    pub fn asker<'a>(
+    pub fn requester<'a>(
         &'a self,
         owner: &'a OwnerId,
         call_site: &'static Location<'static>,
         transaction: bool,
-    ) -> Asker<'a> {
-        Asker {
+    ) -> Requester<'a> {
+        Requester {
             owner,
             label: self.label.as_ref(),
             call_site,
@@ -428,13 +428,13 @@ impl AcquireOptions {
     /// Describes a request of a task, which no thread is bound to.
     #[inline]
     #[doc(hidden)]
-    pub fn asker_of_task<'a>(
+    pub fn requester_of_task<'a>(
         &'a self,
         owner: &'a OwnerId,
         call_site: &'static Location<'static>,
         transaction: bool,
-    ) -> Asker<'a> {
-        Asker {
+    ) -> Requester<'a> {
+        Requester {
             owner,
             label: self.label.as_ref(),
             call_site,

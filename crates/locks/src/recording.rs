@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use smol_str::SmolStr;
 
-use super::request::Asker;
+use super::request::Requester;
 use super::{Timeline, TimelineEntry, TimelineOutcome};
 use crate::id::{LockId, OwnerId};
 use crate::time::{Clock, Timestamp};
@@ -46,7 +46,7 @@ impl RecordedRequest {
     /// A request that ends now without a grant, or goes on.
     pub(super) fn of(
         number: u64,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         nodes: bool,
         requested: Timestamp,
         ended: Option<Timestamp>,
@@ -54,9 +54,9 @@ impl RecordedRequest {
     ) -> Self {
         Self {
             number,
-            owner: asker.owner.clone(),
-            label: asker.label.cloned(),
-            call_site: asker.call_site,
+            owner: requester.owner.clone(),
+            label: requester.label.cloned(),
+            call_site: requester.call_site,
             nodes,
             requested,
             granted: None,

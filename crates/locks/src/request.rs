@@ -23,7 +23,7 @@ use crate::time::{Clock, Deadline, TimeListener};
 
 /// The description of a request, as the caller passes it.
 #[derive(Clone, Copy, Debug)]
-pub struct Asker<'a> {
+pub struct Requester<'a> {
     pub owner: &'a OwnerId,
     pub label: Option<&'a SmolStr>,
     pub call_site: &'static Location<'static>,
@@ -37,7 +37,7 @@ pub struct Asker<'a> {
     pub hold_limit: RequestLimit,
 }
 
-impl Asker<'_> {
+impl Requester<'_> {
     /// Returns the same request, with a grant that is bound to no thread.
     #[inline]
     pub fn unbound(self) -> Self {
@@ -84,8 +84,8 @@ impl RequestSource {
     }
 
     /// Describes another request of the same owner.
-    pub fn asker(&self) -> Asker<'_> {
-        Asker {
+    pub fn requester(&self) -> Requester<'_> {
+        Requester {
             owner: &self.owner,
             label: self.label.as_ref(),
             call_site: self.call_site,
@@ -99,16 +99,16 @@ impl RequestSource {
     /// Writes the description of a request. Every field is written in place: a copy would stall the
     /// processor, which would read wide what was written narrow.
     #[inline(always)]
-    pub(super) fn assign(&mut self, asker: &Asker<'_>) {
-        self.owner = asker.owner.clone();
-        match (&mut self.label, asker.label) {
+    pub(super) fn assign(&mut self, requester: &Requester<'_>) {
+        self.owner = requester.owner.clone();
+        match (&mut self.label, requester.label) {
             (None, None) => {}
             (Some(own), Some(label)) => *own = label.clone(),
             (own, label) => *own = label.cloned(),
         }
-        self.call_site = asker.call_site;
-        self.thread = asker.holding_thread();
-        self.transaction = asker.transaction;
+        self.call_site = requester.call_site;
+        self.thread = requester.holding_thread();
+        self.transaction = requester.transaction;
         self.untaken = false;
     }
 
@@ -204,7 +204,7 @@ impl LockOutcome {
 
 /// A request as the queue stores it.
 pub(super) trait Waiting: Sleeper + Send + Sync {
-    fn asker(&self) -> Asker<'_>;
+    fn requester(&self) -> Requester<'_>;
 
     /// Whether the holder of the lock can run its work.
     fn is_for_any_thread(&self) -> bool;
@@ -291,28 +291,28 @@ struct Left<W: QueuedWork> {
 }
 
 impl<W: QueuedWork> Request<W> {
-    pub(super) fn new(asker: &Asker<'_>, work: Option<W>) -> Self {
-        Self::of(asker, work, None, None)
+    pub(super) fn new(requester: &Requester<'_>, work: Option<W>) -> Self {
+        Self::of(requester, work, None, None)
     }
 
     /// Creates the request of a task, or of a thread.
     pub(super) fn of(
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         work: Option<W>,
         deadline: WaitDeadline,
         task: Option<TaskRequest>,
     ) -> Self {
         Self {
             deadline: deadline.map_or(Deadline::NEVER, |(_, deadline)| deadline),
-            owner: asker.owner.clone(),
-            label: asker.label.cloned(),
-            call_site: asker.call_site,
-            thread: asker.holding_thread(),
-            hold_limit: match asker.hold_limit {
+            owner: requester.owner.clone(),
+            label: requester.label.cloned(),
+            call_site: requester.call_site,
+            thread: requester.holding_thread(),
+            hold_limit: match requester.hold_limit {
                 RequestLimit::OfTheLock => None,
                 own => Some(Box::new(own)),
             },
-            transaction: asker.transaction,
+            transaction: requester.transaction,
             task: task.map_or_else(OnceLock::new, OnceLock::from),
             has_work: work.is_some(),
             for_any_thread: work.as_ref().is_some_and(W::is_for_any_thread),
@@ -413,8 +413,8 @@ impl<W: QueuedWork> TaskWaiter for Request<W> {
 }
 
 impl<W: QueuedWork> Waiting for Request<W> {
-    fn asker(&self) -> Asker<'_> {
-        Asker {
+    fn requester(&self) -> Requester<'_> {
+        Requester {
             owner: &self.owner,
             label: self.label.as_ref(),
             call_site: self.call_site,

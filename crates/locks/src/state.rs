@@ -20,7 +20,7 @@ use super::node::{Asking, Granule, Members, NodeWait, Scope};
 use super::options::{PackedDuration, RequestLimit};
 use super::pace::Pace;
 use super::report::LockReport;
-use super::request::{Asker, LockOutcome, RequestOutcome, RequestSource, Waiting};
+use super::request::{LockOutcome, RequestOutcome, RequestSource, Requester, Waiting};
 use super::revocation::LastRevocations;
 use super::sampling::{Measured, Sampling};
 use super::stats::{LockStats, Recorder};
@@ -362,21 +362,21 @@ impl LockState {
         metrics.wait.record_wait(now.at - since, &mut metrics.hold);
         debug_assert!(!self.held, "granted beside a holder");
         let combiner = combiner.filter(|combiner| combiner.runs(&*request));
-        let asker = request.asker();
+        let requester = request.requester();
         let waited = Waited {
             number,
-            asker,
+            requester,
             nodes: false,
             since,
             position: 1,
             is_reported: is_reported.get(),
         };
         self.observe_grant(&waited, now);
-        self.holder.source.assign(&Asker {
-            thread: combiner.map_or(asker.thread, |combiner| combiner.thread),
-            ..asker
+        self.holder.source.assign(&Requester {
+            thread: combiner.map_or(requester.thread, |combiner| combiner.thread),
+            ..requester
         });
-        let overdue = self.overdue(asker.hold_limit, now);
+        let overdue = self.overdue(requester.hold_limit, now);
         let measured = match combiner {
             // The combiner continues at once, and need not lock the mutex again for the metrics.
             Some(_) if self.queue.is_empty() && overdue.is_none() => {
@@ -531,7 +531,7 @@ impl LockState {
     #[cfg(loom)]
     pub(super) fn position_of(&self, owner: &OwnerId) -> Option<RequestPosition> {
         let mut waiting = self.queue.waiting();
-        let in_line = waiting.find(|(_, waiter)| waiter.request.asker().owner == owner);
+        let in_line = waiting.find(|(_, waiter)| waiter.request.requester().owner == owner);
         match in_line {
             Some((ticket, waiter)) => Some(waiter.position_at(ticket)),
             None => self.waiting_member(|other| other == owner),

@@ -65,7 +65,7 @@ pub(super) mod tests {
     use super::*;
     use crate::Grant;
     use crate::parker::Rest;
-    use crate::request::{Asker, LockOutcome, TaskRequest, Waiting};
+    use crate::request::{LockOutcome, Requester, TaskRequest, Waiting};
     use crate::time::Deadline;
 
     /// A waiter with an outcome, asleep or not.
@@ -91,7 +91,7 @@ pub(super) mod tests {
     }
 
     impl Waiting for TestWaiter {
-        fn asker(&self) -> Asker<'_> {
+        fn requester(&self) -> Requester<'_> {
             unreachable!("no test calls it")
         }
 

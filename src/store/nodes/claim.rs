@@ -11,7 +11,9 @@ use crate::document::{EditError, Overlay, Snapshot, View};
 use crate::hashing::Secret;
 use crate::id::NodeId;
 use crate::lock::LockMode::{self, NodeExclusive, NodeShared};
-use crate::lock::{AcquireOptions, Asker, Granule, LockError, Rights, Scope, WaitsAs, blocking};
+use crate::lock::{
+    AcquireOptions, Granule, LockError, Requester, Rights, Scope, WaitsAs, blocking,
+};
 use crate::store::{CommitError, Transaction};
 use crate::sync::{Mutex, rank};
 
@@ -198,17 +200,18 @@ impl Transaction {
             nodes.note(&missing);
             return Ok(false);
         }
-        let asker = Asker {
+        let requester = Requester {
             label: None,
             thread: nodes.thread,
-            ..nodes.options.asker(&self.owner, nodes.call_site, true)
+            ..nodes.options.requester(&self.owner, nodes.call_site, true)
         };
         let store = &self.held.store;
         let lock = store.fifo();
         if nodes.failed.is_none() {
             let grant = self.held.grant;
             let options = &nodes.options;
-            let asked = lock.extend_nodes(WaitsAs::Thread, grant, &asker, options, &missing, store);
+            let asked =
+                lock.extend_nodes(WaitsAs::Thread, grant, &requester, options, &missing, store);
             match blocking(asked) {
                 Ok(grant) => self.held.grant = grant,
                 Err(error) => nodes.failed = Some(error),

@@ -3,7 +3,7 @@
 use smol_str::SmolStr;
 
 use super::Kind;
-use crate::lock::Asker;
+use crate::lock::Requester;
 use crate::store::TransactionResult;
 use crate::time::Clock;
 
@@ -18,7 +18,7 @@ impl Observer {
     }
 
     #[inline(always)]
-    pub(super) fn observe(&self, _: &str, _: Kind, _: &Asker<'_>) -> Observed {
+    pub(super) fn observe(&self, _: &str, _: Kind, _: &Requester<'_>) -> Observed {
         Observed {}
     }
 }

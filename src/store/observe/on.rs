@@ -12,7 +12,7 @@ use super::outcome::{Ended, Outcome};
 #[cfg(feature = "tracing")]
 use super::span::TransactionSpan;
 use crate::caught::catch;
-use crate::lock::Asker;
+use crate::lock::Requester;
 use crate::store::TransactionResult;
 use crate::sync::assert_unlocked;
 use crate::time::{Clock, Stopwatch};
@@ -61,15 +61,15 @@ impl Observer {
     }
 
     #[inline]
-    pub(super) fn observe(&self, store: &str, kind: Kind, asker: &Asker<'_>) -> Observed {
+    pub(super) fn observe(&self, store: &str, kind: Kind, requester: &Requester<'_>) -> Observed {
         #[cfg(feature = "tracing")]
-        let span = TransactionSpan::open(store, kind, asker);
+        let span = TransactionSpan::open(store, kind, requester);
         #[cfg(feature = "tracing")]
         if cfg!(not(feature = "metrics")) && span.is_disabled() {
             return Observed(None);
         }
         #[cfg(not(feature = "tracing"))]
-        let _ = (store, kind, asker);
+        let _ = (store, kind, requester);
         Observed(Some(Observing::from(Observation {
             shared: Arc::clone(&self.0),
             stopwatch: Stopwatch::start(&self.0.clock),

@@ -9,7 +9,7 @@ use tracing::{Level, Span, record_all, span};
 use super::Kind;
 use super::outcome::Ended;
 use crate::caught::catch;
-use crate::lock::Asker;
+use crate::lock::Requester;
 use crate::sync::assert_unlocked;
 
 /// A program that logs at `INFO` pays nothing for each keystroke.
@@ -25,15 +25,15 @@ impl TransactionSpan {
     /// Opens the span, as a child of the calling thread's current one. A subscriber that panics
     /// gets none.
     #[inline]
-    pub(super) fn open(store: &str, kind: Kind, asker: &Asker<'_>) -> Self {
+    pub(super) fn open(store: &str, kind: Kind, requester: &Requester<'_>) -> Self {
         match LEVEL <= LevelFilter::current() {
             false => Self(Span::none()),
-            true => Self::open_if_enabled(store, kind, asker),
+            true => Self::open_if_enabled(store, kind, requester),
         }
     }
 
     #[cold]
-    fn open_if_enabled(store: &str, kind: Kind, asker: &Asker<'_>) -> Self {
+    fn open_if_enabled(store: &str, kind: Kind, requester: &Requester<'_>) -> Self {
         assert_unlocked("a subscriber is called");
         let span = catch(|| {
             span!(
@@ -42,9 +42,9 @@ impl TransactionSpan {
                 "doclock.transaction",
                 store,
                 kind = kind.name(),
-                owner = asker.owner.as_str(),
-                label = asker.label.map(|label| label.as_str()),
-                call_site = %asker.call_site,
+                owner = requester.owner.as_str(),
+                label = requester.label.map(|label| label.as_str()),
+                call_site = %requester.call_site,
                 wait_ms = Empty,
                 hold_ms = Empty,
                 outcome = Empty,

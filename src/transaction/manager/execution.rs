@@ -9,7 +9,9 @@ use super::{Manager, TransactionManager};
 use crate::codes::{CodedError, Retry};
 use crate::document::Changes;
 use crate::id::OwnerId;
-use crate::lock::{AcquireOptions, Answer, Asker, Grant, LockError, QueuedWork, WaitsAs, blocking};
+use crate::lock::{
+    AcquireOptions, Answer, Grant, LockError, QueuedWork, Requester, WaitsAs, blocking,
+};
 use crate::store::{
     CommitError, DataStore, EndedBy, ExecutedOperation, Kind, Observed, Transaction,
 };
@@ -91,16 +93,16 @@ impl Drop for CombinerGrant<'_> {
 
 /// Describes the request of a batch.
 #[inline(always)]
-fn asker<'a>(
+fn requester<'a>(
     owner: &'a OwnerId,
     options: &'a AcquireOptions,
     label: &'a SmolStr,
     call_site: &'static Location<'static>,
-) -> Asker<'a> {
-    let asker = options.asker(owner, call_site, true);
-    Asker {
-        label: asker.label.or(Some(label)),
-        ..asker
+) -> Requester<'a> {
+    let requester = options.requester(owner, call_site, true);
+    Requester {
+        label: requester.label.or(Some(label)),
+        ..requester
     }
 }
 
@@ -127,9 +129,9 @@ impl TransactionManager {
             let waits_as = WaitsAs::Thread;
             return blocking(self.run_on_nodes(waits_as, attempts, submission, options, call_site));
         }
-        let asker = asker(&self.0.owner, options, &label, call_site);
-        let mut observed = self.0.store.observe(Kind::Batch, &asker);
-        let granted = self.0.store.try_grant(&asker, options);
+        let requester = requester(&self.0.owner, options, &label, call_site);
+        let mut observed = self.0.store.observe(Kind::Batch, &requester);
+        let granted = self.0.store.try_grant(&requester, options);
         if let Ok(Some(grant)) = granted {
             observed.granted_at_once();
             let held = self.combining(grant, WaitsAs::Thread, options);
@@ -139,7 +141,7 @@ impl TransactionManager {
         blocking(self.run_in_queue(
             WaitsAs::Thread,
             submission,
-            (&asker, options),
+            (&requester, options),
             session,
             refused,
             observed,
@@ -164,10 +166,10 @@ impl TransactionManager {
             let run = self.run_on_nodes(waits_as, attempts, submission, options, call_site);
             return Box::pin(run).await;
         }
-        let asker = asker(&self.0.owner, options, &label, call_site);
-        let mut observed = self.0.store.observe(Kind::Batch, &asker);
+        let requester = requester(&self.0.owner, options, &label, call_site);
+        let mut observed = self.0.store.observe(Kind::Batch, &requester);
         // A batch that runs at once ends with this poll, so it is bound to the polling thread.
-        let granted = self.0.store.try_grant(&asker, options);
+        let granted = self.0.store.try_grant(&requester, options);
         if let Ok(Some(grant)) = granted {
             observed.granted_at_once();
             let held = self.combining(grant, WaitsAs::Task, options);
@@ -179,11 +181,17 @@ impl TransactionManager {
                 .await;
             return outcome;
         }
-        let (refused, asker) = (granted.err(), Asker { thread: 0, ..asker });
+        let (refused, requester) = (
+            granted.err(),
+            Requester {
+                thread: 0,
+                ..requester
+            },
+        );
         self.run_in_queue(
             WaitsAs::Task,
             submission,
-            (&asker, options),
+            (&requester, options),
             session,
             refused,
             observed,
@@ -236,7 +244,7 @@ impl TransactionManager {
         &self,
         waits_as: WaitsAs,
         mut submission: Submission,
-        (asker, options): (&Asker<'_>, &AcquireOptions),
+        (requester, options): (&Requester<'_>, &AcquireOptions),
         session: Option<&Session>,
         refused: Option<LockError>,
         mut observed: Observed,
@@ -252,7 +260,7 @@ impl TransactionManager {
         }
         let admission = match refused {
             Some(refused) => Err(refused),
-            None => store.admit_as(waits_as, asker, options).await,
+            None => store.admit_as(waits_as, requester, options).await,
         };
         let (admitted, left) = observed.admit(admission)?;
         let options = &*left;
@@ -273,7 +281,7 @@ impl TransactionManager {
             observed,
         };
         let mut work = Some(batch);
-        let asked = store.fifo().ask(waits_as, asker, options, &mut work);
+        let asked = store.fifo().ask(waits_as, requester, options, &mut work);
         let answer = asked.await;
         // Code of users follows, and may request the lock.
         drop(admitted);
@@ -330,8 +338,8 @@ impl TransactionManager {
         call_site: &'static Location<'static>,
     ) -> BatchOutcome {
         let completion = submission.completion;
-        let asker = options.asker(&self.0.owner, call_site, true);
-        let mut observed = self.0.store.observe(Kind::OnNodes, &asker);
+        let requester = options.requester(&self.0.owner, call_site, true);
+        let mut observed = self.0.store.observe(Kind::OnNodes, &requester);
         // A completed batch need not wait.
         if let Some(mut outcome) = self.repeated(submission.once.as_deref()) {
             note(&mut observed, &outcome);

@@ -64,8 +64,8 @@ impl FifoLock {
         options: AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<LockGuard, LockError> {
-        let asker = options.asker_of_task(&owner, call_site, false);
-        let grant = self.grant_as(WaitsAs::Task, &asker, &options).await?;
+        let requester = options.requester_of_task(&owner, call_site, false);
+        let grant = self.grant_as(WaitsAs::Task, &requester, &options).await?;
         Ok(LockGuard::new(self, grant))
     }
 
@@ -122,8 +122,11 @@ impl FifoLock {
     ) -> impl Future<Output = Result<LockId, LockError>> + Send + 'static {
         let (lock, owner, call_site) = (self.clone(), owner.into(), Location::caller());
         async move {
-            let asker = options.asker_of_task(&owner, call_site, false);
-            Ok(lock.grant_as(WaitsAs::Task, &asker, &options).await?.id())
+            let requester = options.requester_of_task(&owner, call_site, false);
+            Ok(lock
+                .grant_as(WaitsAs::Task, &requester, &options)
+                .await?
+                .id())
         }
     }
 

@@ -7,7 +7,7 @@ use super::entry::{Hold, KeyEntry, KeyedPosition, KeyedWaiter, QueuedTurn};
 use super::execution::Joiner;
 use super::shard::ShardState;
 use crate::queue::Priority;
-use crate::request::{Asker, Waiting};
+use crate::request::{Requester, Waiting};
 use crate::time::Timestamp;
 use crate::{LockError, LockInfo, QueueEntry};
 
@@ -20,15 +20,15 @@ impl<K, V> Active<'_, K, V> {
     /// Refuses a request that would wait for its own thread.
     pub(super) fn refuse_reentry(
         &mut self,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         now: Timestamp,
     ) -> Result<(), LockError> {
-        if asker.thread == 0 || self.entry.holder.source.thread != asker.thread {
+        if requester.thread == 0 || self.entry.holder.source.thread != requester.thread {
             return Ok(());
         }
         self.state.counts.refusals += 1;
         Err(LockError::Reentrant {
-            owner: asker.owner.clone(),
+            owner: requester.owner.clone(),
             holder: Box::new(self.current(now)),
         })
     }
@@ -36,7 +36,7 @@ impl<K, V> Active<'_, K, V> {
     /// Refuses a request that may not wait, or that finds the queue full.
     pub(super) fn refuse_waiting(
         &mut self,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         limit: Option<Duration>,
         bound: usize,
         now: Timestamp,
@@ -44,7 +44,7 @@ impl<K, V> Active<'_, K, V> {
         let waiting = self.entry.holder.waiting();
         if limit.is_some_and(|limit| limit.is_zero()) {
             return Err(LockError::WouldBlock {
-                owner: asker.owner.clone(),
+                owner: requester.owner.clone(),
                 holder: Box::new(self.current(now)),
                 waiting,
             });
@@ -54,7 +54,7 @@ impl<K, V> Active<'_, K, V> {
         }
         self.state.counts.rejections += 1;
         Err(LockError::QueueFull {
-            owner: asker.owner.clone(),
+            owner: requester.owner.clone(),
             waiting,
             bound,
         })

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::execution::Joiner;
 use crate::id::{FencingToken, LockId};
 use crate::queue::{Exclusive, Queue, Ticket};
-use crate::request::{Asker, RequestSource, Waiting};
+use crate::request::{RequestSource, Requester, Waiting};
 use crate::sampling::Measured;
 use crate::since::HoldStart;
 use crate::time::Timestamp;
@@ -114,12 +114,12 @@ impl<V> KeyHolder<V> {
         &mut self,
         number: u64,
         epoch: u64,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         measured: Option<Measured>,
     ) {
         self.number = number;
         self.epoch = epoch;
-        self.source.assign(asker);
+        self.source.assign(requester);
         self.since.begin(measured);
     }
 
@@ -174,7 +174,7 @@ impl<V> Default for KeyQueues<V> {
 impl<V> KeyQueues<V> {
     /// Returns the requests for the result of the task that ends now. Later requests wait for the
     /// next task.
-    pub(super) fn part(&mut self) -> Vec<Arc<dyn Joiner<V>>> {
+    pub(super) fn take_joiners(&mut self) -> Vec<Arc<dyn Joiner<V>>> {
         let mut joiners = Vec::new();
         self.joins.give_back(&());
         while let Some(waiter) = self.joins.next() {
@@ -197,6 +197,6 @@ impl<R: Waiting + ?Sized> KeyedWaiter<R> {
     pub(super) fn entry(&self, lock: u32, position: usize, now: Timestamp) -> QueueEntry {
         let number = self.number;
         let id = LockId { number, lock };
-        QueueEntry::of(id, &self.request.asker(), now - self.since, position)
+        QueueEntry::of(id, &self.request.requester(), now - self.since, position)
     }
 }

@@ -4,7 +4,7 @@ use super::entry::{KeyedPosition, KeyedWaiter, QueuedTurn};
 use super::shard::Shard;
 use crate::error::TimeoutEvidence;
 use crate::evidence::Withdrawn;
-use crate::request::{Asker, RequestOutcome, Waiting};
+use crate::request::{RequestOutcome, Requester, Waiting};
 use crate::state::AfterUnlock;
 use crate::time::Timestamp;
 use crate::wait::Reason;
@@ -34,7 +34,7 @@ impl<K, V> Shard<K, V> {
         };
         let view = self.view(waiting_at, listed, now)?;
         let waiter = self.take_out(waiting_at)?;
-        let owner = waiter.request.asker().owner.clone();
+        let owner = waiter.request.requester().owner.clone();
         let counts = &mut self.state.counts;
         let error = match reason {
             Reason::Expired(limit) if limit.is_zero() => LockError::WouldBlock {
@@ -108,7 +108,7 @@ impl<K, V> Shard<K, V> {
     pub(super) fn refuse_self(
         &mut self,
         waiting_at: KeyedPosition,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         now: Timestamp,
     ) -> Result<(), LockError> {
         let entry_id = match waiting_at {
@@ -120,7 +120,7 @@ impl<K, V> Shard<K, V> {
             _ => return Ok(()),
         };
         let refused = match self.active(entry_id) {
-            Some(mut active) => active.refuse_reentry(asker, now),
+            Some(mut active) => active.refuse_reentry(requester, now),
             None => Ok(()),
         };
         refused.inspect_err(|_| self.leave(waiting_at))

@@ -37,7 +37,7 @@ pub use reservation::Reservation;
 pub use stats::KeyedStats;
 
 use super::options::RequestLimit;
-use super::request::{Asker, Request};
+use super::request::{Request, Requester};
 use super::wait::{WaitsAs, blocking};
 use super::{AcquireOptions, LockError};
 use crate::id::OwnerId;
@@ -181,8 +181,8 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
     {
         let owner = OwnerId::default();
-        let asker = asker(&owner, &PLAIN, Location::caller());
-        self.execute(key, &asker, &PLAIN, task)
+        let requester = requester(&owner, &PLAIN, Location::caller());
+        self.execute(key, &requester, &PLAIN, task)
     }
 
     /// Executes a task as [`execute_exclusive`](Self::execute_exclusive) does, with an owner for
@@ -223,15 +223,15 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
     {
         let owner = owner.into();
-        let asker = asker(&owner, &options, Location::caller());
-        self.execute(key, &asker, &options, task)
+        let requester = requester(&owner, &options, Location::caller());
+        self.execute(key, &requester, &options, task)
     }
 
     #[inline(always)]
     fn execute<Q>(
         &self,
         key: &Q,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         options: &AcquireOptions,
         task: impl FnOnce() -> V,
     ) -> Result<V, LockError>
@@ -239,7 +239,7 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         K: Borrow<Q>,
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
     {
-        let position = self.0.ask(key, asker, options, false)?;
+        let position = self.0.ask(key, requester, options, false)?;
         if let Some(waits) = position.waits {
             waits.wait(options.cancel.as_ref())?;
         }
@@ -288,8 +288,8 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     {
         let (owner, call_site) = (owner.into(), Location::caller());
         async move {
-            let asker = asker_of_task(&owner, &options, call_site);
-            let position = self.0.ask(key, &asker, &options, true)?;
+            let requester = requester_of_task(&owner, &options, call_site);
+            let position = self.0.ask(key, &requester, &options, true)?;
             let turn = Reservation::new(&self.0, position, options.cancel);
             turn.execute_async(task).await
         }
@@ -366,8 +366,8 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     {
         let owner = owner.into();
         // The executing thread is not known yet.
-        let asker = asker_of_task(&owner, &options, Location::caller());
-        let position = self.0.ask(key, &asker, &options, true)?;
+        let requester = requester_of_task(&owner, &options, Location::caller());
+        let position = self.0.ask(key, &requester, &options, true)?;
         Ok(Reservation::new(&self.0, position, options.cancel))
     }
 
@@ -387,7 +387,7 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         let mut active = shard.active_key(hash, key)?;
         let now = self.0.clock.now();
         let (own, caller) = (OwnerId::default(), Location::caller());
-        let request = Arc::new(Request::new(&asker(&own, &PLAIN, caller), None));
+        let request = Arc::new(Request::new(&requester(&own, &PLAIN, caller), None));
         let waiting_at = active.join_task(request.clone(), now);
         let spins = active.state.pace.spins(None);
         let owner = active.entry.holder.source.owner.clone();
@@ -446,8 +446,8 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         options: AcquireOptions,
     ) -> Result<(), LockError> {
         let owner = owner.into();
-        let asker = asker(&owner, &options, Location::caller());
-        blocking(self.wait_for_all_as(WaitsAs::Thread, &asker, &options))
+        let requester = requester(&owner, &options, Location::caller());
+        blocking(self.wait_for_all_as(WaitsAs::Thread, &requester, &options))
     }
 
     /// Waits as [`wait_for_all_existing_tasks`](Self::wait_for_all_existing_tasks) does, in a task
@@ -467,19 +467,20 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     ) -> impl Future<Output = Result<(), LockError>> {
         let (owner, call_site) = (owner.into(), Location::caller());
         async move {
-            let asker = asker_of_task(&owner, &options, call_site);
-            self.wait_for_all_as(WaitsAs::Task, &asker, &options).await
+            let requester = requester_of_task(&owner, &options, call_site);
+            self.wait_for_all_as(WaitsAs::Task, &requester, &options)
+                .await
         }
     }
 
     async fn wait_for_all_as(
         &self,
         waits_as: WaitsAs,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         options: &AcquireOptions,
     ) -> Result<(), LockError> {
         let deadline = self.0.deadline(options);
-        for queued in self.0.join_drains(asker)? {
+        for queued in self.0.join_drains(requester)? {
             let cancel = options.cancel.as_ref();
             queued.wait_for_grant(waits_as, deadline, cancel).await?;
         }
@@ -492,12 +493,12 @@ static PLAIN: AcquireOptions = AcquireOptions::PLAIN;
 
 /// Describes a request whose work the calling thread itself runs.
 #[inline(always)]
-fn asker<'a>(
+fn requester<'a>(
     owner: &'a OwnerId,
     options: &'a AcquireOptions,
     call_site: &'static Location<'static>,
-) -> Asker<'a> {
-    Asker {
+) -> Requester<'a> {
+    Requester {
         owner,
         label: options.label.as_ref(),
         call_site,
@@ -509,14 +510,14 @@ fn asker<'a>(
 }
 
 /// Describes a request that is not bound to a thread.
-fn asker_of_task<'a>(
+fn requester_of_task<'a>(
     owner: &'a OwnerId,
     options: &'a AcquireOptions,
     call_site: &'static Location<'static>,
-) -> Asker<'a> {
-    Asker {
+) -> Requester<'a> {
+    Requester {
         thread: 0,
-        ..asker(owner, options, call_site)
+        ..requester(owner, options, call_site)
     }
 }
 

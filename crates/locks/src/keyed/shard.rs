@@ -22,7 +22,7 @@ use crate::error::CancelEvidence;
 use crate::id::{FencingToken, LockId};
 use crate::pace::Pace;
 use crate::queue::{Priority, Queue};
-use crate::request::{Asker, RequestOutcome, Waiting};
+use crate::request::{RequestOutcome, Requester, Waiting};
 use crate::sampling::{Measured, Sampling};
 use crate::state::AfterUnlock;
 use crate::time::{Clock, Timestamp};
@@ -122,7 +122,7 @@ impl<K, V> Shard<K, V> {
         hash: u64,
         key: &Q,
         copy: &mut Option<K>,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         clock: &Clock,
     ) -> Result<Hold, Active<'_, K, V>>
     where
@@ -150,7 +150,7 @@ impl<K, V> Shard<K, V> {
         let epoch = state.present.arrive();
         let measured = state.sampling.measure(|| clock.now());
         let mut holder = self.spare.take().unwrap_or_else(Self::vacant);
-        holder.begin(number, epoch, asker, measured);
+        holder.begin(number, epoch, requester, measured);
         vacant.insert(KeyEntry {
             entry_id,
             key,
@@ -159,9 +159,9 @@ impl<K, V> Shard<K, V> {
         Ok(Hold { entry_id, number })
     }
 
-    pub(super) fn refuse_cancelled(&mut self, asker: &Asker<'_>) -> LockError {
+    pub(super) fn refuse_cancelled(&mut self, requester: &Requester<'_>) -> LockError {
         self.state.counts.cancellations += 1;
-        LockError::Cancelled(Box::new(CancelEvidence::before_joining(asker.owner)))
+        LockError::Cancelled(Box::new(CancelEvidence::before_joining(requester.owner)))
     }
 
     /// Joins the waits for all present requests. `None` when there are none.
@@ -195,12 +195,12 @@ impl<K, V> Shard<K, V> {
     /// Refuses a wait for all present requests if the thread has one of them itself.
     pub(super) fn refuse_drain(
         &mut self,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         now: Timestamp,
     ) -> Result<(), LockError> {
         for entry in &mut self.entries {
             let state = &mut self.state;
-            Active { entry, state }.refuse_reentry(asker, now)?;
+            Active { entry, state }.refuse_reentry(requester, now)?;
         }
         Ok(())
     }
@@ -229,7 +229,7 @@ impl<K, V> Shard<K, V> {
         let mut is_idle = true;
         if is_last || holder.queues.is_some() {
             let now = measured.map_or_else(Timestamp::default, |(_, now)| now);
-            let answered = state.part(holder, now, is_last);
+            let answered = state.hand_over(holder, now, is_last);
             is_idle = answered.wait.is_none();
             waited = Some(answered);
         }
@@ -352,7 +352,7 @@ impl ShardState {
 
     /// Grants the key to the next waiter, and returns the waits that the end of this hold answers.
     #[cold]
-    fn part<V>(
+    fn hand_over<V>(
         &mut self,
         holder: &mut KeyHolder<V>,
         now: Timestamp,
@@ -369,12 +369,12 @@ impl ShardState {
             },
         });
         if let Some(queues) = &mut holder.queues {
-            answered.joiners = queues.part();
+            answered.joiners = queues.take_joiners();
             if let Some(QueuedTurn { waiter, epoch }) = queues.grant_next() {
                 self.counts.acquisitions += 1;
                 answered.wait = Some(now - waiter.since);
-                let asker = waiter.request.asker();
-                holder.begin(waiter.number, epoch, &asker, Some(Measured::once(now)));
+                let requester = waiter.request.requester();
+                holder.begin(waiter.number, epoch, &requester, Some(Measured::once(now)));
                 holder.source.untaken = waiter.request.task().is_some();
                 let granted = RequestOutcome::Granted(holder.grant(self.lock));
                 answered

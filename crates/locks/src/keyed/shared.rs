@@ -19,7 +19,7 @@ use crate::hashing::Secret;
 use crate::id::{LockId, random_session};
 use crate::keeper::{Keeper, KeeperSlot};
 use crate::options;
-use crate::request::{Asker, QueuedWork, Request, RequestOutcome, TaskRequest, Waiting};
+use crate::request::{QueuedWork, Request, RequestOutcome, Requester, TaskRequest, Waiting};
 use crate::sampling::Sampling;
 use crate::state::AfterUnlock;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, assert_unlocked, rank, thread_number};
@@ -257,7 +257,7 @@ impl<K: 'static, V: 'static> KeyedShared<K, V> {
     pub(super) fn ask<Q>(
         self: &Arc<Self>,
         key: &Q,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         options: &AcquireOptions,
         reserves: bool,
     ) -> Result<KeyedWait<K, V>, LockError>
@@ -274,13 +274,13 @@ impl<K: 'static, V: 'static> KeyedShared<K, V> {
         let mut copy = (!is_cancelled).then(|| key.to_owned());
         let (hash, mut shard) = self.look_up(key);
         if is_cancelled {
-            return Err(shard.refuse_cancelled(asker));
+            return Err(shard.refuse_cancelled(requester));
         }
-        let active = match shard.try_take(hash, key, &mut copy, asker, &self.clock) {
+        let active = match shard.try_take(hash, key, &mut copy, requester, &self.clock) {
             Ok(hold) => return Ok(KeyedWait { hold, waits: None }),
             Err(active) => active,
         };
-        let position = self.join_queue(active, asker, options, reserves)?;
+        let position = self.join_queue(active, requester, options, reserves)?;
         drop(shard);
         // If the drop of the copy panics, the turn is given up.
         let turn = Reservation::new(self, position, None);
@@ -292,19 +292,19 @@ impl<K: 'static, V: 'static> KeyedShared<K, V> {
     fn join_queue(
         self: &Arc<Self>,
         mut active: Active<'_, K, V>,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         options: &AcquireOptions,
         reserves: bool,
     ) -> Result<KeyedWait<K, V>, LockError> {
         let now = self.clock.now();
         if !reserves {
-            active.refuse_reentry(asker, now)?;
+            active.refuse_reentry(requester, now)?;
         }
         let limit = self.limit(options);
         let bound = options.queue_bound.unwrap_or(usize::MAX);
         let bound = bound.min(self.queue_bound);
-        active.refuse_waiting(asker, limit, bound, now)?;
-        let request = Arc::new(Request::new(asker, None));
+        active.refuse_waiting(requester, limit, bound, now)?;
+        let request = Arc::new(Request::new(requester, None));
         // The deadline comes first: threads that see the request in the queue rely on a running
         // timeout.
         let deadline = self.deadline(options);
@@ -323,13 +323,13 @@ impl<K: 'static, V: 'static> KeyedShared<K, V> {
     /// Joins the waits for all present requests. Refuses a thread that has such a request itself.
     pub(super) fn join_drains(
         self: &Arc<Self>,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
     ) -> Result<Vec<KeyedRequest<K, V, Infallible>>, LockError> {
         let mut queued = Vec::new();
         for mut shard in self.each() {
             let now = self.clock.now();
-            shard.refuse_drain(asker, now)?;
-            let request = Arc::new(Request::new(asker, None));
+            shard.refuse_drain(requester, now)?;
+            let request = Arc::new(Request::new(requester, None));
             let waiting_at = shard.join_drain(request.clone(), now);
             queued.extend(
                 waiting_at.map(|waiting_at| KeyedRequest::new(self, waiting_at, request, 0)),
@@ -374,13 +374,13 @@ impl<K, V> KeyedShared<K, V> {
             self.leave_first(hold.entry_id.hash, requests);
         }
         if let Some(ended) = ended {
-            self.part(ended, ending);
+            self.finish(ended, ending);
         }
     }
 
     /// Does the rest of ending a hold, with no mutex held.
     #[inline(always)]
-    fn part(&self, ended: EndedHold<K, V>, ending: &Ending<'_, V>) {
+    fn finish(&self, ended: EndedHold<K, V>, ending: &Ending<'_, V>) {
         let EndedHold { gone, held, waited } = ended;
         if held.is_some() || waited.is_some() {
             self.answer(held, waited, ending);
@@ -498,13 +498,13 @@ impl<K: 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
 
     /// Refuses a wait for the calling thread itself.
     pub(super) fn refuse_self(&self) -> Result<(), LockError> {
-        let asker = Asker {
+        let requester = Requester {
             thread: thread_number(),
-            ..self.request.asker()
+            ..self.request.requester()
         };
         let mut shard = self.shared.shard_of(self.waiting_at);
         let now = self.shared.clock.now();
-        shard.refuse_self(self.waiting_at, &asker, now)
+        shard.refuse_self(self.waiting_at, &requester, now)
     }
 }
 
@@ -517,7 +517,7 @@ impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
     ) -> RequestOutcome<W::Reply> {
         let (shared, request) = (Arc::clone(&self.shared), Arc::clone(&self.request));
         if let Err(error) = waits_as.attend(&shared) {
-            let error = LockError::no_keeper(request.asker().owner, &error);
+            let error = LockError::no_keeper(request.requester().owner, &error);
             return RequestOutcome::Failed(Box::new(error));
         }
         if let Some(task) = TaskRequest::of(waits_as, deadline) {

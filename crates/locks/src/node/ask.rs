@@ -9,7 +9,7 @@ use crate::queue::{CapacityPart, MemberNumber};
 use crate::request::{Request, RequestOutcome, RequestSource};
 use crate::state::{AskedNodes, HowToWait, LockState, Moment};
 use crate::wait::{WaitDeadline, WaitsAs};
-use crate::{AcquireOptions, Asker, FifoLock, Grant, LockError, blocking};
+use crate::{AcquireOptions, FifoLock, Grant, LockError, Requester, blocking};
 
 impl FifoLock {
     /// Locks nodes, all or none, and waits if needed. The request joins the queues of all its nodes
@@ -18,14 +18,14 @@ impl FifoLock {
     #[doc(hidden)]
     pub fn grant_nodes(
         &self,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         options: &AcquireOptions,
         scope: Scope,
         tree: &dyn Tree,
     ) -> Result<Grant, LockError> {
-        match self.try_grant_nodes(asker, options, scope)? {
+        match self.try_grant_nodes(requester, options, scope)? {
             Ok(grant) => Ok(grant),
-            Err(scope) => self.grant_nodes_in_queue(asker, options, &scope, tree),
+            Err(scope) => self.grant_nodes_in_queue(requester, options, &scope, tree),
         }
     }
 
@@ -33,37 +33,37 @@ impl FifoLock {
     #[inline(always)]
     fn try_grant_nodes(
         &self,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         options: &AcquireOptions,
         scope: Scope,
     ) -> Result<Result<Grant, Scope>, LockError> {
         if let Some(token) = &options.cancel
             && token.is_cancelled()
         {
-            return Err(self.refuse_cancelled(asker.owner, CapacityPart::Share));
+            return Err(self.refuse_cancelled(requester.owner, CapacityPart::Share));
         }
         let Some(mut state) = self.0.lock_if_free() else {
             return Ok(Err(scope));
         };
-        state.source().assign(asker);
+        state.source().assign(requester);
         Ok(Ok(self
             .0
-            .take(&mut state, asker.hold_limit, || Some(scope))))
+            .take(&mut state, requester.hold_limit, || Some(scope))))
     }
 
     /// Locks nodes as [`grant_nodes`](Self::grant_nodes) does, for a task.
     #[doc(hidden)]
     pub async fn grant_nodes_to_task(
         &self,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         options: &AcquireOptions,
         scope: Scope,
         tree: &dyn Tree,
     ) -> Result<Grant, LockError> {
-        match self.try_grant_nodes(asker, options, scope)? {
+        match self.try_grant_nodes(requester, options, scope)? {
             Ok(grant) => Ok(grant),
             Err(scope) => {
-                let asked = self.grant_nodes_as(WaitsAs::Task, asker, options, &scope, tree);
+                let asked = self.grant_nodes_as(WaitsAs::Task, requester, options, &scope, tree);
                 asked.await
             }
         }
@@ -72,18 +72,18 @@ impl FifoLock {
     #[inline(never)]
     fn grant_nodes_in_queue(
         &self,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         options: &AcquireOptions,
         scope: &Scope,
         tree: &dyn Tree,
     ) -> Result<Grant, LockError> {
-        blocking(self.grant_nodes_as(WaitsAs::Thread, asker, options, scope, tree))
+        blocking(self.grant_nodes_as(WaitsAs::Thread, requester, options, scope, tree))
     }
 
     async fn grant_nodes_as(
         &self,
         waits_as: WaitsAs,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         options: &AcquireOptions,
         scope: &Scope,
         tree: &dyn Tree,
@@ -92,7 +92,7 @@ impl FifoLock {
         loop {
             let asked = self.ask_in_step(
                 waits_as,
-                asker,
+                requester,
                 options,
                 limit,
                 |state, now, how, request| {
@@ -138,7 +138,7 @@ impl FifoLock {
         &self,
         waits_as: WaitsAs,
         grant: Grant,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         options: &AcquireOptions,
         scope: &Scope,
         tree: &dyn Tree,
@@ -146,13 +146,13 @@ impl FifoLock {
         if let Some(token) = &options.cancel
             && token.is_cancelled()
         {
-            return Err(self.refuse_cancelled(asker.owner, CapacityPart::Share));
+            return Err(self.refuse_cancelled(requester.owner, CapacityPart::Share));
         }
         let mut limit = None;
         loop {
             let asked = self.ask_in_step(
                 waits_as,
-                asker,
+                requester,
                 options,
                 limit,
                 |state, now, how, request| {
@@ -174,7 +174,7 @@ impl FifoLock {
     async fn ask_in_step(
         &self,
         waits_as: WaitsAs,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         options: &AcquireOptions,
         limit: Option<WaitDeadline>,
         ask: impl FnOnce(
@@ -187,7 +187,7 @@ impl FifoLock {
         let shared = &self.0;
         let waits = options.limit(shared.timeout.get());
         let deadline = limit.unwrap_or_else(|| shared.deadline(waits));
-        let request = self.request(waits_as, asker, &mut None, deadline)?;
+        let request = self.request(waits_as, requester, &mut None, deadline)?;
         let how = HowToWait {
             at_once: waits.is_some_and(|limit| limit.is_zero()),
             bound: options.queue_bound,

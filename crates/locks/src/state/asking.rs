@@ -44,24 +44,24 @@ impl LockState {
     /// Refuses a request that would wait for its own thread.
     pub(crate) fn refuse_reentry(
         &mut self,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         part: CapacityPart,
         now: Timestamp,
     ) -> Result<(), LockError> {
-        let holder = if asker.thread == 0 {
+        let holder = if requester.thread == 0 {
             None
         } else if self.held {
-            let held = self.holder.is_held_by(asker.thread);
+            let held = self.holder.is_held_by(requester.thread);
             held.then(|| self.holder.info(now))
         } else {
-            self.info_of_thread(asker.thread, now)
+            self.info_of_thread(requester.thread, now)
         };
         let Some(holder) = holder else {
             return Ok(());
         };
         self.recorder_of(part).refusals += 1;
         Err(LockError::Reentrant {
-            owner: asker.owner.clone(),
+            owner: requester.owner.clone(),
             holder: Box::new(holder),
         })
     }
@@ -69,7 +69,7 @@ impl LockState {
     /// Rejects a request that finds the queue full.
     pub(crate) fn reject_excess(
         &mut self,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         part: CapacityPart,
         bound: Option<usize>,
     ) -> Result<(), LockError> {
@@ -80,7 +80,7 @@ impl LockState {
         }
         self.recorder_of(part).rejections += 1;
         Err(LockError::QueueFull {
-            owner: asker.owner.clone(),
+            owner: requester.owner.clone(),
             waiting,
             bound,
         })
@@ -89,13 +89,13 @@ impl LockState {
     /// Refuses a request that may not wait. `member` blocks it, or the holder.
     pub(crate) fn would_block(
         &self,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         member: Option<MemberNumber>,
         now: Timestamp,
     ) -> LockError {
         let member = member.and_then(|number| self.info_of_member(number, now));
         LockError::WouldBlock {
-            owner: asker.owner.clone(),
+            owner: requester.owner.clone(),
             holder: Box::new(member.unwrap_or_else(|| self.holder_info(now))),
             waiting: self.queue.len() + self.waiting_for_nodes(),
         }
@@ -177,7 +177,7 @@ impl LockState {
     ) {
         let waited = Waited {
             number: leaving.number,
-            asker: request.asker(),
+            requester: request.requester(),
             nodes: leaving.part == CapacityPart::Share,
             since: leaving.since,
             position: leaving.position,
@@ -191,7 +191,7 @@ impl LockState {
         let now = now.at;
         let withdrawn = Withdrawn {
             id: self.id(leaving.number),
-            owner: request.asker().owner.clone(),
+            owner: request.requester().owner.clone(),
             waited: now - leaving.since,
             position: leaving.position,
             ahead: leaving.ahead,
@@ -229,6 +229,6 @@ impl LockWaiter {
             number: self.number,
             lock,
         };
-        QueueEntry::of(id, &self.request.asker(), now - self.since, position)
+        QueueEntry::of(id, &self.request.requester(), now - self.since, position)
     }
 }

@@ -204,7 +204,7 @@ fn waiting_request(
 ) -> WaitingRequest {
     WaitingRequest {
         request,
-        kind: match (waiter.has_work(), waiter.asker().transaction) {
+        kind: match (waiter.has_work(), waiter.requester().transaction) {
             (true, _) => RequestKind::Batch,
             (false, true) => RequestKind::Transaction,
             (false, false) => RequestKind::Lock,

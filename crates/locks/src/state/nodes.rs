@@ -72,15 +72,15 @@ impl LockState {
         how: HowToWait,
         now: Moment,
     ) -> Result<AskedNodes, LockError> {
-        let asker = request.asker();
-        self.refuse_reentry(&asker, CapacityPart::Share, now.at)?;
+        let requester = request.requester();
+        self.refuse_reentry(&requester, CapacityPart::Share, now.at)?;
         let admitted = self.queue.try_take(&CapacityPart::Share);
         let nodes = self.nodes.get_or_insert_default();
         let in_the_way = admitted.then(|| nodes.table.in_the_way(0, &set)).flatten();
         if !admitted || in_the_way.is_some() {
             let refused = match how.at_once {
-                true => Err(self.would_block(&asker, in_the_way, now.at)),
-                false => self.reject_excess(&asker, CapacityPart::Share, how.bound),
+                true => Err(self.would_block(&requester, in_the_way, now.at)),
+                false => self.reject_excess(&requester, CapacityPart::Share, how.bound),
             };
             if let Err(error) = refused {
                 if admitted {
@@ -98,9 +98,11 @@ impl LockState {
         }
         let number = self.next_id().number;
         let mut source = RequestSource::vacant();
-        source.assign(&asker);
+        source.assign(&requester);
         Ok(match self.enroll(number, source, set, now.at) {
-            true => AskedNodes::Granted(self.grant_member(number, now.at, asker.hold_limit, now)),
+            true => {
+                AskedNodes::Granted(self.grant_member(number, now.at, requester.hold_limit, now))
+            }
             false => {
                 AskedNodes::Waits(self.wait_for_nodes(number, WaitId(number), request, now.at))
             }
@@ -125,7 +127,7 @@ impl LockState {
             return Ok(AskedNodes::Granted(self.holder.grant));
         }
         let number = id.number;
-        let asker = request.asker();
+        let requester = request.requester();
         let Some(nodes) = self
             .nodes
             .as_mut()
@@ -147,21 +149,21 @@ impl LockState {
         let in_the_way = nodes.table.in_the_way(number, &set);
         if in_the_way.is_some() {
             if how.at_once {
-                return Err(self.would_block(&asker, in_the_way, now.at));
+                return Err(self.would_block(&requester, in_the_way, now.at));
             }
-            self.reject_excess(&asker, CapacityPart::Share, how.bound)?;
+            self.reject_excess(&requester, CapacityPart::Share, how.bound)?;
         }
         let nodes = self.nodes.get_or_insert_default();
         Ok(match nodes.table.ask(number, set) {
             Asked::Granted => {
-                AskedNodes::Granted(self.grant_member(number, now.at, asker.hold_limit, now))
+                AskedNodes::Granted(self.grant_member(number, now.at, requester.hold_limit, now))
             }
             Asked::Waits => {
                 let wait = self.next_wait();
                 AskedNodes::Waits(self.wait_for_nodes(number, wait, request, now.at))
             }
             Asked::Refused(cycle) => {
-                let refused = Waited::at_once(number, asker, now.at);
+                let refused = Waited::at_once(number, requester, now.at);
                 self.record_wait(&refused, TimelineOutcome::Deadlock, now.at);
                 return Err(self.deadlock(cycle, now.at));
             }
@@ -224,7 +226,7 @@ impl LockState {
             ..
         } = waiter;
         let mut source = RequestSource::vacant();
-        source.assign(&request.asker());
+        source.assign(&request.requester());
         if self.enroll(number, source, set, now.at) {
             let asking = Asking {
                 wait,
@@ -234,7 +236,7 @@ impl LockState {
             };
             self.observe_grant_of_nodes(number, &asking, now);
             let request = asking.request;
-            let limit = request.asker().hold_limit;
+            let limit = request.requester().hold_limit;
             let grant = self.grant_member(number, since, limit, now);
             self.mark_untaken(number, &*request);
             self.outbox
@@ -356,7 +358,7 @@ impl LockState {
                 continue;
             };
             self.observe_grant_of_nodes(number, &asking, now);
-            let limit = asking.request.asker().hold_limit;
+            let limit = asking.request.requester().hold_limit;
             let grant = self.grant_member(number, asking.since, limit, now);
             self.mark_untaken(number, &*asking.request);
             let verdict = RequestOutcome::Granted(grant);

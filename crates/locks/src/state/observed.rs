@@ -33,7 +33,7 @@ pub(crate) struct SlowLook {
 /// A wait that has ended, or goes on.
 pub(super) struct Waited<'a> {
     pub(super) number: u64,
-    pub(super) asker: Asker<'a>,
+    pub(super) requester: Requester<'a>,
     pub(super) nodes: bool,
     pub(super) since: Timestamp,
     pub(super) position: usize,
@@ -93,7 +93,7 @@ impl LockState {
             } = &self.holder;
             let ended = RecordedRequest::of(
                 grant.id().number,
-                &source.asker(),
+                &source.requester(),
                 scope.is_some(),
                 requested,
                 Some(now.at),
@@ -128,9 +128,10 @@ impl LockState {
             && member.grant.is_some()
         {
             if let Some(recording) = &mut observed.recording {
-                let asker = member.source.asker();
+                let requester = member.source.requester();
                 let (requested, ended) = (member.requested, Some(now.at));
-                let ended = RecordedRequest::of(number, &asker, true, requested, ended, outcome);
+                let ended =
+                    RecordedRequest::of(number, &requester, true, requested, ended, outcome);
                 recording.push(ended.granted(member.since));
             }
             slow = threshold
@@ -201,12 +202,12 @@ impl LockState {
         };
         let Waited {
             number,
-            asker,
+            requester,
             nodes,
             since,
             ..
         } = waited;
-        let ended = RecordedRequest::of(*number, asker, *nodes, *since, Some(now), outcome);
+        let ended = RecordedRequest::of(*number, requester, *nodes, *since, Some(now), outcome);
         recording.push(match outcome {
             TimelineOutcome::Extended => ended.granted(now),
             _ => ended,
@@ -419,21 +420,21 @@ impl LockState {
             let granted = holder.since.known().map(|(at, _)| at).unwrap_or_default();
             let requested = observed.requested.unwrap_or(granted);
             let (number, nodes) = (holder.grant.id().number, holder.scope.is_some());
-            let asker = holder.source.asker();
-            let held = RecordedRequest::of(number, &asker, nodes, requested, None, holding);
+            let requester = holder.source.requester();
+            let held = RecordedRequest::of(number, &requester, nodes, requested, None, holding);
             unfinished.push(held.granted(granted));
         }
         let members = || self.nodes.iter().flat_map(|nodes| &nodes.list);
         for (&number, member) in members().filter(|(_, member)| member.grant.is_some()) {
-            let (asker, requested) = (member.source.asker(), member.requested);
-            let held = RecordedRequest::of(number, &asker, true, requested, None, holding);
+            let (requester, requested) = (member.source.requester(), member.requested);
+            let held = RecordedRequest::of(number, &requester, true, requested, None, holding);
             unfinished.push(held.granted(member.since));
         }
         let waiting = TimelineOutcome::Waiting;
         for (&number, member) in members() {
             if let Some(Asking { request, since, .. }) = &member.asking {
-                let asker = request.asker();
-                let waits = RecordedRequest::of(number, &asker, true, *since, None, waiting);
+                let requester = request.requester();
+                let waits = RecordedRequest::of(number, &requester, true, *since, None, waiting);
                 unfinished.push(waits);
             }
         }
@@ -448,9 +449,16 @@ impl LockState {
         let (page, next) = self.queue.page(after, PAGE);
         let waiting = TimelineOutcome::Waiting;
         let page = page.into_iter().map(|(_, waiter)| {
-            let asker = waiter.request.asker();
+            let requester = waiter.request.requester();
             let nodes = waiter.nodes.is_some();
-            RecordedRequest::of(waiter.number, &asker, nodes, waiter.since, None, waiting)
+            RecordedRequest::of(
+                waiter.number,
+                &requester,
+                nodes,
+                waiter.since,
+                None,
+                waiting,
+            )
         });
         (page.collect(), next)
     }
@@ -461,7 +469,7 @@ impl Asking {
     pub(super) fn waited(&self, number: u64, position: usize) -> Waited<'_> {
         Waited {
             number,
-            asker: self.request.asker(),
+            requester: self.request.requester(),
             nodes: true,
             since: self.since,
             position,
@@ -472,10 +480,10 @@ impl Asking {
 
 impl<'a> Waited<'a> {
     /// Describes a request for nodes that is refused without a wait.
-    pub(crate) fn at_once(number: u64, asker: Asker<'a>, now: Timestamp) -> Self {
+    pub(crate) fn at_once(number: u64, requester: Requester<'a>, now: Timestamp) -> Self {
         Self {
             number,
-            asker,
+            requester,
             nodes: true,
             since: now,
             position: 1,
@@ -488,6 +496,6 @@ impl<'a> Waited<'a> {
             number: self.number,
             lock,
         };
-        QueueEntry::of(id, &self.asker, now - self.since, self.position)
+        QueueEntry::of(id, &self.requester, now - self.since, self.position)
     }
 }

@@ -24,7 +24,7 @@ impl LockState {
         self.recorder_of(part).cancellations += 1;
         let waited = Waited {
             number: waiter.number,
-            asker: waiter.request.asker(),
+            requester: waiter.request.requester(),
             nodes: part == CapacityPart::Share,
             since: waiter.since,
             position: 1,

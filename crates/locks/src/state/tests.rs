@@ -31,7 +31,7 @@ impl Taken {
 
     fn take(&mut self, weight: Option<u16>) -> LockId {
         let at = self.clock.now();
-        let asker = Asker {
+        let requester = Requester {
             owner: &"ann".into(),
             label: None,
             call_site: Location::caller(),
@@ -44,7 +44,7 @@ impl Taken {
             weight,
             ..Measured::once(at)
         });
-        self.state.source().assign(&asker);
+        self.state.source().assign(&requester);
         let limit = self.state.hold_limit.map(PackedDuration::get);
         let overdue = limit.and_then(|limit| Overdue::after(limit, &self.clock));
         self.state.take(|| None, measured, overdue).id()

@@ -93,9 +93,10 @@ fn without_hold_limits_a_waiter_for_nodes_does_not_list_the_holders() {
         let grant = |lock: &FifoLock, number: usize| {
             let owner = OwnerId::from(format!("owner-{number}"));
             let options = AcquireOptions::new();
-            let asker = options.asker(&owner, Location::caller(), false);
+            let requester = options.requester(&owner, Location::caller(), false);
             let scope = Scope::new().write("node");
-            lock.grant_nodes(&asker, &options, scope, &Flat).unwrap()
+            lock.grant_nodes(&requester, &options, scope, &Flat)
+                .unwrap()
         };
         let first = grant(&lock, 0);
         let waiters: Vec<_> = (1..=50)

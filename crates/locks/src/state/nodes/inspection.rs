@@ -21,7 +21,7 @@ impl LockState {
     ) -> QueueEntry {
         QueueEntry::of(
             self.id(number),
-            &asking.request.asker(),
+            &asking.request.requester(),
             now - asking.since,
             position,
         )

@@ -1,4 +1,4 @@
-//! Reading the state of the log: followers and what they have not read yet.
+//! Reads the state of the log: followers and what they have not read yet.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

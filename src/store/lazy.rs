@@ -8,22 +8,22 @@ use super::registry::Registry;
 
 /// Made when the first part of it is needed.
 #[derive(Debug, Default)]
-pub(super) struct Rare(OnceLock<Box<RareParts>>);
+pub(super) struct LazyParts(OnceLock<Box<Parts>>);
 
 #[derive(Debug, Default)]
-pub(super) struct RareParts {
+pub(super) struct Parts {
     /// Made when the first request has to wait for a lossless subscriber.
     pub(super) admission: OnceLock<Locks>,
     pub(super) pinned: PinnedVersions,
     pub(super) registry: Registry,
 }
 
-impl Rare {
-    pub(super) fn get(&self) -> Option<&RareParts> {
+impl LazyParts {
+    pub(super) fn get(&self) -> Option<&Parts> {
         self.0.get().map(|parts| &**parts)
     }
 
-    pub(super) fn get_or_make(&self) -> &RareParts {
+    pub(super) fn get_or_make(&self) -> &Parts {
         self.0.get_or_init(Box::default)
     }
 
