@@ -56,8 +56,8 @@ pub(crate) struct Page {
     moved: BTreeSet<NodeId>,
     /// Nodes that one edit made of another, or took into it.
     related: Vec<[NodeId; 2]>,
-    /// Nodes that a split made: they have the attributes that the other half had then.
-    halves: BTreeSet<NodeId>,
+    /// Nodes that a split made, and the edit: they have the attributes that the other half had then.
+    halves: HashMap<NodeId, usize>,
     /// Letters that were in a moved node.
     moved_letters: BTreeSet<usize>,
     /// The node that has a letter, or had it last.
@@ -170,7 +170,7 @@ impl Page {
                 Change::SplitNode { id, right, .. } | Change::JoinNodes { id, right, .. } => {
                     self.related.push([id.clone(), right.id.clone()]);
                     if matches!(change, Change::SplitNode { .. }) {
-                        self.halves.insert(right.id.clone());
+                        self.halves.insert(right.id.clone(), edit);
                     }
                 }
                 Change::InsertSubtree { nodes, .. } => {
@@ -316,18 +316,24 @@ impl Page {
         })
     }
 
-    /// Whether two letters may change places without a move: they were never in one text, also not
-    /// now, and one is in a node that was between the parts of the node of the other.
+    /// Whether two letters may change places without a move: one is in a node that was between the
+    /// parts of the node of the other. If they were ever in one text, or are now, a split that made
+    /// these parts has to be undone: a node has no place within a text.
     fn may_change(&self, one: usize, other: usize, now: &State) -> bool {
-        if self.text_order.has(one, other) || self.text_order.has(other, one) {
-            return false;
-        }
+        let were_one_text = self.text_order.has(one, other) || self.text_order.has(other, one);
+        let may_be_between = |node: &NodeId, parts: &NodeId| {
+            (!were_one_text || self.has_undone_split(parts)) && self.is_between(node, parts, now)
+        };
         match [one, other].map(|letter| self.homes.get(&letter)) {
-            [Some(one), Some(other)] => {
-                self.is_between(one, other, now) || self.is_between(other, one, now)
-            }
+            [Some(one), Some(other)] => may_be_between(one, other) || may_be_between(other, one),
             _ => false,
         }
+    }
+
+    fn has_undone_split(&self, node: &NodeId) -> bool {
+        let effects = self.letters.in_effect();
+        let mut parts = self.family(node).into_iter();
+        parts.any(|part| self.halves.get(part).is_some_and(|edit| !effects[*edit]))
     }
 
     /// Whether the node of an invisible letter may be deleted, or a part of that node.
@@ -355,7 +361,10 @@ impl Page {
             if deleted.any(|edit| effects[*edit]) {
                 continue;
             }
-            let values = self.values.get(id).filter(|_| !self.halves.contains(id));
+            let values = self
+                .values
+                .get(id)
+                .filter(|_| !self.halves.contains_key(id));
             for (key, value) in values.into_iter().flatten() {
                 let later = value.later.iter().rfind(|(edit, _)| effects[*edit]);
                 let expected = later.map_or(&value.first, |(_, value)| value).as_ref();
