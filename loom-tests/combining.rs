@@ -53,7 +53,7 @@ fn withdrawal(
 
 #[test]
 fn combining_never_executes_a_batch_that_timed_out() {
-    Model::new("combining against timeout", 3)
+    Model::new("combining against timeout", 2)
         .reaches(["executed by itself", "executed by another"])
         .reaches_by("timer", "timed out")
         .check(|run| {
@@ -68,7 +68,7 @@ fn combining_never_executes_a_batch_that_timed_out() {
 
 #[test]
 fn combining_never_executes_a_cancelled_batch() {
-    Model::new("combining against cancel", 3)
+    Model::new("combining against cancel", 2)
         .reaches(["executed by itself", "executed by another"])
         .reaches_by("canceller", "cancelled")
         .reaches_by("canceller", "refused")
@@ -176,7 +176,7 @@ fn once<T: Send + 'static>(
 
 #[test]
 fn combining_returns_a_panic_of_an_operation_only_to_its_submitter() {
-    Model::new("panic of an operation", 3)
+    Model::new("panic of an operation", 2)
         .reaches(["executed by itself", "executed by a"])
         .reaches_by("c", "executed by c")
         .check(|run| {

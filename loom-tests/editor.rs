@@ -33,7 +33,7 @@ fn text(editor: &Editor) -> String {
 
 #[test]
 fn editor_an_undo_reverts_only_its_own_edit_beside_two_other_typists() {
-    Model::new("undo against 2 commits", 3)
+    Model::new("undo against 2 commits", 2)
         .reaches(["undone before both"])
         .reaches_by("typists", "undone between them")
         .reaches_by("typists", "undone after both")
@@ -103,7 +103,7 @@ fn editor_only_later_commits_of_two_others_move_a_new_selection() {
 
 #[test]
 fn editor_one_editor_in_two_threads_undoes_each_entry_once() {
-    Model::new("undo against undo", 3)
+    Model::new("undo against undo", 2)
         .reaches_by("other", "the other undoes the first entry")
         .reaches_by("other", "the other undoes the second entry")
         .check(|run| {

@@ -203,7 +203,7 @@ fn copy(store: &DataStore, from: &'static str, to: &'static str) -> Option<Step>
 
 #[test]
 fn node_commits_are_serializable() {
-    let model = Model::new("nodes: write skew", 3)
+    let model = Model::new("nodes: write skew", 2)
         .reaches_by("others", "all committed")
         .reaches_by("others", "one refused");
     model.check(|run| {

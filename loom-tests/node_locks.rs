@@ -140,7 +140,7 @@ impl Gone {
 
 #[test]
 fn node_locks_readers_share_and_exclude_a_writer() {
-    let model = Model::new("nodes: shared against exclusive", 3)
+    let model = Model::new("nodes: shared against exclusive", 2)
         .reaches(["readers apart"])
         .reaches_by("c", "readers together");
     model.check(|run| {
@@ -175,7 +175,7 @@ fn sections() -> DataStore {
 
 #[test]
 fn node_locks_a_subtree_excludes_its_descendants() {
-    let model = Model::new("nodes: subtree against descendant", 3)
+    let model = Model::new("nodes: subtree against descendant", 2)
         .reaches(["readers apart"])
         .reaches_by("c", "readers together");
     model.check(|run| {
@@ -196,7 +196,7 @@ fn node_locks_a_subtree_excludes_its_descendants() {
 /// The parent of a node at the grant counts, not its parent at the request.
 #[test]
 fn node_locks_follow_a_node_that_is_moved() {
-    let model = Model::new("nodes: request against a move", 3)
+    let model = Model::new("nodes: request against a move", 2)
         .reaches(["before the move"])
         .reaches_by("mover", "after the move");
     model.check(|run| {
@@ -239,7 +239,7 @@ fn node_locks_follow_a_node_that_is_moved() {
 
 #[test]
 fn node_locks_and_the_document_lock_exclude_each_other() {
-    let model = Model::new("nodes: against the whole", 3)
+    let model = Model::new("nodes: against the whole", 2)
         .reaches(["nodes together", "nodes apart"])
         .reaches_by("whole", "whole first")
         .reaches_by("whole", "whole in between")
@@ -475,7 +475,7 @@ fn withdrawal(
 
 #[test]
 fn node_locks_a_request_expires_or_is_granted() {
-    let model = Model::new("nodes: expiry against grant", 3)
+    let model = Model::new("nodes: expiry against grant", 2)
         .reaches(["granted"])
         .reaches_by("timer", "timed out");
     model.check(|run| {
@@ -486,7 +486,7 @@ fn node_locks_a_request_expires_or_is_granted() {
 
 #[test]
 fn node_locks_a_request_is_cancelled_or_granted() {
-    let model = Model::new("nodes: cancel against grant", 3)
+    let model = Model::new("nodes: cancel against grant", 2)
         .reaches(["granted"])
         .reaches_by("canceller", "cancelled")
         .reaches_by("canceller", "refused");

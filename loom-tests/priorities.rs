@@ -103,7 +103,7 @@ fn priorities_of_batches_that_a_combiner_executes() {
 
 #[test]
 fn priorities_against_an_expiry() {
-    Model::new("overtaking against expiry", 3)
+    Model::new("overtaking against expiry", 2)
         .reaches(["high overtakes", "in turn"])
         .reaches_by("timer", "high timed out")
         .check(|run| {

@@ -225,7 +225,7 @@ fn tasks_the_last_waker_is_woken() {
 /// Of two tasks in the queue, the first is granted and dropped without a poll.
 #[test]
 fn tasks_the_next_task_gets_what_a_dropped_one_was_granted() {
-    Model::new("two in line, the granted one dropped", 3)
+    Model::new("two in line, the granted one dropped", 2)
         .reaches(["before its grant"])
         .reaches_by("holder", "after its grant")
         .check(|run| {
