@@ -56,7 +56,7 @@ pub(crate) struct Page {
     moved: BTreeSet<NodeId>,
     /// Nodes that one edit made of another, or took into it.
     related: Vec<[NodeId; 2]>,
-    /// Nodes that a split made, and the edit: they have the attributes that the other half had then.
+    /// Nodes that a split made, with the edit: they have the attributes that the left half had.
     halves: HashMap<NodeId, usize>,
     /// Letters that were in a moved node.
     moved_letters: BTreeSet<usize>,
