@@ -189,9 +189,15 @@ export class Tab {
 
   async reload() {
     await this.seen()
-    // Its server may be starting again. A page that is being replaced by that of the failure cannot
-    // be reloaded either.
-    const passing = ["ERR_CONNECTION_REFUSED", "Not attached to an active page"]
+    // Its server may have been killed in the middle of its answer, or may be starting again. A page
+    // that is being replaced by that of the failure cannot be reloaded either.
+    const passing = [
+      "ERR_CONNECTION_REFUSED",
+      "ERR_CONNECTION_RESET",
+      "ERR_CONNECTION_CLOSED",
+      "ERR_EMPTY_RESPONSE",
+      "Not attached to an active page",
+    ]
     for (const end = Date.now() + 20_000; ;) {
       const failure = await this.page.reload().then(() => null, failure => failure)
       if (!failure) break
