@@ -262,9 +262,10 @@ fn cluster_02_a_request_that_has_not_begun_in_time_never_runs() {
         matches!(&refused, RequestError::Expired { error: None, epoch: Some(of), .. } if *of == epoch),
         "{refused:?}"
     );
-    // In the queue of the owner, with the evidence of the queue.
+    // In the queue of the owner, with the evidence of the queue. It has to get there in time.
     let held = owner.store.begin("holder").unwrap();
-    let queued = requests.submit(node("queued"), soon()).unwrap();
+    let reaches_it = ann().timeout(Duration::from_secs(3));
+    let queued = requests.submit(node("queued"), reaches_it).unwrap();
     let refused = queued.wait(PATIENCE).unwrap_err();
     drop(held);
     let json = serde_json::to_value(&refused).unwrap();
