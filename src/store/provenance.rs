@@ -60,6 +60,7 @@ impl Recorded {
     fn record(&mut self, taken: &Taken, ids: &NodeIds, forgets: bool) {
         let mut undone = taken.undone_runs().into_iter().peekable();
         let mut nth = 0;
+        let mut settled = 0..0;
         while let Some(commit) = taken.commits.get(nth) {
             if forgets {
                 self.provenance.forget();
@@ -70,10 +71,16 @@ impl Recorded {
                 self.record_undone(&commits, &after, ids);
                 continue;
             }
+            if nth >= settled.end {
+                settled = nth..taken.end_of_unit(nth);
+            }
+            // A unit that is in no history any more can no longer be undone.
+            let unit = commit.unit.as_ref();
+            let unit = unit.filter(|_| !commit.is_settled(settled.len()));
             nth += 1;
             // One that was queued before the present record began.
             if commit.version > self.version && commit.is_on && !commit.is_undo {
-                self.provenance.record(&commit.as_recorded());
+                self.provenance.record(&commit.recorded_with(unit));
             }
         }
         self.version = self.version.max(taken.version);
@@ -82,7 +89,8 @@ impl Recorded {
     /// Records commits that were undone while they waited, and led to this document.
     fn record_undone(&mut self, commits: &[&Unrecorded], after: &Snapshot, ids: &NodeIds) {
         // What can no longer be redone has left nothing behind.
-        if commits.iter().all(|commit| commit.is_settled()) {
+        let units = || commits.chunk_by(|one, next| one.is_of_unit_of(next));
+        if units().all(|unit| unit[0].is_settled(unit.len())) {
             return;
         }
         let mut document = after.clone();
@@ -93,7 +101,7 @@ impl Recorded {
             self.provenance
                 .record(&commit.recorded_with(commit.unit.as_ref()));
         }
-        for unit in commits.chunk_by(|one, next| one.is_of_unit_of(next)).rev() {
+        for unit in units().rev() {
             let Some(of) = &unit[0].unit else {
                 continue;
             };
@@ -147,6 +155,14 @@ impl Recorded {
 }
 
 impl Taken {
+    /// The end of the commits from an index on that belong to one unit.
+    fn end_of_unit(&self, nth: usize) -> usize {
+        let mut commits = self.commits.range(nth..);
+        let first = commits.next();
+        let more = commits.take_while(|next| first.is_some_and(|first| first.is_of_unit_of(next)));
+        nth + 1 + more.count()
+    }
+
     /// The ranges of commits that are undone, each with the document after its undo.
     fn undone_runs(&self) -> Vec<(Range<usize>, Snapshot)> {
         let mut runs: Vec<(Range<usize>, Snapshot)> = Vec::new();

@@ -71,7 +71,7 @@ impl Undoing<'_> {
             }
             _ => false,
         };
-        match record.text.0.iter().any(returns) {
+        match record.text.iter().any(returns) {
             true => self.gone(key),
             false => Ok(()),
         }
@@ -85,7 +85,7 @@ impl Undoing<'_> {
         let Some(found) = found.filter(|_| !record.is_present()) else {
             return Ok(());
         };
-        let items = &self.draft.at(list).children.0;
+        let items = &self.draft.at(list).children;
         // The hidden nodes on both sides, up to the next ones that are there.
         let behind = items[found.index + 1..]
             .iter()
@@ -211,7 +211,7 @@ impl Undoing<'_> {
         let at = EdgeAt { node: key, edge };
         let holder = record.edges[edge].text_in;
         let has_end = |key: &Key| {
-            let items = &self.draft.at(*key).text.0;
+            let items = &self.draft.at(*key).text;
             items.iter().any(|item| *item == TextItem::End(at))
         };
         let rest = self.draft.spread(holder).into_iter().find(has_end);
@@ -274,14 +274,14 @@ impl Undoing<'_> {
         let record = self.draft.at(key);
         let mut found = Vec::new();
         let mut note = |by: Tag, version: u64| found.extend(self.draft.is_later(by, version));
-        for item in &record.text.0 {
+        for item in record.text.iter() {
             if let TextItem::Chars(chars) = item
                 && chars.are_wanted()
             {
                 note(chars.born, 0);
             }
         }
-        for item in &record.children.0 {
+        for item in record.children.iter() {
             if let ChildItem::Place {
                 node, shown: true, ..
             } = item

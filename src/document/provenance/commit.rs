@@ -249,7 +249,7 @@ impl Provenance {
             for child in node.children.iter() {
                 let child = self.ids[child];
                 self.add_place(child, Some(*key), None, version, by);
-                self.records[*key].children.push(ChildItem::Place {
+                self.records[*key].children.add(ChildItem::Place {
                     node: child,
                     place: 0,
                     shown: true,
@@ -304,11 +304,11 @@ impl Provenance {
         let mut at = record.children.gap(index);
         if !record.is_created() {
             let start = record.children.behind(index);
-            let mut before = self.records[list].children.0[start..at].iter();
+            let mut before = self.records[list].children[start..at].iter();
             let behind = before.position(|item| self.is_wrapped_behind(item, list));
             at = behind.map_or(at, |behind| start + behind);
         }
-        self.records[list].children.0.insert(at, item);
+        self.records[list].children.insert(at, item);
     }
 
     /// Whether a hidden item is the place that a wrapper gave to a node which is behind the wrapper
@@ -333,7 +333,7 @@ impl Provenance {
                     return true;
                 }
             } else if !child.is_present() && child.born.is_some_and(is_of_it) {
-                ahead.extend(&child.children.0);
+                ahead.extend(child.children.iter());
             }
         }
         false
@@ -358,7 +358,7 @@ impl Provenance {
             return false;
         };
         let index = |key: Key, nth: usize| {
-            let mut items = self.records[list].children.0.iter();
+            let mut items = self.records[list].children.iter();
             let is_it = |item: &ChildItem| matches!(item, ChildItem::Place { node, place, .. } if (*node, *place) == (key, nth));
             items.position(is_it)
         };
@@ -368,11 +368,11 @@ impl Provenance {
     /// Makes an item of the child that a node has at an index.
     fn item_of_child(&mut self, node: Key, list: Key, index: usize) -> usize {
         let at = self.records[list].children.cut(&(index..index + 1)).start;
-        if matches!(self.records[list].children.0[at], ChildItem::Untouched(_)) {
+        if matches!(self.records[list].children[at], ChildItem::Untouched(_)) {
             if self.records[node].places.is_empty() {
                 self.add_place(node, Some(list), None, 0, Tag::ALWAYS);
             }
-            self.records[list].children.0[at] = ChildItem::Place {
+            self.records[list].children[at] = ChildItem::Place {
                 node,
                 place: 0,
                 shown: true,
@@ -384,7 +384,7 @@ impl Provenance {
     /// Hides the item of a child.
     fn hide_child(&mut self, node: Key, list: Key, index: usize) {
         let at = self.item_of_child(node, list, index);
-        if let ChildItem::Place { shown, .. } = &mut self.records[list].children.0[at] {
+        if let ChildItem::Place { shown, .. } = &mut self.records[list].children[at] {
             *shown = false;
         }
     }
@@ -425,7 +425,7 @@ impl Provenance {
         // With a node go the nodes that were joined to it.
         let mut nth = 0;
         while let Some(key) = keys.get(nth).copied() {
-            let joined = self.records[key].text.0.iter().filter_map(Item::edge);
+            let joined = self.records[key].text.iter().filter_map(Item::edge);
             for at in joined.collect::<SmallVec<[EdgeAt; 2]>>() {
                 if let Some(record) = self.records.get_mut(at.node)
                     && record.merged == Some(at.edge)
@@ -519,7 +519,7 @@ impl Provenance {
         let beside = Some((left, self.records[left].chosen()));
         let place = self.add_place(right, Some(list), beside, version, by);
         self.records[left].halves.push((right, place));
-        self.records[list].children.0.insert(
+        self.records[list].children.insert(
             at,
             ChildItem::Place {
                 node: right,
@@ -534,7 +534,7 @@ impl Provenance {
     /// half, and behind those that were moved into it, if no other node is before these.
     fn behind_left_half(&mut self, list: Key, left: Key, index: usize) -> usize {
         let start = self.records[list].children.behind(index);
-        let hidden = self.records[list].children.0[start..].iter();
+        let hidden = self.records[list].children[start..].iter();
         let hidden = hidden.take_while(|item| item.width() == 0);
         let (mut at, mut has_other) = (start, false);
         for (nth, item) in hidden.enumerate() {
@@ -578,13 +578,13 @@ impl Provenance {
         let mut child_at = record.children.gap(children);
         // The edge or the end of an edge goes to the same half in both sequences.
         for index in text_gap.clone() {
-            let found = record.children.find_same(&record.text.0[index]);
+            let found = record.children.find_same(&record.text[index]);
             if found.is_some_and(|at| at < child_gap.start) {
                 text_at = text_at.max(index + 1);
             }
         }
         for index in child_gap {
-            let found = record.text.find_same(&record.children.0[index]);
+            let found = record.text.find_same(&record.children[index]);
             if found.is_some_and(|at| at < text_gap.start) {
                 child_at = child_at.max(index + 1);
             }
@@ -593,13 +593,13 @@ impl Provenance {
         let children = record.children.split_off(child_at);
         if let Some(edge) = edge {
             let edge = EdgeAt { node: right, edge };
-            record.text.push(TextItem::Edge(edge));
-            record.children.push(ChildItem::Edge(edge));
+            record.text.add(TextItem::Edge(edge));
+            record.children.add(ChildItem::Edge(edge));
         }
-        self.rehome(left, [right; 2], &text.0, &children.0);
+        self.rehome(left, [right; 2], &text, &children);
         let record = &mut self.records[right];
-        record.text = text;
-        record.children = children;
+        record.text = text.into();
+        record.children = children.into();
     }
 
     fn record_join(
@@ -642,8 +642,8 @@ impl Provenance {
         let record = &mut self.records[left];
         record.text.end_at(text);
         record.children.end_at(children);
-        let text = std::mem::take(&mut self.records[right].text.0);
-        let children = std::mem::take(&mut self.records[right].children.0);
+        let text = std::mem::take(&mut *self.records[right].text);
+        let children = std::mem::take(&mut *self.records[right].children);
         let is_of_unit = |item: &TextItem| match item {
             TextItem::Chars(chars) => {
                 chars.born != Tag::ALWAYS || !chars.gone.is_empty() || chars.marked.is_some()
@@ -712,7 +712,7 @@ impl Provenance {
             let key = self.key(&at.node_id);
             let text = &mut self.records[key].text;
             let index = text.gap(at.offset);
-            text.0.insert(index, TextItem::Caret(unit, nth));
+            text.insert(index, TextItem::Caret(unit, nth));
             if let Some(unit) = self.units.get_mut(&unit) {
                 unit.carets[usize::from(nth)] = Some(key);
             }
@@ -727,7 +727,7 @@ impl Provenance {
         };
         let is_it = |item: &TextItem| matches!(item, TextItem::Caret(of, which) if (*of, *which) == (unit, nth));
         if let Some(found) = record.text.find(is_it) {
-            record.text.0.remove(found.index);
+            record.text.remove(found.index);
         }
     }
 

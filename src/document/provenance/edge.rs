@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::present::{Done, Draft};
 use super::record::{Edge, Record, spread_of};
-use super::sequence::{ChildItem, EdgeAt, Found, Item, Sequence, hide};
+use super::sequence::{ChildItem, EdgeAt, Found, Item, hide};
 use super::{BlockedUndo, Key, Records, body_of};
 use crate::document::plan::{self, follows};
 use crate::document::{
@@ -31,7 +31,7 @@ impl Draft<'_> {
     /// Opens or closes the edges in the sequences of a node, as far as they are not as the units in
     /// effect want them.
     pub(super) fn fit_edges_of(&mut self, key: Key) -> Done {
-        let edges = self.at(key).text.0.iter().filter_map(Item::edge);
+        let edges = self.at(key).text.iter().filter_map(Item::edge);
         let nodes: Vec<Key> = edges.map(|at| at.node).collect();
         nodes.into_iter().try_for_each(|node| self.fit_edge(node))
     }
@@ -101,7 +101,7 @@ impl Draft<'_> {
     /// The closed edges in the text of a node that have another edge behind them.
     fn closed_around(&self, node: Key, edge: EdgeAt) -> Vec<EdgeAt> {
         let mut around: Vec<EdgeAt> = Vec::new();
-        for item in &self.at(node).text.0 {
+        for item in self.at(node).text.iter() {
             match (item.edge(), item.end()) {
                 (Some(it), _) if it == edge => return around,
                 (Some(it), _) if self.at(it.node).merged == Some(it.edge) => around.push(it),
@@ -120,7 +120,7 @@ impl Draft<'_> {
     /// Whether the content behind an edge ends in another node than that of the edge.
     fn is_divided(&self, edge: EdgeAt) -> bool {
         let holder = self.get(self.at(edge.node).edges[edge.edge].text_in);
-        let has_end = |record: &Record| record.text.0.iter().any(|item| item.end() == Some(edge));
+        let has_end = |record: &Record| record.text.iter().any(|item| item.end() == Some(edge));
         holder.is_some_and(|holder| !has_end(holder))
     }
 
@@ -136,8 +136,8 @@ impl Draft<'_> {
             one.min(other) + 1..one.max(other)
         };
         holders == others
-            && self.at(holders[0]).text.0[between(0)].is_empty()
-            && self.at(holders[1]).children.0[between(1)].is_empty()
+            && self.at(holders[0]).text[between(0)].is_empty()
+            && self.at(holders[1]).children[between(1)].is_empty()
     }
 
     /// Gives a node back the content behind an edge.
@@ -161,10 +161,10 @@ impl Draft<'_> {
         let [text, list] = self.ends_of(edge, holders, at);
         let has_content = left.is_present() && left.text.has_width_in(at[0].index..text)
             || child_in.is_present() && child_in.children.has_width_in(at[1].index..list);
-        let is_last = !left.text.has_width_in(text..left.text.0.len())
+        let is_last = !left.text.has_width_in(text..left.text.len())
             && !child_in
                 .children
-                .has_width_in(list..child_in.children.0.len());
+                .has_width_in(list..child_in.children.len());
         let is_whole = holders[0] == holders[1] && left.is_present() && is_last;
         let goes_on = self.at(node).edge_wanted().is_some();
         let returns = !goes_on && (has_content || self.at(node).is_wanted());
@@ -244,8 +244,8 @@ impl Draft<'_> {
         self.take_back_behind(edge, holders);
         let record = self.edit(node);
         record.merged = None;
-        record.text = Sequence(text);
-        record.children = Sequence(children);
+        record.text = text.into();
+        record.children = children.into();
     }
 
     /// The content of a joined node ends in a half that was split off from it: what comes behind
@@ -254,17 +254,17 @@ impl Draft<'_> {
         for key in self.spread(holders[0]) {
             let rest = self.at(key).text.rest_behind_end(edge);
             if let Some(rest) = rest.filter(|_| key != holders[0]) {
-                let behind = self.edit(key).text.split_off(rest).0;
+                let behind = self.edit(key).text.split_off(rest);
                 self.rehome(key, holders, &behind, &[]);
-                self.edit(holders[0]).text.0.extend(behind);
+                self.edit(holders[0]).text.extend(behind);
             }
         }
         for key in self.spread(holders[1]) {
             let rest = self.at(key).children.rest_behind_end(edge);
             if let Some(rest) = rest.filter(|_| key != holders[1]) {
-                let behind = self.edit(key).children.split_off(rest).0;
+                let behind = self.edit(key).children.split_off(rest);
                 self.rehome(key, holders, &[], &behind);
-                self.edit(holders[1]).children.0.extend(behind);
+                self.edit(holders[1]).children.extend(behind);
             }
         }
     }
@@ -284,10 +284,10 @@ impl Draft<'_> {
         let place = place.and_then(|it| plan::place(self.document, it));
         holders[0] == holders[1]
             && place.is_some_and(|place| follows(self.document, &place, &holder.id))
-            && !holder.text.has_width_in(text.index..holder.text.0.len())
+            && !holder.text.has_width_in(text.index..holder.text.len())
             && !holder
                 .children
-                .has_width_in(child.index..holder.children.0.len())
+                .has_width_in(child.index..holder.children.len())
     }
 
     /// Moves the content of a node behind one of its edges.
@@ -350,11 +350,11 @@ impl Draft<'_> {
                 }
             }
             let moved: Vec<ChildItem> = match target.is_some() {
-                true => std::mem::take(&mut self.edit(node).children.0),
+                true => std::mem::take(&mut *self.edit(node).children),
                 false => Vec::new(),
             };
             self.hide(node)?;
-            self.edit(node).children.0.extend(moved);
+            self.edit(node).children.extend(moved);
         }
         self.put_in_behind(edge, holders, at);
         let [left, list] = holders;
@@ -402,19 +402,14 @@ impl Draft<'_> {
 
     /// Brings the children of a node into the document that belong there.
     fn show_children(&mut self, list: Key) -> Done {
-        let places = self
-            .at(list)
-            .children
-            .0
-            .iter()
-            .filter_map(|item| match item {
-                ChildItem::Place {
-                    node,
-                    place,
-                    shown: false,
-                } => Some((*node, *place)),
-                _ => None,
-            });
+        let places = self.at(list).children.iter().filter_map(|item| match item {
+            ChildItem::Place {
+                node,
+                place,
+                shown: false,
+            } => Some((*node, *place)),
+            _ => None,
+        });
         let places: Vec<(Key, usize)> = places.collect();
         for (node, place) in places {
             if self.returns_to(node, place) {
@@ -429,8 +424,8 @@ impl Draft<'_> {
         self.know_anew();
         let record = self.edit(node);
         record.merged = Some(edge.edge);
-        let text = std::mem::take(&mut record.text.0);
-        let children = std::mem::take(&mut record.children.0);
+        let text = std::mem::take(&mut *record.text);
+        let children = std::mem::take(&mut *record.children);
         self.rehome(node, holders, &text, &children);
         let left = &mut self.edit(holders[0]).text;
         left.put_behind(edge, at[0].index, text);
@@ -455,14 +450,14 @@ impl Draft<'_> {
             && let Some(node) = self.document.node(&id).cloned()
         {
             let start = at[0].offset;
-            let items = &mut self.edit(left).text.0[at[0].index..ends[0]];
+            let items = &mut self.edit(left).text[at[0].index..ends[0]];
             let end = hide(items, &node, start);
             self.splice(&id, start..end, "", &[])?;
         }
         if !self.at(list).is_present() {
             return Ok(());
         }
-        let shown = self.at(list).children.0[at[1].index..ends[1]].iter();
+        let shown = self.at(list).children[at[1].index..ends[1]].iter();
         let shown = shown.filter_map(|item| match item {
             ChildItem::Place {
                 node, shown: true, ..

@@ -140,7 +140,7 @@ impl Provenance {
     /// Settles what is recorded of nodes. Returns the new numbers of places.
     fn settle_records(&mut self) -> HashMap<(Key, usize), usize, Secret> {
         let units = Units(&self.units);
-        let items = self.records.values().flat_map(|it| &it.children.0);
+        let items = self.records.values().flat_map(|it| it.children.iter());
         let shown = items.filter_map(|item| match item {
             ChildItem::Place { node, place, shown } if *shown => Some((*node, *place)),
             _ => None,
@@ -217,30 +217,30 @@ impl Provenance {
         let unplaced: HashSet<Key, Secret> = unplaced.map(|(key, _)| key).collect();
         let units = Units(&self.units);
         for record in self.records.values_mut() {
-            let mut text = Sequence(Vec::with_capacity(record.text.0.len()));
-            for item in record.text.0.drain(..) {
+            let mut text = Sequence::from(Vec::with_capacity(record.text.len()));
+            for item in record.text.drain(..) {
                 match item {
                     TextItem::Chars(chars) => {
-                        text.append(settled(chars, &units).map(TextItem::Chars));
+                        text.add_all(settled(chars, &units).map(TextItem::Chars));
                     }
                     TextItem::Edge(at) | TextItem::End(at) if !stays(&at) => {}
                     TextItem::Caret(unit, _) if !units.0.contains_key(&unit) => {}
-                    item => text.push(item),
+                    item => text.add(item),
                 }
             }
             record.text = text;
-            let mut children = Sequence(Vec::with_capacity(record.children.0.len()));
-            for item in record.children.0.drain(..) {
+            let mut children = Sequence::from(Vec::with_capacity(record.children.len()));
+            for item in record.children.drain(..) {
                 match item {
                     ChildItem::Place { node, place, shown } => {
                         match renumbered.get(&(node, place)) {
-                            Some(&place) => children.push(ChildItem::Place { node, place, shown }),
-                            None if shown => children.push(ChildItem::Untouched(1)),
+                            Some(&place) => children.add(ChildItem::Place { node, place, shown }),
+                            None if shown => children.add(ChildItem::Untouched(1)),
                             None => {}
                         }
                     }
                     ChildItem::Edge(at) | ChildItem::End(at) if !stays(&at) => {}
-                    item => children.push(item),
+                    item => children.add(item),
                 }
             }
             record.children = children;
@@ -274,7 +274,7 @@ impl Provenance {
             referred.extend(record.places.iter().filter_map(|place| place.list));
             referred.extend(record.places.iter().filter_map(|it| Some(it.beside?.0)));
             referred.extend(record.edges.iter().flat_map(|it| [it.text_in, it.child_in]));
-            referred.extend(record.children.0.iter().filter_map(|item| match item {
+            referred.extend(record.children.iter().filter_map(|item| match item {
                 ChildItem::Place { node, .. } => Some(*node),
                 _ => None,
             }));
@@ -296,7 +296,7 @@ impl Provenance {
     #[cfg(test)]
     pub(crate) fn sizes(&self) -> [usize; 3] {
         let records = self.records.values();
-        let items = records.map(|it| it.text.0.len() + it.children.0.len());
+        let items = records.map(|it| it.text.len() + it.children.len());
         [self.records.len(), self.units.len(), items.sum()]
     }
 }
@@ -309,7 +309,7 @@ fn is_gone(record: &Record, units: &Units<'_>) -> bool {
     // With a redo of others, it may be needed for what they put into it or changed in it.
     let is_kept = || {
         let mut places = record.places.iter();
-        let mut text = record.text.0.iter();
+        let mut text = record.text.iter();
         record.kept_by.iter().any(|by| is_open(*by))
             || places.any(|place| is_open(place.by))
             || record.writes.iter().any(|write| is_open(write.by))

@@ -195,7 +195,7 @@ impl Provenance {
 
     fn is_recorded_as(&self, record: &Record, node: &Node) -> bool {
         let mut offset = 0;
-        let mut in_order = record.children.0.iter().all(|item| {
+        let mut in_order = record.children.iter().all(|item| {
             let found = node.children.get(offset);
             offset += item.width();
             match item {
@@ -206,9 +206,9 @@ impl Provenance {
                 _ => true,
             }
         });
-        let rest = matches!(record.children.0.last(), Some(ChildItem::Untouched(_)));
+        let rest = matches!(record.children.last(), Some(ChildItem::Untouched(_)));
         in_order &= offset == node.children.len() || rest && offset > node.children.len();
-        let len: usize = record.text.0.iter().map(Item::width).sum();
+        let len: usize = record.text.iter().map(Item::width).sum();
         in_order && len >= node.text.len()
     }
 }

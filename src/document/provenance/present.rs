@@ -180,7 +180,7 @@ impl Draft<'_> {
             TextItem::Chars(chars) => (is_present && chars.are_wanted()) == chars.hidden.is_some(),
             _ => false,
         };
-        if !is_present || !record.text.0.iter().any(is_wrong) {
+        if !is_present || !record.text.iter().any(is_wrong) {
             return Ok(());
         }
         let id = record.id.clone();
@@ -191,7 +191,7 @@ impl Draft<'_> {
         let mut splices: Vec<(Range<usize>, String, Vec<Mark>)> = Vec::new();
         let mut offset = 0;
         let mut is_open = false;
-        for item in &mut self.edit(key).text.0 {
+        for item in self.edit(key).text.iter_mut() {
             let TextItem::Chars(chars) = item else {
                 continue;
             };
@@ -289,12 +289,12 @@ impl Draft<'_> {
     }
 
     pub(super) fn is_shown(&self, list: Key, found: Found) -> bool {
-        let items = &self.at(list).children.0;
+        let items = &self.at(list).children;
         matches!(items[found.index], ChildItem::Place { shown: true, .. })
     }
 
     pub(super) fn show_item(&mut self, list: Key, index: usize, is_shown: bool) {
-        if let ChildItem::Place { shown, .. } = &mut self.edit(list).children.0[index] {
+        if let ChildItem::Place { shown, .. } = &mut self.edit(list).children[index] {
             *shown = is_shown;
         }
     }
@@ -327,7 +327,7 @@ impl Draft<'_> {
             }
             if record.is_wanted()
                 || self.is_kept(record)
-                || record.children.0.iter().any(is_untouched)
+                || record.children.iter().any(is_untouched)
             {
                 for key in seen {
                     known_out.remove(&key);
@@ -336,7 +336,7 @@ impl Draft<'_> {
             }
             known_out.insert(key);
             seen.push(key);
-            for item in &record.children.0 {
+            for item in record.children.iter() {
                 if let ChildItem::Place { node, place, .. } = item {
                     let child = self.get(*node);
                     ahead.extend(child.filter(|it| it.chosen() == *place).map(|_| *node));
@@ -361,7 +361,7 @@ impl Draft<'_> {
     /// joined to it, or it was moved or changed.
     pub(super) fn is_kept(&self, record: &Record) -> bool {
         record.is_kept()
-            || record.text.0.iter().any(|item| match item {
+            || record.text.iter().any(|item| match item {
                 TextItem::Chars(chars) => chars.are_wanted(),
                 TextItem::Edge(at) => self.get(at.node).is_some_and(|joined| {
                     let is_here = joined.merged == Some(at.edge);
@@ -383,7 +383,7 @@ impl Draft<'_> {
         {
             found.push((edge.by, at));
         }
-        for item in &record.children.0 {
+        for item in record.children.iter() {
             let ChildItem::Place { node, place, .. } = item else {
                 continue;
             };
@@ -467,7 +467,7 @@ impl Draft<'_> {
         let mut content = WrapperContent::default();
         let born = self.at(wrapper).born.map(Tag::unit);
         // The items that follow, the next one last.
-        let items = |key: Key| self.at(key).children.0.iter().rev();
+        let items = |key: Key| self.at(key).children.iter().rev();
         let mut ahead: Vec<&ChildItem> = items(wrapper).collect();
         let mut left = MOST_WRAPPED;
         while let Some(item) = ahead.pop().filter(|_| left > 0) {
@@ -568,7 +568,7 @@ impl Draft<'_> {
             }
             let record = self.at(node);
             let shown = self.shown_place(node);
-            let shown = shown.map(|(list, found)| &self.at(list).children.0[found.index]);
+            let shown = shown.map(|(list, found)| &self.at(list).children[found.index]);
             let is_there = matches!(shown, Some(ChildItem::Place { place, .. })
                 if *place == record.chosen());
             if (is_changed || is_held) && record.is_present() && !is_there {
@@ -636,7 +636,7 @@ impl Draft<'_> {
             place,
             shown: false,
         };
-        self.edit(list).children.0.insert(at, item);
+        self.edit(list).children.insert(at, item);
         place
     }
 
@@ -683,7 +683,7 @@ impl Draft<'_> {
                 ahead.extend(record.halves.iter().map(|(half, _)| *half));
                 continue;
             }
-            for item in &record.children.0 {
+            for item in record.children.iter() {
                 if let ChildItem::Place { node, place, .. } = item
                     && let Some(child) = self.get(*node)
                     && Some(child.places[*place].by.unit()) == born
@@ -698,7 +698,7 @@ impl Draft<'_> {
     /// Whether a wrapper can go from one index of a list to another. On its way it passes by no
     /// place of a node that is not its own, whether that node is there or not.
     fn is_near(&self, list: Key, own: &HashSet<Key, Secret>, from: usize, to: usize) -> bool {
-        let between = &self.at(list).children.0[from.min(to)..from.max(to)];
+        let between = &self.at(list).children[from.min(to)..from.max(to)];
         between.iter().all(|item| match item {
             ChildItem::Place { node, .. } => own.contains(node),
             ChildItem::Untouched(len) => *len == 0,
@@ -708,7 +708,7 @@ impl Draft<'_> {
 
     /// Ends that nodes are held in a wrapper.
     fn release(&mut self, wrapper: Key) {
-        for item in self.at(wrapper).children.0.clone() {
+        for item in self.at(wrapper).children.to_vec() {
             if let ChildItem::Place { node, place, .. } = item
                 && self.get(node).is_some_and(|it| it.places[place].is_held)
             {
@@ -779,7 +779,7 @@ impl Draft<'_> {
     fn fill(&mut self, key: Key, body: &mut Node, ahead: &mut Vec<(Key, Option<NodeId>)>) {
         let (mut text, mut marks) = (String::new(), Vec::new());
         let mut len = 0;
-        for item in &mut self.edit(key).text.0 {
+        for item in self.edit(key).text.iter_mut() {
             if let TextItem::Chars(chars) = item
                 && chars.are_wanted()
                 && let Some(hidden) = chars.hidden.take()
@@ -792,8 +792,8 @@ impl Draft<'_> {
         body.text = text.as_str().into();
         body.marks = Marks::sorted(marks);
         let mut children = Vec::new();
-        for index in 0..self.at(key).children.0.len() {
-            let ChildItem::Place { node, place, .. } = self.at(key).children.0[index] else {
+        for index in 0..self.at(key).children.len() {
+            let ChildItem::Place { node, place, .. } = self.at(key).children[index] else {
                 continue;
             };
             if self.returns_to(node, place) {

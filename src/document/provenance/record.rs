@@ -7,7 +7,7 @@ use smallvec::{SmallVec, smallvec};
 use smol_str::SmolStr;
 
 use super::Key;
-use super::sequence::{Chars, ChildItem, Hidden, Item, Marked, Sequence, Tag, TextItem, hide};
+use super::sequence::{Chars, ChildItem, Hidden, Marked, Sequence, Tag, TextItem, hide};
 use crate::document::mark::{Mark, Marks};
 use crate::document::{AttributePatch, Change, MarksChange, Node, Value};
 use crate::id::NodeId;
@@ -199,13 +199,13 @@ impl Record {
     }
 
     pub(super) fn created(node: &Node, by: Tag) -> Self {
-        let mut text = Sequence(Vec::new());
+        let mut text = Sequence::default();
         if !node.text.is_empty() {
-            text.push(TextItem::Chars(Chars::new(node.text.len(), by)));
+            text.add(TextItem::Chars(Chars::new(node.text.len(), by)));
         }
         Self {
             born: Some(by),
-            ..Self::of(node.id.clone(), text, Sequence(Vec::new()))
+            ..Self::of(node.id.clone(), text, Sequence::default())
         }
     }
 
@@ -220,7 +220,7 @@ impl Record {
         Self {
             born: Some(by),
             edges: smallvec![edge],
-            ..Self::of(id, Sequence(Vec::new()), Sequence(Vec::new()))
+            ..Self::of(id, Sequence::default(), Sequence::default())
         }
     }
 
@@ -238,37 +238,20 @@ impl Record {
         let (gone, new) = (removed.chars().count(), inserted.chars().count());
         // What replaces characters comes before them.
         if new > 0 {
-            self.insert_text(at, new, born);
+            self.text
+                .insert_at(at, TextItem::Chars(Chars::new(new, born)));
         }
         if gone > 0 {
             self.hide_text(at + new..at + new + gone, removed, by, marks);
         }
     }
 
-    fn insert_text(&mut self, at: usize, len: usize, by: Tag) {
-        let index = self.text.gap(at);
-        let new = TextItem::Chars(Chars::new(len, by));
-        let before = index.checked_sub(1).map(|before| &mut self.text.0[before]);
-        if !before.is_some_and(|before| before.width() > 0 && before.take_in(&new)) {
-            self.text.0.insert(index, new);
-        }
-    }
-
     fn hide_text(&mut self, range: Range<usize>, removed: &str, by: Tag, marks: Option<&Marks>) {
-        let items = self.text.cut(&range);
         if by == Tag::ALWAYS {
-            let mut kept = items.start;
-            for nth in items.clone() {
-                if self.text.0[nth].width() == 0 {
-                    self.text.0.swap(kept, nth);
-                    kept += 1;
-                }
-            }
-            self.text.0.drain(kept..items.end);
-            return;
+            return self.text.remove_within(&range);
         }
         let (mut letters, mut reached) = (removed.chars(), 0);
-        for item in &mut self.text.0[items] {
+        for item in self.text.within(&range) {
             let TextItem::Chars(chars) = item else {
                 continue;
             };
@@ -295,12 +278,12 @@ impl Record {
     }
 
     fn set_mark(&mut self, mark: &Mark, given: bool, version: u64, by: Tag) {
-        let items = self.text.cut(&mark.bounds());
+        let within = mark.bounds();
         let mark = Mark {
             range: None,
             ..mark.clone()
         };
-        for item in &mut self.text.0[items] {
+        for item in self.text.within(&within) {
             let TextItem::Chars(chars) = item else {
                 continue;
             };
@@ -351,8 +334,7 @@ impl Record {
 
     /// Forgets the child at an index, which leaves by an edit that is never undone.
     pub(super) fn remove_child(&mut self, index: usize) {
-        let at = self.children.cut(&(index..index + 1));
-        self.children.0.drain(at);
+        self.children.remove_within(&(index..index + 1));
     }
 
     pub(super) fn spread_to(&mut self, to: Key) {
@@ -366,9 +348,9 @@ impl Record {
     pub(super) fn leave(&mut self, node: &Arc<Node>) -> bool {
         self.text.end_at(node.text.len());
         self.children.end_at(node.children.len());
-        hide(&mut self.text.0, node, 0);
+        hide(&mut self.text, node, 0);
         let mut are_known = true;
-        for item in &mut self.children.0 {
+        for item in self.children.iter_mut() {
             match item {
                 ChildItem::Place { shown, .. } => *shown = false,
                 ChildItem::Untouched(_) => are_known = false,
@@ -381,7 +363,7 @@ impl Record {
 
     /// Records that a unit removed it with its subtree.
     pub(super) fn remove(&mut self, node: &Arc<Node>, by: Tag) {
-        for item in &mut self.text.0 {
+        for item in self.text.iter_mut() {
             if let TextItem::Chars(chars) = item
                 && chars.hidden.is_none()
             {
@@ -417,8 +399,8 @@ impl Record {
             && self.places.is_empty()
             && self.halves.is_empty()
             && self.writes.is_empty()
-            && self.text.0.iter().all(is_plain)
-            && self.children.0.iter().all(is_untouched)
+            && self.text.iter().all(is_plain)
+            && self.children.iter().all(is_untouched)
     }
 
     pub(super) fn is_present(&self) -> bool {

@@ -5,7 +5,7 @@
 //! Molli, Urso and Imine, 2006). Some items have no width: tombstones, edges of nodes that were
 //! split or joined here, and carets.
 
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
 
 use smallvec::SmallVec;
 use smol_str::SmolStr;
@@ -111,62 +111,102 @@ macro_rules! edge_items {
 }
 
 /// A place in a sequence: an item, and how many items of the document are before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) index: usize,
     pub(super) offset: usize,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Sequence<I>(pub(super) Vec<I>);
+pub(super) struct Sequence<I> {
+    items: Vec<I>,
+    /// The border that was found last, from which the next one is looked for: edits are near each
+    /// other. Whoever changes the items otherwise makes it the start.
+    near: Found,
+}
 
 impl<I> Default for Sequence<I> {
     fn default() -> Self {
-        Self(Vec::new())
+        Self::from(Vec::new())
+    }
+}
+
+impl<I> From<Vec<I>> for Sequence<I> {
+    fn from(items: Vec<I>) -> Self {
+        let near = Found::default();
+        Self { items, near }
+    }
+}
+
+impl<I> Deref for Sequence<I> {
+    type Target = Vec<I>;
+
+    fn deref(&self) -> &Vec<I> {
+        &self.items
+    }
+}
+
+impl<I> DerefMut for Sequence<I> {
+    fn deref_mut(&mut self) -> &mut Vec<I> {
+        self.near = Found::default();
+        &mut self.items
     }
 }
 
 impl<I: Item> Sequence<I> {
     /// A sequence of which nothing is known.
     pub(super) fn untouched() -> Self {
-        Self(vec![I::untouched(END)])
+        Self::from(vec![I::untouched(END)])
     }
 
-    pub(super) fn push(&mut self, item: I) {
-        let last = self.0.last_mut();
+    /// Adds an item at the end, or to the last one if both share their history.
+    pub(super) fn add(&mut self, item: I) {
+        let last = self.last_mut();
         if !last.is_some_and(|last| last.take_in(&item)) {
-            self.0.push(item);
+            self.push(item);
         }
     }
 
-    pub(super) fn append(&mut self, items: impl IntoIterator<Item = I>) {
-        items.into_iter().for_each(|item| self.push(item));
+    pub(super) fn add_all(&mut self, items: impl IntoIterator<Item = I>) {
+        items.into_iter().for_each(|item| self.add(item));
     }
 
     /// Makes a border before the item at `offset`. Returns the first item that is there with a
     /// width, or the end.
     fn border(&mut self, offset: usize) -> usize {
-        let mut left = offset;
-        for index in 0..self.0.len() {
-            let width = self.0[index].width();
-            if width > 0 && left == 0 {
-                return index;
-            }
-            if left < width {
-                let rest = self.0[index].split_off(left);
-                self.0.insert(index + 1, rest);
-                return index + 1;
-            }
-            left -= width;
+        let Found {
+            mut index,
+            offset: mut before,
+        } = self.near;
+        debug_assert_eq!(self[..index].iter().map(I::width).sum::<usize>(), before);
+        while before > offset {
+            index -= 1;
+            before -= self.items[index].width();
         }
-        self.0.len()
+        while let Some(item) = self.items.get_mut(index) {
+            let width = item.width();
+            if width > 0 && before == offset {
+                break;
+            }
+            if offset < before + width {
+                let rest = item.split_off(offset - before);
+                self.items.insert(index + 1, rest);
+            }
+            before += self.items[index].width();
+            index += 1;
+        }
+        self.near = Found {
+            index,
+            offset: before,
+        };
+        index
     }
 
     /// Where something is inserted, or the sequence divided, at an offset: behind the tombstones
     /// that are there, and before what sticks to the next item.
     pub(super) fn gap(&mut self, offset: usize) -> usize {
         let whole = self.whole_gap(offset);
-        let mut within = self.0[whole.clone()].iter();
+        let mut within = self[whole.clone()].iter();
         let sticky = within.position(Item::sticks_to_next);
         sticky.map_or(whole.end, |sticky| whole.start + sticky)
     }
@@ -174,7 +214,7 @@ impl<I: Item> Sequence<I> {
     /// All items without a width at an offset.
     pub(super) fn whole_gap(&mut self, offset: usize) -> Range<usize> {
         let end = self.border(offset);
-        let before = self.0[..end].iter().rposition(|item| item.width() > 0);
+        let before = self[..end].iter().rposition(|item| item.width() > 0);
         before.map_or(0, |before| before + 1)..end
     }
 
@@ -183,20 +223,55 @@ impl<I: Item> Sequence<I> {
         self.whole_gap(offset).start
     }
 
-    /// The items from the one at the start of a range to the last one in it.
+    /// The items from the one at the start of a range to the last one in it. None of them, or
+    /// behind them, is before the border that was found last.
     pub(super) fn cut(&mut self, range: &Range<usize>) -> Range<usize> {
         let start = self.border(range.start);
         if range.is_empty() {
             return start..start;
         }
-        self.border(range.end);
-        start..self.behind(range.end)
+        let near = self.near;
+        let end = self.behind(range.end);
+        self.near = near;
+        start..end
+    }
+
+    /// The same items, to be changed.
+    pub(super) fn within(&mut self, range: &Range<usize>) -> &mut [I] {
+        let items = self.cut(range);
+        &mut self.items[items]
+    }
+
+    /// Removes what is in a range. What has no width stays.
+    pub(super) fn remove_within(&mut self, range: &Range<usize>) {
+        let items = self.cut(range);
+        let mut kept = items.start;
+        for nth in items.clone() {
+            if self.items[nth].width() == 0 {
+                self.items.swap(kept, nth);
+                kept += 1;
+            }
+        }
+        self.items.drain(kept..items.end);
+    }
+
+    /// Inserts an item in the gap at an offset. It goes into the item before the gap if both share
+    /// their history.
+    pub(super) fn insert_at(&mut self, offset: usize, new: I) {
+        let index = self.gap(offset);
+        let before = index.checked_sub(1).map(|before| &mut self.items[before]);
+        let is_taken_in = before.is_some_and(|it| it.width() > 0 && it.take_in(&new));
+        self.near.index = index;
+        match is_taken_in {
+            true => self.near.offset += new.width(),
+            false => self.items.insert(index, new),
+        }
     }
 
     /// The item that has what is at this offset.
     pub(super) fn item_at(&self, offset: usize) -> Option<usize> {
         let mut before = 0;
-        self.0.iter().position(|item| {
+        self.iter().position(|item| {
             before += item.width();
             before > offset
         })
@@ -205,7 +280,7 @@ impl<I: Item> Sequence<I> {
     /// The first item for which `is_it` holds.
     pub(super) fn find(&self, mut is_it: impl FnMut(&I) -> bool) -> Option<Found> {
         let mut offset = 0;
-        for (index, item) in self.0.iter().enumerate() {
+        for (index, item) in self.iter().enumerate() {
             if is_it(item) {
                 return Some(Found { index, offset });
             }
@@ -216,7 +291,7 @@ impl<I: Item> Sequence<I> {
 
     /// Whether something of the document is among these items.
     pub(super) fn has_width_in(&self, range: Range<usize>) -> bool {
-        self.0[range].iter().any(|item| item.width() > 0)
+        self[range].iter().any(|item| item.width() > 0)
     }
 
     pub(super) fn find_edge(&self, edge: EdgeAt) -> Option<Found> {
@@ -225,7 +300,7 @@ impl<I: Item> Sequence<I> {
 
     /// Where it has the edge or the end that an item of another sequence is.
     pub(super) fn find_same<J: Item>(&self, of: &J) -> Option<usize> {
-        let mut items = self.0.iter();
+        let mut items = self.iter();
         match (of.edge(), of.end()) {
             (None, None) => None,
             (edge, end) => items.position(|item| item.edge() == edge && item.end() == end),
@@ -234,16 +309,16 @@ impl<I: Item> Sequence<I> {
 
     /// Where the content behind an edge, which is at an index, ends.
     pub(super) fn end_of(&self, edge: EdgeAt, at: usize) -> usize {
-        let behind = &self.0[at..];
+        let behind = &self[at..];
         let end = behind.iter().position(|item| item.end() == Some(edge));
         at + end.unwrap_or(behind.len())
     }
 
     /// What comes behind the end of the content of an edge, if that has no width.
     pub(super) fn rest_behind_end(&self, edge: EdgeAt) -> Option<usize> {
-        let mut items = self.0.iter();
+        let mut items = self.iter();
         let end = items.position(|item| item.end() == Some(edge))?;
-        (!self.has_width_in(end..self.0.len())).then_some(end + 1)
+        (!self.has_width_in(end..self.len())).then_some(end + 1)
     }
 
     /// Takes out the content behind an edge. Other edges of its node stay, unless they are in the
@@ -255,7 +330,7 @@ impl<I: Item> Sequence<I> {
         is_closed: impl Fn(EdgeAt) -> bool,
     ) -> Vec<I> {
         let end = self.end_of(edge, at) - (at + 1);
-        let behind = self.0.split_off(at + 1);
+        let behind = self.split_off(at + 1);
         let mut taken = Vec::new();
         let mut own: SmallVec<[EdgeAt; 2]> = SmallVec::new();
         let mut within = None;
@@ -270,7 +345,7 @@ impl<I: Item> Sequence<I> {
             }
             let is_own = item.edge().is_some_and(|it| own.contains(&it));
             match nth >= end || is_own || is_own_end {
-                true => self.0.push(item),
+                true => self.push(item),
                 false => taken.push(item),
             }
         }
@@ -280,8 +355,8 @@ impl<I: Item> Sequence<I> {
     /// Puts content behind an edge, and behind other edges of its node that are beside it.
     pub(super) fn put_behind(&mut self, edge: EdgeAt, at: usize, items: Vec<I>) {
         let is_own = |item: &&I| item.edge().is_some_and(|it| it.node == edge.node);
-        let own = self.0[at..].iter().take_while(is_own).count();
-        self.0.splice(at + own..at + own, items);
+        let own = self[at..].iter().take_while(is_own).count();
+        self.splice(at + own..at + own, items);
     }
 
     /// Where the content of a joined node comes: before the open edges and the ends at the end, but
@@ -291,15 +366,15 @@ impl<I: Item> Sequence<I> {
         is_open: impl Fn(EdgeAt) -> bool,
         is_before: impl Fn(EdgeAt) -> bool,
     ) -> usize {
-        let last = self.0.iter().rposition(|item| item.width() > 0);
+        let last = self.iter().rposition(|item| item.width() > 0);
         let start = last.map_or(0, |last| last + 1);
         let stops = |item: &I| match (item.edge(), item.end()) {
             (Some(at), _) => is_open(at) && !is_before(at),
             (_, Some(at)) => !is_before(at),
             _ => false,
         };
-        let found = self.0[start..].iter().position(stops);
-        found.map_or(self.0.len(), |found| start + found)
+        let found = self[start..].iter().position(stops);
+        found.map_or(self.len(), |found| start + found)
     }
 
     /// The edges before an index whose content has no end, and for which this holds, the last one
@@ -309,8 +384,8 @@ impl<I: Item> Sequence<I> {
         at: usize,
         is_it: impl Fn(EdgeAt) -> bool,
     ) -> SmallVec<[EdgeAt; 2]> {
-        let ends = || self.0.iter().filter_map(Item::end);
-        let edges = self.0[..at].iter().rev().filter_map(Item::edge);
+        let ends = || self.iter().filter_map(Item::end);
+        let edges = self[..at].iter().rev().filter_map(Item::edge);
         edges
             .filter(|it| is_it(*it) && ends().all(|end| end != *it))
             .collect()
@@ -319,7 +394,7 @@ impl<I: Item> Sequence<I> {
     /// Ends the content of edges at an index. Returns the index behind that.
     pub(super) fn end_edges(&mut self, at: usize, edges: &[EdgeAt]) -> usize {
         let ends = edges.iter().map(|edge| I::of_end(*edge));
-        self.0.splice(at..at, ends);
+        self.splice(at..at, ends);
         at + edges.len()
     }
 
@@ -327,20 +402,14 @@ impl<I: Item> Sequence<I> {
     pub(super) fn join(&mut self, at: usize, edge: Option<EdgeAt>, items: Vec<I>) {
         let [begin, end] = [edge.map(I::of_edge), edge.map(I::of_end)];
         let all = begin.into_iter().chain(items).chain(end);
-        self.0.splice(at..at, all);
+        self.splice(at..at, all);
     }
 
     /// Ends it at the length that the document has.
     pub(super) fn end_at(&mut self, len: usize) {
         let end = self.border(len);
-        let rest = self.0.split_off(end);
-        self.0
-            .extend(rest.into_iter().filter(|item| item.width() == 0));
-    }
-
-    /// Divides it. What is untouched at its end stays so.
-    pub(super) fn split_off(&mut self, index: usize) -> Self {
-        Self(self.0.split_off(index))
+        let rest = self.split_off(end);
+        self.extend(rest.into_iter().filter(|item| item.width() == 0));
     }
 }
 

@@ -365,7 +365,7 @@ impl<'a> Undoing<'a> {
     fn flip_text(&mut self, key: Key, turn: &Turn) {
         for key in self.draft.spread(key) {
             let record = self.draft.edit(key);
-            for item in &mut record.text.0 {
+            for item in record.text.iter_mut() {
                 let TextItem::Chars(chars) = item else {
                     continue;
                 };
@@ -554,7 +554,7 @@ impl<'a> Undoing<'a> {
         let mut steps: Vec<(Mark, bool)> = Vec::new();
         let mut hidden: Vec<(usize, Vec<(Mark, bool)>)> = Vec::new();
         let mut offset = 0;
-        for (index, item) in self.draft.at(key).text.0.iter().enumerate() {
+        for (index, item) in self.draft.at(key).text.iter().enumerate() {
             if let TextItem::Chars(chars) = item {
                 let changed = chars.changed_marks(turn);
                 let over = |range: std::ops::Range<usize>| {
@@ -572,7 +572,7 @@ impl<'a> Undoing<'a> {
             offset += item.width();
         }
         for (index, steps) in hidden {
-            if let TextItem::Chars(chars) = &mut self.draft.edit(key).text.0[index]
+            if let TextItem::Chars(chars) = &mut self.draft.edit(key).text[index]
                 && let Some(hidden) = &mut chars.hidden
             {
                 hidden.marks = Marks::sorted(with_steps(&hidden.marks, &steps));
@@ -682,11 +682,7 @@ impl<'a> Undoing<'a> {
                     shown: false,
                 };
                 let known = places.len() - 1;
-                self.draft
-                    .edit(to)
-                    .children
-                    .0
-                    .insert(behind.index + 1, item);
+                self.draft.edit(to).children.insert(behind.index + 1, item);
                 known
             }
         };

@@ -62,6 +62,8 @@ pub(crate) struct Queue {
     pub(super) since: Option<u64>,
     /// Whether anything was recorded since then.
     has_record: bool,
+    /// How many commits at the front are known to belong to one unit.
+    of_first_unit: usize,
 }
 
 /// With so many commits that wait, a thread that has committed records them.
@@ -78,10 +80,11 @@ fn bytes(changes: &[Change]) -> usize {
 pub(super) type Unneeded = Vec<Unrecorded>;
 
 impl Unrecorded {
-    /// Whether its unit is in no history any more: only this queue refers to it.
-    pub(crate) fn is_settled(&self) -> bool {
+    /// Whether its unit is in no history any more: only this queue refers to it, by this many
+    /// commits.
+    pub(crate) fn is_settled(&self, commits_of_unit: usize) -> bool {
         let unit = self.unit.as_ref();
-        unit.is_none_or(|unit| Arc::strong_count(unit) == 1)
+        unit.is_none_or(|unit| Arc::strong_count(unit) == commits_of_unit)
     }
 
     /// Whether both belong to one unit.
@@ -92,11 +95,6 @@ impl Unrecorded {
     fn is_of(&self, unit: &Arc<EditUnit>) -> bool {
         let own = self.unit.as_ref();
         own.is_some_and(|own| Arc::ptr_eq(own, unit))
-    }
-
-    /// As it is recorded. A unit that is in no history any more can no longer be undone.
-    pub(crate) fn as_recorded(&self) -> RecordedCommit<'_> {
-        self.recorded_with(self.unit.as_ref().filter(|_| !self.is_settled()))
     }
 
     /// As it is recorded with this unit.
@@ -173,12 +171,14 @@ impl Queue {
             && last.origin == commit.origin
         {
             let last = self.commits.pop_back();
+            self.of_first_unit = self.of_first_unit.min(self.commits.len());
             self.removed(last, &mut unneeded);
         }
         // As long as nothing is recorded, there is nothing that the oldest commits could move.
         for _ in 0..2 {
             if !self.has_record && self.first_is_settled() {
                 let first = self.commits.pop_front();
+                self.of_first_unit -= 1;
                 self.removed(first, &mut unneeded);
             }
         }
@@ -222,10 +222,17 @@ impl Queue {
         }
     }
 
-    /// Whether the oldest commit is in effect for good, and those after it do not need it.
-    fn first_is_settled(&self) -> bool {
-        let mut first = self.commits.iter().take(2);
-        first.next().is_some_and(Unrecorded::is_settled) && first.all(|next| next.is_on)
+    /// Whether the oldest commit is in effect for good, and those after it do not need it. Of a
+    /// unit with many commits this may be known only when it was asked often.
+    fn first_is_settled(&mut self) -> bool {
+        let Some(first) = self.commits.front() else {
+            return false;
+        };
+        let known = self.of_first_unit.clamp(1, self.commits.len());
+        let more = self.commits.range(known..).take(2);
+        let more = more.take_while(|next| next.is_of_unit_of(first)).count();
+        self.of_first_unit = known + more;
+        first.is_settled(self.of_first_unit) && self.commits.iter().take(2).all(|it| it.is_on)
     }
 
     pub(super) fn has_many(&self) -> bool {
@@ -240,7 +247,7 @@ impl Queue {
         latest: impl FnOnce() -> Snapshot,
     ) -> Option<Taken> {
         let since = self.since?;
-        self.bytes = 0;
+        (self.bytes, self.of_first_unit) = (0, 0);
         let commits = std::mem::replace(&mut self.commits, room);
         self.has_record |= !commits.is_empty();
         let has_undone = commits.iter().any(|it| !it.is_on);
@@ -368,6 +375,20 @@ mod tests {
         let ann = editor(apart().limit(10));
         type_in(&ann, 0..300);
         assert!(waiting(&ann) <= Some(12), "{:?}", waiting(&ann));
+    }
+
+    /// Each entry deletes backwards, which are several commits of one unit.
+    #[test]
+    fn undo_02_several_commits_of_an_old_unit_wait_no_longer() {
+        let ann = editor(apart().group_interval(Duration::MAX).limit(10));
+        for _ in 0..100 {
+            type_in(&ann, 0..8);
+            for end in (5..=8).rev() {
+                let delete = delete_text_range(end - 1, end).on("t");
+                ann.execute([delete]).unwrap();
+            }
+        }
+        assert!(waiting(&ann) <= Some(60), "{:?}", waiting(&ann));
     }
 
     #[test]
