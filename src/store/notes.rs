@@ -259,6 +259,13 @@ impl DataStore {
         }
     }
 
+    /// Lets a durable store write what there is, and waits for nothing.
+    pub(crate) fn wake_writer(&self) {
+        if let Some(writer) = &self.0.writer {
+            writer.wake();
+        }
+    }
+
     /// Restores stored notes, before anyone else has the store. Returns the keys of those that need
     /// not be stored any more.
     pub(super) fn restore(&self, mut notes: StoredNotes) -> Vec<NoteKey> {

@@ -271,6 +271,11 @@ impl TransactionManager {
     /// So a thread can run the next batch while a [durable](crate::durable) store writes the last
     /// one, and no after-hook runs for a commit that is then lost.
     ///
+    /// It does not wait for the journal either when much is not written: what it has published is
+    /// bounded by the calls that wait for it. Commits beyond the [limit] delay the next request.
+    ///
+    /// [limit]: crate::durable::DurableOptions::unwritten_limit
+    ///
     /// ```
     /// use doclock::{DataStore, TransactionManager, dsl::*, lock::AcquireOptions};
     ///
@@ -469,12 +474,18 @@ impl TransactionManager {
             return;
         };
         let manager = &**self.0;
-        let durability = match completion {
-            Completion::Here(durability) => durability.or(manager.durability),
-            Completion::Later => Some(Durability::Later),
+        let acknowledged = match completion {
+            Completion::Here(durability) => {
+                let durability = durability.or(manager.durability);
+                let acknowledged = manager.store.acknowledge_as(waits_as, result, durability);
+                acknowledged.await
+            }
+            Completion::Later => {
+                manager.store.wake_writer();
+                Ok(())
+            }
         };
-        let acknowledged = manager.store.acknowledge_as(waits_as, result, durability);
-        match observed.acknowledge(acknowledged.await) {
+        match observed.acknowledge(acknowledged) {
             Ok(()) if result.repeated || matches!(completion, Completion::Later) => {}
             Ok(()) => self.follow(result, observed),
             Err(unknown) => *outcome = Err(unknown.into()),

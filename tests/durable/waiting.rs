@@ -337,6 +337,34 @@ fn leases_and_receipts_wait_for_the_disk_when_too_many_bytes_are_unwritten() {
     }
 }
 
+/// Once it waited for its receipt, longer than its timeout.
+#[test]
+fn a_batch_that_is_published_waits_for_no_write() {
+    let (store, keeper) = gate(later().unwritten_limit(0));
+    add(&store, "a");
+    assert_eq!(keeper.begun(), [1]);
+    let manager = TransactionManager::new(store.clone());
+    let (ends, ended) = mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for (key, text) in [("changes", "x"), ("changes nothing", "x")] {
+                let options = AcquireOptions::new().timeout(Duration::from_secs(10));
+                let batch = [set_text(text).on("a")];
+                ends.send(manager.publish_once(key, batch, options))
+                    .unwrap();
+            }
+        });
+        let published = ended.recv_timeout(Duration::from_secs(5));
+        drop(keeper);
+        let published = published.expect("it waits for the write").unwrap();
+        assert_eq!(published.wait_durable(None), Ok(()));
+        let unchanged = ended.recv().unwrap().unwrap();
+        assert!(!unchanged.result().changed);
+        assert_eq!(unchanged.wait_durable(None), Ok(()));
+    });
+    store.close().unwrap();
+}
+
 /// A commit beside a close is refused, or it is written: none is accepted and lost.
 #[test]
 fn durable_07_a_close_refuses_commits_before_it_writes_the_last_ones() {

@@ -377,6 +377,11 @@ impl Writer {
         self.shared.note_many(&state);
     }
 
+    /// Lets the thread write what there is, if it does not do so already.
+    pub(in crate::store) fn wake(&self) {
+        self.shared.call_if_asleep();
+    }
+
     /// Lets the thread write what there is, if it does not do so already. Waits for the write if
     /// too many bytes of notes are not written: nothing else bounds them.
     pub(in crate::store) fn call(&self) {
