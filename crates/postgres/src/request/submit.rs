@@ -247,7 +247,7 @@ impl Requests {
     /// Submits a batch and waits for its outcome: see [`submit`](Self::submit) and
     /// [`wait`](PendingRequest::wait). Without a [timeout](RequestOptions::timeout) it waits as
     /// long as the document has no owner, unless its [token](RequestOptions::cancel_token) is
-    /// cancelled.
+    /// cancelled. It waits for a batch that has begun until five seconds after the timeout.
     ///
     /// # Errors
     ///
@@ -257,7 +257,9 @@ impl Requests {
         operations: impl IntoOperations,
         options: RequestOptions,
     ) -> Result<TransactionResult, RequestError> {
-        self.submit(operations, options)?.wait(None)
+        let limit = options.timeout;
+        let limit = limit.map(|timeout| timeout.saturating_add(PATIENCE));
+        self.submit(operations, options)?.wait(limit)
     }
 
     /// Returns the request of this number, as a handle. Needs no connection.

@@ -52,6 +52,18 @@ pub(crate) fn sql(parameters: &str) -> postgres::Client {
     postgres::Client::connect(parameters, postgres::NoTls).unwrap()
 }
 
+/// Creates a role that uses the tables of a schema and owns none.
+pub(crate) fn role(parameters: &str, schema: &str) -> String {
+    let role = name("role");
+    let statements = format!(
+        "CREATE ROLE \"{role}\" LOGIN;
+        GRANT USAGE ON SCHEMA \"{schema}\" TO \"{role}\";
+        GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA \"{schema}\" TO \"{role}\";"
+    );
+    sql(parameters).batch_execute(&statements).unwrap();
+    role
+}
+
 /// Options with a short term.
 pub(crate) fn short(owner: &str) -> TermOptions {
     let poll = Duration::from_millis(5);

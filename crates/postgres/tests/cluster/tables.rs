@@ -7,7 +7,7 @@ use std::thread;
 use doclock::durable::Journal;
 use doclock_postgres::{Postgres, PostgresError, PostgresOptions};
 
-use crate::support::{acquire, block, load, name, options, parameters, sql};
+use crate::support::{acquire, block, load, name, options, parameters, role, sql};
 
 #[test]
 fn cluster_tables_are_created_by_several_processes_at_once() {
@@ -80,13 +80,7 @@ fn cluster_a_role_that_owns_no_table_uses_them() {
     };
     let schema = name("granted");
     drop(Postgres::connect(options(&parameters_of_all).schema(&schema).unwrap()).unwrap());
-    let role = name("plain");
-    let statements = format!(
-        "CREATE ROLE \"{role}\" LOGIN;
-        GRANT USAGE ON SCHEMA \"{schema}\" TO \"{role}\";
-        GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA \"{schema}\" TO \"{role}\";"
-    );
-    sql(&parameters_of_all).batch_execute(&statements).unwrap();
+    let role = role(&parameters_of_all, &schema);
     let parameters = format!("{parameters_of_all} user={role}");
     let server = Postgres::connect(options(&parameters).schema(&schema).unwrap()).unwrap();
     let (term, mut journal) = acquire(&server, "notes", "ann");
