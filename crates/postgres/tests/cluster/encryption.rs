@@ -4,14 +4,15 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use doclock_postgres::{Member, MemberOptions, Postgres, PostgresError};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
 use crate::request_support::node;
-use crate::server::{Server, as_user, folder, run};
-use crate::support::{options, short, until};
+use crate::server::{Server, as_user, folder, is_root, run};
+use crate::support::{options, short, sql, until};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -75,6 +76,26 @@ fn is_refused(parameters: &str) {
     }
 }
 
+/// The code of a process with a home of its own. As a test of its own it does nothing.
+#[test]
+fn cluster_process_that_connects() {
+    if let Ok(parameters) = std::env::var("DOCLOCK_CONNECTS_WITH") {
+        connect(&parameters).unwrap();
+    }
+}
+
+/// Whether a process with this home connects.
+fn connects_at(home: &Path, parameters: &str) -> bool {
+    let test = "encryption::cluster_process_that_connects";
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test]).env("HOME", home);
+    let output = command.env("DOCLOCK_CONNECTS_WITH", parameters).output();
+    let output = output.unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("running 1 test"), "{text}");
+    output.status.success()
+}
+
 #[test]
 fn cluster_05_a_server_that_demands_encryption_is_used_as_libpq_uses_it() {
     let files = folder();
@@ -85,6 +106,9 @@ fn cluster_05_a_server_that_demands_encryption_is_used_as_libpq_uses_it() {
     other.certify("stranger", "certified");
     authority.certify("certified", "certified");
     let rules = "local all all trust\n\
+        host all either 127.0.0.1/32 trust\n\
+        hostnossl all plain 127.0.0.1/32 trust\n\
+        hostssl all plain 127.0.0.1/32 reject\n\
         hostssl all certified 127.0.0.1/32 cert\n\
         hostssl all all 127.0.0.1/32 trust\n";
     fs::write(files.join("rules"), rules).unwrap();
@@ -107,9 +131,10 @@ fn cluster_05_a_server_that_demands_encryption_is_used_as_libpq_uses_it() {
     };
     server.port = port;
     let user = std::env::var("PGUSER").unwrap();
-    run(as_user("psql")
-        .args(["--quiet", "--dbname", &server.parameters(), "--command"])
-        .arg("CREATE ROLE certified LOGIN SUPERUSER"));
+    for role in ["certified", "either", "plain"] {
+        let create = format!("CREATE ROLE {role} LOGIN SUPERUSER");
+        sql(&server.parameters()).batch_execute(&create).unwrap();
+    }
     let path = |file: &str| files.join(file).display().to_string();
     let of = |user: &str, host: &str, rest: &str| {
         format!("host={host} hostaddr=127.0.0.1 port={port} user={user} dbname=postgres {rest}")
@@ -121,6 +146,25 @@ fn cluster_05_a_server_that_demands_encryption_is_used_as_libpq_uses_it() {
         connect(&local(&format!("sslmode={mode}"))).unwrap();
     }
     connect(&local("")).unwrap();
+    // The first way of a mode, and the second one.
+    for (mode, is_encrypted) in [
+        ("disable", false),
+        ("allow", false),
+        ("prefer", true),
+        ("require", true),
+    ] {
+        let name = format!("sslmode={mode} application_name=by-{mode}");
+        let _server = connect(&of("either", "localhost", &name)).unwrap();
+        let found = "SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
+            WHERE application_name = $1";
+        let row = sql(&server.parameters()).query_one(found, &[&format!("by-{mode}")]);
+        assert_eq!(row.unwrap().get::<_, bool>(0), is_encrypted, "{mode}");
+        let plain = of("plain", "localhost", &format!("sslmode={mode}"));
+        match mode {
+            "require" => is_refused(&plain),
+            _ => drop(connect(&plain).unwrap()),
+        }
+    }
     for mode in ["require", "verify-ca", "verify-full"] {
         connect(&local(&format!("sslmode={mode} sslrootcert={trusted}"))).unwrap();
         // Also `require` looks at the authority if there is one.
@@ -163,8 +207,30 @@ fn cluster_05_a_server_that_demands_encryption_is_used_as_libpq_uses_it() {
     connect(&certified("certified")).unwrap();
     is_refused(&certified("stranger"));
     is_refused(&of("certified", "localhost", "sslmode=require"));
-    let readable = fs::Permissions::from_mode(0o644);
-    fs::set_permissions(files.join("certified.key"), readable).unwrap();
+    // Without parameters, the files are those at home.
+    let home = files.join("home");
+    let copy = |from: &str, to: &str| {
+        fs::copy(files.join(from), home.join(".postgresql").join(to)).unwrap();
+    };
+    fs::create_dir_all(home.join(".postgresql")).unwrap();
+    assert!(!connects_at(&home, &local("sslmode=verify-full")));
+    copy("authority.crt", "root.crt");
+    assert!(connects_at(&home, &local("sslmode=verify-full")));
+    let by_name = of("certified", "localhost", "sslmode=require");
+    assert!(!connects_at(&home, &by_name));
+    copy("certified.crt", "postgresql.crt");
+    copy("certified.key", "postgresql.key");
+    assert!(connects_at(&home, &by_name));
+    copy("other.crt", "root.crt");
+    assert!(!connects_at(&home, &by_name));
+    // A key of root may be read by a group, and no key by everyone.
+    let set = |mode| {
+        let mode = fs::Permissions::from_mode(mode);
+        fs::set_permissions(files.join("certified.key"), mode).unwrap();
+    };
+    set(0o640);
+    assert_eq!(connect(&certified("certified")).is_ok(), is_root());
+    set(0o644);
     let refused = connect(&certified("certified")).map(drop).unwrap_err();
     assert!(refused.to_string().contains("other users"), "{refused}");
     // A socket needs no encryption, as with libpq.

@@ -582,6 +582,37 @@ fn cluster_02_a_call_whose_key_is_forgotten_has_one_effect() {
     }
 }
 
+/// The log says that a commit is stored, also if the next owner has written nothing.
+#[test]
+fn cluster_02_a_commit_without_an_answer_is_looked_up_in_the_log() {
+    let Some(parameters) = parameters() else {
+        return;
+    };
+    let (proxy, proxied) = Proxy::start(&parameters);
+    let document = name("looked-up");
+    let options = MemberOptions::new(short("ann")).doorbell(false);
+    let owner = Member::join(&connect(&proxied), &document, options).unwrap();
+    let store = owner.wait_store(LIMIT).unwrap();
+    owner.execute(create(text_node("p", "a"))).unwrap();
+    proxy.next(Fault::HoldsStatement, APPEND);
+    let result = thread::scope(|scope| {
+        let options = RequestOptions::new("ann").timeout(LIMIT);
+        let call = scope.spawn(|| owner.execute_with(create(text_node("p", "b")), options));
+        until("the append is held", || proxy.met() == 1);
+        proxy.release();
+        proxy.set_down(true);
+        let up = Up(&proxy);
+        let long = short("bob").term(LIMIT);
+        let _next = connect(&parameters).acquire(&document, long).unwrap();
+        until("the store has ended", || {
+            store.wait_durable(2, Duration::ZERO).is_err()
+        });
+        drop(up);
+        call.join().unwrap()
+    });
+    assert_eq!(result.unwrap().version, 2);
+}
+
 /// Once the request was inserted again, although its outcome had been removed, and ran twice.
 #[test]
 fn cluster_02_an_insert_without_an_answer_is_repeated_only_while_its_outcome_is_kept() {

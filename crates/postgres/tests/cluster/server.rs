@@ -18,7 +18,7 @@ pub(crate) fn as_user(program: impl AsRef<std::ffi::OsStr>) -> Command {
     command
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     folder().path().metadata().unwrap().uid() == 0
 }
 
