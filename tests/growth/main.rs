@@ -4,7 +4,7 @@
 
 use std::alloc::System;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use doclock::dsl::*;
 use doclock::{
@@ -300,6 +300,63 @@ fn undo_03_an_undo_costs_the_same_after_any_number_of_commits_by_others() {
     let [few, many] = [2_000, 20_000].map(of_undos);
     println!("nine undos: {few:?} allocations and bytes, {many:?} after ten times the commits");
     assert!(many[0] <= 2 * few[0] && many[1] <= 2 * few[1], "{many:?}");
+}
+
+/// Where an edit is recorded was looked for from the start of a text or a list, what came behind it
+/// was moved, and an undo looked at all neighbours of each child that it brought back.
+#[test]
+fn undo_03_many_edits_of_one_node_are_recorded_and_undone_in_time_that_follows_their_number() {
+    const TIMES: usize = 8;
+    type Edits = fn(usize) -> Vec<Operation>;
+    let cases: [(&str, Edits); 5] = [
+        ("letters from the start", |size| {
+            let letter = |nth| insert_text(3 * nth, "x").on("t");
+            (0..size).map(letter).collect()
+        }),
+        ("letters from the end", |size| {
+            let letter = |nth| insert_text(2 * nth, "x").on("t");
+            (0..size).rev().map(letter).collect()
+        }),
+        ("new children", |size| {
+            let child = |_| add_child(NodeSpec::new("x"), None).on("list");
+            (0..size).map(child).collect()
+        }),
+        ("deleted children", |size| {
+            let delete = |nth| delete_node().on(format!("c{nth}"));
+            (0..size).rev().map(delete).collect()
+        }),
+        ("every second child deleted", |size| {
+            let delete = |nth| delete_node().on(format!("c{nth}"));
+            (0..size).step_by(2).map(delete).collect()
+        }),
+    ];
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    for (what, edits) in cases {
+        let time = |size: usize| {
+            let store = DataStore::new();
+            let [ann, bob] = ["ann", "bob"].map(|name| Editor::new(store.clone(), name));
+            let text = NodeSpec::new("x").with_text("ab".repeat(size)).with_id("t");
+            let children = (0..size).map(|nth| NodeSpec::new("x").with_id(format!("c{nth}")));
+            let list = element("list", children).with_id("list");
+            ann.execute([create(text), create(list)]).unwrap();
+            let edits = edits(size);
+            let began = Instant::now();
+            ann.execute(edits).unwrap();
+            // The newest edit would be undone without a record.
+            bob.execute([create(NodeSpec::new("x"))]).unwrap();
+            ann.undo().unwrap();
+            ann.redo().unwrap();
+            began.elapsed()
+        };
+        let best = |size| (0..3).map(|_| time(size)).min().unwrap_or_default();
+        let [few, many] = [1_000, 1_000 * TIMES].map(best);
+        println!("{what}: {few:?}, and {many:?} for {TIMES} times as many");
+        // Quadratic cost is 64 times as much.
+        assert!(
+            many < 3 * TIMES as u32 * few,
+            "{what}: {few:?}, then {many:?}"
+        );
+    }
 }
 
 #[test]

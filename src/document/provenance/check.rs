@@ -1,12 +1,20 @@
 //! Refuses an undo if a later edit of another unit is in its way.
 
+use std::collections::HashMap;
+use std::ops::Range;
+
 use super::present::Done;
 use super::record::Written;
 use super::sequence::{ChildItem, EdgeAt, Item, Tag, TextItem};
 use super::toggle::{Turn, Undoing};
 use super::{BlockedUndo, Key, Touch};
 use crate::document::{UndoConflict, View};
+use crate::hashing::Secret;
 use crate::id::NodeId;
+
+/// In each child list the hidden children that were looked at last, if the content of none of them
+/// is elsewhere.
+pub(super) type QuietGaps = HashMap<Key, Range<usize>, Secret>;
 
 impl Undoing<'_> {
     /// The later removal because of which a node is not in the document.
@@ -32,7 +40,7 @@ impl Undoing<'_> {
     }
 
     /// Refuses the undo if a later edit of another unit is in its way.
-    pub(super) fn check(&self, turn: &Turn) -> Done {
+    pub(super) fn check(&self, turn: &Turn, quiet: &mut QuietGaps) -> Done {
         turn.touched.iter().try_for_each(|touch| match touch {
             Touch::Text(key) => {
                 let spread = self.draft.spread(*key);
@@ -46,7 +54,7 @@ impl Undoing<'_> {
                 match place.and_then(|place| place.list) {
                     Some(list) => {
                         self.gone(list)?;
-                        self.check_neighbours(list, keys[0])
+                        self.check_neighbours(list, keys[0], quiet)
                     }
                     None => Ok(()),
                 }
@@ -79,13 +87,21 @@ impl Undoing<'_> {
 
     /// The nodes on both sides of the place of a removed node were joined: it would return before
     /// or behind the text of both.
-    fn check_neighbours(&self, list: Key, key: Key) -> Done {
+    fn check_neighbours(&self, list: Key, key: Key, quiet: &mut QuietGaps) -> Done {
         let record = self.draft.at(key);
         let found = self.draft.find_place(list, key, record.chosen());
         let Some(found) = found.filter(|_| !record.is_present()) else {
             return Ok(());
         };
+        if quiet
+            .get(&list)
+            .is_some_and(|gap| gap.contains(&found.index))
+        {
+            return Ok(());
+        }
         let items = &self.draft.at(list).children;
+        let mut is_quiet = self.draft.content_elsewhere(key, list).is_empty();
+        let mut gap = found.index..found.index + 1;
         // The hidden nodes on both sides, up to the next ones that are there.
         let behind = items[found.index + 1..]
             .iter()
@@ -96,10 +112,15 @@ impl Undoing<'_> {
             .take_while(|it| it.width() == 0);
         let behind = behind.map(|item| (item, true));
         for (item, is_behind) in behind.chain(before.map(|item| (item, false))) {
+            match is_behind {
+                true => gap.end += 1,
+                false => gap.start -= 1,
+            }
             let ChildItem::Place { node, .. } = item else {
                 continue;
             };
             let content = self.draft.content_elsewhere(*node, list);
+            is_quiet &= content.is_empty();
             let crosses = |(_, at): &(Tag, usize)| (*at > found.index) != is_behind;
             let crossing = content.iter().filter(|it| crosses(it));
             let later = crossing.filter_map(|(by, _)| self.draft.is_later(*by, 0));
@@ -111,6 +132,9 @@ impl Undoing<'_> {
                     version: Some(version),
                 });
             }
+        }
+        if is_quiet {
+            quiet.insert(list, gap);
         }
         Ok(())
     }

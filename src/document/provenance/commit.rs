@@ -5,13 +5,19 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::present::MOST_WRAPPED;
-use super::record::{Edge, Place, Record, RootWrite};
+use super::record::{Edge, MANY, Place, Record, RootWrite};
 use super::sequence::{ChildItem, EdgeAt, Item, Tag, TextItem};
 use super::{
     Detail, Key, MOST_LEVELS, Provenance, RecordedCommit, Records, Touch, UnitRecord, body_of,
 };
 use crate::document::{Change, Node, Selection};
 use crate::id::NodeId;
+
+/// How many of these changes in a row are of the text of this node.
+fn of_text(node: &NodeId, changes: &[Change]) -> usize {
+    let is_of_it = |it: &&Change| matches!(it, Change::SpliceText { id, .. } if id == node);
+    changes.iter().take_while(is_of_it).count()
+}
 
 impl Provenance {
     /// The record of a node that is in the document, or was last.
@@ -88,18 +94,30 @@ impl Provenance {
             }
         }
         let mut details = commit.details.iter().peekable();
-        for (nth, change) in commit.changes.iter().enumerate() {
+        let mut record = |all: &mut Self, nth: usize| {
+            let change = &commit.changes[nth];
             let detail = details.next_if(|detail| detail.change == nth);
             let by = match commit.unit {
-                Some(_) => self.step_of(change, number),
+                Some(_) => all.step_of(change, number),
                 None => Tag::ALWAYS,
             };
-            self.record_change(
-                change,
-                commit.version,
-                by,
-                detail.map(|detail| &detail.what),
-            );
+            let detail = detail.map(|detail| &detail.what);
+            all.record_change(change, commit.version, by, detail);
+        };
+        let mut nth = 0;
+        while let Some(change) = commit.changes.get(nth) {
+            record(self, nth);
+            nth += 1;
+            if let Change::SpliceText { id, .. } = change
+                && let many = of_text(id, &commit.changes[nth..])
+                && many >= MANY
+                && let Some(text) = self.known(id)
+            {
+                self.records[text].text.begin_edits();
+                (nth..nth + many).for_each(|nth| record(self, nth));
+                self.records[text].text.end_edits();
+                nth += many;
+            }
         }
         if let Some(after) = commit.selections[1].filter(|_| commit.unit.is_some()) {
             self.after = Some((number, after.clone()));
@@ -372,11 +390,13 @@ impl Provenance {
             if self.records[node].places.is_empty() {
                 self.add_place(node, Some(list), None, 0, Tag::ALWAYS);
             }
-            self.records[list].children[at] = ChildItem::Place {
+            let shown = true;
+            let place = ChildItem::Place {
                 node,
                 place: 0,
-                shown: true,
+                shown,
             };
+            *self.records[list].children.item_mut(at) = place;
         }
         at
     }
@@ -384,7 +404,7 @@ impl Provenance {
     /// Hides the item of a child.
     fn hide_child(&mut self, node: Key, list: Key, index: usize) {
         let at = self.item_of_child(node, list, index);
-        if let ChildItem::Place { shown, .. } = &mut self.records[list].children[at] {
+        if let ChildItem::Place { shown, .. } = self.records[list].children.item_mut(at) {
             *shown = false;
         }
     }

@@ -285,7 +285,7 @@ impl Draft<'_> {
             matches!(item, ChildItem::Place { node: of, place: which, .. }
                 if (*of, *which) == (node, place))
         };
-        self.get(list)?.children.find(is_it)
+        self.get(list)?.children.find_only(is_it)
     }
 
     pub(super) fn is_shown(&self, list: Key, found: Found) -> bool {
@@ -294,7 +294,7 @@ impl Draft<'_> {
     }
 
     pub(super) fn show_item(&mut self, list: Key, index: usize, is_shown: bool) {
-        if let ChildItem::Place { shown, .. } = &mut self.edit(list).children[index] {
+        if let ChildItem::Place { shown, .. } = self.edit(list).children.item_mut(index) {
             *shown = is_shown;
         }
     }

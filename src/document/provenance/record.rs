@@ -12,6 +12,9 @@ use crate::document::mark::{Mark, Marks};
 use crate::document::{AttributePatch, Change, MarksChange, Node, Value};
 use crate::id::NodeId;
 
+/// With so many edits of a text in a row it is prepared for them.
+pub(super) const MANY: usize = 32;
+
 /// A node, in the document or not.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
@@ -269,11 +272,18 @@ impl Record {
 
     pub(super) fn set_marks(&mut self, marks: &MarksChange, version: u64, by: Tag) {
         let MarksChange { removed, added } = marks;
+        let are_many = removed.len().max(added.len()) >= MANY;
+        if are_many {
+            self.text.begin_edits();
+        }
         for mark in removed.minus(added) {
             self.set_mark(&mark, false, version, by);
         }
         for mark in added.minus(removed) {
             self.set_mark(&mark, true, version, by);
+        }
+        if are_many {
+            self.text.end_edits();
         }
     }
 

@@ -5,6 +5,7 @@
 //! Molli, Urso and Imine, 2006). Some items have no width: tombstones, edges of nodes that were
 //! split or joined here, and carets.
 
+use std::cell::Cell;
 use std::ops::{Deref, DerefMut, Range};
 
 use smallvec::SmallVec;
@@ -120,9 +121,12 @@ pub(super) struct Found {
 #[derive(Clone, Debug)]
 pub(super) struct Sequence<I> {
     items: Vec<I>,
-    /// The border that was found last, from which the next one is looked for: edits are near each
-    /// other. Whoever changes the items otherwise makes it the start.
-    near: Found,
+    /// The place that was found last, from which the next one is looked for: edits are near each
+    /// other. Whoever changes items before it makes it the start.
+    near: Cell<Found>,
+    /// The items behind the last border, the last one first, during many edits: one that is
+    /// inserted moves none of them.
+    behind: Option<Vec<I>>,
 }
 
 impl<I> Default for Sequence<I> {
@@ -133,8 +137,13 @@ impl<I> Default for Sequence<I> {
 
 impl<I> From<Vec<I>> for Sequence<I> {
     fn from(items: Vec<I>) -> Self {
-        let near = Found::default();
-        Self { items, near }
+        let near = Cell::default();
+        let behind = None;
+        Self {
+            items,
+            near,
+            behind,
+        }
     }
 }
 
@@ -142,13 +151,15 @@ impl<I> Deref for Sequence<I> {
     type Target = Vec<I>;
 
     fn deref(&self) -> &Vec<I> {
+        debug_assert!(self.behind.is_none());
         &self.items
     }
 }
 
 impl<I> DerefMut for Sequence<I> {
     fn deref_mut(&mut self) -> &mut Vec<I> {
-        self.near = Found::default();
+        debug_assert!(self.behind.is_none());
+        self.near = Cell::default();
         &mut self.items
     }
 }
@@ -171,13 +182,29 @@ impl<I: Item> Sequence<I> {
         items.into_iter().for_each(|item| self.add(item));
     }
 
+    /// Prepares for many edits, each near the one before it. They end with
+    /// [`end_edits`](Self::end_edits).
+    pub(super) fn begin_edits(&mut self) {
+        self.behind = Some(Vec::with_capacity(self.items.len()));
+    }
+
+    pub(super) fn end_edits(&mut self) {
+        let behind = self.behind.take().into_iter().flatten();
+        self.items.extend(behind.rev());
+    }
+
     /// Makes a border before the item at `offset`. Returns the first item that is there with a
     /// width, or the end.
     fn border(&mut self, offset: usize) -> usize {
+        if let Some(mut behind) = self.behind.take() {
+            self.move_border(&mut behind, offset);
+            self.behind = Some(behind);
+            return self.near.get().index;
+        }
         let Found {
             mut index,
             offset: mut before,
-        } = self.near;
+        } = self.near.get();
         debug_assert!(index > 100 || self[..index].iter().map(I::width).sum::<usize>() == before);
         while before > offset {
             index -= 1;
@@ -195,18 +222,49 @@ impl<I: Item> Sequence<I> {
             before += self.items[index].width();
             index += 1;
         }
-        self.near = Found {
+        self.near.set(Found {
             index,
             offset: before,
-        };
+        });
         index
+    }
+
+    /// The same if the items behind the last border are apart.
+    fn move_border(&mut self, behind: &mut Vec<I>, offset: usize) {
+        let Found {
+            index,
+            offset: mut before,
+        } = self.near.get();
+        behind.extend(self.items.drain(index..).rev());
+        while before > offset
+            && let Some(item) = self.items.pop()
+        {
+            before -= item.width();
+            behind.push(item);
+        }
+        while let Some(mut item) = behind.pop() {
+            let width = item.width();
+            if width > 0 && before == offset {
+                behind.push(item);
+                break;
+            }
+            if offset < before + width {
+                behind.push(item.split_off(offset - before));
+            }
+            before += item.width();
+            self.items.push(item);
+        }
+        self.near.set(Found {
+            index: self.items.len(),
+            offset: before,
+        });
     }
 
     /// Where something is inserted, or the sequence divided, at an offset: behind the tombstones
     /// that are there, and before what sticks to the next item.
     pub(super) fn gap(&mut self, offset: usize) -> usize {
         let whole = self.whole_gap(offset);
-        let mut within = self[whole.clone()].iter();
+        let mut within = self.items[whole.clone()].iter();
         let sticky = within.position(Item::sticks_to_next);
         sticky.map_or(whole.end, |sticky| whole.start + sticky)
     }
@@ -214,7 +272,7 @@ impl<I: Item> Sequence<I> {
     /// All items without a width at an offset.
     pub(super) fn whole_gap(&mut self, offset: usize) -> Range<usize> {
         let end = self.border(offset);
-        let before = self[..end].iter().rposition(|item| item.width() > 0);
+        let before = self.items[..end].iter().rposition(|item| item.width() > 0);
         before.map_or(0, |before| before + 1)..end
     }
 
@@ -227,13 +285,33 @@ impl<I: Item> Sequence<I> {
     /// behind them, is before the border that was found last.
     pub(super) fn cut(&mut self, range: &Range<usize>) -> Range<usize> {
         let start = self.border(range.start);
-        if range.is_empty() {
-            return start..start;
-        }
-        let near = self.near;
-        let end = self.behind(range.end);
-        self.near = near;
+        let near = self.near.get();
+        let end = match self.behind {
+            _ if range.is_empty() => start,
+            Some(_) => self.behind(range.end),
+            None => self.end_of_items(near, range.end),
+        };
+        self.near.set(near);
         start..end
+    }
+
+    /// The place directly behind the item before an offset, which is behind this place.
+    fn end_of_items(&mut self, from: Found, offset: usize) -> usize {
+        let Found {
+            mut index,
+            offset: mut before,
+        } = from;
+        while before < offset
+            && let Some(item) = self.items.get_mut(index)
+        {
+            if offset < before + item.width() {
+                let rest = item.split_off(offset - before);
+                self.items.insert(index + 1, rest);
+            }
+            before += self.items[index].width();
+            index += 1;
+        }
+        index
     }
 
     /// The same items, to be changed.
@@ -261,11 +339,29 @@ impl<I: Item> Sequence<I> {
         let index = self.gap(offset);
         let before = index.checked_sub(1).map(|before| &mut self.items[before]);
         let is_taken_in = before.is_some_and(|it| it.width() > 0 && it.take_in(&new));
-        self.near.index = index;
+        let mut offset = self.near.get().offset;
         match is_taken_in {
-            true => self.near.offset += new.width(),
+            true => offset += new.width(),
             false => self.items.insert(index, new),
         }
+        self.near.set(Found { index, offset });
+    }
+
+    pub(super) fn insert(&mut self, index: usize, item: I) {
+        self.items_from(index).insert(index, item);
+    }
+
+    /// An item, to be changed.
+    pub(super) fn item_mut(&mut self, index: usize) -> &mut I {
+        &mut self.items_from(index)[index]
+    }
+
+    /// The items, of which those from an index on are to be changed.
+    fn items_from(&mut self, index: usize) -> &mut Vec<I> {
+        if index < self.near.get().index {
+            self.near = Cell::default();
+        }
+        &mut self.items
     }
 
     /// The item that has what is at this offset.
@@ -289,13 +385,42 @@ impl<I: Item> Sequence<I> {
         None
     }
 
+    /// The only item for which `is_it` holds.
+    pub(super) fn find_only(&self, is_it: impl Fn(&I) -> bool) -> Option<Found> {
+        let mut next = self.near.get();
+        let mut last = next;
+        let found = loop {
+            let item = self.get(next.index);
+            if item.is_some_and(&is_it) {
+                break next;
+            }
+            if let Some(item) = item {
+                next.index += 1;
+                next.offset += item.width();
+            }
+            match last.index.checked_sub(1) {
+                Some(index) => {
+                    last.index = index;
+                    last.offset -= self[index].width();
+                    if is_it(&self[index]) {
+                        break last;
+                    }
+                }
+                None if item.is_none() => return None,
+                None => {}
+            }
+        };
+        self.near.set(found);
+        Some(found)
+    }
+
     /// Whether something of the document is among these items.
     pub(super) fn has_width_in(&self, range: Range<usize>) -> bool {
         self[range].iter().any(|item| item.width() > 0)
     }
 
     pub(super) fn find_edge(&self, edge: EdgeAt) -> Option<Found> {
-        self.find(|item| item.edge() == Some(edge))
+        self.find_only(|item| item.edge() == Some(edge))
     }
 
     /// Where it has the edge or the end that an item of another sequence is.

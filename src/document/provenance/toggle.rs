@@ -8,6 +8,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use smol_str::SmolStr;
 
+use super::check::QuietGaps;
 use super::present::{Done, Draft};
 use super::record::{Record, RootWrite, Written};
 use super::sequence::{ChildItem, Item, Tag, TextItem};
@@ -250,7 +251,7 @@ impl<'a> Undoing<'a> {
         for turn in &turns {
             self.flip(turn);
             if is_checked && turns.len() == 1 {
-                self.check(turn)?;
+                self.check(turn, &mut QuietGaps::default())?;
             }
             self.fit(turn)?;
         }
@@ -267,7 +268,9 @@ impl<'a> Undoing<'a> {
     fn check_whole(&mut self, turns: &[Turn]) -> Done {
         let (changed, root) = (self.draft.changed.clone(), self.draft.root.clone());
         turns.iter().for_each(|turn| self.flip(turn));
-        let outcome = turns.iter().try_for_each(|turn| self.check(turn));
+        let mut quiet = QuietGaps::default();
+        let mut all = turns.iter();
+        let outcome = all.try_for_each(|turn| self.check(turn, &mut quiet));
         (self.draft.changed, self.draft.root) = (changed, root);
         outcome
     }
@@ -572,7 +575,7 @@ impl<'a> Undoing<'a> {
             offset += item.width();
         }
         for (index, steps) in hidden {
-            if let TextItem::Chars(chars) = &mut self.draft.edit(key).text[index]
+            if let TextItem::Chars(chars) = self.draft.edit(key).text.item_mut(index)
                 && let Some(hidden) = &mut chars.hidden
             {
                 hidden.marks = Marks::sorted(with_steps(&hidden.marks, &steps));
