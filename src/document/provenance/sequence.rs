@@ -122,7 +122,7 @@ pub(super) struct Found {
 pub(super) struct Sequence<I> {
     items: Vec<I>,
     /// The place that was found last, from which the next one is looked for: edits are near each
-    /// other. Whoever changes items before it makes it the start.
+    /// other. A change of an item before it makes it the start.
     near: Cell<Found>,
     /// The items behind the last border, the last one first, during many edits: one that is
     /// inserted moves none of them.
