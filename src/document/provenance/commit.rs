@@ -108,14 +108,19 @@ impl Provenance {
         while let Some(change) = commit.changes.get(nth) {
             record(self, nth);
             nth += 1;
-            if let Change::SpliceText { id, .. } = change
-                && let many = of_text(id, &commit.changes[nth..])
-                && many >= MANY
-                && let Some(text) = self.known(id)
-            {
-                self.records[text].text.begin_edits();
+            let Change::SpliceText { id, .. } = change else {
+                continue;
+            };
+            let many = of_text(id, &commit.changes[nth..]);
+            if many >= MANY {
+                let text = self.known(id);
+                if let Some(text) = text {
+                    self.records[text].text.begin_edits();
+                }
                 (nth..nth + many).for_each(|nth| record(self, nth));
-                self.records[text].text.end_edits();
+                if let Some(text) = text {
+                    self.records[text].text.end_edits();
+                }
                 nth += many;
             }
         }
