@@ -708,12 +708,15 @@ impl Draft<'_> {
 
     /// Ends that nodes are held in a wrapper.
     fn release(&mut self, wrapper: Key) {
-        for item in self.at(wrapper).children.to_vec() {
-            if let ChildItem::Place { node, place, .. } = item
-                && self.get(node).is_some_and(|it| it.places[place].is_held)
-            {
-                self.edit(node).places[place].is_held = false;
-            }
+        let held = self.at(wrapper).children.iter().filter_map(|item| {
+            let ChildItem::Place { node, place, .. } = *item else {
+                return None;
+            };
+            let is_held = self.get(node).is_some_and(|it| it.places[place].is_held);
+            is_held.then_some((node, place))
+        });
+        for (node, place) in held.collect::<Vec<_>>() {
+            self.edit(node).places[place].is_held = false;
         }
     }
 
