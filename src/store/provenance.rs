@@ -60,7 +60,7 @@ impl Recorded {
     fn record(&mut self, taken: &Taken, ids: &NodeIds, forgets: bool) {
         let mut undone = taken.undone_runs().into_iter().peekable();
         let mut nth = 0;
-        let mut settled = 0..0;
+        let mut of_unit = 0..0;
         while let Some(commit) = taken.commits.get(nth) {
             if forgets {
                 self.provenance.forget();
@@ -71,12 +71,12 @@ impl Recorded {
                 self.record_undone(&commits, &after, ids);
                 continue;
             }
-            if nth >= settled.end {
-                settled = nth..taken.end_of_unit(nth);
+            if nth >= of_unit.end {
+                of_unit = nth..taken.end_of_unit(nth);
             }
             // A unit that is in no history any more can no longer be undone.
             let unit = commit.unit.as_ref();
-            let unit = unit.filter(|_| !commit.is_settled(settled.len()));
+            let unit = unit.filter(|_| !commit.is_settled(of_unit.len()));
             nth += 1;
             // One that was queued before the present record began.
             if commit.version > self.version && commit.is_on && !commit.is_undo {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use doclock::dsl::*;
 use doclock::{
-    DataStore, Editor,
+    DataStore, Editor, NodeId, View,
     document::{Attributes, Fragment, Mark, NodeSpec},
     history::{HistoryMode, HistoryOptions},
     transaction::{Operation, parse_operations},
@@ -302,13 +302,14 @@ fn undo_03_an_undo_costs_the_same_after_any_number_of_commits_by_others() {
     assert!(many[0] <= 2 * few[0] && many[1] <= 2 * few[1], "{many:?}");
 }
 
-/// Where an edit is recorded was looked for from the start of a text or a list, what came behind it
-/// was moved, and an undo looked at all neighbours of each child that it brought back.
+/// The time would follow the square of the number if the place of each edit were looked for from the
+/// start of its text or list, if each moved all items behind it, or if an undo looked at all
+/// neighbours of each child that it brings back.
 #[test]
 fn undo_03_many_edits_of_one_node_are_recorded_and_undone_in_time_that_follows_their_number() {
     const TIMES: usize = 8;
     type Edits = fn(usize) -> Vec<Operation>;
-    let cases: [(&str, Edits); 5] = [
+    let cases: [(&str, Edits); 6] = [
         ("letters from the start", |size| {
             let letter = |nth| insert_text(3 * nth, "x").on("t");
             (0..size).map(letter).collect()
@@ -316,6 +317,10 @@ fn undo_03_many_edits_of_one_node_are_recorded_and_undone_in_time_that_follows_t
         ("letters from the end", |size| {
             let letter = |nth| insert_text(2 * nth, "x").on("t");
             (0..size).rev().map(letter).collect()
+        }),
+        ("deleted letters", |size| {
+            let delete = |nth| delete_text_range(nth, nth + 1).on("t");
+            (0..size).rev().map(delete).collect()
         }),
         ("new children", |size| {
             let child = |_| add_child(NodeSpec::new("x"), None).on("list");
@@ -340,13 +345,29 @@ fn undo_03_many_edits_of_one_node_are_recorded_and_undone_in_time_that_follows_t
             let list = element("list", children).with_id("list");
             ann.execute([create(text), create(list)]).unwrap();
             let edits = edits(size);
+            let document = || {
+                let document = store.snapshot();
+                let [text, list] = ["t", "list"].map(|id| document.node(id).unwrap());
+                let children: Vec<NodeId> = list.children().iter().cloned().collect();
+                (text.text().to_string(), children)
+            };
+            let before = document();
             let began = Instant::now();
             ann.execute(edits).unwrap();
+            let mut took = began.elapsed();
+            let after = document();
             // The newest edit would be undone without a record.
             bob.execute([create(NodeSpec::new("x"))]).unwrap();
-            ann.undo().unwrap();
-            ann.redo().unwrap();
-            began.elapsed()
+            for (turn, expected) in [
+                (Editor::undo as fn(&Editor) -> _, before),
+                (Editor::redo, after),
+            ] {
+                let began = Instant::now();
+                turn(&ann).unwrap();
+                took += began.elapsed();
+                assert!(document() == expected, "{what}: {size}");
+            }
+            took
         };
         let best = |size| (0..3).map(|_| time(size)).min().unwrap_or_default();
         let [few, many] = [1_000, 1_000 * TIMES].map(best);

@@ -12,8 +12,8 @@ use crate::document::{UndoConflict, View};
 use crate::hashing::Secret;
 use crate::id::NodeId;
 
-/// In each child list the hidden children that were looked at last, if the content of none of them
-/// is elsewhere.
+/// For each child list a range of adjacent hidden children, none of which has content elsewhere:
+/// they are in the way of no child between them. Valid as long as nothing changes.
 pub(super) type QuietGaps = HashMap<Key, Range<usize>, Secret>;
 
 impl Undoing<'_> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::present::MOST_WRAPPED;
-use super::record::{Edge, MANY, Place, Record, RootWrite};
+use super::record::{Edge, MANY_EDITS, Place, Record, RootWrite};
 use super::sequence::{ChildItem, EdgeAt, Item, Tag, TextItem};
 use super::{
     Detail, Key, MOST_LEVELS, Provenance, RecordedCommit, Records, Touch, UnitRecord, body_of,
@@ -13,8 +13,8 @@ use super::{
 use crate::document::{Change, Node, Selection};
 use crate::id::NodeId;
 
-/// How many of these changes in a row are of the text of this node.
-fn of_text(node: &NodeId, changes: &[Change]) -> usize {
+/// How many of the first changes are splices of the text of this node.
+fn splices_in_a_row(node: &NodeId, changes: &[Change]) -> usize {
     let is_of_it = |it: &&Change| matches!(it, Change::SpliceText { id, .. } if id == node);
     changes.iter().take_while(is_of_it).count()
 }
@@ -94,7 +94,7 @@ impl Provenance {
             }
         }
         let mut details = commit.details.iter().peekable();
-        let mut record = |all: &mut Self, nth: usize| {
+        let mut record_nth = |all: &mut Self, nth: usize| {
             let change = &commit.changes[nth];
             let detail = details.next_if(|detail| detail.change == nth);
             let by = match commit.unit {
@@ -106,18 +106,19 @@ impl Provenance {
         };
         let mut nth = 0;
         while let Some(change) = commit.changes.get(nth) {
-            record(self, nth);
+            // The first splice of a text begins its record.
+            record_nth(self, nth);
             nth += 1;
             let Change::SpliceText { id, .. } = change else {
                 continue;
             };
-            let many = of_text(id, &commit.changes[nth..]);
-            if many >= MANY {
+            let many = splices_in_a_row(id, &commit.changes[nth..]);
+            if many >= MANY_EDITS {
                 let text = self.known(id);
                 if let Some(text) = text {
                     self.records[text].text.begin_edits();
                 }
-                (nth..nth + many).for_each(|nth| record(self, nth));
+                (nth..nth + many).for_each(|nth| record_nth(self, nth));
                 if let Some(text) = text {
                     self.records[text].text.end_edits();
                 }

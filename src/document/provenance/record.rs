@@ -12,8 +12,9 @@ use crate::document::mark::{Mark, Marks};
 use crate::document::{AttributePatch, Change, MarksChange, Node, Value};
 use crate::id::NodeId;
 
-/// With so many edits of a text in a row it is prepared for them.
-pub(super) const MANY: usize = 32;
+/// So many edits of one text in a row are recorded between
+/// [`begin_edits`](Sequence::begin_edits) and [`end_edits`](Sequence::end_edits).
+pub(super) const MANY_EDITS: usize = 32;
 
 /// A node, in the document or not.
 #[derive(Clone, Debug)]
@@ -272,7 +273,7 @@ impl Record {
 
     pub(super) fn set_marks(&mut self, marks: &MarksChange, version: u64, by: Tag) {
         let MarksChange { removed, added } = marks;
-        let are_many = removed.len().max(added.len()) >= MANY;
+        let are_many = removed.len().max(added.len()) >= MANY_EDITS;
         if are_many {
             self.text.begin_edits();
         }

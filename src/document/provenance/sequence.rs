@@ -122,11 +122,15 @@ pub(super) struct Found {
 pub(super) struct Sequence<I> {
     items: Vec<I>,
     /// The place that was found last, from which the next one is looked for: edits are near each
-    /// other. A change of an item before it makes it the start.
+    /// other. The items before it have as much width as its offset says, so a change of one of them
+    /// resets it to the start.
     near: Cell<Found>,
-    /// The items behind the last border, the last one first, during many edits: one that is
-    /// inserted moves none of them.
-    behind: Option<Vec<I>>,
+    /// The items behind the last border, in reverse order, between [`begin_edits`] and
+    /// [`end_edits`]. So an insertion moves none of them.
+    ///
+    /// [`begin_edits`]: Self::begin_edits
+    /// [`end_edits`]: Self::end_edits
+    apart: Option<Vec<I>>,
 }
 
 impl<I> Default for Sequence<I> {
@@ -138,12 +142,8 @@ impl<I> Default for Sequence<I> {
 impl<I> From<Vec<I>> for Sequence<I> {
     fn from(items: Vec<I>) -> Self {
         let near = Cell::default();
-        let behind = None;
-        Self {
-            items,
-            near,
-            behind,
-        }
+        let apart = None;
+        Self { items, near, apart }
     }
 }
 
@@ -151,14 +151,14 @@ impl<I> Deref for Sequence<I> {
     type Target = Vec<I>;
 
     fn deref(&self) -> &Vec<I> {
-        debug_assert!(self.behind.is_none());
+        debug_assert!(self.apart.is_none());
         &self.items
     }
 }
 
 impl<I> DerefMut for Sequence<I> {
     fn deref_mut(&mut self) -> &mut Vec<I> {
-        debug_assert!(self.behind.is_none());
+        debug_assert!(self.apart.is_none());
         self.near = Cell::default();
         &mut self.items
     }
@@ -182,29 +182,31 @@ impl<I: Item> Sequence<I> {
         items.into_iter().for_each(|item| self.add(item));
     }
 
-    /// Prepares for many edits, each near the one before it. They end with
-    /// [`end_edits`](Self::end_edits).
+    /// Prepares for many edits, each near the one before it. Until
+    /// [`end_edits`](Self::end_edits) only the methods that find places by offsets can be called.
     pub(super) fn begin_edits(&mut self) {
-        self.behind = Some(Vec::with_capacity(self.items.len()));
+        debug_assert!(self.apart.is_none());
+        self.apart = Some(Vec::with_capacity(self.items.len()));
     }
 
     pub(super) fn end_edits(&mut self) {
-        let behind = self.behind.take().into_iter().flatten();
-        self.items.extend(behind.rev());
+        let apart = self.apart.take().into_iter().flatten();
+        self.items.extend(apart.rev());
     }
 
     /// Makes a border before the item at `offset`. Returns the first item that is there with a
     /// width, or the end.
     fn border(&mut self, offset: usize) -> usize {
-        if let Some(mut behind) = self.behind.take() {
-            self.move_border(&mut behind, offset);
-            self.behind = Some(behind);
+        if let Some(mut apart) = self.apart.take() {
+            self.move_border(&mut apart, offset);
+            self.apart = Some(apart);
             return self.near.get().index;
         }
         let Found {
             mut index,
             offset: mut before,
         } = self.near.get();
+        // Not for long ones: a test with many edits would take quadratic time.
         debug_assert!(index > 100 || self[..index].iter().map(I::width).sum::<usize>() == before);
         while before > offset {
             index -= 1;
@@ -229,27 +231,27 @@ impl<I: Item> Sequence<I> {
         index
     }
 
-    /// The same if the items behind the last border are apart.
-    fn move_border(&mut self, behind: &mut Vec<I>, offset: usize) {
+    /// Makes a border at an offset, so that exactly the items behind it are apart.
+    fn move_border(&mut self, apart: &mut Vec<I>, offset: usize) {
         let Found {
             index,
             offset: mut before,
         } = self.near.get();
-        behind.extend(self.items.drain(index..).rev());
+        apart.extend(self.items.drain(index..).rev());
         while before > offset
             && let Some(item) = self.items.pop()
         {
             before -= item.width();
-            behind.push(item);
+            apart.push(item);
         }
-        while let Some(mut item) = behind.pop() {
+        while let Some(mut item) = apart.pop() {
             let width = item.width();
             if width > 0 && before == offset {
-                behind.push(item);
+                apart.push(item);
                 break;
             }
             if offset < before + width {
-                behind.push(item.split_off(offset - before));
+                apart.push(item.split_off(offset - before));
             }
             before += item.width();
             self.items.push(item);
@@ -281,17 +283,15 @@ impl<I: Item> Sequence<I> {
         self.whole_gap(offset).start
     }
 
-    /// The items from the one at the start of a range to the last one in it. None of them, or
-    /// behind them, is before the border that was found last.
+    /// The items from the one at the start of a range to the last one in it. The place that was
+    /// found last is then their start, so that a change of them does not reset it.
     pub(super) fn cut(&mut self, range: &Range<usize>) -> Range<usize> {
         let start = self.border(range.start);
         let near = self.near.get();
-        let end = match self.behind {
-            _ if range.is_empty() => start,
-            Some(_) => self.behind(range.end),
-            None => self.end_of_items(near, range.end),
+        let end = match range.is_empty() {
+            true => start,
+            false => self.end_of_items(near, range.end),
         };
-        self.near.set(near);
         start..end
     }
 
@@ -301,6 +301,18 @@ impl<I: Item> Sequence<I> {
             mut index,
             offset: mut before,
         } = from;
+        if let Some(apart) = &mut self.apart {
+            while before < offset
+                && let Some(mut item) = apart.pop()
+            {
+                if offset < before + item.width() {
+                    apart.push(item.split_off(offset - before));
+                }
+                before += item.width();
+                self.items.push(item);
+            }
+            return self.items.len();
+        }
         while before < offset
             && let Some(item) = self.items.get_mut(index)
         {
@@ -348,16 +360,17 @@ impl<I: Item> Sequence<I> {
     }
 
     pub(super) fn insert(&mut self, index: usize, item: I) {
-        self.items_from(index).insert(index, item);
+        self.to_change_from(index).insert(index, item);
     }
 
     /// An item, to be changed.
     pub(super) fn item_mut(&mut self, index: usize) -> &mut I {
-        &mut self.items_from(index)[index]
+        &mut self.to_change_from(index)[index]
     }
 
-    /// The items, of which those from an index on are to be changed.
-    fn items_from(&mut self, index: usize) -> &mut Vec<I> {
+    /// All items, of which only those from an index on will be changed.
+    fn to_change_from(&mut self, index: usize) -> &mut Vec<I> {
+        debug_assert!(self.apart.is_none());
         if index < self.near.get().index {
             self.near = Cell::default();
         }
@@ -385,10 +398,11 @@ impl<I: Item> Sequence<I> {
         None
     }
 
-    /// The only item for which `is_it` holds.
+    /// The only item for which `is_it` holds. It is looked for on both sides of the place that was
+    /// found last.
     pub(super) fn find_only(&self, is_it: impl Fn(&I) -> bool) -> Option<Found> {
-        let mut next = self.near.get();
-        let mut last = next;
+        // Those between the two are not it.
+        let (mut first, mut next) = (self.near.get(), self.near.get());
         let found = loop {
             let item = self.get(next.index);
             if item.is_some_and(&is_it) {
@@ -398,12 +412,12 @@ impl<I: Item> Sequence<I> {
                 next.index += 1;
                 next.offset += item.width();
             }
-            match last.index.checked_sub(1) {
+            match first.index.checked_sub(1) {
                 Some(index) => {
-                    last.index = index;
-                    last.offset -= self[index].width();
+                    first.index = index;
+                    first.offset -= self[index].width();
                     if is_it(&self[index]) {
-                        break last;
+                        break first;
                     }
                 }
                 None if item.is_none() => return None,
@@ -773,4 +787,94 @@ impl Item for ChildItem {
     }
 
     edge_items!();
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The sequence with its places looked for from the start, near the last one, and with the items
+    /// behind the last one apart.
+    #[derive(Debug)]
+    struct Ways([Sequence<TextItem>; 3]);
+
+    impl Ways {
+        fn edit(&mut self, edit: impl Fn(&mut Sequence<TextItem>)) {
+            self.0[0].near = Cell::default();
+            self.0.iter_mut().for_each(edit);
+        }
+    }
+
+    fn items() -> impl Strategy<Value = Vec<TextItem>> {
+        let chars = |hidden: bool| {
+            (1..4usize, 0..3u64).prop_map(move |(len, unit)| {
+                let hidden = hidden.then(Box::default);
+                let chars = Chars::new(len, Tag::new(unit, 0));
+                TextItem::Chars(Chars { hidden, ..chars })
+            })
+        };
+        let edge = |edge| EdgeAt {
+            node: Key::default(),
+            edge,
+        };
+        let item = prop_oneof![
+            3 => chars(false),
+            2 => chars(true),
+            1 => (0..3usize).prop_map(move |nth| TextItem::Edge(edge(nth))),
+            1 => (0..3usize).prop_map(move |nth| TextItem::End(edge(nth))),
+            1 => (0..3u64, 0..4u8).prop_map(|(unit, nth)| TextItem::Caret(unit, nth)),
+        ];
+        prop::collection::vec(item, 0..12)
+    }
+
+    proptest! {
+        #[test]
+        fn edits_do_the_same_wherever_their_places_are_looked_for(
+            items in items(),
+            edits in prop::collection::vec((0..4u8, 0..40usize, 0..9usize, 0..3u64), 0..30),
+        ) {
+            let mut ways = Ways(std::array::from_fn(|_| Sequence::from(items.clone())));
+            ways.0[2].begin_edits();
+            let mut len: usize = items.iter().map(Item::width).sum();
+            for (what, at, more, unit) in edits {
+                let at = at.min(len);
+                let range = at..(at + more).min(len);
+                let by = Tag::new(unit, 0);
+                match what {
+                    0 => {
+                        let new = TextItem::Chars(Chars::new(more + 1, by));
+                        ways.edit(|it| it.insert_at(at, new.clone()));
+                        len += more + 1;
+                    }
+                    1 => {
+                        ways.edit(|it| it.remove_within(&range));
+                        len -= range.len();
+                    }
+                    2 => {
+                        ways.edit(|it| {
+                            for item in it.within(&range) {
+                                if let TextItem::Chars(chars) = item {
+                                    chars.hidden.get_or_insert_default();
+                                    chars.gone.push(by);
+                                }
+                            }
+                        });
+                        len -= range.len();
+                    }
+                    _ => ways.edit(|it| {
+                        for item in it.within(&range) {
+                            if let TextItem::Chars(chars) = item {
+                                chars.gone.push(by);
+                            }
+                        }
+                    }),
+                }
+            }
+            ways.0[2].end_edits();
+            let [from_the_start, near, apart] = ways.0;
+            prop_assert_eq!(&from_the_start.items, &near.items);
+            prop_assert_eq!(&from_the_start.items, &apart.items);
+        }
+    }
 }

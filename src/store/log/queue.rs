@@ -80,8 +80,8 @@ fn bytes(changes: &[Change]) -> usize {
 pub(super) type Unneeded = Vec<Unrecorded>;
 
 impl Unrecorded {
-    /// Whether its unit is in no history any more: only this queue refers to it, by this many
-    /// commits.
+    /// Whether its unit is in no history any more: only these commits of the queue refer to it. With
+    /// too low a number it counts as one that a history has.
     pub(crate) fn is_settled(&self, commits_of_unit: usize) -> bool {
         let unit = self.unit.as_ref();
         unit.is_none_or(|unit| Arc::strong_count(unit) == commits_of_unit)
@@ -222,8 +222,9 @@ impl Queue {
         }
     }
 
-    /// Whether the oldest commit is in effect for good, and those after it do not need it. Of a
-    /// unit with many commits this may be known only when it was asked often.
+    /// Whether no history has the unit of the oldest commit, and the commit after it does not need
+    /// it. Each call counts at most two more commits of that unit, so of a large one this is known
+    /// some calls later.
     fn first_is_settled(&mut self) -> bool {
         let Some(first) = self.commits.front() else {
             return false;
@@ -232,7 +233,7 @@ impl Queue {
         let more = self.commits.range(known..).take(2);
         let of_first = known + more.take_while(|next| next.is_of_unit_of(first)).count();
         self.of_first_unit = of_first as u32;
-        first.is_settled(of_first) && self.commits.iter().take(2).all(|it| it.is_on)
+        first.is_settled(of_first) && self.commits.get(1).is_none_or(|next| next.is_on)
     }
 
     pub(super) fn has_many(&self) -> bool {
@@ -389,6 +390,18 @@ mod tests {
             }
         }
         assert!(waiting(&ann) <= Some(60), "{:?}", waiting(&ann));
+    }
+
+    #[test]
+    fn undo_02_an_undone_commit_before_those_of_others_waits_no_longer() {
+        let ann = editor(apart().limit(10));
+        let bob = Editor::new(ann.store().clone(), "bob").with_history(apart().limit(10));
+        type_in(&ann, 0..1);
+        ann.undo().unwrap();
+        type_in(&bob, 0..1);
+        drop(ann);
+        type_in(&bob, 0..100);
+        assert!(waiting(&bob) <= Some(14), "{:?}", waiting(&bob));
     }
 
     #[test]
