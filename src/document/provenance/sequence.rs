@@ -130,7 +130,11 @@ pub(super) struct Sequence<I> {
     ///
     /// [`begin_edits`]: Self::begin_edits
     /// [`end_edits`]: Self::end_edits
-    apart: Option<Vec<I>>,
+    #[expect(
+        clippy::box_collection,
+        reason = "few sequences have it, and each pays its size"
+    )]
+    apart: Option<Box<Vec<I>>>,
 }
 
 impl<I> Default for Sequence<I> {
@@ -186,12 +190,12 @@ impl<I: Item> Sequence<I> {
     /// [`end_edits`](Self::end_edits) only the methods that find places by offsets can be called.
     pub(super) fn begin_edits(&mut self) {
         debug_assert!(self.apart.is_none());
-        self.apart = Some(Vec::with_capacity(self.items.len()));
+        self.apart = Some(Box::new(Vec::with_capacity(self.items.len())));
     }
 
     pub(super) fn end_edits(&mut self) {
-        let apart = self.apart.take().into_iter().flatten();
-        self.items.extend(apart.rev());
+        let apart = self.apart.take().unwrap_or_default();
+        self.items.extend(apart.into_iter().rev());
     }
 
     /// Makes a border before the item at `offset`. Returns the first item that is there with a
