@@ -302,8 +302,8 @@ fn undo_03_an_undo_costs_the_same_after_any_number_of_commits_by_others() {
     assert!(many[0] <= 2 * few[0] && many[1] <= 2 * few[1], "{many:?}");
 }
 
-/// The time would follow the square of the number if the place of each edit were looked for from the
-/// start of its text or list, if each moved all items behind it, or if an undo looked at all
+/// The time would follow the square of the number if the place of each edit were looked for from
+/// the start of its text or list, if each moved all items behind it, or if an undo looked at all
 /// neighbours of each child that it brings back.
 #[test]
 fn undo_03_many_edits_of_one_node_are_recorded_and_undone_in_time_that_follows_their_number() {

@@ -364,16 +364,16 @@ impl<I: Item> Sequence<I> {
     }
 
     pub(super) fn insert(&mut self, index: usize, item: I) {
-        self.to_change_from(index).insert(index, item);
+        self.changeable_from(index).insert(index, item);
     }
 
     /// An item, to be changed.
     pub(super) fn item_mut(&mut self, index: usize) -> &mut I {
-        &mut self.to_change_from(index)[index]
+        &mut self.changeable_from(index)[index]
     }
 
     /// All items, of which only those from an index on will be changed.
-    fn to_change_from(&mut self, index: usize) -> &mut Vec<I> {
+    fn changeable_from(&mut self, index: usize) -> &mut Vec<I> {
         debug_assert!(self.apart.is_none());
         if index < self.near.get().index {
             self.near = Cell::default();
