@@ -80,8 +80,8 @@ fn bytes(changes: &[Change]) -> usize {
 pub(super) type Unneeded = Vec<Unrecorded>;
 
 impl Unrecorded {
-    /// Whether its unit is in no history any more: only these commits of the queue refer to it. With
-    /// too low a number it counts as one that a history has.
+    /// Whether its unit is in no history any more: only these commits of the queue refer to it.
+    /// With too low a number it counts as one that a history has.
     pub(crate) fn is_settled(&self, commits_of_unit: usize) -> bool {
         let unit = self.unit.as_ref();
         unit.is_none_or(|unit| Arc::strong_count(unit) == commits_of_unit)
