@@ -100,23 +100,17 @@ impl Undoing<'_> {
             return Ok(());
         }
         let items = &self.draft.at(list).children;
-        let mut is_quiet = self.draft.content_elsewhere(key, list).is_empty();
-        let mut gap = found.index..found.index + 1;
         // The hidden nodes on both sides, up to the next ones that are there.
-        let behind = items[found.index + 1..]
-            .iter()
-            .take_while(|it| it.width() == 0);
-        let before = items[..found.index]
-            .iter()
-            .rev()
-            .take_while(|it| it.width() == 0);
-        let behind = behind.map(|item| (item, true));
-        for (item, is_behind) in behind.chain(before.map(|item| (item, false))) {
-            match is_behind {
-                true => gap.end += 1,
-                false => gap.start -= 1,
-            }
-            let ChildItem::Place { node, .. } = item else {
+        let is_hidden = |item: &&ChildItem| item.width() == 0;
+        let (before, behind) = (&items[..found.index], &items[found.index + 1..]);
+        let gap = Range {
+            start: found.index - before.iter().rev().take_while(is_hidden).count(),
+            end: found.index + 1 + behind.iter().take_while(is_hidden).count(),
+        };
+        let mut is_quiet = self.draft.content_elsewhere(key, list).is_empty();
+        for index in (found.index + 1..gap.end).chain((gap.start..found.index).rev()) {
+            let is_behind = index > found.index;
+            let ChildItem::Place { node, .. } = &items[index] else {
                 continue;
             };
             let content = self.draft.content_elsewhere(*node, list);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::present::MOST_WRAPPED;
-use super::record::{Edge, MANY_EDITS, Place, Record, RootWrite};
+use super::record::{Edge, Place, Record, RootWrite};
 use super::sequence::{ChildItem, EdgeAt, Item, Tag, TextItem};
 use super::{
     Detail, Key, MOST_LEVELS, Provenance, RecordedCommit, Records, Touch, UnitRecord, body_of,
@@ -112,18 +112,16 @@ impl Provenance {
             let Change::SpliceText { id, .. } = change else {
                 continue;
             };
-            let many = splices_in_a_row(id, &commit.changes[nth..]);
-            if many >= MANY_EDITS {
-                let text = self.known(id);
-                if let Some(text) = text {
-                    self.records[text].text.begin_edits();
-                }
-                (nth..nth + many).for_each(|nth| record_nth(self, nth));
-                if let Some(text) = text {
-                    self.records[text].text.end_edits();
-                }
-                nth += many;
+            let more = splices_in_a_row(id, &commit.changes[nth..]);
+            let text = (more > 0).then(|| self.known(id)).flatten();
+            if let Some(text) = text {
+                self.records[text].text.begin_edits(more);
             }
+            (nth..nth + more).for_each(|nth| record_nth(self, nth));
+            if let Some(text) = text {
+                self.records[text].text.end_edits();
+            }
+            nth += more;
         }
         if let Some(after) = commit.selections[1].filter(|_| commit.unit.is_some()) {
             self.after = Some((number, after.clone()));
@@ -396,13 +394,11 @@ impl Provenance {
             if self.records[node].places.is_empty() {
                 self.add_place(node, Some(list), None, 0, Tag::ALWAYS);
             }
-            let shown = true;
-            let place = ChildItem::Place {
+            *self.records[list].children.item_mut(at) = ChildItem::Place {
                 node,
                 place: 0,
-                shown,
+                shown: true,
             };
-            *self.records[list].children.item_mut(at) = place;
         }
         at
     }

@@ -12,10 +12,6 @@ use crate::document::mark::{Mark, Marks};
 use crate::document::{AttributePatch, Change, MarksChange, Node, Value};
 use crate::id::NodeId;
 
-/// So many edits of one text in a row are recorded between
-/// [`begin_edits`](Sequence::begin_edits) and [`end_edits`](Sequence::end_edits).
-pub(super) const MANY_EDITS: usize = 32;
-
 /// A node, in the document or not.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
@@ -273,19 +269,14 @@ impl Record {
 
     pub(super) fn set_marks(&mut self, marks: &MarksChange, version: u64, by: Tag) {
         let MarksChange { removed, added } = marks;
-        let are_many = removed.len().max(added.len()) >= MANY_EDITS;
-        if are_many {
-            self.text.begin_edits();
-        }
+        self.text.begin_edits(removed.len().max(added.len()));
         for mark in removed.minus(added) {
             self.set_mark(&mark, false, version, by);
         }
         for mark in added.minus(removed) {
             self.set_mark(&mark, true, version, by);
         }
-        if are_many {
-            self.text.end_edits();
-        }
+        self.text.end_edits();
     }
 
     fn set_mark(&mut self, mark: &Mark, given: bool, version: u64, by: Tag) {

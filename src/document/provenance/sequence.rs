@@ -19,6 +19,9 @@ use crate::document::mark::{Mark, Marks};
 /// More than the length of any sequence: the untouched rest of a sequence ends there.
 const END: usize = usize::MAX / 4;
 
+/// With so many edits in a row, the items behind the last one are kept apart.
+const MANY_EDITS: usize = 32;
+
 /// A step of a unit of edits that inserted or removed something, and whether it is in effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tag {
@@ -125,7 +128,7 @@ pub(super) struct Sequence<I> {
     /// other. The items before it have as much width as its offset says, so a change of one of them
     /// resets it to the start.
     near: Cell<Found>,
-    /// The items behind the last border, in reverse order, between [`begin_edits`] and
+    /// The items behind those around the last border, in reverse order, between [`begin_edits`] and
     /// [`end_edits`]. So an insertion moves none of them.
     ///
     /// [`begin_edits`]: Self::begin_edits
@@ -186,11 +189,13 @@ impl<I: Item> Sequence<I> {
         items.into_iter().for_each(|item| self.add(item));
     }
 
-    /// Prepares for many edits, each near the one before it. Until
+    /// Prepares for so many edits, each near the one before it. Until
     /// [`end_edits`](Self::end_edits) only the methods that find places by offsets can be called.
-    pub(super) fn begin_edits(&mut self) {
+    pub(super) fn begin_edits(&mut self, count: usize) {
         debug_assert!(self.apart.is_none());
-        self.apart = Some(Box::new(Vec::with_capacity(self.items.len())));
+        if count >= MANY_EDITS {
+            self.apart = Some(Box::default());
+        }
     }
 
     pub(super) fn end_edits(&mut self) {
@@ -201,69 +206,62 @@ impl<I: Item> Sequence<I> {
     /// Makes a border before the item at `offset`. Returns the first item that is there with a
     /// width, or the end.
     fn border(&mut self, offset: usize) -> usize {
-        if let Some(mut apart) = self.apart.take() {
-            self.move_border(&mut apart, offset);
-            self.apart = Some(apart);
-            return self.near.get().index;
-        }
         let Found {
             mut index,
             offset: mut before,
         } = self.near.get();
         // Not for long ones: a test with many edits would take quadratic time.
-        debug_assert!(index > 100 || self[..index].iter().map(I::width).sum::<usize>() == before);
+        let width = |items: &[I]| items.iter().map(I::width).sum::<usize>();
+        debug_assert!(index > 100 || width(&self.items[..index]) == before);
         while before > offset {
             index -= 1;
             before -= self.items[index].width();
         }
-        while let Some(item) = self.items.get_mut(index) {
-            let width = item.width();
-            if width > 0 && before == offset {
-                break;
-            }
-            if offset < before + width {
+        if let Some(apart) = &mut self.apart {
+            apart.extend(self.items.drain(index..).rev());
+        }
+        let from = Found {
+            index,
+            offset: before,
+        };
+        let mut found = self.reach(from, offset);
+        while self.next(found.index).is_some_and(|it| it.width() == 0) {
+            found.index += 1;
+        }
+        self.near.set(found);
+        found.index
+    }
+
+    /// The place directly behind the item before an offset, which is at or behind this place.
+    fn reach(&mut self, from: Found, offset: usize) -> Found {
+        let Found {
+            mut index,
+            offset: mut before,
+        } = from;
+        while before < offset
+            && let Some(item) = self.next(index)
+        {
+            if offset < before + item.width() {
                 let rest = item.split_off(offset - before);
                 self.items.insert(index + 1, rest);
             }
             before += self.items[index].width();
             index += 1;
         }
-        self.near.set(Found {
+        Found {
             index,
             offset: before,
-        });
-        index
+        }
     }
 
-    /// Makes a border at an offset, so that exactly the items behind it are apart.
-    fn move_border(&mut self, apart: &mut Vec<I>, offset: usize) {
-        let Found {
-            index,
-            offset: mut before,
-        } = self.near.get();
-        apart.extend(self.items.drain(index..).rev());
-        while before > offset
-            && let Some(item) = self.items.pop()
+    /// The item at an index, which may be the first one of those that are apart.
+    fn next(&mut self, index: usize) -> Option<&mut I> {
+        if let Some(apart) = &mut self.apart
+            && index == self.items.len()
         {
-            before -= item.width();
-            apart.push(item);
+            self.items.extend(apart.pop());
         }
-        while let Some(mut item) = apart.pop() {
-            let width = item.width();
-            if width > 0 && before == offset {
-                apart.push(item);
-                break;
-            }
-            if offset < before + width {
-                apart.push(item.split_off(offset - before));
-            }
-            before += item.width();
-            self.items.push(item);
-        }
-        self.near.set(Found {
-            index: self.items.len(),
-            offset: before,
-        });
+        self.items.get_mut(index)
     }
 
     /// Where something is inserted, or the sequence divided, at an offset: behind the tombstones
@@ -291,43 +289,7 @@ impl<I: Item> Sequence<I> {
     /// found last is then their start, so that a change of them does not reset it.
     pub(super) fn cut(&mut self, range: &Range<usize>) -> Range<usize> {
         let start = self.border(range.start);
-        let near = self.near.get();
-        let end = match range.is_empty() {
-            true => start,
-            false => self.end_of_items(near, range.end),
-        };
-        start..end
-    }
-
-    /// The place directly behind the item before an offset, which is behind this place.
-    fn end_of_items(&mut self, from: Found, offset: usize) -> usize {
-        let Found {
-            mut index,
-            offset: mut before,
-        } = from;
-        if let Some(apart) = &mut self.apart {
-            while before < offset
-                && let Some(mut item) = apart.pop()
-            {
-                if offset < before + item.width() {
-                    apart.push(item.split_off(offset - before));
-                }
-                before += item.width();
-                self.items.push(item);
-            }
-            return self.items.len();
-        }
-        while before < offset
-            && let Some(item) = self.items.get_mut(index)
-        {
-            if offset < before + item.width() {
-                let rest = item.split_off(offset - before);
-                self.items.insert(index + 1, rest);
-            }
-            before += self.items[index].width();
-            index += 1;
-        }
-        index
+        start..self.reach(self.near.get(), range.end).index
     }
 
     /// The same items, to be changed.
@@ -798,8 +760,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The sequence with its places looked for from the start, near the last one, and with the items
-    /// behind the last one apart.
+    /// The sequence with its places looked for from the start, near the last one, and with the
+    /// items behind the last one apart.
     #[derive(Debug)]
     struct Ways([Sequence<TextItem>; 3]);
 
@@ -839,7 +801,7 @@ mod tests {
             edits in prop::collection::vec((0..4u8, 0..40usize, 0..9usize, 0..3u64), 0..30),
         ) {
             let mut ways = Ways(std::array::from_fn(|_| Sequence::from(items.clone())));
-            ways.0[2].begin_edits();
+            ways.0[2].begin_edits(MANY_EDITS);
             let mut len: usize = items.iter().map(Item::width).sum();
             for (what, at, more, unit) in edits {
                 let at = at.min(len);

@@ -386,7 +386,7 @@ impl Writer {
     /// too many bytes of notes are not written: nothing else bounds them.
     pub(in crate::store) fn call(&self) {
         match self.shared.has_many_notes() {
-            false => self.shared.call_if_asleep(),
+            false => self.wake(),
             true => {
                 let notes = self.shared.state.lock().noted;
                 let goal = Goal { version: 0, notes };

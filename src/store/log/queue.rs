@@ -63,7 +63,7 @@ pub(crate) struct Queue {
     /// Whether anything was recorded since then.
     has_record: bool,
     /// How many commits at the front are known to belong to one unit.
-    of_first_unit: u32,
+    of_first_unit: usize,
 }
 
 /// With so many commits that wait, a thread that has committed records them.
@@ -171,7 +171,7 @@ impl Queue {
             && last.origin == commit.origin
         {
             let last = self.commits.pop_back();
-            self.of_first_unit = self.of_first_unit.min(self.commits.len() as u32);
+            self.of_first_unit = self.of_first_unit.min(self.commits.len());
             self.removed(last, &mut unneeded);
         }
         // As long as nothing is recorded, there is nothing that the oldest commits could move.
@@ -229,11 +229,11 @@ impl Queue {
         let Some(first) = self.commits.front() else {
             return false;
         };
-        let known = (self.of_first_unit as usize).clamp(1, self.commits.len());
+        let known = self.of_first_unit.clamp(1, self.commits.len());
         let more = self.commits.range(known..).take(2);
-        let of_first = known + more.take_while(|next| next.is_of_unit_of(first)).count();
-        self.of_first_unit = of_first as u32;
-        first.is_settled(of_first) && self.commits.get(1).is_none_or(|next| next.is_on)
+        let more = more.take_while(|next| next.is_of_unit_of(first)).count();
+        self.of_first_unit = known + more;
+        first.is_settled(self.of_first_unit) && self.commits.get(1).is_none_or(|next| next.is_on)
     }
 
     pub(super) fn has_many(&self) -> bool {

@@ -21,7 +21,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 type Outcome = Result<TransactionResult, RequestError>;
 
 /// Calls in a thread, which a test does not wait for when it fails.
-fn spawn(call: impl FnOnce() -> Outcome + Send + 'static) -> Receiver<Outcome> {
+fn spawn<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> Receiver<T> {
     let (ends, ended) = crossbeam_channel::bounded(1);
     thread::spawn(move || drop(ends.send(call())));
     ended
@@ -37,7 +37,7 @@ fn call(member: &Member, id: &str, options: RequestOptions) -> Receiver<Outcome>
 }
 
 #[track_caller]
-fn end(call: &Receiver<Outcome>) -> Outcome {
+fn end<T>(call: &Receiver<T>) -> T {
     call.recv_timeout(LIMIT).expect("the call does not end")
 }
 
@@ -267,11 +267,8 @@ fn cluster_02_a_commit_that_the_server_refuses_is_certainly_not_stored() {
         let breaks = breaks.replace("{role}", &format!("\"{role}\""));
         let breaks = breaks.replace("{}", &format!("\"{schema}\""));
         sql(&parameters).batch_execute(&breaks).unwrap();
-        let (ends, ended) = crossbeam_channel::bounded(1);
         let of_call = manager.clone();
-        thread::spawn(move || drop(ends.send(of_call.execute(node("b")))));
-        let error = ended.recv_timeout(LIMIT).expect("the commit does not end");
-        let error = error.unwrap_err();
+        let error = end(&spawn(move || of_call.execute(node("b")))).unwrap_err();
         let TransactionError::Commit(CommitError::NotStored { version, cause }) = &error else {
             panic!("{sqlstate}: {error}");
         };
