@@ -372,3 +372,58 @@ fn undo_03_a_half_stays_with_its_left_half_when_an_earlier_place_is_forgotten() 
     ann.redo().unwrap();
     assert_eq!(children(&ann, "q"), format!("r{half}"));
 }
+
+/// Bob splits `h` a second time after he has undone the first split, and Ann joins `h` to its new
+/// half. Without that split, the half stays for `h`: the one of the first split does not return.
+#[test]
+fn undo_03_a_half_of_an_undone_split_does_not_return_for_a_join_to_a_later_half() {
+    let ([ann, bob], store) = editors_of(["ann", "bob"], &["g", "h"]);
+    let shown = || shown(&store);
+    run(&bob, splits("h", 0));
+    put(&ann, "m", "list", 3);
+    bob.undo().unwrap();
+    run(&bob, splits("h", 0));
+    let half = common::children(&store.snapshot(), "list")[2].clone();
+    run(&ann, move_node("list", 3).on("h"));
+    let to_h = doclock::transaction::TextSpan::to(0, "h", 0);
+    run(&ann, delete_range(to_h).on(half.as_str()));
+    bob.undo().unwrap();
+    assert_eq!(shown(), format!("g=g {half}="));
+    for _ in 0..3 {
+        ann.undo().unwrap();
+    }
+    assert_eq!(shown(), "g=g h=h");
+    for _ in 0..3 {
+        ann.redo().unwrap();
+    }
+    assert_eq!(shown(), format!("g=g {half}="));
+}
+
+/// Cat wraps `a` and begins a paragraph in it, and Ann splits `a` and wraps the paragraph. Without
+/// its creation, the wrapper has only the paragraph: it is behind both halves of `a`.
+#[test]
+fn undo_03_a_wrapper_that_stays_for_others_is_behind_the_halves_of_the_node_that_has_left_it() {
+    let ([ann, cat], store) = editors_of(["ann", "cat"], &["a"]);
+    let ids = |list: &str| common::children(&store.snapshot(), list);
+    run(&cat, wrap_node(element("quote", []).with_id("q")).on("a"));
+    run(&cat, insert_paragraph(0).on("a"));
+    let wrapper = ids("list")[1].clone();
+    let paragraph = ids(&wrapper)[0].clone();
+    let entry = [
+        wrap_node(element("quote", []).with_id("r")).on(paragraph.as_str()),
+        splits("a", 0),
+    ];
+    transaction(&ann, entry).commit().unwrap();
+    let half = ids("q")[1].clone();
+    let with_the_paragraph = ["a", &half, &wrapper].map(str::to_owned);
+    // The paragraph was moved, so its entry is passed by.
+    cat.undo().unwrap_err();
+    cat.undo().unwrap();
+    assert_eq!(ids("list"), with_the_paragraph);
+    ann.undo().unwrap();
+    cat.undo().unwrap();
+    assert_eq!(shown(&store), "a=a");
+    ann.redo().unwrap();
+    cat.redo().unwrap();
+    assert_eq!(ids("list"), with_the_paragraph);
+}

@@ -12,6 +12,12 @@ impl Set {
         self.0[number / 64] |= 1 << (number % 64);
     }
 
+    fn remove_all(&mut self, others: &Self) {
+        for (own, other) in self.0.iter_mut().zip(&others.0) {
+            *own &= !other;
+        }
+    }
+
     fn remove(&mut self, number: usize) {
         if let Some(word) = self.0.get_mut(number / 64) {
             *word &= !(1 << (number % 64));
@@ -46,36 +52,11 @@ impl Set {
     }
 }
 
-/// Which numbers were visible after a number, together with it.
+/// For each number those that were visible after it, together with it.
 #[derive(Debug, Default)]
-pub(crate) struct Order(Vec<Set>);
+struct Pairs(Vec<Set>);
 
-impl Order {
-    /// Compares all pairs of a list with the order in which they were visible last, and remembers
-    /// the new one. Returns a pair that has changed places without an excuse as the error.
-    pub(crate) fn compare(
-        &mut self,
-        list: &[usize],
-        mut is_excused: impl FnMut(usize, usize) -> bool,
-    ) -> Result<(), [usize; 2]> {
-        self.make_room(list);
-        let (mut before, mut changed) = (Set::default(), Vec::new());
-        for number in list {
-            for other in self.0[*number].common(&before) {
-                if !is_excused(other, *number) {
-                    return Err([other, *number]);
-                }
-                changed.push((*number, other));
-            }
-            before.insert(*number);
-        }
-        for (number, other) in changed {
-            self.0[number].remove(other);
-        }
-        self.note(list);
-        Ok(())
-    }
-
+impl Pairs {
     fn make_room(&mut self, list: &[usize]) {
         let most = list.iter().max().map_or(0, |most| most + 1);
         if self.0.len() < most {
@@ -83,8 +64,7 @@ impl Order {
         }
     }
 
-    /// Remembers all pairs of a list, also if they have another order, too.
-    pub(crate) fn note(&mut self, list: &[usize]) {
+    fn note(&mut self, list: &[usize]) {
         self.make_room(list);
         let mut after = Set::default();
         for number in list.iter().rev() {
@@ -93,8 +73,60 @@ impl Order {
         }
     }
 
+    fn has(&self, one: usize, other: usize) -> bool {
+        self.0.get(one).is_some_and(|after| after.has(other))
+    }
+}
+
+/// In which order numbers were visible together.
+#[derive(Debug, Default)]
+pub(crate) struct Order {
+    /// All pairs in the order in which they were visible first.
+    first: Pairs,
+    /// The pairs that had the other order when they were visible last, for which there was an
+    /// excuse.
+    reversed: Pairs,
+}
+
+impl Order {
+    /// Compares all pairs of a list with the order in which they were visible first and last, and
+    /// remembers the present one. Returns a pair as the error that has changed places without an
+    /// excuse. To return to the first order, it needs none.
+    pub(crate) fn compare(
+        &mut self,
+        list: &[usize],
+        mut is_excused: impl FnMut(usize, usize) -> bool,
+    ) -> Result<(), [usize; 2]> {
+        self.first.make_room(list);
+        self.reversed.make_room(list);
+        let (mut before, mut reversed) = (Set::default(), Vec::new());
+        for number in list {
+            for other in self.first.0[*number].common(&before) {
+                if !self.reversed.has(other, *number) && !is_excused(other, *number) {
+                    return Err([other, *number]);
+                }
+                reversed.push((other, *number));
+            }
+            before.insert(*number);
+        }
+        self.first.note(list);
+        for number in list {
+            self.reversed.0[*number].remove_all(&before);
+        }
+        for (one, other) in reversed {
+            self.first.0[one].remove(other);
+            self.reversed.0[one].insert(other);
+        }
+        Ok(())
+    }
+
+    /// Remembers all pairs of a list, also if they have another order, too.
+    pub(crate) fn note(&mut self, list: &[usize]) {
+        self.first.note(list);
+    }
+
     /// Whether two were visible together in this order.
     pub(crate) fn has(&self, one: usize, other: usize) -> bool {
-        self.0.get(one).is_some_and(|after| after.has(other))
+        self.first.has(one, other)
     }
 }

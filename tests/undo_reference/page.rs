@@ -56,12 +56,16 @@ pub(crate) struct Page {
     moved: BTreeSet<NodeId>,
     /// Nodes that one edit made of another, or took into it.
     related: Vec<[NodeId; 2]>,
+    /// The two nodes of each join, with the edit.
+    joins: Vec<([NodeId; 2], usize)>,
     /// Nodes that a split made, with the edit: they have the attributes that the left half had.
     halves: HashMap<NodeId, usize>,
     /// Letters that were in a moved node.
     moved_letters: BTreeSet<usize>,
     /// The node that has a letter, or had it last.
     homes: HashMap<usize, NodeId>,
+    /// The node that had a letter first.
+    first_homes: HashMap<usize, NodeId>,
     /// The edit that created a node, and those that deleted it.
     created: HashMap<NodeId, usize>,
     deleted: HashMap<NodeId, Vec<usize>>,
@@ -168,9 +172,11 @@ impl Page {
             match change {
                 Change::MoveNode { id, .. } => drop(self.moved.insert(id.clone())),
                 Change::SplitNode { id, right, .. } | Change::JoinNodes { id, right, .. } => {
-                    self.related.push([id.clone(), right.id.clone()]);
-                    if matches!(change, Change::SplitNode { .. }) {
-                        self.halves.insert(right.id.clone(), edit);
+                    let pair = [id.clone(), right.id.clone()];
+                    self.related.push(pair.clone());
+                    match change {
+                        Change::SplitNode { .. } => drop(self.halves.insert(pair[1].clone(), edit)),
+                        _ => self.joins.push((pair, edit)),
                     }
                 }
                 Change::InsertSubtree { nodes, .. } => {
@@ -242,6 +248,8 @@ impl Page {
         for (nth, (letter, _)) in after.letters.iter().enumerate() {
             let home = &after.homes[nth];
             self.homes.insert(*letter, home.clone());
+            let first = self.first_homes.entry(*letter);
+            first.or_insert_with(|| home.clone());
             if after.around(home).any(|id| self.moved.contains(id)) {
                 self.moved_letters.insert(*letter);
             }
@@ -318,16 +326,53 @@ impl Page {
 
     /// Whether two letters may change places without a move: one is in a node that was between the
     /// parts of the node of the other. If they were ever in one text, or are now, a split that made
-    /// these parts has to be undone: a node has no place within a text.
+    /// these parts has to be undone, or a join of the nodes on both sides is in effect: a node has
+    /// no place within a text.
     fn may_change(&self, one: usize, other: usize, now: &State) -> bool {
         let were_one_text = self.text_order.has(one, other) || self.text_order.has(other, one);
         let may_be_between = |node: &NodeId, parts: &NodeId| {
             (!were_one_text || self.has_undone_split(parts)) && self.is_between(node, parts, now)
         };
+        let is_over = |one: usize, other: usize| {
+            let nodes = [self.first_homes.get(&one), self.homes.get(&other)];
+            matches!(nodes, [Some(node), Some(text)] if self.is_joined_over(node, text, now))
+        };
+        if is_over(one, other) || is_over(other, one) {
+            return true;
+        }
         match [one, other].map(|letter| self.homes.get(&letter)) {
             [Some(one), Some(other)] => may_be_between(one, other) || may_be_between(other, one),
             _ => false,
         }
+    }
+
+    /// Whether a join is in effect of the nodes before and behind this one, or one around it, and
+    /// this text is one of these two.
+    fn is_joined_over(&self, node: &NodeId, text: &NodeId, now: &State) -> bool {
+        let effects = self.letters.in_effect();
+        let number = |id: &NodeId| self.numbers.get(id).copied();
+        let family = self.family(text);
+        self.joins.iter().any(|(pair, edit)| {
+            let is_of_it = effects[*edit] && pair.iter().any(|id| family.contains(id));
+            let [Some(left), Some(right)] = pair.each_ref().map(number) else {
+                return false;
+            };
+            let mut nodes = now.around(node).filter_map(number);
+            let order = &self.node_order;
+            is_of_it && nodes.any(|it| order.has(left, it) && order.has(it, right))
+        })
+    }
+
+    /// Whether a text has a node that was joined to its own right half. When the split is undone,
+    /// the half is behind the node again.
+    fn was_turned_around(&self, text: &NodeId) -> bool {
+        let effects = self.letters.in_effect();
+        let family = self.family(text);
+        self.joins.iter().any(|([half, node], _)| {
+            let is_undone = self.halves.get(half).is_some_and(|edit| !effects[*edit]);
+            let split = [node.clone(), half.clone()];
+            is_undone && family.contains(half) && self.related.contains(&split)
+        })
     }
 
     fn has_undone_split(&self, node: &NodeId) -> bool {
@@ -430,34 +475,37 @@ impl Page {
         }
         match kind {
             Kind::Edit => Ok(()),
-            Kind::Turn { reorders } => compare_two(before, after, reorders),
+            Kind::Turn { reorders } => self.compare_two(before, after, reorders),
         }
     }
-}
 
-/// Compares the order of the letters that are visible before and after an undo: all, or those of
-/// one text.
-fn compare_two(before: &State, after: &State, reorders: bool) -> Outcome {
-    let homes: HashMap<usize, &NodeId> = letters_of(before).zip(&before.homes).collect();
-    let mut texts: BTreeMap<(&NodeId, &NodeId), Vec<usize>> = BTreeMap::new();
-    for (letter, home) in letters_of(after).zip(&after.homes) {
-        if let Some(then) = homes.get(&letter) {
-            texts.entry((then, home)).or_default().push(letter);
+    /// Compares the order of the letters that are visible before and after an undo: all, or those
+    /// of one text.
+    fn compare_two(&self, before: &State, after: &State, reorders: bool) -> Outcome {
+        let homes: HashMap<usize, &NodeId> = letters_of(before).zip(&before.homes).collect();
+        let mut texts: BTreeMap<(&NodeId, &NodeId), Vec<usize>> = BTreeMap::new();
+        for (letter, home) in letters_of(after).zip(&after.homes) {
+            if let Some(then) = homes.get(&letter) {
+                texts.entry((then, home)).or_default().push(letter);
+            }
         }
-    }
-    let mut order = Order::default();
-    let never = |_, _| false;
-    let _ = order.compare(&letters_of(before).collect::<Vec<_>>(), never);
-    let both = letters_of(after).filter(|letter| homes.contains_key(letter));
-    let whole = (!reorders).then(|| both.collect());
-    for text in texts.into_values().chain(whole) {
-        if let Err(pair) = order.compare(&text, never) {
-            let [one, other] = pair.map(letters::letter);
-            let text = format!("{one} is before {other} now, and was after it just before");
-            return fail("order now", text);
+        let mut order = Order::default();
+        let _ = order.compare(&letters_of(before).collect::<Vec<_>>(), |_, _| false);
+        let both = letters_of(after).filter(|letter| homes.contains_key(letter));
+        let whole = (!reorders).then(|| both.collect());
+        for text in texts.into_values().chain(whole) {
+            let is_excused = |letter, _| {
+                let is_turned = self.was_turned_around(&self.homes[&letter]);
+                reorders && is_turned.then(search::note_excuse).is_some()
+            };
+            if let Err(pair) = order.compare(&text, is_excused) {
+                let [one, other] = pair.map(letters::letter);
+                let text = format!("{one} is before {other} now, and was after it just before");
+                return fail("order now", text);
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 fn letters_of(state: &State) -> impl Iterator<Item = usize> + '_ {

@@ -87,9 +87,13 @@ impl Draft<'_> {
             return Ok(());
         }
         let around = self.closed_around(node, EdgeAt { node, edge: nth });
-        let step = |at: &EdgeAt| self.at(at.node).edges[at.edge].by.step();
+        let of = |at: &EdgeAt| &self.at(at.node).edges[at.edge];
+        let step = |at: &EdgeAt| of(at).by.step();
+        // An undone split cannot be closed around the join either: the outermost is open then.
+        let split = around.iter().find(|it| of(it).splits).copied();
         let earliest = around.into_iter().min_by_key(step);
-        match earliest.filter(|it| step(it) < edge.by.step()) {
+        let earliest = earliest.filter(|it| step(it) < edge.by.step());
+        match earliest.map(|it| split.filter(|_| of(&it).splits).unwrap_or(it)) {
             Some(earlier) => {
                 self.edit(earlier.node).edges[earlier.edge].is_overruled = true;
                 self.open(earlier)

@@ -491,14 +491,20 @@ impl Draft<'_> {
                 }
                 continue;
             }
+            // A half goes with the node that it was split off from, or has gone.
+            let of_wrapped = |beside: Option<(Key, usize)>| {
+                let left = beside.map(|(left, _)| left);
+                content.wrapped.iter().any(|(node, _)| Some(*node) == left)
+            };
             if child.chosen() != place {
+                let there = child.places.get(child.chosen());
+                if there.is_some_and(|it| it.order == its.order && of_wrapped(it.beside)) {
+                    content.wrapped.push((node, place));
+                }
                 continue;
             }
-            // A half goes with the node that it was split off from.
             let goes_along = its.beside.is_some_and(|(left, at)| {
-                let mut wrapped = content.wrapped.iter();
-                wrapped.any(|(node, _)| *node == left)
-                    && self.at(left).chosen_before(its.order) != at
+                of_wrapped(its.beside) && self.at(left).chosen_before(its.order) != at
             });
             if goes_along {
                 content.wrapped.push((node, place));
