@@ -4,8 +4,6 @@ mod chrome;
 mod handoffs;
 mod layout;
 mod spans;
-#[cfg(test)]
-mod tests;
 
 use std::ops::Not;
 use std::time::{Duration, SystemTime};

@@ -2,6 +2,7 @@
 
 mod chrome;
 mod handoffs;
+mod json;
 mod layout;
 mod synthetic;
 

@@ -1,11 +1,11 @@
 //! The JSON of a timeline.
 
+use std::time::{Duration, SystemTime};
+
+use doclock_locks::LockId;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::TimelineOutcome::{
-    Cancelled, Deadlock, Extended, Holding, Released, Revoked, TimedOut, Waiting,
-};
 use super::*;
 
 /// The times that are exact.
@@ -30,61 +30,45 @@ fn outcomes() -> impl Strategy<Value = TimelineOutcome> {
 fn entries() -> impl Strategy<Value = TimelineEntry> {
     let id = any::<(u64, u32)>().prop_map(|(number, lock)| LockId { number, lock });
     let call_site = (texts(), any::<(u32, u32)>());
-    let call_site = call_site.prop_map(|(file, (line, column))| CallSite {
-        file: file.into(),
-        line,
-        column,
+    let call_site = call_site.prop_map(|(file, (line, column))| {
+        let mut call_site = request(0, 0, Waiting).call_site;
+        call_site.file = file.into();
+        (call_site.line, call_site.column) = (line, column);
+        call_site
     });
     let names = (texts(), proptest::option::of(texts()), call_site);
     let ends = [(); 2].map(|()| proptest::option::of(times()));
     let parts = (id, names, any::<bool>(), times(), ends, outcomes());
     parts.prop_map(|(lock_id, names, nodes, requested_at, ends, outcome)| {
         let (owner, label, call_site) = names;
-        let [granted_at, ended_at] = ends;
-        TimelineEntry {
-            lock_id,
-            owner_id: owner.into(),
-            label: label.map(Into::into),
-            call_site,
-            nodes,
-            requested_at,
-            granted_at,
-            ended_at,
-            outcome,
-        }
+        let mut entry = request(0, 0, outcome).of(&owner);
+        entry.lock_id = lock_id;
+        entry.label = label.map(Into::into);
+        entry.call_site = call_site;
+        entry.nodes = nodes;
+        entry.requested_at = requested_at;
+        [entry.granted_at, entry.ended_at] = ends;
+        entry
     })
 }
 
 fn timelines() -> impl Strategy<Value = Timeline> {
     let entries = proptest::collection::vec(entries(), 0..5);
     let parts = (any::<(u32, u64)>(), times(), entries);
-    parts.prop_map(|((began_at, forgotten), read_at, entries)| Timeline {
-        began_at: SystemTime::UNIX_EPOCH + Duration::from_millis(u64::from(began_at)),
-        read_at,
-        forgotten,
-        entries,
+    parts.prop_map(|((began_at, forgotten), read_at, entries)| {
+        let mut timeline = timeline(0, entries);
+        timeline.began_at = SystemTime::UNIX_EPOCH + Duration::from_millis(u64::from(began_at));
+        timeline.read_at = read_at;
+        timeline.forgotten = forgotten;
+        timeline
     })
 }
 
 /// A timeline with a request that waits.
 fn waiting(read_at: Duration) -> Timeline {
-    let request = TimelineEntry {
-        lock_id: LockId { number: 1, lock: 1 },
-        owner_id: "ann".into(),
-        label: None,
-        call_site: std::panic::Location::caller().into(),
-        nodes: false,
-        requested_at: Duration::ZERO,
-        granted_at: None,
-        ended_at: None,
-        outcome: Waiting,
-    };
-    Timeline {
-        began_at: SystemTime::UNIX_EPOCH,
-        read_at,
-        forgotten: 0,
-        entries: vec![request],
-    }
+    let mut waiting = timeline(0, [request(1, 0, Waiting)]);
+    waiting.read_at = read_at;
+    waiting
 }
 
 fn read_again(timeline: &Timeline) -> Timeline {
@@ -103,8 +87,7 @@ proptest! {
         nanos in 0..1_000_000_000u32,
     ) {
         let written = Duration::new(seconds, nanos);
-        let timeline = Timeline { read_at: written, ..waiting(Duration::ZERO) };
-        let difference = read_again(&timeline).read_at.abs_diff(written);
+        let difference = read_again(&waiting(written)).read_at.abs_diff(written);
         let most = written.mul_f64(f64::EPSILON).max(Duration::from_nanos(1));
         prop_assert!(difference <= most, "{difference:?}");
     }
@@ -112,11 +95,7 @@ proptest! {
 
 #[test]
 fn the_longest_time_is_read_again() {
-    let longest = waiting(Duration::ZERO);
-    let longest = Timeline {
-        read_at: Duration::MAX,
-        ..longest
-    };
+    let longest = waiting(Duration::MAX);
     assert_eq!(read_again(&longest).read_at.as_secs(), u64::MAX);
 }
 

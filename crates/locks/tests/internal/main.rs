@@ -1,0 +1,9 @@
+//! The parts of the locks that the document store uses as well.
+
+mod brief;
+mod caught;
+mod hashing;
+mod ids;
+mod keeper;
+#[cfg(debug_assertions)]
+mod ranks;
