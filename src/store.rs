@@ -1,6 +1,7 @@
 //! The store: one document, the lock on it, and the events of its commits.
 
 mod admission;
+mod calendar;
 mod commit;
 pub(crate) mod diagnostics;
 pub mod durable;

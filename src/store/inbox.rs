@@ -508,6 +508,3 @@ fn carry_out<M>(
     };
     claim.end_failed(failed)
 }
-
-#[cfg(test)]
-mod tests;

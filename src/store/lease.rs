@@ -39,7 +39,8 @@ pub use error::{LeaseError, LeaseLost};
 
 use super::DataStore;
 use crate::id::{FencingToken, OwnerId};
-use crate::time::{Expiry, MonotonicTime};
+use crate::store::calendar::Expiry;
+use crate::time::MonotonicTime;
 pub use info::{LeaseHolder, LeaseInfo};
 use table::Holding;
 pub use target::{LeaseTarget, LeaseTargets};
@@ -338,6 +339,3 @@ impl fmt::Debug for Lease {
         fmt::Debug::fmt(&self.info(), f)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -18,7 +18,8 @@ use super::receipts::Receipt;
 #[cfg(feature = "redb")]
 use crate::document::Snapshot;
 use crate::id::{FencingToken, OwnerId};
-use crate::time::{Calendar, Date, MonotonicTime};
+use crate::store::calendar::{Calendar, Date};
+use crate::time::MonotonicTime;
 
 /// A stored note.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -13,8 +13,8 @@ use super::receipts::{KeptReceipt, Receipts};
 use super::{CommitError, CommitRecord, DataStore, Receipt};
 use crate::document::{Overlay, Snapshot};
 use crate::id::NodeIds;
+use crate::store::calendar::Calendar;
 use crate::sync::{MutexGuard, rank};
-use crate::time::Calendar;
 
 /// What a store has published: the last version, and the leases, which need no version. One mutex
 /// has both, so the commit of a transaction that requires a lease appears while the lease lasts.

@@ -10,7 +10,7 @@ use super::parker::Rest;
 use super::request::Waiting;
 use super::wake_chain::WakeChain;
 use crate::sync::yield_now;
-use crate::time::Timestamp;
+use crate::time::MonotonicTime;
 
 /// Limits how much a thread runs for other threads before it releases the lock and returns.
 #[derive(Clone, Copy, Debug)]
@@ -47,10 +47,10 @@ pub(super) struct Batch<'a> {
     limit: BatchLimit,
     wake_chain: &'a WakeChain<dyn Waiting>,
     served: usize,
-    began: Option<Timestamp>,
+    began: Option<MonotonicTime>,
     /// Answered waiters that sleep, with the time from which the first of them could be awake.
     sleepers: SmallVec<[Arc<dyn Waiting>; 8]>,
-    asleep_since: Timestamp,
+    asleep_since: MonotonicTime,
     /// The requests of tasks. If a task is gone, its work is dropped with the batch: that is code
     /// of users, which runs when the lock is handed on.
     of_tasks: Vec<Arc<dyn Waiting>>,
@@ -67,13 +67,13 @@ impl<'a> Batch<'a> {
             served: 0,
             began: None,
             sleepers: SmallVec::new(),
-            asleep_since: Timestamp::default(),
+            asleep_since: MonotonicTime::default(),
             of_tasks: Vec::new(),
         }
     }
 
     /// Whether to run one more request. Called before each.
-    pub(super) fn goes_on(&mut self, now: Timestamp) -> bool {
+    pub(super) fn goes_on(&mut self, now: MonotonicTime) -> bool {
         let began = *self.began.get_or_insert(now);
         if self.sleepers.is_empty() {
             self.asleep_since = now;
@@ -89,7 +89,7 @@ impl<'a> Batch<'a> {
     /// a woken waiter could take the processor of this thread while all others wait for it. No
     /// waiter sleeps on behind work that could take long, or that could wait for the sleeping
     /// waiter itself.
-    pub(super) fn serve(&mut self, request: Arc<dyn Waiting>, grant: Grant, now: Timestamp) {
+    pub(super) fn serve(&mut self, request: Arc<dyn Waiting>, grant: Grant, now: MonotonicTime) {
         if !request.is_brief() || now - self.asleep_since >= Self::PATIENCE {
             self.wake();
         }

@@ -71,7 +71,7 @@ impl Withdrawn {
                 id: self.id,
                 owner: self.owner,
                 limit,
-                // The timeout went by another clock than the metrics.
+                // The timeout begins just before the request joins the queue.
                 waited: self.waited.max(limit),
                 position: self.position,
                 holder: holder(),

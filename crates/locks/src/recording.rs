@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 use super::request::Requester;
 use super::{Timeline, TimelineEntry, TimelineOutcome};
 use crate::id::{LockId, OwnerId};
-use crate::time::{Clock, Timestamp};
+use crate::time::{Clock, MonotonicTime};
 
 /// How many requests are in a chunk, which a copy shares.
 const CHUNK: usize = 256;
@@ -20,7 +20,7 @@ const CHUNK: usize = 256;
 /// more. In the steady state it allocates nothing but the handle of a chunk.
 pub(super) struct Recording {
     began_at: SystemTime,
-    began: Timestamp,
+    began: MonotonicTime,
     capacity: usize,
     full: VecDeque<Arc<Vec<RecordedRequest>>>,
     open: Vec<RecordedRequest>,
@@ -36,9 +36,9 @@ pub(super) struct RecordedRequest {
     pub(super) label: Option<SmolStr>,
     pub(super) call_site: &'static Location<'static>,
     pub(super) nodes: bool,
-    pub(super) requested: Timestamp,
-    pub(super) granted: Option<Timestamp>,
-    pub(super) ended: Option<Timestamp>,
+    pub(super) requested: MonotonicTime,
+    pub(super) granted: Option<MonotonicTime>,
+    pub(super) ended: Option<MonotonicTime>,
     pub(super) outcome: TimelineOutcome,
 }
 
@@ -48,8 +48,8 @@ impl RecordedRequest {
         number: u64,
         requester: &Requester<'_>,
         nodes: bool,
-        requested: Timestamp,
-        ended: Option<Timestamp>,
+        requested: MonotonicTime,
+        ended: Option<MonotonicTime>,
         outcome: TimelineOutcome,
     ) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl RecordedRequest {
     }
 
     /// The same request, which was granted.
-    pub(super) fn granted(self, at: Timestamp) -> Self {
+    pub(super) fn granted(self, at: MonotonicTime) -> Self {
         Self {
             granted: Some(at),
             ..self
@@ -127,7 +127,7 @@ impl Recording {
 /// The requests of a moment, to be listed without the mutex.
 pub(super) struct RecordingCopy {
     began_at: SystemTime,
-    began: Timestamp,
+    began: MonotonicTime,
     capacity: usize,
     forgotten: u64,
     full: Vec<Arc<Vec<RecordedRequest>>>,
@@ -139,7 +139,7 @@ impl RecordingCopy {
     pub(super) fn timeline(
         self,
         lock: u32,
-        read: Timestamp,
+        read: MonotonicTime,
         unfinished: Vec<RecordedRequest>,
     ) -> Timeline {
         let ended = self.full.iter().map(|chunk| chunk.len()).sum::<usize>() + self.rest.len();
@@ -196,9 +196,9 @@ mod tests {
             label: None,
             call_site: Location::caller(),
             nodes: false,
-            requested: Timestamp::default(),
+            requested: MonotonicTime::default(),
             granted: None,
-            ended: Some(Timestamp::default()),
+            ended: Some(MonotonicTime::default()),
             outcome: TimelineOutcome::TimedOut,
         }
     }
@@ -206,7 +206,7 @@ mod tests {
     fn numbers(recording: &Recording) -> Vec<u64> {
         let timeline = recording
             .copy()
-            .timeline(0, Timestamp::default(), Vec::new());
+            .timeline(0, MonotonicTime::default(), Vec::new());
         let entries = timeline.entries.iter();
         let numbers: Vec<_> = entries.map(|entry| entry.lock_id.number).collect();
         let first = numbers.first().map_or(1, |&first| first);
@@ -243,7 +243,7 @@ mod tests {
         let mut recording = recording_of(600, 1000);
         let copy = recording.copy();
         (1001..3000).for_each(|number| recording.push(request(number)));
-        let timeline = copy.timeline(0, Timestamp::default(), Vec::new());
+        let timeline = copy.timeline(0, MonotonicTime::default(), Vec::new());
         let numbers = timeline.entries.iter().map(|entry| entry.lock_id.number);
         assert!(numbers.eq(401..=1000));
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::LockInfo;
 use super::info::{Millis, millis};
-use crate::time::Timestamp;
+use crate::time::MonotonicTime;
 
 /// A holder that was revoked because it exceeded its hold limit while requests waited.
 ///
@@ -74,23 +74,24 @@ impl fmt::Display for Revocation {
 /// The holders of the last revocations with their hold limits and when they were revoked, oldest
 /// first.
 #[derive(Debug, Default)]
-pub(super) struct LastRevocations(VecDeque<(LockInfo, Duration, Timestamp)>);
+pub(super) struct LastRevocations(VecDeque<(LockInfo, Duration, MonotonicTime)>);
 
 impl LastRevocations {
-    pub(super) fn push(&mut self, holder: LockInfo, hold_limit: Duration, at: Timestamp) {
+    pub(super) fn push(&mut self, holder: LockInfo, hold_limit: Duration, at: MonotonicTime) {
         if self.0.len() == Revocation::LISTED {
             self.0.pop_front();
         }
         self.0.push_back((holder, hold_limit, at));
     }
 
-    pub(super) fn list(&self, now: Timestamp) -> Vec<Revocation> {
+    pub(super) fn list(&self, now: MonotonicTime) -> Vec<Revocation> {
         let revocations = self.0.iter();
-        let revocation = |(holder, hold_limit, at): &(LockInfo, Duration, Timestamp)| Revocation {
-            holder: holder.clone(),
-            hold_limit: *hold_limit,
-            revoked_for: now - *at,
-        };
+        let revocation =
+            |(holder, hold_limit, at): &(LockInfo, Duration, MonotonicTime)| Revocation {
+                holder: holder.clone(),
+                hold_limit: *hold_limit,
+                revoked_for: now - *at,
+            };
         revocations.map(revocation).collect()
     }
 }

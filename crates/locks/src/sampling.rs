@@ -3,7 +3,7 @@
 //! Reading the clock costs as much as the rest of an uncontended lock. So of the holds for which no
 //! request waits when they begin, one in [`Sampling::RUN`] is measured and counts for all of them.
 
-use crate::time::{Clock, Timestamp};
+use crate::time::{Clock, MonotonicTime};
 
 /// Decides which of the uncontended holds are measured.
 #[derive(Debug)]
@@ -17,13 +17,13 @@ pub(super) struct Sampling {
 /// A grant that is measured, and how many it stands for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
-    pub(super) at: Timestamp,
+    pub(super) at: MonotonicTime,
     pub(super) weight: u16,
 }
 
 impl Measured {
     /// A grant that stands for itself alone.
-    pub(super) fn once(at: Timestamp) -> Self {
+    pub(super) fn once(at: MonotonicTime) -> Self {
         Self { at, weight: 1 }
     }
 }
@@ -51,7 +51,7 @@ impl Sampling {
     /// Whether the next grant is measured. Called once for each grant behind which no request
     /// waits.
     #[inline]
-    pub(super) fn measure(&mut self, now: impl FnOnce() -> Timestamp) -> Option<Measured> {
+    pub(super) fn measure(&mut self, now: impl FnOnce() -> MonotonicTime) -> Option<Measured> {
         if self.unmeasured > 0 {
             self.unmeasured -= 1;
             return None;
@@ -71,7 +71,7 @@ mod tests {
 
     /// Returns how many holds each of the next ones stands for.
     fn weights(mut sampling: Sampling, holds: usize) -> Vec<u16> {
-        let mut weight = || sampling.measure(Timestamp::default);
+        let mut weight = || sampling.measure(MonotonicTime::default);
         (0..holds)
             .map(|_| weight().map_or(0, |measured| measured.weight))
             .collect()

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use super::sampling::Measured;
-use crate::time::Timestamp;
+use crate::time::MonotonicTime;
 
 /// When a hold began. Plain fields, each written in place, like
 /// [`RequestSource::assign`](super::request::RequestSource::assign).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HoldStart {
-    at: Timestamp,
+    at: MonotonicTime,
     /// How many holds this one stands for in the metrics. Zero if the clock was not read.
     weight: u16,
     /// Whether the hold began at that moment, and not at some time before.
@@ -34,19 +34,19 @@ impl HoldStart {
     }
 
     /// Returns when it began, as far as known, and for how many holds it stands.
-    pub(super) fn known(self) -> Option<(Timestamp, u16)> {
+    pub(super) fn known(self) -> Option<(MonotonicTime, u16)> {
         self.is_known().then_some((self.at, self.weight))
     }
 
     /// Returns how long it has lasted, as far as known.
-    pub(super) fn lasted(self, now: Timestamp) -> Duration {
+    pub(super) fn lasted(self, now: MonotonicTime) -> Duration {
         self.known()
             .map_or(Duration::ZERO, |(since, _)| now - since)
     }
 
     /// Records an inspection of the hold. For an unmeasured hold, the first one is a lower bound of
     /// its length.
-    pub(super) fn observe(&mut self, now: Timestamp) {
+    pub(super) fn observe(&mut self, now: MonotonicTime) {
         if !self.is_known() {
             (self.at, self.weight) = (now, 1);
         }

@@ -29,7 +29,7 @@ use super::word::HeldWord;
 use super::{Grant, JoinError, LockError, LockInfo, QueueEntry, ReleaseError, TimelineOutcome};
 use crate::id::{FencingToken, LockId, OwnerId};
 use crate::queue::{CapacityPart, Cursor, Divisible, Priority, Queue, Rights, Ticket};
-use crate::time::{Clock, Deadline, Timestamp};
+use crate::time::{Clock, Deadline, MonotonicTime};
 
 pub(super) use asking::HowToWait;
 use asking::{LeavingRequest, LockWaiter};
@@ -44,7 +44,7 @@ use observed::Waited;
 /// The present, for steps after which another request may hold the lock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment<'a> {
-    pub(super) at: Timestamp,
+    pub(super) at: MonotonicTime,
     /// The source of deadlines; read only for a hold with a limit.
     pub(super) clock: &'a Clock,
 }
@@ -207,7 +207,7 @@ impl LockState {
     }
 
     /// Records a look at the hold, which is the earliest known time of an unmeasured hold.
-    pub(super) fn observe(&mut self, now: Timestamp) {
+    pub(super) fn observe(&mut self, now: MonotonicTime) {
         self.holder.since.observe(now);
     }
 
@@ -492,14 +492,14 @@ impl LockState {
     // --- Inspection ---
 
     /// Returns the holder; of several that share the lock, the first.
-    pub(super) fn current(&self, now: Timestamp) -> Option<LockInfo> {
+    pub(super) fn current(&self, now: MonotonicTime) -> Option<LockInfo> {
         match self.holder() {
             Some(holder) => Some(holder.info(now)),
             None => self.first_member(now),
         }
     }
 
-    fn holder_info(&self, now: Timestamp) -> LockInfo {
+    fn holder_info(&self, now: MonotonicTime) -> LockInfo {
         self.current(now)
             .expect("the lock is held while a request waits (queue, invariant 2)")
     }
@@ -508,7 +508,7 @@ impl LockState {
         self.queue.len()
     }
 
-    pub(super) fn entries(&self, now: Timestamp) -> impl Iterator<Item = QueueEntry> {
+    pub(super) fn entries(&self, now: MonotonicTime) -> impl Iterator<Item = QueueEntry> {
         let waiting = self.queue.waiting().enumerate();
         waiting.map(move |(ahead, (_, waiter))| waiter.entry(self.lock, ahead + 1, now))
     }
@@ -519,7 +519,7 @@ impl LockState {
         &self,
         after: Option<Cursor>,
         listed: usize,
-        now: Timestamp,
+        now: MonotonicTime,
     ) -> (Vec<QueueEntry>, Option<Cursor>) {
         let (page, next) = self.queue.page(after, PAGE);
         let positions = page.into_iter().zip(listed + 1..);
@@ -546,7 +546,7 @@ impl LockState {
     }
 
     /// Returns metrics and state, without the list of waiting requests.
-    pub(super) fn stats(&self, now: Timestamp) -> LockStats {
+    pub(super) fn stats(&self, now: MonotonicTime) -> LockStats {
         let current = self.current(now);
         let limits = self.hold_limits.as_ref();
         let revoked = limits.map_or_else(Vec::new, |limits| limits.last_revocations.list(now));

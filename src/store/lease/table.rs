@@ -10,7 +10,8 @@ use im::OrdSet;
 use super::{LeaseTarget, LeaseTargets};
 use crate::hashing::Secret;
 use crate::id::{FencingToken, NodeId, OwnerId};
-use crate::time::{Expiry, MonotonicTime};
+use crate::store::calendar::Expiry;
+use crate::time::MonotonicTime;
 
 /// One lease.
 #[derive(Clone, Debug)]

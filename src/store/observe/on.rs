@@ -15,7 +15,7 @@ use crate::caught::catch;
 use crate::lock::Requester;
 use crate::store::TransactionResult;
 use crate::sync::assert_unlocked;
-use crate::time::{Clock, Stopwatch};
+use crate::time::{Clock, MonotonicTime};
 
 /// Begins the observations of a store. It does not keep the store alive.
 pub(in crate::store) struct Observer(Arc<Shared>);
@@ -39,7 +39,8 @@ type Observing = Observation;
 
 struct Observation {
     shared: Arc<Shared>,
-    stopwatch: Stopwatch,
+    /// When the last measured part ended.
+    measured: MonotonicTime,
     /// `None` until it is granted, or has ended without a grant.
     wait: Option<Duration>,
     /// `None` until it has ended, and if it was not granted.
@@ -72,7 +73,7 @@ impl Observer {
         let _ = (store, kind, requester);
         Observed(Some(Observing::from(Observation {
             shared: Arc::clone(&self.0),
-            stopwatch: Stopwatch::start(&self.0.clock),
+            measured: self.0.clock.now(),
             wait: None,
             hold: None,
             ended: None,
@@ -138,8 +139,14 @@ impl Observed {
 }
 
 impl Observation {
+    /// Returns the time since the last measured part.
+    fn lap(&mut self) -> Duration {
+        let now = self.shared.clock.now();
+        now - std::mem::replace(&mut self.measured, now)
+    }
+
     fn granted(&mut self) {
-        let waited = self.stopwatch.lap(&self.shared.clock);
+        let waited = self.lap();
         let before = self.wait.unwrap_or_default();
         self.wait = Some(before + waited);
     }
@@ -148,7 +155,7 @@ impl Observation {
         if self.ended.replace(ended).is_some() {
             return;
         }
-        let passed = self.stopwatch.lap(&self.shared.clock);
+        let passed = self.lap();
         match self.wait {
             None => self.wait = Some(passed),
             Some(_) => self.hold = Some(passed),

@@ -533,6 +533,3 @@ impl Attempt {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -8,7 +8,7 @@ use super::execution::Joiner;
 use super::shard::ShardState;
 use crate::queue::Priority;
 use crate::request::{Requester, Waiting};
-use crate::time::Timestamp;
+use crate::time::MonotonicTime;
 use crate::{LockError, LockInfo, QueueEntry};
 
 pub(super) struct Active<'a, K, V> {
@@ -21,7 +21,7 @@ impl<K, V> Active<'_, K, V> {
     pub(super) fn refuse_reentry(
         &mut self,
         requester: &Requester<'_>,
-        now: Timestamp,
+        now: MonotonicTime,
     ) -> Result<(), LockError> {
         if requester.thread == 0 || self.entry.holder.source.thread != requester.thread {
             return Ok(());
@@ -39,7 +39,7 @@ impl<K, V> Active<'_, K, V> {
         requester: &Requester<'_>,
         limit: Option<Duration>,
         bound: usize,
-        now: Timestamp,
+        now: MonotonicTime,
     ) -> Result<(), LockError> {
         let waiting = self.entry.holder.waiting();
         if limit.is_some_and(|limit| limit.is_zero()) {
@@ -64,7 +64,7 @@ impl<K, V> Active<'_, K, V> {
     pub(super) fn join_queue(
         &mut self,
         request: Arc<dyn Waiting>,
-        now: Timestamp,
+        now: MonotonicTime,
     ) -> (KeyedPosition, Hold) {
         let entry_id = self.entry.entry_id;
         let waiter = self.waiter(request, now);
@@ -87,7 +87,7 @@ impl<K, V> Active<'_, K, V> {
     pub(super) fn join_task(
         &mut self,
         request: Arc<dyn Joiner<V>>,
-        now: Timestamp,
+        now: MonotonicTime,
     ) -> KeyedPosition {
         self.state.counts.joins += 1;
         let waiter = self.waiter(request, now);
@@ -101,7 +101,7 @@ impl<K, V> Active<'_, K, V> {
     }
 
     /// Creates a waiter. The hold of the holder is measured from here on.
-    fn waiter<R: ?Sized>(&mut self, request: Arc<R>, now: Timestamp) -> KeyedWaiter<R> {
+    fn waiter<R: ?Sized>(&mut self, request: Arc<R>, now: MonotonicTime) -> KeyedWaiter<R> {
         self.entry.holder.since.observe(now);
         KeyedWaiter {
             number: self.state.next_number(),
@@ -111,13 +111,13 @@ impl<K, V> Active<'_, K, V> {
     }
 
     /// Returns the holder of the key. The hold is measured from here on.
-    pub(super) fn current(&mut self, now: Timestamp) -> LockInfo {
+    pub(super) fn current(&mut self, now: MonotonicTime) -> LockInfo {
         self.entry.holder.since.observe(now);
         self.entry.holder.info(self.state.lock, now)
     }
 
     /// Returns the requests that wait for the key, in queue order.
-    pub(super) fn queue(&self, now: Timestamp) -> impl Iterator<Item = QueueEntry> {
+    pub(super) fn queue(&self, now: MonotonicTime) -> impl Iterator<Item = QueueEntry> {
         let positions = self.entry.holder.waiters().zip(1..);
         positions.map(move |(waiter, position)| waiter.entry(self.state.lock, position, now))
     }

@@ -9,7 +9,7 @@ use crate::queue::{Exclusive, Queue, Ticket};
 use crate::request::{RequestSource, Requester, Waiting};
 use crate::sampling::Measured;
 use crate::since::HoldStart;
-use crate::time::Timestamp;
+use crate::time::MonotonicTime;
 use crate::{Grant, LockInfo, QueueEntry};
 
 /// Identifies an entry while its key stays active. Never reused for another entry.
@@ -80,7 +80,7 @@ pub(super) struct QueuedDrain {
 
 pub(super) struct KeyedWaiter<R: ?Sized> {
     pub(super) number: u64,
-    pub(super) since: Timestamp,
+    pub(super) since: MonotonicTime,
     pub(super) request: Arc<R>,
 }
 
@@ -146,7 +146,7 @@ impl<V> KeyHolder<V> {
         turns.map(|(_, turn)| &turn.waiter)
     }
 
-    pub(super) fn info(&self, lock: u32, now: Timestamp) -> LockInfo {
+    pub(super) fn info(&self, lock: u32, now: MonotonicTime) -> LockInfo {
         let held_for = self.since.lasted(now);
         LockInfo::of(self.grant(lock), &self.source, held_for, self.since.exact)
     }
@@ -194,7 +194,7 @@ impl<V> KeyQueues<V> {
 }
 
 impl<R: Waiting + ?Sized> KeyedWaiter<R> {
-    pub(super) fn entry(&self, lock: u32, position: usize, now: Timestamp) -> QueueEntry {
+    pub(super) fn entry(&self, lock: u32, position: usize, now: MonotonicTime) -> QueueEntry {
         let number = self.number;
         let id = LockId { number, lock };
         QueueEntry::of(id, &self.request.requester(), now - self.since, position)

@@ -6,7 +6,7 @@ use crate::error::TimeoutEvidence;
 use crate::evidence::Withdrawn;
 use crate::request::{RequestOutcome, Requester, Waiting};
 use crate::state::AfterUnlock;
-use crate::time::Timestamp;
+use crate::time::MonotonicTime;
 use crate::wait::Reason;
 use crate::{LockError, LockInfo, QueueEntry};
 
@@ -26,7 +26,7 @@ impl<K, V> Shard<K, V> {
         &mut self,
         waiting_at: KeyedPosition,
         reason: Reason,
-        now: Timestamp,
+        now: MonotonicTime,
     ) -> Option<AfterUnlock> {
         let listed = match reason {
             Reason::Expired(_) => TimeoutEvidence::AHEAD,
@@ -109,7 +109,7 @@ impl<K, V> Shard<K, V> {
         &mut self,
         waiting_at: KeyedPosition,
         requester: &Requester<'_>,
-        now: Timestamp,
+        now: MonotonicTime,
     ) -> Result<(), LockError> {
         let entry_id = match waiting_at {
             KeyedPosition::Turn(entry_id, _) | KeyedPosition::Join(entry_id, _)
@@ -152,7 +152,7 @@ impl<K, V> Shard<K, V> {
         &mut self,
         waiting_at: KeyedPosition,
         listed: usize,
-        now: Timestamp,
+        now: MonotonicTime,
     ) -> Option<QueueView> {
         let ahead = self.position(waiting_at)?;
         let (entry_id, position, listed) = match waiting_at {

@@ -25,7 +25,7 @@ use crate::queue::{Priority, Queue};
 use crate::request::{RequestOutcome, Requester, Waiting};
 use crate::sampling::{Measured, Sampling};
 use crate::state::AfterUnlock;
-use crate::time::{Clock, Timestamp};
+use crate::time::{Clock, MonotonicTime};
 use crate::{Grant, LockError};
 
 pub(super) struct Shard<K, V> {
@@ -168,7 +168,7 @@ impl<K, V> Shard<K, V> {
     pub(super) fn join_drain(
         &mut self,
         request: Arc<dyn Waiting>,
-        now: Timestamp,
+        now: MonotonicTime,
     ) -> Option<KeyedPosition> {
         let epoch = self.state.present.close()?;
         let waiter = KeyedWaiter {
@@ -196,7 +196,7 @@ impl<K, V> Shard<K, V> {
     pub(super) fn refuse_drain(
         &mut self,
         requester: &Requester<'_>,
-        now: Timestamp,
+        now: MonotonicTime,
     ) -> Result<(), LockError> {
         for entry in &mut self.entries {
             let state = &mut self.state;
@@ -228,7 +228,7 @@ impl<K, V> Shard<K, V> {
         let mut waited = None;
         let mut is_idle = true;
         if is_last || holder.queues.is_some() {
-            let now = measured.map_or_else(Timestamp::default, |(_, now)| now);
+            let now = measured.map_or_else(MonotonicTime::default, |(_, now)| now);
             let answered = state.hand_over(holder, now, is_last);
             is_idle = answered.wait.is_none();
             waited = Some(answered);
@@ -355,7 +355,7 @@ impl ShardState {
     fn hand_over<V>(
         &mut self,
         holder: &mut KeyHolder<V>,
-        now: Timestamp,
+        now: MonotonicTime,
         is_last: bool,
     ) -> Box<AnsweredRequests<V>> {
         let mut answered = Box::new(AnsweredRequests {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::time::Timestamp;
+use crate::time::MonotonicTime;
 
 /// A limit that rises while calls are fast and falls when they are slow: additive increase,
 /// multiplicative decrease.
@@ -90,7 +90,7 @@ pub(super) struct Adaptive {
     limit: usize,
     window: Window,
     /// When the limit last fell.
-    fell: Option<Timestamp>,
+    fell: Option<MonotonicTime>,
 }
 
 #[derive(Debug, Default)]
@@ -104,8 +104,8 @@ struct Window {
 /// A call that ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
-    pub(super) began: Timestamp,
-    pub(super) ended: Timestamp,
+    pub(super) began: MonotonicTime,
+    pub(super) ended: MonotonicTime,
     /// Whether the call ran to its own end.
     pub(super) whole: bool,
     /// How many slots were in flight, including its own.
@@ -149,7 +149,7 @@ impl Adaptive {
         }
     }
 
-    fn fall(&mut self, now: Timestamp) {
+    fn fall(&mut self, now: MonotonicTime) {
         let [limit, percent] = [self.limit, self.rules.backoff];
         let part = limit / 100 * percent + limit % 100 * percent / 100;
         let lowered = part.min(limit - 1);
@@ -174,7 +174,7 @@ mod tests {
     struct Downstream {
         adaptive: Adaptive,
         clock: ManualClock,
-        began: Timestamp,
+        began: MonotonicTime,
     }
 
     impl Downstream {

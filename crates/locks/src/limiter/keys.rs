@@ -10,7 +10,7 @@ use super::adaptive::{Adaptive, Sample};
 use super::metrics::CallMetrics;
 use crate::queue::{Queue, Slots, Ticket};
 use crate::sampling::Measured;
-use crate::time::Timestamp;
+use crate::time::MonotonicTime;
 
 /// Identifies a key while it is in use. Numbers are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub(super) struct OwnQueue {
 
 pub(super) struct WaitingCall<T> {
     pub(super) weight: usize,
-    pub(super) since: Timestamp,
+    pub(super) since: MonotonicTime,
     pub(super) request: T,
 }
 
@@ -221,7 +221,7 @@ impl<T> KeyState<T> {
 
     /// Updates an adaptive limit with a call that returns its slots.
     #[inline(always)]
-    pub(super) fn learn(&mut self, began: Option<Measured>, ended: Timestamp, whole: bool) {
+    pub(super) fn learn(&mut self, began: Option<Measured>, ended: MonotonicTime, whole: bool) {
         let own = self.own.as_mut();
         let adaptive = own.and_then(|own| own.adaptive.as_mut());
         if let (Some(adaptive), Some(began)) = (adaptive, began) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::sampling::{Measured, Sampling};
-use crate::time::{Clock, Timestamp};
+use crate::time::{Clock, MonotonicTime};
 use crate::{DurationSummary, Samples};
 
 /// Counters and samples of one key, or of several.
@@ -58,7 +58,7 @@ impl CallMetrics {
 
     /// Counts a call that ends.
     #[inline(always)]
-    pub(super) fn end(&mut self, began: Option<Measured>, now: Timestamp, cancelled: bool) {
+    pub(super) fn end(&mut self, began: Option<Measured>, now: MonotonicTime, cancelled: bool) {
         self.counts.ended += 1;
         self.counts.cancelled_running += u64::from(cancelled);
         if let Some(Measured { at, weight }) = began {

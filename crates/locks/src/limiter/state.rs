@@ -23,7 +23,7 @@ use super::metrics::{CallCounters, CallMetrics, KeySnapshot, LimiterSnapshot, Li
 use super::options::KeyLimit;
 use crate::queue::{Priority, Queue, Slots, Ticket};
 use crate::sampling::{Measured, Sampling};
-use crate::time::{Clock, Timestamp};
+use crate::time::{Clock, MonotonicTime};
 use crate::wait::Reason;
 
 /// `T` is the data that a lock type keeps for each waiting call.
@@ -173,7 +173,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
         key: &mut Option<K>,
         hash: u64,
         weight: usize,
-        now: Timestamp,
+        now: MonotonicTime,
         request: T,
     ) -> CallTicket {
         let waiter = WaitingCall {
@@ -220,7 +220,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
         &mut self,
         position: CallTicket,
         reason: Reason,
-        now: Timestamp,
+        now: MonotonicTime,
         next: &mut AfterLimiterUnlock<K, T>,
     ) {
         let CallTicket { key, ticket } = position;
@@ -240,7 +240,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
         let waited = match reason {
             Reason::Expired(limit) => {
                 counts.timed_out += 1;
-                // The timeout went by another clock than the metrics.
+                // The timeout begins just before the request joins the queue.
                 waited.max(limit)
             }
             Reason::Cancelled => {
@@ -282,7 +282,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
         let waited_for = !self.turns.is_empty() || !state.queue.is_empty();
         let now = match began.is_some() || waited_for {
             true => clock.now(),
-            false => Timestamp::default(),
+            false => MonotonicTime::default(),
         };
         state.metrics(&mut self.others).end(began, now, cancelled);
         state.learn(began, now, whole);
@@ -321,7 +321,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
     }
 
     /// Restores invariant 4: grants to keys in turn while the first fits.
-    fn serve(&mut self, now: Timestamp, next: &mut AfterLimiterUnlock<K, T>) {
+    fn serve(&mut self, now: MonotonicTime, next: &mut AfterLimiterUnlock<K, T>) {
         while let Some(id) = self.turns.next() {
             let Some(state) = self.keys.get_mut(id) else {
                 debug_assert!(false, "a key is kept while a call waits for it");

@@ -11,7 +11,7 @@ use crate::request::{RequestSource, Waiting};
 use crate::revocation::LastRevocations;
 use crate::state::{Overdue, WaitId};
 use crate::stats::Recorder;
-use crate::time::Timestamp;
+use crate::time::MonotonicTime;
 
 #[derive(Default)]
 pub(crate) struct Members {
@@ -24,7 +24,7 @@ pub(crate) struct Members {
     pub(crate) last_revocations: LastRevocations,
     pub(crate) deadlocks: u64,
     /// The last refused cycles, each with the moment of the refusal.
-    pub(crate) last_deadlocks: VecDeque<(Deadlock, Timestamp)>,
+    pub(crate) last_deadlocks: VecDeque<(Deadlock, MonotonicTime)>,
     pub(crate) upgrade_conflicts: u64,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Member {
     /// `None` until the whole first request is granted.
     pub(crate) grant: Option<Grant>,
     /// When the first request was granted; until then, when the member was admitted.
-    pub(crate) since: Timestamp,
+    pub(crate) since: MonotonicTime,
     pub(crate) exact: bool,
     /// When its grant can be revoked.
     pub(crate) overdue: Option<Overdue>,
@@ -52,7 +52,7 @@ pub(crate) struct Member {
     pub(crate) sealed: bool,
     pub(crate) asking: Option<Asking>,
     /// When its first request was made.
-    pub(crate) requested: Timestamp,
+    pub(crate) requested: MonotonicTime,
     /// Whether its hold was reported.
     pub(crate) is_reported: Cell<bool>,
 }
@@ -61,7 +61,7 @@ pub(crate) struct Member {
 pub(crate) struct Asking {
     pub(crate) wait: WaitId,
     pub(crate) request: Arc<dyn Waiting>,
-    pub(crate) since: Timestamp,
+    pub(crate) since: MonotonicTime,
     /// Whether its wait was reported.
     pub(crate) is_reported: Cell<bool>,
 }

@@ -9,7 +9,7 @@ use crate::queue::MemberNumber;
 pub(super) struct LockWaiter {
     /// The number of its id; the other part is the lock's.
     pub(super) number: u64,
-    pub(super) since: Timestamp,
+    pub(super) since: MonotonicTime,
     pub(super) request: Arc<dyn Waiting>,
     /// The requested nodes; `None` for the whole lock.
     pub(super) nodes: Option<Box<NodeSet>>,
@@ -31,7 +31,7 @@ pub(crate) struct HowToWait {
 pub(super) struct LeavingRequest {
     pub(super) number: u64,
     pub(super) part: CapacityPart,
-    pub(super) since: Timestamp,
+    pub(super) since: MonotonicTime,
     pub(super) position: usize,
     /// The holder that it waits for, if not the holder of the whole lock.
     pub(super) holder: Option<LockInfo>,
@@ -46,7 +46,7 @@ impl LockState {
         &mut self,
         requester: &Requester<'_>,
         part: CapacityPart,
-        now: Timestamp,
+        now: MonotonicTime,
     ) -> Result<(), LockError> {
         let holder = if requester.thread == 0 {
             None
@@ -91,7 +91,7 @@ impl LockState {
         &self,
         requester: &Requester<'_>,
         member: Option<MemberNumber>,
-        now: Timestamp,
+        now: MonotonicTime,
     ) -> LockError {
         let member = member.and_then(|number| self.info_of_member(number, now));
         LockError::WouldBlock {
@@ -106,7 +106,7 @@ impl LockState {
         request: Arc<dyn Waiting>,
         priority: Priority,
         nodes: Option<Box<NodeSet>>,
-        now: Timestamp,
+        now: MonotonicTime,
     ) -> RequestPosition {
         let number = self.next_id().number;
         let part = match nodes {
@@ -224,7 +224,7 @@ impl LockWaiter {
         }
     }
 
-    pub(super) fn entry(&self, lock: u32, position: usize, now: Timestamp) -> QueueEntry {
+    pub(super) fn entry(&self, lock: u32, position: usize, now: MonotonicTime) -> QueueEntry {
         let id = LockId {
             number: self.number,
             lock,

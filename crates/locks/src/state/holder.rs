@@ -6,7 +6,7 @@ use crate::node::Scope;
 use crate::options::PackedDuration;
 use crate::request::RequestSource;
 use crate::since::HoldStart;
-use crate::time::{Clock, Deadline, Timestamp};
+use crate::time::{Clock, Deadline, MonotonicTime};
 use crate::{Grant, LockInfo};
 
 /// When a hold exceeds its limit.
@@ -87,7 +87,7 @@ impl LockHolder {
         self.source.transaction || self.joined.is_some()
     }
 
-    pub(super) fn info(&self, now: Timestamp) -> LockInfo {
+    pub(super) fn info(&self, now: MonotonicTime) -> LockInfo {
         let held_for = self.since.lasted(now);
         LockInfo::of(self.grant, &self.source, held_for, self.since.exact)
     }

@@ -54,7 +54,7 @@ impl LockState {
     }
 
     /// Returns the last refused cycles.
-    pub(crate) fn last_deadlocks(&self, now: Timestamp) -> Vec<RefusedDeadlock> {
+    pub(crate) fn last_deadlocks(&self, now: MonotonicTime) -> Vec<RefusedDeadlock> {
         let refused = self.nodes.iter().flat_map(|nodes| &nodes.last_deadlocks);
         let refused = refused.map(|(deadlock, at)| RefusedDeadlock {
             deadlock: deadlock.clone(),

@@ -265,7 +265,13 @@ impl LockState {
     }
 
     /// Makes a request a member. Returns whether its whole request is granted.
-    fn enroll(&mut self, number: u64, source: RequestSource, set: NodeSet, now: Timestamp) -> bool {
+    fn enroll(
+        &mut self,
+        number: u64,
+        source: RequestSource,
+        set: NodeSet,
+        now: MonotonicTime,
+    ) -> bool {
         let member = Member {
             source,
             grant: None,
@@ -294,7 +300,7 @@ impl LockState {
         number: u64,
         wait: WaitId,
         request: Arc<dyn Waiting>,
-        since: Timestamp,
+        since: MonotonicTime,
     ) -> RequestPosition {
         let nodes = self.nodes.get_or_insert_default();
         if let Some(member) = nodes.list.get_mut(&number) {
@@ -318,7 +324,7 @@ impl LockState {
     fn grant_member(
         &mut self,
         number: u64,
-        since: Timestamp,
+        since: MonotonicTime,
         limit: RequestLimit,
         now: Moment,
     ) -> Grant {

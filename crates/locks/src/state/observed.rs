@@ -14,11 +14,11 @@ pub(crate) struct Observed {
     recording: Option<Recording>,
     thresholds: ReportThresholds,
     /// When the holder requested the lock, if it had to wait.
-    requested: Option<Timestamp>,
+    requested: Option<MonotonicTime>,
     /// Whether the hold was reported.
     is_reported: bool,
     /// When the keeper looks next.
-    next_look: Option<Timestamp>,
+    next_look: Option<MonotonicTime>,
 }
 
 /// The part of a look at long holds and waits that was not taken yet.
@@ -35,7 +35,7 @@ pub(super) struct Waited<'a> {
     pub(super) number: u64,
     pub(super) requester: Requester<'a>,
     pub(super) nodes: bool,
-    pub(super) since: Timestamp,
+    pub(super) since: MonotonicTime,
     pub(super) position: usize,
     pub(super) is_reported: bool,
 }
@@ -194,7 +194,7 @@ impl LockState {
         &mut self,
         waited: &Waited<'_>,
         outcome: TimelineOutcome,
-        now: Timestamp,
+        now: MonotonicTime,
     ) {
         let observed = self.observed.as_mut();
         let Some(recording) = observed.and_then(|observed| observed.recording.as_mut()) else {
@@ -480,7 +480,7 @@ impl Asking {
 
 impl<'a> Waited<'a> {
     /// Describes a request for nodes that is refused without a wait.
-    pub(crate) fn at_once(number: u64, requester: Requester<'a>, now: Timestamp) -> Self {
+    pub(crate) fn at_once(number: u64, requester: Requester<'a>, now: MonotonicTime) -> Self {
         Self {
             number,
             requester,
@@ -491,7 +491,7 @@ impl<'a> Waited<'a> {
         }
     }
 
-    fn entry(&self, lock: u32, now: Timestamp) -> QueueEntry {
+    fn entry(&self, lock: u32, now: MonotonicTime) -> QueueEntry {
         let id = LockId {
             number: self.number,
             lock,

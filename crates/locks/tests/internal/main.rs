@@ -7,3 +7,4 @@ mod ids;
 mod keeper;
 #[cfg(debug_assertions)]
 mod ranks;
+mod time;

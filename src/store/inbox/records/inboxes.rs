@@ -14,11 +14,12 @@ use crate::codes::{Retry, codes};
 use crate::hashing::Secret;
 use crate::id::FencingToken;
 use crate::lock::excess;
+use crate::store::calendar::Calendar;
 use crate::store::notes::{NoteChange, WatermarkNote};
 use crate::store::{Bookkeeping, CommitCondition, CommitError, DataStore, Published, Transaction};
 use crate::sync::{MutexGuard, rank};
 use crate::time::millis;
-use crate::time::{Calendar, Clock, MonotonicTime};
+use crate::time::{Clock, MonotonicTime};
 
 /// The name of an inbox, with its hash.
 #[derive(Clone)]
@@ -278,7 +279,7 @@ impl DataStore {
 
     /// The time that decides all outcomes, by the clock of the store.
     pub(crate) fn monotonic(&self) -> MonotonicTime {
-        self.clock().monotonic()
+        self.clock().now()
     }
 
     /// The clock of the store.

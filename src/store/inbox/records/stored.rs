@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::{Burial, DeadLetterCause, Done, EventProgress, InboxRecords, Open};
+use crate::store::calendar::{Calendar, Date};
 use crate::store::notes::{Note, NoteChange, NoteKey, WatermarkNote};
-use crate::time::{Calendar, Date, MonotonicTime};
+use crate::time::MonotonicTime;
 
 /// A stored event.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -85,7 +85,7 @@ impl Subject {
         }
     }
 
-    fn now(&self) -> Timestamp {
+    fn now(&self) -> MonotonicTime {
         self.clock.clock().now()
     }
 

@@ -5,7 +5,12 @@ use std::ops::Bound;
 use super::*;
 
 impl LockState {
-    pub(in crate::state) fn info(&self, number: u64, member: &Member, now: Timestamp) -> LockInfo {
+    pub(in crate::state) fn info(
+        &self,
+        number: u64,
+        member: &Member,
+        now: MonotonicTime,
+    ) -> LockInfo {
         let grant = member
             .grant
             .unwrap_or_else(|| Grant::new(self.id(number), FencingToken(0), false));
@@ -17,7 +22,7 @@ impl LockState {
         number: u64,
         asking: &Asking,
         position: usize,
-        now: Timestamp,
+        now: MonotonicTime,
     ) -> QueueEntry {
         QueueEntry::of(
             self.id(number),
@@ -28,7 +33,7 @@ impl LockState {
     }
 
     /// Returns the first of the members, with members that hold something before the others.
-    pub(in crate::state) fn first_member(&self, now: Timestamp) -> Option<LockInfo> {
+    pub(in crate::state) fn first_member(&self, now: MonotonicTime) -> Option<LockInfo> {
         let nodes = self.nodes.as_ref()?;
         let (number, member) = nodes
             .list
@@ -40,13 +45,17 @@ impl LockState {
     pub(in crate::state) fn info_of_member(
         &self,
         number: MemberNumber,
-        now: Timestamp,
+        now: MonotonicTime,
     ) -> Option<LockInfo> {
         let member = self.member_of_number(number)?;
         Some(self.info(number, member, now))
     }
 
-    pub(in crate::state) fn info_of_thread(&self, thread: u64, now: Timestamp) -> Option<LockInfo> {
+    pub(in crate::state) fn info_of_thread(
+        &self,
+        thread: u64,
+        now: MonotonicTime,
+    ) -> Option<LockInfo> {
         let nodes = self.nodes.as_ref()?;
         let mut members = nodes.list.iter();
         let (number, member) = members.find(|(_, member)| member.source.thread == thread)?;
@@ -58,7 +67,7 @@ impl LockState {
     pub(crate) fn node_holders(
         &self,
         after: Option<MemberNumber>,
-        now: Timestamp,
+        now: MonotonicTime,
     ) -> (Vec<NodeHolder>, Option<MemberNumber>) {
         if let Some(holder) = self.holder() {
             let scope = holder.scope.as_ref();
@@ -84,7 +93,7 @@ impl LockState {
     pub(crate) fn node_waiters(
         &self,
         after: Option<MemberNumber>,
-        now: Timestamp,
+        now: MonotonicTime,
     ) -> (Vec<NodeWaiter>, Option<MemberNumber>) {
         self.page_of_members(after, |nodes, number, member| {
             let asking = member.asking.as_ref()?;
@@ -128,7 +137,7 @@ impl LockState {
         (described.collect(), last)
     }
 
-    pub(crate) fn node_stats(&mut self, now: Timestamp) -> NodeLockStats {
+    pub(crate) fn node_stats(&mut self, now: MonotonicTime) -> NodeLockStats {
         let alone = self.held && self.holder.scope.is_some();
         let last_deadlocks = self.last_deadlocks(now);
         let nodes = &**self.nodes.get_or_insert_default();
@@ -157,7 +166,7 @@ impl LockState {
     pub(in crate::state) fn deadlock(
         &mut self,
         cycle: Vec<Link<Granule>>,
-        now: Timestamp,
+        now: MonotonicTime,
     ) -> LockError {
         let nodes = self.nodes.get_or_insert_default();
         let links = cycle.into_iter().filter_map(|link| {
