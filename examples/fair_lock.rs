@@ -45,7 +45,7 @@ fn main() -> Result<(), LockError> {
     if let Err(error) = refused.join().expect("no job panics") {
         print_line!("{error}");
     }
-    print_line!("{}", printer.lock_dump());
+    print_line!("{}", printer.diagnostics());
 
     drop(held);
     for job in jobs {

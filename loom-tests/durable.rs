@@ -268,7 +268,7 @@ fn durable_requests_at_the_door_go_on_when_the_journal_has_read() {
             let dumps = store.admission_dump();
             let has_waited = dumps.is_some();
             let mut dumps = dumps.into_iter().flatten();
-            assert!(dumps.all(|dump| dump.holder.is_none()));
+            assert!(dumps.all(|dump| dump.holders.is_empty()));
             store.close().unwrap();
             journal.join().unwrap();
             run.note(match has_waited {

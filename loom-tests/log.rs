@@ -274,7 +274,7 @@ fn log_a_lossless_subscriber_lets_two_writers_go_on_and_reads_each_commit_once()
             assert!(
                 store
                     .admission_dump()
-                    .is_none_or(|dumps| dumps.iter().all(|it| it.holder.is_none()))
+                    .is_none_or(|dumps| dumps.iter().all(|it| it.holders.is_empty()))
             );
             let expected = (2..).map(|version| (version, 0));
             assert!(
@@ -322,7 +322,7 @@ fn log_a_request_that_times_out_before_a_lossless_subscriber_holds_up_no_other()
             assert!(!store.is_locked());
             let dumps = store.admission_dump();
             let has_waited = dumps.is_some();
-            let mut holders = dumps.into_iter().flatten().filter_map(|dump| dump.holder);
+            let mut holders = dumps.into_iter().flatten().flat_map(|dump| dump.holders);
             assert!(holders.next().is_none());
             run.note(match brief {
                 Ok(()) if has_waited => "after a wait",

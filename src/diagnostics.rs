@@ -40,6 +40,6 @@ pub use server::{DiagnosticsServer, ServerAddress, ServerError};
 
 pub use crate::store::diagnostics::{
     AdmissionDiagnostics, Diagnostics, DurableDiagnostics, InboxDiagnostics, KeptVersion,
-    KeptVersions, LeaseDiagnostics, LogDiagnostics, RegisteredPrimitive, SessionDiagnostics,
-    SubscriberDiagnostics,
+    KeptVersions, LeaseDiagnostics, LockDump, LogDiagnostics, RegisteredPrimitive,
+    SessionDiagnostics, SubscriberDiagnostics,
 };

@@ -4,7 +4,7 @@
 #[doc(inline)]
 pub use doclock_locks::{
     AcquireOptions, CallSite, CancelEvidence, CancelToken, DurationSummary, FifoLock, HeldLock,
-    JoinError, LockCounters, LockDiagnostics, LockDump, LockError, LockGuard, LockInfo, LockMode,
+    JoinError, LockCounters, LockDiagnostics, LockError, LockGuard, LockInfo, LockMode,
     LockOptions, LockReport, LockStats, PrimitiveState, Priority, QueueEntry, Registrable,
     ReleaseError, ReleaseOutcome, RequestKind, Revocation, SlowRequest, Timeline, TimelineEntry,
     TimelineLayout, TimelineOutcome, TimelineTrack, TimeoutEvidence, WaiterKind, WaitingRequest,

@@ -52,10 +52,11 @@ use crate::document::Snapshot;
 use crate::document::schema::Schema;
 use crate::id::{LockId, NodeId, NodeIds, OwnerId, TransactionId, random_session};
 use crate::lock::{
-    AcquireOptions, FifoLock, Grant, JoinError, LockDump, LockError, LockGuard, LockInfo,
-    LockReport, LockStats, QueueEntry, ReleaseError, ReleaseOutcome, Timeline,
+    AcquireOptions, FifoLock, Grant, JoinError, LockError, LockGuard, LockInfo, LockReport,
+    LockStats, QueueEntry, ReleaseError, ReleaseOutcome, Timeline,
 };
 use crate::sync::{Mutex, rank};
+use diagnostics::LockDump;
 use durable::Writer;
 use log::OwnLog;
 use numbers::Numbers;
@@ -481,11 +482,7 @@ impl DataStore {
     /// [admission](Self::admission_dump). Other threads continue while it is taken, however long
     /// the queues are.
     pub fn lock_dump(&self) -> LockDump {
-        let dump = self.0.lock.lock_dump();
-        match self.admission_dump() {
-            Some([line, door]) => dump.with_admission(line, door),
-            None => dump,
-        }
+        LockDump::new(self.0.lock.diagnostics(), self.admission_dump())
     }
 
     /// Returns the metrics and the state of the lock.

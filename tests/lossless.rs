@@ -33,7 +33,7 @@ fn closed() -> (DataStore, doclock::events::Subscription, Editor) {
 
 fn waiting(store: &DataStore) -> usize {
     let dumps = store.admission_dump().into_iter().flatten();
-    dumps.map(|dump| dump.waiting.len()).sum()
+    dumps.map(|dump| dump.waiters.len()).sum()
 }
 
 fn until(condition: impl Fn() -> bool) {

@@ -128,7 +128,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::RequestKind>();
     shared::<doclock::lock::WaiterKind>();
     shared::<doclock::lock::WaitingRequest>();
-    shared::<doclock::lock::LockDump>();
+    shared::<doclock::diagnostics::LockDump>();
     shared::<doclock::lock::LockError>();
     shared::<doclock::lock::LockGuard>();
     shared::<doclock::lock::LockInfo>();
@@ -170,10 +170,8 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::limiter::CallCancellation>();
     shared::<doclock::lock::node::Deadlock>();
     shared::<doclock::lock::node::DeadlockLink>();
-    shared::<doclock::lock::node::NodeHolder>();
     shared::<doclock::lock::node::NodeLockStats>();
     shared::<doclock::lock::node::NodeWait>();
-    shared::<doclock::lock::node::NodeWaiter>();
     shared::<doclock::lock::node::RefusedDeadlock>();
     shared::<doclock::lock::node::Scope>();
     shared::<doclock::schema::AttributeFault>();

@@ -101,7 +101,7 @@ fn look_beside_a_window(store: &DataStore, take_look: impl FnOnce()) -> Result<(
 
 fn has_waiter(store: &DataStore) -> bool {
     let dumps = store.admission_dump().into_iter().flatten();
-    store.queue_length() > 0 || dumps.into_iter().any(|dump| !dump.waiting.is_empty())
+    store.queue_length() > 0 || dumps.into_iter().any(|dump| !dump.waiters.is_empty())
 }
 
 /// A thread keeps the lock while it writes to a slow drive.

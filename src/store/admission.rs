@@ -16,7 +16,8 @@ use super::DataStore;
 use super::diagnostics::AdmissionDiagnostics;
 use crate::id::{LockId, OwnerId};
 use crate::lock::{
-    AcquireOptions, FifoLock, Grant, LockDump, LockError, Priority, Requester, WaitsAs, blocking,
+    AcquireOptions, FifoLock, Grant, LockDiagnostics, LockError, Priority, Requester, WaitsAs,
+    blocking,
 };
 
 /// Where requests wait for a lossless subscriber.
@@ -296,8 +297,8 @@ impl DataStore {
     ///
     /// While admission is closed, the first request waits for the holder `lossless subscriber`, or
     /// `disk` if the journal has too much to write. The others wait for the first one.
-    pub fn admission_dump(&self) -> Option<[LockDump; 2]> {
+    pub fn admission_dump(&self) -> Option<[LockDiagnostics; 2]> {
         let locks = self.0.log.lazy.admission()?;
-        Some([&locks.line, &locks.door].map(FifoLock::lock_dump))
+        Some([&locks.line, &locks.door].map(FifoLock::diagnostics))
     }
 }

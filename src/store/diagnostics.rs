@@ -1,5 +1,6 @@
 //! One picture of a store: what holds, waits, lags and pins memory.
 
+use std::fmt;
 use std::ops::Not;
 use std::time::{Duration, SystemTime};
 
@@ -14,7 +15,7 @@ use super::lease::{LeaseInfo, LeaseTargets};
 pub use super::pinned::{KeptVersion, KeptVersions};
 pub use super::registry::RegisteredPrimitive;
 use crate::id::OwnerId;
-use crate::lock::{CallSite, LockDiagnostics};
+use crate::lock::{CallSite, LockDiagnostics, LockInfo, QueueEntry};
 use crate::time::{MonotonicTime, millis};
 
 /// The state of a store for a person who looks for a cause.
@@ -74,6 +75,78 @@ pub struct AdmissionDiagnostics {
     pub door: LockDiagnostics,
     /// The line: the holder is the first request.
     pub line: LockDiagnostics,
+}
+
+/// The holders and the waiters of a store's lock, and the requests that are not in its queue yet:
+/// from [`DataStore::lock_dump`].
+///
+/// Serializes in camelCase, with the fields of the lock beside the others.
+/// [`Display`](fmt::Display) prints a line for each holder and each request:
+///
+/// ```
+/// use doclock::{DataStore, lock::{AcquireOptions, node::Scope}};
+///
+/// let store = DataStore::new();
+/// let guard = store.lock_with("ann", AcquireOptions::new().label("import"))?;
+/// let dump = store.lock_dump();
+/// assert_eq!(dump.lock.holders[0].holder.owner_id.as_str(), "ann");
+/// assert!(dump.to_string().starts_with("held by lock-1-"), "{dump}");
+/// assert!(dump.to_string().ends_with("no request waits"), "{dump}");
+/// drop(guard);
+///
+/// let guard = store.node_locks().lock("ann", Scope::new().write("title"))?;
+/// let dump = store.lock_dump();
+/// assert!(dump.to_string().contains(": title (node exclusive)"), "{dump}");
+/// # Ok::<(), doclock::lock::LockError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct LockDump {
+    /// The holders and the waiters.
+    #[serde(flatten)]
+    pub lock: LockDiagnostics,
+    /// What the first request waits for that has not been admitted to the queue, because a lossless
+    /// subscriber or the journal has too much to read. `None` while admission is open.
+    pub admission_closed_by: Option<LockInfo>,
+    /// The requests that have not been admitted to the queue, in their order.
+    pub waiting_for_admission: Vec<QueueEntry>,
+}
+
+impl LockDump {
+    /// The first request waits at the door, ahead of those in line.
+    pub(super) fn new(lock: LockDiagnostics, admission: Option<[LockDiagnostics; 2]>) -> Self {
+        let mut dump = Self {
+            lock,
+            admission_closed_by: None,
+            waiting_for_admission: Vec::new(),
+        };
+        if let Some([line, door]) = admission {
+            let closed_by = door.holders.into_iter().next();
+            dump.admission_closed_by = closed_by.map(|held| held.holder);
+            for waiter in door.waiters.into_iter().chain(line.waiters) {
+                let position = dump.waiting_for_admission.len() + 1;
+                let mut request = waiter.request;
+                request.position = position;
+                dump.waiting_for_admission.push(request);
+            }
+        }
+        dump
+    }
+}
+
+impl fmt::Display for LockDump {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.waiting_for_admission.is_empty() {
+            return self.lock.fmt(f);
+        }
+        let closed = self.admission_closed_by.iter();
+        let closed = closed.map(|holder| format!("admission is closed by {holder}"));
+        let admission = self.waiting_for_admission.iter();
+        let admission = admission.map(|entry| format!("{entry}, for admission"));
+        let lines: Vec<_> = self.lock.lines().chain(closed).chain(admission).collect();
+        f.write_str(&lines.join("\n"))
+    }
 }
 
 /// The journal of a durable document.

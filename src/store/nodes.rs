@@ -13,8 +13,10 @@ use super::{DataStore, EndedBy, Kind, Transaction};
 use crate::document::View;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId};
 use crate::lock::LockMode;
-use crate::lock::node::{NodeHolder, NodeLockStats, NodeWaiter};
-use crate::lock::{AcquireOptions, Grant, LockError, Scope, Tree, WaitsAs, blocking};
+use crate::lock::node::NodeLockStats;
+use crate::lock::{
+    AcquireOptions, Grant, HeldLock, LockError, Scope, Tree, WaitingRequest, WaitsAs, blocking,
+};
 
 impl Tree for DataStore {
     fn each_ancestor(&self, id: &NodeId, visit: &mut dyn FnMut(&NodeId)) {
@@ -394,16 +396,16 @@ impl NodeLocks {
     ///
     /// The list is read in pages of at most 32 owners, and other threads continue in between. So
     /// each page is of one moment, but the list is not.
-    pub fn holders(&self) -> Vec<NodeHolder> {
-        self.0.0.lock.node_holders()
+    pub fn holders(&self) -> Vec<HeldLock> {
+        self.0.0.lock.members().0
     }
 
     /// Lists the requests that wait for nodes, each with the holders that it waits for.
     ///
     /// The list is read in pages, as the one of [holders](Self::holders). It omits requests that
     /// wait for the document lock first.
-    pub fn waiters(&self) -> Vec<NodeWaiter> {
-        self.0.0.lock.node_waiters()
+    pub fn waiters(&self) -> Vec<WaitingRequest> {
+        self.0.0.lock.members().1
     }
 
     /// Returns the metrics and the state of the node locks, all of one moment.

@@ -139,8 +139,9 @@ fn node_locks_02_a_lone_holder_is_downgraded_when_a_second_comes() {
         assert!(holder.nodes.contains(&(node(id), mode)), "{holder}");
     };
     has("ann", "a1", LockMode::NodeExclusive);
-    has("ann", "root", LockMode::IntentionExclusive);
-    has("bob", "b", LockMode::IntentionExclusive);
+    has("bob", "b1", LockMode::NodeExclusive);
+    // Beside the node, the document, the root and a section.
+    assert!(holders.iter().all(|holder| holder.node_count == 4));
     drop(one);
     drop(other);
     assert_eq!(store.node_locks().stats().entries, 0);

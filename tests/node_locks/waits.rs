@@ -287,7 +287,10 @@ fn node_locks_01_all_holders_and_waiters_are_listed() {
         .map(|waiter| waiter.request.position)
         .collect();
     assert_eq!(places, (1..=40).collect::<Vec<_>>());
-    assert_eq!((waiters[0].behind.len(), waiters[39].behind.len()), (1, 40));
+    assert_eq!(
+        (waiters[0].blocked_by.len(), waiters[39].blocked_by.len()),
+        (1, 2)
+    );
     let line = waiters[1].to_string();
     assert!(
         line.contains(" for node 9:0 (node exclusive) behind lock-"),

@@ -85,7 +85,7 @@ fn async_03_a_guard_that_is_not_taken_is_named_with_its_call_site() {
     assert!(holder.untaken);
     let place = format!("tests/tasks/futurelock.rs:{line}");
     let told = "granted 3200ms ago, not yet taken by its task";
-    let dump = lock.lock_dump().to_string();
+    let dump = lock.diagnostics().to_string();
     assert!(dump.contains(told) && dump.contains(&place), "{dump}");
     clock.advance(Duration::from_secs(2));
     eventually("the other times out", || other.is_woken());

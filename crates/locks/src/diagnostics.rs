@@ -1,5 +1,6 @@
 //! Holders and waiters of a lock, and which of them wait for which.
 
+use std::fmt;
 use std::ops::Not;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +11,9 @@ use super::info::millis;
 use super::inspect::{Inspected, Primitive, PrimitiveState, Registrable, Sealed};
 use super::node::{NodeWait, RefusedDeadlock};
 use super::shared::LockShared;
-use super::state::LockState;
+use super::state::MembersPage;
 use super::{FifoLock, LockInfo, QueueEntry};
+use crate::brief::Brief;
 use crate::id::{LockId, NodeId};
 use crate::queue::{LockMode, Priority};
 
@@ -21,7 +23,8 @@ use crate::queue::{LockMode, Priority};
 /// page by page, so that a long queue blocks no request: it may have left or joined since. A
 /// request that waits during the whole read is listed once and in order.
 ///
-/// Serializes in camelCase, with durations in milliseconds.
+/// Serializes in camelCase, with durations in milliseconds. [`Display`](fmt::Display) prints a line
+/// for each holder and each waiter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -39,6 +42,25 @@ pub struct LockDiagnostics {
     /// [`RefusedDeadlock::LISTED`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deadlocks: Vec<RefusedDeadlock>,
+}
+
+impl LockDiagnostics {
+    /// Returns a line for each holder, and one for each waiter.
+    #[doc(hidden)]
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        let free = self.holders.is_empty().then(|| "held by no owner".into());
+        let holders = self.holders.iter().map(|held| format!("held by {held}"));
+        let waiters = self.waiters.iter().map(ToString::to_string);
+        holders.chain(free).chain(waiters)
+    }
+}
+
+impl fmt::Display for LockDiagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let none = self.waiters.is_empty().then(|| "no request waits".into());
+        let lines: Vec<_> = self.lines().chain(none).collect();
+        f.write_str(&lines.join("\n"))
+    }
 }
 
 /// How requests for a lock ended since it was created, or its metrics were reset.
@@ -67,7 +89,8 @@ pub struct LockCounters {
 
 /// A grant of a lock, or of nodes.
 ///
-/// Serializes in camelCase, with the fields of the holder beside the others.
+/// Serializes in camelCase, with the fields of the holder beside the others, and prints as one
+/// line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -98,6 +121,14 @@ impl HeldLock {
     pub const LISTED: usize = 16;
 }
 
+impl fmt::Display for HeldLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let node = |(id, mode): &(NodeId, LockMode)| format!("{} ({mode})", Brief(id));
+        self.holder.fmt(f)?;
+        list(f, ": ", self.nodes.iter().map(node))
+    }
+}
+
 /// What a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -124,7 +155,8 @@ pub enum WaiterKind {
 
 /// A request that waits, with what it waits for.
 ///
-/// Serializes in camelCase, with the fields of the request beside the others.
+/// Serializes in camelCase, with the fields of the request beside the others, and prints as one
+/// line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -162,6 +194,31 @@ pub struct WaitingRequest {
 impl WaitingRequest {
     /// How many grants and requests `blocked_by` lists at most.
     pub const BLOCKERS: usize = 8;
+}
+
+impl fmt::Display for WaitingRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.request.fmt(f)?;
+        if self.waits_for.is_empty() {
+            return Ok(());
+        }
+        list(f, " for ", &self.waits_for)?;
+        list(f, " behind ", &self.blocked_by)
+    }
+}
+
+/// Writes `lead` and the items, unless there is none.
+fn list<T: fmt::Display>(
+    f: &mut fmt::Formatter<'_>,
+    lead: &str,
+    items: impl IntoIterator<Item = T>,
+) -> fmt::Result {
+    let mut items = items.into_iter();
+    let Some(first) = items.next() else {
+        return Ok(());
+    };
+    write!(f, "{lead}{first}")?;
+    items.try_for_each(|item| write!(f, ", {item}"))
 }
 
 impl Inspected for LockShared {
@@ -210,25 +267,45 @@ impl FifoLock {
             let totals = (state.counters(), state.last_deadlocks(now.at));
             (totals, members, state.queue_page(None, now))
         });
-        let (([document, nodes], deadlocks), mut members, (mut queued, mut next)) = first;
-        while let Some(last) = members.next {
-            let page =
-                shared.step_fair(|state: &mut LockState, now| state.members_page(Some(last), now));
-            members.extend(page);
-        }
+        let (([document, nodes], deadlocks), members, (mut queued, mut next)) = first;
+        let MembersPage {
+            holders,
+            mut waiters,
+            ..
+        } = self.members_from(members);
         while let Some(place) = next {
             let (page, after) = shared.step_fair(|state, now| state.queue_page(Some(place), now));
             queued.extend(page);
             next = after;
         }
-        let mut waiters = members.waiters;
         waiters.append(&mut queued);
         LockDiagnostics {
-            holders: members.holders,
+            holders,
             waiters,
             document,
             nodes,
             deadlocks,
         }
+    }
+
+    /// Returns the holders of nodes, and the requests that wait for nodes. The lock stays usable
+    /// meanwhile, however many there are.
+    #[doc(hidden)]
+    pub fn members(&self) -> (Vec<HeldLock>, Vec<WaitingRequest>) {
+        let first = self.0.step_fair(|state, now| state.members_page(None, now));
+        let mut members = self.members_from(first);
+        members.holders.retain(|held| held.node_count > 0);
+        (members.holders, members.waiters)
+    }
+
+    /// Reads the rest of the members page by page.
+    fn members_from(&self, mut members: MembersPage) -> MembersPage {
+        while let Some(last) = members.next {
+            let page = self
+                .0
+                .step_fair(|state, now| state.members_page(Some(last), now));
+            members.extend(page);
+        }
+        members
     }
 }

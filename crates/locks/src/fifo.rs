@@ -25,8 +25,8 @@ use super::wait::{TaskQueue, Wait, WaitDeadline, WaitsAs, blocking};
 use super::wake_chain::WakeChain;
 use super::word::Word;
 use super::{
-    AcquireOptions, Grant, JoinError, LockDump, LockError, LockGuard, LockInfo, LockOptions,
-    LockReport, LockStats, QueueEntry, ReleaseError, Timeline,
+    AcquireOptions, Grant, JoinError, LockError, LockGuard, LockInfo, LockOptions, LockReport,
+    LockStats, QueueEntry, ReleaseError, Timeline,
 };
 use crate::id::{LockId, OwnerId, random_session};
 use crate::queue::{CapacityPart, Cursor};
@@ -486,7 +486,7 @@ impl FifoLock {
     }
 
     /// Returns the waiting requests in queue order. The first 32 are of one moment; the others are
-    /// read page by page, as in a [dump](LockDump).
+    /// read page by page, as in the [diagnostics](Self::diagnostics).
     pub fn queue_info(&self) -> Vec<QueueEntry> {
         let first = self.0.step_fair(|state, now| state.page(None, 0, now.at));
         self.list_from(first)
@@ -506,26 +506,8 @@ impl FifoLock {
         waiting
     }
 
-    /// Returns the holders and the waiters, of nodes too, for a person to read when a program
-    /// hangs. The lock stays usable meanwhile, however long the queue is.
-    pub fn lock_dump(&self) -> LockDump {
-        let (holder, first) = self.0.step(|state, now| {
-            let holder = state.current(now.at);
-            (holder, state.page(None, 0, now.at))
-        });
-        let waiting = self.list_from(first);
-        LockDump {
-            holder,
-            node_holders: self.node_holders(),
-            waiting,
-            waiting_for_nodes: self.node_waiters(),
-            admission_closed_by: None,
-            waiting_for_admission: Vec::new(),
-        }
-    }
-
     /// Returns the counters and the state of one moment. The first 32 waiters are of that moment
-    /// too; the others are read page by page, as in a [dump](LockDump).
+    /// too; the others are read page by page, as in the [diagnostics](Self::diagnostics).
     pub fn lock_stats(&self) -> LockStats {
         let (stats, first) = self.0.step(|state, now| {
             let stats = state.stats(now.at);
@@ -539,7 +521,7 @@ impl FifoLock {
     ///
     /// `None` if [`LockOptions::timeline`] does not turn the recorder on. The requests that have
     /// ended, and the holder, are of one moment; the waiting requests are read page by page, as in
-    /// a [dump](LockDump). The lock stays usable meanwhile.
+    /// the [diagnostics](Self::diagnostics). The lock stays usable meanwhile.
     ///
     /// ```
     /// use doclock_locks::{FifoLock, LockOptions, TimelineOutcome};

@@ -31,7 +31,6 @@
 mod cancel;
 pub mod codes;
 mod diagnostics;
-mod dump;
 mod error;
 mod evidence;
 mod fifo;
@@ -99,7 +98,6 @@ pub use cancel::CancelToken;
 pub use diagnostics::{
     HeldLock, LockCounters, LockDiagnostics, RequestKind, WaiterKind, WaitingRequest,
 };
-pub use dump::LockDump;
 pub use error::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvidence};
 pub use fifo::{FifoLock, ReleaseOutcome};
 pub use guard::LockGuard;

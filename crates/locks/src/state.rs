@@ -36,6 +36,7 @@ use asking::{LeavingRequest, LockWaiter};
 use hold_limits::HoldLimits;
 pub(super) use holder::Overdue;
 use holder::{Joined, LockHolder};
+pub(super) use inspection::MembersPage;
 pub(super) use nodes::AskedNodes;
 pub(super) use observed::Observed;
 pub(super) use observed::SlowLook;

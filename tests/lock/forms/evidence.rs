@@ -193,9 +193,11 @@ fn lock_08_a_long_queue_of_batches_is_listed_while_batches_come_and_go(form: For
                 token.cancel();
             }
             let (dump, stats) = (scene.store.lock_dump(), scene.store.lock_stats());
-            assert_eq!(dump.holder.unwrap().owner_id.as_str(), "holder");
+            assert_eq!(dump.lock.holders[0].holder.owner_id.as_str(), "holder");
             assert_eq!(stats.current_lock.unwrap().owner_id.as_str(), "holder");
-            [dump.waiting, stats.queue, scene.store.queue_info()]
+            let waiters = dump.lock.waiters.into_iter();
+            let dumped = waiters.map(|waiter| waiter.request).collect();
+            [dumped, stats.queue, scene.store.queue_info()]
         })
         .collect();
     done.store(true, Ordering::SeqCst);

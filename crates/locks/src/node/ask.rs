@@ -3,9 +3,9 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use super::{NodeHolder, NodeLockStats, NodeWaiter, Scope, Tree};
+use super::{NodeLockStats, Scope, Tree};
 use crate::id::FencingToken;
-use crate::queue::{CapacityPart, MemberNumber};
+use crate::queue::CapacityPart;
 use crate::request::{Request, RequestOutcome, RequestSource};
 use crate::state::{AskedNodes, HowToWait, LockState, Moment};
 use crate::wait::{WaitDeadline, WaitsAs};
@@ -214,34 +214,6 @@ impl FifoLock {
             RequestOutcome::Failed(error) => Err(*error),
             RequestOutcome::Panicked(panic) => panic.resume(),
             RequestOutcome::Done(never) => match never {},
-        }
-    }
-
-    /// Returns the holders of nodes. The lock stays usable meanwhile, however many there are.
-    #[doc(hidden)]
-    pub fn node_holders(&self) -> Vec<NodeHolder> {
-        self.by_pages(|state, after, now| state.node_holders(after, now.at))
-    }
-
-    /// Returns the requests that wait for nodes, in the same way.
-    #[doc(hidden)]
-    pub fn node_waiters(&self) -> Vec<NodeWaiter> {
-        self.by_pages(|state, after, now| state.node_waiters(after, now.at))
-    }
-
-    fn by_pages<T>(
-        &self,
-        page: impl Fn(&LockState, Option<MemberNumber>, Moment) -> (Vec<T>, Option<MemberNumber>),
-    ) -> Vec<T> {
-        let mut all = Vec::new();
-        let mut after = None;
-        loop {
-            let (listed, last) = self.0.step(|state, now| page(state, after, now));
-            all.extend(listed);
-            if last.is_none() {
-                return all;
-            }
-            after = last;
         }
     }
 

@@ -1,71 +1,14 @@
-//! The holders of nodes and the requests for them, as listings and metrics show them.
+//! The metrics of node locks.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Deadlock, NodeWait};
-use crate::brief::Brief;
-use crate::id::{LockId, NodeId};
+use super::Deadlock;
 use crate::info::{Millis, millis};
-use crate::queue::LockMode;
 use crate::stats::write_counts;
-use crate::{DurationSummary, LockInfo, QueueEntry, Revocation};
-
-/// An owner that has nodes locked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct NodeHolder {
-    /// The grant and its owner.
-    #[serde(flatten)]
-    pub holder: LockInfo,
-    /// The locked nodes, in no particular order. Intentions on their ancestors are listed too, once
-    /// other owners lock nodes at the same time.
-    pub nodes: Vec<(NodeId, LockMode)>,
-}
-
-impl fmt::Display for NodeHolder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.holder)?;
-        for (nth, (id, mode)) in self.nodes.iter().enumerate() {
-            let lead = if nth == 0 { ": " } else { ", " };
-            write!(f, "{lead}{} ({mode})", Brief(id))?;
-        }
-        Ok(())
-    }
-}
-
-/// A request that waits for nodes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct NodeWaiter {
-    /// The request, and its position in the longest of its queues.
-    #[serde(flatten)]
-    pub request: QueueEntry,
-    /// The nodes and modes for which it waits.
-    pub waits_for: Vec<NodeWait>,
-    /// The locks for which it waits: holders with a conflicting mode, and earlier requests for the
-    /// same nodes.
-    pub behind: Vec<LockId>,
-}
-
-impl fmt::Display for NodeWaiter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.request)?;
-        for (nth, wait) in self.waits_for.iter().enumerate() {
-            let lead = if nth == 0 { " for " } else { ", " };
-            write!(f, "{lead}{wait}")?;
-        }
-        for (nth, id) in self.behind.iter().enumerate() {
-            let lead = if nth == 0 { " behind " } else { ", " };
-            write!(f, "{lead}{id}")?;
-        }
-        Ok(())
-    }
-}
+use crate::{DurationSummary, Revocation};
 
 /// The metrics and the state of a store's node locks, all of one moment.
 ///

@@ -38,7 +38,7 @@ mod members;
 pub(crate) mod scope;
 
 pub use error::{Deadlock, DeadlockLink, NodeWait};
-pub use info::{NodeHolder, NodeLockStats, NodeWaiter, RefusedDeadlock};
+pub use info::{NodeLockStats, RefusedDeadlock};
 pub(super) use members::{Asking, Member, Members};
 pub use scope::Scope;
 pub(crate) use scope::{Granule, Tree};

@@ -14,8 +14,7 @@ use std::cell::Cell;
 
 use super::*;
 use crate::node::{
-    Deadlock, DeadlockLink, Granule, Member, NodeHolder, NodeLockStats, NodeWait, NodeWaiter,
-    RefusedDeadlock, Tree,
+    Deadlock, DeadlockLink, Granule, Member, NodeLockStats, NodeWait, RefusedDeadlock, Tree,
 };
 use crate::queue::{Asked, Link, MemberNumber};
 

@@ -62,58 +62,7 @@ impl LockState {
         Some(self.info(*number, member, now))
     }
 
-    /// Returns the locked nodes of the next few members, and the last of these members if there may
-    /// be more.
-    pub(crate) fn node_holders(
-        &self,
-        after: Option<MemberNumber>,
-        now: MonotonicTime,
-    ) -> (Vec<NodeHolder>, Option<MemberNumber>) {
-        if let Some(holder) = self.holder() {
-            let scope = holder.scope.as_ref();
-            let alone = scope.map(|scope| NodeHolder {
-                holder: holder.info(now),
-                nodes: scope.nodes().map(|(id, mode)| (id.clone(), mode)).collect(),
-            });
-            return (alone.into_iter().collect(), None);
-        }
-        self.page_of_members(after, |nodes, number, member| {
-            member.grant?;
-            let held = nodes.table.held(number);
-            let held =
-                held.filter_map(|(granule, rights)| Some((granule.node()?.clone(), rights.mode())));
-            Some(NodeHolder {
-                holder: self.info(number, member, now),
-                nodes: held.collect(),
-            })
-        })
-    }
-
-    /// Returns the members that wait for nodes, in the same way.
-    pub(crate) fn node_waiters(
-        &self,
-        after: Option<MemberNumber>,
-        now: MonotonicTime,
-    ) -> (Vec<NodeWaiter>, Option<MemberNumber>) {
-        self.page_of_members(after, |nodes, number, member| {
-            let asking = member.asking.as_ref()?;
-            let waits_for = || nodes.table.waits_for(number);
-            let position = 1 + waits_for().map(|(_, _, ahead)| ahead).max()?;
-            let node = |granule: &Granule, wants: Rights| NodeWait {
-                node: granule.node().cloned(),
-                mode: wants.mode(),
-            };
-            let behind = nodes.table.blockers(number).into_iter();
-            Some(NodeWaiter {
-                request: self.entry(number, asking, position, now),
-                waits_for: waits_for()
-                    .map(|(granule, wants, _)| node(granule, wants))
-                    .collect(),
-                behind: behind.map(|number| self.id(number)).collect(),
-            })
-        })
-    }
-
+    /// Describes the next few members, and returns the last of these if there may be more.
     pub(in crate::state) fn page_of_members<T>(
         &self,
         after: Option<MemberNumber>,
