@@ -12,8 +12,7 @@ pub use doclock_locks::{
 };
 
 pub(crate) use doclock_locks::internal::{
-    Answer, BatchLimit, Grant, Granule, Keeper, Kept, Mailbox, Primitive, QueuedWork, Received,
-    Requester, Rest, Rights, Samples, TaskWaiter, Tree, Waiter, WaitsAs, WakeChain, blocking,
-    excess, receive,
+    Answer, BatchLimit, Grant, Granule, Keeper, Kept, Mailbox, Primitive, QueuedWork, Requester,
+    Rest, Rights, Samples, Tree, Waiter, WaitsAs, WakeChain, blocking, excess,
 };
 pub(crate) use doclock_locks::node::Scope;

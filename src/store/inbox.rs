@@ -8,6 +8,7 @@ mod claim;
 mod feed;
 mod message;
 mod options;
+mod receive;
 pub(super) mod records;
 
 use std::fmt;

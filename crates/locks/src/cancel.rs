@@ -103,7 +103,8 @@ impl CancelToken {
 
     /// Attaches a waiting request, by its `withdraw` function, for the life of the returned value.
     /// If the token is already cancelled, calls the function at once.
-    pub(crate) fn attach(&self, withdraw: impl FnOnce() + Send + 'static) -> Attached {
+    #[doc(hidden)]
+    pub fn attach(&self, withdraw: impl FnOnce() + Send + 'static) -> Attached {
         let mut state = self.0.lock();
         let registration = if state.cancelled {
             drop(state);
@@ -135,7 +136,10 @@ impl fmt::Debug for CancelToken {
     }
 }
 
-pub(crate) struct Attached {
+/// A request that the token cancels.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct Attached {
     token: CancelToken,
     registration: Option<u64>,
 }

@@ -21,7 +21,7 @@ use super::shared::{DefaultTimeout, LockShared};
 use super::state::{
     AfterUnlock, Combiner, CombinerKind, LockState, Moment, Observed, RequestPosition,
 };
-use super::wait::{TaskQueue, Wait, WaitDeadline, WaitsAs, blocking};
+use super::wait::{Wait, WaitDeadline, WaitQueue, WaitsAs, blocking};
 use super::wake_chain::WakeChain;
 use super::word::Word;
 use super::{

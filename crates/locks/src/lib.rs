@@ -80,8 +80,6 @@ mod keeper;
 )]
 mod parker;
 #[allow(missing_docs, missing_debug_implementations)]
-mod receive;
-#[allow(missing_docs, missing_debug_implementations)]
 mod request;
 #[allow(missing_docs, missing_debug_implementations)]
 mod samples;
@@ -124,9 +122,8 @@ pub mod internal {
     pub use crate::inspect::Primitive;
     pub use crate::keeper::{Keeper, Kept};
     pub use crate::node::scope::{Granule, Tree};
-    pub use crate::parker::{Mailbox, Rest, TaskWaiter, Waiter};
+    pub use crate::parker::{Mailbox, Rest, Waiter};
     pub use crate::queue::Rights;
-    pub use crate::receive::{Received, receive};
     pub use crate::request::{QueuedWork, Requester};
     pub use crate::samples::Samples;
     pub use crate::wait::{WaitsAs, blocking};

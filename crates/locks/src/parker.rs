@@ -8,9 +8,16 @@ use crate::caught::{dispose, wake};
 use crate::sync::{Condvar, Hint, Mutex, MutexGuard, rank};
 use crate::time::{Clock, Deadline, Pause, TimeListener};
 
-/// A waiter that receives one outcome.
-pub trait Waiter: TimeListener + Sized + 'static {
+/// A waiter that receives one outcome: a thread waits for it, or a task polls it.
+pub trait Waiter: Send + Sync + Sized + 'static {
+    /// The data behind the mutex of the waiter.
+    type Left;
     type Outcome;
+
+    fn parker(&self) -> Parker<'_, Self::Left>;
+
+    /// Takes the outcome, once there is one.
+    fn take(left: &mut Self::Left) -> Option<Self::Outcome>;
 
     /// Waits for the outcome: spins so often, then sleeps. `None` when the deadline has passed
     /// first.
@@ -19,16 +26,31 @@ pub trait Waiter: TimeListener + Sized + 'static {
         spins: u32,
         clock: &Clock,
         deadline: Option<Deadline>,
-    ) -> Option<Self::Outcome>;
-}
+    ) -> Option<Self::Outcome> {
+        let parker = self.parker();
+        parker.wait_until(spins, clock, deadline, Self::take)
+    }
 
-/// A waiter that a task can wait for.
-pub trait TaskWaiter: Waiter {
     /// Returns the outcome to a task, or wakes the task when there is one. Spins so often first.
-    fn poll_outcome(&self, spins: u32, context: &mut Context<'_>) -> Poll<Self::Outcome>;
+    fn poll_outcome(&self, spins: u32, context: &mut Context<'_>) -> Poll<Self::Outcome> {
+        self.parker().poll(spins, context, Self::take)
+    }
 
     /// Forgets the waker of a task that no longer waits.
-    fn forget_task(&self);
+    fn forget_task(&self) {
+        let parker = self.parker();
+        parker.rise(parker.slot.lock(), ());
+    }
+}
+
+impl<W: Waiter> TimeListener for W {
+    /// Wakes the waiter to read its clock again. Passing through the mutex closes the gap between
+    /// its last look and its sleep.
+    fn time_advanced(&self) {
+        let parker = self.parker();
+        drop(parker.slot.lock());
+        parker.changed.notify_one();
+    }
 }
 
 /// Whether a waiter has to be woken, and how.
@@ -44,7 +66,7 @@ pub enum Rest {
 
 /// The data behind the mutex of a waiter.
 #[derive(Debug)]
-pub(super) struct Slot<S> {
+pub struct Slot<S> {
     /// What is left for the waiter, including the outcome.
     pub(super) left: S,
     /// The waker of the task, while it is parked. A waker is code of users: it is cloned, called
@@ -60,7 +82,7 @@ impl<S> Slot<S> {
 
 /// How a waiter rests at present. Read and written under the mutex of its slot alone.
 #[derive(Debug, Default)]
-pub(super) struct Resting(AtomicU8);
+pub struct Resting(AtomicU8);
 
 impl Resting {
     fn get(&self) -> Rest {
@@ -77,7 +99,7 @@ impl Resting {
 }
 
 /// The parts with which one thread or task waits, wherever they are stored.
-pub(super) struct Parker<'a, S> {
+pub struct Parker<'a, S> {
     pub(super) slot: &'a Mutex<{ rank::REQUEST }, Slot<S>>,
     pub(super) changed: &'a Condvar,
     pub(super) resting: &'a Resting,
@@ -128,8 +150,7 @@ impl<S> Parker<'_, S> {
         rest == Rest::Sleeps
     }
 
-    /// Waits as [`Waiter::wait_until`] does; `take` returns the outcome once there is one.
-    pub(super) fn wait_until<O>(
+    fn wait_until<O>(
         &self,
         spins: u32,
         clock: &Clock,
@@ -155,8 +176,7 @@ impl<S> Parker<'_, S> {
         }
     }
 
-    /// Polls as [`TaskWaiter::poll_outcome`] does.
-    pub(super) fn poll<O>(
+    fn poll<O>(
         &self,
         spins: u32,
         context: &mut Context<'_>,
@@ -194,18 +214,6 @@ impl<S> Parker<'_, S> {
         dispose(waker);
         outcome
     }
-
-    /// Forgets the waker as [`TaskWaiter::forget_task`] does.
-    pub(super) fn forget_task(&self) {
-        self.rise(self.slot.lock(), ());
-    }
-
-    /// Wakes the waiter to read its clock again. Passing through the mutex closes the gap between
-    /// its last look and its sleep.
-    pub(super) fn look_again(&self) {
-        drop(self.slot.lock());
-        self.changed.notify_one();
-    }
 }
 
 /// A mailbox for one outcome.
@@ -217,7 +225,7 @@ pub struct Mailbox<O> {
     is_answered: Hint,
 }
 
-impl<O> Mailbox<O> {
+impl<O: Send + 'static> Mailbox<O> {
     pub fn new() -> Self {
         Self {
             slot: Mutex::new(Slot::new(None)),
@@ -240,6 +248,17 @@ impl<O> Mailbox<O> {
             *slot = Some(outcome);
         })
     }
+}
+
+impl<O: Send + 'static> Sleeper for Mailbox<O> {
+    fn wake(&self) -> bool {
+        self.parker().wake_in_chain(|| ())
+    }
+}
+
+impl<O: Send + 'static> Waiter for Mailbox<O> {
+    type Left = Option<O>;
+    type Outcome = O;
 
     fn parker(&self) -> Parker<'_, Option<O>> {
         Parker {
@@ -249,35 +268,8 @@ impl<O> Mailbox<O> {
             is_answered: &self.is_answered,
         }
     }
-}
 
-impl<O> Sleeper for Mailbox<O> {
-    fn wake(&self) -> bool {
-        self.parker().wake_in_chain(|| ())
-    }
-}
-
-impl<O: Send + 'static> Waiter for Mailbox<O> {
-    type Outcome = O;
-
-    fn wait_until(&self, spins: u32, clock: &Clock, deadline: Option<Deadline>) -> Option<O> {
-        self.parker()
-            .wait_until(spins, clock, deadline, Option::take)
-    }
-}
-
-impl<O: Send + 'static> TaskWaiter for Mailbox<O> {
-    fn poll_outcome(&self, spins: u32, context: &mut Context<'_>) -> Poll<O> {
-        self.parker().poll(spins, context, Option::take)
-    }
-
-    fn forget_task(&self) {
-        self.parker().forget_task();
-    }
-}
-
-impl<O: Send> TimeListener for Mailbox<O> {
-    fn time_advanced(&self) {
-        self.parker().look_again();
+    fn take(left: &mut Option<O>) -> Option<O> {
+        left.take()
     }
 }

@@ -7,19 +7,18 @@ use std::convert::Infallible;
 use std::panic::Location;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
 
 use smol_str::SmolStr;
 
 use super::options::{PackedDuration, RequestLimit};
-use super::parker::{Parker, Rest, Resting, Slot, TaskWaiter, Waiter};
+use super::parker::{Parker, Rest, Resting, Slot, Waiter};
 use super::wait::{WaitDeadline, WaitsAs};
 use super::wake_chain::Sleeper;
 use super::{Grant, LockError};
 use crate::caught::{CaughtPanic, catch, dispose};
 use crate::id::OwnerId;
 use crate::sync::{Condvar, Hint, Mutex, rank, thread_number};
-use crate::time::{Clock, Deadline, TimeListener};
+use crate::time::Deadline;
 
 /// The description of a request, as the caller passes it.
 #[derive(Clone, Copy, Debug)]
@@ -283,7 +282,7 @@ pub(super) struct Request<W: QueuedWork> {
     woken_by_chain: AtomicBool,
 }
 
-struct Left<W: QueuedWork> {
+pub(super) struct Left<W: QueuedWork> {
     /// Set until a thread takes it to run it; then what is left of it.
     work: Option<W>,
     /// Set from the delivery until the waiter takes it.
@@ -359,15 +358,6 @@ impl<W: QueuedWork> Request<W> {
             }
         })
     }
-
-    fn parker(&self) -> Parker<'_, Left<W>> {
-        Parker {
-            slot: &self.slot,
-            changed: &self.changed,
-            resting: &self.resting,
-            is_answered: &self.is_answered,
-        }
-    }
 }
 
 impl<W: QueuedWork> Drop for Request<W> {
@@ -384,31 +374,20 @@ impl<W: QueuedWork> Drop for Request<W> {
 }
 
 impl<W: QueuedWork> Waiter for Request<W> {
+    type Left = Left<W>;
     type Outcome = RequestOutcome<W::Reply>;
 
-    fn wait_until(
-        &self,
-        spins: u32,
-        clock: &Clock,
-        deadline: Option<Deadline>,
-    ) -> Option<RequestOutcome<W::Reply>> {
-        self.parker()
-            .wait_until(spins, clock, deadline, |left| left.outcome.take())
-    }
-}
-
-impl<W: QueuedWork> TaskWaiter for Request<W> {
-    fn poll_outcome(
-        &self,
-        spins: u32,
-        context: &mut Context<'_>,
-    ) -> Poll<RequestOutcome<W::Reply>> {
-        self.parker()
-            .poll(spins, context, |left| left.outcome.take())
+    fn parker(&self) -> Parker<'_, Left<W>> {
+        Parker {
+            slot: &self.slot,
+            changed: &self.changed,
+            resting: &self.resting,
+            is_answered: &self.is_answered,
+        }
     }
 
-    fn forget_task(&self) {
-        self.parker().forget_task();
+    fn take(left: &mut Left<W>) -> Option<Self::Outcome> {
+        left.outcome.take()
     }
 }
 
@@ -475,11 +454,5 @@ impl<W: QueuedWork> Sleeper for Request<W> {
     fn wake(&self) -> bool {
         let note = || self.woken_by_chain.store(true, Ordering::Relaxed);
         self.parker().wake_in_chain(note)
-    }
-}
-
-impl<W: QueuedWork> TimeListener for Request<W> {
-    fn time_advanced(&self) {
-        self.parker().look_again();
     }
 }

@@ -15,9 +15,7 @@ use super::report::ReportChannel;
 use super::request::Waiting;
 use super::sampling::Measured;
 use super::state::{AfterUnlock, LockState, Moment, Overdue, RequestPosition, SlowLook};
-use super::wait::{
-    Reason, TaskLook, TaskQueue, Wait, WaitDeadline, WaitQueue, WaitsAs, call_keeper, earlier,
-};
+use super::wait::{Reason, TaskLook, Wait, WaitDeadline, WaitQueue, WaitsAs, call_keeper, earlier};
 use super::wake_chain::WakeChain;
 use super::word::{HeldWord, Word};
 use super::{Grant, LockReport};
@@ -292,9 +290,7 @@ impl WaitQueue for LockShared {
     fn withdraw(&self, waiting_at: RequestPosition, reason: Reason) {
         self.step(|state, now| state.withdraw(waiting_at, reason, now));
     }
-}
 
-impl TaskQueue for LockShared {
     fn keeper(&self) -> &Arc<Keeper> {
         self.keeper.get(&self.clock)
     }

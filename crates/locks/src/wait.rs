@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::CancelToken;
 use super::cancel::Attached;
 use super::keeper::{Keeper, Kept};
-use super::parker::{TaskWaiter, Waiter};
+use super::parker::Waiter;
 use super::request::TaskRequest;
 use crate::caught::catch;
 use crate::time::{Clock, Deadline};
@@ -30,10 +30,7 @@ pub(super) trait WaitQueue: Send + Sync + 'static {
     /// Removes a request from the queue and fails it. Does nothing when that wait is over: then the
     /// request has an outcome already, or is about to get one.
     fn withdraw(&self, ticket: Self::Ticket, reason: Reason);
-}
 
-/// A queue in which tasks wait too.
-pub(super) trait TaskQueue: WaitQueue {
     /// Returns the keeper, which ends the waits of tasks.
     fn keeper(&self) -> &Arc<Keeper>;
 
@@ -54,7 +51,7 @@ pub(super) trait TaskQueue: WaitQueue {
     fn cannot_look(&self) {}
 }
 
-impl<Q: TaskQueue> Kept for Q {
+impl<Q: WaitQueue> Kept for Q {
     fn keep(&self) -> Option<Deadline> {
         let next = self.look_at_holders();
         let mut look = TaskLook {
@@ -140,7 +137,7 @@ pub enum WaitsAs {
 
 impl WaitsAs {
     /// Begins the wait of a task: the keeper serves the queue from now on.
-    pub(super) fn attend<Q: TaskQueue>(self, queue: &Arc<Q>) -> io::Result<()> {
+    pub(super) fn attend<Q: WaitQueue>(self, queue: &Arc<Q>) -> io::Result<()> {
         match self {
             Self::Thread => Ok(()),
             Self::Task => queue.keeper().attend(queue),
@@ -148,7 +145,7 @@ impl WaitsAs {
     }
 
     /// Waits for the outcome of a request in the queue.
-    pub(super) async fn wait<Q: TaskQueue, W: TaskWaiter>(
+    pub(super) async fn wait<Q: WaitQueue, W: Waiter>(
         self,
         queue: &Arc<Q>,
         waiter: &Arc<W>,
@@ -167,7 +164,7 @@ impl WaitsAs {
 
 /// Lets the keeper look at the queue, for overdue holders and for the reports of long waits. If its
 /// thread cannot be started, a long wait is reported at its end.
-pub(super) fn call_keeper<Q: TaskQueue>(queue: &Arc<Q>, deadline: Deadline) {
+pub(super) fn call_keeper<Q: WaitQueue>(queue: &Arc<Q>, deadline: Deadline) {
     let keeper = queue.keeper();
     match keeper.attend(queue) {
         Ok(()) => keeper.expect(deadline),
@@ -187,11 +184,11 @@ pub fn blocking<T>(code: impl Future<Output = T>) -> T {
 
 /// Waits until the request has its outcome, which happens exactly once. A waiter that times out
 /// withdraws its request and waits for the answer to that, so a grant that races it counts.
-pub(super) fn wait<L: WaitQueue, W: Waiter>(
-    queue: &Arc<L>,
+fn wait<Q: WaitQueue, W: Waiter>(
+    queue: &Arc<Q>,
     waiter: &Arc<W>,
     cancel: Option<&CancelToken>,
-    mut wait: Wait<L::Ticket>,
+    mut wait: Wait<Q::Ticket>,
 ) -> W::Outcome {
     let ticket = wait.ticket;
     let _attached = cancel.map(|token| attach(token, queue, ticket));
@@ -212,14 +209,14 @@ pub(super) fn wait<L: WaitQueue, W: Waiter>(
     }
 }
 
-fn attach<L: WaitQueue>(token: &CancelToken, queue: &Arc<L>, ticket: L::Ticket) -> Attached {
+fn attach<Q: WaitQueue>(token: &CancelToken, queue: &Arc<Q>, ticket: Q::Ticket) -> Attached {
     let queue = Arc::clone(queue);
     token.attach(move || queue.withdraw(ticket, Reason::Cancelled))
 }
 
 /// The wait of a task, until its outcome. On drop, the request leaves the queue, or ends the grant
 /// that it has got.
-struct TaskWait<Q: TaskQueue, W: TaskWaiter> {
+struct TaskWait<Q: WaitQueue, W: Waiter> {
     queue: Arc<Q>,
     waiter: Arc<W>,
     ticket: Q::Ticket,
@@ -228,7 +225,7 @@ struct TaskWait<Q: TaskQueue, W: TaskWaiter> {
     is_over: bool,
 }
 
-impl<Q: TaskQueue, W: TaskWaiter> TaskWait<Q, W> {
+impl<Q: WaitQueue, W: Waiter> TaskWait<Q, W> {
     fn begin(
         queue: &Arc<Q>,
         waiter: &Arc<W>,
@@ -254,7 +251,7 @@ impl<Q: TaskQueue, W: TaskWaiter> TaskWait<Q, W> {
     }
 }
 
-impl<Q: TaskQueue, W: TaskWaiter> Future for TaskWait<Q, W> {
+impl<Q: WaitQueue, W: Waiter> Future for TaskWait<Q, W> {
     type Output = W::Outcome;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<W::Outcome> {
@@ -266,7 +263,7 @@ impl<Q: TaskQueue, W: TaskWaiter> Future for TaskWait<Q, W> {
     }
 }
 
-impl<Q: TaskQueue, W: TaskWaiter> Drop for TaskWait<Q, W> {
+impl<Q: WaitQueue, W: Waiter> Drop for TaskWait<Q, W> {
     fn drop(&mut self) {
         if !self.is_over {
             self.waiter.forget_task();

@@ -22,7 +22,7 @@ use super::{Durability, Journal, JournalError, JournalErrorKind};
 use crate::caught::{CaughtPanic, catch};
 use crate::codes::{Retry, codes};
 use crate::document::Snapshot;
-use crate::lock::{Keeper, Kept, Mailbox, Rest, TaskWaiter, Waiter, WakeChain};
+use crate::lock::{Keeper, Kept, Mailbox, Rest, Waiter, WakeChain};
 use crate::store::diagnostics::DurableDiagnostics;
 use crate::store::notes::NoteChange;
 use crate::store::{CommitError, DataStore, TransactionResult};

@@ -7,10 +7,11 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, never};
 
 use super::DeadLetter;
+use super::receive::{Received, receive};
 use super::{HandlerResult, Inbox, Message, Outcome};
 use crate::codes::codes;
 use crate::id::OwnerId;
-use crate::lock::{CancelToken, LockError, Received, receive};
+use crate::lock::{CancelToken, LockError};
 use crate::store::{CommitError, Transaction};
 use crate::sync::assert_unlocked;
 use crate::time::Deadline;

@@ -24,7 +24,7 @@ use crate::sampling::Sampling;
 use crate::state::AfterUnlock;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, assert_unlocked, rank, thread_number};
 use crate::time::Clock;
-use crate::wait::{Reason, TaskLook, TaskQueue, Wait, WaitDeadline, WaitQueue, WaitsAs, blocking};
+use crate::wait::{Reason, TaskLook, Wait, WaitDeadline, WaitQueue, WaitsAs, blocking};
 use crate::{AcquireOptions, CancelToken, LockError};
 
 /// Enough that threads seldom meet at one. Two in a model, so that they do meet.
@@ -447,9 +447,7 @@ impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShared<K, V> {
             next.deliver();
         }
     }
-}
 
-impl<K: Send + 'static, V: 'static> TaskQueue for KeyedShared<K, V> {
     fn keeper(&self) -> &Arc<Keeper> {
         self.keeper.get(&self.clock)
     }

@@ -1,13 +1,11 @@
 //! A waiting call, and the slots that it was granted and has not taken yet.
 
 use std::sync::Weak;
-use std::task::{Context, Poll};
 
 use super::state::{Granted, LeftCall};
 use super::{InFlightLimiter, LimiterKey, LimiterShared};
-use crate::parker::{Mailbox, TaskWaiter, Waiter};
+use crate::parker::{Mailbox, Parker, Waiter};
 use crate::request::TaskRequest;
-use crate::time::{Clock, Deadline, TimeListener};
 
 /// What a waiting call gets.
 type Verdict<K> = Result<UntakenSlots<K>, Box<LeftCall>>;
@@ -33,31 +31,15 @@ impl<K: LimiterKey> WaitingCaller<K> {
 }
 
 impl<K: LimiterKey> Waiter for WaitingCaller<K> {
+    type Left = Option<Verdict<K>>;
     type Outcome = Verdict<K>;
 
-    fn wait_until(
-        &self,
-        spins: u32,
-        clock: &Clock,
-        deadline: Option<Deadline>,
-    ) -> Option<Verdict<K>> {
-        self.mailbox.wait_until(spins, clock, deadline)
-    }
-}
-
-impl<K: LimiterKey> TaskWaiter for WaitingCaller<K> {
-    fn poll_outcome(&self, spins: u32, context: &mut Context<'_>) -> Poll<Verdict<K>> {
-        self.mailbox.poll_outcome(spins, context)
+    fn parker(&self) -> Parker<'_, Option<Verdict<K>>> {
+        self.mailbox.parker()
     }
 
-    fn forget_task(&self) {
-        self.mailbox.forget_task();
-    }
-}
-
-impl<K: LimiterKey> TimeListener for WaitingCaller<K> {
-    fn time_advanced(&self) {
-        self.mailbox.time_advanced();
+    fn take(left: &mut Option<Verdict<K>>) -> Option<Verdict<K>> {
+        left.take()
     }
 }
 

@@ -45,7 +45,7 @@ use super::inspect::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrab
 use super::keeper::{Keeper, KeeperSlot};
 use super::pace::Pace;
 use super::request::TaskRequest;
-use super::wait::{Reason, TaskLook, TaskQueue, Wait, WaitQueue, WaitsAs};
+use super::wait::{Reason, TaskLook, Wait, WaitQueue, WaitsAs};
 use crate::caught::run_all;
 use crate::hashing::Secret;
 use crate::sync::{Mutex, assert_unlocked, rank};
@@ -570,9 +570,7 @@ impl<K: LimiterKey> WaitQueue for LimiterShared<K> {
         drop(state);
         self.answer(&mut next);
     }
-}
 
-impl<K: LimiterKey> TaskQueue for LimiterShared<K> {
     fn keeper(&self) -> &Arc<Keeper> {
         self.keeper.get(&self.clock)
     }
