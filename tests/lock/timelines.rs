@@ -1,6 +1,7 @@
 //! What the timeline records.
 
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use doclock::lock::{
@@ -193,14 +194,45 @@ fn a_timeline_has_holders_of_nodes_their_extensions_and_deadlocks() {
 
 #[test]
 fn a_timeline_keeps_the_last_requests() {
-    let lock = FifoLock::with_options(LockOptions::new().timeline(3));
-    for number in 0..1000 {
-        drop(lock.lock(format!("{number}")).unwrap());
+    for capacity in [0, 1, 3, 255, 256, 257, 1000] {
+        let lock = FifoLock::with_options(LockOptions::new().timeline(capacity));
+        let mut ended = 0;
+        for requests in [0, 1, 9, 256, 257, 999, 1000, 5000] {
+            while ended < requests {
+                drop(lock.lock("ann").unwrap());
+                ended += 1;
+            }
+            let timeline = lock.timeline().unwrap();
+            let numbers = timeline.entries.iter().map(|entry| entry.lock_id.number());
+            let first = requests.saturating_sub(capacity) as u64;
+            assert!(numbers.eq(first + 1..=requests as u64), "{timeline:?}");
+            assert_eq!(timeline.forgotten, first);
+        }
     }
-    let timeline = lock.timeline().unwrap();
-    let owners = timeline.entries.iter().map(|entry| entry.owner_id.as_str());
-    assert!(owners.eq(["997", "998", "999"]));
-    assert_eq!(timeline.forgotten, 997);
+}
+
+#[test]
+fn a_timeline_that_is_read_while_requests_end_has_no_gap() {
+    let lock = FifoLock::with_options(LockOptions::new().timeline(1000));
+    let is_read = AtomicBool::new(false);
+    thread::scope(|threads| {
+        threads.spawn(|| {
+            while !is_read.load(Ordering::Relaxed) {
+                drop(lock.lock("ann").unwrap());
+            }
+        });
+        for _ in 0..100 {
+            let timeline = lock.timeline().unwrap();
+            let ended = timeline
+                .entries
+                .iter()
+                .filter(|entry| entry.ended_at.is_some());
+            let numbers: Vec<_> = ended.map(|entry| entry.lock_id.number()).collect();
+            let expected = timeline.forgotten + 1..;
+            assert!(expected.take(numbers.len()).eq(numbers), "{timeline:?}");
+        }
+        is_read.store(true, Ordering::Relaxed);
+    });
 }
 
 #[test]

@@ -519,9 +519,9 @@ impl FifoLock {
 
     /// Returns what the lock has recorded: its last requests, with those that hold or wait.
     ///
-    /// `None` if [`LockOptions::timeline`] does not turn the recorder on. The requests that have
-    /// ended, and the holder, are of one moment; the waiting requests are read page by page, as in
-    /// the [diagnostics](Self::diagnostics). The lock stays usable meanwhile.
+    /// `None` if [`LockOptions::timeline`] does not turn the recorder on. The holder and the last
+    /// request that has ended are of one moment; all others are read page by page, as in the
+    /// [diagnostics](Self::diagnostics). The lock stays usable meanwhile.
     ///
     /// ```
     /// use doclock_locks::{FifoLock, LockOptions, TimelineOutcome};
@@ -539,10 +539,10 @@ impl FifoLock {
     /// ```
     pub fn timeline(&self) -> Option<Timeline> {
         let read = |state: &mut LockState, now: Moment| {
-            let recorded = state.recorded()?;
-            Some((now.at, recorded, state.recorded_queue(None)))
+            let (timeline, unfinished) = state.recorded(now.at)?;
+            Some((timeline, unfinished, state.recorded_queue(None)))
         };
-        let (read_at, (copy, mut unfinished), (first, mut next)) = self.0.step_fair(read)?;
+        let (mut timeline, mut unfinished, (first, mut next)) = self.0.step_fair(read)?;
         unfinished.extend(first);
         while let Some(position) = next {
             let page = |state: &mut LockState, _: Moment| state.recorded_queue(Some(position));
@@ -550,7 +550,19 @@ impl FifoLock {
             unfinished.extend(waiting);
             next = after;
         }
-        Some(copy.timeline(self.0.lock, read_at, unfinished))
+        // Backwards, because the oldest may be forgotten meanwhile.
+        let mut pages = vec![unfinished];
+        loop {
+            let page = |state: &mut LockState, _: Moment| state.recorded_page(timeline.forgotten);
+            let page = self.0.step_fair(page);
+            if page.is_empty() {
+                break;
+            }
+            timeline.forgotten -= page.len() as u64;
+            pages.push(page);
+        }
+        timeline.entries = pages.into_iter().rev().flatten().collect();
+        Some(timeline)
     }
 
     /// Returns the channel of the reports of long holds and long waits.

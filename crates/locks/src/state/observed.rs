@@ -5,7 +5,7 @@
 //! many. Otherwise a thread is about to make it do so.
 
 use super::*;
-use crate::recording::{RecordedRequest, Recording, RecordingCopy};
+use crate::recording::{RecordedRequest, Recording};
 use crate::report::{LockReport, ReportThresholds, SlowRequest};
 
 /// What a lock records and reports beyond its metrics.
@@ -409,11 +409,11 @@ impl LockState {
 
     // --- The timeline ---
 
-    /// Copies what was recorded, with the requests that hold or wait for nodes. `None` if the lock
-    /// has no timeline.
-    pub(crate) fn recorded(&self) -> Option<(RecordingCopy, Vec<RecordedRequest>)> {
+    /// Returns the timeline without the requests that have ended, and the requests that hold or
+    /// wait for nodes. `None` if the lock has no timeline.
+    pub(crate) fn recorded(&self, now: MonotonicTime) -> Option<(Timeline, Vec<TimelineEntry>)> {
         let observed = self.observed.as_ref()?;
-        let copy = observed.recording.as_ref()?.copy();
+        let recording = observed.recording.as_ref()?;
         let mut unfinished = Vec::new();
         let holding = TimelineOutcome::Holding;
         if let Some(holder) = self.holder() {
@@ -438,27 +438,36 @@ impl LockState {
                 unfinished.push(waits);
             }
         }
-        Some((copy, unfinished))
+        let unfinished = unfinished.iter();
+        let unfinished = unfinished.map(|request| recording.entry(request, self.lock));
+        Some((recording.timeline(now), unfinished.collect()))
+    }
+
+    fn recording(&self) -> Option<&Recording> {
+        self.observed.as_ref()?.recording.as_ref()
+    }
+
+    /// Lists the last of the first `end` requests that have ended, for the timeline.
+    pub(crate) fn recorded_page(&self, end: u64) -> Vec<TimelineEntry> {
+        let recording = self.recording();
+        recording.map_or_else(Vec::new, |recording| recording.page(end, self.lock))
     }
 
     /// Lists a page of the queue for the timeline, and returns the position of the next page.
     pub(crate) fn recorded_queue(
         &self,
         after: Option<Cursor>,
-    ) -> (Vec<RecordedRequest>, Option<Cursor>) {
+    ) -> (Vec<TimelineEntry>, Option<Cursor>) {
+        let Some(recording) = self.recording() else {
+            return (Vec::new(), None);
+        };
         let (page, next) = self.queue.page(after, PAGE);
-        let waiting = TimelineOutcome::Waiting;
         let page = page.into_iter().map(|(_, waiter)| {
             let requester = waiter.request.requester();
-            let nodes = waiter.nodes.is_some();
-            RecordedRequest::of(
-                waiter.number,
-                &requester,
-                nodes,
-                waiter.since,
-                None,
-                waiting,
-            )
+            let (nodes, waiting) = (waiter.nodes.is_some(), TimelineOutcome::Waiting);
+            let (number, since) = (waiter.number, waiter.since);
+            let waits = RecordedRequest::of(number, &requester, nodes, since, None, waiting);
+            recording.entry(&waits, self.lock)
         });
         (page.collect(), next)
     }
