@@ -105,16 +105,14 @@ impl Rights {
     }
 
     /// Whether two members cannot have these rights at one time.
-    pub(crate) fn exclude(self, other: Self) -> bool {
+    pub fn exclude(self, other: Self) -> bool {
         self.excluded() & other.0 != 0
     }
 
-    #[doc(hidden)]
     pub fn contain(self, other: Self) -> bool {
         other.0 & !self.0 == 0
     }
 
-    #[doc(hidden)]
     pub fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
@@ -129,7 +127,7 @@ impl Rights {
     }
 
     /// Returns the rights to take on every ancestor.
-    pub(crate) fn intention(self) -> Self {
+    pub fn intention(self) -> Self {
         let writes = Self::WRITE_BELOW | Self::WRITE_NODE | Self::WRITE_ALL;
         match self.0 & writes {
             0 => LockMode::IntentionShared.into(),
@@ -138,7 +136,6 @@ impl Rights {
     }
 
     /// Returns the rights on every descendant that these rights imply.
-    #[doc(hidden)]
     pub fn extends_below(self) -> Self {
         match self {
             all if all.contain(LockMode::Exclusive.into()) => all,
@@ -148,7 +145,7 @@ impl Rights {
     }
 
     /// Returns the strongest mode that these rights include.
-    pub(crate) fn mode(self) -> LockMode {
+    pub fn mode(self) -> LockMode {
         let contained = |mode: &LockMode| self.contain((*mode).into());
         let strongest = LockMode::ALL.into_iter().find(contained);
         strongest.unwrap_or(LockMode::IntentionShared)
@@ -171,54 +168,5 @@ impl From<LockMode> for Rights {
             }
             LockMode::Exclusive => (1 << Self::COUNT) - 1,
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::LockMode::{
-        Exclusive as X, IntentionExclusive as IX, IntentionShared as IS, NodeExclusive as NX,
-        NodeShared as NS, Shared as S, SharedIntentionExclusive as SIX,
-    };
-    use super::*;
-
-    /// The matrix that the documentation of `LockMode` shows.
-    #[test]
-    fn modes_exclude_each_other_as_documented() {
-        let compatible: [(LockMode, &[LockMode]); 7] = [
-            (IS, &[IS, IX, NS, NX, S, SIX]),
-            (IX, &[IS, IX, NS, NX]),
-            (NS, &[IS, IX, NS, S, SIX]),
-            (NX, &[IS, IX]),
-            (S, &[IS, NS, S]),
-            (SIX, &[IS, NS]),
-            (X, &[]),
-        ];
-        for (one, with) in compatible {
-            for other in LockMode::ALL {
-                let exclude = Rights::from(one).exclude(other.into());
-                assert_eq!(exclude, !with.contains(&other), "{one} and {other}");
-                assert_eq!(exclude, Rights::from(other).exclude(one.into()));
-            }
-        }
-    }
-
-    #[test]
-    fn a_set_of_rights_is_named_by_its_strongest_mode() {
-        for mode in LockMode::ALL {
-            assert_eq!(Rights::from(mode).mode(), mode);
-        }
-        assert_eq!(Rights::from(S).and(IX.into()).mode(), SIX);
-    }
-
-    /// A right to read or write requires its intention on the ancestors, and no more than that.
-    #[test]
-    fn reads_and_writes_require_their_intention_on_ancestors() {
-        for mode in [IS, NS, S] {
-            assert_eq!(Rights::from(mode).intention(), IS.into());
-        }
-        for mode in [IX, NX, SIX, X] {
-            assert_eq!(Rights::from(mode).intention(), IX.into());
-        }
     }
 }

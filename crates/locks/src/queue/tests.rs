@@ -488,11 +488,3 @@ fn a_long_queue_releases_its_memory() {
         assert!(slots_kept <= 1024 && nodes_kept <= 1024);
     }
 }
-
-#[test]
-fn priorities_have_stable_names_in_json() {
-    let text = serde_json::to_string(&Priority::ALL).unwrap();
-    assert_eq!(text, r#"["low","normal","high"]"#);
-    let read: Vec<Priority> = serde_json::from_str(&text).unwrap();
-    assert_eq!(read, Priority::ALL);
-}

@@ -5,6 +5,8 @@ mod caught;
 mod hashing;
 mod ids;
 mod keeper;
+mod modes;
 #[cfg(debug_assertions)]
 mod ranks;
+mod samples;
 mod time;
