@@ -77,7 +77,7 @@ pub(super) struct WaitingCall<T> {
 
 impl<K, T> LimiterKeys<K, T> {
     /// The table keeps room for this many keys.
-    pub(super) const KEPT: usize = 14;
+    const KEPT: usize = 14;
 
     pub(super) fn new(default_limit: usize) -> Self {
         Self {
@@ -159,12 +159,6 @@ impl<K, T> LimiterKeys<K, T> {
         let mut entries: Vec<_> = self.iter().collect();
         entries.sort_unstable_by_key(|entry| entry.id.number);
         entries
-    }
-
-    /// Returns the number of keys, and for how many there is room.
-    #[cfg(test)]
-    pub(super) fn sizes(&self) -> [usize; 2] {
-        [self.entries.len(), self.entries.capacity()]
     }
 }
 

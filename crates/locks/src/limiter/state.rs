@@ -423,6 +423,3 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
         Some(CallTicket { key, ticket })
     }
 }
-
-#[cfg(test)]
-mod tests;

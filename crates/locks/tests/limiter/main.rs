@@ -1,9 +1,11 @@
 //! The guarantees of the limiter, by number.
 
+mod adaptive;
 mod ends;
 mod grants;
 mod keys;
 mod metrics;
+mod random;
 mod weights;
 
 use std::sync::Mutex;
