@@ -118,9 +118,80 @@ impl Drop for Batch<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
-    use crate::time::ManualClock;
-    use crate::wake_chain::tests::TestWaiter;
+    use crate::request::{LockOutcome, Requester, TaskRequest};
+    use crate::time::{Deadline, ManualClock};
+    use crate::wake_chain::Sleeper;
+
+    /// A waiter with an outcome, asleep or not.
+    struct TestWaiter {
+        sleeps: bool,
+        brief: bool,
+        woken: AtomicBool,
+    }
+
+    impl TestWaiter {
+        fn new(sleeps: bool, brief: bool) -> Arc<Self> {
+            let woken = AtomicBool::new(false);
+            Arc::new(Self {
+                sleeps,
+                brief,
+                woken,
+            })
+        }
+
+        fn was_woken(&self) -> bool {
+            self.woken.load(Ordering::Relaxed)
+        }
+    }
+
+    impl Waiting for TestWaiter {
+        fn requester(&self) -> Requester<'_> {
+            unreachable!("no test calls it")
+        }
+
+        fn is_for_any_thread(&self) -> bool {
+            true
+        }
+
+        fn is_brief(&self) -> bool {
+            self.brief
+        }
+
+        fn deadline(&self) -> Deadline {
+            Deadline::NEVER
+        }
+
+        fn has_work(&self) -> bool {
+            true
+        }
+
+        fn task(&self) -> Option<&TaskRequest> {
+            None
+        }
+
+        fn is_left_by_task(&self) -> bool {
+            false
+        }
+
+        fn deliver(&self, _: LockOutcome) {}
+
+        fn serve(&self, _: Grant) -> Rest {
+            match self.sleeps {
+                true => Rest::Sleeps,
+                false => Rest::Awake,
+            }
+        }
+    }
+
+    impl Sleeper for TestWaiter {
+        fn wake(&self) -> bool {
+            assert!(!self.woken.swap(true, Ordering::Relaxed), "woken twice");
+            self.sleeps
+        }
+    }
 
     /// A batch without an end.
     struct Served<'a> {

@@ -127,7 +127,7 @@ pub mod internal {
     pub use crate::request::{QueuedWork, Requester};
     pub use crate::samples::Samples;
     pub use crate::wait::{WaitsAs, blocking};
-    pub use crate::wake_chain::WakeChain;
+    pub use crate::wake_chain::{Sleeper, WakeChain};
     pub use crate::{Grant, brief, caught, hashing, id, sync};
 }
 

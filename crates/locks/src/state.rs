@@ -203,7 +203,7 @@ impl LockState {
     #[inline(always)]
     pub(super) fn settle(&mut self) {
         if std::mem::take(&mut self.held) {
-            self.recorder().releases += 1;
+            self.recorder().counts.releases += 1;
             self.queue.give_back(&CapacityPart::Whole);
         }
     }
@@ -291,7 +291,7 @@ impl LockState {
         if self.held {
             // The last hold ended without the mutex, so it did not give back its part of the
             // queue's capacity.
-            self.recorder().releases += 1;
+            self.recorder().counts.releases += 1;
         } else {
             let taken = self.queue.try_take(&CapacityPart::Whole);
             debug_assert!(taken, "free, but a request waits (queue, invariant 2)");
@@ -309,7 +309,7 @@ impl LockState {
     fn hold(&mut self, id: LockId, measured: Option<Measured>, overdue: Option<Overdue>) -> Grant {
         self.held = true;
         self.last_token += 1;
-        self.recorder().acquisitions += 1;
+        self.recorder().counts.acquisitions += 1;
         let token = FencingToken(self.last_token);
         let grant = Grant::new(id, token, overdue.is_some());
         self.holder.grant = grant;
@@ -326,7 +326,7 @@ impl LockState {
     /// Ends the hold; the next request in the queue becomes the holder in the same step. The
     /// `combiner` runs its work, if there is a combiner and the work allows it.
     fn end(&mut self, now: Moment, combiner: Option<Combiner>) -> Option<AfterUnlock> {
-        self.recorder().releases += 1;
+        self.recorder().counts.releases += 1;
         self.observe_hold(TimelineOutcome::Released, now);
         self.vacate(now, combiner)
     }

@@ -12,13 +12,7 @@ use super::{LockCounters, LockInfo, QueueEntry, Revocation};
 /// Counters and samples since the lock was created or its metrics were reset.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
-    pub(super) acquisitions: u64,
-    pub(super) releases: u64,
-    pub(super) timeouts: u64,
-    pub(super) cancellations: u64,
-    pub(super) rejections: u64,
-    pub(super) refusals: u64,
-    pub(super) revocations: u64,
+    pub(super) counts: LockCounters,
     pub(super) wait: Samples,
     pub(super) hold: Samples,
 }
@@ -105,27 +99,20 @@ pub struct LockStats {
 }
 
 impl Recorder {
-    pub(super) fn counters(&self) -> LockCounters {
-        LockCounters {
-            acquisitions: self.acquisitions,
-            releases: self.releases,
-            timeouts: self.timeouts,
-            cancellations: self.cancellations,
-            rejections: self.rejections,
-            refusals: self.refusals,
-            revocations: self.revocations,
-        }
-    }
-
     /// Summarizes the waits of granted requests, including immediate grants.
     pub(super) fn wait_summary(&self) -> DurationSummary {
-        let waited = self.wait.count().min(self.acquisitions);
-        self.wait
-            .summary(self.acquisitions, self.acquisitions - waited)
+        let grants = self.counts.acquisitions;
+        let waited = self.wait.count().min(grants);
+        self.wait.summary(grants, grants - waited)
     }
 
     pub(super) fn hold_summary(&self) -> DurationSummary {
-        self.hold.summary(self.releases + self.revocations, 0)
+        let LockCounters {
+            releases,
+            revocations,
+            ..
+        } = self.counts;
+        self.hold.summary(releases + revocations, 0)
     }
 
     pub(super) fn stats(
@@ -136,13 +123,13 @@ impl Recorder {
     ) -> LockStats {
         let wait = self.wait_summary();
         LockStats {
-            total_acquisitions: self.acquisitions,
-            total_releases: self.releases,
-            total_timeouts: self.timeouts,
-            total_cancellations: self.cancellations,
-            total_rejections: self.rejections,
-            total_refusals: self.refusals,
-            total_revocations: self.revocations,
+            total_acquisitions: self.counts.acquisitions,
+            total_releases: self.counts.releases,
+            total_timeouts: self.counts.timeouts,
+            total_cancellations: self.counts.cancellations,
+            total_rejections: self.counts.rejections,
+            total_refusals: self.counts.refusals,
+            total_revocations: self.counts.revocations,
             last_revocations,
             average_wait_time: wait.mean,
             wait,

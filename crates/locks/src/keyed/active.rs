@@ -89,7 +89,7 @@ impl<K, V> Active<'_, K, V> {
         request: Arc<dyn Joiner<V>>,
         now: MonotonicTime,
     ) -> KeyedPosition {
-        self.state.counts.joins += 1;
+        self.state.joins += 1;
         let waiter = self.waiter(request, now);
         let ticket = self
             .entry

@@ -114,12 +114,13 @@ impl<K: Send + 'static, V: Send + 'static> Execution<K, V> {
         waits_as: WaitsAs,
         options: AcquireOptions,
     ) -> Result<V, ExecutionError> {
-        let Self { queued, id, owner } = self;
-        let deadline = queued.deadline(&options);
-        match queued
-            .wait(waits_as, deadline, options.cancel.as_ref())
-            .await
-        {
+        let Self {
+            mut queued,
+            id,
+            owner,
+        } = self;
+        queued.begin_timeout(&options);
+        match queued.wait(waits_as, options.cancel.as_ref()).await {
             RequestOutcome::Done(result) => result,
             RequestOutcome::Failed(error) => Err(ExecutionError::Lock(*error)),
             RequestOutcome::Panicked(panic) => panic.resume(),

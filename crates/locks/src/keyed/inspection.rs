@@ -7,9 +7,9 @@ use std::sync::Arc;
 use super::KeyedLock;
 use super::shard::Shard;
 use super::shared::KeyedShared;
-use super::stats::{KeyedStats, ShardCounters};
+use super::stats::KeyedStats;
 use crate::inspect::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable, Sealed};
-use crate::{LockInfo, QueueEntry};
+use crate::{LockCounters, LockInfo, QueueEntry};
 
 impl<K, V> KeyedLock<K, V> {
     /// Returns the number of active keys. Reads the shards one after the other.
@@ -65,13 +65,15 @@ impl<K, V> KeyedLock<K, V> {
 /// The sums over some shards.
 #[derive(Default)]
 struct ShardSums {
-    counts: ShardCounters,
+    counts: LockCounters,
+    joins: u64,
     sizes: [usize; 3],
 }
 
 impl ShardSums {
     fn add<K, V>(&mut self, shard: &Shard<K, V>) {
         self.counts += shard.state.counts;
+        self.joins += shard.state.joins;
         for (sum, size) in self.sizes.iter_mut().zip(shard.sizes()) {
             *sum += size;
         }
@@ -79,13 +81,18 @@ impl ShardSums {
 }
 
 impl<K, V> KeyedShared<K, V> {
-    fn stats_of(&self, ShardSums { counts, sizes }: ShardSums) -> KeyedStats {
+    fn stats_of(&self, sums: ShardSums) -> KeyedStats {
+        let ShardSums {
+            counts,
+            joins,
+            sizes,
+        } = sums;
         let [wait, hold] = self.metrics.lock().summaries(&counts);
         let [active_keys, queue_length, capacity] = sizes;
         KeyedStats {
             total_acquisitions: counts.acquisitions,
             total_releases: counts.releases,
-            total_joins: counts.joins,
+            total_joins: joins,
             total_timeouts: counts.timeouts,
             total_cancellations: counts.cancellations,
             total_rejections: counts.rejections,

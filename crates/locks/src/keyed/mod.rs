@@ -241,7 +241,7 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     {
         let position = self.0.ask(key, requester, options, false)?;
         if let Some(waits) = position.waits {
-            waits.wait(options.cancel.as_ref())?;
+            blocking(waits.wait_for_grant(WaitsAs::Thread, options.cancel.as_ref()))?;
         }
         Ok(self.0.execute(position.hold, task))
     }
@@ -392,7 +392,7 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         let spins = active.state.pace.spins(None);
         let owner = active.entry.holder.source.owner.clone();
         let id = active.state.id(active.entry.holder.number);
-        let queued = KeyedRequest::new(&self.0, waiting_at, request, spins);
+        let queued = KeyedRequest::new(&self.0, waiting_at, request, spins, None);
         Some(Execution { queued, id, owner })
     }
 
@@ -480,9 +480,9 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         options: &AcquireOptions,
     ) -> Result<(), LockError> {
         let deadline = self.0.deadline(options);
-        for queued in self.0.join_drains(requester)? {
+        for queued in self.0.join_drains(requester, deadline)? {
             let cancel = options.cancel.as_ref();
-            queued.wait_for_grant(waits_as, deadline, cancel).await?;
+            queued.wait_for_grant(waits_as, cancel).await?;
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use super::shared::{KeyedShared, KeyedWait};
 use crate::caught::catch;
 use crate::id::LockId;
 use crate::sync::assert_unlocked;
-use crate::wait::WaitsAs;
+use crate::wait::{WaitsAs, blocking};
 use crate::{CancelToken, LockError};
 
 /// A queue position for a key, or the key itself:
@@ -76,7 +76,7 @@ impl<K: Send + 'static, V: 'static> Reservation<K, V> {
         self.is_used = true;
         if let Some(waits) = self.position.waits.take() {
             waits.refuse_self()?;
-            waits.wait(self.cancel.as_ref())?;
+            blocking(waits.wait_for_grant(WaitsAs::Thread, self.cancel.as_ref()))?;
         }
         let hold = self.position.hold;
         self.shared.tie(hold);
@@ -103,7 +103,7 @@ impl<K: Send + 'static, V: 'static> Reservation<K, V> {
         let hold = self.position.hold;
         if let Some(waits) = self.position.waits.take() {
             let cancel = self.cancel.as_ref();
-            waits.wait_as(WaitsAs::Task, cancel).await?;
+            waits.wait_for_grant(WaitsAs::Task, cancel).await?;
             self.shared.take_note_of(hold);
         }
         assert_unlocked("a task is polled");

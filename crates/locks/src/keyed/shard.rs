@@ -17,7 +17,6 @@ use super::entry::{
 };
 use super::epochs::{EndedEpochs, Epochs};
 use super::execution::{Ended, Joiner};
-use super::stats::ShardCounters;
 use crate::error::CancelEvidence;
 use crate::id::{FencingToken, LockId};
 use crate::pace::Pace;
@@ -26,7 +25,7 @@ use crate::request::{RequestOutcome, Requester, Waiting};
 use crate::sampling::{Measured, Sampling};
 use crate::state::AfterUnlock;
 use crate::time::{Clock, MonotonicTime};
-use crate::{Grant, LockError};
+use crate::{Grant, LockCounters, LockError};
 
 pub(super) struct Shard<K, V> {
     entries: HashTable<KeyEntry<K, V>>,
@@ -49,7 +48,8 @@ pub(super) struct ShardState {
     pub(super) drains: Option<Box<Queue<EndedEpochs, QueuedDrain>>>,
     sampling: Sampling,
     pub(super) pace: Pace,
-    pub(super) counts: ShardCounters,
+    pub(super) counts: LockCounters,
+    pub(super) joins: u64,
 }
 
 /// The rest of ending a hold, after the release of the mutex.
@@ -102,7 +102,8 @@ impl<K, V> Shard<K, V> {
                 drains: None,
                 sampling,
                 pace: Pace::default(),
-                counts: ShardCounters::default(),
+                counts: LockCounters::default(),
+                joins: 0,
             },
         }
     }

@@ -24,7 +24,7 @@ use crate::sampling::Sampling;
 use crate::state::AfterUnlock;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, assert_unlocked, rank, thread_number};
 use crate::time::Clock;
-use crate::wait::{Reason, TaskLook, Wait, WaitDeadline, WaitQueue, WaitsAs, blocking};
+use crate::wait::{Reason, TaskLook, Wait, WaitDeadline, WaitQueue, WaitsAs};
 use crate::{AcquireOptions, CancelToken, LockError};
 
 /// Enough that threads seldom meet at one. Two in a model, so that they do meet.
@@ -65,13 +65,7 @@ struct PaddedShard<K, V>(Mutex<{ rank::KEYS }, Shard<K, V>>);
 pub(super) struct KeyedWait<K: 'static, V: 'static> {
     pub(super) hold: Hold,
     /// Set while the request waits.
-    pub(super) waits: Option<Box<KeyedWaits<K, V>>>,
-}
-
-/// A queue position for a turn, with its timeout.
-pub(super) struct KeyedWaits<K: 'static, V: 'static> {
-    queued: KeyedRequest<K, V, Infallible>,
-    deadline: WaitDeadline,
+    pub(super) waits: Option<Box<KeyedRequest<K, V, Infallible>>>,
 }
 
 impl<K, V> KeyedShared<K, V> {
@@ -310,8 +304,8 @@ impl<K: 'static, V: 'static> KeyedShared<K, V> {
         let deadline = self.deadline(options);
         let (waiting_at, hold) = active.join_queue(request.clone(), now);
         let spins = active.state.pace.spins(limit);
-        let queued = KeyedRequest::new(self, waiting_at, request, spins);
-        let waits = Some(Box::new(KeyedWaits { queued, deadline }));
+        let queued = KeyedRequest::new(self, waiting_at, request, spins, deadline);
+        let waits = Some(Box::new(queued));
         Ok(KeyedWait { hold, waits })
     }
 
@@ -324,6 +318,7 @@ impl<K: 'static, V: 'static> KeyedShared<K, V> {
     pub(super) fn join_drains(
         self: &Arc<Self>,
         requester: &Requester<'_>,
+        deadline: WaitDeadline,
     ) -> Result<Vec<KeyedRequest<K, V, Infallible>>, LockError> {
         let mut queued = Vec::new();
         for mut shard in self.each() {
@@ -332,7 +327,8 @@ impl<K: 'static, V: 'static> KeyedShared<K, V> {
             let request = Arc::new(Request::new(requester, None));
             let waiting_at = shard.join_drain(request.clone(), now);
             queued.extend(
-                waiting_at.map(|waiting_at| KeyedRequest::new(self, waiting_at, request, 0)),
+                waiting_at
+                    .map(|waiting_at| KeyedRequest::new(self, waiting_at, request, 0, deadline)),
             );
         }
         Ok(queued)
@@ -470,6 +466,7 @@ pub(super) struct KeyedRequest<K: 'static, V: 'static, W: QueuedWork> {
     request: Arc<Request<W>>,
     waiting_at: KeyedPosition,
     spins: u32,
+    pub(super) deadline: WaitDeadline,
     /// Whether it still waits for its outcome.
     is_queued: bool,
 }
@@ -480,18 +477,21 @@ impl<K: 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
         waiting_at: KeyedPosition,
         request: Arc<Request<W>>,
         spins: u32,
+        deadline: WaitDeadline,
     ) -> Self {
         Self {
             shared: Arc::clone(shared),
             request,
             waiting_at,
             spins,
+            deadline,
             is_queued: true,
         }
     }
 
-    pub(super) fn deadline(&self, options: &AcquireOptions) -> WaitDeadline {
-        self.shared.deadline(options)
+    /// Lets its timeout begin now.
+    pub(super) fn begin_timeout(&mut self, options: &AcquireOptions) {
+        self.deadline = self.shared.deadline(options);
     }
 
     /// Refuses a wait for the calling thread itself.
@@ -510,9 +510,9 @@ impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
     pub(super) async fn wait(
         mut self,
         waits_as: WaitsAs,
-        deadline: WaitDeadline,
         cancel: Option<&CancelToken>,
     ) -> RequestOutcome<W::Reply> {
+        let deadline = self.deadline;
         let (shared, request) = (Arc::clone(&self.shared), Arc::clone(&self.request));
         if let Err(error) = waits_as.attend(&shared) {
             let error = LockError::no_keeper(request.requester().owner, &error);
@@ -532,33 +532,13 @@ impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
     }
 }
 
-impl<K: Send + 'static, V: 'static> KeyedWaits<K, V> {
-    pub(super) fn refuse_self(&self) -> Result<(), LockError> {
-        self.queued.refuse_self()
-    }
-
-    pub(super) fn wait(self, cancel: Option<&CancelToken>) -> Result<(), LockError> {
-        blocking(self.wait_as(WaitsAs::Thread, cancel))
-    }
-
-    pub(super) async fn wait_as(
-        self,
-        waits_as: WaitsAs,
-        cancel: Option<&CancelToken>,
-    ) -> Result<(), LockError> {
-        let Self { queued, deadline } = self;
-        queued.wait_for_grant(waits_as, deadline, cancel).await
-    }
-}
-
 impl<K: Send + 'static, V: 'static> KeyedRequest<K, V, Infallible> {
     pub(super) async fn wait_for_grant(
         self,
         waits_as: WaitsAs,
-        deadline: WaitDeadline,
         cancel: Option<&CancelToken>,
     ) -> Result<(), LockError> {
-        match self.wait(waits_as, deadline, cancel).await {
+        match self.wait(waits_as, cancel).await {
             RequestOutcome::Granted(_) => Ok(()),
             RequestOutcome::Failed(error) => Err(*error),
             RequestOutcome::Done(never) => match never {},

@@ -1,38 +1,12 @@
 //! The metrics of a keyed lock.
 
 use std::fmt;
-use std::ops::AddAssign;
 use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::DurationSummary;
-use crate::Samples;
 use crate::stats::{write_counts, write_durations};
-
-/// The counters of one shard.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ShardCounters {
-    pub(super) acquisitions: u64,
-    pub(super) releases: u64,
-    pub(super) joins: u64,
-    pub(super) timeouts: u64,
-    pub(super) cancellations: u64,
-    pub(super) rejections: u64,
-    pub(super) refusals: u64,
-}
-
-impl AddAssign for ShardCounters {
-    fn add_assign(&mut self, other: Self) {
-        self.acquisitions += other.acquisitions;
-        self.releases += other.releases;
-        self.joins += other.joins;
-        self.timeouts += other.timeouts;
-        self.cancellations += other.cancellations;
-        self.rejections += other.rejections;
-        self.refusals += other.refusals;
-    }
-}
+use crate::{DurationSummary, LockCounters, Samples};
 
 /// The measured durations, of all keys.
 #[derive(Debug, Default)]
@@ -52,7 +26,7 @@ impl KeyedDurations {
     }
 
     /// Returns the distributions of waits and of holds.
-    pub(super) fn summaries(&self, counts: &ShardCounters) -> [DurationSummary; 2] {
+    pub(super) fn summaries(&self, counts: &LockCounters) -> [DurationSummary; 2] {
         let waits = self.wait.count();
         let grants = counts.acquisitions.max(waits);
         [

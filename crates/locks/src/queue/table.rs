@@ -122,7 +122,7 @@ struct Part<K> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PartState {
     Granted,
-    Stands(Ticket),
+    Queued(Ticket),
     Upgrades,
 }
 
@@ -276,7 +276,7 @@ impl TableEntry {
         let mut before = wanted;
         let mut upgrades = self.upgrades();
         match (state, &self.waits) {
-            (PartState::Stands(ticket), Some(waits)) => {
+            (PartState::Queued(ticket), Some(waits)) => {
                 let ahead = waits.list.iter().take_while(|(other, _)| *other != ticket);
                 let ahead: SmallVec<[_; 8]> = ahead.map(|(_, ahead)| *ahead).collect();
                 for queued in ahead.into_iter().rev() {
@@ -333,7 +333,7 @@ impl TableEntry {
             .take_while(move |queued| queued.member != member)
             .filter(move |queued| queued.rights.exclude(wanted));
         let ahead = match (state, &self.waits) {
-            (PartState::Stands(ticket), Some(waits)) => waits.list.directly_ahead(ticket),
+            (PartState::Queued(ticket), Some(waits)) => waits.list.directly_ahead(ticket),
             _ => None,
         };
         upgrades.chain(ahead).map(|queued| queued.member)
@@ -346,7 +346,7 @@ impl TableEntry {
         let last = list
             .inspect(|_| step())
             .last()
-            .map(|(ticket, queued)| (*queued, PartState::Stands(ticket)));
+            .map(|(ticket, queued)| (*queued, PartState::Queued(ticket)));
         let upgrades = self.upgrades().iter();
         let waiting = upgrades
             .map(|queued| (*queued, PartState::Upgrades))
@@ -447,7 +447,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
                 entry.waits().upgrades.push(queued);
                 PartState::Upgrades
             } else {
-                PartState::Stands(entry.waits().list.join(Priority::Normal, queued))
+                PartState::Queued(entry.waits().list.join(Priority::Normal, queued))
             };
             if granted && !is_upgrade {
                 account.held.push(key.clone());
@@ -501,7 +501,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
                     .waits()
                     .upgrades
                     .retain(|queued| queued.member != member),
-                PartState::Stands(ticket) => drop(entry.waits().list.remove(ticket)),
+                PartState::Queued(ticket) => drop(entry.waits().list.remove(ticket)),
             }
             entry.tidy();
             self.serve(&part.key, &mut served);
@@ -571,7 +571,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
             let waits = entry.waits.as_ref();
             let wanted = entry.wanted(member, part.state);
             let ahead = match part.state {
-                PartState::Stands(ticket) => waits.and_then(|waits| waits.list.ahead_of(ticket)),
+                PartState::Queued(ticket) => waits.and_then(|waits| waits.list.ahead_of(ticket)),
                 _ => None,
             };
             (&part.key, wanted, ahead.unwrap_or(0))
@@ -706,7 +706,7 @@ impl TableEntry {
         };
         let wanted = match state {
             PartState::Granted => None,
-            PartState::Stands(ticket) => waits.list.get(ticket).copied(),
+            PartState::Queued(ticket) => waits.list.get(ticket).copied(),
             PartState::Upgrades => {
                 let mut upgrades = waits.upgrades.iter();
                 upgrades.find(|queued| queued.member == member).copied()

@@ -59,7 +59,7 @@ impl LockState {
         let Some(holder) = holder else {
             return Ok(());
         };
-        self.recorder_of(part).refusals += 1;
+        self.recorder_of(part).counts.refusals += 1;
         Err(LockError::Reentrant {
             owner: requester.owner.clone(),
             holder: Box::new(holder),
@@ -78,7 +78,7 @@ impl LockState {
         if waiting < bound {
             return Ok(());
         }
-        self.recorder_of(part).rejections += 1;
+        self.recorder_of(part).counts.rejections += 1;
         Err(LockError::QueueFull {
             owner: requester.owner.clone(),
             waiting,
@@ -201,8 +201,8 @@ impl LockState {
         let error = withdrawn.because(reason, holder);
         let metrics = self.recorder_of(leaving.part);
         match reason {
-            Reason::Expired(_) => metrics.timeouts += 1,
-            Reason::Cancelled => metrics.cancellations += 1,
+            Reason::Expired(_) => metrics.counts.timeouts += 1,
+            Reason::Cancelled => metrics.counts.cancellations += 1,
         }
         let verdict = RequestOutcome::Failed(Box::new(error));
         self.outbox.push(AfterUnlock::Answer(request, verdict));

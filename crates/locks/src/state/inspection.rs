@@ -24,7 +24,7 @@ impl MembersPage {
 
 /// Where the next page of the queue begins.
 #[derive(Clone, Copy)]
-pub(crate) struct QueuePlace {
+pub(crate) struct QueuePosition {
     cursor: Cursor,
     listed: usize,
     last: LockId,
@@ -49,8 +49,8 @@ fn node_wait((granule, rights): (&Granule, Rights)) -> NodeWait {
 impl LockState {
     /// Returns the counters of requests for the whole lock, and of requests for nodes.
     pub(crate) fn counters(&self) -> [LockCounters; 2] {
-        let nodes = self.nodes.as_ref().map(|nodes| nodes.metrics.counters());
-        [self.metrics.counters(), nodes.unwrap_or_default()]
+        let nodes = self.nodes.as_ref().map(|nodes| nodes.metrics.counts);
+        [self.metrics.counts, nodes.unwrap_or_default()]
     }
 
     /// Returns the last refused cycles.
@@ -151,12 +151,12 @@ impl LockState {
     /// Returns some of the requests in the queue, and where the next page begins.
     pub(crate) fn queue_page(
         &self,
-        from: Option<QueuePlace>,
+        from: Option<QueuePosition>,
         now: Moment,
-    ) -> (Vec<WaitingRequest>, Option<QueuePlace>) {
-        let (page, next) = self.queue.page(from.map(|place| place.cursor), PAGE);
-        let listed = from.map_or(0, |place| place.listed);
-        let mut ahead = from.map(|place| place.last);
+    ) -> (Vec<WaitingRequest>, Option<QueuePosition>) {
+        let (page, next) = self.queue.page(from.map(|position| position.cursor), PAGE);
+        let listed = from.map_or(0, |position| position.listed);
+        let mut ahead = from.map(|position| position.last);
         let mut waiting = Vec::with_capacity(page.len());
         for ((_, waiter), position) in page.into_iter().zip(listed + 1..) {
             let request = waiter.entry(self.lock, position, now.at);
@@ -175,7 +175,7 @@ impl LockState {
                 ..waiting_request(request, &*waiter.request, waiter.priority, now)
             });
         }
-        let next = next.zip(ahead).map(|(cursor, last)| QueuePlace {
+        let next = next.zip(ahead).map(|(cursor, last)| QueuePosition {
             cursor,
             listed: listed + waiting.len(),
             last,

@@ -347,7 +347,7 @@ impl LockState {
             self.watch_holder(overdue);
             return grant;
         }
-        nodes.metrics.acquisitions += 1;
+        nodes.metrics.counts.acquisitions += 1;
         member.grant = Some(granted);
         (member.requested, member.since) = (since, now.at);
         member.overdue = overdue;
@@ -506,7 +506,7 @@ impl LockState {
         let member = self.member(id)?;
         let hold = now.at - member.since;
         let nodes = self.nodes.get_or_insert_default();
-        nodes.metrics.releases += 1;
+        nodes.metrics.counts.releases += 1;
         nodes.metrics.hold.record(hold, 1);
         self.pace.take_in(hold);
         self.observe_member(id.number, TimelineOutcome::Released, now);
@@ -533,7 +533,7 @@ impl LockState {
             }
             return None;
         }
-        nodes.metrics.cancellations += 1;
+        nodes.metrics.counts.cancellations += 1;
         let asking = self.stop_waiting(number)?;
         self.observe_failure(&asking.waited(number, 1), TimelineOutcome::Cancelled, now);
         let nodes = self.nodes.as_mut()?;

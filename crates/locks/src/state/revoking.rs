@@ -23,7 +23,7 @@ impl LockState {
         overdue: Overdue,
         now: Moment,
     ) {
-        self.recorder_of(part).revocations += 1;
+        self.recorder_of(part).counts.revocations += 1;
         let last = match part {
             CapacityPart::Whole => &mut self.hold_limits().last_revocations,
             CapacityPart::Share => &mut self.nodes.get_or_insert_default().last_revocations,

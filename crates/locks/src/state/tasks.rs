@@ -21,7 +21,7 @@ impl LockState {
             None => CapacityPart::Whole,
             Some(_) => CapacityPart::Share,
         };
-        self.recorder_of(part).cancellations += 1;
+        self.recorder_of(part).counts.cancellations += 1;
         let waited = Waited {
             number: waiter.number,
             requester: waiter.request.requester(),

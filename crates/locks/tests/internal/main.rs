@@ -10,3 +10,4 @@ mod modes;
 mod ranks;
 mod samples;
 mod time;
+mod wake_chain;

@@ -8,7 +8,7 @@ use super::super::LockMode::{self, *};
 use super::*;
 
 const KEYS: u8 = 4;
-const PARTIES: u64 = 5;
+const MEMBERS: u64 = 5;
 
 #[derive(Clone, Debug)]
 enum Call {
@@ -30,7 +30,7 @@ fn mode() -> impl Strategy<Value = LockMode> {
 }
 
 fn calls() -> impl Strategy<Value = Vec<Call>> {
-    let member = 0..PARTIES;
+    let member = 0..MEMBERS;
     let set = prop::collection::btree_map(0..KEYS, mode(), 1..4);
     let set = set.prop_map(|set| set.into_iter().collect());
     prop::collection::vec(
@@ -154,7 +154,7 @@ impl Model {
     /// Whether all requests are served if members that wait for nothing end, one after the other.
     fn comes_to_an_end(mut self) -> bool {
         loop {
-            let mut members = (0..PARTIES).filter(|&member| !self.waits(member));
+            let mut members = (0..MEMBERS).filter(|&member| !self.waits(member));
             let Some(member) =
                 members.find(|&member| self.holders.iter().any(|holder| holder.0 == member))
             else {
@@ -181,7 +181,7 @@ fn reached(
 }
 
 fn same(table: &LockTable<u8>, model: &Model) -> Result<(), TestCaseError> {
-    for member in 0..PARTIES {
+    for member in 0..MEMBERS {
         for key in 0..KEYS {
             let (found, expected) = (table.rights(member, &key), model.rights(member, key));
             prop_assert_eq!(found, expected, "rights of {} on {}", member, key);
@@ -195,7 +195,7 @@ fn same(table: &LockTable<u8>, model: &Model) -> Result<(), TestCaseError> {
             member
         );
     }
-    for member in 0..PARTIES {
+    for member in 0..MEMBERS {
         let nearest = table.nearest_blockers(member, 16);
         prop_assert_eq!(nearest.is_empty(), !model.waits(member));
         prop_assert!(!nearest.contains(&member), "{} waits for itself", member);
@@ -204,7 +204,7 @@ fn same(table: &LockTable<u8>, model: &Model) -> Result<(), TestCaseError> {
         prop_assert!(all.is_subset(&indirectly), "{:?} of {:?}", indirectly, all);
     }
     let delaying: BTreeSet<_> = table.delaying().collect();
-    let blockers: BTreeSet<_> = (0..PARTIES)
+    let blockers: BTreeSet<_> = (0..MEMBERS)
         .flat_map(|member| table.blockers(member))
         .collect();
     prop_assert_eq!(delaying, blockers, "whom the others wait for");
@@ -245,7 +245,7 @@ proptest! {
                 }
                 Call::Ask(..) => {}
                 Call::Withdraw(member) => {
-                    let waited: Vec<_> = (0..PARTIES).filter(|&member| model.waits(member)).collect();
+                    let waited: Vec<_> = (0..MEMBERS).filter(|&member| model.waits(member)).collect();
                     let served = table.withdraw(member);
                     model.withdraw(member);
                     for other in waited {
@@ -254,7 +254,7 @@ proptest! {
                     }
                 }
                 Call::Dismiss(member) => {
-                    let waited: Vec<_> = (0..PARTIES).filter(|&member| model.waits(member)).collect();
+                    let waited: Vec<_> = (0..MEMBERS).filter(|&member| model.waits(member)).collect();
                     let served = table.dismiss(member);
                     model.dismiss(member);
                     for other in waited {
@@ -265,7 +265,7 @@ proptest! {
             }
             same(&table, &model)?;
         }
-        for member in 0..PARTIES {
+        for member in 0..MEMBERS {
             table.dismiss(member);
         }
         prop_assert_eq!((table.len(), table.members.len()), (0, 0));
@@ -365,7 +365,7 @@ fn a_million_released_keys_leave_no_entry_and_little_memory() {
 }
 
 #[test]
-fn many_dismissed_parties_leave_little_memory() {
+fn many_dismissed_members_leave_little_memory() {
     let mut table = LockTable::default();
     let members = 1..=100_000u64;
     for member in members.clone() {

@@ -93,13 +93,13 @@ impl LockState {
         let metrics = &nodes.metrics;
         let granted = nodes.list.values().filter(|member| member.grant.is_some());
         NodeLockStats {
-            total_acquisitions: metrics.acquisitions,
-            total_releases: metrics.releases,
-            total_timeouts: metrics.timeouts,
-            total_cancellations: metrics.cancellations,
-            total_rejections: metrics.rejections,
-            total_refusals: metrics.refusals,
-            total_revocations: metrics.revocations,
+            total_acquisitions: metrics.counts.acquisitions,
+            total_releases: metrics.counts.releases,
+            total_timeouts: metrics.counts.timeouts,
+            total_cancellations: metrics.counts.cancellations,
+            total_rejections: metrics.counts.rejections,
+            total_refusals: metrics.counts.refusals,
+            total_revocations: metrics.counts.revocations,
             last_revocations: nodes.last_revocations.list(now),
             total_deadlocks: nodes.deadlocks,
             total_upgrade_conflicts: nodes.upgrade_conflicts,
