@@ -1,5 +1,4 @@
-//! The queue against the simplest model, a vector; its bounds, reached and not exceeded; its cost,
-//! counted.
+//! Positions and pages of the queue, and its cost, counted.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -12,7 +11,6 @@ use crate::steps::counted;
 #[derive(Clone, Debug)]
 enum Call {
     Ask(Priority, usize),
-    Try(usize),
     /// Withdraws one of all tickets ever issued, including granted and withdrawn ones.
     Withdraw(Index),
     Release(Index),
@@ -27,7 +25,6 @@ fn priorities() -> impl Strategy<Value = Priority> {
 fn calls() -> impl Strategy<Value = Vec<Call>> {
     let call = prop_oneof![
         6 => (priorities(), 1..4usize).prop_map(|(priority, demand)| Call::Ask(priority, demand)),
-        1 => (1..4usize).prop_map(Call::Try),
         4 => any::<Index>().prop_map(Call::Withdraw),
         2 => any::<Index>().prop_map(Call::Release),
         2 => (1..9usize).prop_map(Call::Read),
@@ -40,55 +37,6 @@ struct Request {
     number: usize,
     priority: Priority,
     demand: usize,
-}
-
-/// The order of requests, by counting one by one.
-#[derive(Default)]
-struct Reference {
-    overtaking: usize,
-    free: usize,
-    joined: usize,
-    holders: Vec<Request>,
-    /// With the number in the order of joining.
-    waiting: Vec<(usize, Request)>,
-}
-
-impl Reference {
-    fn join(&mut self, request: Request) {
-        let number = self.joined;
-        self.joined += 1;
-        let level = |priority: Priority| priority as usize;
-        let overtakes = |&(earlier, other): &(usize, Request)| {
-            let levels = level(request.priority).saturating_sub(level(other.priority));
-            number - earlier <= self.overtaking * levels
-        };
-        let position = self.waiting.iter().position(overtakes);
-        let position = position.unwrap_or(self.waiting.len());
-        self.waiting.insert(position, (number, request));
-    }
-
-    fn try_take(&mut self, request: Request) -> bool {
-        let taken = self.waiting.is_empty() && request.demand <= self.free;
-        if taken {
-            self.free -= request.demand;
-            self.holders.push(request);
-        }
-        taken
-    }
-
-    fn settle(&mut self) {
-        while let Some(&(_, head)) = self.waiting.first()
-            && head.demand <= self.free
-        {
-            self.waiting.remove(0);
-            self.free -= head.demand;
-            self.holders.push(head);
-        }
-    }
-
-    fn requests(&self) -> Vec<Request> {
-        self.waiting.iter().map(|&(_, request)| request).collect()
-    }
 }
 
 /// Reads the queue page by page while other requests come and go.
@@ -124,14 +72,14 @@ impl Reader {
 }
 
 proptest! {
+    /// The order itself is compared with a vector in `tests/order`.
     #[test]
-    fn the_queue_behaves_as_a_vector_would(
+    fn positions_and_pages_agree_with_the_order(
         calls in calls(),
         overtaking in prop_oneof![0..6u32, Just(u32::MAX)],
         free in 3..6usize,
     ) {
         let mut queue = Queue::new(Slots::new(free), overtaking);
-        let mut reference = Reference { overtaking: overtaking as usize, free, ..Reference::default() };
         let mut holders = Vec::new();
         let mut tickets: Vec<(Request, Ticket)> = Vec::new();
         let mut reader = Reader::default();
@@ -139,34 +87,20 @@ proptest! {
             match call {
                 Call::Ask(priority, demand) => {
                     let request = Request { number, priority, demand };
-                    let taken = queue.try_take(&demand);
-                    prop_assert_eq!(taken, reference.try_take(request));
-                    if taken {
+                    if queue.try_take(&demand) {
                         holders.push(request);
                     } else {
                         tickets.push((request, queue.join(demand, priority, request)));
-                        reference.join(request);
-                    }
-                }
-                Call::Try(demand) => {
-                    let request = Request { number, priority: Priority::High, demand };
-                    let taken = queue.try_take(&demand);
-                    prop_assert_eq!(taken, reference.try_take(request));
-                    if taken {
-                        holders.push(request);
                     }
                 }
                 Call::Withdraw(which) if !tickets.is_empty() => {
                     let &(request, ticket) = which.get(&tickets);
-                    let waits = reference.requests().contains(&request);
+                    let waits = queue.waiting().any(|(_, other)| *other == request);
                     prop_assert_eq!(queue.withdraw(ticket), waits.then_some(request));
-                    reference.waiting.retain(|&(_, other)| other != request);
                 }
                 Call::Release(which) if !holders.is_empty() => {
                     let ended = holders.swap_remove(which.index(holders.len()));
                     queue.give_back(&ended.demand);
-                    reference.holders.retain(|&holder| holder != ended);
-                    reference.free += ended.demand;
                 }
                 Call::Read(count) => reader.read(&queue, count),
                 Call::Withdraw(_) | Call::Release(_) => {}
@@ -174,15 +108,8 @@ proptest! {
             while let Some(next) = queue.next() {
                 holders.push(next);
             }
-            reference.settle();
-
-            holders.sort_by_key(|holder| holder.number);
-            reference.holders.sort_by_key(|holder| holder.number);
-            prop_assert_eq!(&holders, &reference.holders);
-            let waiting = reference.requests();
+            let waiting: Vec<_> = queue.waiting().map(|(_, &request)| request).collect();
             prop_assert_eq!(queue.len(), waiting.len());
-            let order: Vec<_> = queue.waiting().map(|(_, &request)| request).collect();
-            prop_assert_eq!(&order, &waiting);
             for &(request, ticket) in &tickets {
                 let position = waiting.iter().position(|&other| other == request);
                 prop_assert_eq!(queue.ahead_of(ticket), position);
@@ -216,87 +143,6 @@ fn held_up(overtaking: u32) -> Queue<Exclusive, u64> {
     let mut queue = Queue::new(Exclusive::default(), overtaking);
     assert!(queue.try_take(&()));
     queue
-}
-
-fn order(queue: &Queue<Exclusive, u64>) -> Vec<u64> {
-    queue.waiting().map(|(_, &request)| request).collect()
-}
-
-#[test]
-fn a_request_is_overtaken_by_exactly_as_many_as_the_bound_allows() {
-    for (own, other) in [
-        (Priority::Low, Priority::Normal),
-        (Priority::Normal, Priority::High),
-        (Priority::Low, Priority::High),
-    ] {
-        for overtaking in [0, 1, 2, 64] {
-            let levels = other as usize - own as usize;
-            let bound = overtaking as usize * levels;
-            let mut queue = held_up(overtaking);
-            let ticket = queue.join((), own, 0);
-            for later in 1..=3 * bound as u64 + 3 {
-                queue.join((), other, later);
-                let overtaken = bound.min(later as usize);
-                assert_eq!(
-                    queue.ahead_of(ticket),
-                    Some(overtaken),
-                    "{own:?} by {other:?}"
-                );
-            }
-        }
-    }
-}
-
-#[test]
-fn a_stream_of_urgent_requests_starves_no_other_request() {
-    let mut queue = held_up(4);
-    queue.join((), Priority::Low, u64::MAX);
-    let mut granted = 0;
-    for urgent in 0.. {
-        queue.join((), Priority::High, urgent);
-        queue.give_back(&());
-        if queue.next() == Some(u64::MAX) {
-            break;
-        }
-        granted += 1;
-    }
-    assert_eq!(granted, 8, "four for each of two levels");
-}
-
-#[test]
-fn withdrawn_requests_count_towards_the_overtaking_bound() {
-    let mut queue = held_up(2);
-    let low = queue.join((), Priority::Low, 0);
-    for number in 1..=4 {
-        let ticket = queue.join((), Priority::Normal, number);
-        if number < 4 {
-            queue.withdraw(ticket);
-        }
-    }
-    assert_eq!(
-        queue.ahead_of(low),
-        Some(0),
-        "4 is more than 2 numbers away"
-    );
-    queue.join((), Priority::High, 5);
-    assert_eq!(order(&queue), [0, 5, 4], "5 is more than 2 * 2 away from 0");
-}
-
-#[test]
-fn one_priority_or_no_overtaking_makes_the_queue_fifo() {
-    let expected: Vec<_> = (0..30).collect();
-    for priority in Priority::ALL {
-        let mut queue = held_up(64);
-        for number in 0..30 {
-            queue.join((), priority, number);
-        }
-        assert_eq!(order(&queue), expected);
-    }
-    let mut queue = held_up(0);
-    for (number, priority) in (0..30).zip(Priority::ALL.into_iter().cycle()) {
-        queue.join((), priority, number);
-    }
-    assert_eq!(order(&queue), expected);
 }
 
 #[test]
