@@ -33,7 +33,7 @@ use crate::queue::{CapacityPart, Cursor, Divisible, Priority, Queue, Rights, Tic
 use crate::time::{Clock, Deadline, MonotonicTime};
 
 pub(super) use asking::HowToWait;
-use asking::{LeavingRequest, LockWaiter};
+use asking::{LockWaiter, Obstacles};
 use hold_limits::HoldLimits;
 pub(super) use holder::Overdue;
 use holder::{Joined, LockHolder};
@@ -345,13 +345,7 @@ impl LockState {
     /// Grants the lock: to the next request in the queue, or to all requests for nodes ahead of the
     /// first for the whole lock.
     fn grant_next(&mut self, now: Moment, combiner: Option<Combiner>) -> Option<AfterUnlock> {
-        let LockWaiter {
-            number,
-            since,
-            request,
-            is_reported,
-            ..
-        } = loop {
+        let waiter = loop {
             let mut waiter = self.queue.next()?;
             match waiter.nodes.take() {
                 None => break waiter,
@@ -359,21 +353,19 @@ impl LockState {
             }
         };
         self.holder.scope = None;
+        self.observe_grant(&waiter.waited(1), now);
+        let LockWaiter {
+            number,
+            since,
+            request,
+            ..
+        } = waiter;
         let id = self.id(number);
         let metrics = &mut self.metrics;
         metrics.wait.record_wait(now.at - since, &mut metrics.hold);
         debug_assert!(!self.held, "granted beside a holder");
         let combiner = combiner.filter(|combiner| combiner.runs(&*request));
         let requester = request.requester();
-        let waited = Waited {
-            number,
-            requester,
-            nodes: false,
-            since,
-            position: 1,
-            is_reported: is_reported.get(),
-        };
-        self.observe_grant(&waited, now);
         self.holder.source.assign(&Requester {
             thread: combiner.map_or(requester.thread, |combiner| combiner.thread),
             ..requester

@@ -27,17 +27,13 @@ pub(crate) struct HowToWait {
     pub(crate) priority: Priority,
 }
 
-/// The state of a request that is about to fail.
-pub(super) struct LeavingRequest {
-    pub(super) number: u64,
-    pub(super) part: CapacityPart,
-    pub(super) since: MonotonicTime,
-    pub(super) position: usize,
-    /// The holder that it waits for, if not the holder of the whole lock.
+/// What a request that is about to fail has waited for.
+#[derive(Default)]
+pub(super) struct Obstacles {
+    /// `None` for the holder of the whole lock.
     pub(super) holder: Option<LockInfo>,
     pub(super) node: Option<NodeWait>,
     pub(super) ahead: Vec<QueueEntry>,
-    pub(super) is_reported: bool,
 }
 
 impl LockState {
@@ -109,10 +105,6 @@ impl LockState {
         now: MonotonicTime,
     ) -> RequestPosition {
         let number = self.next_id().number;
-        let part = match nodes {
-            None => CapacityPart::Whole,
-            Some(_) => CapacityPart::Share,
-        };
         let waiter = LockWaiter {
             number,
             since: now,
@@ -121,7 +113,7 @@ impl LockState {
             priority,
             is_reported: Cell::new(false),
         };
-        let wait = waiter.wait();
+        let (wait, part) = (waiter.wait(), waiter.part());
         let ticket = Some(self.queue.join(part, priority, waiter));
         RequestPosition {
             number,
@@ -144,68 +136,51 @@ impl LockState {
             Reason::Expired(_) => ahead.min(TimeoutEvidence::AHEAD),
             Reason::Cancelled => 0,
         };
-        let ahead_of_it = self.entries(now.at).take(listed).collect();
+        let obstacles = Obstacles {
+            ahead: self.entries(now.at).take(listed).collect(),
+            ..Obstacles::default()
+        };
         let Some(waiter) = self.queue.withdraw(ticket) else {
             return;
         };
-        let leaving = LeavingRequest {
-            number: waiter.number,
-            part: match waiter.nodes {
-                None => CapacityPart::Whole,
-                Some(_) => CapacityPart::Share,
-            },
-            since: waiter.since,
-            position: ahead + 1,
-            holder: None,
-            node: None,
-            ahead: ahead_of_it,
-            is_reported: waiter.is_reported.get(),
-        };
-        self.fail(waiter.request, leaving, reason, now);
+        let failed = self.fail(&waiter.waited(ahead + 1), obstacles, reason, now);
+        self.outbox
+            .push(AfterUnlock::Answer(waiter.request, failed));
         // Requests behind it may fit where it did not.
         let next = self.grant_next(now, None);
         self.outbox.extend(next);
     }
 
-    /// Fails a waiter for an external reason.
+    /// Returns the outcome of a waiter that fails for an external reason.
     pub(super) fn fail(
         &mut self,
-        request: Arc<dyn Waiting>,
-        leaving: LeavingRequest,
+        waited: &Waited<'_>,
+        obstacles: Obstacles,
         reason: Reason,
         now: Moment,
-    ) {
-        let waited = Waited {
-            number: leaving.number,
-            requester: request.requester(),
-            nodes: leaving.part == CapacityPart::Share,
-            since: leaving.since,
-            position: leaving.position,
-            is_reported: leaving.is_reported,
-        };
+    ) -> LockOutcome {
+        let counts = &mut self.recorder_of(waited.part).counts;
         let outcome = match reason {
-            Reason::Expired(_) => TimelineOutcome::TimedOut,
-            Reason::Cancelled => TimelineOutcome::Cancelled,
+            Reason::Expired(_) => {
+                counts.timeouts += 1;
+                TimelineOutcome::TimedOut
+            }
+            Reason::Cancelled => {
+                counts.cancellations += 1;
+                TimelineOutcome::Cancelled
+            }
         };
-        self.observe_failure(&waited, outcome, now);
-        let now = now.at;
+        self.observe_failure(waited, outcome, now);
         let withdrawn = Withdrawn {
-            id: self.id(leaving.number),
-            owner: request.requester().owner.clone(),
-            waited: now - leaving.since,
-            position: leaving.position,
-            ahead: leaving.ahead,
-            node: leaving.node,
+            id: self.id(waited.number),
+            owner: waited.requester.owner.clone(),
+            waited: now.at - waited.since,
+            position: waited.position,
+            ahead: obstacles.ahead,
+            node: obstacles.node,
         };
-        let holder = || leaving.holder.unwrap_or_else(|| self.holder_info(now));
-        let error = withdrawn.because(reason, holder);
-        let metrics = self.recorder_of(leaving.part);
-        match reason {
-            Reason::Expired(_) => metrics.counts.timeouts += 1,
-            Reason::Cancelled => metrics.counts.cancellations += 1,
-        }
-        let verdict = RequestOutcome::Failed(Box::new(error));
-        self.outbox.push(AfterUnlock::Answer(request, verdict));
+        let holder = || obstacles.holder.unwrap_or_else(|| self.holder_info(now.at));
+        RequestOutcome::Failed(Box::new(withdrawn.because(reason, holder)))
     }
 }
 
@@ -213,6 +188,26 @@ impl LockWaiter {
     /// Its wait in the queue, and for nodes once it is admitted.
     pub(super) fn wait(&self) -> WaitId {
         WaitId(self.number)
+    }
+
+    /// The part of the lock that it requests.
+    pub(super) fn part(&self) -> CapacityPart {
+        match self.nodes {
+            None => CapacityPart::Whole,
+            Some(_) => CapacityPart::Share,
+        }
+    }
+
+    /// Describes the wait.
+    pub(super) fn waited(&self, position: usize) -> Waited<'_> {
+        Waited {
+            number: self.number,
+            requester: self.request.requester(),
+            part: self.part(),
+            since: self.since,
+            position,
+            is_reported: self.is_reported.get(),
+        }
     }
 
     #[cfg(loom)]

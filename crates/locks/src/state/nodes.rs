@@ -430,21 +430,17 @@ impl LockState {
                 }
             }
         }
-        let position = ahead + 1;
         let Some(asking) = self.stop_waiting(number) else {
             return;
         };
-        let leaving = LeavingRequest {
-            number,
-            part: CapacityPart::Share,
-            since: asking.since,
-            position,
+        let obstacles = Obstacles {
             holder,
             node: Some(node),
             ahead: queued,
-            is_reported: asking.is_reported.get(),
         };
-        self.fail(asking.request, leaving, reason, now);
+        let failed = self.fail(&asking.waited(number, ahead + 1), obstacles, reason, now);
+        self.outbox
+            .push(AfterUnlock::Answer(asking.request, failed));
         let nodes = self.nodes.get_or_insert_default();
         let is_new = nodes
             .list

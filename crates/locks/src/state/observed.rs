@@ -34,7 +34,7 @@ pub(crate) struct SlowLook {
 pub(super) struct Waited<'a> {
     pub(super) number: u64,
     pub(super) requester: Requester<'a>,
-    pub(super) nodes: bool,
+    pub(super) part: CapacityPart,
     pub(super) since: MonotonicTime,
     pub(super) position: usize,
     pub(super) is_reported: bool,
@@ -203,11 +203,12 @@ impl LockState {
         let Waited {
             number,
             requester,
-            nodes,
+            part,
             since,
             ..
         } = waited;
-        let ended = RecordedRequest::of(*number, requester, *nodes, *since, Some(now), outcome);
+        let nodes = *part == CapacityPart::Share;
+        let ended = RecordedRequest::of(*number, requester, nodes, *since, Some(now), outcome);
         recording.push(match outcome {
             TimelineOutcome::Extended => ended.granted(now),
             _ => ended,
@@ -479,7 +480,7 @@ impl Asking {
         Waited {
             number,
             requester: self.request.requester(),
-            nodes: true,
+            part: CapacityPart::Share,
             since: self.since,
             position,
             is_reported: self.is_reported.get(),
@@ -493,7 +494,7 @@ impl<'a> Waited<'a> {
         Self {
             number,
             requester,
-            nodes: true,
+            part: CapacityPart::Share,
             since: now,
             position: 1,
             is_reported: false,

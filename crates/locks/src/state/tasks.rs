@@ -17,20 +17,8 @@ impl LockState {
         let Some(waiter) = queued else {
             return self.abandon_later(waiting_at, now);
         };
-        let part = match waiter.nodes {
-            None => CapacityPart::Whole,
-            Some(_) => CapacityPart::Share,
-        };
-        self.recorder_of(part).counts.cancellations += 1;
-        let waited = Waited {
-            number: waiter.number,
-            requester: waiter.request.requester(),
-            nodes: part == CapacityPart::Share,
-            since: waiter.since,
-            position: 1,
-            is_reported: waiter.is_reported.get(),
-        };
-        self.observe_failure(&waited, TimelineOutcome::Cancelled, now);
+        self.recorder_of(waiter.part()).counts.cancellations += 1;
+        self.observe_failure(&waiter.waited(1), TimelineOutcome::Cancelled, now);
         // Requests behind it may fit where it did not.
         let next = self.grant_next(now, None);
         self.outbox.extend(next);
