@@ -29,14 +29,13 @@
 //! # Ok::<(), doclock::lock::LockError>(())
 //! ```
 //!
+//! The package `doclock-watch` shows the picture to other programs of the machine.
+//!
 //! [`DataStore::diagnostics`]: crate::DataStore::diagnostics
 //! [`DataStore::lock_stats`]: crate::DataStore::lock_stats
 
 mod cells;
-mod server;
 mod table;
-
-pub use server::{DiagnosticsServer, ServerAddress, ServerError};
 
 pub use crate::store::diagnostics::{
     AdmissionDiagnostics, Diagnostics, DurableDiagnostics, InboxDiagnostics, KeptVersion,

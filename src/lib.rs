@@ -84,13 +84,14 @@
 //! | [`events`] | commits as data, subscriptions and filters |
 //! | [`durable`] | documents in a file or another journal: options, errors, when a call returns |
 //! | [`lease`] | leases: node locks that an owner holds for a duration |
-//! | [`diagnostics`] | what holds, waits, lags and pins memory now, as data, as a table and over a socket |
+//! | [`diagnostics`] | what holds, waits, lags and pins memory now, as data and as a table |
 //! | [`lock`] | [`FifoLock`](lock::FifoLock), its options, errors and statistics; [`lock::node`], [`lock::keyed`], [`lock::limiter`] |
 //! | [`inbox`] | messages that are delivered at least once, with effects that happen exactly once |
 //! | [`time`] | clocks, one of them for tests, which advance it by hand |
 //! | [`guide`] | how to use all of this, with one page for each task |
 //!
-//! The package `doclock-formats` converts documents from and to Markdown, HTML and ProseMirror.
+//! The package `doclock-formats` converts documents from and to Markdown, HTML and ProseMirror;
+//! `doclock-watch` shows the diagnostics to other programs.
 //!
 //! `docs/promises.md` tells what a program may rely on, `docs/architecture.md` how it is built,
 //! `docs/invariants` what holds and why, `docs/verification.md` how that is checked,

@@ -28,7 +28,6 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::codes::Retry>();
     shared::<doclock::diagnostics::AdmissionDiagnostics>();
     shared::<doclock::diagnostics::Diagnostics>();
-    shared::<doclock::diagnostics::DiagnosticsServer>();
     shared::<doclock::diagnostics::DurableDiagnostics>();
     shared::<doclock::diagnostics::InboxDiagnostics>();
     shared::<doclock::diagnostics::KeptVersion>();
@@ -36,8 +35,6 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::diagnostics::LeaseDiagnostics>();
     shared::<doclock::diagnostics::LogDiagnostics>();
     shared::<doclock::diagnostics::RegisteredPrimitive>();
-    shared::<doclock::diagnostics::ServerAddress>();
-    shared::<doclock::diagnostics::ServerError>();
     shared::<doclock::diagnostics::SessionDiagnostics>();
     shared::<doclock::diagnostics::SubscriberDiagnostics>();
     shared::<doclock::document::AttributePatch>();

@@ -7,7 +7,6 @@ use std::error::Error;
 use std::{io, iter};
 
 use super::{Coded, CodedError, Retry};
-use crate::diagnostics::ServerError;
 use crate::document::schema::{AttributeFault, ExpressionError, SchemaError, SchemaViolation};
 use crate::document::{
     EditError, IntegrityError, JsonError, LimitExceeded, OffsetError, UndoConflict,
@@ -101,7 +100,6 @@ errors! {
     SchemaError,
     SchemaViolation,
     ScriptError,
-    ServerError,
     TakenOut,
     TakeoverError,
     TaskPanic,

@@ -12,7 +12,6 @@ use std::time::{Duration, SystemTime};
 use serde_json::json;
 
 use super::{CodedError, Retry};
-use crate::diagnostics::ServerError;
 use crate::document::schema::*;
 use crate::document::*;
 use crate::document::{Limit, Position};
@@ -44,7 +43,9 @@ const ERRORS: usize = 30;
 
 /// The part of the page about them.
 fn own_part(page: &str) -> &str {
-    let (own, _) = page.split_once("\n## Formats\n").unwrap();
+    let (own, _) = page
+        .split_once("\n## Diagnostics for other programs: `ServerError`\n")
+        .unwrap();
     own
 }
 
@@ -465,11 +466,6 @@ fn samples_of_commits() -> Vec<Sample> {
         ("durabilityNoKeeper", DurabilityError::NoKeeper { version: 3, reason: "no memory".to_owned() }),
         ("journalFenced", journal_fenced()),
         ("journalFailed", journal_failed()),
-    ]));
-    all.extend(samples_of([
-        ("diagnosticsAddressInUse", ServerError::AddressInUse { address: "127.0.0.1:7007".into() }),
-        ("diagnosticsNotASocket", ServerError::NotASocket { path: "notes.txt".into() }),
-        ("diagnosticsServerFailed", ServerError::Io { address: "notes.sock".into(), reason: "no memory".into() }),
     ]));
     all.extend(samples_of([("transactionTakenOut", taken_out())]));
     all.extend(samples_of([

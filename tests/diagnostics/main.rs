@@ -4,7 +4,6 @@ mod blocking;
 mod documents;
 mod dump;
 mod registered;
-mod server;
 mod table;
 
 use std::thread;

@@ -5,8 +5,8 @@ use std::net::TcpListener;
 use std::thread;
 
 use doclock::DataStore;
-use doclock::diagnostics::DiagnosticsServer;
 use doclock::lock::AcquireOptions;
+use doclock_watch::DiagnosticsServer;
 
 use crate::Folder;
 

@@ -116,16 +116,16 @@ impl Stream {
 #[cfg(unix)]
 mod file {
     use std::fs::{self, DirBuilder, Metadata, Permissions};
+    use std::hash::{BuildHasher, RandomState};
     use std::io;
     use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
     use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
     use std::path::{Path, PathBuf};
 
-    use crate::diagnostics::server::{ServerAddress, ServerError};
-    use crate::id::random_session;
+    use crate::{ServerAddress, ServerError};
 
     /// The file of a socket, removed when this is dropped.
-    pub(in crate::diagnostics::server) struct SocketFile {
+    pub(crate) struct SocketFile {
         path: PathBuf,
         /// The device and the number of the file, so that the file of another server stays.
         identity: (u64, u64),
@@ -133,9 +133,7 @@ mod file {
 
     impl SocketFile {
         /// Listens at a path.
-        pub(in crate::diagnostics::server) fn bind(
-            path: &Path,
-        ) -> Result<(UnixListener, Self), ServerError> {
+        pub(crate) fn bind(path: &Path) -> Result<(UnixListener, Self), ServerError> {
             let address = ServerAddress::UnixSocket(path.to_owned());
             let failed = |error: io::Error| ServerError::of(&address, &error);
             // A client could not connect to a path that is too long.
@@ -188,7 +186,8 @@ mod file {
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty());
         let parent = parent.unwrap_or(Path::new("."));
-        let folder = parent.join(format!(".{:x}-{:x}", std::process::id(), random_session()));
+        let random = RandomState::new().hash_one(path);
+        let folder = parent.join(format!(".{:x}-{:x}", std::process::id(), random));
         DirBuilder::new().mode(0o700).create(&folder)?;
         let bound = bind_in(&folder, path);
         let _ = fs::remove_file(folder.join(NAME));

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use doclock::DataStore;
-use doclock::diagnostics::{DiagnosticsServer, ServerAddress, ServerError};
 use doclock::events::RecvTimeoutError;
+use doclock_watch::{DiagnosticsServer, ServerAddress, ServerError};
 use serde_json::Value;
 
 /// Long enough for a slow machine; a test that waits so long has failed.
@@ -74,10 +74,7 @@ fn a_client_reads_the_picture_as_often_as_it_asks() {
         assert_eq!(answer["store"], "page");
         assert_eq!(answer["process"], std::process::id());
         assert!(
-            answer["program"]
-                .as_str()
-                .unwrap()
-                .starts_with("diagnostics"),
+            answer["program"].as_str().unwrap().starts_with("server"),
             "{answer}"
         );
         assert!(answer["table"].as_str().unwrap().contains(holder));
@@ -289,4 +286,12 @@ mod unix {
         assert!(ask(&mut client, b"diagnostics\n").is_some());
         drop(next);
     }
+}
+
+#[test]
+fn lock_18_every_public_type_is_send_and_sync() {
+    fn shared<T: Send + Sync>() {}
+    shared::<DiagnosticsServer>();
+    shared::<ServerAddress>();
+    shared::<ServerError>();
 }

@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use doclock::DataStore;
+use doclock::diagnostics::Diagnostics;
 use serde::Serialize;
 use smol_str::SmolStr;
 
 use super::DiagnosticsServer;
 use super::pace::Pace;
 use super::stream::{Listener, Stream};
-use crate::diagnostics::Diagnostics;
-use crate::store::DataStore;
 
 /// The request of a client, without the line break.
 const REQUEST: &[u8] = b"diagnostics";

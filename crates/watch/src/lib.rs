@@ -1,4 +1,5 @@
-//! The picture of a running program for another program on the same machine.
+//! The picture of a running program for another program on the same machine: see
+//! [`DiagnosticsServer`].
 
 mod connection;
 mod pace;
@@ -13,10 +14,10 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use doclock::DataStore;
+use doclock::codes::{Retry, codes};
 use smol_str::SmolStr;
 
-use crate::codes::{Retry, codes};
-use crate::store::DataStore;
 use connection::Connections;
 use stream::{Listener, Waker};
 
@@ -61,7 +62,8 @@ use stream::{Listener, Waker};
 /// use std::io::{BufRead, BufReader, Write};
 /// use std::net::TcpStream;
 ///
-/// use doclock::{DataStore, diagnostics::{DiagnosticsServer, ServerAddress}};
+/// use doclock::DataStore;
+/// use doclock_watch::{DiagnosticsServer, ServerAddress};
 ///
 /// let store = DataStore::new();
 /// let server = DiagnosticsServer::on_loopback(&store, 0)?.label("page");
@@ -180,7 +182,8 @@ impl DiagnosticsServer {
     /// file, or the system refuses it or a thread.
     ///
     /// ```
-    /// use doclock::{DataStore, diagnostics::DiagnosticsServer};
+    /// use doclock::DataStore;
+    /// use doclock_watch::DiagnosticsServer;
     ///
     /// # let folder = tempfile::tempdir()?;
     /// let path = folder.path().join("notes.sock");
@@ -273,3 +276,8 @@ impl fmt::Debug for DiagnosticsServer {
             .finish_non_exhaustive()
     }
 }
+
+/// The README, whose example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
