@@ -136,6 +136,3 @@ macro_rules! coded_box {
 }
 
 coded_box!(dyn Error, dyn Error + Send + Sync);
-
-#[cfg(all(test, not(loom)))]
-mod tests;

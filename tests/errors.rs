@@ -1,38 +1,46 @@
 //! A sample of every public error.
 
-#[path = "../../tests/common/errors.rs"]
+#[path = "common/errors.rs"]
 mod page;
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Barrier;
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
+use doclock::codes::{CodedError, Retry};
+use doclock::document::{
+    EditError, IntegrityError, LimitExceeded, NodeSpec, OffsetError, Position, TextUnit,
+    UndoConflict,
+};
+use doclock::dsl::{create, op, require_lease};
+use doclock::durable::{
+    DurabilityError, DurableOptions, Journal, JournalError, JournalErrorKind, JournalWrite,
+    OpenError, Replica, ReplicaError, StoredPart, TakeoverError, VersionError,
+};
+use doclock::events::MissingCommits;
+use doclock::history::UndoError;
+use doclock::inbox::{HandlerError, Inbox, InboxInUse, Interrupted, Interruption};
+use doclock::lease::{LeaseError, LeaseLost};
+use doclock::lock::keyed::{ExecutionError, KeyedLock, TaskPanic};
+use doclock::lock::limiter::{CallEvidence, InFlightLimiter, LimiterError};
+use doclock::lock::node::{Deadlock, Scope};
+use doclock::lock::{
+    AcquireOptions, CancelEvidence, CancelToken, FifoLock, JoinError, LockError, LockInfo,
+    ReleaseError, TimeoutEvidence,
+};
+use doclock::schema::{AttributeFault, ExpressionError, SchemaError, SchemaViolation, ValueType};
+use doclock::transaction::{
+    HookFailure, HookId, Hooks, IdempotencyMismatch, OperationError, PanicPayload, Pattern,
+    PatternError, Refusal, TransactionError, parse_operations,
+};
+use doclock::{
+    AliasError, CommitError, DataStore, FencingToken, LockId, NodeId, OwnerId, SavepointError,
+    TakenOut, TransactionManager,
+};
 use serde_json::json;
 
-use super::{CodedError, Retry};
-use crate::document::schema::*;
-use crate::document::*;
-use crate::document::{Limit, Position};
-use crate::dsl::op;
-use crate::durable::{
-    DurabilityError, JournalError, JournalErrorKind, OpenError, ReplicaError, TakeoverError,
-    VersionError,
-};
-use crate::events::MissingCommits;
-use crate::history::*;
-use crate::id::{FencingToken, LockId, NodeId, OwnerId, TransactionId};
-use crate::inbox::*;
-use crate::lease::*;
-use crate::lock::LockInfo;
-use crate::lock::keyed::*;
-use crate::lock::limiter::*;
-use crate::lock::node::*;
-use crate::lock::*;
-use crate::transaction::Refusal;
-use crate::transaction::*;
-use crate::*;
 use page::{Sample, bare, samples_of};
 
 /// The folders with the errors.
@@ -67,11 +75,16 @@ fn holder() -> LockInfo {
     lock.current_lock().unwrap()
 }
 
-fn transaction() -> TransactionId {
-    TransactionId {
-        session: 1,
-        number: 2,
-    }
+/// The error of a batch that cannot succeed.
+fn failed(
+    manager: &TransactionManager,
+    operation: doclock::transaction::Operation,
+) -> TransactionError {
+    manager.execute([operation]).unwrap_err()
+}
+
+fn manager() -> TransactionManager {
+    TransactionManager::new(DataStore::new())
 }
 
 fn deadlock() -> Deadlock {
@@ -126,20 +139,21 @@ fn cancelled() -> CancelEvidence {
     }
 }
 
-fn lease() -> LeaseInfo {
-    LeaseInfo {
-        targets: "ann".into(),
-        owner_id: owner(),
-        fencing_token: FencingToken(7),
-        expires_at: SystemTime::UNIX_EPOCH,
-    }
+fn lease_conflict() -> LeaseError {
+    let store = DataStore::new();
+    let minute = Duration::from_secs(60);
+    let _held = store.lease("a", owner(), minute).unwrap();
+    store.lease("a", "bob", minute).unwrap_err()
 }
 
 fn lease_lost() -> LeaseLost {
-    LeaseLost {
-        fencing_token: FencingToken(7),
-        lease: Some(lease()),
-        holder: None,
+    let cause = match failed(&manager(), require_lease(FencingToken::from(7))) {
+        TransactionError::Operation { cause, .. } => cause,
+        other => panic!("{other:?}"),
+    };
+    match cause {
+        OperationError::Lease(LeaseError::Lost(lost)) => *lost,
+        other => panic!("{other:?}"),
     }
 }
 
@@ -153,9 +167,84 @@ fn call() -> Box<CallEvidence> {
 }
 
 fn taken_out() -> TakenOut {
-    TakenOut {
-        transaction: transaction(),
+    let takes = op(|on| -> Result<(), EditError> {
+        drop(std::mem::replace(
+            on,
+            DataStore::new().begin("other").unwrap(),
+        ));
+        Ok(())
+    });
+    match failed(&manager(), takes) {
+        TransactionError::Operation {
+            cause: OperationError::TakenOut(taken_out),
+            ..
+        } => taken_out,
+        other => panic!("{other:?}"),
     }
+}
+
+fn savepoint_gone() -> SavepointError {
+    let mut transaction = DataStore::new().begin(owner()).unwrap();
+    let [first, second] = [(); 2].map(|()| transaction.savepoint());
+    transaction.rollback_to(first).unwrap();
+    transaction.rollback_to(second).unwrap_err()
+}
+
+fn inbox_in_use() -> InboxInUse {
+    let inbox = Inbox::new(&DataStore::new(), "payments");
+    let _claim = inbox.claim(&("evt-1", ())).unwrap();
+    inbox.remove().unwrap_err()
+}
+
+fn interrupted() -> Interrupted<(&'static str, ())> {
+    let inbox = Inbox::new(&DataStore::new(), "payments");
+    let token = CancelToken::new();
+    token.cancel();
+    let (_sender, messages) = crossbeam_channel::unbounded();
+    let feed = doclock::inbox::Feed::from(&messages).cancel_token(&token);
+    let mut interrupted = inbox.run(feed, |_, _| Ok(())).unwrap_err();
+    interrupted.cause = Interruption::Lock(LockError::Deadlock(Box::new(deadlock())));
+    interrupted
+}
+
+fn idempotency_mismatch() -> IdempotencyMismatch {
+    let manager = manager();
+    let once = |kind: &str| {
+        let options = AcquireOptions::new();
+        manager.execute_once("key", [create(NodeSpec::new(kind))], options)
+    };
+    once("x").unwrap();
+    match once("y").unwrap_err() {
+        TransactionError::IdempotencyMismatch(mismatch) => mismatch,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A journal that stores nothing, and can be read or not.
+struct Unwritten {
+    is_readable: bool,
+}
+
+impl Journal for Unwritten {
+    fn load(
+        &mut self,
+        _: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        self.is_readable.then_some(()).ok_or_else(journal)
+    }
+
+    fn write(&mut self, _: &JournalWrite) -> Result<(), JournalError> {
+        Ok(())
+    }
+}
+
+fn takeover() -> TakeoverError {
+    let options = DurableOptions::new();
+    let [mut readable, unreadable] = [true, false].map(|is_readable| Unwritten { is_readable });
+    let replica = Replica::load(&mut readable, &options).unwrap();
+    let mut error = replica.into_store(unreadable, options).unwrap_err();
+    error.cause = OpenError::Locked;
+    error
 }
 
 fn task_panic() -> TaskPanic {
@@ -171,11 +260,7 @@ fn task_panic() -> TaskPanic {
 }
 
 fn exceeded() -> LimitExceeded {
-    LimitExceeded {
-        limit: Limit::Nodes,
-        most: 1,
-        found: 2,
-    }
+    serde_json::from_value(json!({ "limit": "nodes", "most": 1, "found": 2 })).unwrap()
 }
 
 fn fault() -> AttributeFault {
@@ -214,13 +299,12 @@ fn hook() -> HookId {
 }
 
 fn panicked() -> PanicPayload {
-    let manager = TransactionManager::new(DataStore::new());
     let panics = op(|_| -> Result<(), EditError> { panic!("no paper") });
-    match manager.execute([panics]) {
-        Err(TransactionError::Operation {
+    match failed(&manager(), panics) {
+        TransactionError::Operation {
             cause: OperationError::Panicked(payload),
             ..
-        }) => payload,
+        } => payload,
         other => panic!("{other:?}"),
     }
 }
@@ -420,7 +504,7 @@ fn samples_of_commits() -> Vec<Sample> {
         ("commitConflict", CommitError::Conflict { node: Some(id("a")), version: 2 }),
         ("commitRepeated", CommitError::Repeated { key: "key".into() }),
         ("commitLeaseLost", CommitError::LeaseLost(Box::new(lease_lost()))),
-        ("commitSuperseded", CommitError::Superseded { event: "evt-1".into(), token: FencingToken(7) }),
+        ("commitSuperseded", CommitError::Superseded { event: "evt-1".into(), token: FencingToken::from(7) }),
         ("commitOtherStore", CommitError::OtherStore { event: "evt-1".into() }),
         ("commitUnknown", CommitError::Unknown { version: 4, cause: Box::new(journal_failed()) }),
         ("commitNotStored", CommitError::NotStored { version: 4, cause: Box::new(journal_refused()) }),
@@ -457,7 +541,7 @@ fn samples_of_commits() -> Vec<Sample> {
         ("openCorrupt", ReplicaError::Load(Box::new(OpenError::Corrupt(journal())))),
     ]));
     all.extend(samples_of([
-        ("openLocked", TakeoverError { cause: OpenError::Locked, replica: None }),
+        ("openLocked", takeover()),
     ]));
     all.extend(samples_of([
         ("notDurable", DurabilityError::NotDurable),
@@ -472,7 +556,7 @@ fn samples_of_commits() -> Vec<Sample> {
         ("commitsRemoved", MissingCommits::Removed { version: 3, earliest: 17, latest: 40 }),
         ("versionNotReached", MissingCommits::NotReached { version: 50, latest: 40 }),
     ]));
-    all.extend(samples_of([("savepointGone", SavepointError { transaction: transaction(), number: 1 })]));
+    all.extend(samples_of([("savepointGone", savepoint_gone())]));
     let alias = || "total".into();
     all.extend(samples_of([
         ("aliasUnknown", AliasError::Unknown { alias: alias() }),
@@ -481,7 +565,7 @@ fn samples_of_commits() -> Vec<Sample> {
     ]));
     all.extend(samples_of([("leaseLost", lease_lost())]));
     all.extend(samples_of([
-        ("leaseConflict", LeaseError::Conflict(Box::new(LeaseHolder { target: "ann".into(), lease: lease(), remaining: Duration::from_secs(3) }))),
+        ("leaseConflict", lease_conflict()),
         ("leaseLost", LeaseError::Lost(Box::new(lease_lost()))),
         ("leaseOtherStore", LeaseError::OtherStore),
         ("leaseNoTargets", LeaseError::NoTargets),
@@ -489,13 +573,13 @@ fn samples_of_commits() -> Vec<Sample> {
         ("leaseNoDuration", LeaseError::NoDuration),
         ("leaseTooLong", LeaseError::TooLong { duration: Duration::MAX }),
     ]));
-    all.extend(samples_of([("inboxInUse", InboxInUse { name: "payments".into(), claims: 1, remaining: Duration::from_secs(3) })]));
+    all.extend(samples_of([("inboxInUse", inbox_in_use())]));
     all.extend(samples_of([
         ("workerCancelled", Interruption::Cancelled),
         ("lockRevoked", Interruption::Lock(LockError::Revoked { id: lock_id() })),
         ("commitReadOnly", Interruption::ReadOnly(Box::new(CommitError::ReadOnly { cause: None }))),
     ]));
-    all.extend(samples_of([("workerInterrupted", Interrupted { messages: vec![("evt-1", "5 €")], cause: Interruption::Lock(LockError::Deadlock(Box::new(deadlock()))) })]));
+    all.extend(samples_of([("workerInterrupted", interrupted())]));
     all.extend(samples_of([
         ("handlerTransient", HandlerError::transient("no network")),
         ("handlerPoison", HandlerError::poison("no number")),
@@ -512,7 +596,7 @@ fn samples_of_transactions() -> Vec<Sample> {
         ("operationFailed", TransactionError::Operation { index: 3, name: "insertText", node_id: Some(a()), cause: outdated().into() }),
         ("beforeHookRefused", TransactionError::Refused { hook: hook(), reason: "no".to_owned() }),
         ("beforeHookPanicked", TransactionError::HookPanicked { hook: hook(), payload: panicked() }),
-        ("idempotencyMismatch", IdempotencyMismatch { key: "key".into(), transaction_id: transaction(), version: 2 }.into()),
+        ("idempotencyMismatch", idempotency_mismatch().into()),
         ("limitExceeded", exceeded().into()),
         ("commitRepeated", CommitError::Repeated { key: "key".into() }.into()),
     ]);
@@ -554,7 +638,7 @@ fn samples_of_transactions() -> Vec<Sample> {
     ]));
     all.extend(samples_of([(
         "idempotencyMismatch",
-        IdempotencyMismatch { key: "key".into(), transaction_id: transaction(), version: 2 },
+        idempotency_mismatch(),
     )]));
     all.extend(samples_of([
         ("nothingToUndo", UndoError::NothingToUndo),
@@ -562,7 +646,7 @@ fn samples_of_transactions() -> Vec<Sample> {
         ("lockRevoked", UndoError::Lock(LockError::Revoked { id: lock_id() })),
         ("undoConflict", UndoError::Conflict { redo: false, conflict: UndoConflict::Impossible(outdated()), by: Some(("bob".into(), 2)), returns: true }),
         ("undoInverse", UndoError::Inverse(outdated().into())),
-        ("idempotencyMismatch", IdempotencyMismatch { key: "key".into(), transaction_id: transaction(), version: 2 }.into()),
+        ("idempotencyMismatch", idempotency_mismatch().into()),
         ("limitExceeded", exceeded().into()),
         ("commitRepeated", CommitError::Repeated { key: "key".into() }.into()),
     ]));
@@ -585,7 +669,7 @@ fn samples() -> Vec<Sample> {
 /// A boxed error of a type that is not in the list would be an error of the program.
 #[test]
 fn every_type_that_is_an_error_is_recognized_in_a_box() {
-    let listed: BTreeSet<String> = include_str!("list.rs")
+    let listed: BTreeSet<String> = include_str!("../src/codes/list.rs")
         .split("errors! {")
         .nth(1)
         .and_then(|list| list.split('}').next())
@@ -613,11 +697,7 @@ fn a_boxed_error_has_the_values_of_the_errors_in_it() {
     assert_eq!(of("a string".into()), ("other", Retry::No, 500));
     let failed = OperationError::Failed(wrap(outdated()));
     assert_eq!(of(failed.into()), ("codeFailed", Retry::Now, 500));
-    let taken: Boxed = TakeoverError {
-        cause: OpenError::Locked,
-        replica: None,
-    }
-    .into();
+    let taken: Boxed = takeover().into();
     assert_eq!(of(wrap(taken)), ("openLocked", Retry::Later, 503));
 }
 
