@@ -10,14 +10,14 @@ use std::thread;
 use common::{PATIENCE, SESSION, commit, id, image, store, text};
 use doclock::dsl::*;
 use doclock::{
-    DataStore, Editor, StoreOptions, TransactionManager, View,
+    DataStore, Editor, FencingToken, StoreOptions, Transaction, TransactionManager, View,
     codes::{CodedError, Retry},
-    document::{Limit, Limits, Selection},
+    document::{EditError, Limit, Limits, Selection},
     history::UndoError,
     lock::AcquireOptions,
     transaction::{
-        Hooks, IdempotencyKey, IdempotencyMismatch, Operation, Refusal, TransactionError,
-        TransactionResult,
+        Hooks, IdempotencyKey, IdempotencyMismatch, IntoOperations, Operation, Refusal,
+        TransactionError, TransactionResult,
     },
 };
 
@@ -620,4 +620,73 @@ fn transaction_07_the_key_of_an_undo_stands_for_the_undo_of_its_owner() {
     let limits = Limits::new().with(Limit::NameBytes, 3);
     let error = ann.with_limits(limits).undo_once("long", options);
     assert!(matches!(error, Err(UndoError::Limit(_))), "{error:?}");
+}
+
+fn digest(operations: impl IntoOperations) -> u128 {
+    IdempotencyKey::digest(&operations.into_operations())
+}
+
+fn code(_: &mut Transaction) -> Result<(), EditError> {
+    Ok(())
+}
+
+#[test]
+fn equal_batches_have_one_digest_and_others_have_others() {
+    let node = || text_node("paragraph", "Hi").with_attributes([("b", 1.into()), ("a", 2.into())]);
+    let batches = || {
+        vec![
+            vec![],
+            vec![insert_text(0, "a").on("n")],
+            vec![insert_text(0, "b").on("n")],
+            vec![insert_text(0, "a").on("m")],
+            vec![insert_text(0, "a").on("n"), insert_text(0, "a").on("n")],
+            vec![control("n", [insert_text(0, "a")])],
+            vec![create(node())],
+            vec![create(node()).named("x")],
+            vec![create(node()).named("x").named("y")],
+            vec![op(code)],
+            vec![op(code).named("x")],
+            vec![op(code), op(code)],
+        ]
+    };
+    let (once, again) = (batches(), batches());
+    for (i, one) in once.iter().enumerate() {
+        for (j, other) in again.iter().enumerate() {
+            assert_eq!(
+                i == j,
+                digest(one.clone()) == digest(other.clone()),
+                "{i} and {j}"
+            );
+        }
+    }
+    let nested = (
+        vec![insert_text(0, "a").on("n")],
+        [insert_text(0, "a").on("n")],
+    );
+    assert_eq!(digest(nested), digest(once[4].clone()), "flattened");
+    let leased = (
+        require_lease(FencingToken::from(7)),
+        insert_text(0, "a").on("n"),
+        if_unchanged(3),
+    );
+    assert_eq!(
+        digest(leased),
+        digest(once[1].clone()),
+        "preconditions do not count"
+    );
+    let other_code = op(|_| -> Result<(), EditError> { panic!("never runs") });
+    assert_eq!(
+        digest([other_code]),
+        digest(once[9].clone()),
+        "code counts by its name"
+    );
+    let json = serde_json::to_string(&once[6]).unwrap();
+    let read: Vec<Operation> = serde_json::from_str(&json).unwrap();
+    assert_eq!(digest(read), digest(once[6].clone()), "read from JSON");
+}
+
+#[test]
+fn a_digest_is_the_same_in_every_process() {
+    let digest = digest([insert_text(0, "a").on("n")]);
+    assert_eq!(format!("{digest:032x}"), "f72e84da842eb451d0b5b53c6a939736");
 }

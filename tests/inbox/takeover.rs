@@ -5,8 +5,9 @@ use std::sync::Barrier;
 use std::thread;
 
 use doclock::{
-    CommitError, StoreOptions,
-    inbox::{Claim, DeadLetterCause, EventState, HandlerError, InboxOptions, Outcome},
+    CommitError, DataStore, StoreOptions, Transaction,
+    inbox::{Claim, DeadLetterCause, EventState, HandlerError, Inbox, InboxOptions, Outcome},
+    time::ManualClock,
 };
 
 use crate::{Bank, CLAIM, MS, credit, done};
@@ -187,4 +188,33 @@ fn inbox_04_a_claim_lives_across_the_threads_and_calls_of_a_server() {
     assert!(matches!(taken, Outcome::Taken { .. }), "{taken:?}");
     let again = bank.inbox.claim(&("evt-3", ())).unwrap();
     assert_eq!(again.attempt(), 2, "the dropped claim was given up");
+}
+
+/// Regression: claims and retries were timed by the processor's counter, which runs fast.
+#[test]
+fn claims_and_pauses_before_retries_end_by_monotonic_time_and_not_by_the_counter() {
+    let clock = ManualClock::new();
+    let store = DataStore::with_options(StoreOptions::new().clock(clock.skewed(2)));
+    let options = InboxOptions::new()
+        .claim_time(30_000 * MS)
+        .backoff(10_000 * MS, 10_000 * MS);
+    let inbox = Inbox::with_options(&store, "payments", options);
+
+    let claim = inbox.claim(&("evt-1", ())).unwrap();
+    clock.advance(16_000 * MS);
+    let remaining = 14_000 * MS;
+    let other = inbox.claim(&("evt-1", ())).unwrap_err();
+    assert_eq!(other, Outcome::Taken { remaining });
+    drop(claim);
+
+    let failure = |_: &mut Transaction, _: &_| Err(HandlerError::transient("no network"));
+    let outcome = inbox.process(&("evt-2", ()), failure).unwrap();
+    assert!(matches!(outcome, Outcome::Retry { .. }));
+    clock.advance(6_000 * MS);
+    let remaining = 4_000 * MS;
+    let outcome = inbox.process(&("evt-2", ()), failure).unwrap();
+    assert_eq!(outcome, Outcome::Taken { remaining });
+    clock.advance(remaining);
+    let outcome = inbox.process(&("evt-2", ()), |_, _| Ok(())).unwrap();
+    assert!(matches!(outcome, Outcome::Done { .. }));
 }

@@ -3,8 +3,9 @@
 use std::time::{Duration, SystemTime};
 
 use doclock::{
-    DataStore,
+    DataStore, StoreOptions,
     lease::{LeaseError, LeaseTarget},
+    time::ManualClock,
 };
 
 use crate::common::{commit, image};
@@ -200,4 +201,25 @@ fn lease_01_a_lease_outlasts_commits_small_and_large() {
     assert_eq!(store.leases(), [lease.info()]);
     clock.advance(5 * SECOND);
     assert!(owners(&store).is_empty());
+}
+
+/// Regression: a lease of an hour ended after 59 minutes and 58 seconds, because the processor's
+/// counter measured its time.
+#[test]
+fn a_lease_ends_by_monotonic_time_and_not_by_the_counter() {
+    let clock = ManualClock::new();
+    let store = DataStore::with_options(StoreOptions::new().clock(clock.skewed(2)));
+    let mut lease = store.lease("form", "window-1", 3600 * SECOND).unwrap();
+    clock.advance(1860 * SECOND);
+    assert_eq!(lease.remaining(), 1740 * SECOND);
+    assert_eq!(store.leased("form").unwrap().remaining, 1740 * SECOND);
+    assert_eq!(store.leases().len(), 1);
+    assert!(store.lease("form", "window-2", 60 * SECOND).is_err());
+    let mut transaction = store.begin("window-1").unwrap();
+    transaction.require(&lease).unwrap();
+    transaction.commit().unwrap();
+    lease.renew(3600 * SECOND).unwrap();
+    clock.advance(3600 * SECOND);
+    assert_eq!(lease.remaining(), Duration::ZERO);
+    assert!(store.lease("form", "window-2", 60 * SECOND).is_ok());
 }

@@ -7,6 +7,7 @@ mod edits;
 mod moved;
 mod normal;
 mod nothing;
+mod units;
 
 use std::ops::Range;
 

@@ -5,6 +5,7 @@ mod common;
 
 mod errors;
 mod lists;
+mod malformed;
 mod panics;
 mod payloads;
 mod results;

@@ -397,6 +397,3 @@ impl<'de> Deserialize<'de> for Operation {
         Self::read(&text).map_err(|fault| D::Error::custom(fault.reason))
     }
 }
-
-#[cfg(test)]
-mod tests;

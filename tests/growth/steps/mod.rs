@@ -9,6 +9,7 @@ mod budget;
 #[path = "../../common/dice.rs"]
 mod common;
 mod fuzz;
+mod offsets;
 mod visits;
 
 use serde_json::Value;

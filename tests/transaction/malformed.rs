@@ -1,8 +1,7 @@
 //! Errors of malformed operations name the field and the reason.
 
-use serde_json::json;
-
-use super::*;
+use doclock::transaction::Operation;
+use serde_json::{Value, json};
 
 fn refusal(operation: Value) -> String {
     let read = serde_json::from_value::<Operation>(operation);
