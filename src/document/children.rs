@@ -10,8 +10,8 @@ use smallvec::SmallVec;
 use crate::id::NodeId;
 use crate::steps::{step, steps};
 
-/// The most ids of a leaf. Small in the unit tests, so that short lists have many leaves there.
-const MOST: usize = if cfg!(test) { 8 } else { 64 };
+/// The most ids of a leaf.
+const MOST: usize = 64;
 
 /// The ids of a node's children, in order.
 ///
