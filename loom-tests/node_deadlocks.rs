@@ -20,7 +20,7 @@ fn node_deadlocks_of_two_upgrades_one_fails_at_once_and_one_is_granted() {
         let holders = ["a", "b"].map(|owner| take(&store, owner, Scope::new().read("n")));
         let [a, b] = holders.map(|mut guard| {
             let place = place.clone();
-            move || match guard.lock("n", NodeExclusive) {
+            move || match guard.extend([("n", NodeExclusive)]) {
                 Ok(()) => !place.visit(NodeExclusive),
                 Err(LockError::UpgradeConflict(_)) => {
                     // It still has its earlier nodes.
@@ -57,7 +57,7 @@ fn ask_across(
     gone: &Gone,
 ) -> Result<(), LockError> {
     let gone_before = gone.until_now();
-    let asked = guard.lock(for_node, NodeExclusive);
+    let asked = guard.extend([(for_node, NodeExclusive)]);
     match &asked {
         Ok(()) => assert!(!place.visit(NodeExclusive)),
         Err(LockError::Deadlock(cycle)) => {

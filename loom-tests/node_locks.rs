@@ -89,7 +89,7 @@ impl Place {
         id: &str,
         mode: LockMode,
     ) -> bool {
-        let guard = store.node_locks().lock_nodes(owner, [(id, mode)]).unwrap();
+        let guard = store.node_locks().lock(owner, [(id, mode)]).unwrap();
         let beside = self.visit(mode);
         drop(guard);
         beside
@@ -205,10 +205,7 @@ fn node_locks_follow_a_node_that_is_moved() {
         let of_section = {
             let place = place.clone();
             spawn(&store, move |store| {
-                let guard = store
-                    .node_locks()
-                    .lock_nodes("c", [("b", Exclusive)])
-                    .unwrap();
+                let guard = store.node_locks().lock("c", [("b", Exclusive)]).unwrap();
                 let moved = store.snapshot().node("p").unwrap().parent() == Some(&"b".into());
                 if moved {
                     place.visit(Exclusive);

@@ -12,7 +12,6 @@ pub(super) use claim::OnNodes;
 use super::{DataStore, EndedBy, Kind, Transaction};
 use crate::document::View;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId};
-use crate::lock::LockMode;
 use crate::lock::node::NodeLockStats;
 use crate::lock::{
     AcquireOptions, Grant, HeldLock, LockError, Scope, Tree, WaitingRequest, WaitsAs, blocking,
@@ -241,8 +240,8 @@ impl DataStore {
 /// The locks on the nodes of one store.
 ///
 /// A lock on a node is exclusive or shared with other readers, and covers the node alone or its
-/// subtree ([`LockMode`]). Locks on nodes and the [document lock](DataStore::lock) exclude each
-/// other, in FIFO order.
+/// subtree ([`LockMode`](crate::lock::LockMode)). Locks on nodes and the [document
+/// lock](DataStore::lock) exclude each other, in FIFO order.
 ///
 /// ```
 /// use doclock::{DataStore, lock::{LockMode, node::Scope}};
@@ -327,29 +326,6 @@ impl NodeLocks {
             let grant = asked.await?;
             Ok(NodeGuard { store, grant })
         }
-    }
-
-    /// Locks nodes as [`lock`](Self::lock) does, from pairs of a node and a mode.
-    ///
-    /// # Errors
-    ///
-    /// As [`lock`](Self::lock).
-    ///
-    /// ```
-    /// use doclock::{DataStore, lock::LockMode::{Exclusive, NodeShared}};
-    ///
-    /// let locks = DataStore::new().node_locks();
-    /// let guard = locks.lock_nodes("ann", [("section", Exclusive), ("title", NodeShared)])?;
-    /// # Ok::<(), doclock::lock::LockError>(())
-    /// ```
-    #[track_caller]
-    pub fn lock_nodes<I: Into<NodeId>>(
-        &self,
-        owner: impl Into<OwnerId>,
-        nodes: impl IntoIterator<Item = (I, LockMode)>,
-    ) -> Result<NodeGuard, LockError> {
-        let scope: Scope = nodes.into_iter().collect();
-        self.lock_with(owner, scope, AcquireOptions::new())
     }
 
     /// Locks nodes as [`lock`](Self::lock) does, with options for the wait.
@@ -437,24 +413,6 @@ impl NodeGuard {
         self.store.0.lock.token_of(self.grant)
     }
 
-    /// Locks one more node, or a locked node in a further mode.
-    ///
-    /// # Errors
-    ///
-    /// As [`extend`](Self::extend).
-    ///
-    /// ```
-    /// use doclock::{DataStore, lock::{LockMode, node::Scope}};
-    ///
-    /// let locks = DataStore::new().node_locks();
-    /// let mut guard = locks.lock("ann", Scope::new().read("title"))?;
-    /// guard.lock("title", LockMode::NodeExclusive)?;
-    /// # Ok::<(), doclock::lock::LockError>(())
-    /// ```
-    pub fn lock(&mut self, id: impl Into<NodeId>, mode: LockMode) -> Result<(), LockError> {
-        self.extend(Scope::new().lock(id, mode))
-    }
-
     /// Locks more nodes as [`extend`](Self::extend) does, in a task.
     ///
     /// If the future is dropped, the request leaves the queue and the guard keeps what it has. If
@@ -478,6 +436,15 @@ impl NodeGuard {
     /// for a request that waits for this guard fails at once with [`LockError::Deadlock`]. If two
     /// guards hold one node shared and both request it exclusively, it fails with
     /// [`LockError::UpgradeConflict`].
+    ///
+    /// ```
+    /// use doclock::{DataStore, lock::{LockMode, node::Scope}};
+    ///
+    /// let locks = DataStore::new().node_locks();
+    /// let mut guard = locks.lock("ann", Scope::new().read("title"))?;
+    /// guard.extend([("title", LockMode::NodeExclusive)])?;
+    /// # Ok::<(), doclock::lock::LockError>(())
+    /// ```
     pub fn extend(&mut self, scope: impl Into<Scope>) -> Result<(), LockError> {
         self.extend_with(scope, &AcquireOptions::new())
     }

@@ -177,7 +177,8 @@ fn waiters_for_nodes_and_for_the_document_name_those_that_block_them() {
 fn a_holder_of_many_nodes_lists_some_and_counts_all() {
     let store = DataStore::new();
     let ids = (0..1_000).map(|number| (format!("n{number}"), LockMode::Shared));
-    let guard = store.node_locks().lock_nodes("ann", ids).unwrap();
+    let scope = ids.collect::<Scope>();
+    let guard = store.node_locks().lock("ann", scope).unwrap();
     let alone = store.diagnostics().lock;
     let beside = store.node_locks();
     thread::scope(|threads| {

@@ -28,11 +28,11 @@ fn node_locks_01_a_second_upgrade_of_one_node_fails_at_once() {
     let mut ann = take(&store, "ann", Scope::new().read("a1"));
     let mut bob = take(&store, "bob", Scope::new().read("a1"));
     let first = thread::spawn(move || {
-        ann.lock("a1", LockMode::NodeExclusive).unwrap();
+        ann.extend([("a1", LockMode::NodeExclusive)]).unwrap();
         ann
     });
     until_waiting(&locks, 1);
-    let error = bob.lock("a1", LockMode::NodeExclusive).unwrap_err();
+    let error = bob.extend([("a1", LockMode::NodeExclusive)]).unwrap_err();
     assert!(matches!(error, LockError::UpgradeConflict(_)), "{error}");
     assert_eq!(error.retry(), Retry::Now);
     let text = error.to_string();
@@ -57,12 +57,12 @@ fn node_locks_04_a_request_that_would_close_a_cycle_fails_at_once_and_names_it()
     let mut bob = take(&store, "bob", Scope::new().write("b1"));
     let (ann_id, bob_id) = (ann.id(), bob.id());
     let waits = thread::spawn(move || {
-        ann.lock("b1", LockMode::NodeExclusive).unwrap();
+        ann.extend([("b1", LockMode::NodeExclusive)]).unwrap();
         ann
     });
     until_waiting(&locks, 1);
     clock.advance(std::time::Duration::from_millis(7));
-    let deadlock = deadlock_of(bob.lock("a1", LockMode::NodeExclusive));
+    let deadlock = deadlock_of(bob.extend([("a1", LockMode::NodeExclusive)]));
     let [first, second] = &*deadlock.links else {
         panic!("{deadlock}");
     };
@@ -107,17 +107,17 @@ fn node_locks_04_a_cycle_through_a_queue_is_found() {
     // Carl holds a2 and waits for Bob's b1; Ann requests a read of b1, and waits behind Carl.
     let mut carl = take(&store, "carl", Scope::new().write("a2"));
     let carl = thread::spawn(move || {
-        carl.lock("b1", LockMode::NodeExclusive).unwrap();
+        carl.extend([("b1", LockMode::NodeExclusive)]).unwrap();
         carl
     });
     until_waiting(&locks, 1);
     let ann = thread::spawn(move || {
-        ann.lock("b1", LockMode::NodeShared).unwrap();
+        ann.extend([("b1", LockMode::NodeShared)]).unwrap();
         ann
     });
     until_waiting(&locks, 2);
     let mut bob = bob;
-    let deadlock = deadlock_of(bob.lock("a1", LockMode::NodeShared));
+    let deadlock = deadlock_of(bob.extend([("a1", LockMode::NodeShared)]));
     let owners: Vec<_> = deadlock
         .links
         .iter()
@@ -189,7 +189,7 @@ fn node_locks_04_a_chain_is_no_cycle() {
     let bob = take(&store, "bob", Scope::new().write("b1"));
     let locks = store.node_locks();
     let ann = thread::spawn(move || {
-        ann.lock("b1", LockMode::NodeExclusive).unwrap();
+        ann.extend([("b1", LockMode::NodeExclusive)]).unwrap();
         ann
     });
     until_waiting(&locks, 1);

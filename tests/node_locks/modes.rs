@@ -98,7 +98,7 @@ fn node_locks_01_an_upgrade_waits_for_the_other_readers_and_goes_before_writers(
     let writer = ask(&store, "carl", Scope::new().write("a1"));
     let locks = store.node_locks();
     let upgrading = std::thread::spawn(move || {
-        ann.lock("a1", LockMode::NodeExclusive).unwrap();
+        ann.extend([("a1", LockMode::NodeExclusive)]).unwrap();
         ann
     });
     super::until_waiting(&locks, 2);

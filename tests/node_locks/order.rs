@@ -143,7 +143,7 @@ fn node_locks_03_a_set_is_granted_completely_or_not_at_all() {
         "nothing is left of it"
     );
     drop(held);
-    let both = locks.lock_nodes(
+    let both = locks.lock(
         "bob",
         [("a1", LockMode::NodeExclusive), ("b1", LockMode::Shared)],
     );

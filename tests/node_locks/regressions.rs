@@ -28,7 +28,7 @@ fn releasing_by_id_ends_the_wait_for_more_nodes() {
     let mut ann = take(&store, "ann", Scope::new().write("a1"));
     let id = ann.id();
     let bob = take(&store, "bob", Scope::new().write("b1"));
-    let waits = thread::spawn(move || ann.lock("b1", LockMode::NodeExclusive));
+    let waits = thread::spawn(move || ann.extend([("b1", LockMode::NodeExclusive)]));
     until_waiting(&locks, 1);
     store.release_lock(id).unwrap();
     drop(bob);
@@ -242,7 +242,7 @@ fn fencing_tokens_rise_on_each_node() {
     let bob = take(&store, "bob", Scope::new().write("b1"));
     let before = bob.fencing_token();
     drop(bob);
-    ann.lock("b1", LockMode::NodeExclusive).unwrap();
+    ann.extend([("b1", LockMode::NodeExclusive)]).unwrap();
     assert!(ann.fencing_token() > before);
 }
 
@@ -251,7 +251,7 @@ fn the_fencing_token_of_a_guard_that_is_alone_rises_with_each_extension() {
     let store = document();
     let mut ann = take(&store, "ann", Scope::new().write("a1"));
     let first = ann.fencing_token();
-    ann.lock("b1", LockMode::NodeExclusive).unwrap();
+    ann.extend([("b1", LockMode::NodeExclusive)]).unwrap();
     let second = ann.fencing_token();
     assert!(second > first);
     drop(ann);

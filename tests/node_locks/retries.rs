@@ -223,9 +223,9 @@ fn upgrade_conflict() -> LockError {
     let store = document();
     let mut ann = take(&store, "ann", Scope::new().read("a1"));
     let mut bob = take(&store, "bob", Scope::new().read("a1"));
-    let first = thread::spawn(move || ann.lock("a1", LockMode::NodeExclusive));
+    let first = thread::spawn(move || ann.extend([("a1", LockMode::NodeExclusive)]));
     until_waiting(&store.node_locks(), 1);
-    let error = bob.lock("a1", LockMode::NodeExclusive).unwrap_err();
+    let error = bob.extend([("a1", LockMode::NodeExclusive)]).unwrap_err();
     drop(bob);
     first.join().unwrap().unwrap();
     error

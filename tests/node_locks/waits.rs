@@ -194,7 +194,7 @@ fn node_locks_01_a_hold_limit_frees_nodes_for_waiters() {
     );
     let mut slow = slow;
     assert!(matches!(
-        slow.lock("a2", LockMode::Shared),
+        slow.extend([("a2", LockMode::Shared)]),
         Err(LockError::Revoked { .. })
     ));
     drop(slow);

@@ -135,7 +135,7 @@ fn all_together(store: &DataStore, paragraphs: &[NodeId]) -> Result<usize> {
     let locks = store.node_locks();
     let mut guard = locks.lock("ann", Scope::new())?;
     for id in paragraphs {
-        guard.lock(id, LockMode::NodeExclusive)?;
+        guard.extend([(id, LockMode::NodeExclusive)])?;
     }
     Ok(locks.stats().entries)
 }

@@ -199,7 +199,7 @@ impl Nodes {
             Way::OneByOne | Way::Sorted => {
                 let first = ids.next().map(|id| Scope::new().write(id));
                 let mut guard = locks.lock(owner, first.unwrap_or_default())?;
-                ids.try_for_each(|id| guard.lock(id, LockMode::NodeExclusive))?;
+                ids.try_for_each(|id| guard.extend([(id, LockMode::NodeExclusive)]))?;
                 work();
             }
             Way::Whole => {
