@@ -5,7 +5,6 @@
 //! [errors](crate::guide::errors) lists all codes.
 
 mod list;
-mod locks;
 
 use std::error::Error;
 

@@ -29,13 +29,30 @@ use crate::transaction::{
     TransactionError,
 };
 
-/// Lists the errors of this crate.
+/// Lists the errors of this crate, first those of the locks: their codes are in the package of the
+/// locks, which does not know the trait.
 macro_rules! errors {
-    ($($(#[$feature:meta])? $error:ty),* $(,)?) => {
+    ([$($lock:ty),* $(,)?] $($error:ty),* $(,)?) => {
+        $(impl CodedError for $lock {
+            fn code(&self) -> &'static str {
+                Self::code(self)
+            }
+
+            fn retry(&self) -> Retry {
+                Self::retry(self)
+            }
+
+            fn http_status(&self) -> u16 {
+                Self::http_status(self)
+            }
+        })*
+
+        errors!($($lock,)* $($error),*);
+    };
+    ($($error:ty),*) => {
         /// The error as one of this crate, if it is one.
         fn as_coded<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a dyn CodedError> {
             $(
-                $(#[$feature])?
                 if let Some(error) = error.downcast_ref::<$error>() {
                     return Some(error);
                 }
@@ -54,7 +71,6 @@ macro_rules! errors {
         /// ```
         pub fn known(code: &str) -> Option<&'static str> {
             $(
-                $(#[$feature])?
                 if let Some(known) = code_of::<$error>(code) {
                     return Some(known);
                 }
@@ -65,36 +81,40 @@ macro_rules! errors {
 }
 
 errors! {
+    [
+        CancelEvidence,
+        Deadlock,
+        ExecutionError,
+        JoinError,
+        LimiterError,
+        LockError,
+        ParseIdError,
+        ReleaseError,
+        TaskPanic,
+        TimeoutEvidence,
+    ]
     AliasError,
     AttributeFault,
-    CancelEvidence,
     CommitError,
-    Deadlock,
     DurabilityError,
     EditError,
-    ExecutionError,
     ExpressionError,
     HookFailure,
     IdempotencyMismatch,
     InboxInUse,
     IntegrityError,
     Interruption,
-    JoinError,
     JournalError,
     JsonError,
     LeaseError,
     LeaseLost,
     LimitExceeded,
-    LimiterError,
-    LockError,
     MissingCommits,
     OffsetError,
     OpenError,
     OperationError,
-    ParseIdError,
     PatternError,
     Refusal,
-    ReleaseError,
     ReplicaError,
     SavepointError,
     SchemaError,
@@ -102,8 +122,6 @@ errors! {
     ScriptError,
     TakenOut,
     TakeoverError,
-    TaskPanic,
-    TimeoutEvidence,
     TransactionError,
     UndoConflict,
     UndoError,
