@@ -197,7 +197,7 @@ fn a_timeline_keeps_the_last_requests() {
     for capacity in [0, 1, 3, 255, 256, 257, 1000] {
         let lock = FifoLock::with_options(LockOptions::new().timeline(capacity));
         let mut ended = 0;
-        for requests in [0, 1, 9, 256, 257, 999, 1000, 5000] {
+        for requests in [0_usize, 1, 9, 256, 257, 999, 1000, 5000] {
             while ended < requests {
                 drop(lock.lock("ann").unwrap());
                 ended += 1;
