@@ -279,18 +279,15 @@ impl FifoLock {
             let totals = (state.counters(), state.last_deadlocks(now.at));
             (totals, members, state.queue_page(None, now))
         });
-        let (([document, nodes], deadlocks), members, (mut queued, mut next)) = first;
+        let (([document, nodes], deadlocks), members, queued) = first;
         let MembersPage {
             holders,
             mut waiters,
             ..
         } = self.members_from(members);
-        while let Some(place) = next {
-            let (page, after) = shared.step_fair(|state, now| state.queue_page(Some(place), now));
-            queued.extend(page);
-            next = after;
-        }
-        waiters.append(&mut queued);
+        waiters.extend(shared.read_on(queued, |state, position, _, now| {
+            state.queue_page(Some(position), now)
+        }));
         LockDiagnostics {
             holders,
             waiters,

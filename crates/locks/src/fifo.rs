@@ -492,18 +492,10 @@ impl FifoLock {
         self.list_from(first)
     }
 
-    /// Reads the rest of the queue page by page. The lock stays usable between two pages.
     fn list_from(&self, first: (Vec<QueueEntry>, Option<Cursor>)) -> Vec<QueueEntry> {
-        let (mut waiting, mut next) = first;
-        while let Some(position) = next {
-            let listed = waiting.len();
-            let page =
-                |state: &mut LockState, now: Moment| state.page(Some(position), listed, now.at);
-            let (entries, after) = self.0.step_fair(page);
-            waiting.extend(entries);
-            next = after;
-        }
-        waiting
+        self.0.read_on(first, |state, position, listed, now| {
+            state.page(Some(position), listed, now.at)
+        })
     }
 
     /// Returns the counters and the state of one moment. The first 32 waiters are of that moment
@@ -542,14 +534,11 @@ impl FifoLock {
             let (timeline, unfinished) = state.recorded(now.at)?;
             Some((timeline, unfinished, state.recorded_queue(None)))
         };
-        let (mut timeline, mut unfinished, (first, mut next)) = self.0.step_fair(read)?;
-        unfinished.extend(first);
-        while let Some(position) = next {
-            let page = |state: &mut LockState, _: Moment| state.recorded_queue(Some(position));
-            let (waiting, after) = self.0.step_fair(page);
-            unfinished.extend(waiting);
-            next = after;
-        }
+        let (mut timeline, mut unfinished, first) = self.0.step_fair(read)?;
+        let waiting = self.0.read_on(first, |state, position, _, _| {
+            state.recorded_queue(Some(position))
+        });
+        unfinished.extend(waiting);
         // Backwards, because the oldest may be forgotten meanwhile.
         let mut pages = vec![unfinished];
         loop {

@@ -40,8 +40,10 @@ pub struct AcquireOptions {
     pub(super) queue_bound: Option<usize>,
     pub(super) label: Option<SmolStr>,
     pub(super) unbound: bool,
-    pub(super) without_combining: bool,
-    pub(super) any_thread: bool,
+    #[doc(hidden)]
+    pub without_combining: bool,
+    #[doc(hidden)]
+    pub any_thread: bool,
     #[doc(hidden)]
     pub priority: Priority,
 }
@@ -389,20 +391,10 @@ impl AcquireOptions {
         self
     }
 
-    #[doc(hidden)]
-    pub fn allows_any_thread(&self) -> bool {
-        self.any_thread
-    }
-
     /// Returns the timeout of the request; `of_the_lock` is the lock's own.
     #[doc(hidden)]
     pub fn limit(&self, of_the_lock: Option<Duration>) -> Option<Duration> {
         self.wait.or(of_the_lock)
-    }
-
-    #[doc(hidden)]
-    pub fn opts_out_of_combining(&self) -> bool {
-        self.without_combining
     }
 
     /// Describes a request with these options.

@@ -108,6 +108,22 @@ impl LockShared {
         self.step_and(step, unlock_fair)
     }
 
+    /// Reads the rest of a list page by page; `page` also gets the number of items before. The lock
+    /// stays usable between two pages.
+    pub(super) fn read_on<T, P>(
+        &self,
+        (mut list, mut next): (Vec<T>, Option<P>),
+        page: impl Fn(&LockState, P, usize, Moment) -> (Vec<T>, Option<P>),
+    ) -> Vec<T> {
+        while let Some(position) = next {
+            let listed = list.len();
+            let (items, after) = self.step_fair(|state, now| page(state, position, listed, now));
+            list.extend(items);
+            next = after;
+        }
+        list
+    }
+
     #[inline(always)]
     fn step_and<'s, T>(
         &'s self,

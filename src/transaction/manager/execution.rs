@@ -235,7 +235,7 @@ impl TransactionManager {
             store: &self.0.store,
             grant,
             waits_as,
-            without_combining: options.opts_out_of_combining(),
+            without_combining: options.without_combining,
         }
     }
 
@@ -272,7 +272,7 @@ impl TransactionManager {
         let batch = QueuedBatch {
             manager: self.clone(),
             session: session.cloned(),
-            any_thread: options.allows_any_thread(),
+            any_thread: options.any_thread,
             room: Room {
                 operations: Vec::with_capacity(submission.operations.len()),
                 changes: Changes::with_room(),
