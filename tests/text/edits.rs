@@ -5,12 +5,12 @@ use std::ops::Range;
 use doclock::dsl::*;
 use doclock::{
     Transaction, TransactionManager, View,
-    document::{Change, EditError, Text},
+    document::{Change, EditError, NodeSpec, SplitPoint, Text},
     transaction::{Operation, OperationError, TransactionError},
 };
 use proptest::prelude::*;
 
-use crate::common::{cases, commit, id, image, text};
+use crate::common::{cases, commit, id, image, store, text};
 use crate::with_text;
 
 /// One character of each width, combining characters, and grapheme clusters.
@@ -249,11 +249,17 @@ proptest! {
         for (at, removed, inserted, committed) in edits {
             let start = at as usize % (expected.len() + 1);
             let range = start..(start + removed).min(expected.len());
+            let part: String = expected[range.clone()].iter().collect();
+            let text = transaction.node("t").unwrap().text();
+            prop_assert_eq!(text.slice(range.clone()), Some(part.into()));
+            prop_assert_eq!(text.slice(0..expected.len() + 1), None);
+            prop_assert_eq!(text.slice(expected.len()..expected.len()), Some("".into()));
             expected.splice(range.clone(), inserted.chars());
             transaction.replace_text(id("t"), range, inserted).unwrap();
             let node = transaction.node("t").unwrap();
             prop_assert!(node.text().chars().eq(expected.iter().copied()));
             prop_assert_eq!(node.text().len(), expected.len());
+            prop_assert_eq!(node.text(), &Text::from(expected.iter().collect::<String>()));
             if committed {
                 transaction.commit().unwrap();
                 versions.push((store.snapshot(), expected.clone()));
@@ -264,5 +270,27 @@ proptest! {
             let node = snapshot.node("t").unwrap();
             prop_assert!(node.text().chars().eq(expected), "version {} changed", snapshot.version());
         }
+    }
+
+    /// Parts on either side of the size at which a text becomes a rope.
+    #[test]
+    fn text_01_splitting_and_joining_restores_a_text(
+        whole in "[aé漢🦀]{0,900}",
+        at in any::<prop::sample::Index>(),
+    ) {
+        let chars: Vec<char> = whole.chars().collect();
+        let at = at.index(chars.len() + 1);
+        let store = store();
+        let mut transaction = store.begin("ann").unwrap();
+        let line = text_node("paragraph", whole.as_str()).with_id("t");
+        transaction.create(NodeSpec::new("root").with_children([line])).unwrap();
+        let cut = SplitPoint { text: at, children: 0 };
+        let right = transaction.split_node("t", cut, None).unwrap();
+        for (part, expected) in [(id("t"), &chars[..at]), (right.clone(), &chars[at..])] {
+            let expected: String = expected.iter().collect();
+            prop_assert_eq!(transaction.node(&part).unwrap().text(), &Text::from(expected));
+        }
+        transaction.join_nodes("t", right).unwrap();
+        prop_assert_eq!(transaction.node("t").unwrap().text(), &Text::from(whole));
     }
 }

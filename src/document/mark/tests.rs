@@ -36,34 +36,6 @@ fn ranges(marks: &Marks) -> Vec<Range<usize>> {
 }
 
 #[test]
-fn equal_neighbours_merge_across_other_marks() {
-    let link = bold(4..9).with_attributes([("href", "x".into())]);
-    let marks = Marks::normal(
-        vec![
-            bold(5..9),
-            link,
-            Mark::new("em", 2..6),
-            bold(0..5),
-            bold(3..3),
-        ],
-        9,
-    );
-    assert_eq!(ranges(&marks.unwrap()), [0..9, 2..6, 4..9]);
-}
-
-#[test]
-fn a_mark_without_a_range_covers_the_text() {
-    let marks = Marks::normal(vec![Mark::whole("bold")], 4).unwrap();
-    assert_eq!(ranges(&marks), vec![0..4]);
-    assert!(
-        Marks::normal(vec![Mark::whole("bold")], 0)
-            .unwrap()
-            .is_empty()
-    );
-    assert_eq!(Marks::normal(vec![bold(3..5)], 4), Err(bold(3..5)));
-}
-
-#[test]
 fn a_splice_grows_shrinks_trims_drops_and_shifts() {
     let after = |mark: Range<usize>, cut: Range<usize>, inserted| {
         let marks = Marks::normal(vec![bold(mark)], 100).unwrap();
