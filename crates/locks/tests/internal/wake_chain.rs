@@ -31,7 +31,7 @@ impl Sleeper for TestWaiter {
 
 /// Creates waiters, asleep or not.
 fn waiters<const N: usize>(sleeping: [bool; N]) -> [Arc<TestWaiter>; N] {
-    sleeping.map(|sleeps| TestWaiter::new(sleeps))
+    sleeping.map(TestWaiter::new)
 }
 
 /// Creates a chain that has begun with these waiters.
