@@ -399,6 +399,54 @@ fn undo_03_a_half_of_an_undone_split_does_not_return_for_a_join_to_a_later_half(
     assert_eq!(shown(), format!("g=g {half}="));
 }
 
+/// Ann joins a node to its right half, and Bob undoes the split: the half has both texts as long as
+/// the node is joined to it. Before or after the join, `other` splits one of the two once more, and
+/// undoes that.
+fn half_with_both_texts(other: impl Fn(&Editor, &str), is_before: bool) {
+    let ([ann, bob, cat], store) = editors_of(["ann", "bob", "cat"], &["hijk"]);
+    run(&bob, splits("hijk", 3));
+    let half = common::children(&store.snapshot(), "list")[1].clone();
+    if is_before {
+        other(&cat, "hijk");
+    }
+    run(&ann, move_node("list", 1).on("hijk"));
+    let (left, right) = (half.clone(), "hijk");
+    run(
+        &ann,
+        op(move |on: &mut Transaction| on.join_nodes(&*left, right)),
+    );
+    assert_eq!(shown(&store), format!("{half}=khij"));
+    if !is_before {
+        other(&cat, &half);
+    }
+    bob.undo().unwrap();
+    assert_eq!(shown(&store), format!("{half}=khij"));
+    ann.undo().unwrap();
+    assert_eq!(shown(&store), "hijk=hijk");
+    ann.redo().unwrap();
+    assert_eq!(shown(&store), format!("{half}=khij"));
+}
+
+#[test]
+fn undo_03_a_half_that_its_own_left_half_was_joined_to_stays_with_both_texts() {
+    let split = |at: usize| {
+        move |cat: &Editor, id: &str| {
+            let (id, at) = (
+                id.to_owned(),
+                SplitPoint {
+                    text: at,
+                    children: 0,
+                },
+            );
+            let split = move |on: &mut Transaction| on.split_node(&*id, at, None).map(drop);
+            run(cat, op(split));
+            cat.undo().unwrap();
+        }
+    };
+    half_with_both_texts(split(1), true);
+    half_with_both_texts(split(2), false);
+}
+
 /// Cat wraps `a` and begins a paragraph in it, and Ann splits `a` and wraps the paragraph. Without
 /// its creation, the wrapper has only the paragraph: it is behind both halves of `a`.
 #[test]

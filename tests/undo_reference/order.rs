@@ -54,7 +54,7 @@ impl Set {
 
 /// For each number those that were visible after it, together with it.
 #[derive(Debug, Default)]
-struct Pairs(Vec<Set>);
+pub(crate) struct Pairs(Vec<Set>);
 
 impl Pairs {
     fn make_room(&mut self, list: &[usize]) {
@@ -64,7 +64,8 @@ impl Pairs {
         }
     }
 
-    fn note(&mut self, list: &[usize]) {
+    /// Remembers all pairs of a list, also if they have another order, too.
+    pub(crate) fn note(&mut self, list: &[usize]) {
         self.make_room(list);
         let mut after = Set::default();
         for number in list.iter().rev() {
@@ -73,7 +74,8 @@ impl Pairs {
         }
     }
 
-    fn has(&self, one: usize, other: usize) -> bool {
+    /// Whether two were visible together in this order.
+    pub(crate) fn has(&self, one: usize, other: usize) -> bool {
         self.0.get(one).is_some_and(|after| after.has(other))
     }
 }
@@ -89,9 +91,9 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// Compares all pairs of a list with the order in which they were visible first and last, and
-    /// remembers the present one. Returns a pair as the error that has changed places without an
-    /// excuse. To return to the first order, it needs none.
+    /// Compares all pairs of a list with the orders in which they were visible first and last, and
+    /// remembers the present one. Returns a pair as the error that has neither of these orders and
+    /// no excuse.
     pub(crate) fn compare(
         &mut self,
         list: &[usize],
@@ -99,13 +101,13 @@ impl Order {
     ) -> Result<(), [usize; 2]> {
         self.first.make_room(list);
         self.reversed.make_room(list);
-        let (mut before, mut reversed) = (Set::default(), Vec::new());
+        let (mut before, mut turned) = (Set::default(), Vec::new());
         for number in list {
             for other in self.first.0[*number].common(&before) {
                 if !self.reversed.has(other, *number) && !is_excused(other, *number) {
                     return Err([other, *number]);
                 }
-                reversed.push((other, *number));
+                turned.push((other, *number));
             }
             before.insert(*number);
         }
@@ -113,20 +115,15 @@ impl Order {
         for number in list {
             self.reversed.0[*number].remove_all(&before);
         }
-        for (one, other) in reversed {
+        for (one, other) in turned {
             self.first.0[one].remove(other);
             self.reversed.0[one].insert(other);
         }
         Ok(())
     }
 
-    /// Remembers all pairs of a list, also if they have another order, too.
-    pub(crate) fn note(&mut self, list: &[usize]) {
-        self.first.note(list);
-    }
-
-    /// Whether two were visible together in this order.
-    pub(crate) fn has(&self, one: usize, other: usize) -> bool {
-        self.first.has(one, other)
+    /// The pairs in the order in which they were visible first.
+    pub(crate) fn first(&self) -> &Pairs {
+        &self.first
     }
 }

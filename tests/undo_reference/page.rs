@@ -9,7 +9,7 @@ use doclock::{
 
 use crate::common::image;
 use crate::letters::{self, Letters, Shown};
-use crate::order::Order;
+use crate::order::{Order, Pairs};
 use crate::search::{self, Outcome, fail};
 
 /// The type of a node counts as an attribute of this name.
@@ -35,6 +35,12 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// The letters of a node.
+    fn letters_in<'a>(&'a self, id: &'a NodeId) -> impl Iterator<Item = usize> + 'a {
+        let all = letters_of(self).zip(&self.homes);
+        all.filter_map(move |(letter, home)| (home == id).then_some(letter))
+    }
+
     /// A node and those around it.
     fn around<'a>(&'a self, id: &'a NodeId) -> impl Iterator<Item = &'a NodeId> {
         std::iter::successors(Some(id), |id| self.parents.get(*id))
@@ -47,9 +53,11 @@ pub(crate) struct Page {
     letter_order: Order,
     node_order: Order,
     /// The order of nodes without children, in whichever lists.
-    leaf_order: Order,
+    leaf_order: Pairs,
     /// The order of letters that were in one text.
-    text_order: Order,
+    text_order: Pairs,
+    /// The order of letters since nodes were last moved, split or joined. Nothing changes it.
+    recent: Order,
     numbers: HashMap<NodeId, usize>,
     names: Vec<NodeId>,
     /// The nodes that an edit moved, with the parts of them that splits made.
@@ -58,14 +66,16 @@ pub(crate) struct Page {
     related: Vec<[NodeId; 2]>,
     /// The two nodes of each join, with the edit.
     joins: Vec<([NodeId; 2], usize)>,
-    /// Nodes that a split made, with the edit: they have the attributes that the left half had.
-    halves: HashMap<NodeId, usize>,
+    /// Nodes that a split made, each with the left half and the edit.
+    halves: HashMap<NodeId, (NodeId, usize)>,
+    /// Halves to which their left half was joined, with the letters of both.
+    turned: Vec<(NodeId, [BTreeSet<usize>; 2])>,
     /// Letters that were in a moved node.
     moved_letters: BTreeSet<usize>,
     /// The node that has a letter, or had it last.
     homes: HashMap<usize, NodeId>,
-    /// The node that had a letter first.
-    first_homes: HashMap<usize, NodeId>,
+    /// All nodes that ever had a letter.
+    all_homes: HashMap<usize, BTreeSet<NodeId>>,
     /// The edit that created a node, and those that deleted it.
     created: HashMap<NodeId, usize>,
     deleted: HashMap<NodeId, Vec<usize>>,
@@ -79,16 +89,6 @@ pub(crate) struct Page {
 struct Value {
     first: Option<String>,
     later: Vec<(usize, Option<String>)>,
-}
-
-/// What kind of step led from one document to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Edit,
-    /// An undo or redo of an entry that moved, split or joined nodes, or did not.
-    Turn {
-        reorders: bool,
-    },
 }
 
 impl Page {
@@ -171,13 +171,22 @@ impl Page {
         for change in changes {
             match change {
                 Change::MoveNode { id, .. } => drop(self.moved.insert(id.clone())),
-                Change::SplitNode { id, right, .. } | Change::JoinNodes { id, right, .. } => {
+                Change::SplitNode { id, right, .. } => {
+                    self.related.push([id.clone(), right.id.clone()]);
+                    self.halves.insert(right.id.clone(), (id.clone(), edit));
+                }
+                Change::JoinNodes { id, right, .. } => {
                     let pair = [id.clone(), right.id.clone()];
-                    self.related.push(pair.clone());
-                    match change {
-                        Change::SplitNode { .. } => drop(self.halves.insert(pair[1].clone(), edit)),
-                        _ => self.joins.push((pair, edit)),
+                    if self
+                        .halves
+                        .get(id)
+                        .is_some_and(|(left, _)| *left == right.id)
+                    {
+                        let both = pair.each_ref().map(|id| before.letters_in(id).collect());
+                        self.turned.push((id.clone(), both));
                     }
+                    self.related.push(pair.clone());
+                    self.joins.push((pair, edit));
                 }
                 Change::InsertSubtree { nodes, .. } => {
                     let ids = nodes.iter().map(|node| (node.id().clone(), edit));
@@ -242,14 +251,14 @@ impl Page {
         &mut self,
         before: &State,
         after: &State,
-        kind: Kind,
+        reorders: bool,
         step: usize,
     ) -> Outcome {
         for (nth, (letter, _)) in after.letters.iter().enumerate() {
             let home = &after.homes[nth];
             self.homes.insert(*letter, home.clone());
-            let first = self.first_homes.entry(*letter);
-            first.or_insert_with(|| home.clone());
+            let all = self.all_homes.entry(*letter).or_default();
+            all.insert(home.clone());
             if after.around(home).any(|id| self.moved.contains(id)) {
                 self.moved_letters.insert(*letter);
             }
@@ -263,7 +272,7 @@ impl Page {
             }
         }
         self.compare_attributes(after)?;
-        self.compare_orders(before, after, kind)?;
+        self.compare_orders(before, after, reorders)?;
         // A node that stays for what others did, although its creation is undone or its deletion is
         // in effect, is gone once it is empty, but only with the next undo.
         let effects = self.letters.in_effect();
@@ -308,18 +317,17 @@ impl Page {
     /// Whether a node was between the parts of another. If that one is whole again, the node has
     /// to be before or after all of it.
     fn is_between(&self, node: &NodeId, parts: &NodeId, now: &State) -> bool {
-        let number = |id: &NodeId| self.numbers.get(id).copied();
+        let number = |id: &NodeId| self.known_number(id);
         let nodes: Vec<usize> = now.around(node).filter_map(number).collect();
+        let orders = [self.node_order.first(), &self.leaf_order];
         now.around(parts).any(|parts| {
             let family = self.family(parts);
             let parts: Vec<usize> = family.into_iter().filter_map(number).collect();
             nodes.iter().any(|node| {
-                [&self.node_order, &self.leaf_order]
-                    .into_iter()
-                    .any(|order| {
-                        let is_behind = parts.iter().any(|part| order.has(*part, *node));
-                        is_behind && parts.iter().any(|part| order.has(*node, *part))
-                    })
+                orders.into_iter().any(|order| {
+                    let is_behind = parts.iter().any(|part| order.has(*part, *node));
+                    is_behind && parts.iter().any(|part| order.has(*node, *part))
+                })
             })
         })
     }
@@ -333,11 +341,7 @@ impl Page {
         let may_be_between = |node: &NodeId, parts: &NodeId| {
             (!were_one_text || self.has_undone_split(parts)) && self.is_between(node, parts, now)
         };
-        let is_over = |one: usize, other: usize| {
-            let nodes = [self.first_homes.get(&one), self.homes.get(&other)];
-            matches!(nodes, [Some(node), Some(text)] if self.is_joined_over(node, text, now))
-        };
-        if is_over(one, other) || is_over(other, one) {
+        if self.is_joined_over(one, other, now) || self.is_joined_over(other, one, now) {
             return true;
         }
         match [one, other].map(|letter| self.homes.get(&letter)) {
@@ -346,39 +350,52 @@ impl Page {
         }
     }
 
-    /// Whether a join is in effect of the nodes before and behind this one, or one around it, and
-    /// this text is one of these two.
-    fn is_joined_over(&self, node: &NodeId, text: &NodeId, now: &State) -> bool {
+    /// Whether a join is in effect that goes over a node of a letter, or one around it, and the
+    /// other letter was in the node that was joined: it was behind the first one.
+    fn is_joined_over(&self, letter: usize, other: usize, now: &State) -> bool {
         let effects = self.letters.in_effect();
-        let number = |id: &NodeId| self.numbers.get(id).copied();
-        let family = self.family(text);
-        self.joins.iter().any(|(pair, edit)| {
-            let is_of_it = effects[*edit] && pair.iter().any(|id| family.contains(id));
-            let [Some(left), Some(right)] = pair.each_ref().map(number) else {
+        let (Some(nodes), Some(others)) = (self.all_homes.get(&letter), self.all_homes.get(&other))
+        else {
+            return false;
+        };
+        let mut joins = self.joins.iter().filter(|(_, edit)| effects[*edit]);
+        joins.any(|([left, right], _)| {
+            let (Some(before), Some(behind)) = (self.known_number(left), self.known_number(right))
+            else {
                 return false;
             };
-            let mut nodes = now.around(node).filter_map(number);
-            let order = &self.node_order;
-            is_of_it && nodes.any(|it| order.has(left, it) && order.has(it, right))
+            let mut around = nodes.iter().flat_map(|id| now.around(id));
+            others.contains(right)
+                && around.any(|id| {
+                    let order = self.node_order.first();
+                    let number = self.known_number(id);
+                    number.is_some_and(|it| order.has(before, it) && order.has(it, behind))
+                })
         })
     }
 
-    /// Whether a text has a node that was joined to its own right half. When the split is undone,
-    /// the half is behind the node again.
-    fn was_turned_around(&self, text: &NodeId) -> bool {
-        let effects = self.letters.in_effect();
-        let family = self.family(text);
-        self.joins.iter().any(|([half, node], _)| {
-            let is_undone = self.halves.get(half).is_some_and(|edit| !effects[*edit]);
-            let split = [node.clone(), half.clone()];
-            is_undone && family.contains(half) && self.related.contains(&split)
+    /// Whether two letters are of a node that was joined to its own right half, one of each. When
+    /// the split is undone, the half is behind the node again.
+    fn were_turned(&self, one: usize, other: usize) -> bool {
+        self.turned.iter().any(|(half, both)| {
+            let is_both =
+                |letters: &BTreeSet<usize>| letters.contains(&one) && letters.contains(&other);
+            self.is_undone_half(half) && !both.iter().any(is_both)
         })
+    }
+
+    fn is_undone_half(&self, id: &NodeId) -> bool {
+        let split = self.halves.get(id);
+        split.is_some_and(|(_, edit)| !self.letters.in_effect()[*edit])
     }
 
     fn has_undone_split(&self, node: &NodeId) -> bool {
-        let effects = self.letters.in_effect();
         let mut parts = self.family(node).into_iter();
-        parts.any(|part| self.halves.get(part).is_some_and(|edit| !effects[*edit]))
+        parts.any(|part| self.is_undone_half(part))
+    }
+
+    fn known_number(&self, id: &NodeId) -> Option<usize> {
+        self.numbers.get(id).copied()
     }
 
     /// Whether the node of an invisible letter may be deleted, or a part of that node.
@@ -430,7 +447,7 @@ impl Page {
         })
     }
 
-    fn compare_orders(&mut self, before: &State, after: &State, kind: Kind) -> Outcome {
+    fn compare_orders(&mut self, before: &State, after: &State, reorders: bool) -> Outcome {
         let leaves = after.leaves.iter().filter(|id| !self.moved.contains(id));
         let leaves: Vec<NodeId> = leaves.cloned().collect();
         let leaves: Vec<usize> = leaves.iter().map(|id| self.number(id)).collect();
@@ -464,8 +481,7 @@ impl Page {
         let stay: Vec<usize> = letters_of(after).filter(stays).collect();
         let mut order = std::mem::take(&mut self.letter_order);
         let compared = order.compare(&stay, |one, other| {
-            let may_change = self.may_change(one, other, after);
-            may_change.then(search::note_excuse).is_some()
+            search::excuse(self.may_change(one, other, after))
         });
         self.letter_order = order;
         if let Err(pair) = compared {
@@ -473,38 +489,33 @@ impl Page {
             let text = format!("{one} is before {other}, and was after it");
             return fail("order", text);
         }
-        match kind {
-            Kind::Edit => Ok(()),
-            Kind::Turn { reorders } => self.compare_two(before, after, reorders),
-        }
+        self.compare_recent(before, after, reorders)
     }
 
-    /// Compares the order of the letters that are visible before and after an undo: all, or those
-    /// of one text.
-    fn compare_two(&self, before: &State, after: &State, reorders: bool) -> Outcome {
+    /// Compares the order of the letters with that since nodes were last moved, split or joined. A
+    /// step that does so keeps the order within each text.
+    fn compare_recent(&mut self, before: &State, after: &State, reorders: bool) -> Outcome {
+        let mut order = match reorders {
+            true => std::mem::take(&mut self.recent),
+            false => Order::default(),
+        };
         let homes: HashMap<usize, &NodeId> = letters_of(before).zip(&before.homes).collect();
         let mut texts: BTreeMap<(&NodeId, &NodeId), Vec<usize>> = BTreeMap::new();
         for (letter, home) in letters_of(after).zip(&after.homes) {
-            if let Some(then) = homes.get(&letter) {
+            if let Some(then) = homes.get(&letter).filter(|_| reorders) {
                 texts.entry((then, home)).or_default().push(letter);
             }
         }
-        let mut order = Order::default();
-        let _ = order.compare(&letters_of(before).collect::<Vec<_>>(), |_, _| false);
-        let both = letters_of(after).filter(|letter| homes.contains_key(letter));
-        let whole = (!reorders).then(|| both.collect());
-        for text in texts.into_values().chain(whole) {
-            let is_excused = |letter, _| {
-                let is_turned = self.was_turned_around(&self.homes[&letter]);
-                reorders && is_turned.then(search::note_excuse).is_some()
-            };
-            if let Err(pair) = order.compare(&text, is_excused) {
-                let [one, other] = pair.map(letters::letter);
-                let text = format!("{one} is before {other} now, and was after it just before");
-                return fail("order now", text);
-            }
-        }
-        Ok(())
+        let is_excused = |one, other| search::excuse(self.were_turned(one, other));
+        let mut texts = texts.into_values();
+        let compared = texts.try_for_each(|text| order.compare(&text, is_excused));
+        let all: Vec<usize> = letters_of(after).collect();
+        let compared = compared.and_then(|()| self.recent.compare(&all, |_, _| false));
+        compared.or_else(|pair| {
+            let [one, other] = pair.map(letters::letter);
+            let text = format!("{one} is before {other} now, and was after it just before");
+            fail("order now", text)
+        })
     }
 }
 

@@ -157,9 +157,10 @@ pub(crate) fn search<A: Action>(
     );
 }
 
-/// Notes that two letters changed places for a reason.
-pub(crate) fn note_excuse() {
-    EXCUSED.set(true);
+/// Notes whether two letters changed places for a reason.
+pub(crate) fn excuse(is_excused: bool) -> bool {
+    EXCUSED.set(EXCUSED.get() || is_excused);
+    is_excused
 }
 
 thread_local! {

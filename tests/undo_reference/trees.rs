@@ -11,7 +11,7 @@ use doclock::{
 };
 
 use crate::common::Dice;
-use crate::page::{Kind, Page, State};
+use crate::page::{Page, State};
 use crate::search::{History, Outcome, Trace, fail, search};
 use crate::setting::{NAMES, Setting, Stacks, forget, record};
 use crate::tree_steps::{Action, Edit, New, TreeStep, caret, history, operations};
@@ -95,7 +95,7 @@ impl<'a> World<'a> {
             acted: Vec::new(),
             store,
         };
-        world.check(now, Kind::Edit, || "the page".to_owned())?;
+        world.check(now, false, || "the page".to_owned())?;
         Ok(world)
     }
 
@@ -111,8 +111,9 @@ impl<'a> World<'a> {
         self.trace.say(|| format!("{nth:>3}. {}", line()));
     }
 
-    /// Compares the document and the histories with what they have to be.
-    fn check(&mut self, now: State, kind: Kind, what: impl FnOnce() -> String) -> Outcome {
+    /// Compares the document and the histories with what they have to be. `reorders` is whether the
+    /// step moved, split or joined nodes.
+    fn check(&mut self, now: State, reorders: bool, what: impl FnOnce() -> String) -> Outcome {
         let shown = self.trace.0.is_some().then(|| now.shown.clone());
         self.say(|| format!("{}\n          {}", what(), shown.unwrap_or_default()));
         if self.setting.records {
@@ -123,7 +124,7 @@ impl<'a> World<'a> {
             people.for_each(|person| drop(person.editor.selection()));
         }
         let lines = self.lines;
-        self.page.compare(&self.now, &now, kind, lines)?;
+        self.page.compare(&self.now, &now, reorders, lines)?;
         self.now = now;
         self.depths()
     }
@@ -150,7 +151,7 @@ impl<'a> World<'a> {
             Action::Forget => {
                 forget(&self.store);
                 let (_view, now) = self.read()?;
-                self.check(now, Kind::Edit, || "    the store forgets".to_owned())
+                self.check(now, false, || "    the store forgets".to_owned())
             }
         }
     }
@@ -208,7 +209,7 @@ impl<'a> World<'a> {
         let lost = person.stacks.push(entry, self.setting.limit);
         self.has_lost |= lost.is_some();
         person.stacks.undone.clear();
-        self.check(after, Kind::Edit, || {
+        self.check(after, reorders, || {
             format!("{edit:>3} {} {said}", NAMES[who])
         })
     }
@@ -250,10 +251,9 @@ impl<'a> World<'a> {
         let entry = self.take(who, redo, selected)?;
         self.page.letters.set(entry.edit, redo);
         self.people[who].stacks.of(!redo).push(entry);
-        let kind = Kind::Turn {
-            reorders: entry.reorders,
-        };
-        self.check(after, kind, || format!("    {name} {verb} {}", entry.edit))?;
+        self.check(after, entry.reorders, || {
+            format!("    {name} {verb} {}", entry.edit)
+        })?;
         Ok(true)
     }
 

@@ -653,6 +653,7 @@ impl Provenance {
             record.edges.push(Edge {
                 by,
                 splits: false,
+                left,
                 text_in: left,
                 child_in: left,
                 is_overruled: false,

@@ -39,7 +39,7 @@ impl Draft<'_> {
     /// Brings the content of a node to where the units in effect want it: into the node itself, or
     /// behind one of its edges.
     pub(super) fn fit_edge(&mut self, node: Key) -> Done {
-        self.overrule_earlier_joins(node)?;
+        self.break_circle(node)?;
         let Some(record) = self.get(node) else {
             return Ok(());
         };
@@ -54,7 +54,7 @@ impl Draft<'_> {
                     }
                     false => {
                         self.open(edge(merged))?;
-                        self.overrule_earlier_joins(node)?;
+                        self.break_circle(node)?;
                         self.close(edge(wanted))?;
                     }
                 }
@@ -72,9 +72,10 @@ impl Draft<'_> {
         }
     }
 
-    /// Of joins that join nodes to each other in a circle, the earliest is without effect. It is
-    /// opened, if this node is to be joined to a node that it has behind an edge.
-    fn overrule_earlier_joins(&mut self, node: Key) -> Done {
+    /// If this node is to be joined to a node that it has behind an edge, one of the edges between
+    /// them is opened: that of the half to which it was joined, or else the earliest one. Of joins
+    /// in a circle, the earliest is without effect. [`close`](Self::close) follows and joins it.
+    fn break_circle(&mut self, node: Key) -> Done {
         let Some(record) = self.get(node) else {
             return Ok(());
         };
@@ -86,17 +87,17 @@ impl Draft<'_> {
         if !edge.is_overruled {
             return Ok(());
         }
-        let around = self.closed_around(node, EdgeAt { node, edge: nth });
+        let mut around = self.closed_around(node, EdgeAt { node, edge: nth });
         let of = |at: &EdgeAt| &self.at(at.node).edges[at.edge];
-        let step = |at: &EdgeAt| of(at).by.step();
-        // An undone split cannot be closed around the join either: the outermost is open then.
-        let split = around.iter().find(|it| of(it).splits).copied();
-        let earliest = around.into_iter().min_by_key(step);
-        let earliest = earliest.filter(|it| step(it) < edge.by.step());
-        match earliest.map(|it| split.filter(|_| of(&it).splits).unwrap_or(it)) {
-            Some(earlier) => {
-                self.edit(earlier.node).edges[earlier.edge].is_overruled = true;
-                self.open(earlier)
+        around.retain(|it| of(it).by.step() < edge.by.step());
+        let half = around
+            .iter()
+            .find(|it| of(it).splits && it.node == edge.left);
+        let earliest = || around.iter().min_by_key(|it| of(it).by.step());
+        match half.or_else(earliest).copied() {
+            Some(opened) => {
+                self.edit(opened.node).edges[opened.edge].is_overruled = true;
+                self.open(opened)
             }
             None => Ok(()),
         }

@@ -491,20 +491,20 @@ impl Draft<'_> {
                 }
                 continue;
             }
-            // A half goes with the node that it was split off from, or has gone.
-            let of_wrapped = |beside: Option<(Key, usize)>| {
-                let left = beside.map(|(left, _)| left);
-                content.wrapped.iter().any(|(node, _)| Some(*node) == left)
-            };
+            // A half belongs to the node that it was split off from, whether it is still here or
+            // has left with that node.
+            let is_wrapped = |left: Key| content.wrapped.iter().any(|(node, _)| *node == left);
             if child.chosen() != place {
                 let there = child.places.get(child.chosen());
-                if there.is_some_and(|it| it.order == its.order && of_wrapped(it.beside)) {
+                let beside = there.filter(|it| it.order == its.order);
+                let beside = beside.and_then(|it| it.beside);
+                if beside.is_some_and(|(left, _)| is_wrapped(left)) && !is_wrapped(node) {
                     content.wrapped.push((node, place));
                 }
                 continue;
             }
             let goes_along = its.beside.is_some_and(|(left, at)| {
-                of_wrapped(its.beside) && self.at(left).chosen_before(its.order) != at
+                is_wrapped(left) && self.at(left).chosen_before(its.order) != at
             });
             if goes_along {
                 content.wrapped.push((node, place));

@@ -68,6 +68,8 @@ pub(super) struct Edge {
     pub(super) by: Tag,
     /// Whether the unit split the node off. Otherwise it joined it.
     pub(super) splits: bool,
+    /// The node that it was split off from, or joined to.
+    pub(super) left: Key,
     /// The nodes that have the edge in their text and in their children.
     pub(super) text_in: Key,
     pub(super) child_in: Key,
@@ -213,6 +215,7 @@ impl Record {
         let edge = Edge {
             by,
             splits: true,
+            left,
             text_in: left,
             child_in: left,
             is_overruled: false,
