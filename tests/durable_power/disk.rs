@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use redb::StorageBackend;
@@ -18,7 +19,7 @@ use crate::common::Dice;
 const SECTOR: usize = 512;
 
 /// What happened, in order: calls of the journal, and marks of the program that edits.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Event {
     Write(usize, Vec<u8>),
     SetLen(usize),
@@ -39,12 +40,15 @@ pub(crate) struct State {
     /// What a read returns.
     live: Vec<u8>,
     pub(crate) events: Vec<Event>,
+    /// The events before a kill that were not synced.
+    before: Vec<Event>,
     /// The contents after each sync, with the number of events until then.
     pub(crate) synced: Vec<(usize, Vec<u8>)>,
     /// The calls so far, in order.
     pub(crate) calls: Vec<Call>,
     fault: Option<Fault>,
-    ignores_syncs: bool,
+    /// The numbers of the syncs that return without syncing.
+    ignored_syncs: Range<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -86,9 +90,9 @@ impl Disk {
         self
     }
 
-    /// Makes syncs return without syncing.
-    pub(crate) fn ignoring_syncs(self) -> Self {
-        self.state().ignores_syncs = true;
+    /// Makes the syncs with these numbers return without syncing.
+    pub(crate) fn ignoring_syncs(self, numbers: Range<usize>) -> Self {
+        self.state().ignored_syncs = numbers;
         self
     }
 
@@ -121,23 +125,60 @@ impl Disk {
     /// What a power cut leaves behind that happens after so many events.
     pub(crate) fn after_a_cut(&self, at: usize, dice: &mut Dice) -> Vec<u8> {
         let state = self.state();
-        let synced = state.synced.partition_point(|(events, _)| *events <= at);
-        let (from, contents) = &state.synced[synced - 1];
+        let (contents, events) = state.unsynced(at);
         let mut unsynced = Unsynced::of(contents);
-        for event in &state.events[*from..at] {
+        for event in events {
             match event {
                 Event::Write(offset, bytes) => unsynced.write(*offset, bytes),
                 Event::SetLen(len) => unsynced.set_len(*len),
                 _ => {}
             }
         }
-        unsynced.survivors(contents.clone(), dice)
+        unsynced.survivors(contents.to_vec(), dice)
+    }
+
+    /// The disk after a kill of the process that happens after so many events. All writes are seen,
+    /// but a power cut can still lose those that were not synced.
+    pub(crate) fn after_a_kill(&self, at: usize) -> Self {
+        let state = self.state();
+        let (contents, events) = state.unsynced(at);
+        let before: Vec<Event> = events.cloned().collect();
+        let mut live = contents.to_vec();
+        for event in &before {
+            match event {
+                Event::Write(offset, bytes) => write(&mut live, *offset, bytes),
+                Event::SetLen(len) => live.resize(*len, 0),
+                _ => {}
+            }
+        }
+        let state = State {
+            live,
+            before,
+            synced: vec![(0, contents.to_vec())],
+            ..State::default()
+        };
+        Self(Arc::new(Mutex::new(state)))
     }
 }
 
 impl State {
     pub(crate) fn live(&self) -> &[u8] {
         &self.live
+    }
+
+    /// The contents after the last sync before this moment, and the events since then.
+    fn unsynced(&self, at: usize) -> (&[u8], impl Iterator<Item = &Event>) {
+        let synced = self.synced.partition_point(|(events, _)| *events <= at);
+        let (from, contents) = &self.synced[synced - 1];
+        let before = if synced == 1 { &self.before[..] } else { &[] };
+        (contents, before.iter().chain(&self.events[*from..at]))
+    }
+
+    /// The moments after each sync.
+    pub(crate) fn syncs(&self) -> Vec<usize> {
+        let moments = self.events.iter().zip(1..);
+        let syncs = moments.filter(|(event, _)| matches!(event, Event::Sync));
+        syncs.map(|(_, after)| after).collect()
     }
 }
 
@@ -170,8 +211,9 @@ impl StorageBackend for Disk {
 
     fn sync_data(&self) -> io::Result<()> {
         self.call(Call::Sync, |state| {
+            let number = state.syncs().len();
             state.events.push(Event::Sync);
-            if !state.ignores_syncs {
+            if !state.ignored_syncs.contains(&number) {
                 state.synced.push((state.events.len(), state.live.clone()));
             }
             Ok(())
@@ -252,7 +294,7 @@ impl Unsynced {
                 false => versions[dice.below(versions.len() - 1)],
             };
             let mut survivor = draw(dice);
-            if dice.one_in(8) {
+            if dice.one_in(if sector == 0 { 2 } else { 8 }) {
                 tear(&mut survivor, &draw(dice), dice);
             }
             write(&mut contents, sector * SECTOR, &survivor);
@@ -262,9 +304,15 @@ impl Unsynced {
     }
 }
 
-/// Mixes two contents of a sector, byte by byte or at one place.
+/// Mixes two contents of a sector, byte by byte or at one place between bytes that differ.
 fn tear(sector: &mut Sector, other: &Sector, dice: &mut Dice) {
-    let place = (!dice.one_in(4)).then(|| dice.below(SECTOR));
+    let pairs = sector.iter().zip(other).enumerate();
+    let differing = pairs.filter(|(_, (byte, other))| byte != other);
+    let differing: Vec<usize> = differing.map(|(at, _)| at).collect();
+    if differing.is_empty() {
+        return;
+    }
+    let place = (!dice.one_in(4)).then(|| differing[dice.below(differing.len())]);
     for (at, byte) in sector.iter_mut().enumerate() {
         if place.map_or_else(|| dice.one_in(2), |place| at >= place) {
             *byte = other[at];

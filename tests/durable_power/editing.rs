@@ -166,15 +166,22 @@ impl Run {
         documents.insert(snapshot.version(), snapshot);
     }
 
-    /// Takes numbers that no commit records.
-    pub(crate) fn take_numbers(&self, store: &DataStore) -> Result<(), String> {
-        let node = store.generate_id().unwrap().to_string();
+    /// Takes numbers that no commit records, without a write.
+    pub(crate) fn take_unwritten(&self, store: &DataStore) -> Result<NodeId, String> {
+        let id = store.generate_id().unwrap();
+        let node = id.to_string();
         let (session, _) = node.split_once(':').unwrap();
         self.give("session", session)?;
         self.give("node", &node)?;
         let lock = store.acquire_lock("window").unwrap();
         store.release_lock(lock).unwrap();
         self.give("lock", lock.number())?;
+        Ok(id)
+    }
+
+    /// Takes numbers that no commit records.
+    pub(crate) fn take_numbers(&self, store: &DataStore) -> Result<(), String> {
+        let node = self.take_unwritten(store)?;
         let lease = store.lease(node, "ann", std::time::Duration::from_secs(9));
         let lease = lease.unwrap();
         let given = self.give("lease", lease.fencing_token().get());
@@ -282,6 +289,11 @@ impl Run {
     /// Cuts the power after so many events: the disk that is left, and what is known of it.
     pub(crate) fn cut(&self, at: usize, dice: &mut Dice) -> (Vec<u8>, Known) {
         (self.disk.after_a_cut(at, dice), self.known(at))
+    }
+
+    /// Kills the process after so many events. The next one uses the same disk.
+    pub(crate) fn kill(&self, at: usize) -> Self {
+        Self::new(self.disk.after_a_kill(at), self.known(at))
     }
 }
 

@@ -258,24 +258,3 @@ fn durable_07_a_close_reports_any_write_or_sync_that_fails() {
         assert!(failed.len() > 3, "{failed:?}");
     }
 }
-
-/// It took three syncs more, and wrote a checkpoint of nothing.
-#[test]
-fn durable_06_an_open_and_close_without_edits_costs_few_syncs() {
-    let disk = Disk::default();
-    edited(&disk).close().unwrap();
-    let before = disk.state().calls.len();
-    let store = Run::new(disk.clone(), Known::of_an_empty_disk())
-        .open(&PLAN)
-        .unwrap();
-    let opened = disk.state().calls.len();
-    assert_eq!(store.close().unwrap().checkpoints, 0);
-    drop(store);
-    let state = disk.state();
-    let syncs = |calls: &[Call]| calls.iter().filter(|call| **call == Call::Sync).count();
-    // Those of redb: two that make its repair the newest commit, one that marks the file as open,
-    // and one for its length. The last one counts the open.
-    assert_eq!(syncs(&state.calls[before..opened]), 5);
-    // All are redb's: two for a commit, one for the length, one that marks the file as closed.
-    assert_eq!(syncs(&state.calls[opened..]), 4);
-}

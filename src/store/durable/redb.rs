@@ -53,6 +53,7 @@ pub struct RedbJournal {
     /// `None` after the close.
     database: Option<Database>,
     storage: HeldStorage,
+    readers: Readers,
     /// `None` over another storage than a file.
     place: Option<FilePlace>,
 }
@@ -149,6 +150,7 @@ impl RedbJournal {
         Ok(Self {
             database: Some(database),
             storage,
+            readers,
             place: None,
         })
     }
@@ -216,6 +218,9 @@ impl Journal for RedbJournal {
     fn close(&mut self) -> Result<(), JournalError> {
         if let Some(place) = &mut self.place {
             place.check(true, self.storage.given_len())?;
+        }
+        if self.readers == Readers::Refused {
+            self.storage.begin_close();
         }
         match self.database.take() {
             Some(database) => database.close().map_err(failed),

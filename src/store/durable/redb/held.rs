@@ -12,6 +12,10 @@ use crate::sync::{Mutex, rank};
 /// A storage that keeps all changes in memory until [`release`](Self::release), and all other calls
 /// see them. Without a release the storage below stays as it is.
 ///
+/// It leaves out syncs that order nothing. A power cut between two writes of the same byte leaves
+/// one of its values, with a sync in between or without. So if nothing else was written, the sync
+/// waits for the next change.
+///
 /// Exclusive locks that were waited for are kept until then too. They keep readers in other
 /// processes away while the pages of the version that they would read are given to others.
 #[derive(Clone, Debug)]
@@ -25,9 +29,37 @@ struct Shared {
     held: Mutex<{ rank::DURABLE }, Option<Held>>,
     /// The length that the storage was given last.
     len: AtomicU64,
-    /// Whether the storage has changes of this process that are not synced. The first sync after a
-    /// change makes those of earlier processes durable, too.
-    is_unsynced: AtomicBool,
+    unsynced: Mutex<{ rank::DURABLE }, Unsynced>,
+    /// Whether the engine is being closed.
+    is_closing: AtomicBool,
+}
+
+/// The changes that are not synced.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unsynced {
+    changes: Difference,
+    /// Whether they must be synced before the next change.
+    is_due: bool,
+}
+
+/// Which bytes differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Difference {
+    #[default]
+    None,
+    /// The one at this position.
+    Byte(u64),
+    Several,
+}
+
+impl Difference {
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::None, it) | (it, Self::None) => it,
+            (Self::Byte(at), Self::Byte(same)) if at == same => self,
+            _ => Self::Several,
+        }
+    }
 }
 
 /// What is held back.
@@ -51,11 +83,17 @@ impl HeldStorage {
         let held = Mutex::new(Some(Held::default()));
         let len = AtomicU64::new(below.len()?);
         let below = Box::new(below);
+        // An earlier process may have been killed before it synced what is read here.
+        let unsynced = Unsynced {
+            changes: Difference::Several,
+            is_due: false,
+        };
         Ok(Self(Arc::new(Shared {
             below,
             held,
             len,
-            is_unsynced: AtomicBool::new(false),
+            unsynced: Mutex::new(unsynced),
+            is_closing: AtomicBool::new(false),
         })))
     }
 
@@ -65,39 +103,92 @@ impl HeldStorage {
     }
 
     fn set_len_below(&self, len: u64) -> io::Result<()> {
-        self.0.is_unsynced.store(true, Ordering::Relaxed);
-        self.0.below.set_len(len)?;
+        self.note(Difference::Several);
+        self.final_error(self.0.below.set_len(len))?;
         self.0.len.store(len, Ordering::Relaxed);
         Ok(())
     }
 
     fn write_below(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.0.is_unsynced.store(true, Ordering::Relaxed);
+        self.note(Difference::Several);
         self.0.below.write(offset, data)
     }
 
-    /// Whether the storage has these bytes already.
-    fn has_below(&self, offset: u64, bytes: &[u8]) -> io::Result<bool> {
+    /// Writes what differs from the storage, after the sync that is due, unless it is the same byte
+    /// again.
+    fn write_difference(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let difference = self.final_error(self.difference(offset, data))?;
+        // redb writes a header again that it has not changed.
+        if difference == Difference::None {
+            return Ok(());
+        }
+        if self.unsynced().changes.and(difference) == Difference::Several {
+            self.sync_due()?;
+        }
+        self.note(difference);
+        self.final_error(self.0.below.write(offset, data))
+    }
+
+    /// Where the storage differs from these bytes.
+    fn difference(&self, offset: u64, bytes: &[u8]) -> io::Result<Difference> {
         if self.0.below.len()? < offset + bytes.len() as u64 {
-            return Ok(false);
+            return Ok(Difference::Several);
         }
         let mut found = vec![0; bytes.len()];
         self.0.below.read(offset, &mut found)?;
-        Ok(found == bytes)
+        let pairs = (offset..).zip(found.iter().zip(bytes));
+        let differing = pairs.filter(|(_, (found, byte))| found != byte);
+        let differing = differing.map(|(at, _)| Difference::Byte(at));
+        Ok(differing.take(2).fold(Difference::None, Difference::and))
     }
 
-    /// Syncs the storage, unless nothing has changed since the last sync. redb, which writes in one
-    /// thread at a time, syncs twice when it is closed.
+    fn unsynced(&self) -> Unsynced {
+        *self.0.unsynced.lock()
+    }
+
+    /// Takes note of a change that is about to be made.
+    fn note(&self, change: Difference) {
+        let mut unsynced = self.0.unsynced.lock();
+        unsynced.changes = unsynced.changes.and(change);
+    }
+
+    /// After an error nothing is synced any more.
+    fn final_error<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        if result.is_err() {
+            self.0.unsynced.lock().is_due = false;
+        }
+        result
+    }
+
+    /// Syncs the storage, unless nothing has changed since the last sync.
     fn sync_below(&self) -> io::Result<()> {
-        if self.0.is_unsynced.load(Ordering::Relaxed) {
-            self.0.below.sync_data()?;
-            self.0.is_unsynced.store(false, Ordering::Relaxed);
+        if self.unsynced().changes != Difference::None {
+            self.final_error(self.0.below.sync_data())?;
+            *self.0.unsynced.lock() = Unsynced::default();
         }
         Ok(())
     }
 
+    /// Syncs the storage now, or before the next change if only one byte has changed.
+    fn sync_later(&self) -> io::Result<()> {
+        match self.unsynced().changes {
+            Difference::Several => self.sync_below(),
+            changes => {
+                self.0.unsynced.lock().is_due = changes != Difference::None;
+                Ok(())
+            }
+        }
+    }
+
+    fn sync_due(&self) -> io::Result<()> {
+        match self.unsynced().is_due {
+            true => self.sync_below(),
+            false => Ok(()),
+        }
+    }
+
     /// Makes the held changes in their order, with their syncs, and releases the kept locks: a
-    /// crash in between leaves what a crash would have left without the hold. Later changes are not
+    /// crash in between leaves what a crash could have left without the hold. Later changes are not
     /// held.
     ///
     /// # Errors
@@ -109,18 +200,32 @@ impl HeldStorage {
         };
         for change in changes.iter() {
             match change {
-                Change::Length(len) => self.set_len_below(*len),
-                // redb writes a header again that it has not changed.
-                Change::Write(offset, bytes) if self.has_below(*offset, bytes)? => Ok(()),
-                Change::Write(offset, bytes) => self.write_below(*offset, bytes),
-                Change::Sync => self.sync_below(),
+                Change::Length(len) => self.sync_due().and_then(|()| self.set_len_below(*len)),
+                Change::Write(offset, bytes) => self.write_difference(*offset, bytes),
+                Change::Sync => self.sync_later(),
             }?;
         }
+        self.sync_due()?;
         let released = self.0.held.lock().take();
         for (start, end) in released.into_iter().flat_map(|held| held.locks) {
             self.0.below.unlock_range(start, end)?;
         }
         Ok(())
+    }
+
+    /// Leaves out syncs that order nothing from now on, also before a cut of the file. The close of
+    /// the storage syncs the rest.
+    ///
+    /// The commit before must have been made with one sync, as without readers. redb syncs the last
+    /// commit before it names it as the newest one. Then it cuts off the end of the file, which is
+    /// free in that commit. A power cut may keep this cut without the name: redb then takes the
+    /// newest commit that is whole.
+    pub(super) fn begin_close(&self) {
+        self.0.is_closing.store(true, Ordering::Relaxed);
+    }
+
+    fn is_closing(&self) -> bool {
+        self.0.is_closing.load(Ordering::Relaxed)
     }
 
     /// The held changes.
@@ -162,14 +267,14 @@ fn len_after(stored: u64, changes: &[Change]) -> u64 {
 
 impl StorageBackend for HeldStorage {
     fn len(&self) -> io::Result<u64> {
-        let stored = self.0.below.len()?;
+        let stored = self.final_error(self.0.below.len())?;
         let held = self.held();
         Ok(held.map_or(stored, |changes| len_after(stored, &changes)))
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let Some(changes) = self.held().filter(|changes| !changes.is_empty()) else {
-            return self.0.below.read(offset, out);
+            return self.final_error(self.0.below.read(offset, out));
         };
         let stored = self.0.below.len()?;
         let end = offset.checked_add(out.len() as u64);
@@ -199,15 +304,20 @@ impl StorageBackend for HeldStorage {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        match self.hold(|| Change::Length(len)) {
-            true => Ok(()),
-            false => self.set_len_below(len),
+        if self.hold(|| Change::Length(len)) {
+            return Ok(());
         }
+        // Otherwise see `begin_close`.
+        if len > self.given_len() {
+            self.sync_due()?;
+        }
+        self.set_len_below(len)
     }
 
     fn sync_data(&self) -> io::Result<()> {
         match self.hold(|| Change::Sync) {
             true => Ok(()),
+            false if self.is_closing() => self.sync_later(),
             false => self.sync_below(),
         }
     }
@@ -215,12 +325,15 @@ impl StorageBackend for HeldStorage {
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         match self.hold(|| Change::Write(offset, data.to_vec())) {
             true => Ok(()),
+            false if self.is_closing() => self.write_difference(offset, data),
             false => self.write_below(offset, data),
         }
     }
 
     fn close(&self) -> io::Result<()> {
-        self.0.below.close()
+        let synced = self.sync_due();
+        let closed = self.0.below.close();
+        synced.and(closed)
     }
 
     fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
