@@ -238,15 +238,15 @@ fn runs(run: &[String], shown: &[String]) -> bool {
     shown.iter().all(|word| run.any(|other| other == word))
 }
 
-/// Whether it is a part of `cargo test`, which runs every test of the crate, the formats and the
-/// locks.
+/// Whether it is a part of `cargo test`, which runs every test of the crate, the formats, the locks
+/// and the watch server.
 fn is_of_tests(shown: &[String]) -> bool {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut target = shown.iter().skip_while(|word| *word != "--test").skip(1);
     let exists = target.next().is_none_or(|name| {
-        let folders = ["tests", "crates/formats/tests", "crates/locks/tests"];
+        let folders = ["", "crates/formats", "crates/locks", "crates/watch"];
         folders.iter().any(|folder| {
-            let folder = root.join(folder);
+            let folder = root.join(folder).join("tests");
             folder.join(format!("{name}.rs")).exists() || folder.join(name).join("main.rs").exists()
         })
     });
@@ -265,7 +265,9 @@ fn all_pages() -> Vec<(String, String)> {
         "examples/apps/live",
         "crates/bench",
         "crates/formats",
+        "crates/locks",
         "crates/tool",
+        "crates/watch",
     ];
     let mut all: Vec<_> = folders.into_iter().flat_map(pages).collect();
     all.retain(|(page, _)| page != "CHANGELOG.md");

@@ -86,7 +86,7 @@ impl<'de> Deserialize<'de> for Date {
     }
 }
 
-/// The end of a lease or source: by the clock that decides it, and by the machine's calendar, for
+/// The end of a lease: by the clock that decides it, and by the machine's calendar, for
 /// messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Expiry {

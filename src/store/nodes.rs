@@ -368,7 +368,8 @@ impl NodeLocks {
         self.lock_with(owner, scope, AcquireOptions::new().no_wait())
     }
 
-    /// Lists the owners of node locks with their nodes, in the order of their requests.
+    /// Lists the owners of node locks in the order of their requests, each with at most
+    /// [`HeldLock::LISTED`] of its nodes.
     ///
     /// The list is read in pages of at most 32 owners, and other threads continue in between. So
     /// each page is of one moment, but the list is not.
@@ -376,7 +377,8 @@ impl NodeLocks {
         self.0.0.lock.members().0
     }
 
-    /// Lists the requests that wait for nodes, each with the holders that it waits for.
+    /// Lists the requests that wait for nodes, each with at most [`WaitingRequest::BLOCKERS`] of
+    /// the grants and requests that it waits for.
     ///
     /// The list is read in pages, as the one of [holders](Self::holders). It omits requests that
     /// wait for the document lock first.

@@ -221,8 +221,9 @@ fn a_timeline_that_is_read_while_requests_end_has_no_gap() {
                 drop(lock.lock("ann").unwrap());
             }
         });
-        for _ in 0..100 {
-            let timeline = lock.timeline().unwrap();
+        let timelines: Vec<_> = (0..100).map(|_| lock.timeline().unwrap()).collect();
+        is_read.store(true, Ordering::Relaxed);
+        for timeline in &timelines {
             let ended = timeline
                 .entries
                 .iter()
@@ -231,7 +232,6 @@ fn a_timeline_that_is_read_while_requests_end_has_no_gap() {
             let expected = timeline.forgotten + 1..;
             assert!(expected.take(numbers.len()).eq(numbers), "{timeline:?}");
         }
-        is_read.store(true, Ordering::Relaxed);
     });
 }
 

@@ -121,6 +121,25 @@ fn node_locks_02_disjoint_nodes_do_not_wait_for_each_other() {
     assert_eq!(store.node_locks().stats().total_releases, 4);
 }
 
+/// An owner without a node yet excludes the document lock, so it is listed, too.
+#[test]
+fn holders_are_listed_with_those_of_an_empty_scope_and_without_that_of_the_document() {
+    let store = document();
+    let holders = || {
+        let holders = store.node_locks().holders();
+        assert_eq!(holders.len(), store.node_locks().stats().holders);
+        holders.len()
+    };
+    let one = take(&store, "ann", Scope::new());
+    assert_eq!(holders(), 1);
+    let other = take(&store, "bob", Scope::new().write("b1"));
+    assert_eq!(holders(), 2);
+    drop((one, other));
+    let id = store.acquire_lock("carl").unwrap();
+    assert_eq!(holders(), 0);
+    store.release_lock(id).unwrap();
+}
+
 /// A lone holder has the whole document until a second one comes.
 #[test]
 fn node_locks_02_a_lone_holder_is_downgraded_when_a_second_comes() {

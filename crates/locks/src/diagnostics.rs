@@ -11,11 +11,11 @@ use super::info::millis;
 use super::inspect::{Inspected, Primitive, PrimitiveState, Registrable, Sealed};
 use super::node::{NodeWait, RefusedDeadlock};
 use super::shared::LockShared;
-use super::state::MembersPage;
+use super::state::{LockState, MembersPage, Moment};
 use super::{FifoLock, LockInfo, QueueEntry};
 use crate::brief::Brief;
 use crate::id::{LockId, NodeId};
-use crate::queue::{LockMode, Priority};
+use crate::queue::{LockMode, MemberNumber, Priority};
 
 /// The holders and the waiters of a lock, and which of them wait for which.
 ///
@@ -284,7 +284,7 @@ impl FifoLock {
             holders,
             mut waiters,
             ..
-        } = self.members_from(members);
+        } = self.members_from(members, LockState::members_page);
         waiters.extend(shared.read_on(queued, |state, position, _, now| {
             state.queue_page(Some(position), now)
         }));
@@ -301,19 +301,20 @@ impl FifoLock {
     /// meanwhile, however many there are.
     #[doc(hidden)]
     pub fn members(&self) -> (Vec<HeldLock>, Vec<WaitingRequest>) {
-        let first = self.0.step_fair(|state, now| state.members_page(None, now));
-        let mut members = self.members_from(first);
-        members.holders.retain(|held| held.node_count > 0);
+        let page = LockState::page_of_node_locks;
+        let first = self.0.step_fair(|state, now| page(state, None, now));
+        let members = self.members_from(first, page);
         (members.holders, members.waiters)
     }
 
     /// Reads the rest of the members page by page.
-    fn members_from(&self, mut members: MembersPage) -> MembersPage {
+    fn members_from(
+        &self,
+        mut members: MembersPage,
+        page: impl Fn(&LockState, Option<MemberNumber>, Moment<'_>) -> MembersPage,
+    ) -> MembersPage {
         while let Some(last) = members.next {
-            let page = self
-                .0
-                .step_fair(|state, now| state.members_page(Some(last), now));
-            members.extend(page);
+            members.extend(self.0.step_fair(|state, now| page(state, Some(last), now)));
         }
         members
     }

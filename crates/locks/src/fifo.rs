@@ -513,7 +513,8 @@ impl FifoLock {
     ///
     /// `None` if [`LockOptions::timeline`] does not turn the recorder on. The holder and the last
     /// request that has ended are of one moment; all others are read page by page, as in the
-    /// [diagnostics](Self::diagnostics). The lock stays usable meanwhile.
+    /// [diagnostics](Self::diagnostics). The lock stays usable meanwhile. Requests that are
+    /// forgotten during the read are missing at the beginning, and `forgotten` counts them.
     ///
     /// ```
     /// use doclock_locks::{FifoLock, LockOptions, TimelineOutcome};

@@ -83,11 +83,18 @@ impl Recording {
 
     #[inline]
     pub(super) fn push(&mut self, request: RecordedRequest) {
-        self.requests.push_back(request);
-        if self.requests.len() > self.capacity {
-            self.requests.pop_front();
+        let len = self.requests.len();
+        if len >= self.capacity {
             self.forgotten += 1;
+            if self.requests.pop_front().is_none() {
+                return;
+            }
+        } else if len == self.requests.capacity() {
+            // Doubling would take room for more requests than are ever kept.
+            let more = len.max(PAGE).min(self.capacity - len);
+            self.requests.reserve_exact(more);
         }
+        self.requests.push_back(request);
     }
 
     /// Returns a timeline without entries, read now. Its `forgotten` is how many requests have

@@ -165,7 +165,7 @@ pub(super) struct LockState {
     pub(super) observed: Option<Box<Observed>>,
 }
 
-/// How many waiters a dump reads at a time.
+/// How many requests or members one step reads.
 const PAGE: usize = 32;
 
 impl LockState {

@@ -19,7 +19,7 @@ use crate::{AcquireOptions, LockError, LockGuard};
 ///
 /// **Futurelock.** A task can be granted the lock while it waits for something else and does not
 /// poll the future, as in `select!` on `&mut future`. Then the lock is held by a task that does not
-/// know it. Errors and dumps say so: [`LockInfo::untaken`](crate::LockInfo::untaken). A
+/// know it. Errors and diagnostics say so: [`LockInfo::untaken`](crate::LockInfo::untaken). A
 /// [hold limit](crate::LockOptions::hold_limit) revokes such a grant.
 ///
 /// A task is not recognized as the holder when it requests the lock again: that request waits until

@@ -87,7 +87,11 @@ proptest! {
             match call {
                 Call::Ask(priority, demand) => {
                     let request = Request { number, priority, demand };
-                    if queue.try_take(&demand) {
+                    let taken: usize = holders.iter().map(|it: &Request| it.demand).sum();
+                    let fits = queue.len() == 0 && taken + demand <= free;
+                    let is_taken = queue.try_take(&demand);
+                    prop_assert_eq!(is_taken, fits);
+                    if is_taken {
                         holders.push(request);
                     } else {
                         tickets.push((request, queue.join(demand, priority, request)));
@@ -110,6 +114,8 @@ proptest! {
             }
             let waiting: Vec<_> = queue.waiting().map(|(_, &request)| request).collect();
             prop_assert_eq!(queue.len(), waiting.len());
+            let taken: usize = holders.iter().map(|it| it.demand).sum();
+            prop_assert!(waiting.first().is_none_or(|head| taken + head.demand > free));
             for &(request, ticket) in &tickets {
                 let position = waiting.iter().position(|&other| other == request);
                 prop_assert_eq!(queue.ahead_of(ticket), position);

@@ -87,6 +87,19 @@ impl LockState {
         }
     }
 
+    /// Returns some of the members, without a holder of the whole lock.
+    pub(crate) fn page_of_node_locks(
+        &self,
+        after: Option<MemberNumber>,
+        now: Moment,
+    ) -> MembersPage {
+        let mut page = self.members_page(after, now);
+        if self.holder().is_some_and(|holder| holder.scope.is_none()) {
+            page.holders.clear();
+        }
+        page
+    }
+
     fn held_by(&self, holder: &LockHolder, now: Moment) -> HeldLock {
         let scope = holder.scope.as_ref();
         let nodes = scope.into_iter().flat_map(Scope::nodes);

@@ -1,5 +1,6 @@
 //! Random calls: against a reference that keeps vectors, and against the invariants one by one.
 
+use std::hash::{Hash, Hasher};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
@@ -11,6 +12,16 @@ use proptest::sample::Index;
 use super::*;
 
 const KEYS: usize = 4;
+
+/// A key whose hash is that of another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Key(usize);
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.0 % 3).hash(state);
+    }
+}
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -41,13 +52,13 @@ struct Caller {
     weight: usize,
 }
 
-type Waiting = Pin<Box<dyn Future<Output = Result<Permit<usize>, LimiterError>>>>;
+type Waiting = Pin<Box<dyn Future<Output = Result<Permit<Key>, LimiterError>>>>;
 
 /// A limiter and the outcome of every call to it.
 struct Subject {
-    limiter: InFlightLimiter<usize>,
+    limiter: InFlightLimiter<Key>,
     clock: ManualClock,
-    holders: Vec<(Caller, Permit<usize>)>,
+    holders: Vec<(Caller, Permit<Key>)>,
     waiting: Vec<(Caller, Waiting)>,
     /// The calls that waited, with their tokens.
     tokens: Vec<(Caller, CancelToken)>,
@@ -55,7 +66,7 @@ struct Subject {
 
 impl Subject {
     /// The last key is not configured by name.
-    fn new(options: impl Fn(LimiterOptions<usize>, usize) -> LimiterOptions<usize>) -> Self {
+    fn new(options: impl Fn(LimiterOptions<Key>, usize) -> LimiterOptions<Key>) -> Self {
         let clock = ManualClock::new();
         let named = (0..KEYS - 1).fold(LimiterOptions::new(3), options);
         Self {
@@ -69,7 +80,7 @@ impl Subject {
 
     fn fixed(limits: [usize; KEYS - 1], global_limit: Option<usize>) -> Self {
         Self::new(|options, key| {
-            let options = options.limit(key, limits[key]);
+            let options = options.limit(Key(key), limits[key]);
             match global_limit {
                 Some(limit) => options.global_limit(limit),
                 None => options,
@@ -80,7 +91,7 @@ impl Subject {
     /// Whether the call got slots at once; `None` where it never can.
     fn ask(&mut self, asked: Caller, wait: bool) -> Option<bool> {
         let token = CancelToken::new();
-        let call = CallOptions::to(asked.key)
+        let call = CallOptions::to(Key(asked.key))
             .weight(asked.weight)
             .no_timeout()
             .cancel_token(&token);
@@ -188,7 +199,7 @@ impl Subject {
         let listed = (total < 2).then(|| self.limiter.snapshot());
         let mut ready = Vec::new();
         for key in 0..KEYS {
-            let load = self.limiter.load(&key);
+            let load = self.limiter.load(&Key(key));
             let (taken, waiting) = (self.taken(Some(key)), self.waiting(key));
             assert_eq!((load.in_flight, load.queued), (taken, waiting.len()));
             assert_eq!(load.total_in_flight, total);
@@ -198,7 +209,7 @@ impl Subject {
             }
             let is_used = taken > 0 || !waiting.is_empty();
             if let Some(snapshot) = &listed {
-                let is_kept = snapshot.key(&key).is_some();
+                let is_kept = snapshot.key(&Key(key)).is_some();
                 assert_eq!(is_kept, is_used || key + 1 < KEYS, "an idle key is kept");
             }
             if let Some(head) = waiting.first() {
@@ -216,7 +227,7 @@ impl Subject {
     }
 }
 
-fn poll(future: &mut Waiting) -> Poll<Result<Permit<usize>, LimiterError>> {
+fn poll(future: &mut Waiting) -> Poll<Result<Permit<Key>, LimiterError>> {
     future
         .as_mut()
         .poll(&mut Context::from_waker(Waker::noop()))
@@ -395,7 +406,7 @@ proptest! {
     ) {
         let rules = Aimd::new(10 * MS).between(4, 9).start(start).backoff(50);
         let mut subject = Subject::new(|options, key| {
-            let options = options.adaptive(key, rules);
+            let options = options.adaptive(Key(key), rules);
             match global_limit {
                 Some(limit) => options.global_limit(limit),
                 None => options,
