@@ -88,7 +88,7 @@ proptest! {
                 Call::Ask(priority, demand) => {
                     let request = Request { number, priority, demand };
                     let taken: usize = holders.iter().map(|it: &Request| it.demand).sum();
-                    let fits = queue.len() == 0 && taken + demand <= free;
+                    let fits = queue.is_empty() && taken + demand <= free;
                     let is_taken = queue.try_take(&demand);
                     prop_assert_eq!(is_taken, fits);
                     if is_taken {
