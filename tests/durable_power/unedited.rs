@@ -41,20 +41,20 @@ impl Closed {
         Self { disk, known }
     }
 
-    /// Whether the file has no room for the count of an open.
+    /// Whether an open changes the length of the file: it has no room for the count.
     fn grows(&self) -> bool {
-        let run = self.open_and_close(0..0);
-        let state = run.disk.state();
-        let events = state.events.iter();
-        let mut open = events.take_while(|event| !matches!(event, Event::Opened(_)));
-        open.any(|event| matches!(event, Event::SetLen(_)))
+        self.changes_length_before(|event| matches!(event, Event::Opened(_)))
     }
 
     /// Whether an open or close changes the length of the file.
     fn changes_length(&self) -> bool {
+        self.changes_length_before(|_| false)
+    }
+
+    fn changes_length_before(&self, is_end: impl Fn(&Event) -> bool) -> bool {
         let run = self.open_and_close(0..0);
         let state = run.disk.state();
-        let mut events = state.events.iter();
+        let mut events = state.events.iter().take_while(|event| !is_end(event));
         events.any(|event| matches!(event, Event::SetLen(_)))
     }
 
