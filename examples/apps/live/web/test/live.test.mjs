@@ -236,6 +236,16 @@ it("the view stays where it is while others type above", async () => {
     const { view } = live
     view.dispatch({ selection: { anchor: view.state.doc.line(51).from }, scrollIntoView: true })
   })
+  await Promise.all([ann, cem].map(tab => tab.page.waitForSelector(".caret", { state: "attached" })))
+  // Each shows the caret of the other beside its own, whose place on the screen is still that of the text.
+  for (const tab of [ann, cem]) assert.deepEqual(...await tab.evaluate(() => {
+    const { view } = live
+    const { from } = view.state.doc.line(51)
+    const text = document.createRange()
+    const { node, offset } = view.domAtPos(from + 1)
+    text.setStart(node, offset)
+    return [text.getBoundingClientRect(), view.coordsAtPos(from)].map(({ top, bottom }) => ({ top, bottom }))
+  }))
   await cem.evaluate(() => { live.view.scrollDOM.scrollTop = 1500 })
   const shown = await cem.evaluate(() => {
     const { view } = live
