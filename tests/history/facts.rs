@@ -346,6 +346,7 @@ impl World {
                 Change::SplitNode { id, right, .. } => {
                     self.halves.insert(right.id.clone());
                     self.split_from.insert(right.id.clone(), id.clone());
+                    kept.extend(Some(id.clone()).filter(|id| self.is_unwanted(id)));
                 }
                 Change::JoinNodes { id, right, .. } => {
                     self.halves.insert(right.id.clone());

@@ -475,3 +475,48 @@ fn undo_03_a_wrapper_that_stays_for_others_is_behind_the_halves_of_the_node_that
     cat.redo().unwrap();
     assert_eq!(ids("list"), with_the_paragraph);
 }
+
+/// Cat wraps `a`, Ann moves `d` and `e` into the wrapper, and Bob lifts `d` out of it. Without its
+/// creation, the wrapper has a place behind `a`. The half with `e` stays behind `d` all the same.
+#[test]
+fn undo_03_a_half_of_a_wrapper_stays_behind_the_node_that_was_lifted_out_between() {
+    let [ann, bob] = two([&["a", "b"], &["d", "e"]]);
+    let cat = Editor::new(ann.store().clone(), "cat");
+    run(&cat, wrap_node(element("quote", []).with_id("q")).on("a"));
+    run(&ann, move_node("q", 1).on("d"));
+    run(&ann, move_node("q", 2).on("e"));
+    run(&bob, lift_node().on("d"));
+    let half = common::children(&bob.store().snapshot(), "list")[2].clone();
+    assert_eq!(children(&bob, "list"), format!("qd{half}b"));
+    bob.undo().unwrap();
+    cat.undo().unwrap();
+    assert_eq!(children(&bob, "list"), "aqb");
+    bob.redo().unwrap();
+    assert_eq!(children(&bob, "list"), format!("ad{half}b"));
+}
+
+/// Cat wraps `b` in two nodes, and Bob moves `d` into the inner one. Without its creation, the
+/// wrapper stays for `d` behind `b`, and Ann puts `n` into it, before the inner one.
+#[test]
+fn undo_03_what_was_put_into_a_wrapper_behind_a_node_that_had_left_it_stays_behind_that_node() {
+    let [ann, bob] = two([&["a", "b"], &["d"]]);
+    let cat = Editor::new(ann.store().clone(), "cat");
+    let entry = [
+        wrap_node(element("entry", []).with_id("v")).on("b"),
+        wrap_node(element("quote", []).with_id("u")).on("v"),
+    ];
+    transaction(&cat, entry).commit().unwrap();
+    run(&bob, move_node("v", 1).on("d"));
+    cat.undo().unwrap();
+    put(&ann, "n", "u", 0);
+    let shown = || ["list", "u", "v"].map(|list| children(&ann, list));
+    let all = ["abu", "nv", "d"];
+    assert_eq!(shown(), all);
+    bob.undo().unwrap();
+    assert_eq!([children(&ann, "list"), children(&ann, "u")], ["abu", "n"]);
+    ann.undo().unwrap();
+    assert_eq!(children(&ann, "list"), "ab");
+    bob.redo().unwrap();
+    ann.redo().unwrap();
+    assert_eq!(shown(), all);
+}

@@ -1,5 +1,6 @@
 //! Records commits: which unit inserted, removed, moved, split and joined what.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -308,6 +309,7 @@ impl Provenance {
             is_held: false,
             list,
             beside,
+            behind: None,
         });
         places.len() - 1
     }
@@ -316,6 +318,48 @@ impl Provenance {
     fn insert_place(&mut self, list: Key, node: Key, place: usize, index: usize) {
         let shown = true;
         self.insert_child(list, index, ChildItem::Place { node, place, shown });
+        self.records[node].places[place].behind = self.wrapped_before(list, node);
+    }
+
+    /// The last node that a wrapper wrapped behind a child that it has now, and that is before the
+    /// wrapper, because that stays without its creation.
+    fn wrapped_before(&self, list: Key, child: Key) -> Option<Key> {
+        let born = |key: Key| {
+            let record = &self.records[key];
+            let born = record
+                .born
+                .filter(|_| record.is_left_over() && !record.is_half());
+            born.map(Tag::unit)
+        };
+        let unit = born(list)?;
+        let around = std::iter::successors(Some(list), |key| {
+            let record = &self.records[*key];
+            let list = record.places.get(record.chosen())?.list?;
+            (born(list) == Some(unit)).then_some(list)
+        });
+        let top = around.take(MOST_LEVELS).last()?;
+        let (mut is_over, mut last) = (false, None);
+        let mut ahead: Vec<&ChildItem> = self.records[top].children.iter().rev().collect();
+        let mut left = MOST_WRAPPED;
+        while let Some(item) = ahead.pop().filter(|_| left > 0) {
+            left -= 1;
+            let ChildItem::Place { node, place, .. } = item else {
+                continue;
+            };
+            let Some(record) = self.records.get(*node) else {
+                continue;
+            };
+            let by = record.places[*place].by;
+            if *node == child && record.chosen() == *place {
+                is_over = true;
+            } else if by.unit() == unit && !by.is_on() && record.born.map(Tag::unit) != Some(unit) {
+                let is_before = is_over && self.order_in_list(*node, top) == Some(Ordering::Less);
+                last = if is_before { Some(*node) } else { last };
+            } else if record.born.map(Tag::unit) == Some(unit) {
+                ahead.extend(record.children.iter().rev());
+            }
+        }
+        last
     }
 
     /// Inserts a child at an index of a list: behind the tombstones that are there. In a wrapper
@@ -363,6 +407,11 @@ impl Provenance {
 
     /// Whether a node is behind another one, or one around that, in the same list.
     fn is_behind(&self, node: Key, other: Key) -> bool {
+        self.order_in_list(node, other) == Some(Ordering::Greater)
+    }
+
+    /// The order of a node and another one, or one around that, if they are in the same list.
+    fn order_in_list(&self, node: Key, other: Key) -> Option<Ordering> {
         let place = |key: Key| {
             let record = self.records.get(key)?;
             Some((
@@ -371,20 +420,16 @@ impl Provenance {
                 record.places.get(record.chosen())?.list?,
             ))
         };
-        let Some((_, nth, list)) = place(node) else {
-            return false;
-        };
+        let (_, nth, list) = place(node)?;
         let around = std::iter::successors(place(other), |(_, _, list)| place(*list));
         let mut around = around.take(MOST_LEVELS);
-        let Some((other, other_nth, _)) = around.find(|(_, _, of)| *of == list) else {
-            return false;
-        };
+        let (other, other_nth, _) = around.find(|(_, _, of)| *of == list)?;
         let index = |key: Key, nth: usize| {
             let mut items = self.records[list].children.iter();
             let is_it = |item: &ChildItem| matches!(item, ChildItem::Place { node, place, .. } if (*node, *place) == (key, nth));
             items.position(is_it)
         };
-        index(node, nth) > index(other, other_nth)
+        Some(index(node, nth).cmp(&index(other, other_nth)))
     }
 
     /// Makes an item of the child that a node has at an index.

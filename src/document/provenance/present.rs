@@ -50,13 +50,41 @@ pub(super) struct WrapperContent {
     pub(super) wrapped: Vec<(Key, usize)>,
     /// Which of these are between its first and its last content. `None` if it has none.
     pub(super) between: Option<Range<usize>>,
+    /// The nodes that content is behind, and where the place of the content is among the nodes.
+    behind: Vec<(Key, usize)>,
 }
 
 impl WrapperContent {
+    /// Notes a node that it wrapped.
+    fn wrap(&mut self, node: Key, place: usize) {
+        self.wrapped.push((node, place));
+        if self.behind.iter().any(|(it, _)| *it == node) {
+            self.note();
+        }
+    }
+
+    fn has_wrapped(&self, node: Key) -> bool {
+        self.wrapped.iter().any(|(it, _)| *it == node)
+    }
+
     /// Notes content behind the known nodes.
     fn note(&mut self) {
-        let at = self.wrapped.len();
-        self.between.get_or_insert(at..at).end = at;
+        self.note_at(self.wrapped.len());
+    }
+
+    fn note_at(&mut self, at: usize) {
+        let between = self.between.get_or_insert(at..at);
+        *between = at.min(between.start)..at.max(between.end);
+    }
+
+    /// Ends it: what is behind a node that is not there has only its place in the wrapper.
+    fn end(mut self) -> Self {
+        for (node, at) in std::mem::take(&mut self.behind) {
+            if !self.has_wrapped(node) {
+                self.note_at(at);
+            }
+        }
+        self
     }
 }
 
@@ -487,19 +515,19 @@ impl Draft<'_> {
             if is_left && Some(its.by.unit()) == born && !self.will_be_on(its.by) {
                 // A node that was wrapped often has a place in each wrapper.
                 if content.wrapped.last().map(|last| last.0) != Some(node) {
-                    content.wrapped.push((node, place));
+                    content.wrap(node, place);
                 }
                 continue;
             }
             // A half belongs to the node that it was split off from, whether it is still here or
             // has left with that node.
-            let is_wrapped = |left: Key| content.wrapped.iter().any(|(node, _)| *node == left);
+            let is_wrapped = |left: Key| content.has_wrapped(left);
             if child.chosen() != place {
                 let there = child.places.get(child.chosen());
                 let beside = there.filter(|it| it.order == its.order);
                 let beside = beside.and_then(|it| it.beside);
                 if beside.is_some_and(|(left, _)| is_wrapped(left)) && !is_wrapped(node) {
-                    content.wrapped.push((node, place));
+                    content.wrap(node, place);
                 }
                 continue;
             }
@@ -507,14 +535,17 @@ impl Draft<'_> {
                 is_wrapped(left) && self.at(left).chosen_before(its.order) != at
             });
             if goes_along {
-                content.wrapped.push((node, place));
+                content.wrap(node, place);
             } else if !self.will_be_created(child) && child.born.map(Tag::unit) == born {
                 ahead.extend(items(node));
             } else if self.belongs(node) || self.is_about_to_open(child) {
-                content.note();
+                match its.behind.filter(|it| !content.has_wrapped(*it)) {
+                    Some(behind) => content.behind.push((behind, content.wrapped.len())),
+                    None => content.note(),
+                }
             }
         }
-        content
+        content.end()
     }
 
     /// Whether a joined node is going to have its content back.

@@ -60,6 +60,10 @@ pub(super) struct Place {
     pub(super) is_held: bool,
     /// The left half behind which a split put it, and which place that half had then.
     pub(super) beside: Option<(Key, usize)>,
+    /// If it was put into a wrapper that stayed without its creation: the last wrapped node that
+    /// was before the wrapper then, although its place in the wrapper is behind this one. What
+    /// stays in the wrapper is behind that node.
+    pub(super) behind: Option<Key>,
 }
 
 /// Where a node was split off from another, or joined to another.

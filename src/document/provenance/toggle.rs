@@ -657,6 +657,11 @@ impl<'a> Undoing<'a> {
         if known.is_some() && known == active {
             return Ok(false);
         }
+        if known.is_none()
+            && active.is_some_and(|active| self.is_behind_aside(half, active, beside))
+        {
+            return Ok(false);
+        }
         let was_chosen = active == Some(record.chosen());
         let known = match known {
             Some(known) => known,
@@ -699,6 +704,26 @@ impl<'a> Undoing<'a> {
             self.draft.replace(half)?;
         }
         Ok(true)
+    }
+
+    /// Whether a half has its place behind the one that its left half, a wrapper, has beside its
+    /// own: between these two there is no other node that the half could have to follow.
+    fn is_behind_aside(&self, half: Key, place: usize, wanted: Option<(Key, usize)>) -> bool {
+        let place_of = |half: Key, place: usize| {
+            let list = self.draft.get(half)?.places.get(place)?.list?;
+            Some((list, self.draft.find_place(list, half, place)?.index))
+        };
+        let Some((left, wanted)) = wanted else {
+            return false;
+        };
+        let places = &self.draft.at(left).places;
+        let beside = self.draft.at(half).places[place].beside;
+        let beside = beside.filter(|(of, _)| *of == left);
+        let is_moved = beside.is_none_or(|(_, at)| places[at].order != places[wanted].order);
+        match (place_of(left, wanted), place_of(half, place)) {
+            (Some((list, left)), Some((of, half))) => !is_moved && list == of && left < half,
+            _ => false,
+        }
     }
 
     fn fit_values(&mut self, key: Key, turn: &Turn) -> Done {
