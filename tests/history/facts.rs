@@ -114,8 +114,8 @@ struct Entry {
     number: usize,
     /// The children that it moved.
     moved: BTreeSet<NodeId>,
-    /// The nodes that stay for it: those that it moved, joined others to, or edited while they were
-    /// there only for others.
+    /// The nodes that stay for it: those that it moved, joined others to, or edited or split while
+    /// they were there only for others.
     kept: BTreeSet<NodeId>,
     /// Whether it is of the node that no other editor changes.
     is_private: bool,

@@ -230,9 +230,9 @@ fn editors_of<const N: usize>(names: [&str; N], ids: &[&'static str]) -> ([Edito
     (editors, store)
 }
 
-fn splits(id: &'static str, text: usize) -> doclock::transaction::Operation {
-    let at = SplitPoint { text, children: 0 };
-    op(move |on: &mut Transaction| on.split_node(id, at, None).map(drop))
+fn splits(id: &str, text: usize) -> doclock::transaction::Operation {
+    let (id, at) = (id.to_owned(), SplitPoint { text, children: 0 });
+    op(move |on: &mut Transaction| on.split_node(&*id, at, None).map(drop))
 }
 
 fn joins(one: &'static str, other: &'static str) -> doclock::transaction::Operation {
@@ -431,15 +431,7 @@ fn half_with_both_texts(other: impl Fn(&Editor, &str), is_before: bool) {
 fn undo_03_a_half_that_its_own_left_half_was_joined_to_stays_with_both_texts() {
     let split = |at: usize| {
         move |cat: &Editor, id: &str| {
-            let (id, at) = (
-                id.to_owned(),
-                SplitPoint {
-                    text: at,
-                    children: 0,
-                },
-            );
-            let split = move |on: &mut Transaction| on.split_node(&*id, at, None).map(drop);
-            run(cat, op(split));
+            run(cat, splits(id, at));
             cat.undo().unwrap();
         }
     };
@@ -476,15 +468,32 @@ fn undo_03_a_wrapper_that_stays_for_others_is_behind_the_halves_of_the_node_that
     assert_eq!(ids("list"), with_the_paragraph);
 }
 
-/// Cat wraps `a`, Ann moves `d` and `e` into the wrapper, and Bob lifts `d` out of it. Without its
-/// creation, the wrapper has a place behind `a`. The half with `e` stays behind `d` all the same.
+/// Ann moves `xyz` to the end, and Bob splits it and then its half. Both halves follow `xyz` back.
+#[test]
+fn undo_03_a_half_of_a_half_follows_the_move_of_the_first_node_back() {
+    let ([ann, bob], store) = editors_of(["ann", "bob"], &["xyz", "b", "c"]);
+    let half = || common::children(&store.snapshot(), "list")[3].clone();
+    run(&ann, move_node("list", 2).on("xyz"));
+    run(&bob, splits("xyz", 1));
+    let first = half();
+    run(&bob, splits(&first, 1));
+    let second = common::children(&store.snapshot(), "list")[4].clone();
+    ann.undo().unwrap();
+    assert_eq!(shown(&store), format!("xyz=x {first}=y {second}=z b=b c=c"));
+}
+
+/// Cat wraps `a`, Ann moves `d` and `e` into the wrapper, and Bob lifts `d` out of it. When the
+/// wrapping is undone, the wrapper goes: its half with `e` stays behind `d`. So it does when Dan
+/// moves the wrapper away and back.
 #[test]
 fn undo_03_a_half_of_a_wrapper_stays_behind_the_node_that_was_lifted_out_between() {
     let [ann, bob] = two([&["a", "b"], &["d", "e"]]);
-    let cat = Editor::new(ann.store().clone(), "cat");
+    let [cat, dan] = ["cat", "dan"].map(|name| Editor::new(ann.store().clone(), name));
     run(&cat, wrap_node(element("quote", []).with_id("q")).on("a"));
     run(&ann, move_node("q", 1).on("d"));
     run(&ann, move_node("q", 2).on("e"));
+    run(&dan, move_node("next", 0).on("q"));
+    dan.undo().unwrap();
     run(&bob, lift_node().on("d"));
     let half = common::children(&bob.store().snapshot(), "list")[2].clone();
     assert_eq!(children(&bob, "list"), format!("qd{half}b"));
@@ -493,12 +502,16 @@ fn undo_03_a_half_of_a_wrapper_stays_behind_the_node_that_was_lifted_out_between
     assert_eq!(children(&bob, "list"), "aqb");
     bob.redo().unwrap();
     assert_eq!(children(&bob, "list"), format!("ad{half}b"));
+    dan.redo().unwrap();
+    let moved = ["list", "next"].map(|list| children(&bob, list));
+    assert_eq!(moved, ["adb".to_owned(), format!("q{half}")]);
+    dan.undo().unwrap();
+    assert_eq!(children(&bob, "list"), format!("ad{half}b"));
 }
 
-/// Cat wraps `b` in two nodes, and Bob moves `d` into the inner one. Without its creation, the
-/// wrapper stays for `d` behind `b`, and Ann puts `n` into it, before the inner one.
-#[test]
-fn undo_03_what_was_put_into_a_wrapper_behind_a_node_that_had_left_it_stays_behind_that_node() {
+/// Cat wraps `b` in `v` and that in `u`, in one entry, and Bob moves `d` into `v`. Cat undoes: `u`
+/// stays for `d`, behind `b`.
+fn with_a_wrapper_behind() -> [Editor; 3] {
     let [ann, bob] = two([&["a", "b"], &["d"]]);
     let cat = Editor::new(ann.store().clone(), "cat");
     let entry = [
@@ -507,16 +520,68 @@ fn undo_03_what_was_put_into_a_wrapper_behind_a_node_that_had_left_it_stays_behi
     ];
     transaction(&cat, entry).commit().unwrap();
     run(&bob, move_node("v", 1).on("d"));
+    [ann, bob, cat]
+}
+
+fn children_of<const N: usize>(editor: &Editor, lists: [&str; N]) -> [String; N] {
+    lists.map(|list| children(editor, list))
+}
+
+/// Ann puts `n` into the wrapper, before the inner one, in which `b` had its place.
+#[test]
+fn undo_03_what_was_put_into_a_wrapper_behind_a_node_that_had_left_it_stays_behind_that_node() {
+    let [ann, bob, cat] = with_a_wrapper_behind();
     cat.undo().unwrap();
     put(&ann, "n", "u", 0);
-    let shown = || ["list", "u", "v"].map(|list| children(&ann, list));
     let all = ["abu", "nv", "d"];
-    assert_eq!(shown(), all);
+    assert_eq!(children_of(&ann, ["list", "u", "v"]), all);
     bob.undo().unwrap();
-    assert_eq!([children(&ann, "list"), children(&ann, "u")], ["abu", "n"]);
+    assert_eq!(children_of(&ann, ["list", "u"]), ["abu", "n"]);
     ann.undo().unwrap();
     assert_eq!(children(&ann, "list"), "ab");
     bob.redo().unwrap();
     ann.redo().unwrap();
-    assert_eq!(shown(), all);
+    assert_eq!(children_of(&ann, ["list", "u", "v"]), all);
+}
+
+#[test]
+fn undo_03_a_half_of_what_was_put_into_a_wrapper_stays_behind_the_node_that_had_left_it() {
+    let [ann, bob, cat] = with_a_wrapper_behind();
+    cat.undo().unwrap();
+    put(&ann, "n", "u", 0);
+    run(&ann, splits("n", 0));
+    let half = common::children(&ann.store().snapshot(), "u")[1].clone();
+    bob.undo().unwrap();
+    let expected = ["abu".to_owned(), format!("n{half}")];
+    assert_eq!(children_of(&ann, ["list", "u"]), expected);
+}
+
+#[test]
+fn undo_03_what_was_put_into_a_wrapper_stays_behind_the_halves_of_the_node_that_had_left_it() {
+    let [ann, bob, cat] = with_a_wrapper_behind();
+    bob.undo().unwrap();
+    run(&ann, splits("b", 0));
+    let half = common::children(&ann.store().snapshot(), "v")[1].clone();
+    run(&bob, move_node("v", 2).on("d"));
+    cat.undo().unwrap();
+    put(&ann, "n", "u", 0);
+    let all = [format!("ab{half}u"), "nv".to_owned(), "d".to_owned()];
+    assert_eq!(children_of(&ann, ["list", "u", "v"]), all);
+    bob.undo().unwrap();
+    let expected = [format!("ab{half}u"), "n".to_owned()];
+    assert_eq!(children_of(&ann, ["list", "u"]), expected);
+    bob.redo().unwrap();
+    assert_eq!(children_of(&ann, ["list", "u", "v"]), all);
+}
+
+#[test]
+fn undo_03_a_wrapper_does_not_follow_a_node_that_had_left_it_and_was_moved_then() {
+    let [ann, bob, cat] = with_a_wrapper_behind();
+    cat.undo().unwrap();
+    put(&ann, "n", "u", 0);
+    bob.undo().unwrap();
+    run(&ann, move_node("list", 2).on("b"));
+    assert_eq!(children_of(&ann, ["list", "u"]), ["aub", "n"]);
+    bob.redo().unwrap();
+    assert_eq!(children_of(&ann, ["list", "u", "v"]), ["aub", "nv", "d"]);
 }

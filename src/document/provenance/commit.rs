@@ -321,45 +321,52 @@ impl Provenance {
         self.records[node].places[place].behind = self.wrapped_before(list, node);
     }
 
-    /// The last node that a wrapper wrapped behind a child that it has now, and that is before the
-    /// wrapper, because that stays without its creation.
+    /// Of the nodes whose places in a wrapper are behind that of a child, the last one that is
+    /// before the wrapper in the document. `None` unless the wrapper is there without its creation.
     fn wrapped_before(&self, list: Key, child: Key) -> Option<Key> {
-        let born = |key: Key| {
-            let record = &self.records[key];
+        let unit = |key: Key| {
+            let record = self.records.get(key)?;
             let born = record
                 .born
-                .filter(|_| record.is_left_over() && !record.is_half());
+                .filter(|born| !born.is_on() && !record.is_half());
             born.map(Tag::unit)
         };
-        let unit = born(list)?;
+        let own = unit(list)?;
         let around = std::iter::successors(Some(list), |key| {
-            let record = &self.records[*key];
+            let record = self.records.get(*key)?;
             let list = record.places.get(record.chosen())?.list?;
-            (born(list) == Some(unit)).then_some(list)
+            (unit(list) == Some(own)).then_some(list)
         });
         let top = around.take(MOST_LEVELS).last()?;
-        let (mut is_over, mut last) = (false, None);
-        let mut ahead: Vec<&ChildItem> = self.records[top].children.iter().rev().collect();
-        let mut left = MOST_WRAPPED;
-        while let Some(item) = ahead.pop().filter(|_| left > 0) {
-            left -= 1;
+        // From the end, one list of children in the other.
+        let mut ahead = vec![self.records[top].children.iter()];
+        for _ in 0..MOST_WRAPPED {
+            let item = loop {
+                match ahead.last_mut()?.next_back() {
+                    Some(item) => break item,
+                    None => ahead.pop(),
+                };
+            };
             let ChildItem::Place { node, place, .. } = item else {
                 continue;
             };
             let Some(record) = self.records.get(*node) else {
                 continue;
             };
-            let by = record.places[*place].by;
-            if *node == child && record.chosen() == *place {
-                is_over = true;
-            } else if by.unit() == unit && !by.is_on() && record.born.map(Tag::unit) != Some(unit) {
-                let is_before = is_over && self.order_in_list(*node, top) == Some(Ordering::Less);
-                last = if is_before { Some(*node) } else { last };
-            } else if record.born.map(Tag::unit) == Some(unit) {
-                ahead.extend(record.children.iter().rev());
+            let (by, is_here) = (record.places[*place].by, record.chosen() == *place);
+            if *node == child && is_here {
+                return None;
+            }
+            if is_here && unit(*node) == Some(own) {
+                ahead.push(record.children.iter());
+            } else if by.unit() == own
+                && !by.is_on()
+                && self.order_in_list(*node, top) == Some(Ordering::Less)
+            {
+                return Some(*node);
             }
         }
-        last
+        None
     }
 
     /// Inserts a child at an index of a list: behind the tombstones that are there. In a wrapper
@@ -425,9 +432,8 @@ impl Provenance {
         let mut around = around.take(MOST_LEVELS);
         let (other, other_nth, _) = around.find(|(_, _, of)| *of == list)?;
         let index = |key: Key, nth: usize| {
-            let mut items = self.records[list].children.iter();
             let is_it = |item: &ChildItem| matches!(item, ChildItem::Place { node, place, .. } if (*node, *place) == (key, nth));
-            items.position(is_it)
+            Some(self.records[list].children.find_only(is_it)?.index)
         };
         Some(index(node, nth).cmp(&index(other, other_nth)))
     }
@@ -585,6 +591,10 @@ impl Provenance {
         let at = self.behind_left_half(list, left, index);
         let beside = Some((left, self.records[left].chosen()));
         let place = self.add_place(right, Some(list), beside, version, by);
+        let of_left = &self.records[left].places;
+        let of_left = of_left.get(self.records[left].chosen());
+        let behind = of_left.filter(|it| it.list == Some(list));
+        self.records[right].places[place].behind = behind.and_then(|it| it.behind);
         self.records[left].halves.push((right, place));
         self.records[list].children.insert(
             at,

@@ -50,41 +50,17 @@ pub(super) struct WrapperContent {
     pub(super) wrapped: Vec<(Key, usize)>,
     /// Which of these are between its first and its last content. `None` if it has none.
     pub(super) between: Option<Range<usize>>,
-    /// The nodes that content is behind, and where the place of the content is among the nodes.
-    behind: Vec<(Key, usize)>,
 }
 
 impl WrapperContent {
-    /// Notes a node that it wrapped.
-    fn wrap(&mut self, node: Key, place: usize) {
-        self.wrapped.push((node, place));
-        if self.behind.iter().any(|(it, _)| *it == node) {
-            self.note();
-        }
-    }
-
     fn has_wrapped(&self, node: Key) -> bool {
         self.wrapped.iter().any(|(it, _)| *it == node)
     }
 
-    /// Notes content behind the known nodes.
-    fn note(&mut self) {
-        self.note_at(self.wrapped.len());
-    }
-
-    fn note_at(&mut self, at: usize) {
+    /// Notes content behind so many of the nodes.
+    fn note(&mut self, at: usize) {
         let between = self.between.get_or_insert(at..at);
         *between = at.min(between.start)..at.max(between.end);
-    }
-
-    /// Ends it: what is behind a node that is not there has only its place in the wrapper.
-    fn end(mut self) -> Self {
-        for (node, at) in std::mem::take(&mut self.behind) {
-            if !self.has_wrapped(node) {
-                self.note_at(at);
-            }
-        }
-        self
     }
 }
 
@@ -493,6 +469,8 @@ impl Draft<'_> {
     /// The nodes that a wrapper wrapped, and where its content is among them.
     pub(super) fn content_of(&self, wrapper: Key) -> WrapperContent {
         let mut content = WrapperContent::default();
+        // Content with a remembered node, and how many wrapped nodes are before it.
+        let mut behind: Vec<(&Place, usize)> = Vec::new();
         let born = self.at(wrapper).born.map(Tag::unit);
         // The items that follow, the next one last.
         let items = |key: Key| self.at(key).children.iter().rev();
@@ -502,7 +480,7 @@ impl Draft<'_> {
             left -= 1;
             let ChildItem::Place { node, place, .. } = *item else {
                 if item.width() > 0 {
-                    content.note();
+                    content.note(content.wrapped.len());
                 }
                 continue;
             };
@@ -515,7 +493,7 @@ impl Draft<'_> {
             if is_left && Some(its.by.unit()) == born && !self.will_be_on(its.by) {
                 // A node that was wrapped often has a place in each wrapper.
                 if content.wrapped.last().map(|last| last.0) != Some(node) {
-                    content.wrap(node, place);
+                    content.wrapped.push((node, place));
                 }
                 continue;
             }
@@ -527,7 +505,7 @@ impl Draft<'_> {
                 let beside = there.filter(|it| it.order == its.order);
                 let beside = beside.and_then(|it| it.beside);
                 if beside.is_some_and(|(left, _)| is_wrapped(left)) && !is_wrapped(node) {
-                    content.wrap(node, place);
+                    content.wrapped.push((node, place));
                 }
                 continue;
             }
@@ -535,17 +513,38 @@ impl Draft<'_> {
                 is_wrapped(left) && self.at(left).chosen_before(its.order) != at
             });
             if goes_along {
-                content.wrap(node, place);
+                content.wrapped.push((node, place));
             } else if !self.will_be_created(child) && child.born.map(Tag::unit) == born {
                 ahead.extend(items(node));
             } else if self.belongs(node) || self.is_about_to_open(child) {
-                match its.behind.filter(|it| !content.has_wrapped(*it)) {
-                    Some(behind) => content.behind.push((behind, content.wrapped.len())),
-                    None => content.note(),
-                }
+                behind.push((its, content.wrapped.len()));
             }
         }
-        content.end()
+        for (place, at) in behind {
+            content.note(self.behind_remembered(&content, place).unwrap_or(0).max(at));
+        }
+        content
+    }
+
+    /// How many wrapped nodes are before content that has this place: up to the remembered one and
+    /// its halves, unless that was moved since.
+    fn behind_remembered(&self, content: &WrapperContent, place: &Place) -> Option<usize> {
+        let node = place.behind?;
+        let is_of_it = |key: Key| {
+            let lefts = std::iter::successors(Some(key), |key| {
+                let record = self.get(*key).filter(|it| it.is_half())?;
+                Some(record.edges[0].left)
+            });
+            lefts.take(super::MOST_LEVELS).any(|left| left == node)
+        };
+        let mut wrapped = content.wrapped.iter();
+        let last = wrapped.rposition(|(key, _)| is_of_it(*key))?;
+        let (_, held) = content.wrapped.iter().find(|(key, _)| *key == node)?;
+        let record = self.at(node);
+        let outside = record.places.get(record.chosen_without(*held));
+        outside
+            .is_none_or(|it| it.order < place.order)
+            .then_some(last + 1)
     }
 
     /// Whether a joined node is going to have its content back.

@@ -47,7 +47,7 @@ pub(super) struct Place {
     pub(super) by: Tag,
     pub(super) version: u64,
     /// A number that rises with each place of any node. Places that a half has beside the places of
-    /// the other half share it; one of them is active.
+    /// the other half share it, and so do the places aside of a wrapper; one of them is active.
     pub(super) order: u64,
     pub(super) is_active: bool,
     /// The node in whose child list it is. `None` if it is in none.
@@ -60,9 +60,10 @@ pub(super) struct Place {
     pub(super) is_held: bool,
     /// The left half behind which a split put it, and which place that half had then.
     pub(super) beside: Option<(Key, usize)>,
-    /// If it was put into a wrapper that stayed without its creation: the last wrapped node that
-    /// was before the wrapper then, although its place in the wrapper is behind this one. What
-    /// stays in the wrapper is behind that node.
+    /// Set if the node was put into a wrapper that was there without its creation: the last of the
+    /// nodes that were before the wrapper in the document, but have their place in the wrapper
+    /// behind this one. As long as the creation is not in effect, the wrapper stays behind that
+    /// node.
     pub(super) behind: Option<Key>,
 }
 

@@ -654,12 +654,8 @@ impl<'a> Undoing<'a> {
                 known = Some(nth);
             }
         }
+        let known = known.or_else(|| self.place_behind_aside(half, order, (left, wanted)));
         if known.is_some() && known == active {
-            return Ok(false);
-        }
-        if known.is_none()
-            && active.is_some_and(|active| self.is_behind_aside(half, active, beside))
-        {
             return Ok(false);
         }
         let was_chosen = active == Some(record.chosen());
@@ -706,24 +702,33 @@ impl<'a> Undoing<'a> {
         Ok(true)
     }
 
-    /// Whether a half has its place behind the one that its left half, a wrapper, has beside its
-    /// own: between these two there is no other node that the half could have to follow.
-    fn is_behind_aside(&self, half: Key, place: usize, wanted: Option<(Key, usize)>) -> bool {
-        let place_of = |half: Key, place: usize| {
-            let list = self.draft.get(half)?.places.get(place)?.list?;
-            Some((list, self.draft.find_place(list, half, place)?.index))
+    /// The place of a half that a wrapper leaves behind itself when it only changes between its own
+    /// place and one aside: what others put between the two halves keeps its order.
+    fn place_behind_aside(
+        &self,
+        half: Key,
+        order: u64,
+        (left, wanted): (Key, usize),
+    ) -> Option<usize> {
+        let lefts = &self.draft.at(left).places;
+        let wanted = lefts.get(wanted)?;
+        let is_aside = |at: usize| {
+            let it = &lefts[at];
+            it.order == wanted.order && (it.is_aside || wanted.is_aside)
         };
-        let Some((left, wanted)) = wanted else {
-            return false;
-        };
-        let places = &self.draft.at(left).places;
-        let beside = self.draft.at(half).places[place].beside;
-        let beside = beside.filter(|(of, _)| *of == left);
-        let is_moved = beside.is_none_or(|(_, at)| places[at].order != places[wanted].order);
-        match (place_of(left, wanted), place_of(half, place)) {
-            (Some((list, left)), Some((of, half))) => !is_moved && list == of && left < half,
-            _ => false,
-        }
+        let index =
+            |key: Key, place: usize| Some(self.draft.find_place(wanted.list?, key, place)?.index);
+        let left_at = index(left, lefts.iter().position(|it| std::ptr::eq(it, wanted))?)?;
+        let mut places = self.draft.at(half).places.iter().enumerate();
+        let found = places.find(|(nth, it)| {
+            let (of, at) = it.beside.unwrap_or((half, 0));
+            it.order == order
+                && of == left
+                && is_aside(at)
+                && it.list == wanted.list
+                && index(half, *nth).is_some_and(|at| left_at < at)
+        });
+        found.map(|(nth, _)| nth)
     }
 
     fn fit_values(&mut self, key: Key, turn: &Turn) -> Done {
