@@ -702,8 +702,9 @@ impl<'a> Undoing<'a> {
         Ok(true)
     }
 
-    /// The place of a half that a wrapper leaves behind itself when it only changes between its own
-    /// place and one aside: what others put between the two halves keeps its order.
+    /// The place of a half that stays when its left half, a wrapper, only changes between its own
+    /// place and one aside, if it is behind both: what others put between the halves keeps its
+    /// order.
     fn place_behind_aside(
         &self,
         half: Key,
@@ -711,22 +712,21 @@ impl<'a> Undoing<'a> {
         (left, wanted): (Key, usize),
     ) -> Option<usize> {
         let lefts = &self.draft.at(left).places;
-        let wanted = lefts.get(wanted)?;
-        let is_aside = |at: usize| {
-            let it = &lefts[at];
-            it.order == wanted.order && (it.is_aside || wanted.is_aside)
+        let to = lefts.get(wanted)?;
+        let index = |key: Key, place: usize| {
+            let found = self.draft.find_place(to.list?, key, place)?;
+            Some(found.index)
         };
-        let index =
-            |key: Key, place: usize| Some(self.draft.find_place(wanted.list?, key, place)?.index);
-        let left_at = index(left, lefts.iter().position(|it| std::ptr::eq(it, wanted))?)?;
+        let left_at = index(left, wanted)?;
+        let is_aside = |at: usize| {
+            let from = &lefts[at];
+            from.order == to.order && (from.is_aside || to.is_aside)
+        };
         let mut places = self.draft.at(half).places.iter().enumerate();
         let found = places.find(|(nth, it)| {
-            let (of, at) = it.beside.unwrap_or((half, 0));
-            it.order == order
-                && of == left
-                && is_aside(at)
-                && it.list == wanted.list
-                && index(half, *nth).is_some_and(|at| left_at < at)
+            let beside = it.beside.filter(|(of, at)| *of == left && is_aside(*at));
+            let is_it = it.order == order && beside.is_some() && it.list == to.list;
+            is_it && index(half, *nth).is_some_and(|at| left_at < at)
         });
         found.map(|(nth, _)| nth)
     }
