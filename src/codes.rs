@@ -16,10 +16,10 @@ pub(crate) use list::retry_of;
 pub use crate::__codes as codes;
 #[doc(inline)]
 pub use crate::brief::Brief;
-pub(crate) use doclock_locks::codes::Coded;
-pub use doclock_locks::codes::Retry;
+pub(crate) use doclock_common::codes::Coded;
+pub use doclock_common::codes::Retry;
 #[doc(hidden)]
-pub use doclock_locks::codes::codes as codes_as;
+pub use doclock_common::codes::codes as codes_as;
 
 /// What a program reads of an error: its code, whether a retry may succeed, and a status of HTTP.
 ///

@@ -116,14 +116,14 @@ pub mod document;
 mod growth;
 pub mod guide;
 mod id;
-mod json;
 pub mod lock;
 pub mod prelude;
-mod steps;
 mod store;
 pub mod transaction;
 
-pub(crate) use doclock_locks::internal::{brief, caught, hashing, sync};
+pub(crate) use doclock_common::{brief, hashing};
+pub(crate) use doclock_document::internal::{json, steps};
+pub(crate) use doclock_locks::internal::{caught, sync};
 #[doc(inline)]
 pub use doclock_locks::time;
 #[doc(inline)]

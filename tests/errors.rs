@@ -44,7 +44,12 @@ use serde_json::json;
 use page::{Sample, bare, samples_of};
 
 /// The folders with the errors.
-const FOLDERS: &[&str] = &["src", "crates/locks/src"];
+const FOLDERS: &[&str] = &[
+    "src",
+    "crates/common/src",
+    "crates/document/src",
+    "crates/locks/src",
+];
 
 /// At least so many types are errors.
 const ERRORS: usize = 30;

@@ -238,13 +238,19 @@ fn runs(run: &[String], shown: &[String]) -> bool {
     shown.iter().all(|word| run.any(|other| other == word))
 }
 
-/// Whether it is a part of `cargo test`, which runs every test of the crate, the formats, the locks
-/// and the watch server.
+/// Whether it is a part of `cargo test`, which runs every test of the crate, of what it shares with
+/// the locks, of these, the formats and the watch server.
 fn is_of_tests(shown: &[String]) -> bool {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut target = shown.iter().skip_while(|word| *word != "--test").skip(1);
     let exists = target.next().is_none_or(|name| {
-        let folders = ["", "crates/formats", "crates/locks", "crates/watch"];
+        let folders = [
+            "",
+            "crates/common",
+            "crates/formats",
+            "crates/locks",
+            "crates/watch",
+        ];
         folders.iter().any(|folder| {
             let folder = root.join(folder).join("tests");
             folder.join(format!("{name}.rs")).exists() || folder.join(name).join("main.rs").exists()
@@ -264,6 +270,8 @@ fn all_pages() -> Vec<(String, String)> {
         "examples",
         "examples/apps/live",
         "crates/bench",
+        "crates/common",
+        "crates/document",
         "crates/formats",
         "crates/locks",
         "crates/tool",

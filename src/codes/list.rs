@@ -29,11 +29,11 @@ use crate::transaction::{
     TransactionError,
 };
 
-/// Lists the errors of this crate, first those of the locks: their codes are in the package of the
-/// locks, which does not know the trait.
+/// Lists the errors of this crate, first those of the locks and of documents: their codes are in
+/// their packages, which do not know the trait.
 macro_rules! errors {
-    ([$($lock:ty),* $(,)?] $($error:ty),* $(,)?) => {
-        $(impl CodedError for $lock {
+    ([$($lower:ty),* $(,)?] $($error:ty),* $(,)?) => {
+        $(impl CodedError for $lower {
             fn code(&self) -> &'static str {
                 Self::code(self)
             }
@@ -47,7 +47,7 @@ macro_rules! errors {
             }
         })*
 
-        errors!($($lock,)* $($error),*);
+        errors!($($lower,)* $($error),*);
     };
     ($($error:ty),*) => {
         /// The error as one of this crate, if it is one.
@@ -82,48 +82,48 @@ macro_rules! errors {
 
 errors! {
     [
+        AttributeFault,
         CancelEvidence,
         Deadlock,
+        EditError,
         ExecutionError,
+        ExpressionError,
+        IntegrityError,
         JoinError,
+        JsonError,
+        LimitExceeded,
         LimiterError,
         LockError,
+        OffsetError,
         ParseIdError,
         ReleaseError,
+        SchemaError,
+        SchemaViolation,
         TaskPanic,
         TimeoutEvidence,
+        UndoConflict,
     ]
     AliasError,
-    AttributeFault,
     CommitError,
     DurabilityError,
-    EditError,
-    ExpressionError,
     HookFailure,
     IdempotencyMismatch,
     InboxInUse,
-    IntegrityError,
     Interruption,
     JournalError,
-    JsonError,
     LeaseError,
     LeaseLost,
-    LimitExceeded,
     MissingCommits,
-    OffsetError,
     OpenError,
     OperationError,
     PatternError,
     Refusal,
     ReplicaError,
     SavepointError,
-    SchemaError,
-    SchemaViolation,
     ScriptError,
     TakenOut,
     TakeoverError,
     TransactionError,
-    UndoConflict,
     UndoError,
     VersionError,
 }

@@ -275,6 +275,7 @@ impl CommitLog {
     }
 
     /// Appends a commit. A follower need not read its own.
+    #[inline]
     pub(super) fn push(
         &self,
         log: LockedLog<'_>,

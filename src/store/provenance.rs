@@ -581,7 +581,7 @@ fn are_same(one: &impl View, other: &impl View, changes: [&[Change]; 2]) -> bool
     is_same
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::collections::VecDeque;
     use std::time::Duration;

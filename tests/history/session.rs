@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use doclock::{
     DataStore, Editor, NodeId, Transaction, View,
-    codes::CodedError,
     document::{Mark, SplitPoint, check},
     dsl::*,
     history::{HistoryOptions, UndoError},

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use doclock::{
     CommitError, DataStore, NodeGuard, StoreOptions,
-    codes::{CodedError, Retry},
+    codes::Retry,
     document::{EditError, NodeSpec, check},
     lock::{AcquireOptions, CancelToken, LockError, LockMode, Priority, node::Scope},
 };

@@ -1,8 +1,7 @@
 //! One cell of the matrix: Ann edits, Bob edits, Ann undoes.
 
 use doclock::{
-    DataStore, Editor, codes::CodedError, document::UndoConflict, history::UndoError,
-    transaction::TransactionResult,
+    DataStore, Editor, document::UndoConflict, history::UndoError, transaction::TransactionResult,
 };
 
 use crate::common::image;

@@ -29,15 +29,12 @@
 //! cancellation, metrics and errors.
 
 mod cancel;
-pub mod codes;
 mod diagnostics;
 mod error;
 mod evidence;
 mod fifo;
 mod fit;
 mod guard;
-#[doc(hidden)]
-pub mod id;
 mod info;
 mod inspect;
 pub mod keyed;
@@ -64,13 +61,7 @@ mod word;
 mod batch;
 #[allow(missing_docs, missing_debug_implementations)]
 #[doc(hidden)]
-pub mod brief;
-#[allow(missing_docs, missing_debug_implementations)]
-#[doc(hidden)]
 pub mod caught;
-#[allow(missing_docs, missing_debug_implementations)]
-#[doc(hidden)]
-pub mod hashing;
 #[allow(missing_docs, missing_debug_implementations)]
 mod keeper;
 #[allow(
@@ -91,15 +82,20 @@ mod wait;
 #[allow(missing_docs, missing_debug_implementations)]
 mod wake_chain;
 
+use doclock_common::{brief, hashing, id};
+
 pub use crate::queue::{LockMode, Priority};
 pub use cancel::CancelToken;
 pub use diagnostics::{
     HeldLock, LockCounters, LockDiagnostics, RequestKind, WaiterKind, WaitingRequest,
 };
+#[doc(inline)]
+pub use doclock_common::codes;
+#[doc(inline)]
+pub use doclock_common::id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError};
 pub use error::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvidence};
 pub use fifo::{FifoLock, ReleaseOutcome};
 pub use guard::LockGuard;
-pub use id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError};
 pub use info::{CallSite, LockInfo, QueueEntry};
 pub use inspect::{PrimitiveState, Registrable};
 use node::{Deadlock, NodeWait};
@@ -128,7 +124,7 @@ pub mod internal {
     pub use crate::samples::Samples;
     pub use crate::wait::{WaitsAs, blocking};
     pub use crate::wake_chain::{Sleeper, WakeChain};
-    pub use crate::{Grant, brief, caught, hashing, id, sync};
+    pub use crate::{Grant, caught, sync};
 }
 
 /// A held lock as data: its id and its fencing token.

@@ -157,6 +157,7 @@ impl Queue {
     }
 
     /// Appends a commit. Its editor can no longer redo what it has undone.
+    #[inline]
     pub(super) fn push(&mut self, version: u64, commit: ToRecord<'_>) -> Unneeded {
         let mut unneeded = Unneeded::new();
         self.version = version;

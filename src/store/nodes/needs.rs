@@ -17,6 +17,10 @@ pub(super) fn locks_for(change: &Change, view: &impl View) -> Scope {
             _ => scope.write_subtree(id),
         }
     };
+    let whole = |mut scope: Scope| {
+        scope.add(Granule::Document, NodeExclusive.into());
+        scope
+    };
     match change {
         Change::InsertSubtree { at, nodes } => {
             // Another transaction may give its node the same id.
@@ -40,11 +44,9 @@ pub(super) fn locks_for(change: &Change, view: &impl View) -> Scope {
         Change::JoinNodes {
             id, right, place, ..
         } => list(divided(divided(scope, id), &right.id), place),
-        Change::SetRoot { after, .. } => {
-            let mut scope = after.iter().fold(scope, Scope::write);
-            scope.add(Granule::Document, NodeExclusive.into());
-            scope
-        }
+        Change::SetRoot { after, .. } => whole(after.iter().fold(scope, Scope::write)),
         Change::SetSelection { .. } => scope,
+        // A change that is not known here may write to anything.
+        _ => whole(scope),
     }
 }

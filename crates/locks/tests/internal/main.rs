@@ -1,9 +1,6 @@
 //! The parts of the locks that the document store uses as well.
 
-mod brief;
 mod caught;
-mod hashing;
-mod ids;
 mod keeper;
 mod modes;
 #[cfg(debug_assertions)]

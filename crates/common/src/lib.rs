@@ -1,0 +1,15 @@
+//! What the crates of doclock share: ids, codes of errors, and hashes.
+//!
+//! A program uses `doclock`, which has all of it that is public: [`NodeId`](id::NodeId) and
+//! [`OwnerId`](id::OwnerId) at its root, the codes as `doclock::codes`. This crate is there so that
+//! `doclock-locks` and `doclock-document` do not depend on each other.
+
+pub mod codes;
+pub mod id;
+
+#[allow(missing_docs, missing_debug_implementations)]
+#[doc(hidden)]
+pub mod brief;
+#[allow(missing_docs, missing_debug_implementations)]
+#[doc(hidden)]
+pub mod hashing;

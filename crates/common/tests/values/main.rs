@@ -1,0 +1,5 @@
+//! Ids, names in error texts, and hashes.
+
+mod brief;
+mod hashing;
+mod ids;

@@ -1,0 +1,182 @@
+//! Marks of a text whose characters are replaced, and the part of that which a change has to store.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{Mark, Marks, any_differ_only_in_range};
+use crate::MarksChange;
+use crate::steps::steps;
+
+/// A replacement of characters, as lengths.
+///
+/// A mark before, after or around the range *follows*: it is unchanged, shifted, grown or shrunk,
+/// and the inverse splice restores it. So a change does not store it. A mark that begins or ends
+/// within the removed characters is trimmed or removed. An insertion at the edge of a mark stays
+/// outside it.
+#[derive(Clone, Debug)]
+pub(crate) struct Splice {
+    /// The removed characters.
+    pub(crate) range: Range<usize>,
+    /// The number of inserted characters.
+    pub(crate) inserted: usize,
+}
+
+impl Splice {
+    /// A splice that changes no text.
+    pub(crate) const NONE: Self = Self {
+        range: 0..0,
+        inserted: 0,
+    };
+
+    fn back(&self) -> Self {
+        let Range { start, end } = self.range;
+        Self {
+            range: start..start + self.inserted,
+            inserted: end - start,
+        }
+    }
+
+    fn shift(&self, at: usize) -> usize {
+        at - self.range.len() + self.inserted
+    }
+
+    /// Whether a mark follows.
+    fn keeps(&self, mark: &Mark) -> bool {
+        let (mark, range) = (mark.bounds(), &self.range);
+        let around = mark.start < range.start && mark.end > range.end;
+        mark.end <= range.start || mark.start >= range.end || around
+    }
+
+    /// The new range of a mark that follows.
+    fn follow(&self, mark: &Mark) -> Range<usize> {
+        let Range { start, end } = mark.bounds();
+        if end <= self.range.start {
+            start..end
+        } else if start >= self.range.end {
+            self.shift(start)..self.shift(end)
+        } else {
+            start..self.shift(end)
+        }
+    }
+
+    /// The rest of a mark that does not follow.
+    fn trim(&self, mark: &Mark) -> Option<Mark> {
+        let Range { start, end } = mark.bounds();
+        if start < self.range.start {
+            Some(mark.over(start..self.range.start))
+        } else if end > self.range.end {
+            Some(mark.over(self.range.start + self.inserted..self.shift(end)))
+        } else {
+            None
+        }
+    }
+
+    /// Whether a mark begins or ends at the seam: it may be joined with another.
+    fn closes_at(&self, mark: &Mark) -> bool {
+        let mark = mark.bounds();
+        self.inserted == 0 && (mark.end == self.range.start || mark.start == self.range.end)
+    }
+}
+
+impl Marks {
+    /// Whether all marks follow a splice, and stay in normal form.
+    pub(crate) fn all_follow(&self, splice: &Splice) -> bool {
+        if self.is_empty() {
+            return true;
+        }
+        let Range { start, end } = splice.range;
+        let meet = || {
+            let before = self.iter().filter(|mark| mark.bounds().end == start);
+            let behind = self.iter().filter(|mark| mark.bounds().start == end);
+            splice.inserted == 0 && start < end && any_differ_only_in_range(before, behind)
+        };
+        self.iter().all(|mark| splice.keeps(mark)) && !meet()
+    }
+
+    /// Makes all marks follow a splice.
+    pub(crate) fn follow(&mut self, splice: &Splice) {
+        // Marks that end before the range are unchanged and not copied. Most texts have no marks.
+        if self
+            .iter()
+            .all(|mark| mark.bounds().end <= splice.range.start)
+        {
+            return;
+        }
+        let marks = self.0.as_mut().map(Arc::make_mut);
+        for mark in marks.into_iter().flatten() {
+            mark.range = Some(splice.follow(mark));
+        }
+    }
+
+    /// The change that a splice makes to the marks that do not follow.
+    pub(crate) fn change_by(&self, splice: &Splice) -> Option<MarksChange> {
+        if self.is_empty() {
+            return None;
+        }
+        steps(self.len());
+        let concerned = |mark: &&Mark| !splice.keeps(mark) || splice.closes_at(mark);
+        let concerned = self.iter().filter(concerned).cloned();
+        let (kept, mut gone): (Vec<Mark>, Vec<Mark>) =
+            concerned.partition(|mark| splice.keeps(mark));
+        let kept: Vec<Mark> = kept
+            .iter()
+            .map(|mark| mark.over(splice.follow(mark)))
+            .collect();
+        let trimmed = gone.iter().filter_map(|mark| splice.trim(mark));
+        let after = Self::sorted(kept.iter().cloned().chain(trimmed).collect());
+        let MarksChange { removed, added } = Self::in_order(kept).change_to(&after);
+        if gone.is_empty() && removed.is_empty() {
+            return None;
+        }
+        let back = splice.back();
+        gone.extend(removed.iter().map(|mark| mark.over(back.follow(mark))));
+        gone.sort_by(Mark::order);
+        Some(MarksChange {
+            removed: Self::in_order(gone),
+            added,
+        })
+    }
+
+    /// The difference between these marks and others.
+    pub(crate) fn change_to(&self, other: &Self) -> MarksChange {
+        let (mut removed, mut added) = (Vec::new(), Vec::new());
+        let mut theirs = other.iter().peekable();
+        for mark in self.iter() {
+            while let Some(new) = theirs.next_if(|new| Mark::order(new, mark).is_lt()) {
+                added.push(new.clone());
+            }
+            if theirs.next_if(|new| *new == mark).is_none() {
+                removed.push(mark.clone());
+            }
+        }
+        added.extend(theirs.cloned());
+        MarksChange {
+            removed: Self::in_order(removed),
+            added: Self::in_order(added),
+        }
+    }
+
+    /// The marks after a splice and a change of marks, for a text that then has `len` characters.
+    /// `None` if a removed mark is missing, if another mark does not follow, or if the result is
+    /// not normal.
+    pub(crate) fn changed(
+        &self,
+        splice: &Splice,
+        change: &MarksChange,
+        len: usize,
+    ) -> Option<Self> {
+        let mut marks = Vec::with_capacity(self.len() + change.added.len());
+        let mut removed = change.removed.iter().peekable();
+        for mark in self.iter() {
+            if removed.next_if(|gone| *gone == mark).is_none() {
+                let follows = splice.keeps(mark).then(|| mark.over(splice.follow(mark)));
+                marks.push(follows?);
+            }
+        }
+        marks.extend(change.added.iter().cloned());
+        // Two sorted lists, concatenated.
+        marks.sort_by(Mark::order);
+        let marks = Self::in_order(marks);
+        (removed.next().is_none() && marks.are_normal(len)).then_some(marks)
+    }
+}

@@ -1,0 +1,473 @@
+//! Opens and closes edges: the content of a node that was split off or joined goes into the node
+//! itself, or behind its edge in another node.
+//!
+//! A split that is undone closes its edge, and so does a join. A split that is redone, or a join
+//! that is undone, opens it. The newest unit of all is undone by plain inverses instead, without
+//! this file (`DataStore::undo_newest_in`).
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::present::{Done, Draft};
+use super::record::{Edge, Record, spread_of};
+use super::sequence::{ChildItem, EdgeAt, Found, Item, hide};
+use super::{BlockedUndo, Key, Records, body_of};
+use crate::id::NodeId;
+use crate::plan::{self, follows};
+use crate::{Change, ChildPosition, Children, Node, RightHalf, SplitPoint, UndoConflict, View};
+
+impl Draft<'_> {
+    pub(super) fn find_edge(&self, edge: EdgeAt) -> Option<([Key; 2], [Found; 2])> {
+        let it = self.get(edge.node)?.edges.get(edge.edge)?;
+        let [text_in, child_in] = [it.text_in, it.child_in];
+        let text = self.get(text_in)?.text.find_edge(edge)?;
+        let child = self.get(child_in)?.children.find_edge(edge)?;
+        Some(([text_in, child_in], [text, child]))
+    }
+
+    /// Opens or closes the edges in the sequences of a node, as far as they are not as the units in
+    /// effect want them.
+    pub(super) fn fit_edges_of(&mut self, key: Key) -> Done {
+        let edges = self.at(key).text.iter().filter_map(Item::edge);
+        let nodes: Vec<Key> = edges.map(|at| at.node).collect();
+        nodes.into_iter().try_for_each(|node| self.fit_edge(node))
+    }
+
+    /// Brings the content of a node to where the units in effect want it: into the node itself, or
+    /// behind one of its edges.
+    pub(super) fn fit_edge(&mut self, node: Key) -> Done {
+        self.break_circle(node)?;
+        let Some(record) = self.get(node) else {
+            return Ok(());
+        };
+        let (wanted, merged) = (record.edge_wanted(), record.merged);
+        let edge = |edge| EdgeAt { node, edge };
+        match (merged, wanted) {
+            (Some(merged), Some(wanted)) if merged != wanted => {
+                match self.are_together(edge(merged), edge(wanted)) {
+                    true => {
+                        self.know_anew();
+                        self.edit(node).merged = Some(wanted);
+                    }
+                    false => {
+                        self.open(edge(merged))?;
+                        self.break_circle(node)?;
+                        self.close(edge(wanted))?;
+                    }
+                }
+                Ok(())
+            }
+            // It is going to be joined again. What others split off from its content stays there.
+            (Some(merged), None)
+                if self.is_divided(edge(merged)) && self.edge_at_end(record) == Some(merged) =>
+            {
+                Ok(())
+            }
+            (Some(merged), None) => self.open(edge(merged)),
+            (None, Some(wanted)) => self.close(edge(wanted)),
+            _ => Ok(()),
+        }
+    }
+
+    /// If this node is to be joined to a node that it has behind an edge, one of the edges between
+    /// them is opened: that of the half to which it was joined, or else the earliest one. Of joins
+    /// in a circle, the earliest is without effect. [`close`](Self::close) follows and joins it.
+    fn break_circle(&mut self, node: Key) -> Done {
+        let Some(record) = self.get(node) else {
+            return Ok(());
+        };
+        let mut edges = record.edges.iter().enumerate();
+        let is_wanted = |edge: &Edge| !edge.splits && edge.by.is_on();
+        let Some((nth, edge)) = edges.rfind(|(_, edge)| is_wanted(edge)) else {
+            return Ok(());
+        };
+        if !edge.is_overruled {
+            return Ok(());
+        }
+        let mut around = self.closed_around(node, EdgeAt { node, edge: nth });
+        let of = |at: &EdgeAt| &self.at(at.node).edges[at.edge];
+        around.retain(|it| of(it).by.step() < edge.by.step());
+        let half = around
+            .iter()
+            .find(|it| of(it).splits && it.node == edge.left);
+        let earliest = || around.iter().min_by_key(|it| of(it).by.step());
+        match half.or_else(earliest).copied() {
+            Some(opened) => {
+                self.edit(opened.node).edges[opened.edge].is_overruled = true;
+                self.open(opened)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The closed edges in the text of a node that have another edge behind them.
+    fn closed_around(&self, node: Key, edge: EdgeAt) -> Vec<EdgeAt> {
+        let mut around: Vec<EdgeAt> = Vec::new();
+        for item in self.at(node).text.iter() {
+            match (item.edge(), item.end()) {
+                (Some(it), _) if it == edge => return around,
+                (Some(it), _) if self.at(it.node).merged == Some(it.edge) => around.push(it),
+                (_, Some(end)) => around.retain(|it| *it != end),
+                _ => {}
+            }
+        }
+        Vec::new()
+    }
+
+    /// The edge behind which the content of a node belongs at the end of the undo or redo.
+    fn edge_at_end(&self, record: &Record) -> Option<usize> {
+        record.edge_with(|tag| self.will_be_on(tag))
+    }
+
+    /// Whether the content behind an edge ends in another node than that of the edge.
+    fn is_divided(&self, edge: EdgeAt) -> bool {
+        let holder = self.get(self.at(edge.node).edges[edge.edge].text_in);
+        let has_end = |record: &Record| record.text.iter().any(|item| item.end() == Some(edge));
+        holder.is_some_and(|holder| !has_end(holder))
+    }
+
+    /// Whether two edges are in the same place.
+    fn are_together(&self, one: EdgeAt, other: EdgeAt) -> bool {
+        let (Some((holders, one)), Some((others, other))) =
+            (self.find_edge(one), self.find_edge(other))
+        else {
+            return false;
+        };
+        let between = |nth: usize| {
+            let [one, other] = [one[nth].index, other[nth].index];
+            one.min(other) + 1..one.max(other)
+        };
+        holders == others
+            && self.at(holders[0]).text[between(0)].is_empty()
+            && self.at(holders[1]).children[between(1)].is_empty()
+    }
+
+    /// Gives a node back the content behind an edge.
+    fn open(&mut self, edge: EdgeAt) -> Done {
+        let node = edge.node;
+        // Its list comes first: other edges may be opened with that.
+        let record = self.at(node);
+        let list = record.places.get(record.chosen()).and_then(|it| it.list);
+        let list = list.filter(|list| self.get(*list).is_some());
+        if let Some(list) = list.filter(|_| record.edge_wanted().is_none()) {
+            self.show(list)?;
+        }
+        let Some((holders, at)) = self.find_edge(edge) else {
+            return Ok(());
+        };
+        if self.at(node).merged != Some(edge.edge) {
+            return Ok(());
+        }
+        let [left, child_in] = holders.map(|key| self.at(key));
+        let id = left.id.clone();
+        let [text, list] = self.ends_of(edge, holders, at);
+        let has_content = left.is_present() && left.text.has_width_in(at[0].index..text)
+            || child_in.is_present() && child_in.children.has_width_in(at[1].index..list);
+        let is_last = !left.text.has_width_in(text..left.text.len())
+            && !child_in
+                .children
+                .has_width_in(list..child_in.children.len());
+        let is_whole = holders[0] == holders[1] && left.is_present() && is_last;
+        let goes_on = self.at(node).edge_wanted().is_some();
+        let returns = !goes_on && (has_content || self.at(node).is_wanted());
+        let place = self
+            .document
+            .node(&id)
+            .and_then(|it| plan::place(self.document, it));
+        if let Some(place) = place.filter(|_| is_whole && returns)
+            && let Some(body) = self.edit(node).body.take()
+        {
+            let beside = ChildPosition {
+                index: place.index + 1,
+                ..place
+            };
+            self.make(Change::SplitNode {
+                id,
+                at: SplitPoint {
+                    text: at[0].offset,
+                    children: at[1].offset,
+                },
+                right: Box::new(RightHalf::of(&body)),
+                place: beside.clone(),
+            })?;
+            self.appeared.insert(body.id.clone(), node);
+            self.take_out_behind(edge, holders, at);
+            self.settle_half(node, &beside)?;
+            return self.fit_edges_of(node);
+        }
+        let ends = self.ends_of(edge, holders, at);
+        self.evacuate(holders, at, ends)?;
+        self.take_out_behind(edge, holders, at);
+        if goes_on {
+            return Ok(());
+        }
+        if self.belongs(node) {
+            self.show(node)?;
+        }
+        self.fit_edges_of(node)
+    }
+
+    /// Puts a node that was split off again at its own place.
+    fn settle_half(&mut self, node: Key, beside: &ChildPosition) -> Done {
+        let record = self.at(node);
+        let (id, place) = (record.id.clone(), record.chosen());
+        let Some(list) = record.places.get(place).and_then(|place| place.list) else {
+            return Ok(());
+        };
+        let Some(found) = self.find_place(list, node, place) else {
+            return Ok(());
+        };
+        self.show_item(list, found.index, true);
+        let parent = self.at(list).id.clone();
+        if parent == beside.parent && found.offset == beside.index {
+            return Ok(());
+        }
+        match plan::move_node(self.document, &id, Some((&parent, Some(found.offset))))? {
+            Some(change) => self.make(change),
+            None => Ok(()),
+        }
+    }
+
+    /// Moves the items behind an edge to its node, apart from other edges of the node.
+    fn take_out_behind(&mut self, edge: EdgeAt, holders: [Key; 2], at: [Found; 2]) {
+        let node = edge.node;
+        let mut left = std::mem::take(&mut self.edit(holders[0]).text);
+        let mut list = std::mem::take(&mut self.edit(holders[1]).children);
+        let is_closed = |at: EdgeAt| {
+            let record = self.get(at.node);
+            record.is_some_and(|it| it.merged == Some(at.edge))
+        };
+        let text = left.take_behind(edge, at[0].index, is_closed);
+        let children = list.take_behind(edge, at[1].index, is_closed);
+        self.edit(holders[0]).text = left;
+        self.edit(holders[1]).children = list;
+        self.know_anew();
+        self.rehome(holders[0], [node; 2], &text, &children);
+        self.take_back_behind(edge, holders);
+        let record = self.edit(node);
+        record.merged = None;
+        record.text = text.into();
+        record.children = children.into();
+    }
+
+    /// The content of a joined node ends in a half that was split off from it: what comes behind
+    /// that end belongs to the node that it was joined to.
+    fn take_back_behind(&mut self, edge: EdgeAt, holders: [Key; 2]) {
+        for key in self.spread(holders[0]) {
+            let rest = self.at(key).text.rest_behind_end(edge);
+            if let Some(rest) = rest.filter(|_| key != holders[0]) {
+                let behind = self.edit(key).text.split_off(rest);
+                self.rehome(key, holders, &behind, &[]);
+                self.edit(holders[0]).text.extend(behind);
+            }
+        }
+        for key in self.spread(holders[1]) {
+            let rest = self.at(key).children.rest_behind_end(edge);
+            if let Some(rest) = rest.filter(|_| key != holders[1]) {
+                let behind = self.edit(key).children.split_off(rest);
+                self.rehome(key, holders, &[], &behind);
+                self.edit(holders[1]).children.extend(behind);
+            }
+        }
+    }
+
+    /// A node and the nodes to which items of it went.
+    pub(super) fn spread(&self, key: Key) -> SmallVec<[Key; 2]> {
+        spread_of(key, |key| self.get(key))
+    }
+
+    /// Whether a node can be joined to the one that has its edge.
+    pub(super) fn is_adjacent(&self, edge: EdgeAt) -> bool {
+        let Some((holders, [text, child])) = self.find_edge(edge) else {
+            return false;
+        };
+        let (node, holder) = (self.at(edge.node), self.at(holders[0]));
+        let place = self.document.node(&node.id);
+        let place = place.and_then(|it| plan::place(self.document, it));
+        holders[0] == holders[1]
+            && place.is_some_and(|place| follows(self.document, &place, &holder.id))
+            && !holder.text.has_width_in(text.index..holder.text.len())
+            && !holder
+                .children
+                .has_width_in(child.index..holder.children.len())
+    }
+
+    /// Moves the content of a node behind one of its edges.
+    fn close(&mut self, edge: EdgeAt) -> Done {
+        let node = edge.node;
+        let Some((holders, at)) = self.find_edge(edge) else {
+            return Ok(());
+        };
+        if holders.contains(&node) {
+            // Others joined the halves the other way around.
+            return Ok(());
+        }
+        let id = self.at(node).id.clone();
+        let is_in = self.at(node).is_present();
+        let are_in = holders.iter().all(|key| self.at(*key).is_present());
+        if let Some(end) = self.document.node(&id).filter(|_| is_in).map(Node::end) {
+            let record = self.edit(node);
+            record.text.end_at(end.text);
+            record.children.end_at(end.children);
+        }
+        if is_in && are_in && self.is_adjacent(edge) {
+            let left = self.at(holders[0]).id.clone();
+            let right = self.document.node(&id);
+            let place = right.and_then(|it| plan::place(self.document, it));
+            let end = self.document.node(&left).map(Node::end);
+            if let (Some(right), Some(place), Some(end)) = (right, place, end) {
+                let right = RightHalf::of(right);
+                let body = body_of(&right);
+                let right = Box::new(right);
+                if let Some((list, found)) = self.shown_place(node) {
+                    self.show_item(list, found.index, false);
+                }
+                self.make(Change::JoinNodes {
+                    id: left,
+                    at: end,
+                    right,
+                    place,
+                })?;
+                self.edit(node).body = Some(Arc::new(body));
+            }
+        } else if is_in {
+            if are_in && let Some(version) = self.later_between(holders[0], node) {
+                return Err(BlockedUndo {
+                    conflict: UndoConflict::Moved { id },
+                    version: Some(version),
+                });
+            }
+            // Its children go along if they can, so that nothing of them is lost.
+            let children = self.document.node(&id).map(|it| it.children.clone());
+            let children: Vec<NodeId> = children.iter().flat_map(Children::iter).cloned().collect();
+            let left = self.at(holders[1]);
+            let target = left.is_present().then(|| left.id.clone());
+            for (nth, child) in children.iter().enumerate() {
+                let Some(parent) = &target else {
+                    break;
+                };
+                let target = Some((parent, Some(at[1].offset + nth)));
+                if let Some(change) = plan::move_node(self.document, child, target)? {
+                    self.make(change)?;
+                }
+            }
+            let moved: Vec<ChildItem> = match target.is_some() {
+                true => std::mem::take(&mut *self.edit(node).children),
+                false => Vec::new(),
+            };
+            self.hide(node)?;
+            self.edit(node).children.extend(moved);
+        }
+        self.put_in_behind(edge, holders, at);
+        let [left, list] = holders;
+        self.fit_text(left)?;
+        if self.at(list).is_present() {
+            self.show_children(list)?;
+        }
+        Ok(())
+    }
+
+    /// The later edit that put something between two halves, or moved one of them.
+    fn later_between(&self, left: Key, right: Key) -> Option<u64> {
+        let moves = |key: Key| self.at(key).places.iter();
+        let moved = [left, right].into_iter().flat_map(moves);
+        let moved = moved
+            .filter_map(|it| self.is_later(it.by, it.version))
+            .max();
+        let place = |key: Key| {
+            let node = self.document.node(&self.at(key).id)?;
+            plan::place(self.document, node)
+        };
+        let (Some(from), Some(to)) = (place(left), place(right)) else {
+            return moved;
+        };
+        let Some(siblings) = self.document.node(&to.parent).map(Node::children) else {
+            return moved;
+        };
+        let first = if from.parent == to.parent {
+            from.index + 1
+        } else {
+            0
+        };
+        let between = (first..to.index).filter_map(|at| siblings.get(at));
+        let keys = between.map(|id| self.key_of(id));
+        let versions = keys.map(|key| match key.and_then(|key| self.get(key)) {
+            Some(record) => {
+                let born = record.born.into_iter();
+                let tags = born.chain(record.places.iter().map(|it| it.by));
+                tags.filter_map(|by| self.is_later(by, 0)).max()
+            }
+            None => None,
+        });
+        versions.flatten().chain(moved).max()
+    }
+
+    /// Brings the children of a node into the document that belong there.
+    fn show_children(&mut self, list: Key) -> Done {
+        let places = self.at(list).children.iter().filter_map(|item| match item {
+            ChildItem::Place {
+                node,
+                place,
+                shown: false,
+            } => Some((*node, *place)),
+            _ => None,
+        });
+        let places: Vec<(Key, usize)> = places.collect();
+        for (node, place) in places {
+            if self.returns_to(node, place) {
+                self.show(node)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn put_in_behind(&mut self, edge: EdgeAt, holders: [Key; 2], at: [Found; 2]) {
+        let node = edge.node;
+        self.know_anew();
+        let record = self.edit(node);
+        record.merged = Some(edge.edge);
+        let text = std::mem::take(&mut *record.text);
+        let children = std::mem::take(&mut *record.children);
+        self.rehome(node, holders, &text, &children);
+        let left = &mut self.edit(holders[0]).text;
+        left.put_behind(edge, at[0].index, text);
+        let list = &mut self.edit(holders[1]).children;
+        list.put_behind(edge, at[1].index, children);
+    }
+
+    /// Where the content behind an edge ends.
+    fn ends_of(&self, edge: EdgeAt, holders: [Key; 2], at: [Found; 2]) -> [usize; 2] {
+        let [left, list] = holders.map(|key| self.at(key));
+        [
+            left.text.end_of(edge, at[0].index),
+            list.children.end_of(edge, at[1].index),
+        ]
+    }
+
+    /// Takes what is between these places out of the document.
+    fn evacuate(&mut self, holders: [Key; 2], at: [Found; 2], ends: [usize; 2]) -> Done {
+        let [left, list] = holders;
+        let id = self.at(left).id.clone();
+        if self.at(left).is_present()
+            && let Some(node) = self.document.node(&id).cloned()
+        {
+            let start = at[0].offset;
+            let items = &mut self.edit(left).text[at[0].index..ends[0]];
+            let end = hide(items, &node, start);
+            self.splice(&id, start..end, "", &[])?;
+        }
+        if !self.at(list).is_present() {
+            return Ok(());
+        }
+        let shown = self.at(list).children[at[1].index..ends[1]].iter();
+        let shown = shown.filter_map(|item| match item {
+            ChildItem::Place {
+                node, shown: true, ..
+            } => Some(*node),
+            _ => None,
+        });
+        let shown: Vec<Key> = shown.collect();
+        shown.into_iter().try_for_each(|node| self.hide(node))
+    }
+}

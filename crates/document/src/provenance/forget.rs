@@ -1,0 +1,392 @@
+//! Forgets what units did that can no longer be undone or redone.
+//!
+//! What they inserted counts as if it had always been there, and what they removed is gone for
+//! good. So the record grows with what the histories refer to, and not with the number of edits.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::record::{Record, Write, spread_of};
+use super::sequence::{Chars, ChildItem, EdgeAt, Marked, Sequence, Tag, TextItem};
+use super::{Key, Provenance, Touch};
+use crate::hashing::Secret;
+
+/// So many units are recorded before it is looked for the first that can be forgotten.
+const FEW: usize = 64;
+
+/// So many commits are recorded before it is looked for items that can be forgotten. To record one
+/// takes as long as the sequences that it changes.
+const MANY: usize = 128;
+
+/// The fate of a tag.
+enum Fate {
+    /// Its unit can still be undone or redone.
+    Open,
+    /// It is in effect for good.
+    Always,
+    /// It is out of effect for good.
+    Never,
+}
+
+/// The units that are still referred to.
+struct Units<'p>(&'p HashMap<u64, super::UnitRecord, Secret>);
+
+impl Units<'_> {
+    fn fate(&self, tag: Tag) -> Fate {
+        match (self.0.contains_key(&tag.unit()), tag.is_on()) {
+            (true, _) => Fate::Open,
+            (false, true) => Fate::Always,
+            (false, false) => Fate::Never,
+        }
+    }
+
+    /// Makes a tag that is in effect for good one without a unit. Returns whether it can ever be in
+    /// effect.
+    fn settle(&self, tag: &mut Tag) -> bool {
+        match self.fate(*tag) {
+            Fate::Open => true,
+            Fate::Always => {
+                *tag = Tag::ALWAYS;
+                true
+            }
+            Fate::Never => false,
+        }
+    }
+
+    fn is_settled(&self, tag: Tag) -> bool {
+        !matches!(self.fate(tag), Fate::Open)
+    }
+}
+
+impl Provenance {
+    /// Forgets what is no longer needed, if there are twice as many units as after the last time,
+    /// or many commits since then. It looks at all records, so the more there are, the rarer.
+    pub fn forget(&mut self) {
+        let many = MANY + 8 * self.records.len();
+        if self.units.len() < FEW + 2 * self.kept_units && self.recorded < many {
+            return;
+        }
+        self.recorded = 0;
+        self.units
+            .retain(|_, unit| Arc::strong_count(&unit.unit) > 1);
+        self.kept_units = self.units.len();
+        let units = Units(&self.units);
+        let gone: Vec<Key> = self
+            .records
+            .iter()
+            .filter(|(_, record)| is_gone(record, &units))
+            .map(|(key, _)| key)
+            .collect();
+        self.pass_on_texts(&gone);
+        for key in gone {
+            self.drop_record(key);
+        }
+        let renumbered = self.settle_records();
+        self.settle_items(&renumbered);
+        self.drop_untouched();
+    }
+
+    /// Notes where the text of nodes is whose records are going to be dropped. Units that changed
+    /// it in these nodes find it there.
+    pub(super) fn pass_on_texts(&mut self, gone: &[Key]) {
+        let mut heirs: HashMap<Key, SmallVec<[Key; 2]>, Secret> = HashMap::default();
+        for key in gone {
+            let mut all = spread_of(*key, |key| self.records.get(key));
+            all.retain(|heir| !gone.contains(heir));
+            if !all.is_empty() {
+                heirs.insert(*key, all);
+            }
+        }
+        if heirs.is_empty() {
+            return;
+        }
+        let heirs_of = |keys: &[Key]| {
+            let all = keys.iter().filter_map(|key| heirs.get(key));
+            all.flatten().copied().collect::<SmallVec<[Key; 2]>>()
+        };
+        for record in self.records.values_mut() {
+            let heirs = heirs_of(&record.spread);
+            heirs.into_iter().for_each(|heir| record.spread_to(heir));
+        }
+        for unit in self.units.values_mut() {
+            let mut at = 0;
+            while let Some((step, touch)) = unit.touched.get(at) {
+                at += 1;
+                let heirs = match touch {
+                    Touch::Text(key) => heirs_of(&[*key]),
+                    Touch::Created(keys) | Touch::Removed(keys) => heirs_of(keys),
+                    _ => continue,
+                };
+                let touches = heirs.into_iter().map(|heir| (*step, Touch::Text(heir)));
+                let touches: SmallVec<[_; 2]> = touches.collect();
+                let more = touches.len();
+                unit.touched.splice(at..at, touches);
+                at += more;
+            }
+        }
+    }
+
+    fn drop_record(&mut self, key: Key) {
+        self.left_over.remove(&key);
+        if let Some(record) = self.records.remove(key)
+            && self.ids.get(&record.id) == Some(&key)
+        {
+            self.ids.remove(&record.id);
+        }
+    }
+
+    /// Settles what is recorded of nodes. Returns the new numbers of places.
+    fn settle_records(&mut self) -> HashMap<(Key, usize), usize, Secret> {
+        let units = Units(&self.units);
+        let items = self.records.values().flat_map(|it| it.children.iter());
+        let shown = items.filter_map(|item| match item {
+            ChildItem::Place { node, place, shown } if *shown => Some((*node, *place)),
+            _ => None,
+        });
+        let shown: HashSet<(Key, usize), Secret> = shown.collect();
+        let mut renumbered = HashMap::default();
+        for (key, record) in &mut self.records {
+            record.removed.retain(|tag| units.settle(tag));
+            record.kept_by.retain(|tag| units.settle(tag));
+            record.born = record
+                .born
+                .filter(|born| !matches!(units.fate(*born), Fate::Always));
+            settle_writes(&mut record.writes, &units);
+            if record.merged.is_none() && record.edges.iter().all(|it| units.is_settled(it.by)) {
+                record.edges.clear();
+            }
+            let settled = record
+                .places
+                .iter()
+                .filter(|it| it.is_active && matches!(units.fate(it.by), Fate::Always));
+            let last = settled.map(|it| it.order).max().unwrap_or(0);
+            // A single place for good is that of the document. One of a node that can leave the
+            // document is needed then.
+            let can_leave =
+                record.born.is_some() || !record.removed.is_empty() || !record.edges.is_empty();
+            if let [place] = &record.places[..]
+                && !can_leave
+                && place.by == Tag::ALWAYS
+                && place.beside.is_none()
+                && record.body.is_none()
+            {
+                record.places.clear();
+            }
+            // A node that stays for others may be where its creation left it, and it may return
+            // from a join to that place.
+            let present = record.chosen();
+            let mut nth = 0;
+            let mut kept = 0;
+            record.places.retain_mut(|place| {
+                let is_settled = units.settle(&mut place.by);
+                // The first one of a created node is not a move of others, which would keep it.
+                let is_creation = nth == 0 && record.born.is_some();
+                let is_needed = nth == present || is_creation || shown.contains(&(key, nth));
+                let stays = place.order >= last && is_settled || is_needed;
+                if stays {
+                    renumbered.insert((key, nth), kept);
+                    kept += 1;
+                }
+                nth += 1;
+                stays
+            });
+        }
+        let before = self.root.first().map(|first| first.before.clone());
+        self.root.retain_mut(|write| units.settle(&mut write.by));
+        if let Some((first, before)) = self.root.first_mut().zip(before) {
+            first.before = before;
+        }
+        if self.root.iter().all(|write| write.by == Tag::ALWAYS) {
+            self.root.clear();
+        }
+        renumbered
+    }
+
+    /// Settles the items of all sequences.
+    fn settle_items(&mut self, renumbered: &HashMap<(Key, usize), usize, Secret>) {
+        let edges: HashSet<(Key, usize), Secret> = self
+            .records
+            .iter()
+            .flat_map(|(key, record)| (0..record.edges.len()).map(move |edge| (key, edge)))
+            .collect();
+        let stays = |at: &EdgeAt| edges.contains(&(at.node, at.edge));
+        let known: HashSet<Key, Secret> = self.records.keys().collect();
+        let unplaced = self.records.iter().filter(|(_, it)| it.places.is_empty());
+        let unplaced: HashSet<Key, Secret> = unplaced.map(|(key, _)| key).collect();
+        let units = Units(&self.units);
+        for record in self.records.values_mut() {
+            let mut text = Sequence::from(Vec::with_capacity(record.text.len()));
+            for item in record.text.drain(..) {
+                match item {
+                    TextItem::Chars(chars) => {
+                        text.add_all(settled(chars, &units).map(TextItem::Chars));
+                    }
+                    TextItem::Edge(at) | TextItem::End(at) if !stays(&at) => {}
+                    TextItem::Caret(unit, _) if !units.0.contains_key(&unit) => {}
+                    item => text.add(item),
+                }
+            }
+            record.text = text;
+            let mut children = Sequence::from(Vec::with_capacity(record.children.len()));
+            for item in record.children.drain(..) {
+                match item {
+                    ChildItem::Place { node, place, shown } => {
+                        match renumbered.get(&(node, place)) {
+                            Some(&place) => children.add(ChildItem::Place { node, place, shown }),
+                            None if shown => children.add(ChildItem::Untouched(1)),
+                            None => {}
+                        }
+                    }
+                    ChildItem::Edge(at) | ChildItem::End(at) if !stays(&at) => {}
+                    item => children.add(item),
+                }
+            }
+            record.children = children;
+            record
+                .halves
+                .retain(|half| match renumbered.get(&(half.0, half.1)) {
+                    Some(&place) => {
+                        half.1 = place;
+                        true
+                    }
+                    None => false,
+                });
+            for place in &mut record.places {
+                place.beside = place.beside.and_then(|(left, at)| {
+                    let at = renumbered.get(&(left, at));
+                    // A left half of which no place is recorded has its first one.
+                    let at = at
+                        .copied()
+                        .or_else(|| unplaced.contains(&left).then_some(0));
+                    Some((left, at?))
+                });
+            }
+            record.spread.retain(|key| known.contains(key));
+        }
+    }
+
+    /// Drops records that say nothing and to which nothing refers.
+    fn drop_untouched(&mut self) {
+        let mut referred: HashSet<Key, Secret> = HashSet::default();
+        for record in self.records.values() {
+            referred.extend(record.places.iter().filter_map(|place| place.list));
+            referred.extend(record.places.iter().filter_map(|it| Some(it.beside?.0)));
+            referred.extend(record.edges.iter().flat_map(|it| [it.text_in, it.child_in]));
+            referred.extend(record.children.iter().filter_map(|item| match item {
+                ChildItem::Place { node, .. } => Some(*node),
+                _ => None,
+            }));
+            referred.extend(record.halves.iter().map(|(half, _)| *half));
+            referred.extend(record.spread.iter().copied());
+        }
+        let said_nothing = self
+            .records
+            .iter()
+            .filter(|(key, record)| record.says_nothing() && !referred.contains(key));
+        let said_nothing: Vec<Key> = said_nothing.map(|(key, _)| key).collect();
+        self.pass_on_texts(&said_nothing);
+        for key in said_nothing {
+            self.drop_record(key);
+        }
+    }
+
+    /// How many nodes, units and items are recorded.
+    #[cfg(feature = "__tests")]
+    pub fn sizes(&self) -> [usize; 3] {
+        let records = self.records.values();
+        let items = records.map(|it| it.text.len() + it.children.len());
+        [self.records.len(), self.units.len(), items.sum()]
+    }
+}
+
+/// Whether a node can never be in the document again, and nothing of it elsewhere.
+fn is_gone(record: &Record, units: &Units<'_>) -> bool {
+    let always = |tag: &Tag| matches!(units.fate(*tag), Fate::Always);
+    let is_removed = record.removed.iter().any(always);
+    let is_open = |tag: Tag| matches!(units.fate(tag), Fate::Open);
+    // With a redo of others, it may be needed for what they put into it or changed in it.
+    let is_kept = || {
+        let mut places = record.places.iter();
+        let mut text = record.text.iter();
+        record.kept_by.iter().any(|by| is_open(*by))
+            || places.any(|place| is_open(place.by))
+            || record.writes.iter().any(|write| is_open(write.by))
+            || text.any(|item| matches!(item, TextItem::Chars(chars) if is_open(chars.born)))
+    };
+    let is_never = record
+        .born
+        .is_some_and(|born| matches!(units.fate(born), Fate::Never) && !is_kept());
+    let is_settled = record.edges.iter().all(|it| units.is_settled(it.by));
+    match record.merged {
+        Some(_) => is_settled,
+        None => !record.is_present() && is_settled && (is_removed || is_never),
+    }
+}
+
+/// Characters without what is settled. `None` if they never return.
+fn settled(mut chars: Chars, units: &Units<'_>) -> Option<Chars> {
+    if !units.settle(&mut chars.born) {
+        return None;
+    }
+    if chars
+        .gone
+        .iter()
+        .any(|tag| matches!(units.fate(*tag), Fate::Always))
+    {
+        return None;
+    }
+    chars.gone.retain(|tag| units.settle(tag));
+    if let Some(marked) = &mut chars.marked {
+        let firsts = firsts_of(marked, |one, other| one.mark == other.mark);
+        marked.retain_mut(|it| units.settle(&mut it.by));
+        let is_open = |mark: &_| {
+            let mut all = marked.iter();
+            all.any(|it| it.mark == *mark && it.by != Tag::ALWAYS)
+        };
+        let open: Vec<bool> = marked.iter().map(|it| is_open(&it.mark)).collect();
+        let mut open = open.into_iter();
+        marked.retain(|_| open.next().unwrap_or(true));
+        for first in firsts {
+            // Whether it was there before is told by the first change of it.
+            let now = marked.iter().find(|it| it.mark == first.mark);
+            if now.is_some_and(|now| now.by != Tag::ALWAYS && now.given != first.given) {
+                let (by, given) = (Tag::ALWAYS, !first.given);
+                marked.insert(0, Marked { by, given, ..first });
+            }
+        }
+        if marked.is_empty() {
+            chars.marked = None;
+        }
+    }
+    Some(chars)
+}
+
+/// The first of all items that are alike.
+fn firsts_of<T: Clone>(all: &[T], are_alike: impl Fn(&T, &T) -> bool) -> SmallVec<[T; 1]> {
+    let mut firsts: SmallVec<[T; 1]> = SmallVec::new();
+    for item in all {
+        if !firsts.iter().any(|first| are_alike(first, item)) {
+            firsts.push(item.clone());
+        }
+    }
+    firsts
+}
+
+fn settle_writes(writes: &mut Vec<Write>, units: &Units<'_>) {
+    let firsts = firsts_of(writes, |one, other| one.what.is_of(&other.what));
+    writes.retain_mut(|write| units.settle(&mut write.by));
+    for first in firsts {
+        if let Some(now) = writes.iter_mut().find(|it| it.what.is_of(&first.what)) {
+            now.what.begin_as(&first.what);
+        }
+    }
+    let is_open = |write: &Write| {
+        let mut all = writes.iter();
+        all.any(|it| it.what.is_of(&write.what) && it.by != Tag::ALWAYS)
+    };
+    let open: Vec<bool> = writes.iter().map(is_open).collect();
+    let mut open = open.into_iter();
+    writes.retain(|_| open.next().unwrap_or(true));
+}

@@ -1,0 +1,915 @@
+//! Brings nodes into the document and out of it, while edits come into effect or go out of it.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::record::{Place, Record, RootWrite};
+use super::sequence::{ChildItem, Found, Item, Tag, TextItem};
+use super::{Key, Provenance, Records};
+use smallvec::SmallVec;
+
+use crate::hashing::Secret;
+use crate::id::{NodeId, NodeIds};
+use crate::mark::{Mark, Marks};
+use crate::plan;
+use crate::{Change, ChildPosition, Children, EditError, Node, Overlay, UndoConflict, View};
+
+/// Why edits cannot go out of effect, and the version of the later edit that is in the way, if
+/// known.
+#[derive(Debug)]
+pub struct BlockedUndo {
+    /// Why not.
+    pub conflict: UndoConflict,
+    /// The version of the later edit.
+    pub version: Option<u64>,
+}
+
+impl From<UndoConflict> for BlockedUndo {
+    fn from(conflict: UndoConflict) -> Self {
+        Self {
+            conflict,
+            version: None,
+        }
+    }
+}
+
+impl From<EditError> for BlockedUndo {
+    fn from(error: EditError) -> Self {
+        UndoConflict::from(error).into()
+    }
+}
+
+pub(super) type Done = Result<(), BlockedUndo>;
+
+/// What stays in a wrapper whose creation is not in effect.
+#[derive(Debug, Default)]
+pub(super) struct WrapperContent {
+    /// The nodes that it wrapped, each with its place in it.
+    pub(super) wrapped: Vec<(Key, usize)>,
+    /// Which of these are between its first and its last content. `None` if it has none.
+    pub(super) between: Option<Range<usize>>,
+}
+
+impl WrapperContent {
+    fn has_wrapped(&self, node: Key) -> bool {
+        self.wrapped.iter().any(|(it, _)| *it == node)
+    }
+
+    /// Notes content behind so many of the nodes.
+    fn note(&mut self, at: usize) {
+        let between = self.between.get_or_insert(at..at);
+        *between = at.min(between.start)..at.max(between.end);
+    }
+}
+
+/// So many items of a wrapper are looked at.
+pub(super) const MOST_WRAPPED: usize = 1024;
+
+/// An undo or a redo in a transaction. The recorded history is changed when it is published.
+pub(super) struct Draft<'a> {
+    pub(super) base: &'a Provenance,
+    pub(super) document: &'a mut Overlay,
+    pub(super) ids: &'a NodeIds,
+    pub(super) changed: HashMap<Key, Record, Secret>,
+    pub(super) root: Option<Vec<RootWrite>>,
+    /// The nodes that came into the document.
+    pub(super) appeared: HashMap<NodeId, Key, Secret>,
+    /// The units that are turned, in order.
+    pub(super) units: SmallVec<[u64; 1]>,
+    /// Whether they come into effect.
+    pub(super) on: bool,
+    /// Whether they are one unit and the newest one: nothing of others can be in its way.
+    pub(super) is_newest: bool,
+    /// Edits after this version refuse the undo. `None` if nothing does.
+    pub(super) last: Option<u64>,
+    /// The nodes that are being brought into the document.
+    pub(super) showing: Vec<Key>,
+    /// Where carets went.
+    pub(super) carets: Vec<(u64, u8, Key)>,
+    /// The nodes of which [`Self::belongs`] knows that they do not, until content goes elsewhere.
+    pub(super) known_out: RefCell<HashSet<Key, Secret>>,
+}
+
+impl Records for Draft<'_> {
+    fn record_mut(&mut self, key: Key) -> Option<&mut Record> {
+        self.get(key)?;
+        Some(self.edit(key))
+    }
+
+    fn move_caret(&mut self, unit: u64, nth: u8, to: Key) {
+        self.carets.push((unit, nth, to));
+    }
+}
+
+impl Draft<'_> {
+    pub(super) fn get(&self, key: Key) -> Option<&Record> {
+        self.changed
+            .get(&key)
+            .or_else(|| self.base.records.get(key))
+    }
+
+    /// A record that exists: keys come from records.
+    pub(super) fn at(&self, key: Key) -> &Record {
+        self.get(key).expect("the record of a key")
+    }
+
+    pub(super) fn edit(&mut self, key: Key) -> &mut Record {
+        let base = self.base;
+        self.changed
+            .entry(key)
+            .or_insert_with(|| base.records[key].clone())
+    }
+
+    pub(super) fn key_of(&self, id: &NodeId) -> Option<Key> {
+        let appeared = self.appeared.get(id).copied();
+        appeared.or_else(|| self.base.known(id))
+    }
+
+    /// The node, in the document or not.
+    pub(super) fn node(&self, key: Key) -> Option<&Node> {
+        let record = self.get(key)?;
+        match &record.body {
+            Some(body) => Some(body),
+            None => self.document.node(&record.id),
+        }
+    }
+
+    /// The version of a later edit of another unit that is in effect and refuses the undo.
+    pub(super) fn is_later(&self, by: Tag, version: u64) -> Option<u64> {
+        if !by.is_on() || self.turns(by) {
+            return None;
+        }
+        let last = self.base.units.get(&by.unit()).map(|it| it.last);
+        let last = last.unwrap_or(version.max(by.unit()));
+        (last > self.last?).then_some(last)
+    }
+
+    /// Whether a step is of a unit that is turned.
+    fn turns(&self, tag: Tag) -> bool {
+        self.units.binary_search(&tag.unit()).is_ok()
+    }
+
+    /// Whether a step is in effect at the end of the undo or redo.
+    pub(super) fn will_be_on(&self, tag: Tag) -> bool {
+        match self.turns(tag) {
+            true => self.on,
+            false => tag.is_on(),
+        }
+    }
+
+    /// Whether the creation of a node is in effect at the end of the undo or redo.
+    pub(super) fn will_be_created(&self, record: &Record) -> bool {
+        record.born.is_none_or(|born| self.will_be_on(born))
+    }
+
+    pub(super) fn make(&mut self, change: Change) -> Done {
+        Ok(self.document.apply(change, self.ids)?)
+    }
+
+    // --- Texts ---
+
+    /// Whether a node will be without its creation. A half is then behind its edge again.
+    fn is_left_over(&self, record: &Record) -> bool {
+        !self.will_be_created(record) && !record.is_half()
+    }
+
+    /// Brings a text to what the units in effect make of it. The text of a node that is not in the
+    /// document is hidden as a whole.
+    pub(super) fn fit_text(&mut self, key: Key) -> Done {
+        let record = self.at(key);
+        let is_present = record.is_present();
+        let is_wrong = |item: &TextItem| match item {
+            TextItem::Chars(chars) => (is_present && chars.are_wanted()) == chars.hidden.is_some(),
+            _ => false,
+        };
+        if !is_present || !record.text.iter().any(is_wrong) {
+            return Ok(());
+        }
+        let id = record.id.clone();
+        let Some(node) = self.document.node(&id).cloned() else {
+            return Ok(());
+        };
+        // Each with its range in the present text, and with what comes in its place.
+        let mut splices: Vec<(Range<usize>, String, Vec<Mark>)> = Vec::new();
+        let mut offset = 0;
+        let mut is_open = false;
+        for item in self.edit(key).text.iter_mut() {
+            let TextItem::Chars(chars) = item else {
+                continue;
+            };
+            let (is_wanted, within) = (chars.are_wanted(), offset..offset + chars.len);
+            match (is_wanted, chars.hidden.take()) {
+                (true, None) => (offset, is_open) = (within.end, false),
+                (false, Some(hidden)) => chars.hidden = Some(hidden),
+                (_, hidden) => {
+                    if !is_open {
+                        splices.push((offset..offset, String::new(), Vec::new()));
+                        is_open = true;
+                    }
+                    let Some((range, text, marks)) = splices.last_mut() else {
+                        continue;
+                    };
+                    match hidden {
+                        Some(hidden) => {
+                            let at = text.chars().count();
+                            marks.extend(hidden.marks.iter().map(|mark| moved(mark, at)));
+                            text.push_str(&hidden.text);
+                        }
+                        None => {
+                            chars.hide(&node, within.clone());
+                            (range.end, offset) = (within.end, within.end);
+                        }
+                    }
+                }
+            }
+        }
+        let mut splices = splices.into_iter().rev();
+        splices.try_for_each(|(range, text, marks)| self.splice(&id, range, &text, &marks))
+    }
+
+    /// Replaces characters. The new ones have these marks.
+    pub(super) fn splice(
+        &mut self,
+        id: &NodeId,
+        range: Range<usize>,
+        text: &str,
+        marks: &[Mark],
+    ) -> Done {
+        let within = range.start..range.start + text.chars().count();
+        let splice = plan::splice_text(self.document, id, Some(range), text.into())?;
+        if let Some(change) = splice {
+            self.make(change)?;
+        }
+        let node = self.document.node(id);
+        let Some(node) = node.filter(|it| !it.marks.is_empty() || !marks.is_empty()) else {
+            return Ok(());
+        };
+        let mut all = node.marks.change_within(&within, |_| None);
+        all.extend(marks.iter().map(|mark| moved(mark, within.start)));
+        self.set_marks(id, all)
+    }
+
+    pub(super) fn set_marks(&mut self, id: &NodeId, marks: Vec<Mark>) -> Done {
+        match plan::set_marks(self.document, id, marks)? {
+            Some(change) => self.make(change),
+            None => Ok(()),
+        }
+    }
+
+    // --- Values ---
+
+    pub(super) fn set_value(&mut self, key: Key, change: Change) -> Done {
+        if self.at(key).is_present() {
+            return self.make(change);
+        }
+        if let Some(body) = self.edit(key).body.as_mut().map(Arc::make_mut) {
+            match change {
+                Change::PatchAttrs { patches, .. } => body.attributes.patch(&patches),
+                Change::SetType { after, .. } => body.kind = after,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_root(&mut self, after: Option<NodeId>) -> Done {
+        match plan::set_root(self.document, after.as_ref())? {
+            Some(change) => self.make(change),
+            None => Ok(()),
+        }
+    }
+
+    // --- Places ---
+
+    /// Where a place of a node is among the children of its list.
+    pub(super) fn find_place(&self, list: Key, node: Key, place: usize) -> Option<Found> {
+        let is_it = |item: &ChildItem| {
+            matches!(item, ChildItem::Place { node: of, place: which, .. }
+                if (*of, *which) == (node, place))
+        };
+        self.get(list)?.children.find_only(is_it)
+    }
+
+    pub(super) fn is_shown(&self, list: Key, found: Found) -> bool {
+        let items = &self.at(list).children;
+        matches!(items[found.index], ChildItem::Place { shown: true, .. })
+    }
+
+    pub(super) fn show_item(&mut self, list: Key, index: usize, is_shown: bool) {
+        if let ChildItem::Place { shown, .. } = self.edit(list).children.item_mut(index) {
+            *shown = is_shown;
+        }
+    }
+
+    /// The place where a node is shown, with the list that shows it. `None` if it is in no list, or
+    /// nothing is recorded of its place.
+    pub(super) fn shown_place(&self, node: Key) -> Option<(Key, Found)> {
+        let places = self.at(node).places.iter().enumerate();
+        let mut lists = places
+            .rev()
+            .filter_map(|(nth, place)| Some((nth, place.list?)));
+        lists.find_map(|(nth, list)| {
+            let found = self.find_place(list, node, nth)?;
+            self.is_shown(list, found).then_some((list, found))
+        })
+    }
+
+    /// Whether a node belongs into the document: it is wanted there, or something is in it.
+    pub(super) fn belongs(&self, key: Key) -> bool {
+        let mut known_out = self.known_out.borrow_mut();
+        let mut seen = Vec::new();
+        let mut ahead = vec![key];
+        while let Some(key) = ahead.pop() {
+            let Some(record) = self.get(key).filter(|it| it.merged.is_none()) else {
+                continue;
+            };
+            let is_untouched = |item: &ChildItem| matches!(item, ChildItem::Untouched(1..));
+            if known_out.contains(&key) {
+                continue;
+            }
+            if record.is_wanted()
+                || self.is_kept(record)
+                || record.children.iter().any(is_untouched)
+            {
+                for key in seen {
+                    known_out.remove(&key);
+                }
+                return true;
+            }
+            known_out.insert(key);
+            seen.push(key);
+            for item in record.children.iter() {
+                if let ChildItem::Place { node, place, .. } = item {
+                    let child = self.get(*node);
+                    ahead.extend(child.filter(|it| it.chosen() == *place).map(|_| *node));
+                }
+            }
+        }
+        false
+    }
+
+    /// Whether a node that is not in the document belongs there, at this place.
+    pub(super) fn returns_to(&self, node: Key, place: usize) -> bool {
+        let record = self.get(node).filter(|it| !it.is_present());
+        record.is_some_and(|it| it.chosen() == place) && self.belongs(node)
+    }
+
+    /// Content went elsewhere, or edits came into effect or out of it.
+    pub(super) fn know_anew(&mut self) {
+        self.known_out.get_mut().clear();
+    }
+
+    /// Whether edits of others keep a node that is not wanted: text is in it, or another node was
+    /// joined to it, or it was moved or changed.
+    pub(super) fn is_kept(&self, record: &Record) -> bool {
+        record.is_kept()
+            || record.text.iter().any(|item| match item {
+                TextItem::Chars(chars) => chars.are_wanted(),
+                TextItem::Edge(at) => self.get(at.node).is_some_and(|joined| {
+                    let is_here = joined.merged == Some(at.edge);
+                    is_here && !joined.edges[at.edge].splits && joined.exists()
+                }),
+                _ => false,
+            })
+    }
+
+    /// Where the content of a hidden node went that others joined or moved away: by which edit, and
+    /// the item of the list that has it now.
+    pub(super) fn content_elsewhere(&self, node: Key, list: Key) -> Vec<(Tag, usize)> {
+        let mut found = Vec::new();
+        let Some(record) = self.get(node) else {
+            return found;
+        };
+        if let Some(edge) = record.merged.map(|edge| &record.edges[edge])
+            && let Some(at) = self.item_with(edge.text_in, list)
+        {
+            found.push((edge.by, at));
+        }
+        for item in record.children.iter() {
+            let ChildItem::Place { node, place, .. } = item else {
+                continue;
+            };
+            let Some(child) = self.get(*node).filter(|it| it.chosen() != *place) else {
+                continue;
+            };
+            let now = &child.places[child.chosen()];
+            if let Some(at) = now.list.and_then(|at| self.item_with(at, list)) {
+                found.push((now.by, at));
+            }
+        }
+        found
+    }
+
+    /// The item of a list that is a node or has it in its subtree.
+    fn item_with(&self, node: Key, list: Key) -> Option<usize> {
+        let mut at = node;
+        for _ in 0..super::MOST_LEVELS {
+            let record = self.get(at)?;
+            match record.places.get(record.chosen()).and_then(|it| it.list) {
+                Some(up) if up == list => {
+                    return Some(self.find_place(list, at, record.chosen())?.index);
+                }
+                Some(up) => at = up,
+                None => {
+                    // Nothing is recorded of its place.
+                    let parent = self.document.node(&record.id)?.parent.clone()?;
+                    let up = self.key_of(&parent)?;
+                    if up == list {
+                        let index = self.document.node(&parent)?.children.position(&record.id)?;
+                        return self.at(list).children.item_at(index);
+                    }
+                    at = up;
+                }
+            }
+        }
+        None
+    }
+
+    // --- Wrappers ---
+
+    /// The wrapper from which a node goes to its present place in a list: it is in that list, and
+    /// stays for content of others although its creation is not in effect.
+    pub(super) fn wrapper_of(&self, node: Key, list: Option<Key>) -> Option<Key> {
+        let (mut at, _) = self.shown_place(node)?;
+        for _ in 0..super::MOST_LEVELS {
+            let record = self.get(at)?;
+            let up = record.places.get(record.chosen()).and_then(|it| it.list)?;
+            if Some(up) == list {
+                return Some(at).filter(|_| self.is_left_over(record));
+            }
+            at = up;
+        }
+        None
+    }
+
+    /// The wrappers that stay although their creation is not in effect, and that wrapped a node.
+    pub(super) fn wrappers_of(&self, node: Key) -> SmallVec<[Key; 1]> {
+        let mut wrappers = SmallVec::new();
+        let places = self.get(node).into_iter().flat_map(|it| &it.places);
+        for place in places.filter(|it| !it.by.is_on()) {
+            let mut around = place.list;
+            for _ in 0..super::MOST_LEVELS {
+                let Some((key, record)) = around.and_then(|key| Some((key, self.get(key)?))) else {
+                    break;
+                };
+                if record.born.map(Tag::unit) != Some(place.by.unit()) {
+                    break;
+                }
+                if record.is_present() && self.is_left_over(record) {
+                    wrappers.push(key);
+                }
+                around = record.places.get(record.chosen()).and_then(|it| it.list);
+            }
+        }
+        wrappers
+    }
+
+    /// The nodes that a wrapper wrapped, and where its content is among them.
+    pub(super) fn content_of(&self, wrapper: Key) -> WrapperContent {
+        let mut content = WrapperContent::default();
+        // Content with a remembered node, and how many wrapped nodes are before it.
+        let mut behind: Vec<(&Place, usize)> = Vec::new();
+        let born = self.at(wrapper).born.map(Tag::unit);
+        // The items that follow, the next one last.
+        let items = |key: Key| self.at(key).children.iter().rev();
+        let mut ahead: Vec<&ChildItem> = items(wrapper).collect();
+        let mut left = MOST_WRAPPED;
+        while let Some(item) = ahead.pop().filter(|_| left > 0) {
+            left -= 1;
+            let ChildItem::Place { node, place, .. } = *item else {
+                if item.width() > 0 {
+                    content.note(content.wrapped.len());
+                }
+                continue;
+            };
+            let Some(child) = self.get(node) else {
+                continue;
+            };
+            let its = &child.places[place];
+            let is_of_it = child.born.map(Tag::unit) == born;
+            let is_left = child.chosen() != place || its.is_held || its.by.is_on() && !is_of_it;
+            if is_left && Some(its.by.unit()) == born && !self.will_be_on(its.by) {
+                // A node that was wrapped often has a place in each wrapper.
+                if content.wrapped.last().map(|last| last.0) != Some(node) {
+                    content.wrapped.push((node, place));
+                }
+                continue;
+            }
+            // A half belongs to the node that it was split off from, whether it is still here or
+            // has left with that node.
+            let is_wrapped = |left: Key| content.has_wrapped(left);
+            if child.chosen() != place {
+                let there = child.places.get(child.chosen());
+                let beside = there.filter(|it| it.order == its.order);
+                let beside = beside.and_then(|it| it.beside);
+                if beside.is_some_and(|(left, _)| is_wrapped(left)) && !is_wrapped(node) {
+                    content.wrapped.push((node, place));
+                }
+                continue;
+            }
+            let goes_along = its.beside.is_some_and(|(left, at)| {
+                is_wrapped(left) && self.at(left).chosen_before(its.order) != at
+            });
+            if goes_along {
+                content.wrapped.push((node, place));
+            } else if !self.will_be_created(child) && child.born.map(Tag::unit) == born {
+                ahead.extend(items(node));
+            } else if self.belongs(node) || self.is_about_to_open(child) {
+                behind.push((its, content.wrapped.len()));
+            }
+        }
+        for (place, at) in behind {
+            content.note(self.behind_remembered(&content, place).unwrap_or(0).max(at));
+        }
+        content
+    }
+
+    /// How many wrapped nodes are before content that has this place: up to the remembered one and
+    /// its halves, unless that was moved since.
+    fn behind_remembered(&self, content: &WrapperContent, place: &Place) -> Option<usize> {
+        let node = place.behind?;
+        let is_of_it = |key: Key| {
+            let lefts = std::iter::successors(Some(key), |key| {
+                let record = self.get(*key).filter(|it| it.is_half())?;
+                Some(record.edges[0].left)
+            });
+            lefts.take(super::MOST_LEVELS).any(|left| left == node)
+        };
+        let mut wrapped = content.wrapped.iter();
+        let last = wrapped.rposition(|(key, _)| is_of_it(*key))?;
+        let (_, held) = content.wrapped.iter().find(|(key, _)| *key == node)?;
+        let record = self.at(node);
+        let outside = record.places.get(record.chosen_without(*held));
+        outside
+            .is_none_or(|it| it.order < place.order)
+            .then_some(last + 1)
+    }
+
+    /// Whether a joined node is going to have its content back.
+    fn is_about_to_open(&self, record: &Record) -> bool {
+        record.merged.is_some() && record.is_wanted()
+    }
+
+    /// Gives a wrapper whose creation is not in effect a place among the nodes that it wrapped, so
+    /// that its content keeps its order. What cannot keep its order outside of it is held in it.
+    /// Returns the nodes that are to be moved.
+    pub(super) fn order_wrapper(&mut self, wrapper: Key) -> Vec<Key> {
+        let record = self.at(wrapper);
+        let place = record.chosen();
+        let list = record.places.get(place).and_then(|it| it.list);
+        // A wrapper in another one of its unit is a part of that.
+        let born = record.born.map(Tag::unit);
+        let is_inner = |list| {
+            let list: Option<&Record> = self.get(list);
+            list.is_some_and(|it| it.born.map(Tag::unit) == born && self.is_left_over(it))
+        };
+        let list = list.filter(|list| self.is_left_over(record) && !is_inner(*list));
+        let Some(list) = list else {
+            return Vec::new();
+        };
+        let content = self.content_of(wrapper);
+        let mut held = content.between.clone().unwrap_or_default();
+        if content.between.is_some() {
+            // Where the nodes are without it, if that is in the same list.
+            let outside = |(node, place): &(Key, usize)| {
+                let free = self.at(*node).chosen_without(*place);
+                Some(self.find_place(list, *node, free)?.index)
+            };
+            let outside: Vec<Option<usize>> = content.wrapped.iter().map(outside).collect();
+            let own = self.place_among(wrapper, place, list, &outside, &held);
+            let is_wrong = |nth: usize, is_before: bool| {
+                outside[nth].is_some_and(|at| at != own && (at < own) != is_before)
+            };
+            let wrong = (0..held.start).find(|nth| is_wrong(*nth, true));
+            held.start = wrong.unwrap_or(held.start);
+            let wrong = (held.end..outside.len()).rfind(|nth| is_wrong(*nth, false));
+            held.end = wrong.map_or(held.end, |nth| nth + 1);
+        }
+        // A half stays with the node that it was split off from.
+        for (node, place) in &content.wrapped[held.clone()] {
+            let left = self.at(*node).places[*place].beside.map(|(left, _)| left);
+            let left = content.wrapped.iter().position(|it| Some(it.0) == left);
+            held.start = held.start.min(left.unwrap_or(held.start));
+        }
+        let mut moved = Vec::new();
+        for (nth, (node, place)) in content.wrapped.into_iter().enumerate() {
+            let it = &self.at(node).places[place];
+            let is_held = held.contains(&nth) && !it.by.is_on();
+            let is_changed = is_held != it.is_held;
+            if is_changed {
+                self.know_anew();
+                self.edit(node).places[place].is_held = is_held;
+            }
+            let record = self.at(node);
+            let shown = self.shown_place(node);
+            let shown = shown.map(|(list, found)| &self.at(list).children[found.index]);
+            let is_there = matches!(shown, Some(ChildItem::Place { place, .. })
+                if *place == record.chosen());
+            if (is_changed || is_held) && record.is_present() && !is_there {
+                moved.push(node);
+            }
+        }
+        moved
+    }
+
+    /// Chooses a place of a wrapper behind the nodes before its content, and before those behind
+    /// it. Returns the index in the list.
+    fn place_among(
+        &mut self,
+        wrapper: Key,
+        place: usize,
+        list: Key,
+        outside: &[Option<usize>],
+        held: &Range<usize>,
+    ) -> usize {
+        let first = outside[..held.start].iter().flatten().max().copied();
+        let last = outside[held.end..].iter().flatten().min().copied();
+        let own = self
+            .find_place(list, wrapper, place)
+            .map(|found| found.index);
+        let (Some(own), true) = (own, first.is_some() || last.is_some()) else {
+            return own.unwrap_or(0);
+        };
+        let fits =
+            |at: usize| first.is_none_or(|first| first < at) && last.is_none_or(|last| at <= last);
+        let own_nodes = self.wrapped_by(wrapper);
+        let is_near = |at: usize| self.is_near(list, &own_nodes, own, at);
+        let order = self.at(wrapper).places[place].order;
+        let places = self.at(wrapper).places.iter().enumerate();
+        let all = places.filter(|(_, it)| it.order == order && it.list == Some(list));
+        let mut all = all.filter_map(|(nth, _)| {
+            let found = self.find_place(list, wrapper, nth)?;
+            Some((nth, found.index))
+        });
+        let known = all.find(|(_, at)| fits(*at) && is_near(*at));
+        let beside = first.map(|first| first + 1).or(last);
+        let (chosen, at) = match (known, beside.filter(|at| fits(*at) && is_near(*at))) {
+            (Some(known), _) => known,
+            (None, Some(at)) => (self.add_aside(wrapper, place, list, at), at),
+            (None, None) => return own,
+        };
+        for (nth, place) in self.edit(wrapper).places.iter_mut().enumerate() {
+            if place.order == order {
+                place.is_active = nth == chosen;
+            }
+        }
+        at
+    }
+
+    /// Gives a wrapper a place at this index, beside the one that it has.
+    fn add_aside(&mut self, wrapper: Key, place: usize, list: Key, at: usize) -> usize {
+        let places = &mut self.edit(wrapper).places;
+        places.push(Place {
+            is_aside: true,
+            is_active: false,
+            ..places[place].clone()
+        });
+        let place = places.len() - 1;
+        let item = ChildItem::Place {
+            node: wrapper,
+            place,
+            shown: false,
+        };
+        self.edit(list).children.insert(at, item);
+        place
+    }
+
+    /// Gives a wrapper whose creation is in effect again the place that it had, unless another node
+    /// has come between that and the present one.
+    pub(super) fn put_back(&mut self, wrapper: Key) {
+        self.release(wrapper);
+        let record = self.at(wrapper);
+        let Some(aside) = record.places.get(record.chosen()).filter(|it| it.is_aside) else {
+            return;
+        };
+        let (order, list) = (aside.order, aside.list);
+        let chosen = record.chosen();
+        let mut places = record.places.iter();
+        let first = places.position(|it| it.order == order && !it.is_aside);
+        let index = |nth: usize| Some(self.find_place(list?, wrapper, nth)?.index);
+        let is_near = match (list, first.and_then(index), index(chosen)) {
+            (Some(list), Some(first), Some(aside)) => {
+                self.is_near(list, &self.wrapped_by(wrapper), first, aside)
+            }
+            _ => true,
+        };
+        for (nth, place) in self.edit(wrapper).places.iter_mut().enumerate() {
+            if place.order == order {
+                place.is_aside = match is_near {
+                    true => place.is_aside,
+                    false => nth != chosen,
+                };
+                place.is_active = !place.is_aside;
+            }
+        }
+    }
+
+    /// A wrapper and the nodes that its unit put into it.
+    fn wrapped_by(&self, wrapper: Key) -> HashSet<Key, Secret> {
+        let born = self.at(wrapper).born.map(Tag::unit);
+        let (mut all, mut ahead) = (HashSet::default(), vec![wrapper]);
+        while let Some(key) = ahead.pop().filter(|_| all.len() < MOST_WRAPPED) {
+            let Some(record) = self.get(key).filter(|_| all.insert(key)) else {
+                continue;
+            };
+            if record.born.map(Tag::unit) != born {
+                // Its halves go with it.
+                ahead.extend(record.halves.iter().map(|(half, _)| *half));
+                continue;
+            }
+            for item in record.children.iter() {
+                if let ChildItem::Place { node, place, .. } = item
+                    && let Some(child) = self.get(*node)
+                    && Some(child.places[*place].by.unit()) == born
+                {
+                    ahead.push(*node);
+                }
+            }
+        }
+        all
+    }
+
+    /// Whether a wrapper can go from one index of a list to another. On its way it passes by no
+    /// place of a node that is not its own, whether that node is there or not.
+    fn is_near(&self, list: Key, own: &HashSet<Key, Secret>, from: usize, to: usize) -> bool {
+        let between = &self.at(list).children[from.min(to)..from.max(to)];
+        between.iter().all(|item| match item {
+            ChildItem::Place { node, .. } => own.contains(node),
+            ChildItem::Untouched(len) => *len == 0,
+            ChildItem::Edge(_) | ChildItem::End(_) => true,
+        })
+    }
+
+    /// Ends that nodes are held in a wrapper.
+    fn release(&mut self, wrapper: Key) {
+        let held = self.at(wrapper).children.iter().filter_map(|item| {
+            let ChildItem::Place { node, place, .. } = *item else {
+                return None;
+            };
+            let is_held = self.get(node).is_some_and(|it| it.places[place].is_held);
+            is_held.then_some((node, place))
+        });
+        for (node, place) in held.collect::<Vec<_>>() {
+            self.edit(node).places[place].is_held = false;
+        }
+    }
+
+    /// Brings a node with its subtree into the document, to its present place.
+    pub(super) fn show(&mut self, node: Key) -> Done {
+        let record = self.at(node);
+        if record.is_present() || record.merged.is_some() {
+            return Ok(());
+        }
+        let place = record.chosen();
+        let Some(list) = record.places.get(place).and_then(|place| place.list) else {
+            return self.insert(node, None);
+        };
+        if self.get(list).is_none() {
+            // It was removed by an edit that is never undone.
+            let id = record.id.clone();
+            return Err(UndoConflict::NodeGone { id }.into());
+        }
+        if self.showing.contains(&node) {
+            let [id, parent] = [node, list].map(|key| self.at(key).id.clone());
+            return Err(EditError::Cycle { id, parent }.into());
+        }
+        self.showing.push(node);
+        let outcome = self.show(list);
+        self.showing.pop();
+        outcome?;
+        self.order_wrapper(node);
+        let place = self.at(node).chosen();
+        let found = self.find_place(list, node, place);
+        let Some(found) = found.filter(|_| !self.at(node).is_present()) else {
+            return Ok(());
+        };
+        self.show_item(list, found.index, true);
+        let at = ChildPosition {
+            parent: self.at(list).id.clone(),
+            index: found.offset,
+        };
+        self.insert(node, Some(at))
+    }
+
+    fn insert(&mut self, node: Key, at: Option<ChildPosition>) -> Done {
+        let (mut keys, mut nodes) = (Vec::new(), Vec::new());
+        let mut ahead = vec![(node, at.as_ref().map(|at| at.parent.clone()))];
+        while let Some((key, parent)) = ahead.pop() {
+            let mut body = match self.edit(key).body.take() {
+                Some(body) => Arc::unwrap_or_clone(body),
+                None => continue,
+            };
+            body.parent = parent;
+            self.fill(key, &mut body, &mut ahead);
+            keys.push(key);
+            nodes.push(Arc::new(body));
+        }
+        for key in &keys {
+            let id = self.at(*key).id.clone();
+            self.appeared.insert(id, *key);
+        }
+        self.make(Change::InsertSubtree { at, nodes })?;
+        keys.into_iter().try_for_each(|key| self.fit_edges_of(key))
+    }
+
+    /// Gives a node the text and the children that belong into it. The children follow.
+    fn fill(&mut self, key: Key, body: &mut Node, ahead: &mut Vec<(Key, Option<NodeId>)>) {
+        let (mut text, mut marks) = (String::new(), Vec::new());
+        let mut len = 0;
+        for item in self.edit(key).text.iter_mut() {
+            if let TextItem::Chars(chars) = item
+                && chars.are_wanted()
+                && let Some(hidden) = chars.hidden.take()
+            {
+                text.push_str(&hidden.text);
+                marks.extend(hidden.marks.iter().map(|mark| moved(mark, len)));
+                len += chars.len;
+            }
+        }
+        body.text = text.as_str().into();
+        body.marks = Marks::sorted(marks);
+        let mut children = Vec::new();
+        for index in 0..self.at(key).children.len() {
+            let ChildItem::Place { node, place, .. } = self.at(key).children[index] else {
+                continue;
+            };
+            if self.returns_to(node, place) {
+                self.show_item(key, index, true);
+                children.push((node, self.at(node).id.clone()));
+            }
+        }
+        body.children = Children::default();
+        for (nth, (_, id)) in children.iter().enumerate() {
+            body.children.insert(nth, id.clone());
+        }
+        let children = children.into_iter().rev();
+        ahead.extend(children.map(|(key, _)| (key, Some(body.id.clone()))));
+    }
+
+    /// Takes a node with its subtree out of the document.
+    pub(super) fn hide(&mut self, node: Key) -> Done {
+        if !self.at(node).is_present() {
+            return Ok(());
+        }
+        let id = self.at(node).id.clone();
+        if let Some((list, found)) = self.shown_place(node) {
+            self.show_item(list, found.index, false);
+        }
+        let Some(change) = plan::remove_subtree(self.document, &id)? else {
+            return Ok(());
+        };
+        if let Change::RemoveSubtree { nodes, .. } = &change {
+            for body in nodes {
+                let key = self.key_of(&body.id);
+                let is_taken = key.is_some_and(|key| self.edit(key).leave(body));
+                if !is_taken {
+                    return Err(UndoConflict::SubtreeChanged { id }.into());
+                }
+            }
+        }
+        self.make(change)
+    }
+
+    /// Moves a node from where it is to its present place.
+    pub(super) fn replace(&mut self, node: Key) -> Done {
+        if !self.at(node).is_present() {
+            return match self.belongs(node) {
+                true => self.show(node),
+                false => Ok(()),
+            };
+        }
+        let record = self.at(node);
+        if record.places.is_empty() {
+            // It is where it is for good: its other places are forgotten.
+            return Ok(());
+        }
+        let (id, to) = (record.id.clone(), record.chosen());
+        let list = record.places.get(to).and_then(|place| place.list);
+        if let Some(list) = list {
+            if self.get(list).is_none() {
+                return Err(UndoConflict::NodeGone { id }.into());
+            }
+            self.show(list)?;
+        }
+        if let Some((list, found)) = self.shown_place(node) {
+            self.show_item(list, found.index, false);
+        }
+        let found = list.and_then(|list| Some((list, self.find_place(list, node, to)?)));
+        let place = found.map(|(list, found)| {
+            self.show_item(list, found.index, true);
+            (self.at(list).id.clone(), found.offset)
+        });
+        let target = place.as_ref().map(|(parent, index)| (parent, Some(*index)));
+        match plan::move_node(self.document, &id, target)? {
+            Some(change) => self.make(change),
+            None => Ok(()),
+        }
+    }
+}
+
+fn moved(mark: &Mark, by: usize) -> Mark {
+    let Range { start, end } = mark.bounds();
+    mark.over(start + by..end + by)
+}

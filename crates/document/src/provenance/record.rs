@@ -1,0 +1,522 @@
+//! What is recorded of one node.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use smallvec::{SmallVec, smallvec};
+use smol_str::SmolStr;
+
+use super::Key;
+use super::sequence::{Chars, ChildItem, Hidden, Marked, Sequence, Tag, TextItem, hide};
+use crate::id::NodeId;
+use crate::mark::{Mark, Marks};
+use crate::{AttributePatch, Change, MarksChange, Node, Value};
+
+/// A node, in the document or not.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    pub(super) id: NodeId,
+    /// The unit that created it. `None` if it was there before.
+    pub(super) born: Option<Tag>,
+    /// The units that removed it, with a subtree.
+    pub(super) removed: SmallVec<[Tag; 1]>,
+    /// The node itself, while it is not in the document.
+    pub(super) body: Option<Arc<Node>>,
+    pub(super) text: Sequence<TextItem>,
+    pub(super) children: Sequence<ChildItem>,
+    /// Its places. The one in effect with the highest order is the present one. Empty if no unit
+    /// touched its place.
+    pub(super) places: Vec<Place>,
+    /// The nodes that were split off from it, each with the place that it got.
+    pub(super) halves: SmallVec<[(Key, usize); 1]>,
+    /// Where it was split off or joined to another node, in this order.
+    pub(super) edges: SmallVec<[Edge; 1]>,
+    /// The edge behind which its content is.
+    pub(super) merged: Option<usize>,
+    pub(super) writes: Vec<Write>,
+    /// The units that edited it while it stayed for others, although its creation was not in effect
+    /// or a removal was.
+    pub(super) kept_by: SmallVec<[Tag; 1]>,
+    /// Nodes to which characters of its text went.
+    pub(super) spread: SmallVec<[Key; 1]>,
+}
+
+/// A place of a node.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) by: Tag,
+    pub(super) version: u64,
+    /// A number that rises with each place of any node. Places that a half has beside the places of
+    /// the other half share it, and so do the places aside of a wrapper; one of them is active.
+    pub(super) order: u64,
+    pub(super) is_active: bool,
+    /// The node in whose child list it is. `None` if it is in none.
+    pub(super) list: Option<Key>,
+    /// Whether it is beside the place that a wrapper had, for content that stays without its
+    /// creation.
+    pub(super) is_aside: bool,
+    /// Whether the node is held there by a wrapper, although the unit that put it there is not in
+    /// effect: content of others in the wrapper could not keep its order otherwise.
+    pub(super) is_held: bool,
+    /// The left half behind which a split put it, and which place that half had then.
+    pub(super) beside: Option<(Key, usize)>,
+    /// Set if the node was put into a wrapper that was there without its creation: the last of the
+    /// nodes that were before the wrapper in the document, but have their place in the wrapper
+    /// behind this one. As long as the creation is not in effect, the wrapper stays behind that
+    /// node.
+    pub(super) behind: Option<Key>,
+}
+
+/// Where a node was split off from another, or joined to another.
+#[derive(Clone, Debug)]
+pub(super) struct Edge {
+    pub(super) by: Tag,
+    /// Whether the unit split the node off. Otherwise it joined it.
+    pub(super) splits: bool,
+    /// The node that it was split off from, or joined to.
+    pub(super) left: Key,
+    /// The nodes that have the edge in their text and in their children.
+    pub(super) text_in: Key,
+    pub(super) child_in: Key,
+    /// Whether a later join went the other way: the edge is in the content of its own node, which
+    /// has its content itself.
+    pub(super) is_overruled: bool,
+}
+
+/// A change of a value of a node.
+#[derive(Clone, Debug)]
+pub(super) struct Write {
+    pub(super) by: Tag,
+    pub(super) version: u64,
+    pub(super) what: Written,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Written {
+    Kind { before: SmolStr, after: SmolStr },
+    Attribute(AttributePatch),
+}
+
+/// A change of the root.
+#[derive(Clone, Debug)]
+pub(super) struct RootWrite {
+    pub(super) by: Tag,
+    pub(super) version: u64,
+    pub(super) before: Option<NodeId>,
+    pub(super) after: Option<NodeId>,
+}
+
+/// A node and the nodes to which items of it went.
+pub(super) fn spread_of<'r>(
+    key: Key,
+    record: impl Fn(Key) -> Option<&'r Record>,
+) -> SmallVec<[Key; 2]> {
+    let mut all: SmallVec<[Key; 2]> = SmallVec::new();
+    let mut ahead: SmallVec<[Key; 2]> = SmallVec::from_slice(&[key]);
+    while let Some(key) = ahead.pop() {
+        let Some(record) = record(key) else {
+            continue;
+        };
+        if !all.contains(&key) {
+            ahead.extend(record.spread.iter().copied());
+            all.push(key);
+        }
+    }
+    all
+}
+
+impl Edge {
+    /// Whether it joined the node, and no later join went the other way.
+    fn is_join(&self) -> bool {
+        !self.splits && !self.is_overruled
+    }
+}
+
+impl Written {
+    /// Gives it the value before another write of the same value.
+    pub(super) fn begin_as(&mut self, first: &Self) {
+        match (self, first) {
+            (Self::Kind { before, .. }, Self::Kind { before: first, .. }) => {
+                before.clone_from(first);
+            }
+            (Self::Attribute(patch), Self::Attribute(first)) => {
+                patch.before.clone_from(&first.before);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether both are of the same value.
+    pub(super) fn is_of(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Kind { .. }, Self::Kind { .. }) => true,
+            (Self::Attribute(one), Self::Attribute(other)) => one.key == other.key,
+            _ => false,
+        }
+    }
+
+    /// This write and a later one of the same value. `None` if they change nothing.
+    fn followed_by(&self, later: Self) -> Option<Self> {
+        match (self, later) {
+            (Self::Kind { before, .. }, Self::Kind { after, .. }) => {
+                let before = before.clone();
+                (before != after).then_some(Self::Kind { before, after })
+            }
+            (Self::Attribute(first), Self::Attribute(later)) => {
+                let before = first.before.clone();
+                let is_same = before == later.after;
+                (!is_same).then_some(Self::Attribute(AttributePatch { before, ..later }))
+            }
+            (_, later) => Some(later),
+        }
+    }
+
+    pub(super) fn value(&self, after: bool) -> Option<Value> {
+        let text = |text: &SmolStr| Some(Value::from(text.as_str()));
+        match (self, after) {
+            (Self::Kind { after, .. }, true) => text(after),
+            (Self::Kind { before, .. }, false) => text(before),
+            (Self::Attribute(patch), true) => patch.after.clone(),
+            (Self::Attribute(patch), false) => patch.before.clone(),
+        }
+    }
+}
+
+impl Record {
+    fn of(id: NodeId, text: Sequence<TextItem>, children: Sequence<ChildItem>) -> Self {
+        Self {
+            id,
+            born: None,
+            removed: SmallVec::new(),
+            body: None,
+            text,
+            children,
+            places: Vec::new(),
+            halves: SmallVec::new(),
+            edges: SmallVec::new(),
+            merged: None,
+            writes: Vec::new(),
+            kept_by: SmallVec::new(),
+            spread: SmallVec::new(),
+        }
+    }
+
+    pub(super) fn untouched(id: NodeId) -> Self {
+        Self::of(id, Sequence::untouched(), Sequence::untouched())
+    }
+
+    pub(super) fn created(node: &Node, by: Tag) -> Self {
+        let mut text = Sequence::default();
+        if !node.text.is_empty() {
+            text.add(TextItem::Chars(Chars::new(node.text.len(), by)));
+        }
+        Self {
+            born: Some(by),
+            ..Self::of(node.id.clone(), text, Sequence::default())
+        }
+    }
+
+    pub(super) fn split_off(id: NodeId, left: Key, by: Tag) -> Self {
+        let edge = Edge {
+            by,
+            splits: true,
+            left,
+            text_in: left,
+            child_in: left,
+            is_overruled: false,
+        };
+        Self {
+            born: Some(by),
+            edges: smallvec![edge],
+            ..Self::of(id, Sequence::default(), Sequence::default())
+        }
+    }
+
+    // --- Recording ---
+
+    pub(super) fn splice(
+        &mut self,
+        at: usize,
+        removed: &str,
+        inserted: &str,
+        by: Tag,
+        born: Tag,
+        marks: Option<&Marks>,
+    ) {
+        let (gone, new) = (removed.chars().count(), inserted.chars().count());
+        // What replaces characters comes before them.
+        if new > 0 {
+            self.text
+                .insert_at(at, TextItem::Chars(Chars::new(new, born)));
+        }
+        if gone > 0 {
+            self.hide_text(at + new..at + new + gone, removed, by, marks);
+        }
+    }
+
+    fn hide_text(&mut self, range: Range<usize>, removed: &str, by: Tag, marks: Option<&Marks>) {
+        if by == Tag::ALWAYS {
+            return self.text.remove_within(&range);
+        }
+        let (mut letters, mut reached) = (removed.chars(), 0);
+        for item in self.text.within(&range) {
+            let TextItem::Chars(chars) = item else {
+                continue;
+            };
+            if chars.hidden.is_some() {
+                continue;
+            }
+            let text = letters.by_ref().take(chars.len).collect();
+            let within = reached..reached + chars.len;
+            let marks = marks.map_or(Marks::default(), |it| Marks::sorted(it.within(&within)));
+            chars.hidden = Some(Box::new(Hidden { text, marks }));
+            chars.gone.push(by);
+            reached = within.end;
+        }
+    }
+
+    pub(super) fn set_marks(&mut self, marks: &MarksChange, version: u64, by: Tag) {
+        let MarksChange { removed, added } = marks;
+        self.text.begin_edits(removed.len().max(added.len()));
+        for mark in removed.minus(added) {
+            self.set_mark(&mark, false, version, by);
+        }
+        for mark in added.minus(removed) {
+            self.set_mark(&mark, true, version, by);
+        }
+        self.text.end_edits();
+    }
+
+    fn set_mark(&mut self, mark: &Mark, given: bool, version: u64, by: Tag) {
+        let within = mark.bounds();
+        let mark = Mark {
+            range: None,
+            ..mark.clone()
+        };
+        for item in self.text.within(&within) {
+            let TextItem::Chars(chars) = item else {
+                continue;
+            };
+            let is_known = || {
+                let mut marked = chars.marked.iter().flat_map(|all| all.iter());
+                marked.any(|it| it.mark == mark)
+            };
+            if chars.hidden.is_none() && (by != Tag::ALWAYS || is_known()) {
+                chars.mark(Marked {
+                    by,
+                    version,
+                    mark: mark.clone(),
+                    given,
+                });
+            }
+        }
+    }
+
+    pub(super) fn write(&mut self, change: &Change, version: u64, by: Tag) {
+        let mut write = |what: Written| {
+            // What the creating unit wrote is a part of the creation.
+            let is_known = self.writes.iter().any(|it| it.what.is_of(&what));
+            // A commit that writes twice counts as one write.
+            let last = self.writes.iter().rposition(|it| it.what.is_of(&what));
+            if let Some(last) = last.filter(|last| self.writes[*last].version == version) {
+                let merged = self.writes[last].what.followed_by(what);
+                match merged {
+                    Some(what) => self.writes[last].what = what,
+                    None => drop(self.writes.remove(last)),
+                }
+                return;
+            }
+            if is_known || by != Tag::ALWAYS && self.born.map(Tag::unit) != Some(by.unit()) {
+                self.writes.push(Write { by, version, what });
+            }
+        };
+        match change {
+            Change::PatchAttrs { patches, .. } => patches
+                .iter()
+                .for_each(|patch| write(Written::Attribute(patch.clone()))),
+            Change::SetType { before, after, .. } => {
+                let [before, after] = [before.clone(), after.clone()];
+                write(Written::Kind { before, after });
+            }
+            _ => {}
+        }
+    }
+
+    /// Forgets the child at an index, which leaves by an edit that is never undone.
+    pub(super) fn remove_child(&mut self, index: usize) {
+        self.children.remove_within(&(index..index + 1));
+    }
+
+    pub(super) fn spread_to(&mut self, to: Key) {
+        if !self.spread.contains(&to) {
+            self.spread.push(to);
+        }
+    }
+
+    /// Notes that it leaves the document, in which it is this node. Returns whether all of its
+    /// children are recorded.
+    pub(super) fn leave(&mut self, node: &Arc<Node>) -> bool {
+        self.text.end_at(node.text.len());
+        self.children.end_at(node.children.len());
+        hide(&mut self.text, node, 0);
+        let mut are_known = true;
+        for item in self.children.iter_mut() {
+            match item {
+                ChildItem::Place { shown, .. } => *shown = false,
+                ChildItem::Untouched(_) => are_known = false,
+                ChildItem::Edge(_) | ChildItem::End(_) => {}
+            }
+        }
+        self.body = Some(Arc::clone(node));
+        are_known
+    }
+
+    /// Records that a unit removed it with its subtree.
+    pub(super) fn remove(&mut self, node: &Arc<Node>, by: Tag) {
+        for item in self.text.iter_mut() {
+            if let TextItem::Chars(chars) = item
+                && chars.hidden.is_none()
+            {
+                chars.gone.push(by);
+            }
+        }
+        self.removed.push(by);
+        // Its own edits do not keep what it removes.
+        self.kept_by.retain(|it| it.unit() != by.unit());
+        self.leave(node);
+    }
+
+    // --- Reading ---
+
+    /// Whether it says nothing that the document does not say.
+    pub(super) fn says_nothing(&self) -> bool {
+        let is_plain = |item: &TextItem| match item {
+            TextItem::Chars(chars) => {
+                chars.born == Tag::ALWAYS
+                    && chars.gone.is_empty()
+                    && chars.marked.is_none()
+                    && chars.hidden.is_none()
+            }
+            _ => false,
+        };
+        let is_untouched = |item: &ChildItem| matches!(item, ChildItem::Untouched(_));
+        self.is_present()
+            && self.born.is_none()
+            && self.removed.is_empty()
+            && self.kept_by.is_empty()
+            && self.merged.is_none()
+            && self.edges.is_empty()
+            && self.places.is_empty()
+            && self.halves.is_empty()
+            && self.writes.is_empty()
+            && self.text.iter().all(is_plain)
+            && self.children.iter().all(is_untouched)
+    }
+
+    pub(super) fn is_present(&self) -> bool {
+        self.body.is_none()
+    }
+
+    /// Whether its creation is in effect and no removal.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.exists() && self.edge_wanted().is_none()
+    }
+
+    /// Whether it is in the document without being wanted there.
+    pub(super) fn is_left_over(&self) -> bool {
+        self.is_present() && !self.is_wanted()
+    }
+
+    /// Whether it was split off from another node.
+    pub(super) fn is_half(&self) -> bool {
+        self.edges.first().is_some_and(|edge| edge.splits)
+    }
+
+    /// Whether its creation is in effect and no removal, joined or not.
+    pub(super) fn exists(&self) -> bool {
+        self.is_created() && !self.is_removed()
+    }
+
+    pub(super) fn is_created(&self) -> bool {
+        self.born.is_none_or(Tag::is_on)
+    }
+
+    pub(super) fn is_removed(&self) -> bool {
+        self.removed.iter().any(|tag| tag.is_on())
+    }
+
+    /// The edge behind which its content belongs; `None` if it has its content itself.
+    pub(super) fn edge_wanted(&self) -> Option<usize> {
+        self.edge_with(Tag::is_on)
+    }
+
+    /// The edge behind which its content belongs when these steps are in effect.
+    pub(super) fn edge_with(&self, is_on: impl Fn(Tag) -> bool) -> Option<usize> {
+        let mut edges = self.edges.iter();
+        let joined = edges.rposition(|it| it.is_join() && is_on(it.by));
+        let mut edges = self.edges.iter();
+        let split = edges.position(|it| it.splits && !is_on(it.by));
+        joined.or(split).or_else(|| {
+            // Without its creation, what others put into it stays where the unit joined it to.
+            let born = self.born.filter(|born| !is_on(*born))?;
+            let same = |it: &Edge| it.is_join() && it.by.unit() == born.unit();
+            self.edges.iter().rposition(same)
+        })
+    }
+
+    /// Whether edits of others keep it, although its creation is not in effect or a removal is:
+    /// they moved it or changed a value since.
+    pub(super) fn is_kept(&self) -> bool {
+        let removal = self.removed.iter().filter(|it| it.is_on());
+        let removal = removal.map(|it| it.unit()).max();
+        let is_other = |by: Tag| match removal {
+            Some(removal) => by.is_on() && by.unit() > removal,
+            None => by.is_on() && Some(by.unit()) != self.born.map(Tag::unit),
+        };
+        let mut moved = self.places.iter().skip(1);
+        let mut writes = self.writes.iter();
+        let is_kept = self.kept_by.iter().any(|it| is_other(*it));
+        is_kept || moved.any(|it| is_other(it.by)) || writes.any(|it| is_other(it.by))
+    }
+
+    /// The place that it has by the edits before another place was made.
+    pub(super) fn chosen_before(&self, order: u64) -> usize {
+        self.chosen_if(order, |_, place| place.by.is_on() || place.is_held)
+    }
+
+    /// The place that it has if it is not held in this one.
+    pub(super) fn chosen_without(&self, held: usize) -> usize {
+        self.chosen_if(u64::MAX, |nth, place| {
+            place.by.is_on() || place.is_held && nth != held
+        })
+    }
+
+    /// The place that it has by the edits before another place was made.
+    fn chosen_if(&self, order: u64, is_in_effect: impl Fn(usize, &Place) -> bool) -> usize {
+        let places = self.places.iter().enumerate();
+        let known = || {
+            places
+                .clone()
+                .filter(|(_, it)| it.is_active && it.order < order)
+        };
+        let in_effect = known().filter(|(nth, it)| is_in_effect(*nth, it));
+        // Without the moves in effect, it is where its creation left it, or where it was first.
+        let creation = self.born.filter(|_| !self.is_half()).map(Tag::unit);
+        let created = known().filter(|(_, it)| Some(it.by.unit()) == creation);
+        let last = in_effect.max_by_key(|(_, it)| it.order);
+        let last = last.or_else(|| created.max_by_key(|(_, it)| it.order));
+        let found = last.or_else(|| known().min_by_key(|(_, it)| it.order));
+        found.map_or(0, |(nth, _)| nth)
+    }
+
+    /// Its present place.
+    pub(super) fn chosen(&self) -> usize {
+        self.chosen_before(u64::MAX)
+    }
+
+    /// Whether its content is in this node, behind an edge.
+    pub(super) fn is_in(&self, left: Key) -> bool {
+        let merged = self.merged.and_then(|edge| self.edges.get(edge));
+        merged.is_some_and(|edge| edge.text_in == left)
+    }
+}

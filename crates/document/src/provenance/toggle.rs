@@ -1,0 +1,838 @@
+//! Undo and redo: edits go out of effect, or come into effect again.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use smol_str::SmolStr;
+
+use super::check::QuietGaps;
+use super::present::{Done, Draft};
+use super::record::{Record, RootWrite, Written};
+use super::sequence::{ChildItem, Item, Tag, TextItem};
+use super::{BlockedUndo, EditUnit, Key, Provenance, Records, SilentTurn, Touch, UnitRecord};
+use crate::hashing::Secret;
+use crate::id::{NodeId, NodeIds, OwnerId};
+use crate::mark::{Mark, Marks};
+use crate::{AttributePatch, Change, Overlay, Selection, Snapshot, UndoConflict, View};
+
+/// An undo or a redo in an open transaction.
+#[allow(missing_debug_implementations)]
+pub struct Undoing<'a> {
+    pub(super) draft: Draft<'a>,
+    /// The units, and whether each is to be in effect.
+    turned: Vec<(u64, bool)>,
+}
+
+/// So often nodes are hidden and brought back until nothing changes any more.
+const MOST_ROUNDS: usize = 50;
+
+/// What an undo or a redo changes in the recorded history, once it is published.
+#[derive(Debug, Default)]
+pub struct Toggled {
+    changed: HashMap<Key, Record, Secret>,
+    appeared: HashMap<NodeId, Key, Secret>,
+    root: Option<Vec<RootWrite>>,
+    carets: Vec<(u64, u8, Key)>,
+    turned: Vec<(u64, bool)>,
+}
+
+/// More changes of the tree than this go out of effect at once: each for itself may cost as much as
+/// all of them.
+const MOST_APART: usize = 256;
+
+/// Steps of units that go out of effect, or come into effect, at once.
+#[derive(Debug)]
+pub(super) struct Turn {
+    pub(super) on: bool,
+    /// The units, and the steps of each.
+    steps: SmallVec<[(u64, RangeInclusive<u32>); 1]>,
+    /// What they changed, in the order in which it is changed back.
+    pub(super) touched: Vec<Touch>,
+}
+
+impl Turn {
+    fn new(on: bool) -> Self {
+        Self {
+            on,
+            steps: SmallVec::new(),
+            touched: Vec::new(),
+        }
+    }
+
+    /// Whether a tag is of a step that is turned.
+    pub(super) fn has(&self, tag: Tag) -> bool {
+        let (unit, step) = tag.step();
+        let found = self.steps.binary_search_by_key(&unit, |(unit, _)| *unit);
+        found.is_ok_and(|at| self.steps[at].1.contains(&step))
+    }
+
+    /// Adds what a step changed.
+    fn add_step(&mut self, unit: u64, touches: &[(u32, Touch)]) {
+        let step = touches[0].0;
+        match self.steps.last_mut().filter(|last| last.0 == unit) {
+            Some((_, steps)) => *steps = step.min(*steps.start())..=step.max(*steps.end()),
+            None => self.steps.push((unit, step..=step)),
+        }
+        let touches = touches.iter().map(|(_, touch)| touch.clone());
+        match self.on {
+            true => self.touched.extend(touches),
+            false => self.touched.extend(touches.rev()),
+        }
+    }
+
+    /// Ends it: units are found faster, and nothing is looked at twice.
+    fn end(&mut self) {
+        self.steps.sort_unstable_by_key(|(unit, _)| *unit);
+        let has_several = self
+            .steps
+            .iter()
+            .any(|(_, steps)| steps.start() < steps.end());
+        if has_several || self.steps.len() > 1 {
+            let mut known: HashSet<Touch, Secret> = HashSet::default();
+            self.touched.retain(|touch| known.insert(touch.clone()));
+        }
+    }
+}
+
+impl Provenance {
+    /// Begins an undo or a redo. All earlier commits are recorded.
+    pub fn undoing<'a>(&'a self, document: &'a mut Overlay, ids: &'a NodeIds) -> Undoing<'a> {
+        Undoing {
+            draft: Draft {
+                base: self,
+                document,
+                ids,
+                changed: HashMap::default(),
+                root: None,
+                appeared: HashMap::default(),
+                units: SmallVec::new(),
+                on: false,
+                is_newest: false,
+                last: None,
+                showing: Vec::new(),
+                carets: Vec::new(),
+                known_out: RefCell::default(),
+            },
+            turned: Vec::new(),
+        }
+    }
+
+    /// Takes in a published undo or redo.
+    pub fn settle(&mut self, toggled: Toggled) {
+        let Toggled {
+            changed,
+            appeared,
+            root,
+            carets,
+            turned,
+        } = toggled;
+        for (key, record) in changed {
+            if let Some(known) = self.records.get_mut(key) {
+                match record.is_left_over() {
+                    true => self.left_over.insert(key),
+                    false => self.left_over.remove(&key),
+                };
+                *known = record;
+            }
+        }
+        self.ids.extend(appeared);
+        if let Some(root) = root {
+            self.root = root;
+        }
+        for (unit, nth, key) in carets {
+            if let Some(unit) = self.units.get_mut(&unit) {
+                unit.carets[usize::from(nth)] = Some(key);
+            }
+        }
+        for (unit, on) in turned {
+            if let Some(unit) = self.units.get_mut(&unit) {
+                unit.is_on = on;
+            }
+        }
+    }
+
+    /// The recorded units that an undo or a redo turned, and whether they came into effect, in its
+    /// order.
+    pub fn turned(&self, toggled: &Toggled) -> Vec<(Vec<Arc<EditUnit>>, bool)> {
+        let turns = toggled.turned.chunk_by(|one, next| one.1 == next.1);
+        let units = |turn: &[(u64, bool)]| {
+            let known = turn.iter().filter_map(|(unit, _)| self.units.get(unit));
+            known.map(|known| Arc::clone(&known.unit)).collect()
+        };
+        turns.map(|turn| (units(turn), turn[0].1)).collect()
+    }
+
+    /// Notes an undo or a redo that changed nothing in the document.
+    pub fn note_silent(&mut self, toggled: &Toggled, version: u64) {
+        for is_redo in [false, true] {
+            let units = toggled.turned.iter().filter(|(_, on)| *on == is_redo);
+            let units: Vec<u64> = units.map(|(unit, _)| *unit).collect();
+            if !units.is_empty() {
+                self.silent.push(SilentTurn {
+                    version,
+                    units,
+                    is_redo,
+                });
+            }
+        }
+    }
+
+    /// The undos and redos that changed nothing in the document, in their order.
+    pub fn silent(&self) -> &[SilentTurn] {
+        &self.silent
+    }
+
+    /// Repeats an undo or a redo that changes nothing in this document.
+    pub fn repeat_silent(&mut self, turn: &SilentTurn, document: &Snapshot, ids: &NodeIds) {
+        let units = turn.units.iter();
+        let units = units.filter_map(|it| Some(Arc::clone(&self.units.get(it)?.unit)));
+        let units: Vec<_> = units.collect();
+        let mut overlay = Overlay::new(document.clone());
+        let mut undoing = self.undoing(&mut overlay, ids);
+        let is_turned = undoing.turn(&units, turn.is_redo, true).is_ok();
+        let toggled = undoing.end();
+        if is_turned && overlay.changes().is_empty() {
+            self.settle(toggled);
+        }
+        self.silent.push(turn.clone());
+    }
+
+    /// Whether a unit is in effect, if it is recorded.
+    pub fn is_on(&self, unit: &EditUnit) -> Option<bool> {
+        self.units.get(&unit.number).map(|it| it.is_on)
+    }
+
+    /// Whether a node is in the document although its creation is not in effect or a removal is:
+    /// any undo may remove it.
+    pub fn has_left_over(&self) -> bool {
+        let mut nodes = self.left_over.iter();
+        nodes.any(|key| self.records.get(*key).is_some_and(Record::is_left_over))
+    }
+
+    /// The owner of the unit with a commit of this version, if it is recorded.
+    pub fn owner_of(&self, version: u64) -> Option<&OwnerId> {
+        let units = self.units.values();
+        let mut units = units.filter(|it| it.last == version || it.unit.number == version);
+        units.next().map(|it| &it.unit.owner)
+    }
+}
+
+impl<'a> Undoing<'a> {
+    /// Takes units out of effect, or puts them into effect again. Unless it is `forced`, it is
+    /// refused if a later edit of another unit is in its way.
+    pub fn turn(&mut self, units: &[Arc<EditUnit>], on: bool, forced: bool) -> Done {
+        if units.is_empty() {
+            return Ok(());
+        }
+        let numbers: Vec<u64> = units.iter().map(|unit| unit.number).collect();
+        let known = || {
+            let units = &self.draft.base.units;
+            numbers.iter().filter_map(|number| units.get(number))
+        };
+        let last = known().map(|it| it.last).max().unwrap_or(0);
+        let turns = turns_of(known(), on);
+        self.turned.extend(numbers.iter().map(|it| (*it, on)));
+        self.draft.units = SmallVec::from_vec(numbers);
+        self.draft.units.sort_unstable();
+        self.draft.on = on;
+        self.draft.last = (!forced).then_some(last);
+        self.draft.is_newest = units.len() == 1 && last == self.draft.base.newest;
+        let before = self.draft.document.changes().len();
+        let is_checked = !forced && !self.draft.is_newest;
+        if is_checked && turns.len() > 1 {
+            self.check_whole(&turns)?;
+        }
+        for turn in &turns {
+            self.flip(turn);
+            if is_checked && turns.len() == 1 {
+                self.check(turn, &mut QuietGaps::default())?;
+            }
+            self.fit(turn)?;
+        }
+        self.settle_nodes()?;
+        let is_same = self.draft.document.changes().len() == before;
+        match is_same && !forced {
+            true => turns.iter().try_for_each(|turn| self.check_stayed(turn)),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes all steps out of effect at once, refuses the undo if something is in its way, and puts
+    /// them back into effect.
+    fn check_whole(&mut self, turns: &[Turn]) -> Done {
+        let (changed, root) = (self.draft.changed.clone(), self.draft.root.clone());
+        turns.iter().for_each(|turn| self.flip(turn));
+        let mut quiet = QuietGaps::default();
+        let mut all = turns.iter();
+        let outcome = all.try_for_each(|turn| self.check(turn, &mut quiet));
+        (self.draft.changed, self.draft.root) = (changed, root);
+        outcome
+    }
+
+    /// Ends it. The recorded history changes when the transaction is published.
+    pub fn end(self) -> Toggled {
+        let Draft {
+            changed,
+            root,
+            appeared,
+            carets,
+            ..
+        } = self.draft;
+        Toggled {
+            changed,
+            appeared,
+            root,
+            carets,
+            turned: self.turned,
+        }
+    }
+
+    /// A selection before or after a unit, moved along with all edits since.
+    pub fn selection(&self, unit: &EditUnit, is_after: bool, then: &Selection) -> Selection {
+        let Selection::Text(text) = then else {
+            return then.clone();
+        };
+        let first = if is_after { 2 } else { 0 };
+        let [anchor, focus] = [(0, &text.anchor), (1, &text.focus)].map(|(nth, at)| {
+            let spot = self.caret(unit.number, first + nth);
+            spot.unwrap_or_else(|| at.clone())
+        });
+        Selection::new(anchor, focus)
+    }
+
+    fn caret(&self, unit: u64, nth: u8) -> Option<crate::Position> {
+        let moved = self.draft.carets.iter().rev();
+        let mut moved = moved.filter(|(of, which, _)| (*of, *which) == (unit, nth));
+        let key = match moved.next() {
+            Some((_, _, key)) => *key,
+            None => self.draft.base.units.get(&unit)?.carets[usize::from(nth)]?,
+        };
+        let record = self.draft.get(key)?;
+        let is_it = |item: &TextItem| matches!(item, TextItem::Caret(of, which) if (*of, *which) == (unit, nth));
+        let found = record.text.find(is_it)?;
+        Some(crate::Position::new(record.id.clone(), found.offset))
+    }
+
+    fn flip(&mut self, turn: &Turn) {
+        self.draft.know_anew();
+        let flip = |tag: &mut Tag| tag.turn(turn);
+        for touch in &turn.touched {
+            match touch {
+                Touch::Text(key) => self.flip_text(*key, turn),
+                Touch::Created(keys) | Touch::Removed(keys) => {
+                    for key in keys {
+                        let Some(record) = self.draft.record_mut(*key) else {
+                            continue;
+                        };
+                        record.born.iter_mut().for_each(flip);
+                        record.removed.iter_mut().for_each(flip);
+                        record.places.iter_mut().for_each(|it| flip(&mut it.by));
+                        record.edges.iter_mut().for_each(|it| flip(&mut it.by));
+                        self.flip_text(*key, turn);
+                    }
+                }
+                Touch::Moved(key) | Touch::Edge(key) | Touch::Written(key) => {
+                    let Some(record) = self.draft.record_mut(*key) else {
+                        continue;
+                    };
+                    record.born.iter_mut().for_each(flip);
+                    record.places.iter_mut().for_each(|it| flip(&mut it.by));
+                    record.edges.iter_mut().for_each(|it| flip(&mut it.by));
+                    record.writes.iter_mut().for_each(|it| flip(&mut it.by));
+                }
+                Touch::Kept(key) => {
+                    if let Some(record) = self.draft.record_mut(*key) {
+                        record.kept_by.iter_mut().for_each(flip);
+                    }
+                }
+                Touch::Root => {
+                    let root = self
+                        .draft
+                        .root
+                        .get_or_insert_with(|| self.draft.base.root.clone());
+                    root.iter_mut().for_each(|it| flip(&mut it.by));
+                }
+            }
+        }
+    }
+
+    fn flip_text(&mut self, key: Key, turn: &Turn) {
+        for key in self.draft.spread(key) {
+            let record = self.draft.edit(key);
+            for item in record.text.iter_mut() {
+                let TextItem::Chars(chars) = item else {
+                    continue;
+                };
+                chars.born.turn(turn);
+                chars.gone.iter_mut().for_each(|it| it.turn(turn));
+                let marked = chars.marked.iter_mut().flat_map(|it| it.iter_mut());
+                marked.for_each(|it| it.by.turn(turn));
+            }
+        }
+    }
+
+    /// Changes the document to what the units in effect make of it.
+    fn fit(&mut self, turn: &Turn) -> Done {
+        for touch in &turn.touched {
+            match touch {
+                Touch::Created(keys) | Touch::Removed(keys) => {
+                    for key in keys {
+                        self.fit_node(*key, matches!(touch, Touch::Created(_)) && turn.on)?;
+                    }
+                }
+                Touch::Moved(key) => self.fit_place(*key)?,
+                Touch::Edge(key) => self.draft.fit_edge(*key)?,
+                Touch::Root => self.fit_root()?,
+                _ => {}
+            }
+        }
+        for touch in &turn.touched {
+            match touch {
+                Touch::Text(key) => {
+                    self.fit_texts(*key, turn)?;
+                }
+                Touch::Created(keys) | Touch::Removed(keys) => {
+                    for key in keys.iter() {
+                        self.fit_texts(*key, turn)?;
+                    }
+                }
+                Touch::Written(key) => self.fit_values(*key, turn)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings a node into the document or out of it. `returns` says that its creation comes into
+    /// effect.
+    fn fit_node(&mut self, key: Key, returns: bool) -> Done {
+        let Some(record) = self.draft.get(key) else {
+            return Ok(());
+        };
+        if returns {
+            self.draft.fit_edge(key)?;
+            self.draft.put_back(key);
+            self.move_to_place(key)
+        } else if !record.is_present() && self.draft.belongs(key) {
+            self.draft.show(key)
+        } else if self.is_hollow(key) {
+            self.draft.hide(key)
+        } else if record.is_present() {
+            self.draft.fit_edge(key)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Hides nodes that are in the document without being wanted there, and brings back those that
+    /// have something of another unit, until nothing changes any more.
+    fn settle_nodes(&mut self) -> Done {
+        let mut changed = None;
+        for _ in 0..MOST_ROUNDS {
+            changed = self.settle_nodes_once()?;
+            if changed.is_none() {
+                break;
+            }
+        }
+        if let Some(key) = changed {
+            let id = self.draft.at(key).id.clone();
+            return Err(UndoConflict::SubtreeChanged { id }.into());
+        }
+        self.replace_astray()
+    }
+
+    /// Returns a node that it hid or brought back.
+    fn settle_nodes_once(&mut self) -> Result<Option<Key>, BlockedUndo> {
+        let mut keys: Vec<Key> = self.draft.changed.keys().copied().collect();
+        let around = keys.iter().flat_map(|key| self.draft.wrappers_of(*key));
+        keys.extend(around.collect::<Vec<_>>());
+        keys.sort_unstable();
+        keys.dedup();
+        let mut changed = None;
+        for key in keys {
+            let Some(record) = self.draft.get(key).filter(|it| it.merged.is_none()) else {
+                continue;
+            };
+            if record.is_present() {
+                let is_wrapper = !record.is_created() && !record.places.is_empty();
+                if self.is_hollow(key) {
+                    self.draft.hide(key)?;
+                    changed = Some(key);
+                } else if is_wrapper {
+                    let moved = self.draft.order_wrapper(key);
+                    self.move_to_place(key)?;
+                    for node in moved {
+                        self.move_to_place(node)?;
+                        changed = Some(key);
+                    }
+                }
+            } else if self.draft.belongs(key) {
+                self.draft.show(key)?;
+                if self.draft.at(key).is_present() {
+                    changed = Some(key);
+                }
+            }
+        }
+        Ok(changed)
+    }
+
+    /// Moves nodes to their places that are still outside of the tree, because their lists came
+    /// later.
+    fn replace_astray(&mut self) -> Done {
+        let keys = self.draft.changed.keys().copied();
+        let mut astray: Vec<Key> = keys.filter(|key| self.is_astray(*key)).collect();
+        astray.sort_unstable();
+        for key in astray {
+            self.draft.replace(key)?;
+            if self.is_astray(key) {
+                let id = self.draft.at(key).id.clone();
+                return Err(UndoConflict::Moved { id }.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a node is outside of the tree, although it has a place in a node.
+    fn is_astray(&self, key: Key) -> bool {
+        let record = self.draft.at(key);
+        let place = record.places.get(record.chosen());
+        let node = self.draft.document.node(&record.id);
+        record.is_present()
+            && place.is_some_and(|it| it.list.is_some())
+            && node.is_some_and(|node| node.parent.is_none())
+    }
+
+    /// Whether a node is in the document though it is not wanted there, and nothing of another unit
+    /// keeps it.
+    fn is_hollow(&self, key: Key) -> bool {
+        let Some(top) = self.draft.get(key) else {
+            return false;
+        };
+        if !top.is_present() || top.is_wanted() {
+            return false;
+        }
+        let mut ahead = vec![key];
+        while let Some(key) = ahead.pop() {
+            let Some(record) = self.draft.get(key) else {
+                return false;
+            };
+            if record.is_wanted() || self.draft.document.root() == Some(&record.id) {
+                return false;
+            }
+            if self.draft.is_kept(record) {
+                return false;
+            }
+            let Some(node) = self.draft.document.node(&record.id) else {
+                return false;
+            };
+            for child in node.children.iter() {
+                match self.draft.key_of(child) {
+                    Some(child) => ahead.push(child),
+                    None => return false,
+                }
+            }
+        }
+        true
+    }
+
+    /// Brings a text and its marks to what the units in effect make of it, also where it went to
+    /// other nodes.
+    fn fit_texts(&mut self, key: Key, turn: &Turn) -> Done {
+        self.draft.spread(key).into_iter().try_for_each(|key| {
+            self.fit_marks(key, turn)?;
+            self.draft.fit_text(key)
+        })
+    }
+
+    fn fit_marks(&mut self, key: Key, turn: &Turn) -> Done {
+        let mut steps: Vec<(Mark, bool)> = Vec::new();
+        let mut hidden: Vec<(usize, Vec<(Mark, bool)>)> = Vec::new();
+        let mut offset = 0;
+        for (index, item) in self.draft.at(key).text.iter().enumerate() {
+            if let TextItem::Chars(chars) = item {
+                let changed = chars.changed_marks(turn);
+                let over = |range: std::ops::Range<usize>| {
+                    let all = changed.iter();
+                    all.map(move |(mark, given)| (mark.over(range.clone()), *given))
+                };
+                match chars.hidden {
+                    None => steps.extend(over(offset..offset + chars.len)),
+                    Some(_) if !changed.is_empty() => {
+                        hidden.push((index, over(0..chars.len).collect()));
+                    }
+                    Some(_) => {}
+                }
+            }
+            offset += item.width();
+        }
+        for (index, steps) in hidden {
+            if let TextItem::Chars(chars) = self.draft.edit(key).text.item_mut(index)
+                && let Some(hidden) = &mut chars.hidden
+            {
+                hidden.marks = Marks::sorted(with_steps(&hidden.marks, &steps));
+            }
+        }
+        let Some(node) = self.draft.node(key).filter(|_| !steps.is_empty()) else {
+            return Ok(());
+        };
+        let (id, marks) = (node.id.clone(), with_steps(&node.marks, &steps));
+        self.draft.set_marks(&id, marks)
+    }
+
+    /// Moves a node to its place of now.
+    fn fit_place(&mut self, key: Key) -> Done {
+        if self.draft.get(key).is_none() {
+            return Ok(());
+        }
+        if !self.draft.is_newest {
+            self.order_wrapper_of(key)?;
+        }
+        self.move_to_place(key)
+    }
+
+    /// A node is going to leave a wrapper that stays for content of others, although its creation
+    /// is not in effect.
+    fn order_wrapper_of(&mut self, key: Key) -> Done {
+        let record = self.draft.at(key);
+        let list = record.places.get(record.chosen()).and_then(|it| it.list);
+        if let Some(wrapper) = self.draft.wrapper_of(key, list) {
+            let moved = self.draft.order_wrapper(wrapper);
+            let mut others = moved.into_iter().filter(|node| *node != key);
+            others.try_for_each(|node| self.move_to_place(node))?;
+        }
+        Ok(())
+    }
+
+    /// Moves a node to its place of now. The halves that were split off from it go along, if they
+    /// were split off after the move.
+    fn move_to_place(&mut self, key: Key) -> Done {
+        self.draft.replace(key)?;
+        let mut ahead = vec![key];
+        while let Some(key) = ahead.pop() {
+            let halves = self.draft.at(key).halves.clone();
+            for (half, place) in halves.into_iter().rev() {
+                if self.draft.get(half).is_some() && self.fit_half(key, half, place)? {
+                    ahead.push(half);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets a half have its place behind the node that it was split off from. Returns whether that
+    /// is another place than before.
+    fn fit_half(&mut self, left: Key, half: Key, place: usize) -> Result<bool, BlockedUndo> {
+        let record = self.draft.at(half);
+        let order = record.places[place].order;
+        let mut lefts = self.draft.at(left).places.iter();
+        if !lefts.any(|it| it.is_active && it.order < order) {
+            // The left half was moved for good after the split.
+            return Ok(false);
+        }
+        let wanted = self.draft.at(left).chosen_before(order);
+        let beside = Some((left, wanted));
+        let of_split = record
+            .places
+            .iter()
+            .enumerate()
+            .filter(|(_, it)| it.order == order);
+        let (mut active, mut known) = (None, None);
+        for (nth, it) in of_split {
+            if it.is_active {
+                active = Some(nth);
+            }
+            if it.beside == beside {
+                known = Some(nth);
+            }
+        }
+        let known = known.or_else(|| self.place_behind_aside(half, order, (left, wanted)));
+        if known.is_some() && known == active {
+            return Ok(false);
+        }
+        let was_chosen = active == Some(record.chosen());
+        let known = match known {
+            Some(known) => known,
+            None => {
+                let to = self
+                    .draft
+                    .at(left)
+                    .places
+                    .get(wanted)
+                    .and_then(|it| it.list);
+                let behind = to.and_then(|to| Some((to, self.draft.find_place(to, left, wanted)?)));
+                let Some((to, behind)) = behind else {
+                    return Ok(false);
+                };
+                let places = &mut self.draft.edit(half).places;
+                let copy = super::record::Place {
+                    list: Some(to),
+                    beside,
+                    is_active: false,
+                    ..places[place].clone()
+                };
+                places.push(copy);
+                let item = ChildItem::Place {
+                    node: half,
+                    place: places.len() - 1,
+                    shown: false,
+                };
+                let known = places.len() - 1;
+                self.draft.edit(to).children.insert(behind.index + 1, item);
+                known
+            }
+        };
+        self.draft.know_anew();
+        let places = &mut self.draft.edit(half).places;
+        if let Some(active) = active {
+            places[active].is_active = false;
+        }
+        places[known].is_active = true;
+        if was_chosen {
+            self.draft.replace(half)?;
+        }
+        Ok(true)
+    }
+
+    /// The place of a half that stays when its left half, a wrapper, only changes between its own
+    /// place and one aside, if it is behind both: what others put between the halves keeps its
+    /// order.
+    fn place_behind_aside(
+        &self,
+        half: Key,
+        order: u64,
+        (left, wanted): (Key, usize),
+    ) -> Option<usize> {
+        let lefts = &self.draft.at(left).places;
+        let to = lefts.get(wanted)?;
+        let index = |key: Key, place: usize| {
+            let found = self.draft.find_place(to.list?, key, place)?;
+            Some(found.index)
+        };
+        let left_at = index(left, wanted)?;
+        let is_aside = |at: usize| {
+            let from = &lefts[at];
+            from.order == to.order && (from.is_aside || to.is_aside)
+        };
+        let mut places = self.draft.at(half).places.iter().enumerate();
+        let found = places.find(|(nth, it)| {
+            let beside = it.beside.filter(|(of, at)| *of == left && is_aside(*at));
+            let is_it = it.order == order && beside.is_some() && it.list == to.list;
+            is_it && index(half, *nth).is_some_and(|at| left_at < at)
+        });
+        found.map(|(nth, _)| nth)
+    }
+
+    fn fit_values(&mut self, key: Key, turn: &Turn) -> Done {
+        let Some(record) = self.draft.get(key) else {
+            return Ok(());
+        };
+        let id = record.id.clone();
+        let mut changes: Vec<Written> = Vec::new();
+        for write in record.writes.iter().filter(|it| turn.has(it.by)) {
+            if changes.iter().any(|it| it.is_of(&write.what)) {
+                continue;
+            }
+            let all = || record.writes.iter().filter(|it| it.what.is_of(&write.what));
+            let value = match all().rfind(|it| it.by.is_on()) {
+                Some(last) => last.what.value(true),
+                None => all().next().and_then(|first| first.what.value(false)),
+            };
+            let node = self.draft.node(key);
+            changes.push(match &write.what {
+                Written::Kind { .. } => Written::Kind {
+                    before: node.map_or_else(SmolStr::default, |it| it.kind.clone()),
+                    after: value
+                        .and_then(|it| it.as_str().map(SmolStr::new))
+                        .unwrap_or_default(),
+                },
+                Written::Attribute(patch) => Written::Attribute(AttributePatch {
+                    key: patch.key.clone(),
+                    before: node.and_then(|it| it.attributes.get(&patch.key).cloned()),
+                    after: value,
+                }),
+            });
+        }
+        let mut patches = Vec::new();
+        for change in changes {
+            match change {
+                Written::Kind { before, after } if before != after => {
+                    let id = id.clone();
+                    self.draft
+                        .set_value(key, Change::SetType { id, before, after })?;
+                }
+                Written::Attribute(patch) if patch.before != patch.after => patches.push(patch),
+                _ => {}
+            }
+        }
+        match patches.is_empty() {
+            true => Ok(()),
+            false => self
+                .draft
+                .set_value(key, Change::PatchAttrs { id, patches }),
+        }
+    }
+
+    fn fit_root(&mut self) -> Done {
+        let root = self.draft.root.as_deref().unwrap_or(&self.draft.base.root);
+        let after = match root.iter().rfind(|it| it.by.is_on()) {
+            Some(last) => last.after.clone(),
+            None => root.first().and_then(|first| first.before.clone()),
+        };
+        let exists = after
+            .as_ref()
+            .is_none_or(|id| self.draft.document.contains(id));
+        match exists {
+            true => self.draft.set_root(after),
+            false => Ok(()),
+        }
+    }
+}
+
+/// What these units did, one turn for each change of the tree and one for what is between two of
+/// these, in the order in which they are turned. One for all, if there are very many.
+fn turns_of<'u>(units: impl Iterator<Item = &'u UnitRecord>, on: bool) -> SmallVec<[Turn; 1]> {
+    let is_of_the_tree = |touches: &[(u32, Touch)]| {
+        let mut touches = touches.iter();
+        touches.any(|(_, touch)| touch.is_of_the_tree())
+    };
+    let steps = |unit: &'u UnitRecord| {
+        let steps = unit.touched.chunk_by(|one, next| one.0 == next.0);
+        steps.map(|touches| (unit.unit.number, touches, is_of_the_tree(touches)))
+    };
+    let mut steps: SmallVec<[_; 1]> = units.flat_map(steps).collect();
+    if !on {
+        steps.reverse();
+    }
+    let apart = steps.iter().filter(|(_, _, is_apart)| *is_apart).count();
+    let mut turns: SmallVec<[Turn; 1]> = SmallVec::new();
+    let mut is_over = true;
+    for (unit, touches, is_apart) in steps {
+        if turns.is_empty() || apart <= MOST_APART && (is_apart || is_over) {
+            turns.push(Turn::new(on));
+        }
+        is_over = is_apart;
+        if let Some(turn) = turns.last_mut() {
+            turn.add_step(unit, touches);
+        }
+    }
+    turns.iter_mut().for_each(Turn::end);
+    turns
+}
+
+/// Marks with some given and taken.
+fn with_steps(marks: &Marks, steps: &[(Mark, bool)]) -> Vec<Mark> {
+    let mut all = marks.clone();
+    for (mark, given) in steps {
+        let next = match given {
+            true => all.iter().cloned().chain([mark.clone()]).collect(),
+            false => all.change_within(&mark.bounds(), |other| {
+                (!other.differs_only_in_range(mark)).then_some(other)
+            }),
+        };
+        all = Marks::sorted(next);
+    }
+    all.iter().cloned().collect()
+}

@@ -1,0 +1,305 @@
+//! Positions and selections.
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::sequence_edit::SequenceEdit;
+use super::{Change, EditError, Node, OffsetError, View, plan};
+use crate::id::NodeId;
+
+/// A position in the text of a node: before the character at `offset`.
+///
+/// The offset counts scalar values wherever this crate takes or returns a position, except in an
+/// operation in another unit (`doclock::transaction::Operation::in_unit`).
+/// [`to_utf16`](Self::to_utf16) and [`to_scalar`](Self::to_scalar) convert it for a program that
+/// counts UTF-16 units.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Position {
+    /// The node.
+    pub node_id: NodeId,
+    /// The number of characters, or UTF-16 units, before it.
+    pub offset: usize,
+}
+
+/// A selection: text from an anchor to a focus, or a whole node.
+///
+/// Its offsets count as those of a [`Position`].
+///
+/// In JSON: `{"anchor": {"nodeId": "1:4", "offset": 0}, "focus": {"nodeId": "1:4", "offset": 5}}`
+/// or `{"nodeId": "1:4"}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Selection {
+    /// Text; a caret if both ends are the same.
+    Text(TextSelection),
+    /// A node with its subtree.
+    Node(NodeSelection),
+}
+
+/// Selected text. The focus may be before the anchor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TextSelection {
+    /// The end at which the selection began.
+    pub anchor: Position,
+    /// The end that moves.
+    pub focus: Position,
+}
+
+/// A selected node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NodeSelection {
+    /// The node.
+    pub node_id: NodeId,
+}
+
+impl<'de> Deserialize<'de> for Selection {
+    /// Not derived, so the error names the invalid field.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        struct Fields {
+            node_id: Option<NodeId>,
+            anchor: Option<Position>,
+            focus: Option<Position>,
+        }
+
+        let Fields {
+            node_id,
+            anchor,
+            focus,
+        } = Fields::deserialize(deserializer)?;
+        match (node_id, anchor, focus) {
+            (Some(node_id), None, None) => Ok(Self::node(node_id)),
+            (None, Some(anchor), Some(focus)) => Ok(Self::new(anchor, focus)),
+            (None, Some(_), None) => Err(D::Error::missing_field("focus")),
+            (None, None, Some(_)) => Err(D::Error::missing_field("anchor")),
+            _ => Err(D::Error::custom(
+                "a selection has either `nodeId`, or `anchor` and `focus`",
+            )),
+        }
+    }
+}
+
+impl Position {
+    /// Creates a position in the text of a node.
+    pub fn new(node_id: impl Into<NodeId>, offset: usize) -> Self {
+        Self {
+            node_id: node_id.into(),
+            offset,
+        }
+    }
+
+    /// Returns the same position with its offset in UTF-16 units, as a front end in JavaScript
+    /// counts.
+    ///
+    /// # Errors
+    ///
+    /// The node does not exist, or [`EditError::TextOutOfRange`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, document::{EditError, Position}, dsl::*};
+    ///
+    /// let editor = Editor::new(DataStore::new(), "ann");
+    /// transaction(&editor, [create(text_node("text", "a🦀b").with_id("t"))]).commit()?;
+    ///
+    /// let view = editor.store().snapshot();
+    /// assert_eq!(Position::new("t", 2).to_utf16(&view)?, Position::new("t", 3));
+    /// assert_eq!(Position::new("t", 3).to_scalar(&view)?, Position::new("t", 2));
+    /// assert_eq!(
+    ///     Position::new("t", 2).to_scalar(&view).unwrap_err().to_string(),
+    ///     "text of node t: offset 2 is inside a surrogate pair: the text has 4 UTF-16 units",
+    /// );
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn to_utf16<V: View>(&self, view: &V) -> Result<Self, EditError> {
+        let text = self.check(view)?.text();
+        self.at(text.utf16_offset(self.offset))
+    }
+
+    /// Returns the same position with its offset in scalar values, from a position in UTF-16 units,
+    /// for example of a front end.
+    ///
+    /// # Errors
+    ///
+    /// The node does not exist, or [`EditError::Offset`] for an offset that is out of range or
+    /// inside a surrogate pair.
+    pub fn to_scalar<V: View>(&self, view: &V) -> Result<Self, EditError> {
+        let text = plan::find(view, &self.node_id)?.text();
+        self.at(text.scalar_offset(self.offset))
+    }
+
+    fn at(&self, offset: Result<usize, OffsetError>) -> Result<Self, EditError> {
+        let id = || self.node_id.clone();
+        let offset = offset.map_err(|cause| EditError::offset(id(), cause))?;
+        Ok(Self::new(id(), offset))
+    }
+
+    /// The position after a change; `None` if its node is gone.
+    fn after(mut self, change: &Change) -> Option<Self> {
+        if matches!(change, Change::RemoveSubtree { .. }) && change.removes(&self.node_id) {
+            return None;
+        }
+        change.each_sequence_edit(|edit| self.follow(&edit));
+        Some(self)
+    }
+
+    /// Moves it along with an edit. A position within replaced characters, at an insertion or at a
+    /// split point moves behind it.
+    fn follow(&mut self, edit: &SequenceEdit) {
+        match edit {
+            SequenceEdit::Text(splice) if splice.id == self.node_id && splice.at <= self.offset => {
+                let behind = self.offset.saturating_sub(splice.at + splice.removed);
+                self.offset = splice.at + splice.inserted + behind;
+            }
+            SequenceEdit::Split { id, at, right } if *id == self.node_id => {
+                if let Some(offset) = self.offset.checked_sub(at.text) {
+                    *self = Self::new(right.clone(), offset);
+                }
+            }
+            SequenceEdit::Join { id, at, right } if *right == self.node_id => {
+                *self = Self::new(id.clone(), at.text + self.offset);
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the node, if it exists and has this position in its text.
+    pub(super) fn check<'v, V: View>(&self, view: &'v V) -> Result<&'v Node, EditError> {
+        let node = plan::find(view, &self.node_id)?;
+        match self.offset <= node.text().len() {
+            true => Ok(node),
+            false => Err(plan::out_of_range(node, &(self.offset..self.offset))),
+        }
+    }
+}
+
+impl Selection {
+    /// Creates a selection of text from one position to another.
+    pub fn new(anchor: Position, focus: Position) -> Self {
+        Self::Text(TextSelection { anchor, focus })
+    }
+
+    /// Creates a caret: an empty selection.
+    pub fn caret(node_id: impl Into<NodeId>, offset: usize) -> Self {
+        let at = Position::new(node_id, offset);
+        Self::new(at.clone(), at)
+    }
+
+    /// Creates a selection of a whole node.
+    pub fn node(node_id: impl Into<NodeId>) -> Self {
+        Self::Node(NodeSelection {
+            node_id: node_id.into(),
+        })
+    }
+
+    /// Returns the same selection with its offsets in UTF-16 units, to be shown in a front end.
+    ///
+    /// # Errors
+    ///
+    /// As [`Position::to_utf16`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, document::Selection, dsl::*};
+    ///
+    /// let editor = Editor::new(DataStore::new(), "ann");
+    /// let text = create(text_node("text", "a🦀b").with_id("t"));
+    /// transaction(&editor, [text, select_range(2..).on("t")]).commit()?;
+    ///
+    /// let selection = editor.selection().unwrap();
+    /// let shown = selection.to_utf16(&editor.store().snapshot())?;
+    /// assert_eq!(shown, Selection::new(Position::new("t", 3), Position::new("t", 4)));
+    /// assert_eq!(shown.to_scalar(&editor.store().snapshot())?, selection);
+    /// # use doclock::document::Position;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn to_utf16<V: View>(&self, view: &V) -> Result<Self, EditError> {
+        self.converted(|place| place.to_utf16(view))
+    }
+
+    /// Returns the same selection with its offsets in scalar values, from a selection in UTF-16
+    /// units.
+    ///
+    /// # Errors
+    ///
+    /// As [`Position::to_scalar`].
+    pub fn to_scalar<V: View>(&self, view: &V) -> Result<Self, EditError> {
+        self.converted(|place| place.to_scalar(view))
+    }
+
+    /// The selection with both positions converted. A selection of a whole node has none.
+    fn converted(
+        &self,
+        place: impl Fn(&Position) -> Result<Position, EditError>,
+    ) -> Result<Self, EditError> {
+        match self {
+            Self::Text(TextSelection { anchor, focus }) => {
+                Ok(Self::new(place(anchor)?, place(focus)?))
+            }
+            Self::Node(_) => Ok(self.clone()),
+        }
+    }
+
+    /// The selection after a change; `None` if a node that it depends on is gone.
+    pub(super) fn after(self, change: &Change) -> Option<Self> {
+        Some(match self {
+            Self::Text(TextSelection { anchor, focus }) => {
+                Self::new(anchor.after(change)?, focus.after(change)?)
+            }
+            Self::Node(NodeSelection { node_id }) if change.removes(&node_id) => return None,
+            Self::Node(_) => self,
+        })
+    }
+
+    /// The same with other positions in texts.
+    pub(super) fn moved(&self, to: impl Fn(&Position) -> (NodeId, usize)) -> Self {
+        let moved = |at: &Position| {
+            let (id, offset) = to(at);
+            Position::new(id, offset)
+        };
+        match self {
+            Self::Text(TextSelection { anchor, focus }) => Self::new(moved(anchor), moved(focus)),
+            Self::Node(_) => self.clone(),
+        }
+    }
+
+    /// Whether it names a node by the empty string, which is no id.
+    pub(super) fn has_empty_id(&self) -> bool {
+        match self {
+            Self::Text(TextSelection { anchor, focus }) => {
+                anchor.node_id.bytes() == 0 || focus.node_id.bytes() == 0
+            }
+            Self::Node(NodeSelection { node_id }) => node_id.bytes() == 0,
+        }
+    }
+
+    /// Checks that its nodes and positions exist.
+    #[doc(hidden)]
+    pub fn check<V: View>(&self, view: &V) -> Result<(), EditError> {
+        match self {
+            Self::Text(TextSelection { anchor, focus }) => {
+                anchor.check(view)?;
+                focus.check(view).map(drop)
+            }
+            Self::Node(NodeSelection { node_id }) => plan::find(view, node_id).map(drop),
+        }
+    }
+
+    /// Moves it along with these edits. A deleted node stays selected: it may be restored.
+    #[doc(hidden)]
+    pub fn follow<'a>(&mut self, edits: impl IntoIterator<Item = &'a SequenceEdit>) {
+        let Self::Text(TextSelection { anchor, focus }) = self else {
+            return;
+        };
+        for edit in edits {
+            anchor.follow(edit);
+            focus.follow(edit);
+        }
+    }
+}
