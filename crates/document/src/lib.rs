@@ -1,8 +1,8 @@
 //! Documents as values: nodes, text, marks, selections, schemas, and the primitive changes between
 //! two versions.
 //!
-//! **Use it** in a program that reads saved documents and commits, and checks them. **Do not use
-//! it** to edit a document: edits go through a transaction of a store, which is in
+//! **Use it** in a program that reads or checks saved documents and the changes of commits. **Do
+//! not use it** to edit a document: edits go through a transaction of a store, which is in
 //! [doclock](https://docs.rs/doclock). It has this crate as `doclock::document` and
 //! `doclock::schema`.
 //!
