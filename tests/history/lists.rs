@@ -284,6 +284,46 @@ fn undo_03_joined_nodes_keep_their_order_when_an_earlier_join_returns() {
     assert_eq!(shown(), "a=a b=b c=c");
 }
 
+/// Ann joins `bc` to `a`, Bob splits that within `bc`, and Cat joins `d` to the half. The three are
+/// undone and redone in any order.
+#[test]
+fn undo_03_a_node_that_was_joined_to_a_half_of_a_joined_one_stays_with_that_half() {
+    for [first, second, third] in [
+        [0, 1, 2],
+        [0, 2, 1],
+        [1, 0, 2],
+        [1, 2, 0],
+        [2, 0, 1],
+        [2, 1, 0],
+    ] {
+        let (editors, store) = editors_of(["ann", "bob", "cat"], &["a", "bc", "d"]);
+        let [ann, bob, cat] = &editors;
+        let first_document = shown(&store);
+        run(ann, joins("a", "bc"));
+        run(bob, splits("a", 2));
+        let half = common::children(&store.snapshot(), "list")[1].clone();
+        let left = half.clone();
+        run(
+            cat,
+            op(move |on: &mut Transaction| on.join_nodes(&*left, "d")),
+        );
+        let all = format!("a=ab {half}=cd");
+        assert_eq!(shown(&store), all);
+        for editor in [cat, bob, ann] {
+            editor.undo().unwrap();
+        }
+        assert_eq!(shown(&store), first_document);
+        for nth in [first, second, third] {
+            editors[nth].redo().unwrap();
+        }
+        assert_eq!(shown(&store), all, "{first} {second} {third}");
+        for editor in [cat, ann, bob] {
+            editor.undo().unwrap();
+        }
+        assert_eq!(shown(&store), first_document);
+    }
+}
+
 /// A split keeps the node, which stayed only for the letter that the split moves to the half.
 #[test]
 fn undo_03_a_node_that_is_split_while_it_stays_for_others_stays_with_the_split() {

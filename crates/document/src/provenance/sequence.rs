@@ -465,7 +465,8 @@ impl<I: Item> Sequence<I> {
     }
 
     /// Where the content of a joined node comes: before the open edges and the ends at the end, but
-    /// behind those of nodes that are before it.
+    /// behind those of nodes that are before it. If the content behind an edge of another sequence
+    /// goes on here, it comes into that.
     pub(super) fn joint(
         &self,
         is_open: impl Fn(EdgeAt) -> bool,
@@ -479,7 +480,9 @@ impl<I: Item> Sequence<I> {
             _ => false,
         };
         let found = self[start..].iter().position(stops);
-        found.map_or(self.len(), |found| start + found)
+        let at = found.map_or(self.len(), |found| start + found);
+        let ends_other = |item: &&I| item.end().is_some_and(|it| self.find_edge(it).is_none());
+        at - self[start..at].iter().rev().take_while(ends_other).count()
     }
 
     /// The edges before an index whose content has no end, and for which this holds, the last one
