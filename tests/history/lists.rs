@@ -479,6 +479,34 @@ fn undo_03_a_half_that_its_own_left_half_was_joined_to_stays_with_both_texts() {
     half_with_both_texts(split(2), false);
 }
 
+/// Ann splits `xy` twice, Bob moves the second half behind the first one, and Cat joins it to that.
+/// The first half goes with its split only when the join is undone: until then, its own edge is in
+/// it.
+#[test]
+fn undo_03_a_half_to_which_its_own_edge_was_joined_goes_when_that_is_joined_elsewhere() {
+    let ([ann, bob, cat], store) = editors_of(["ann", "bob", "cat"], &["xy", "z"]);
+    let half = || common::children(&store.snapshot(), "list")[1].clone();
+    run(&ann, splits("xy", 0));
+    let first = half();
+    run(&ann, splits("xy", 0));
+    let second = half();
+    run(&bob, move_node("list", 2).on(second.as_str()));
+    let left = first.clone();
+    run(
+        &cat,
+        op(move |on: &mut Transaction| on.join_nodes(&*left, &*second)),
+    );
+    assert_eq!(shown(&store), format!("xy= {first}=xy z=z"));
+    for editor in [&ann, &bob, &ann, &cat] {
+        editor.undo().unwrap();
+    }
+    assert_eq!(shown(&store), "xy=xy z=z");
+    for editor in [&ann, &ann, &bob, &cat] {
+        editor.redo().unwrap();
+    }
+    assert_eq!(shown(&store), format!("xy= {first}=xy z=z"));
+}
+
 /// Cat wraps `a` and begins a paragraph in it, and Ann splits `a` and wraps the paragraph. Without
 /// its creation, the wrapper has only the paragraph: it is behind both halves of `a`.
 #[test]

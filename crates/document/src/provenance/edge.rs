@@ -54,6 +54,9 @@ impl Draft<'_> {
                         self.open(edge(merged))?;
                         self.break_circle(node)?;
                         self.close(edge(wanted))?;
+                        // An edge may have been in the content of its own node until now.
+                        let holder = self.at(node).edges[wanted].text_in;
+                        self.fit_edges_of(holder)?;
                     }
                 }
                 Ok(())
