@@ -16,7 +16,7 @@ fn two(lists: [&[&'static str]; 2]) -> [Editor; 2] {
         let items = items.iter().map(|id| item(id));
         element("list", items).with_id(names.next().unwrap())
     });
-    run(&bob, create(element("page", lists)));
+    run(&bob, create(element("page", lists).with_id("page")));
     [ann, bob]
 }
 
@@ -505,6 +505,44 @@ fn undo_03_a_half_to_which_its_own_edge_was_joined_goes_when_that_is_joined_else
         editor.redo().unwrap();
     }
     assert_eq!(shown(&store), format!("xy= {first}=xy z=z"));
+}
+
+/// Ann divides the list at the start of `abc` and undoes that, Bob divides it within `abc`, and Cat
+/// splits what is left of `abc`. The half of Cat is in the list of Ann when that returns.
+#[test]
+fn undo_03_the_half_of_an_undone_split_stays_in_the_list_with_the_text_that_it_had() {
+    let [ann, bob] = two([&[], &[]]);
+    let cat = Editor::new(ann.store().clone(), "cat");
+    for text in ["d", "abc"] {
+        run(
+            &bob,
+            add_child(text_node("item", text).with_id(text), 0).on("list"),
+        );
+    }
+    let texts = || {
+        let view = ann.store().snapshot();
+        let lists = common::children(&view, "page").into_iter();
+        let lists = lists.map(|list| {
+            let items = common::children(&view, &list).into_iter();
+            items
+                .map(|id| common::text(&view, &id))
+                .collect::<Vec<_>>()
+                .join(" ")
+        });
+        lists.collect::<Vec<_>>()
+    };
+    run(&ann, insert_paragraph(0).on("abc"));
+    ann.undo().unwrap();
+    run(&bob, insert_paragraph(2).on("abc"));
+    run(&cat, splits("abc", 1));
+    assert_eq!(texts(), ["a b", "c d", ""]);
+    ann.redo().unwrap();
+    assert_eq!(texts(), ["", "a b", "c d", ""]);
+    ann.undo().unwrap();
+    assert_eq!(texts(), ["a b", "c d", ""]);
+    bob.undo().unwrap();
+    ann.redo().unwrap();
+    assert_eq!(texts(), ["", "a bc d", ""]);
 }
 
 /// Cat wraps `a` and begins a paragraph in it, and Ann splits `a` and wraps the paragraph. Without

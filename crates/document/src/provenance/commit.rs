@@ -1,6 +1,7 @@
 //! Records commits: which unit inserted, removed, moved, split and joined what.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -628,6 +629,23 @@ impl Provenance {
         at
     }
 
+    /// The index behind the last node in a gap whose content another node has, unless that is
+    /// behind the gap.
+    fn behind_joined(&self, list: Key, gap: &Range<usize>) -> usize {
+        let is_joined = |item: &ChildItem| {
+            let ChildItem::Place { node, place, .. } = item else {
+                return false;
+            };
+            let record = self.records.get(*node);
+            let record = record.filter(|it| it.chosen() == *place);
+            let edge = record.and_then(|it| it.edges.get(it.merged?));
+            edge.is_some_and(|it| self.order_in_list(*node, it.text_in) != Some(Ordering::Less))
+        };
+        let items = &self.records[list].children[gap.clone()];
+        let last = items.iter().rposition(is_joined);
+        last.map_or(gap.start, |last| gap.start + last + 1)
+    }
+
     /// Whether a node is in the subtree of another, as far as its places are recorded.
     fn is_within(&self, node: Key, top: Key) -> bool {
         let mut at = node;
@@ -653,16 +671,18 @@ impl Provenance {
         );
         let mut text_at = record.text.gap(text);
         let mut child_at = record.children.gap(children);
+        child_at = child_at.max(self.behind_joined(left, &child_gap));
+        let record = &mut self.records[left];
         // The edge or the end of an edge goes to the same half in both sequences.
-        for index in text_gap.clone() {
+        for index in text_gap {
             let found = record.children.find_same(&record.text[index]);
-            if found.is_some_and(|at| at < child_gap.start) {
+            if found.is_some_and(|at| at < child_at) {
                 text_at = text_at.max(index + 1);
             }
         }
         for index in child_gap {
             let found = record.text.find_same(&record.children[index]);
-            if found.is_some_and(|at| at < text_gap.start) {
+            if found.is_some_and(|at| at < text_at) {
                 child_at = child_at.max(index + 1);
             }
         }
