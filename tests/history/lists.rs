@@ -620,13 +620,18 @@ fn undo_03_a_half_of_a_wrapper_stays_behind_the_node_that_was_lifted_out_between
 fn with_a_wrapper_behind() -> [Editor; 3] {
     let [ann, bob] = two([&["a", "b"], &["d"]]);
     let cat = Editor::new(ann.store().clone(), "cat");
-    let entry = [
-        wrap_node(element("entry", []).with_id("v")).on("b"),
-        wrap_node(element("quote", []).with_id("u")).on("v"),
-    ];
-    transaction(&cat, entry).commit().unwrap();
+    wraps_twice(&cat, "b");
     run(&bob, move_node("v", 1).on("d"));
     [ann, bob, cat]
+}
+
+/// Wraps a node in `v` and that in `u`, in one entry.
+fn wraps_twice(editor: &Editor, id: &'static str) {
+    let entry = [
+        wrap_node(element("entry", []).with_id("v")).on(id),
+        wrap_node(element("quote", []).with_id("u")).on("v"),
+    ];
+    transaction(editor, entry).commit().unwrap();
 }
 
 fn children_of<const N: usize>(editor: &Editor, lists: [&str; N]) -> [String; N] {
@@ -690,4 +695,23 @@ fn undo_03_a_wrapper_does_not_follow_a_node_that_had_left_it_and_was_moved_then(
     assert_eq!(children_of(&ann, ["list", "u"]), ["aub", "n"]);
     bob.redo().unwrap();
     assert_eq!(children_of(&ann, ["list", "u", "v"]), ["aub", "nv", "d"]);
+}
+
+/// Cat wraps `b` in `v` and that in `u`, in one entry. Ann puts `n` into `u`, which stays for that,
+/// before `b`. So is what Bob puts behind `n`.
+#[test]
+fn undo_03_what_is_put_into_a_wrapper_of_a_wrapper_is_before_the_node_behind_both() {
+    let [ann, bob] = two([&["a", "b"], &[]]);
+    let cat = Editor::new(ann.store().clone(), "cat");
+    wraps_twice(&cat, "b");
+    put(&ann, "n", "u", 0);
+    cat.undo().unwrap();
+    put(&bob, "m", "u", 1);
+    assert_eq!(children_of(&ann, ["list", "u"]), ["aub", "nm"]);
+    ann.undo().unwrap();
+    assert_eq!(children_of(&ann, ["list", "u"]), ["aub", "m"]);
+    cat.redo().unwrap();
+    assert_eq!(children_of(&ann, ["list", "u", "v"]), ["au", "mv", "b"]);
+    ann.redo().unwrap();
+    assert_eq!(children_of(&ann, ["list", "u", "v"]), ["au", "nmv", "b"]);
 }

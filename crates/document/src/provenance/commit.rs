@@ -402,12 +402,16 @@ impl Provenance {
             let Some(child) = self.records.get(*node) else {
                 continue;
             };
-            if is_of_it(child.places[*place].by) {
-                if child.is_present() && self.is_behind(*node, wrapper) {
-                    return true;
+            if child.born.is_some_and(is_of_it) {
+                // A wrapper within the wrapper.
+                if !child.is_present() {
+                    ahead.extend(child.children.iter());
                 }
-            } else if !child.is_present() && child.born.is_some_and(is_of_it) {
-                ahead.extend(child.children.iter());
+            } else if is_of_it(child.places[*place].by)
+                && child.is_present()
+                && self.is_behind(*node, wrapper)
+            {
+                return true;
             }
         }
         false
