@@ -594,12 +594,13 @@ impl Provenance {
         self.divide(left, right, [text, children], Some(0));
         self.keep(left, by);
         let at = self.behind_left_half(list, left, index);
-        let beside = Some((left, self.records[left].chosen()));
+        let left_place = self.records[left].chosen();
+        let beside = Some((left, left_place));
         let place = self.add_place(right, Some(list), beside, version, by);
-        let of_left = &self.records[left].places;
-        let of_left = of_left.get(self.records[left].chosen());
-        let behind = of_left.filter(|it| it.list == Some(list));
-        self.records[right].places[place].behind = behind.and_then(|it| it.behind);
+        // What the left half is behind in a wrapper, the right half is behind, too.
+        let of_left = self.records[left].places.get(left_place);
+        let of_left = of_left.filter(|it| it.list == Some(list));
+        self.records[right].places[place].behind = of_left.and_then(|it| it.behind);
         self.records[left].halves.push((right, place));
         self.records[list].children.insert(
             at,
