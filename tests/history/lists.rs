@@ -715,3 +715,49 @@ fn undo_03_what_is_put_into_a_wrapper_of_a_wrapper_is_before_the_node_behind_bot
     ann.redo().unwrap();
     assert_eq!(children_of(&ann, ["list", "u", "v"]), ["au", "nmv", "b"]);
 }
+
+/// Ann moves `b` before `a` and wraps it, and Bob wraps `a`. What Bob has put behind `b` in the
+/// wrapper returns while both edits of Ann are undone: `b` stays where it was before them.
+#[test]
+fn undo_03_a_wrapper_does_not_hold_a_node_whose_earlier_move_is_undone() {
+    let [ann, bob] = two([&["a", "b"], &[]]);
+    run(&ann, move_node("list", 0).on("b"));
+    run(&bob, wrap_node(element("quote", []).with_id("q")).on("a"));
+    run(&ann, wrap_node(element("box", []).with_id("box")).on("b"));
+    put(&bob, "x", "box", 1);
+    bob.undo().unwrap();
+    ann.undo().unwrap();
+    ann.undo().unwrap();
+    assert_eq!(children_of(&ann, ["list", "q"]), ["qb", "a"]);
+    bob.redo().unwrap();
+    assert_eq!(children_of(&ann, ["list", "box", "q"]), ["boxqb", "x", "a"]);
+    ann.redo().unwrap();
+    ann.redo().unwrap();
+    assert_eq!(children_of(&ann, ["list", "box"]), ["boxq", "bx"]);
+}
+
+/// Ann wraps `b`. Bob puts `y` behind it, and Carl `x` before it. While the edits of Ann and Carl
+/// are undone, Bob divides the list behind `b`.
+#[test]
+fn undo_03_a_wrapper_does_not_hold_a_node_whose_place_is_in_another_list() {
+    let [ann, bob] = two([&["a", "b"], &[]]);
+    let carl = Editor::new(ann.store().clone(), "carl");
+    run(&ann, wrap_node(element("box", []).with_id("box")).on("b"));
+    put(&bob, "y", "box", 1);
+    put(&carl, "x", "box", 0);
+    carl.undo().unwrap();
+    ann.undo().unwrap();
+    assert_eq!(children_of(&ann, ["list", "box"]), ["abbox", "y"]);
+    let at = SplitPoint {
+        text: 0,
+        children: 2,
+    };
+    run(
+        &bob,
+        op(move |on: &mut Transaction| on.split_node("list", at, None).map(drop)),
+    );
+    carl.redo().unwrap();
+    assert_eq!(children_of(&ann, ["list", "box"]), ["ab", "xy"]);
+    bob.undo().unwrap();
+    assert_eq!(children_of(&ann, ["list", "box"]), ["abox", "xby"]);
+}

@@ -300,8 +300,12 @@ impl Provenance {
         by: Tag,
     ) -> usize {
         self.placed += 1;
+        let list_born = list.and_then(|list| self.records.get(list)?.born);
+        let is_wrapper = list_born.is_some_and(|born| born.unit() == by.unit());
+        let before = self.records[node].order_outside().filter(|_| is_wrapper);
         let places = &mut self.records[node].places;
         places.push(Place {
+            before,
             by,
             version,
             order: self.placed,

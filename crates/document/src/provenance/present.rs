@@ -571,13 +571,18 @@ impl Draft<'_> {
         };
         let content = self.content_of(wrapper);
         let mut held = content.between.clone().unwrap_or_default();
+        let mut bound = Vec::new();
         if content.between.is_some() {
-            // Where the nodes are without it, if that is in the same list.
+            // Where the nodes are without it, if that is in the same list and they were there when
+            // they were wrapped.
             let outside = |(node, place): &(Key, usize)| {
-                let free = self.at(*node).chosen_without(*place);
-                Some(self.find_place(list, *node, free)?.index)
+                let record = self.at(*node);
+                let free = record.chosen_without(*place);
+                let found = self.find_place(list, *node, free);
+                Some(found.filter(|_| record.returns_from(*place))?.index)
             };
             let outside: Vec<Option<usize>> = content.wrapped.iter().map(outside).collect();
+            bound = outside.iter().map(Option::is_some).collect();
             let own = self.place_among(wrapper, place, list, &outside, &held);
             let is_wrong = |nth: usize, is_before: bool| {
                 outside[nth].is_some_and(|at| at != own && (at < own) != is_before)
@@ -596,7 +601,7 @@ impl Draft<'_> {
         let mut moved = Vec::new();
         for (nth, (node, place)) in content.wrapped.into_iter().enumerate() {
             let it = &self.at(node).places[place];
-            let is_held = held.contains(&nth) && !it.by.is_on();
+            let is_held = held.contains(&nth) && bound[nth] && !it.by.is_on();
             let is_changed = is_held != it.is_held;
             if is_changed {
                 self.know_anew();

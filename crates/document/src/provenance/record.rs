@@ -58,6 +58,9 @@ pub(super) struct Place {
     /// Whether the node is held there by a wrapper, although the unit that put it there is not in
     /// effect: content of others in the wrapper could not keep its order otherwise.
     pub(super) is_held: bool,
+    /// Set if a wrapper gave it to the node: the order of the place that the node had outside of
+    /// all wrappers.
+    pub(super) before: Option<u64>,
     /// The left half behind which a split put it, and which place that half had then.
     pub(super) beside: Option<(Key, usize)>,
     /// Set if the node was put into a wrapper that was there without its creation: the last of the
@@ -491,7 +494,19 @@ impl Record {
         })
     }
 
-    /// The place that it has by the edits before another place was made.
+    /// The order of the place that it has outside of all wrappers.
+    pub(super) fn order_outside(&self) -> Option<u64> {
+        let place = self.chosen_if(u64::MAX, |_, it| it.by.is_on() && it.before.is_none());
+        Some(self.places.get(place)?.order)
+    }
+
+    /// Whether it is where it was when a wrapper gave it this place, without that place.
+    pub(super) fn returns_from(&self, place: usize) -> bool {
+        let before = self.places[place].before;
+        before.is_none() || before == self.order_outside()
+    }
+
+    /// The place that it has by those of the edits before another place was made which count.
     fn chosen_if(&self, order: u64, is_in_effect: impl Fn(usize, &Place) -> bool) -> usize {
         let places = self.places.iter().enumerate();
         let known = || {
