@@ -761,3 +761,33 @@ fn undo_03_a_wrapper_does_not_hold_a_node_whose_place_is_in_another_list() {
     bob.undo().unwrap();
     assert_eq!(children_of(&ann, ["list", "box"]), ["abox", "xby"]);
 }
+
+/// Bob lifts `a` out of its list, which goes as it is empty, while Ann's split of `a` is undone. He
+/// can no longer undo that.
+#[test]
+fn undo_03_a_half_whose_list_is_gone_for_good_has_its_place_behind_its_left_half() {
+    let store = store();
+    let setup = Editor::new(store.clone(), "setup");
+    let list = element("list", [text_node("item", "ab").with_id("a"), item("d")]).with_id("list");
+    let other = element("list", [item("b"), item("c")]).with_id("next");
+    run(
+        &setup,
+        create(element("page", [list, other]).with_id("page")),
+    );
+    let options = HistoryOptions::new()
+        .limit(1)
+        .group_interval(std::time::Duration::ZERO);
+    let editor = |name| Editor::new(store.clone(), name).with_history(options.clone());
+    let [ann, bob] = [editor("ann"), editor("bob")];
+    run(&ann, lift_node().on("d"));
+    run(&ann, splits("a", 0));
+    run(&bob, lift_node().on("b"));
+    ann.undo().unwrap();
+    run(&bob, lift_node().on("a"));
+    assert_eq!(children(&ann, "page"), "adbnext");
+    run(&bob, insert_text(0, "j").on("a"));
+    ann.redo().unwrap();
+    assert_eq!(children(&ann, "page"), "a7:1dbnext");
+    ann.undo().unwrap();
+    bob.undo().unwrap();
+}

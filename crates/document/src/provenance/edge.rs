@@ -211,11 +211,14 @@ impl Draft<'_> {
         self.fit_edges_of(node)
     }
 
-    /// Puts a node that was split off again at its own place.
+    /// Puts a node that was split off again at its own place. If the list of that is gone for good,
+    /// it stays beside its left half.
     fn settle_half(&mut self, node: Key, beside: &ChildPosition) -> Done {
         let record = self.at(node);
         let (id, place) = (record.id.clone(), record.chosen());
-        let Some(list) = record.places.get(place).and_then(|place| place.list) else {
+        let list = record.places.get(place).and_then(|place| place.list);
+        let Some(list) = list.filter(|list| self.get(*list).is_some()) else {
+            self.place_at(node, place, beside);
             return Ok(());
         };
         let Some(found) = self.find_place(list, node, place) else {
@@ -229,6 +232,20 @@ impl Draft<'_> {
         match plan::move_node(self.document, &id, Some((&parent, Some(found.offset))))? {
             Some(change) => self.make(change),
             None => Ok(()),
+        }
+    }
+
+    /// Gives a node that is at this position its place there.
+    fn place_at(&mut self, node: Key, place: usize, at: &ChildPosition) {
+        let Some(list) = self.key_of(&at.parent) else {
+            return;
+        };
+        if let Some(known) = self.edit(node).places.get_mut(place) {
+            (known.list, known.beside) = (Some(list), None);
+            let shown = true;
+            let children = &mut self.edit(list).children;
+            let index = children.behind(at.index);
+            children.insert(index, ChildItem::Place { node, place, shown });
         }
     }
 
