@@ -228,7 +228,32 @@ impl Page {
             .filter(|((letter, _), home)| !self.homes.contains_key(letter) && mixed.contains(home));
         let new: Vec<usize> = new.map(|((letter, _), _)| *letter).collect();
         self.moved_letters.extend(new);
+        self.add_homes_of_neighbours(after);
         Ok(edit)
+    }
+
+    /// What is typed among the letters of a joined node goes with them.
+    fn add_homes_of_neighbours(&mut self, after: &State) {
+        let count = after.letters.len();
+        let known = |at: usize, beside: usize| {
+            let letter = after.letters[beside].0;
+            let homes = self.all_homes.get(&letter)?;
+            (after.homes[at] == after.homes[beside]).then_some(homes)
+        };
+        let is_new = |at: &usize| !self.homes.contains_key(&after.letters[*at].0);
+        let new = (0..count).filter(is_new).map(|at| {
+            let before = (0..at).rev().find_map(|left| known(at, left));
+            let behind = (at + 1..count).find_map(|right| known(at, right));
+            let homes = match (before, behind) {
+                (Some(before), Some(behind)) => before & behind,
+                (one, other) => one.or(other).cloned().unwrap_or_default(),
+            };
+            (after.letters[at].0, homes)
+        });
+        let new: Vec<_> = new.collect();
+        for (letter, homes) in new {
+            self.all_homes.entry(letter).or_default().extend(homes);
+        }
     }
 
     /// A part of a moved node counts as moved.
