@@ -60,7 +60,7 @@
 mod backup;
 mod contract;
 mod file;
-mod form;
+mod format;
 mod journal;
 mod open;
 #[cfg(feature = "redb")]
@@ -82,7 +82,7 @@ pub use contract::check_journal;
 #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
 pub use file::CompactReport;
 pub use file::{DurableFile, VerifyReport, VersionError};
-pub use form::LARGEST_EPOCH;
+pub use format::LARGEST_EPOCH;
 #[cfg(all(test, not(loom)))]
 pub(in crate::store) use journal::Forgetful;
 pub use journal::{

@@ -1,7 +1,7 @@
 //! Descriptions of new nodes.
 
-mod form;
 mod json;
+mod nested;
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;

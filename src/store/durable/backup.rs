@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::form::{Entry, HEAD, StoredHead, entry, node_key, note_key};
+use super::format::{Entry, HEAD, StoredHead, entry, node_key, note_key};
 use super::redb::{create_file, sync_directory};
 use super::stored::Loaded;
 use super::{JournalError, JournalWrite, OpenError};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use super::form::{FORMAT, HEAD, StoredHead, Unreadable, entry, node_key};
+use super::format::{FORMAT, HEAD, StoredHead, Unreadable, entry, node_key};
 #[cfg(feature = "redb")]
 use super::redb::{Existing, Readers};
 use super::stored::{Loaded, Stored, TOKENS_OF_AN_OPEN};

@@ -7,7 +7,7 @@
 //!
 //! A write that a power cut has torn is found and rolled back by redb, in [`open_storage`]: nothing
 //! here sees it. What is wrong within whole pages is found where their values are decoded
-//! ([`decode`](super::form::decode)).
+//! ([`decode`](super::format::decode)).
 
 mod held;
 mod place;

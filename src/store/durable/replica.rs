@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 pub use error::{ReplicaError, TakeoverError};
 
-use super::form::{Block, BlockId, HEAD, StoredHead, Unreadable, decode};
+use super::format::{Block, BlockId, HEAD, StoredHead, Unreadable, decode};
 use super::open::{Counted, guarded, load, open_unguarded};
 use super::stored::{Stored, check_receipt};
 use super::{DurableOptions, Journal, JournalError, OpenError, StoredPart};

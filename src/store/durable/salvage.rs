@@ -11,7 +11,9 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::backup::{content, create};
-use super::form::{Block, EntryKind, LARGEST_EPOCH, StoredHead, decode, entry, node_key, note_key};
+use super::format::{
+    Block, EntryKind, LARGEST_EPOCH, StoredHead, decode, entry, node_key, note_key,
+};
 use super::open::guarded;
 use super::redb::{RedbReader, find};
 use super::stored::{Loaded, TOKENS_OF_AN_OPEN, check_receipt};

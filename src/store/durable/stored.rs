@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 
-use super::form::{
+use super::format::{
     Block, BlockId, Checksum, EntryKind, StoredHead, Unreadable, check_block, decode, note_key,
 };
 use super::writer::SinceCheckpoint;

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::form::{Checksum, StoredHead};
+use super::format::{Checksum, StoredHead};
 use super::{Durability, Journal, JournalError, JournalErrorKind};
 use crate::caught::{CaughtPanic, catch};
 use crate::codes::{Retry, codes};

@@ -1,6 +1,6 @@
 //! Operations on one node, as data.
 
-mod form;
+mod json;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

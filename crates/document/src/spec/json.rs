@@ -8,7 +8,7 @@ use std::mem;
 use serde::Deserialize;
 use smol_str::SmolStr;
 
-use super::form::Nested;
+use super::nested::Nested;
 use super::{NodeSpec, SpecNode};
 use crate::codes::codes;
 use crate::id::NodeId;

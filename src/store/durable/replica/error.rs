@@ -2,7 +2,7 @@
 
 use super::Replica;
 use crate::codes::{Retry, codes};
-use crate::store::durable::form::FORMAT;
+use crate::store::durable::format::FORMAT;
 use crate::store::durable::{JournalError, OpenError};
 
 /// Why a [`Replica`] did not apply a block. It has the version that it had before.

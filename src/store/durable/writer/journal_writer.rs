@@ -3,7 +3,7 @@
 use super::{Beginning, CloseReport, Shared, SinceCheckpoint, panicked};
 use crate::caught::catch;
 use crate::document::Snapshot;
-use crate::store::durable::form::{Block, BlockId, Checksum, HEAD, StoredHead, encode, entry};
+use crate::store::durable::format::{Block, BlockId, Checksum, HEAD, StoredHead, encode, entry};
 use crate::store::durable::{Journal, JournalError, JournalWrite};
 use crate::store::log::JournalReader;
 use crate::sync::yield_now;

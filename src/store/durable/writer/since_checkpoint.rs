@@ -8,7 +8,7 @@ use crate::hashing::Secret;
 use crate::id::NodeId;
 use crate::store::TransactionResult;
 use crate::store::durable::JournalError;
-use crate::store::durable::form::{Entry, entry, node_key, note_key};
+use crate::store::durable::format::{Entry, entry, node_key, note_key};
 use crate::store::notes::{Note, NoteChange, NoteKey};
 
 type Nodes = HashSet<NodeId, Secret>;
