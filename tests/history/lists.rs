@@ -1,7 +1,8 @@
 //! Undo in lists of children that others change, too.
 
 use doclock::{
-    DataStore, Editor, Transaction, document::SplitPoint, dsl::*, history::HistoryOptions,
+    DataStore, Editor, Transaction, TransactionManager, document::SplitPoint, dsl::*,
+    history::HistoryOptions,
 };
 
 use super::{editor_of, run};
@@ -790,4 +791,22 @@ fn undo_03_a_half_whose_list_is_gone_for_good_has_its_place_behind_its_left_half
     assert_eq!(children(&ann, "page"), "a7:1dbnext");
     ann.undo().unwrap();
     bob.undo().unwrap();
+}
+
+/// Bob splits `a` before the split that Ann has undone, and can no longer undo that.
+#[test]
+fn undo_03_a_half_returns_behind_the_half_of_a_split_that_is_never_undone() {
+    let store = store();
+    let setup = Editor::new(store.clone(), "setup");
+    let list = element("list", [text_node("item", "abc").with_id("a"), item("d")]);
+    run(&setup, create(list.with_id("list")));
+    let ann = Editor::new(store.clone(), "ann");
+    run(&ann, splits("a", 1));
+    ann.undo().unwrap();
+    TransactionManager::new(store.clone())
+        .execute([splits("a", 0)])
+        .unwrap();
+    assert!(shown(&store).ends_with("=abc d="));
+    ann.redo().unwrap();
+    assert!(shown(&store).ends_with("=a 7:1=bc d="));
 }

@@ -208,7 +208,8 @@ impl Provenance {
             } => {
                 let body = body_of(right);
                 let at = [at.text, at.children];
-                if (by != Tag::ALWAYS || self.known(id).is_some())
+                let mut ids = [id, &right.id].into_iter();
+                if (by != Tag::ALWAYS || ids.any(|id| self.known(id).is_some()))
                     && let Some(Detail::Joined([text, children])) = detail
                 {
                     let right = self.key(&right.id);
@@ -578,15 +579,12 @@ impl Provenance {
         version: u64,
         by: Tag,
     ) {
-        if by == Tag::ALWAYS {
+        if by == Tag::ALWAYS && self.known(id).is_none() {
             self.ids.remove(right_id);
-            let parent = self.known(parent);
-            if let Some(left) = self.known(id) {
-                let right = self.key(right_id);
-                self.divide(left, right, [text, children], None);
-            }
-            if let Some(list) = parent {
-                self.insert_child(list, index, ChildItem::Untouched(1));
+            if let Some(list) = self.known(parent) {
+                let at = self.records[list].children.behind(index);
+                let half = ChildItem::Untouched(1);
+                self.records[list].children.insert(at, half);
             }
             return;
         }
@@ -595,7 +593,7 @@ impl Provenance {
         let right = Record::split_off(right_id.clone(), left, by);
         let right = self.records.insert(right);
         self.ids.insert(right_id.clone(), right);
-        self.divide(left, right, [text, children], Some(0));
+        self.divide(left, right, [text, children]);
         self.keep(left, by);
         let at = self.behind_left_half(list, left, index);
         let left_place = self.records[left].chosen();
@@ -670,9 +668,9 @@ impl Provenance {
         false
     }
 
-    /// Moves the content of a node after these offsets to another one, which is empty. Leaves an
-    /// edge there.
-    fn divide(&mut self, left: Key, right: Key, [text, children]: [usize; 2], edge: Option<usize>) {
+    /// Moves the content of a node after these offsets to its right half, which is empty. Leaves the
+    /// edge of that there.
+    fn divide(&mut self, left: Key, right: Key, [text, children]: [usize; 2]) {
         let record = &mut self.records[left];
         let (text_gap, child_gap) = (
             record.text.whole_gap(text),
@@ -697,11 +695,12 @@ impl Provenance {
         }
         let text = record.text.split_off(text_at);
         let children = record.children.split_off(child_at);
-        if let Some(edge) = edge {
-            let edge = EdgeAt { node: right, edge };
-            record.text.add(TextItem::Edge(edge));
-            record.children.add(ChildItem::Edge(edge));
-        }
+        let edge = EdgeAt {
+            node: right,
+            edge: 0,
+        };
+        record.text.add(TextItem::Edge(edge));
+        record.children.add(ChildItem::Edge(edge));
         self.rehome(left, [right; 2], &text, &children);
         let record = &mut self.records[right];
         record.text = text.into();
@@ -717,58 +716,34 @@ impl Provenance {
         by: Tag,
     ) {
         let right_id = body.id.clone();
-        let [left, right] = match by {
-            Tag::ALWAYS => {
-                if let Some(list) = self.known(parent) {
-                    self.records[list].remove_child(index);
-                }
-                if self.known(id).is_none() && self.known(&right_id).is_none() {
-                    return;
-                }
-                [id, &right_id].map(|id| self.key(id))
+        let is_known = |id: &NodeId| self.known(id).is_some();
+        if by == Tag::ALWAYS && !is_known(id) && !is_known(&right_id) {
+            if let Some(list) = self.known(parent) {
+                self.records[list].remove_child(index);
             }
-            _ => [id, &right_id].map(|id| self.key(id)),
-        };
-        let mut edge = None;
-        if by != Tag::ALWAYS {
-            let list = self.key(parent);
-            self.hide_child(right, list, index);
-            let record = &mut self.records[right];
-            record.edges.push(Edge {
-                by,
-                splits: false,
-                left,
-                text_in: left,
-                child_in: left,
-                is_overruled: false,
-            });
-            edge = Some(record.edges.len() - 1);
-            record.merged = edge;
-            record.body = Some(Arc::new(body));
+            return;
         }
+        let [left, right, list] = [id, &right_id, parent].map(|id| self.key(id));
+        self.hide_child(right, list, index);
+        let record = &mut self.records[right];
+        record.edges.push(Edge {
+            by,
+            splits: false,
+            left,
+            text_in: left,
+            child_in: left,
+            is_overruled: false,
+        });
+        let edge = record.edges.len() - 1;
+        record.merged = Some(edge);
+        record.body = Some(Arc::new(body));
         let record = &mut self.records[left];
         record.text.end_at(text);
         record.children.end_at(children);
         let text = std::mem::take(&mut *self.records[right].text);
         let children = std::mem::take(&mut *self.records[right].children);
-        let is_of_unit = |item: &TextItem| match item {
-            TextItem::Chars(chars) => {
-                chars.born != Tag::ALWAYS || !chars.gone.is_empty() || chars.marked.is_some()
-            }
-            _ => false,
-        };
-        let has_units = !self.records[right].spread.is_empty() || text.iter().any(is_of_unit);
         self.put_at_end(left, right, edge, text, children);
-        match by {
-            Tag::ALWAYS => {
-                self.ids.remove(&right_id);
-                if has_units {
-                    self.pass_on_texts(&[right]);
-                }
-                self.records.remove(right);
-            }
-            _ => self.touch(by, Touch::Edge(right)),
-        }
+        self.touch(by, Touch::Edge(right));
     }
 
     /// Appends the content of a joined node. What was split off before from the end comes behind
@@ -777,11 +752,11 @@ impl Provenance {
         &mut self,
         left: Key,
         right: Key,
-        edge: Option<usize>,
+        edge: usize,
         text: Vec<TextItem>,
         children: Vec<ChildItem>,
     ) {
-        let edge = edge.map(|edge| EdgeAt { node: right, edge });
+        let edge = EdgeAt { node: right, edge };
         let records = &self.records;
         let is_open =
             |at: EdgeAt| at.node != right && records.get(at.node).is_none_or(|it| !it.is_in(left));

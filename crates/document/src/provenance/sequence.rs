@@ -6,6 +6,7 @@
 //! split or joined here, and carets.
 
 use std::cell::Cell;
+use std::iter::once;
 use std::ops::{Deref, DerefMut, Range};
 
 use smallvec::SmallVec;
@@ -506,11 +507,10 @@ impl<I: Item> Sequence<I> {
         at + edges.len()
     }
 
-    /// Puts the content of a joined node at an index, behind its edge if it has one.
-    pub(super) fn join(&mut self, at: usize, edge: Option<EdgeAt>, items: Vec<I>) {
-        let [begin, end] = [edge.map(I::of_edge), edge.map(I::of_end)];
-        let all = begin.into_iter().chain(items).chain(end);
-        self.splice(at..at, all);
+    /// Puts the content of a joined node at an index, behind its edge.
+    pub(super) fn join(&mut self, at: usize, edge: EdgeAt, items: Vec<I>) {
+        let (begin, end) = (once(I::of_edge(edge)), once(I::of_end(edge)));
+        self.splice(at..at, begin.chain(items).chain(end));
     }
 
     /// Ends it at the length that the document has.
