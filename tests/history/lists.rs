@@ -810,3 +810,50 @@ fn undo_03_a_half_returns_behind_the_half_of_a_split_that_is_never_undone() {
     ann.redo().unwrap();
     assert!(shown(&store).ends_with("=a 7:1=bc d="));
 }
+
+/// Carl moves `c` into the wrapper of Ann and takes that back, and Bob moves `c` elsewhere. The
+/// wrapper is there again when only Carl's move counts, although nobody can redo the wrapping.
+#[test]
+fn undo_03_a_wrapper_that_is_undone_for_good_is_kept_for_what_can_return_to_it() {
+    let [ann, bob] = two([&["a", "b", "c"], &[]]);
+    let carl = Editor::new(ann.store().clone(), "carl");
+    run(&ann, wrap_node(element("box", []).with_id("box")).on("b"));
+    run(&carl, move_node("box", 0).on("c"));
+    carl.undo().unwrap();
+    run(&bob, move_node("list", 0).on("c"));
+    ann.undo().unwrap();
+    // So many commits that the record of what can no longer be redone is forgotten.
+    let dan = editor_with_few_entries(&ann);
+    run(&ann, set_attrs([("x", 0.into())]).on("next"));
+    for nth in 0..450 {
+        run(&dan, set_attrs([("y", nth.into())]).on("next"));
+    }
+    carl.redo().unwrap();
+    assert_eq!(children(&ann, "list"), "cab");
+    bob.undo().unwrap();
+    assert_eq!(children_of(&ann, ["list", "box"]), ["aboxb", "c"]);
+}
+
+fn editor_with_few_entries(of: &Editor) -> Editor {
+    let options = HistoryOptions::new().limit(1);
+    Editor::new(of.store().clone(), "dan").with_history(options)
+}
+
+/// Bob joins `b` and then `c` to `a`, and takes the second back. Ann moves `c` before `a` and joins
+/// `a` to it. That counts, and the join of `b` is in no circle, when Bob redoes his own.
+#[test]
+fn undo_03_a_join_beside_two_joins_in_opposite_directions_stays() {
+    let ([ann, bob], store) = editors_of(["ann", "bob"], &["a", "b", "c"]);
+    run(&bob, joins("a", "b"));
+    run(&bob, joins("a", "c"));
+    bob.undo().unwrap();
+    run(&ann, move_node("list", 0).on("c"));
+    run(&ann, joins("c", "a"));
+    assert_eq!(shown(&store), "c=cab");
+    bob.redo().unwrap();
+    assert_eq!(shown(&store), "c=cab");
+    ann.undo().unwrap();
+    assert_eq!(shown(&store), "a=abc");
+    bob.undo().unwrap();
+    assert_eq!(shown(&store), "c=c a=ab");
+}

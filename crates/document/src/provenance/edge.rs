@@ -90,7 +90,14 @@ impl Draft<'_> {
         }
         let mut around = self.closed_around(node, EdgeAt { node, edge: nth });
         let of = |at: &EdgeAt| &self.at(at.node).edges[at.edge];
-        around.retain(|it| of(it).by.step() < edge.by.step());
+        // What is only joined beside it, to one of the nodes in the circle, is not in the circle.
+        let circle: SmallVec<[Key; 4]> = std::iter::successors(Some(edge.left), |key| {
+            let record = self.get(*key)?;
+            Some(record.edges[record.merged?].left)
+        })
+        .take(around.len())
+        .collect();
+        around.retain(|it| of(it).by.step() < edge.by.step() && circle.contains(&it.node));
         let half = around
             .iter()
             .find(|it| of(it).splits && it.node == edge.left);

@@ -73,10 +73,11 @@ impl Provenance {
             .retain(|_, unit| Arc::strong_count(&unit.unit) > 1);
         self.kept_units = self.units.len();
         let units = Units(&self.units);
+        let lists = self.lists_of_open_places(&units);
         let gone: Vec<Key> = self
             .records
             .iter()
-            .filter(|(_, record)| is_gone(record, &units))
+            .filter(|(key, record)| is_gone(record, &units, || lists.contains(key)))
             .map(|(key, _)| key)
             .collect();
         self.pass_on_texts(&gone);
@@ -86,6 +87,22 @@ impl Provenance {
         let renumbered = self.settle_records();
         self.settle_items(&renumbered);
         self.drop_untouched();
+    }
+
+    /// The lists in which an undo or a redo may put a node, and the nodes around them.
+    fn lists_of_open_places(&self, units: &Units<'_>) -> HashSet<Key, Secret> {
+        let places = self.records.values().flat_map(|it| &it.places);
+        let open = places.filter(|it| !units.is_settled(it.by));
+        let mut ahead: Vec<Key> = open.filter_map(|it| it.list).collect();
+        let mut lists: HashSet<Key, Secret> = HashSet::default();
+        while let Some(key) = ahead.pop() {
+            let Some(record) = self.records.get(key).filter(|_| lists.insert(key)) else {
+                continue;
+            };
+            let place = record.places.get(record.chosen());
+            ahead.extend(place.and_then(|it| it.list));
+        }
+        lists
     }
 
     /// Notes where the text of nodes is whose records are going to be dropped. Units that changed
@@ -302,7 +319,7 @@ impl Provenance {
 }
 
 /// Whether a node can never be in the document again, and nothing of it elsewhere.
-fn is_gone(record: &Record, units: &Units<'_>) -> bool {
+fn is_gone(record: &Record, units: &Units<'_>, may_have_children: impl Fn() -> bool) -> bool {
     let always = |tag: &Tag| matches!(units.fate(*tag), Fate::Always);
     let is_removed = record.removed.iter().any(always);
     let is_open = |tag: Tag| matches!(units.fate(tag), Fate::Open);
@@ -314,6 +331,7 @@ fn is_gone(record: &Record, units: &Units<'_>) -> bool {
             || places.any(|place| is_open(place.by))
             || record.writes.iter().any(|write| is_open(write.by))
             || text.any(|item| matches!(item, TextItem::Chars(chars) if is_open(chars.born)))
+            || may_have_children()
     };
     let is_never = record
         .born
