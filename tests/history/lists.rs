@@ -857,3 +857,47 @@ fn undo_03_a_join_beside_two_joins_in_opposite_directions_stays() {
     bob.undo().unwrap();
     assert_eq!(shown(&store), "c=c a=ab");
 }
+
+/// Bob takes his deletion of `b` back, and a program without a history wraps `b`. So `b` stays when
+/// the deletion returns, each time.
+#[test]
+fn undo_03_a_node_stays_for_a_later_move_that_is_never_undone() {
+    let [_, bob] = two([&["a", "b"], &[]]);
+    run(&bob, delete_node().on("b"));
+    bob.undo().unwrap();
+    let program = TransactionManager::new(bob.store().clone());
+    program
+        .execute([wrap_node(element("box", []).with_id("box")).on("b")])
+        .unwrap();
+    for _ in 0..2 {
+        bob.redo().unwrap();
+        assert_eq!(children_of(&bob, ["list", "box"]), ["abox", "b"]);
+        bob.undo().unwrap();
+    }
+}
+
+/// Carl wraps `c`, a half that Ann made, and Bob deletes it for good: the half does not return with
+/// the split, although the wrapping was before the deletion.
+#[test]
+fn undo_03_a_node_that_is_deleted_for_good_stays_for_nothing_earlier() {
+    let ([ann, carl], store) = editors_of(["ann", "carl"], &["ab", "d"]);
+    run(&ann, splits("ab", 1));
+    let half = common::children(&store.snapshot(), "list")[1].clone();
+    run(
+        &carl,
+        wrap_node(element("box", []).with_id("box")).on(&*half),
+    );
+    let bob = editor_with_few_entries(&ann);
+    run(&bob, delete_node().on(&*half));
+    // An editor with nothing to undo lets the store record the commits.
+    Editor::new(store.clone(), "watcher").undo().unwrap_err();
+    for nth in 0..450 {
+        run(&bob, set_attrs([("y", nth.into())]).on("d"));
+    }
+    carl.undo().unwrap();
+    ann.undo().unwrap();
+    carl.redo().unwrap();
+    ann.redo().unwrap();
+    assert_eq!(shown(&store), "ab=a box= d=d");
+    assert_eq!(children(&ann, "box"), "");
+}

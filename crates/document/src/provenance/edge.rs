@@ -29,8 +29,8 @@ impl Draft<'_> {
     /// Opens or closes the edges in the sequences of a node, as far as they are not as the units in
     /// effect want them.
     pub(super) fn fit_edges_of(&mut self, key: Key) -> Done {
-        let edges = self.at(key).text.iter().filter_map(Item::edge);
-        let nodes: Vec<Key> = edges.map(|at| at.node).collect();
+        let items = self.get(key).into_iter().flat_map(|it| it.text.iter());
+        let nodes: Vec<Key> = items.filter_map(Item::edge).map(|at| at.node).collect();
         nodes.into_iter().try_for_each(|node| self.fit_edge(node))
     }
 

@@ -55,6 +55,11 @@ impl Units<'_> {
         }
     }
 
+    /// Whether it is in effect, or can be.
+    fn counts(&self, tag: Tag) -> bool {
+        !matches!(self.fate(tag), Fate::Never)
+    }
+
     fn is_settled(&self, tag: Tag) -> bool {
         !matches!(self.fate(tag), Fate::Open)
     }
@@ -165,8 +170,14 @@ impl Provenance {
         let shown: HashSet<(Key, usize), Secret> = shown.collect();
         let mut renumbered = HashMap::default();
         for (key, record) in &mut self.records {
-            record.removed.retain(|tag| units.settle(tag));
-            record.kept_by.retain(|tag| units.settle(tag));
+            // Their numbers tell what came later.
+            record.removed.retain(|tag| units.counts(*tag));
+            record.kept_by.retain(|tag| units.counts(*tag));
+            let settled = record.kept_by.iter().filter(|it| units.is_settled(**it));
+            let last = settled.map(|it| it.unit()).max();
+            record
+                .kept_by
+                .retain(|tag| !units.is_settled(*tag) || Some(tag.unit()) == last);
             record.born = record
                 .born
                 .filter(|born| !matches!(units.fate(*born), Fate::Always));

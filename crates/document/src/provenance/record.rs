@@ -472,14 +472,20 @@ impl Record {
     pub(super) fn is_kept(&self) -> bool {
         let removal = self.removed.iter().filter(|it| it.is_on());
         let removal = removal.map(|it| it.unit()).max();
-        let is_other = |by: Tag| match removal {
-            Some(removal) => by.is_on() && by.unit() > removal,
+        // Of what is in effect for good, only the version is known.
+        let time = |by: Tag, version: u64| match by {
+            Tag::ALWAYS => version,
+            by => by.unit(),
+        };
+        let is_other = |by: Tag, version: u64| match removal {
+            Some(removal) => by.is_on() && time(by, version) > removal,
             None => by.is_on() && Some(by.unit()) != self.born.map(Tag::unit),
         };
         let mut moved = self.places.iter().skip(1);
         let mut writes = self.writes.iter();
-        let is_kept = self.kept_by.iter().any(|it| is_other(*it));
-        is_kept || moved.any(|it| is_other(it.by)) || writes.any(|it| is_other(it.by))
+        self.kept_by.iter().any(|it| is_other(*it, 0))
+            || moved.any(|it| is_other(it.by, it.version))
+            || writes.any(|it| is_other(it.by, it.version))
     }
 
     /// The place that it has by the edits before another place was made.
