@@ -409,6 +409,21 @@ impl Page {
         })
     }
 
+    /// Whether the nodes of two letters were joined to each other in both directions: of two such
+    /// joins the earlier one is without effect, until the later one is undone.
+    fn are_joined_both_ways(&self, one: usize, other: usize) -> bool {
+        let (Some(ones), Some(others)) = (self.all_homes.get(&one), self.all_homes.get(&other))
+        else {
+            return false;
+        };
+        let joins = || self.joins.iter().map(|(pair, _)| pair);
+        joins().any(|[left, right]| {
+            let is_theirs = ones.contains(left) && others.contains(right)
+                || ones.contains(right) && others.contains(left);
+            is_theirs && joins().any(|[to, from]| (to, from) == (right, left))
+        })
+    }
+
     fn is_undone_half(&self, id: &NodeId) -> bool {
         let split = self.halves.get(id);
         split.is_some_and(|(_, edit)| !self.letters.in_effect()[*edit])
@@ -531,7 +546,9 @@ impl Page {
                 texts.entry((then, home)).or_default().push(letter);
             }
         }
-        let is_excused = |one, other| search::excuse(self.were_turned(one, other));
+        let is_excused = |one, other| {
+            search::excuse(self.were_turned(one, other) || self.are_joined_both_ways(one, other))
+        };
         let mut texts = texts.into_values();
         let compared = texts.try_for_each(|text| order.compare(&text, is_excused));
         let all: Vec<usize> = letters_of(after).collect();

@@ -481,7 +481,7 @@ impl Record {
             Some(removal) => by.is_on() && time(by, version) > removal,
             None => by.is_on() && Some(by.unit()) != self.born.map(Tag::unit),
         };
-        let mut moved = self.places.iter().skip(1);
+        let mut moved = self.places.iter();
         let mut writes = self.writes.iter();
         self.kept_by.iter().any(|it| is_other(*it, 0))
             || moved.any(|it| is_other(it.by, it.version))
