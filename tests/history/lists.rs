@@ -901,3 +901,51 @@ fn undo_03_a_node_that_is_deleted_for_good_stays_for_nothing_earlier() {
     assert_eq!(shown(&store), "ab=a box= d=d");
     assert_eq!(children(&ann, "box"), "");
 }
+
+/// Bob creates `b`, Ann splits it, and Bob joins the halves again. All is undone, the join last.
+#[test]
+fn undo_03_a_node_goes_when_the_last_join_to_it_is_undone() {
+    let ([ann, bob], store) = editors_of(["ann", "bob"], &["a"]);
+    let carl = Editor::new(store.clone(), "carl");
+    run(&bob, add_child(item("b"), 1).on("list"));
+    run(&ann, splits("b", 0));
+    let half: String = common::children(&store.snapshot(), "list")[2]
+        .clone()
+        .into();
+    run(
+        &carl,
+        op(move |on: &mut Transaction| on.join_nodes("b", &*half)),
+    );
+    bob.undo().unwrap();
+    ann.undo().unwrap();
+    assert_eq!(shown(&store), "a=a");
+    carl.undo().unwrap();
+    assert_eq!(shown(&store), "a=a");
+    bob.redo().unwrap();
+    assert_eq!(shown(&store), "a=a b=");
+}
+
+/// Ann splits `b`, Bob puts `n` between the halves, and Carl joins the right one to `n`. Bob's edit
+/// is undone, so `n` is there only for that half.
+#[test]
+fn undo_03_a_node_returns_with_the_node_that_is_joined_to_it() {
+    let ([ann, bob], store) = editors_of(["ann", "bob"], &["a", "bc"]);
+    let carl = Editor::new(store.clone(), "carl");
+    run(&ann, splits("bc", 2));
+    let half: String = common::children(&store.snapshot(), "list")[2]
+        .clone()
+        .into();
+    run(&bob, add_child(item("n"), 2).on("list"));
+    run(
+        &carl,
+        op(move |on: &mut Transaction| on.join_nodes("n", &*half)),
+    );
+    bob.undo().unwrap();
+    assert_eq!(shown(&store), "a=a bc=bc n=");
+    carl.undo().unwrap();
+    ann.undo().unwrap();
+    assert_eq!(shown(&store), "a=a bc=bc");
+    carl.redo().unwrap();
+    ann.redo().unwrap();
+    assert_eq!(shown(&store), "a=a bc=bc n=");
+}

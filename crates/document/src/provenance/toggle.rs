@@ -447,8 +447,14 @@ impl<'a> Undoing<'a> {
     /// Returns a node that it hid or brought back.
     fn settle_nodes_once(&mut self) -> Result<Option<Key>, BlockedUndo> {
         let mut keys: Vec<Key> = self.draft.changed.keys().copied().collect();
+        let holder = |key: &Key| {
+            let record = self.draft.get(*key)?;
+            Some(record.edges.get(record.merged?)?.text_in)
+        };
+        // A node may stay for one that is joined to it.
+        let holders = keys.iter().filter_map(holder);
         let around = keys.iter().flat_map(|key| self.draft.wrappers_of(*key));
-        keys.extend(around.collect::<Vec<_>>());
+        keys.extend(holders.chain(around).collect::<Vec<_>>());
         keys.sort_unstable();
         keys.dedup();
         let mut changed = None;
