@@ -88,27 +88,42 @@ impl Draft<'_> {
         if !edge.is_overruled {
             return Ok(());
         }
-        let mut around = self.closed_around(node, EdgeAt { node, edge: nth });
+        let at = EdgeAt { node, edge: nth };
         let of = |at: &EdgeAt| &self.at(at.node).edges[at.edge];
-        // What is only joined beside it, to one of the nodes in the circle, is not in the circle.
-        let circle: SmallVec<[Key; 4]> = std::iter::successors(Some(edge.left), |key| {
-            let record = self.get(*key)?;
-            Some(record.edges[record.merged?].left)
-        })
-        .take(around.len())
-        .collect();
-        around.retain(|it| of(it).by.step() < edge.by.step() && circle.contains(&it.node));
+        let mut around = self.closed_around(node, at);
+        around.retain(|it| of(it).by.step() < edge.by.step());
         let half = around
             .iter()
             .find(|it| of(it).splits && it.node == edge.left);
-        let earliest = || around.iter().min_by_key(|it| of(it).by.step());
+        let mut circle = self.circle_of(at);
+        if circle.is_empty() {
+            circle = around.clone();
+        }
+        let earliest = || circle.iter().min_by_key(|it| of(it).by.step());
         match half.or_else(earliest).copied() {
-            Some(opened) => {
+            Some(opened) if opened != at => {
                 self.edit(opened.node).edges[opened.edge].is_overruled = true;
                 self.open(opened)
             }
-            None => Ok(()),
+            _ => Ok(()),
         }
+    }
+
+    /// The edges through which a node is in itself, once this edge of another node in it, or of its
+    /// own, is closed.
+    fn circle_of(&self, edge: EdgeAt) -> Vec<EdgeAt> {
+        let mut path = vec![edge];
+        while let Some(last) = path.last() {
+            let left = self.at(last.node).edges[last.edge].left;
+            if let Some(start) = path.iter().position(|it| it.node == left) {
+                return path.split_off(start);
+            }
+            match self.get(left).and_then(|it| it.merged) {
+                Some(edge) => path.push(EdgeAt { node: left, edge }),
+                None => break,
+            }
+        }
+        Vec::new()
     }
 
     /// The closed edges in the text of a node that have another edge behind them.
