@@ -409,19 +409,32 @@ impl Page {
         })
     }
 
-    /// Whether the nodes of two letters were joined to each other in both directions: of two such
-    /// joins the earlier one is without effect, until the later one is undone.
+    /// Whether the nodes of two letters were joined to each other in both directions, also through
+    /// others: of such joins the earliest is without effect, until another one is undone.
     fn are_joined_both_ways(&self, one: usize, other: usize) -> bool {
-        let (Some(ones), Some(others)) = (self.all_homes.get(&one), self.all_homes.get(&other))
-        else {
+        let homes = [one, other].map(|letter| self.all_homes.get(&letter));
+        let [Some(ones), Some(others)] = homes else {
             return false;
         };
-        let joins = || self.joins.iter().map(|(pair, _)| pair);
-        joins().any(|[left, right]| {
-            let is_theirs = ones.contains(left) && others.contains(right)
-                || ones.contains(right) && others.contains(left);
-            is_theirs && joins().any(|[to, from]| (to, from) == (right, left))
+        ones.iter().any(|one| {
+            let joined = self.joined_into(one);
+            let mut others = others.iter().filter(|other| joined.contains(*other));
+            others.any(|other| self.joined_into(other).contains(one))
         })
+    }
+
+    /// The nodes that were joined to a node, or to one of these.
+    fn joined_into<'a>(&'a self, node: &'a NodeId) -> BTreeSet<&'a NodeId> {
+        let (mut joined, mut ahead) = (BTreeSet::new(), vec![node]);
+        while let Some(to) = ahead.pop() {
+            let joins = self.joins.iter().filter(|([left, _], _)| left == to);
+            ahead.extend(
+                joins
+                    .map(|([_, right], _)| right)
+                    .filter(|it| joined.insert(*it)),
+            );
+        }
+        joined
     }
 
     fn is_undone_half(&self, id: &NodeId) -> bool {
