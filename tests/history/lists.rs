@@ -949,3 +949,55 @@ fn undo_03_a_node_returns_with_the_node_that_is_joined_to_it() {
     ann.redo().unwrap();
     assert_eq!(shown(&store), "a=a bc=bc n=");
 }
+
+/// Ann splits `ab`. Bob splits off a half before hers, and a half of that, which he moves away. Ann
+/// moves the other one away, and joins hers to `ab`. When her half returns first, the end of that
+/// of Bob stays before what she joined.
+#[test]
+fn undo_03_text_that_is_joined_behind_a_half_stays_behind_it_when_an_earlier_half_returns() {
+    let ([ann, bob], store) = editors_of(["ann", "bob"], &["ab", "n"]);
+    run(&ann, splits("ab", 0));
+    run(&bob, splits("ab", 0));
+    run(&bob, splits("7:2", 0));
+    run(&bob, move_node("list", 4).on("7:3"));
+    run(&ann, move_node("list", 0).on("7:2"));
+    run(&ann, joins("ab", "7:1"));
+    let last = shown(&store);
+    assert_eq!(last, "7:2= ab=ab n=n 7:3=");
+    for editor in [&ann, &ann, &bob, &bob, &ann, &bob] {
+        editor.undo().unwrap();
+    }
+    assert_eq!(shown(&store), "ab=ab n=n");
+    for editor in [&ann, &bob, &ann, &bob, &bob, &ann] {
+        editor.redo().unwrap();
+    }
+    assert_eq!(shown(&store), last);
+}
+
+/// Cat splits `a`, Bob splits the half, and Cat joins both halves. Ann deletes them and joins `c`.
+/// When Bob's half returns first, it has nothing of what is behind the half of Cat.
+#[test]
+fn undo_03_a_half_of_a_half_has_no_text_that_was_joined_behind_both() {
+    let names = ["ann", "bob", "cat"];
+    let ([ann, bob, cat], store) = editors_of_two(names, [&["a"], &["b", "c"]]);
+    run(&cat, splits("a", 0));
+    run(&bob, delete_node().on("b"));
+    run(&bob, splits("7:1", 0));
+    run(&cat, joins("7:1", "7:2"));
+    run(&ann, deletes("a", "c", 0));
+    assert_eq!(shown_lists(&store), "a=c");
+    for editor in [&ann, &cat, &bob, &bob, &cat] {
+        editor.undo().unwrap();
+    }
+    assert_eq!(shown_lists(&store), "a=a | b=b c=c");
+    for (editor, then) in [
+        (&ann, "a=c | b=b"),
+        (&bob, "a=c"),
+        (&bob, "a=c"),
+        (&cat, "a=c"),
+        (&cat, "a=c"),
+    ] {
+        editor.redo().unwrap();
+        assert_eq!(shown_lists(&store), then);
+    }
+}

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::present::{Done, Draft};
 use super::record::{Edge, Record, spread_of};
 use super::sequence::{ChildItem, EdgeAt, Found, Item, hide};
-use super::{BlockedUndo, Key, Records, body_of};
+use super::{BlockedUndo, Key, MOST_LEVELS, Records, body_of};
 use crate::id::NodeId;
 use crate::plan::{self, follows};
 use crate::{Change, ChildPosition, Children, Node, RightHalf, SplitPoint, UndoConflict, View};
@@ -124,6 +124,15 @@ impl Draft<'_> {
             }
         }
         Vec::new()
+    }
+
+    /// The node that is before an edge, and those from which that was split off.
+    fn lefts(&self, edge: &Edge) -> impl Iterator<Item = Key> {
+        let left_of = |key: &Key| {
+            let record = self.get(*key).filter(|it| it.is_half())?;
+            Some(record.edges[0].left)
+        };
+        std::iter::successors(Some(edge.left), left_of).take(MOST_LEVELS)
     }
 
     /// The closed edges in the text of a node that have another edge behind them.
@@ -274,14 +283,15 @@ impl Draft<'_> {
     /// Moves the items behind an edge to its node, apart from other edges of the node.
     fn take_out_behind(&mut self, edge: EdgeAt, holders: [Key; 2], at: [Found; 2]) {
         let node = edge.node;
+        let ends = self.ends_of(edge, holders, at);
         let mut left = std::mem::take(&mut self.edit(holders[0]).text);
         let mut list = std::mem::take(&mut self.edit(holders[1]).children);
         let is_closed = |at: EdgeAt| {
             let record = self.get(at.node);
             record.is_some_and(|it| it.merged == Some(at.edge))
         };
-        let text = left.take_behind(edge, at[0].index, is_closed);
-        let children = list.take_behind(edge, at[1].index, is_closed);
+        let text = left.take_behind(edge, at[0].index, ends[0], is_closed);
+        let children = list.take_behind(edge, at[1].index, ends[1], is_closed);
         self.edit(holders[0]).text = left;
         self.edit(holders[1]).children = list;
         self.know_anew();
@@ -481,10 +491,23 @@ impl Draft<'_> {
     /// Where the content behind an edge ends.
     fn ends_of(&self, edge: EdgeAt, holders: [Key; 2], at: [Found; 2]) -> [usize; 2] {
         let [left, list] = holders.map(|key| self.at(key));
+        let belongs_to = |around: EdgeAt| self.belongs_to(edge, around);
         [
-            left.text.end_of(edge, at[0].index),
-            list.children.end_of(edge, at[1].index),
+            left.text.end_of(edge, at[0].index, belongs_to),
+            list.children.end_of(edge, at[1].index, belongs_to),
         ]
+    }
+
+    /// Whether an edge within the content behind another one belongs to the node of that, rather
+    /// than to the node that has both: it is older, or its node was split off from that node.
+    fn belongs_to(&self, edge: EdgeAt, around: EdgeAt) -> bool {
+        let of = |at: EdgeAt| self.get(at.node)?.edges.get(at.edge);
+        let (Some(inner), Some(outer)) = (of(edge), of(around)) else {
+            return false;
+        };
+        edge.node != around.node
+            && (inner.by.step() < outer.by.step()
+                || self.lefts(inner).any(|left| left == around.node))
     }
 
     /// Takes what is between these places out of the document.

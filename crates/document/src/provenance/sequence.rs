@@ -413,11 +413,22 @@ impl<I: Item> Sequence<I> {
         }
     }
 
-    /// Where the content behind an edge, which is at an index, ends.
-    pub(super) fn end_of(&self, edge: EdgeAt, at: usize) -> usize {
-        let behind = &self[at..];
-        let end = behind.iter().position(|item| item.end() == Some(edge));
-        at + end.unwrap_or(behind.len())
+    /// Where the content behind an edge, which is at an index, ends: at its own end, or else at
+    /// that of content around it to which it belongs.
+    pub(super) fn end_of(
+        &self,
+        edge: EdgeAt,
+        at: usize,
+        belongs_to: impl Fn(EdgeAt) -> bool,
+    ) -> usize {
+        let behind = || self[at..].iter().map(Item::end);
+        let is_around = |around: EdgeAt| {
+            let mut before = self[..at].iter().filter_map(Item::edge);
+            belongs_to(around) && before.any(|it| it == around)
+        };
+        let end = behind().position(|it| it == Some(edge));
+        let end = end.or_else(|| behind().position(|it| it.is_some_and(is_around)));
+        end.map_or(self.len(), |end| at + end)
     }
 
     /// What comes behind the end of the content of an edge, if that has no width.
@@ -427,15 +438,16 @@ impl<I: Item> Sequence<I> {
         (!self.has_width_in(end..self.len())).then_some(end + 1)
     }
 
-    /// Takes out the content behind an edge. Other edges of its node stay, unless they are in the
-    /// content behind an edge that is closed.
+    /// Takes out the content behind an edge, up to its end. Other edges of its node stay, unless
+    /// they are in the content behind an edge that is closed.
     pub(super) fn take_behind(
         &mut self,
         edge: EdgeAt,
         at: usize,
+        end: usize,
         is_closed: impl Fn(EdgeAt) -> bool,
     ) -> Vec<I> {
-        let end = self.end_of(edge, at) - (at + 1);
+        let end = end - (at + 1);
         let behind = self.split_off(at + 1);
         let mut taken = Vec::new();
         let mut own: SmallVec<[EdgeAt; 2]> = SmallVec::new();
