@@ -1001,3 +1001,29 @@ fn undo_03_a_half_of_a_half_has_no_text_that_was_joined_behind_both() {
         assert_eq!(shown_lists(&store), then);
     }
 }
+
+/// Bob divides the list at the start of `b`, and Dan closes that up again and joins `cd` to the
+/// left half. Ann splits that within `cd`. Without the edits of Bob and Dan, the text of `b` is in
+/// the half of Ann, and it does not follow that into `cd`.
+#[test]
+fn undo_03_text_behind_a_joined_node_does_not_follow_a_half_into_that() {
+    let names = ["ann", "bob", "dan"];
+    let ([ann, bob, dan], store) = editors_of_two(names, [&["b"], &["cd", "e"]]);
+    let first = shown_lists(&store);
+    run(&bob, insert_paragraph(0).on("b"));
+    run(&bob, move_node("7:2", 0).on("cd"));
+    run(&dan, deletes("b", "cd", 0));
+    assert_eq!(shown_lists(&store), "b=cd 7:1=b | e=e");
+    run(&ann, splits("b", 1));
+    assert_eq!(shown_lists(&store), "b=c 7:3=d 7:1=b | e=e");
+    for editor in [&bob, &bob, &dan] {
+        editor.undo().unwrap();
+    }
+    assert_eq!(shown_lists(&store), "b= 7:3=db | cd=c e=e");
+    ann.undo().unwrap();
+    assert_eq!(shown_lists(&store), first);
+    for editor in [&dan, &bob, &bob, &ann] {
+        editor.redo().unwrap();
+    }
+    assert_eq!(shown_lists(&store), "b=c 7:3=d 7:1=b | e=e");
+}

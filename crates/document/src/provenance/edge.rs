@@ -412,10 +412,40 @@ impl Draft<'_> {
             self.edit(node).children.extend(moved);
         }
         self.put_in_behind(edge, holders, at);
-        let [left, list] = holders;
+        self.show_content(holders)?;
+        self.return_rest(holders[0])
+    }
+
+    /// Brings what was put into nodes into the document: text into the first, children into the
+    /// second.
+    fn show_content(&mut self, [left, list]: [Key; 2]) -> Done {
         self.fit_text(left)?;
         if self.at(list).is_present() {
             self.show_children(list)?;
+        }
+        Ok(())
+    }
+
+    /// A half came back to a node whose join is undone, with the end of the content that was
+    /// joined: what is behind that end returns to the node that it was joined to.
+    fn return_rest(&mut self, node: Key) -> Done {
+        let ends = self.at(node).text.iter().filter_map(Item::end);
+        let own: SmallVec<[EdgeAt; 1]> = ends.filter(|end| end.node == node).collect();
+        for edge in own {
+            let Some((holders, _)) = self.find_edge(edge).filter(|(it, _)| !it.contains(&node))
+            else {
+                continue;
+            };
+            let record = self.at(node);
+            let text = record.text.find(|item| item.end() == Some(edge));
+            let child = record.children.find(|item| item.end() == Some(edge));
+            let (Some(text), Some(child)) = (text, child) else {
+                continue;
+            };
+            let ends = [record.text.len(), record.children.len()];
+            self.evacuate([node; 2], [text, child], ends)?;
+            self.take_back_behind(edge, holders);
+            self.show_content(holders)?;
         }
         Ok(())
     }
