@@ -1027,3 +1027,28 @@ fn undo_03_text_behind_a_joined_node_does_not_follow_a_half_into_that() {
     }
     assert_eq!(shown_lists(&store), "b=c 7:3=d 7:1=b | e=e");
 }
+
+/// Ann splits `ab`. Bob splits off a half of her half, and moves it before `ab`, which Dan joins to
+/// it. Without both splits, the half of Ann has the text of `ab`: it was there before that of Bob.
+#[test]
+fn undo_03_of_two_halves_with_their_own_left_half_that_of_the_earlier_split_stays() {
+    let ([ann, bob, dan], store) = editors_of(["ann", "bob", "dan"], &["ab"]);
+    run(&ann, splits("ab", 0));
+    let entry = [splits("7:1", 2), move_node("list", 0).on("7:2")];
+    transaction(&bob, entry).commit().unwrap();
+    run(&dan, joins("7:2", "ab"));
+    assert_eq!(shown(&store), "7:2= 7:1=ab");
+    bob.undo().unwrap();
+    ann.undo().unwrap();
+    assert_eq!(shown(&store), "7:1=ab");
+    dan.undo().unwrap();
+    assert_eq!(shown(&store), "ab=ab");
+    dan.redo().unwrap();
+    assert_eq!(shown(&store), "7:1=ab");
+    dan.undo().unwrap();
+    bob.redo().unwrap();
+    dan.redo().unwrap();
+    assert_eq!(shown(&store), "7:2=ab");
+    bob.undo().unwrap();
+    assert_eq!(shown(&store), "7:1=ab");
+}

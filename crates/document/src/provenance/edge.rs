@@ -73,18 +73,19 @@ impl Draft<'_> {
         }
     }
 
-    /// If this node is to be joined to a node that it has behind an edge, one of the edges between
-    /// them is opened: that of the half to which it was joined, or else the earliest one. Of joins
-    /// in a circle, the earliest is without effect. [`close`](Self::close) follows and joins it.
+    /// If this node is to go behind an edge that is in its own content, one of the edges around
+    /// that is opened: that of the earliest of the halves to which it goes. If it is joined to
+    /// none, that is the earliest join, which is without effect. [`close`](Self::close) follows.
     fn break_circle(&mut self, node: Key) -> Done {
         let Some(record) = self.get(node) else {
             return Ok(());
         };
-        let mut edges = record.edges.iter().enumerate();
-        let is_wanted = |edge: &Edge| !edge.splits && edge.by.is_on();
-        let Some((nth, edge)) = edges.rfind(|(_, edge)| is_wanted(edge)) else {
+        let mut edges = record.edges.iter();
+        let joined = edges.rposition(|edge| !edge.splits && edge.by.is_on());
+        let Some(nth) = joined.or_else(|| record.edge_wanted()) else {
             return Ok(());
         };
+        let edge = &record.edges[nth];
         if !edge.is_overruled {
             return Ok(());
         }
@@ -92,14 +93,14 @@ impl Draft<'_> {
         let of = |at: &EdgeAt| &self.at(at.node).edges[at.edge];
         let mut around = self.closed_around(node, at);
         around.retain(|it| of(it).by.step() < edge.by.step());
-        let half = around
-            .iter()
-            .find(|it| of(it).splits && it.node == edge.left);
+        let is_half = |it: &&EdgeAt| of(it).splits && self.lefts(edge).any(|left| left == it.node);
+        let step = |it: &&EdgeAt| of(it).by.step();
+        let half = around.iter().filter(is_half).min_by_key(step);
         let mut circle = self.circle_of(at);
         if circle.is_empty() {
             circle = around.clone();
         }
-        let earliest = || circle.iter().min_by_key(|it| of(it).by.step());
+        let earliest = || circle.iter().filter(|_| !edge.splits).min_by_key(step);
         match half.or_else(earliest).copied() {
             Some(opened) if opened != at => {
                 self.edit(opened.node).edges[opened.edge].is_overruled = true;
