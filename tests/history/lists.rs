@@ -1,8 +1,11 @@
 //! Undo in lists of children that others change, too.
 
 use doclock::{
-    DataStore, Editor, Transaction, TransactionManager, document::SplitPoint, dsl::*,
+    DataStore, Editor, Transaction, TransactionManager,
+    document::SplitPoint,
+    dsl::*,
     history::HistoryOptions,
+    transaction::{Operation, TextSpan},
 };
 
 use super::{editor_of, run};
@@ -211,10 +214,14 @@ fn undo_03_a_deleted_node_behind_a_split_one_returns_behind_both_halves() {
     assert_eq!(children(&ann, "list"), format!("u{half}q"));
 }
 
-/// The items of a list with their texts.
+/// The items of the first list with their texts.
 fn shown(store: &DataStore) -> String {
+    shown_in(store, "list")
+}
+
+fn shown_in(store: &DataStore, list: &str) -> String {
     let view = store.snapshot();
-    let ids = common::children(&view, "list");
+    let ids = common::children(&view, list);
     let items = ids
         .iter()
         .map(|id| format!("{id}={}", common::text(&view, id)));
@@ -231,12 +238,12 @@ fn editors_of<const N: usize>(names: [&str; N], ids: &[&'static str]) -> ([Edito
     (editors, store)
 }
 
-fn splits(id: &str, text: usize) -> doclock::transaction::Operation {
+fn splits(id: &str, text: usize) -> Operation {
     let (id, at) = (id.to_owned(), SplitPoint { text, children: 0 });
     op(move |on: &mut Transaction| on.split_node(&*id, at, None).map(drop))
 }
 
-fn joins(one: &'static str, other: &'static str) -> doclock::transaction::Operation {
+fn joins(one: &'static str, other: &'static str) -> Operation {
     op(move |on: &mut Transaction| on.join_nodes(one, other))
 }
 
@@ -1051,4 +1058,76 @@ fn undo_03_of_two_halves_with_their_own_left_half_that_of_the_earlier_split_stay
     assert_eq!(shown(&store), "7:2=ab");
     bob.undo().unwrap();
     assert_eq!(shown(&store), "7:1=ab");
+}
+
+/// Bob inserts `n`, Dan splits it, and Ann joins the halves. `n` stays for the half as long as that
+/// exists, although it is undone.
+#[test]
+fn undo_03_a_node_stays_for_a_joined_half_as_long_as_that_exists() {
+    let ([ann, bob, dan], store) = editors_of(["ann", "bob", "dan"], &["a"]);
+    let n = text_node("item", "").with_id("n");
+    run(&bob, add_child(n, 0).on("list"));
+    run(&dan, splits("n", 0));
+    run(&ann, joins("n", "7:1"));
+    bob.undo().unwrap();
+    assert_eq!(shown(&store), "n= a=a");
+    dan.undo().unwrap();
+    assert_eq!(shown(&store), "a=a");
+    dan.redo().unwrap();
+    assert_eq!(shown(&store), "n= a=a");
+    dan.undo().unwrap();
+    ann.undo().unwrap();
+    assert_eq!(shown(&store), "a=a");
+}
+
+/// The items with their texts, each list by itself.
+fn shown_lists(store: &DataStore) -> String {
+    let view = store.snapshot();
+    let lists = common::children(&view, "page");
+    let lists = lists.iter().map(|list| shown_in(store, list));
+    lists.collect::<Vec<_>>().join(" | ")
+}
+
+/// Editors of two lists of items, each with its id as its text, and the store.
+fn editors_of_two<const N: usize>(
+    names: [&str; N],
+    lists: [&[&'static str]; 2],
+) -> ([Editor; N], DataStore) {
+    let store = store();
+    let editors = names.map(|name| Editor::new(store.clone(), name));
+    let setup = Editor::new(store.clone(), "setup");
+    let mut ids = ["list", "next"].into_iter();
+    let lists = lists.map(|texts| {
+        let items = texts.iter().map(|id| text_node("item", *id).with_id(*id));
+        element("list", items).with_id(ids.next().unwrap())
+    });
+    run(&setup, create(element("page", lists).with_id("page")));
+    (editors, store)
+}
+
+fn deletes(one: &str, other: &str, end: usize) -> Operation {
+    delete_range(TextSpan::to(0, other, end)).on(one)
+}
+
+/// Ann lifts the left half of `bc`, and Cat deletes from `n` to the end of the right half, which
+/// joins that. Without its creation `n` stays for the half, in whichever order both return.
+#[test]
+fn undo_03_a_node_returns_with_the_joined_half_for_which_it_stays() {
+    let ([ann, bob, cat], store) = editors_of_two(["ann", "bob", "cat"], [&["a", "bc"], &[]]);
+    let first = shown_lists(&store);
+    run(&bob, splits("bc", 0));
+    run(&ann, lift_node().on("bc"));
+    let n = text_node("item", "").with_id("n");
+    run(&bob, add_child(n, 1).on("list"));
+    run(&cat, deletes("n", "7:1", 2));
+    bob.undo().unwrap();
+    assert_eq!(shown_lists(&store), "a=a n= | ");
+    for editor in [&cat, &ann, &bob] {
+        editor.undo().unwrap();
+    }
+    assert_eq!(shown_lists(&store), first);
+    for editor in [&cat, &ann, &bob] {
+        editor.redo().unwrap();
+    }
+    assert_eq!(shown_lists(&store), "a=a n= | ");
 }
