@@ -819,7 +819,7 @@ fn undo_03_a_half_returns_behind_the_half_of_a_split_that_is_never_undone() {
 }
 
 /// Carl moves `c` into the wrapper of Ann and takes that back, and Bob moves `c` elsewhere. The
-/// wrapper is there again when only Carl's move counts, although nobody can redo the wrapping.
+/// wrapper is there again when only Carl's move counts, although its creation cannot be redone.
 #[test]
 fn undo_03_a_wrapper_that_is_undone_for_good_is_kept_for_what_can_return_to_it() {
     let [ann, bob] = two([&["a", "b", "c"], &[]]);

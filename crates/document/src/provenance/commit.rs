@@ -668,8 +668,8 @@ impl Provenance {
         false
     }
 
-    /// Moves the content of a node after these offsets to its right half, which is empty. Leaves the
-    /// edge of that there.
+    /// Moves the content of a node after these offsets to its right half, which is empty. Leaves
+    /// the edge of that there.
     fn divide(&mut self, left: Key, right: Key, [text, children]: [usize; 2]) {
         let record = &mut self.records[left];
         let (text_gap, child_gap) = (
