@@ -916,9 +916,7 @@ fn undo_03_a_node_goes_when_the_last_join_to_it_is_undone() {
     let carl = Editor::new(store.clone(), "carl");
     run(&bob, add_child(item("b"), 1).on("list"));
     run(&ann, splits("b", 0));
-    let half: String = common::children(&store.snapshot(), "list")[2]
-        .clone()
-        .into();
+    let half = common::children(&store.snapshot(), "list")[2].clone();
     run(
         &carl,
         op(move |on: &mut Transaction| on.join_nodes("b", &*half)),
@@ -939,9 +937,7 @@ fn undo_03_a_node_returns_with_the_node_that_is_joined_to_it() {
     let ([ann, bob], store) = editors_of(["ann", "bob"], &["a", "bc"]);
     let carl = Editor::new(store.clone(), "carl");
     run(&ann, splits("bc", 2));
-    let half: String = common::children(&store.snapshot(), "list")[2]
-        .clone()
-        .into();
+    let half = common::children(&store.snapshot(), "list")[2].clone();
     run(&bob, add_child(item("n"), 2).on("list"));
     run(
         &carl,
