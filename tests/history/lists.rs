@@ -1127,3 +1127,109 @@ fn undo_03_a_node_returns_with_the_joined_half_for_which_it_stays() {
     }
     assert_eq!(shown_lists(&store), "a=a n= | ");
 }
+
+/// Bob wraps `a`, and Ann moves `b` into the wrapper, behind `a`. While the wrapping is undone, she
+/// splits `a` and divides the list there. The wrapper is behind both halves, in the second list.
+#[test]
+fn undo_03_a_wrapper_that_stays_for_others_is_in_the_half_of_the_list_where_its_nodes_end() {
+    let [ann, bob] = two([&["a", "b", "c"], &[]]);
+    run(&bob, wrap_node(element("box", []).with_id("box")).on("a"));
+    run(&ann, move_node("box", 1).on("b"));
+    bob.undo().unwrap();
+    let at = SplitPoint {
+        text: 0,
+        children: 1,
+    };
+    let divide = move |on: &mut Transaction| on.split_node("list", at, None).map(drop);
+    transaction(&ann, [splits("a", 0), op(divide)])
+        .commit()
+        .unwrap();
+    let half = common::children(&ann.store().snapshot(), "page")[1].clone();
+    let first = common::children(&ann.store().snapshot(), &half)[0].clone();
+    let all = || children_of(&ann, ["list", &half, "box"]);
+    let divided = ["a".to_owned(), format!("{first}boxc"), "b".to_owned()];
+    assert_eq!(all(), divided);
+    bob.redo().unwrap();
+    let wrapped = ["box".to_owned(), "c".to_owned(), format!("a{first}b")];
+    assert_eq!(all(), wrapped);
+    bob.undo().unwrap();
+    assert_eq!(all(), divided);
+    bob.redo().unwrap();
+    assert_eq!(all(), wrapped);
+    ann.undo().unwrap();
+    ann.undo().unwrap();
+    bob.undo().unwrap();
+    assert_eq!(children(&ann, "list"), "abc");
+    ann.redo().unwrap();
+    ann.redo().unwrap();
+    assert_eq!(all(), divided);
+}
+
+/// Ann moves `xyz`, and Bob splits it twice, each time the left half. All follow it back in order.
+#[test]
+fn undo_03_two_halves_follow_a_move_back_in_their_order() {
+    let ([ann, bob], store) = editors_of(["ann", "bob"], &["xyz", "b", "c"]);
+    let half = || common::children(&store.snapshot(), "list")[3].clone();
+    run(&ann, move_node("list", 2).on("xyz"));
+    run(&bob, splits("xyz", 2));
+    let last = half();
+    run(&bob, splits("xyz", 1));
+    let middle = half();
+    ann.undo().unwrap();
+    let back = format!("xyz=x {middle}=y {last}=z b=b c=c");
+    assert_eq!(shown(&store), back);
+    ann.redo().unwrap();
+    ann.undo().unwrap();
+    assert_eq!(shown(&store), back);
+}
+
+/// Ann puts `n` into one list and moves it to the other, in one entry, and Bob splits it. Without
+/// its creation `n` goes, and the half is where the creation left `n`.
+#[test]
+fn undo_03_a_half_is_where_the_creation_that_is_undone_left_its_left_half() {
+    let [ann, bob] = two([&["a", "b"], &["d"]]);
+    let entry = [
+        add_child(item("n"), 0).on("next"),
+        move_node("list", 2).on("n"),
+    ];
+    transaction(&ann, entry).commit().unwrap();
+    run(&bob, splits("n", 0));
+    let half = common::children(&ann.store().snapshot(), "list")[3].clone();
+    let lists = || children_of(&ann, ["list", "next"]);
+    let without = [format!("ab{half}"), "d".to_owned()];
+    ann.undo().unwrap();
+    assert_eq!(lists(), without);
+    bob.undo().unwrap();
+    assert_eq!(lists(), ["ab", "d"]);
+    bob.redo().unwrap();
+    assert_eq!(lists(), without);
+    ann.redo().unwrap();
+    assert_eq!(lists(), [format!("abn{half}"), "d".to_owned()]);
+}
+
+/// Bob splits `ab`, and Cat splits the half. While that is undone, Ann deletes the half of Bob and
+/// joins `cd` to the rest. What was split off from the deleted half has nothing of `cd`.
+#[test]
+fn undo_03_a_half_of_a_deleted_half_has_no_text_of_a_node_that_was_joined_over_it() {
+    let ([ann, bob, cat], store) = editors_of(["ann", "bob", "cat"], &["ab", "cd"]);
+    let second = || common::children(&store.snapshot(), "list")[1].clone();
+    run(&bob, splits("ab", 0));
+    let half = second();
+    run(&cat, splits(&half, 0));
+    let last = common::children(&store.snapshot(), "list")[2].clone();
+    cat.undo().unwrap();
+    let entry = [delete_node().on(half.as_str()), joins("ab", "cd")];
+    transaction(&ann, entry).commit().unwrap();
+    cat.redo().unwrap();
+    let all = format!("ab=cd {last}=");
+    assert_eq!(shown(&store), all);
+    ann.undo().unwrap();
+    cat.undo().unwrap();
+    bob.undo().unwrap();
+    ann.redo().unwrap();
+    assert_eq!(shown(&store), "ab=cd");
+    cat.redo().unwrap();
+    assert_eq!(shown(&store), all);
+    bob.redo().unwrap();
+    assert_eq!(shown(&store), all);
+}

@@ -64,6 +64,13 @@ impl WrapperContent {
     }
 }
 
+/// Where an item is in the parts of a list that was divided: in which of them, and where there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Spot {
+    list: usize,
+    index: usize,
+}
+
 /// So many items of a wrapper are looked at.
 pub(super) const MOST_WRAPPED: usize = 1024;
 
@@ -531,10 +538,8 @@ impl Draft<'_> {
     fn behind_remembered(&self, content: &WrapperContent, place: &Place) -> Option<usize> {
         let node = place.behind?;
         let is_of_it = |key: Key| {
-            let lefts = std::iter::successors(Some(key), |key| {
-                let record = self.get(*key).filter(|it| it.is_half())?;
-                Some(record.edges[0].left)
-            });
+            let left = |key: &Key| self.get(*key).and_then(Record::left_half);
+            let lefts = std::iter::successors(Some(key), left);
             lefts.take(super::MOST_LEVELS).any(|left| left == node)
         };
         let mut wrapped = content.wrapped.iter();
@@ -573,17 +578,19 @@ impl Draft<'_> {
         let mut held = content.between.clone().unwrap_or_default();
         let mut bound = Vec::new();
         if content.between.is_some() {
-            // Where the nodes are without it, if that is in the same list and they were there when
-            // they were wrapped.
+            let lists = self.parts_of(list);
+            // Where the nodes are without it, if that is in the same list or another part of it,
+            // and they were there when they were wrapped.
             let outside = |(node, place): &(Key, usize)| {
                 let record = self.at(*node);
                 let free = record.chosen_without(*place);
-                let found = self.find_place(list, *node, free);
-                Some(found.filter(|_| record.returns_from(*place))?.index)
+                let spot = self.spot_of(&lists, *node, free);
+                spot.filter(|_| record.returns_from(*place))
             };
-            let outside: Vec<Option<usize>> = content.wrapped.iter().map(outside).collect();
-            bound = outside.iter().map(Option::is_some).collect();
-            let own = self.place_among(wrapper, place, list, &outside, &held);
+            let outside: Vec<Option<Spot>> = content.wrapped.iter().map(outside).collect();
+            let own = self.place_among(wrapper, place, &lists, &outside, &held);
+            let is_beside = |it: &Option<Spot>| it.is_some_and(|it| it.list == own.list);
+            bound = outside.iter().map(is_beside).collect();
             let is_wrong = |nth: usize, is_before: bool| {
                 outside[nth].is_some_and(|at| at != own && (at < own) != is_before)
             };
@@ -619,40 +626,64 @@ impl Draft<'_> {
         moved
     }
 
+    /// The lists that a list was divided into, itself among them, in the order of their items.
+    pub(super) fn parts_of(&self, list: Key) -> SmallVec<[Key; 2]> {
+        let first = |list: Key| {
+            let left = |list: &Key| self.get(*list).and_then(Record::left_half);
+            let lefts = std::iter::successors(Some(list), left);
+            lefts.take(super::MOST_LEVELS).last()
+        };
+        let all = first(list);
+        // What was divided last comes first.
+        let mut parts = self.spread(all.unwrap_or(list));
+        parts.retain(|it| first(*it) == all);
+        parts
+    }
+
+    /// Where a place of a node is in one of these lists.
+    pub(super) fn spot_of(&self, lists: &[Key], node: Key, place: usize) -> Option<Spot> {
+        let of = self.at(node).places.get(place)?.list?;
+        let list = lists.iter().position(|it| *it == of)?;
+        let index = self.find_place(of, node, place)?.index;
+        Some(Spot { list, index })
+    }
+
     /// Chooses a place of a wrapper behind the nodes before its content, and before those behind
-    /// it. Returns the index in the list.
+    /// it. Returns where that is.
     fn place_among(
         &mut self,
         wrapper: Key,
         place: usize,
-        list: Key,
-        outside: &[Option<usize>],
+        lists: &[Key],
+        outside: &[Option<Spot>],
         held: &Range<usize>,
-    ) -> usize {
+    ) -> Spot {
         let first = outside[..held.start].iter().flatten().max().copied();
         let last = outside[held.end..].iter().flatten().min().copied();
-        let own = self
-            .find_place(list, wrapper, place)
-            .map(|found| found.index);
+        let own = self.spot_of(lists, wrapper, place);
         let (Some(own), true) = (own, first.is_some() || last.is_some()) else {
-            return own.unwrap_or(0);
+            return own.unwrap_or_default();
         };
         let fits =
-            |at: usize| first.is_none_or(|first| first < at) && last.is_none_or(|last| at <= last);
+            |at: Spot| first.is_none_or(|first| first < at) && last.is_none_or(|last| at <= last);
         let own_nodes = self.wrapped_by(wrapper);
-        let is_near = |at: usize| self.is_near(list, &own_nodes, own, at);
+        let is_near = |at: Spot| self.is_near(lists, &own_nodes, own, at);
         let order = self.at(wrapper).places[place].order;
         let places = self.at(wrapper).places.iter().enumerate();
-        let all = places.filter(|(_, it)| it.order == order && it.list == Some(list));
-        let mut all = all.filter_map(|(nth, _)| {
-            let found = self.find_place(list, wrapper, nth)?;
-            Some((nth, found.index))
-        });
+        let all = places.filter(|(_, it)| it.order == order);
+        let mut all = all.filter_map(|(nth, _)| Some((nth, self.spot_of(lists, wrapper, nth)?)));
         let known = all.find(|(_, at)| fits(*at) && is_near(*at));
-        let beside = first.map(|first| first + 1).or(last);
+        let behind = |Spot { list, index }| Spot {
+            list,
+            index: index + 1,
+        };
+        let beside = first.map(behind).or(last);
         let (chosen, at) = match (known, beside.filter(|at| fits(*at) && is_near(*at))) {
             (Some(known), _) => known,
-            (None, Some(at)) => (self.add_aside(wrapper, place, list, at), at),
+            (None, Some(at)) => {
+                let list = lists[at.list];
+                (self.add_aside(wrapper, place, list, at.index), at)
+            }
             (None, None) => return own,
         };
         for (nth, place) in self.edit(wrapper).places.iter_mut().enumerate() {
@@ -667,6 +698,7 @@ impl Draft<'_> {
     fn add_aside(&mut self, wrapper: Key, place: usize, list: Key, at: usize) -> usize {
         let places = &mut self.edit(wrapper).places;
         places.push(Place {
+            list: Some(list),
             is_aside: true,
             is_active: false,
             ..places[place].clone()
@@ -689,14 +721,15 @@ impl Draft<'_> {
         let Some(aside) = record.places.get(record.chosen()).filter(|it| it.is_aside) else {
             return;
         };
-        let (order, list) = (aside.order, aside.list);
+        let order = aside.order;
+        let lists = aside.list.map(|list| self.parts_of(list));
         let chosen = record.chosen();
         let mut places = record.places.iter();
         let first = places.position(|it| it.order == order && !it.is_aside);
-        let index = |nth: usize| Some(self.find_place(list?, wrapper, nth)?.index);
-        let is_near = match (list, first.and_then(index), index(chosen)) {
-            (Some(list), Some(first), Some(aside)) => {
-                self.is_near(list, &self.wrapped_by(wrapper), first, aside)
+        let spot = |nth: usize| self.spot_of(lists.as_ref()?, wrapper, nth);
+        let is_near = match (&lists, first.and_then(spot), spot(chosen)) {
+            (Some(lists), Some(first), Some(aside)) => {
+                self.is_near(lists, &self.wrapped_by(wrapper), first, aside)
             }
             _ => true,
         };
@@ -736,14 +769,24 @@ impl Draft<'_> {
         all
     }
 
-    /// Whether a wrapper can go from one index of a list to another. On its way it passes by no
+    /// Whether a wrapper can go from one spot in these lists to another. On its way it passes by no
     /// place of a node that is not its own, whether that node is there or not.
-    fn is_near(&self, list: Key, own: &HashSet<Key, Secret>, from: usize, to: usize) -> bool {
-        let between = &self.at(list).children[from.min(to)..from.max(to)];
-        between.iter().all(|item| match item {
+    fn is_near(&self, lists: &[Key], own: &HashSet<Key, Secret>, from: Spot, to: Spot) -> bool {
+        let (from, to) = (from.min(to), from.max(to));
+        let is_own = |item: &ChildItem| match item {
             ChildItem::Place { node, .. } => own.contains(node),
             ChildItem::Untouched(len) => *len == 0,
             ChildItem::Edge(_) | ChildItem::End(_) => true,
+        };
+        (from.list..=to.list).all(|nth| {
+            let items = &self.at(lists[nth]).children;
+            let start = if nth == from.list { from.index } else { 0 };
+            let end = if nth == to.list {
+                to.index
+            } else {
+                items.len()
+            };
+            items[start..end].iter().all(is_own)
         })
     }
 
@@ -767,9 +810,32 @@ impl Draft<'_> {
         if record.is_present() || record.merged.is_some() {
             return Ok(());
         }
-        let place = record.chosen();
-        let Some(list) = record.places.get(place).and_then(|place| place.list) else {
+        if self.show_list_of(node)?.is_none() {
             return self.insert(node, None);
+        }
+        self.order_wrapper(node);
+        // That may be in another part of the list.
+        let Some(list) = self.show_list_of(node)? else {
+            return Ok(());
+        };
+        let found = self.find_place(list, node, self.at(node).chosen());
+        let Some(found) = found.filter(|_| !self.at(node).is_present()) else {
+            return Ok(());
+        };
+        self.show_item(list, found.index, true);
+        let at = ChildPosition {
+            parent: self.at(list).id.clone(),
+            index: found.offset,
+        };
+        self.insert(node, Some(at))
+    }
+
+    /// Brings the list of a node into the document.
+    fn show_list_of(&mut self, node: Key) -> Result<Option<Key>, BlockedUndo> {
+        let record = self.at(node);
+        let list = record.places.get(record.chosen()).and_then(|it| it.list);
+        let Some(list) = list else {
+            return Ok(None);
         };
         if self.get(list).is_none() {
             // It was removed by an edit that is never undone.
@@ -783,19 +849,7 @@ impl Draft<'_> {
         self.showing.push(node);
         let outcome = self.show(list);
         self.showing.pop();
-        outcome?;
-        self.order_wrapper(node);
-        let place = self.at(node).chosen();
-        let found = self.find_place(list, node, place);
-        let Some(found) = found.filter(|_| !self.at(node).is_present()) else {
-            return Ok(());
-        };
-        self.show_item(list, found.index, true);
-        let at = ChildPosition {
-            parent: self.at(list).id.clone(),
-            index: found.offset,
-        };
-        self.insert(node, Some(at))
+        outcome.map(|()| Some(list))
     }
 
     fn insert(&mut self, node: Key, at: Option<ChildPosition>) -> Done {

@@ -432,7 +432,13 @@ impl Record {
 
     /// Whether it was split off from another node.
     pub(super) fn is_half(&self) -> bool {
-        self.edges.first().is_some_and(|edge| edge.splits)
+        self.left_half().is_some()
+    }
+
+    /// The node that it was split off from.
+    pub(super) fn left_half(&self) -> Option<Key> {
+        let first = self.edges.first().filter(|edge| edge.splits);
+        first.map(|edge| edge.left)
     }
 
     /// Whether its creation is in effect and no removal, joined or not.

@@ -415,16 +415,16 @@ impl<'a> Undoing<'a> {
         if returns {
             self.draft.fit_edge(key)?;
             self.draft.put_back(key);
-            self.move_to_place(key)
-        } else if !record.is_present() && self.draft.belongs(key) {
-            self.draft.show(key)
-        } else if self.is_hollow(key) {
-            self.draft.hide(key)
-        } else if record.is_present() {
-            self.draft.fit_edge(key)
-        } else {
-            Ok(())
+            return self.move_to_place(key);
         }
+        if !record.is_present() && self.draft.belongs(key) {
+            self.draft.show(key)?;
+        } else if self.is_hollow(key) {
+            self.draft.hide(key)?;
+        } else if record.is_present() {
+            self.draft.fit_edge(key)?;
+        }
+        self.move_halves(key)
     }
 
     /// Hides nodes that are in the document without being wanted there, and brings back those that
@@ -616,10 +616,14 @@ impl<'a> Undoing<'a> {
     /// were split off after the move.
     fn move_to_place(&mut self, key: Key) -> Done {
         self.draft.replace(key)?;
+        self.move_halves(key)
+    }
+
+    /// Moves the halves of a node behind it. Those that were split off later are nearer to it.
+    fn move_halves(&mut self, key: Key) -> Done {
         let mut ahead = vec![key];
         while let Some(key) = ahead.pop() {
-            let halves = self.draft.at(key).halves.clone();
-            for (half, place) in halves.into_iter().rev() {
+            for (half, place) in self.draft.at(key).halves.clone() {
                 if self.draft.get(half).is_some() && self.fit_half(key, half, place)? {
                     ahead.push(half);
                 }
@@ -713,11 +717,9 @@ impl<'a> Undoing<'a> {
     ) -> Option<usize> {
         let lefts = &self.draft.at(left).places;
         let to = lefts.get(wanted)?;
-        let index = |key: Key, place: usize| {
-            let found = self.draft.find_place(to.list?, key, place)?;
-            Some(found.index)
-        };
-        let left_at = index(left, wanted)?;
+        let lists = self.draft.parts_of(to.list?);
+        let spot = |key: Key, place: usize| self.draft.spot_of(&lists, key, place);
+        let left_at = spot(left, wanted)?;
         let is_aside = |at: usize| {
             let from = &lefts[at];
             from.order == to.order && (from.is_aside || to.is_aside)
@@ -725,8 +727,8 @@ impl<'a> Undoing<'a> {
         let mut places = self.draft.at(half).places.iter().enumerate();
         let found = places.find(|(nth, it)| {
             let beside = it.beside.filter(|(of, at)| *of == left && is_aside(*at));
-            let is_it = it.order == order && beside.is_some() && it.list == to.list;
-            is_it && index(half, *nth).is_some_and(|at| left_at < at)
+            let is_it = it.order == order && beside.is_some();
+            is_it && spot(half, *nth).is_some_and(|at| left_at < at)
         });
         found.map(|(nth, _)| nth)
     }
