@@ -208,15 +208,11 @@ impl Provenance {
             } => {
                 let body = body_of(right);
                 let at = [at.text, at.children];
-                let mut ids = [id, &right.id].into_iter();
-                if (by != Tag::ALWAYS || ids.any(|id| self.known(id).is_some()))
-                    && let Some(Detail::Joined([text, children])) = detail
-                {
-                    let right = self.key(&right.id);
-                    self.records[right].text.end_at(*text);
-                    self.records[right].children.end_at(*children);
-                }
-                self.record_join(id, at, body, (&place.parent, place.index), by);
+                let lengths = match detail {
+                    Some(Detail::Joined(lengths)) => Some(*lengths),
+                    _ => None,
+                };
+                self.record_join(id, at, body, lengths, (&place.parent, place.index), by);
             }
             Change::PatchAttrs { id, .. } | Change::SetType { id, .. } => {
                 if let Some(key) = self.key_for(id, by) {
@@ -712,6 +708,7 @@ impl Provenance {
         id: &NodeId,
         [text, children]: [usize; 2],
         body: Node,
+        lengths: Option<[usize; 2]>,
         (parent, index): (&NodeId, usize),
         by: Tag,
     ) {
@@ -726,6 +723,10 @@ impl Provenance {
         let [left, right, list] = [id, &right_id, parent].map(|id| self.key(id));
         self.hide_child(right, list, index);
         let record = &mut self.records[right];
+        if let Some([text, children]) = lengths {
+            record.text.end_at(text);
+            record.children.end_at(children);
+        }
         record.edges.push(Edge {
             by,
             splits: false,

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::present::{Done, Draft};
-use super::record::{Edge, Record, spread_of};
+use super::record::{Record, spread_of};
 use super::sequence::{ChildItem, EdgeAt, Found, Item, hide};
-use super::{BlockedUndo, Key, MOST_LEVELS, Records, body_of};
+use super::{BlockedUndo, Key, Records, body_of};
 use crate::id::NodeId;
 use crate::plan::{self, follows};
 use crate::{Change, ChildPosition, Children, Node, RightHalf, SplitPoint, UndoConflict, View};
@@ -93,7 +93,8 @@ impl Draft<'_> {
         let of = |at: &EdgeAt| &self.at(at.node).edges[at.edge];
         let mut around = self.closed_around(node, at);
         around.retain(|it| of(it).by.step() < edge.by.step());
-        let is_half = |it: &&EdgeAt| of(it).splits && self.lefts(edge).any(|left| left == it.node);
+        let is_half =
+            |it: &&EdgeAt| of(it).splits && self.with_lefts(edge.left).any(|left| left == it.node);
         let step = |it: &&EdgeAt| of(it).by.step();
         let half = around.iter().filter(is_half).min_by_key(step);
         let mut circle = self.circle_of(at);
@@ -125,15 +126,6 @@ impl Draft<'_> {
             }
         }
         Vec::new()
-    }
-
-    /// The node that is before an edge, and those from which that was split off.
-    fn lefts(&self, edge: &Edge) -> impl Iterator<Item = Key> {
-        let left_of = |key: &Key| {
-            let record = self.get(*key).filter(|it| it.is_half())?;
-            Some(record.edges[0].left)
-        };
-        std::iter::successors(Some(edge.left), left_of).take(MOST_LEVELS)
     }
 
     /// The closed edges in the text of a node that have another edge behind them.
@@ -538,7 +530,7 @@ impl Draft<'_> {
         };
         edge.node != around.node
             && (inner.by.step() < outer.by.step()
-                || self.lefts(inner).any(|left| left == around.node))
+                || self.with_lefts(inner.left).any(|left| left == around.node))
     }
 
     /// Takes what is between these places out of the document.

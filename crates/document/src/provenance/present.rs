@@ -537,11 +537,7 @@ impl Draft<'_> {
     /// its halves, unless that was moved since.
     fn behind_remembered(&self, content: &WrapperContent, place: &Place) -> Option<usize> {
         let node = place.behind?;
-        let is_of_it = |key: Key| {
-            let left = |key: &Key| self.get(*key).and_then(Record::left_half);
-            let lefts = std::iter::successors(Some(key), left);
-            lefts.take(super::MOST_LEVELS).any(|left| left == node)
-        };
+        let is_of_it = |key: Key| self.with_lefts(key).any(|left| left == node);
         let mut wrapped = content.wrapped.iter();
         let last = wrapped.rposition(|(key, _)| is_of_it(*key))?;
         let (_, held) = content.wrapped.iter().find(|(key, _)| *key == node)?;
@@ -626,13 +622,15 @@ impl Draft<'_> {
         moved
     }
 
+    /// A node, the one that it was split off from, and so on.
+    pub(super) fn with_lefts(&self, node: Key) -> impl Iterator<Item = Key> {
+        let left = |key: &Key| self.get(*key).and_then(Record::left_half);
+        std::iter::successors(Some(node), left).take(super::MOST_LEVELS)
+    }
+
     /// The lists that a list was divided into, itself among them, in the order of their items.
     pub(super) fn parts_of(&self, list: Key) -> SmallVec<[Key; 2]> {
-        let first = |list: Key| {
-            let left = |list: &Key| self.get(*list).and_then(Record::left_half);
-            let lefts = std::iter::successors(Some(list), left);
-            lefts.take(super::MOST_LEVELS).last()
-        };
+        let first = |list: Key| self.with_lefts(list).last();
         let all = first(list);
         // What was divided last comes first.
         let mut parts = self.spread(all.unwrap_or(list));
