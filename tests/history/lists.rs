@@ -243,8 +243,15 @@ fn splits(id: &str, text: usize) -> Operation {
     op(move |on: &mut Transaction| on.split_node(&*id, at, None).map(drop))
 }
 
-fn joins(one: &'static str, other: &'static str) -> Operation {
-    op(move |on: &mut Transaction| on.join_nodes(one, other))
+fn joins(one: &str, other: &str) -> Operation {
+    let [one, other] = [one, other].map(str::to_owned);
+    op(move |on: &mut Transaction| on.join_nodes(&*one, &*other))
+}
+
+/// Divides the first list before the child at an index.
+fn divides(children: usize) -> Operation {
+    let at = SplitPoint { text: 0, children };
+    op(move |on: &mut Transaction| on.split_node("list", at, None).map(drop))
 }
 
 /// Ann joins `b` to `a`, and Bob `c` to both. Without the first join, `c` follows `b`.
@@ -756,14 +763,7 @@ fn undo_03_a_wrapper_does_not_hold_a_node_whose_place_is_in_another_list() {
     carl.undo().unwrap();
     ann.undo().unwrap();
     assert_eq!(children_of(&ann, ["list", "box"]), ["abbox", "y"]);
-    let at = SplitPoint {
-        text: 0,
-        children: 2,
-    };
-    run(
-        &bob,
-        op(move |on: &mut Transaction| on.split_node("list", at, None).map(drop)),
-    );
+    run(&bob, divides(2));
     carl.redo().unwrap();
     assert_eq!(children_of(&ann, ["list", "box"]), ["ab", "xy"]);
     bob.undo().unwrap();
@@ -830,7 +830,8 @@ fn undo_03_a_wrapper_that_is_undone_for_good_is_kept_for_what_can_return_to_it()
     run(&bob, move_node("list", 0).on("c"));
     ann.undo().unwrap();
     // So many commits that the record of what can no longer be redone is forgotten.
-    let dan = editor_with_few_entries(&ann);
+    let options = HistoryOptions::new().limit(1);
+    let dan = Editor::new(ann.store().clone(), "dan").with_history(options);
     run(&ann, set_attrs([("x", 0.into())]).on("next"));
     for nth in 0..450 {
         run(&dan, set_attrs([("y", nth.into())]).on("next"));
@@ -839,11 +840,6 @@ fn undo_03_a_wrapper_that_is_undone_for_good_is_kept_for_what_can_return_to_it()
     assert_eq!(children(&ann, "list"), "cab");
     bob.undo().unwrap();
     assert_eq!(children_of(&ann, ["list", "box"]), ["aboxb", "c"]);
-}
-
-fn editor_with_few_entries(of: &Editor) -> Editor {
-    let options = HistoryOptions::new().limit(1);
-    Editor::new(of.store().clone(), "dan").with_history(options)
 }
 
 /// Bob joins `b` and then `c` to `a`, and takes the second back. Ann moves `c` before `a` and joins
@@ -883,33 +879,7 @@ fn undo_03_a_node_stays_for_a_later_move_that_is_never_undone() {
     }
 }
 
-/// Carl wraps `c`, a half that Ann made, and Bob deletes it for good: the half does not return with
-/// the split, although the wrapping was before the deletion.
-#[test]
-fn undo_03_a_node_that_is_deleted_for_good_stays_for_nothing_earlier() {
-    let ([ann, carl], store) = editors_of(["ann", "carl"], &["ab", "d"]);
-    run(&ann, splits("ab", 1));
-    let half = common::children(&store.snapshot(), "list")[1].clone();
-    run(
-        &carl,
-        wrap_node(element("box", []).with_id("box")).on(&*half),
-    );
-    let bob = editor_with_few_entries(&ann);
-    run(&bob, delete_node().on(&*half));
-    // An editor with nothing to undo lets the store record the commits.
-    Editor::new(store.clone(), "watcher").undo().unwrap_err();
-    for nth in 0..450 {
-        run(&bob, set_attrs([("y", nth.into())]).on("d"));
-    }
-    carl.undo().unwrap();
-    ann.undo().unwrap();
-    carl.redo().unwrap();
-    ann.redo().unwrap();
-    assert_eq!(shown(&store), "ab=a box= d=d");
-    assert_eq!(children(&ann, "box"), "");
-}
-
-/// Bob creates `b`, Ann splits it, and Bob joins the halves again. All is undone, the join last.
+/// Bob creates `b`, Ann splits it, and Carl joins the halves again. All is undone, the join last.
 #[test]
 fn undo_03_a_node_goes_when_the_last_join_to_it_is_undone() {
     let ([ann, bob], store) = editors_of(["ann", "bob"], &["a"]);
@@ -917,10 +887,7 @@ fn undo_03_a_node_goes_when_the_last_join_to_it_is_undone() {
     run(&bob, add_child(item("b"), 1).on("list"));
     run(&ann, splits("b", 0));
     let half = common::children(&store.snapshot(), "list")[2].clone();
-    run(
-        &carl,
-        op(move |on: &mut Transaction| on.join_nodes("b", &*half)),
-    );
+    run(&carl, joins("b", &half));
     bob.undo().unwrap();
     ann.undo().unwrap();
     assert_eq!(shown(&store), "a=a");
@@ -939,10 +906,7 @@ fn undo_03_a_node_returns_with_the_node_that_is_joined_to_it() {
     run(&ann, splits("bc", 2));
     let half = common::children(&store.snapshot(), "list")[2].clone();
     run(&bob, add_child(item("n"), 2).on("list"));
-    run(
-        &carl,
-        op(move |on: &mut Transaction| on.join_nodes("n", &*half)),
-    );
+    run(&carl, joins("n", &half));
     bob.undo().unwrap();
     assert_eq!(shown(&store), "a=a bc=bc n=");
     carl.undo().unwrap();
@@ -1136,12 +1100,7 @@ fn undo_03_a_wrapper_that_stays_for_others_is_in_the_half_of_the_list_where_its_
     run(&bob, wrap_node(element("box", []).with_id("box")).on("a"));
     run(&ann, move_node("box", 1).on("b"));
     bob.undo().unwrap();
-    let at = SplitPoint {
-        text: 0,
-        children: 1,
-    };
-    let divide = move |on: &mut Transaction| on.split_node("list", at, None).map(drop);
-    transaction(&ann, [splits("a", 0), op(divide)])
+    transaction(&ann, [splits("a", 0), divides(1)])
         .commit()
         .unwrap();
     let half = common::children(&ann.store().snapshot(), "page")[1].clone();
