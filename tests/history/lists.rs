@@ -1192,3 +1192,31 @@ fn undo_03_a_half_of_a_deleted_half_has_no_text_of_a_node_that_was_joined_over_i
     bob.redo().unwrap();
     assert_eq!(shown(&store), all);
 }
+
+fn wraps_in_list(id: &str) -> Operation {
+    let [list, entry] = [("list", "u"), ("entry", "v")];
+    let of = |(kind, id): (&'static str, &'static str)| element(kind, []).with_id(id);
+    wrap_in_list(of(list), of(entry)).on(id)
+}
+
+/// Bob wraps `a`. Ann splits it, wraps it once more and deletes it. While Bob's edit is undone, Cat
+/// puts `n` into his wrapper, which is before the half. It stays there when Ann's edits return.
+#[test]
+fn undo_03_what_was_put_into_a_wrapper_before_a_half_that_had_left_it_stays_before_that() {
+    let ([ann, bob, cat], _) = editors_of(["ann", "bob", "cat"], &["a", "c"]);
+    run(&bob, wraps_in_list("a"));
+    run(&ann, splits("a", 0));
+    run(&ann, wrap_node(element("quote", []).with_id("q")).on("a"));
+    run(&ann, delete_node().on("a"));
+    bob.undo().unwrap();
+    put(&cat, "n", "u", 1);
+    let all = || children_of(&ann, ["list", "u", "v", "q"]);
+    let wrapped = ["u7:1c", "vn", "q", ""];
+    assert_eq!(all(), wrapped);
+    ann.undo().unwrap();
+    ann.undo().unwrap();
+    assert_eq!(children_of(&ann, ["list", "u"]), ["au7:1c", "n"]);
+    ann.redo().unwrap();
+    ann.redo().unwrap();
+    assert_eq!(all(), wrapped);
+}

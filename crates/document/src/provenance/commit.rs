@@ -311,7 +311,7 @@ impl Provenance {
             is_held: false,
             list,
             beside,
-            behind: None,
+            beyond: [None; 2],
         });
         places.len() - 1
     }
@@ -320,12 +320,16 @@ impl Provenance {
     fn insert_place(&mut self, list: Key, node: Key, place: usize, index: usize) {
         let shown = true;
         self.insert_child(list, index, ChildItem::Place { node, place, shown });
-        self.records[node].places[place].behind = self.wrapped_before(list, node);
+        let sides = [Ordering::Less, Ordering::Greater];
+        let beyond = sides.map(|side| self.wrapped_beyond(list, node, side));
+        self.records[node].places[place].beyond = beyond;
     }
 
     /// Of the nodes whose places in a wrapper are behind that of a child, the last one that is
-    /// before the wrapper in the document. `None` unless the wrapper is there without its creation.
-    fn wrapped_before(&self, list: Key, child: Key) -> Option<Key> {
+    /// before the wrapper in the document. On the other side, of those with places before that of
+    /// the child, the first one that is behind the wrapper. `None` unless the wrapper is there
+    /// without its creation.
+    fn wrapped_beyond(&self, list: Key, child: Key, side: Ordering) -> Option<Key> {
         let unit = |key: Key| {
             let record = self.records.get(key)?;
             let born = record
@@ -340,11 +344,16 @@ impl Provenance {
             (unit(list) == Some(own)).then_some(list)
         });
         let top = around.take(MOST_LEVELS).last()?;
-        // From the end, one list of children in the other.
+        // From that end, one list of children in the other.
         let mut ahead = vec![self.records[top].children.iter()];
         for _ in 0..MOST_WRAPPED {
             let item = loop {
-                match ahead.last_mut()?.next_back() {
+                let items = ahead.last_mut()?;
+                let item = match side {
+                    Ordering::Less => items.next_back(),
+                    _ => items.next(),
+                };
+                match item {
                     Some(item) => break item,
                     None => ahead.pop(),
                 };
@@ -355,16 +364,17 @@ impl Provenance {
             let Some(record) = self.records.get(*node) else {
                 continue;
             };
-            let (by, is_here) = (record.places[*place].by, record.chosen() == *place);
+            let (its, chosen) = (&record.places[*place], record.chosen());
+            let is_here = chosen == *place;
             if *node == child && is_here {
                 return None;
             }
+            // A half went along with its left half.
+            let is_half = !is_here && record.places[chosen].order == its.order;
+            let is_wrapped = its.by.unit() == own && !its.by.is_on() || is_half;
             if is_here && unit(*node) == Some(own) {
                 ahead.push(record.children.iter());
-            } else if by.unit() == own
-                && !by.is_on()
-                && self.order_in_list(*node, top) == Some(Ordering::Less)
-            {
+            } else if is_wrapped && self.order_in_list(*node, top) == Some(side) {
                 return Some(*node);
             }
         }
@@ -598,7 +608,7 @@ impl Provenance {
         // What the left half is behind in a wrapper, the right half is behind, too.
         let of_left = self.records[left].places.get(left_place);
         let of_left = of_left.filter(|it| it.list == Some(list));
-        self.records[right].places[place].behind = of_left.and_then(|it| it.behind);
+        self.records[right].places[place].beyond = of_left.map_or([None; 2], |it| it.beyond);
         self.records[left].halves.push((right, place));
         self.records[list].children.insert(
             at,

@@ -476,8 +476,8 @@ impl Draft<'_> {
     /// The nodes that a wrapper wrapped, and where its content is among them.
     pub(super) fn content_of(&self, wrapper: Key) -> WrapperContent {
         let mut content = WrapperContent::default();
-        // Content with a remembered node, and how many wrapped nodes are before it.
-        let mut behind: Vec<(&Place, usize)> = Vec::new();
+        // The places of content, and how many wrapped nodes are before each.
+        let mut places: Vec<(&Place, usize)> = Vec::new();
         let born = self.at(wrapper).born.map(Tag::unit);
         // The items that follow, the next one last.
         let items = |key: Key| self.at(key).children.iter().rev();
@@ -524,28 +524,38 @@ impl Draft<'_> {
             } else if !self.will_be_created(child) && child.born.map(Tag::unit) == born {
                 ahead.extend(items(node));
             } else if self.belongs(node) || self.is_about_to_open(child) {
-                behind.push((its, content.wrapped.len()));
+                places.push((its, content.wrapped.len()));
             }
         }
-        for (place, at) in behind {
-            content.note(self.behind_remembered(&content, place).unwrap_or(0).max(at));
+        for (place, at) in places {
+            let [behind, before] = self.between_remembered(&content, place);
+            let at = behind.map_or(at, |behind| behind.max(at));
+            content.note(before.map_or(at, |before| before.min(at)));
         }
         content
     }
 
-    /// How many wrapped nodes are before content that has this place: up to the remembered one and
-    /// its halves, unless that was moved since.
-    fn behind_remembered(&self, content: &WrapperContent, place: &Place) -> Option<usize> {
-        let node = place.behind?;
-        let is_of_it = |key: Key| self.with_lefts(key).any(|left| left == node);
-        let mut wrapped = content.wrapped.iter();
-        let last = wrapped.rposition(|(key, _)| is_of_it(*key))?;
-        let (_, held) = content.wrapped.iter().find(|(key, _)| *key == node)?;
-        let record = self.at(node);
-        let outside = record.places.get(record.chosen_without(*held));
-        outside
-            .is_none_or(|it| it.order < place.order)
-            .then_some(last + 1)
+    /// How many wrapped nodes are before content that has this place, at least and at most: with
+    /// the remembered ones go their halves. One that was moved since is not remembered.
+    fn between_remembered(&self, content: &WrapperContent, place: &Place) -> [Option<usize>; 2] {
+        let [behind, before] = place.beyond.map(|node| {
+            let node = node?;
+            let wrapped = &content.wrapped;
+            let is_of_it = |(key, _): &(Key, usize)| self.with_lefts(*key).any(|it| it == node);
+            let (_, held) = wrapped.iter().find(|(key, _)| *key == node)?;
+            let record = self.at(node);
+            let outside = record.places.get(record.chosen_without(*held));
+            let is_there = outside.is_none_or(|it| it.order < place.order);
+            let ends = [
+                wrapped.iter().position(is_of_it)?,
+                wrapped.iter().rposition(is_of_it)?,
+            ];
+            is_there.then_some(ends)
+        });
+        [
+            behind.map(|[_, last]| last + 1),
+            before.map(|[first, _]| first),
+        ]
     }
 
     /// Whether a joined node is going to have its content back.

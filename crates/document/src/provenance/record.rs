@@ -65,9 +65,9 @@ pub(super) struct Place {
     pub(super) beside: Option<(Key, usize)>,
     /// Set if the node was put into a wrapper that was there without its creation: the last of the
     /// nodes that were before the wrapper in the document, but have their place in the wrapper
-    /// behind this one. As long as the creation is not in effect, the wrapper stays behind that
-    /// node.
-    pub(super) behind: Option<Key>,
+    /// behind this one, and the first of those that were behind the wrapper, but have it before
+    /// this one. As long as the creation is not in effect, the wrapper stays between the two.
+    pub(super) beyond: [Option<Key>; 2],
 }
 
 /// Where a node was split off from another, or joined to another.
