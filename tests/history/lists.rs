@@ -1199,6 +1199,58 @@ fn wraps_in_list(id: &str) -> Operation {
     wrap_in_list(of(list), of(entry)).on(id)
 }
 
+/// Ann wraps `a`, Bob begins a paragraph in it, and Cat puts `n` before it. While the last and the
+/// first are undone, Ann lifts a node, which divides the list, and `n` returns.
+fn with_a_lifted_node(id: &str) -> [Editor; 3] {
+    let ([ann, bob, cat], _) = editors_of_two(["ann", "bob", "cat"], [&["b", "a", "c"], &["d"]]);
+    run(&ann, wraps_in_list("a"));
+    run(&bob, insert_paragraph(0).on("a"));
+    put(&cat, "n", "u", 0);
+    cat.undo().unwrap();
+    ann.undo().unwrap();
+    run(&ann, lift_node().on(id));
+    cat.redo().unwrap();
+    [ann, bob, cat]
+}
+
+#[test]
+fn undo_03_a_half_follows_when_a_wrapper_no_longer_holds_its_left_half() {
+    let [ann, ..] = with_a_lifted_node("a");
+    let all = || children_of(&ann, ["list", "7:3", "u", "7:2"]);
+    let lifted = ["b", "7:1uc", "n7:2", ""];
+    assert_eq!(all(), lifted);
+    ann.undo().unwrap();
+    assert_eq!(all(), ["buc", "", "nv7:2", "7:1"]);
+    ann.redo().unwrap();
+    assert_eq!(all(), lifted);
+}
+
+/// The half of `a` returns last: until then, it is no reason for the wrapper to be before it.
+#[test]
+fn undo_03_a_wrapper_is_not_before_a_half_whose_split_is_undone() {
+    wrapper_stays_in_the_second_list("a", ["b", "7:1uc", "n7:2"]);
+}
+
+/// Without its second entry, the wrapper is before `a`, in the first list.
+#[test]
+fn undo_03_a_wrapper_returns_to_the_list_in_which_it_was_when_that_was_divided() {
+    wrapper_stays_in_the_second_list("7:1", ["ba", "uc", "n7:2"]);
+}
+
+fn wrapper_stays_in_the_second_list(lifted: &str, expected: [&str; 3]) {
+    let [ann, bob, cat] = with_a_lifted_node(lifted);
+    let all = || children_of(&ann, ["list", "7:3", "u"]);
+    assert_eq!(all(), expected);
+    for editor in [&cat, &ann, &bob] {
+        editor.undo().unwrap();
+    }
+    assert_eq!(children(&ann, "list"), "bac");
+    for editor in [&ann, &cat, &bob] {
+        editor.redo().unwrap();
+    }
+    assert_eq!(all(), expected);
+}
+
 /// Bob wraps `a`. Ann splits it, wraps it once more and deletes it. While Bob's edit is undone, Cat
 /// puts `n` into his wrapper, which is before the half. It stays there when Ann's edits return.
 #[test]

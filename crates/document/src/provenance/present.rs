@@ -591,7 +591,7 @@ impl Draft<'_> {
                 let record = self.at(*node);
                 let free = record.chosen_without(*place);
                 let spot = self.spot_of(&lists, *node, free);
-                spot.filter(|_| record.returns_from(*place))
+                spot.filter(|_| record.merged.is_none() && record.returns_from(*place))
             };
             let outside: Vec<Option<Spot>> = content.wrapped.iter().map(outside).collect();
             let own = self.place_among(wrapper, place, &lists, &outside, &held);
@@ -625,7 +625,7 @@ impl Draft<'_> {
             let shown = shown.map(|(list, found)| &self.at(list).children[found.index]);
             let is_there = matches!(shown, Some(ChildItem::Place { place, .. })
                 if *place == record.chosen());
-            if (is_changed || is_held) && record.is_present() && !is_there {
+            if is_changed || is_held && record.is_present() && !is_there {
                 moved.push(node);
             }
         }
@@ -669,11 +669,18 @@ impl Draft<'_> {
         let first = outside[..held.start].iter().flatten().max().copied();
         let last = outside[held.end..].iter().flatten().min().copied();
         let own = self.spot_of(lists, wrapper, place);
-        let (Some(own), true) = (own, first.is_some() || last.is_some()) else {
-            return own.unwrap_or_default();
+        let Some(own) = own else {
+            return Spot::default();
         };
-        let fits =
-            |at: Spot| first.is_none_or(|first| first < at) && last.is_none_or(|last| at <= last);
+        let is_beside = |at: Spot| outside.iter().flatten().any(|it| it.list == at.list);
+        let fits = |at: Spot| match (first, last) {
+            // All of these nodes would be held, unless it is in another part of the list.
+            (None, None) => !is_beside(at),
+            _ => first.is_none_or(|first| first < at) && last.is_none_or(|last| at <= last),
+        };
+        if first.is_none() && last.is_none() && fits(own) {
+            return own;
+        }
         let own_nodes = self.wrapped_by(wrapper);
         let is_near = |at: Spot| self.is_near(lists, &own_nodes, own, at);
         let order = self.at(wrapper).places[place].order;
