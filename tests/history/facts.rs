@@ -352,6 +352,17 @@ impl World {
                     self.halves.insert(right.id.clone());
                     kept.extend(self.split_off_from(id).cloned());
                 }
+                // An entry that creates a node and deletes it has neither among its facts.
+                Change::InsertSubtree { nodes, .. } => {
+                    let ids = nodes.iter().map(|node| (node.id().clone(), self.entries));
+                    self.creations.extend(ids);
+                }
+                Change::RemoveSubtree { nodes, .. } => {
+                    for node in nodes {
+                        let removals = self.removals.entry(node.id().clone()).or_default();
+                        removals.push(self.entries);
+                    }
+                }
                 Change::MoveNode { id, .. } => {
                     moved.insert(id.clone());
                     kept.insert(id.clone());
