@@ -1272,3 +1272,24 @@ fn undo_03_what_was_put_into_a_wrapper_before_a_half_that_had_left_it_stays_befo
     ann.redo().unwrap();
     assert_eq!(all(), wrapped);
 }
+
+/// Ann divides the list within `ef`, and undoes that. Bob puts `n` behind `ef`, and splits it at
+/// another place. When Ann redoes her edit, the text keeps its order, and `n` is behind all of it.
+#[test]
+fn undo_03_a_node_behind_a_text_stays_behind_what_a_division_of_the_list_takes_of_it() {
+    let ([ann, bob], store) = editors_of_two(["ann", "bob"], [&["ef"], &[]]);
+    run(&ann, insert_paragraph(0).on("ef"));
+    ann.undo().unwrap();
+    let n = text_node("item", "n").with_id("n");
+    run(&bob, add_child(n, 1).on("list"));
+    ann.redo().unwrap();
+    assert_eq!(shown_lists(&store), "ef= | 7:1=ef n=n | ");
+    ann.undo().unwrap();
+    run(&bob, splits("ef", 1));
+    let split = shown_lists(&store);
+    assert_eq!(split, "ef=e 7:3=f n=n | ");
+    ann.redo().unwrap();
+    assert_eq!(shown_lists(&store), "ef= | 7:1=e 7:3=f n=n | ");
+    ann.undo().unwrap();
+    assert_eq!(shown_lists(&store), split);
+}

@@ -385,10 +385,9 @@ impl Provenance {
     /// that stays without its creation it comes before those of wrapped nodes that are behind the
     /// wrapper now.
     fn insert_child(&mut self, list: Key, index: usize, item: ChildItem) {
-        let record = &mut self.records[list];
-        let mut at = record.children.gap(index);
-        if !record.is_created() {
-            let start = record.children.behind(index);
+        let (gap, mut at) = self.child_gap(list, index);
+        if !self.records[list].is_created() {
+            let start = gap.start;
             let mut before = self.records[list].children[start..at].iter();
             let behind = before.position(|item| self.is_wrapped_behind(item, list));
             at = behind.map_or(at, |behind| start + behind);
@@ -642,9 +641,12 @@ impl Provenance {
         at
     }
 
-    /// The index behind the last node in a gap whose content another node has, unless that is
-    /// behind the gap.
-    fn behind_joined(&self, list: Key, gap: &Range<usize>) -> usize {
+    /// All items without a width at an index of a list. Returns also where among them a child is
+    /// inserted or the list divided: behind the last node whose content another node has, unless
+    /// that is behind the gap.
+    fn child_gap(&mut self, list: Key, index: usize) -> (Range<usize>, usize) {
+        let children = &mut self.records[list].children;
+        let (gap, at) = (children.whole_gap(index), children.gap(index));
         let is_joined = |item: &ChildItem| {
             let ChildItem::Place { node, place, .. } = item else {
                 return false;
@@ -654,9 +656,9 @@ impl Provenance {
             let edge = record.and_then(|it| it.edges.get(it.merged?));
             edge.is_some_and(|it| self.order_in_list(*node, it.text_in) != Some(Ordering::Less))
         };
-        let items = &self.records[list].children[gap.clone()];
-        let last = items.iter().rposition(is_joined);
-        last.map_or(gap.start, |last| gap.start + last + 1)
+        let behind = &self.records[list].children[at..gap.end];
+        let last = behind.iter().rposition(is_joined);
+        (gap, last.map_or(at, |last| at + last + 1))
     }
 
     /// Whether a node is in the subtree of another, as far as its places are recorded.
@@ -678,13 +680,9 @@ impl Provenance {
     /// the edge of that there.
     fn divide(&mut self, left: Key, right: Key, [text, children]: [usize; 2]) {
         let record = &mut self.records[left];
-        let (text_gap, child_gap) = (
-            record.text.whole_gap(text),
-            record.children.whole_gap(children),
-        );
+        let text_gap = record.text.whole_gap(text);
         let mut text_at = record.text.gap(text);
-        let mut child_at = record.children.gap(children);
-        child_at = child_at.max(self.behind_joined(left, &child_gap));
+        let (child_gap, mut child_at) = self.child_gap(left, children);
         let record = &mut self.records[left];
         // The edge or the end of an edge goes to the same half in both sequences.
         for index in text_gap {
