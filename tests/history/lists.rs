@@ -1293,3 +1293,24 @@ fn undo_03_a_node_behind_a_text_stays_behind_what_a_division_of_the_list_takes_o
     ann.undo().unwrap();
     assert_eq!(shown_lists(&store), split);
 }
+
+/// Ann splits `abc`. Bob splits her half, and moves his before `a`, which Dan joins to it. What is
+/// between the two halves is behind `a` without the first split only, and otherwise before it.
+#[test]
+fn undo_03_a_half_of_a_half_has_the_text_of_the_first_node_that_was_joined_to_it() {
+    let ([ann, bob, dan], store) = editors_of(["ann", "bob", "dan"], &["abc"]);
+    run(&ann, splits("abc", 1));
+    let entry = [splits("7:1", 1), move_node("list", 0).on("7:2")];
+    transaction(&bob, entry).commit().unwrap();
+    run(&dan, joins("7:2", "abc"));
+    assert_eq!(shown(&store), "7:2=ca 7:1=b");
+    ann.undo().unwrap();
+    assert_eq!(shown(&store), "7:2=cab");
+    bob.undo().unwrap();
+    assert_eq!(shown(&store), "7:1=bca");
+    ann.redo().unwrap();
+    assert_eq!(shown(&store), "7:1=bca");
+    dan.undo().unwrap();
+    ann.undo().unwrap();
+    assert_eq!(shown(&store), "abc=abc");
+}

@@ -68,8 +68,9 @@ pub(crate) struct Page {
     joins: Vec<([NodeId; 2], usize)>,
     /// Nodes that a split made, each with the left half and the edit.
     halves: HashMap<NodeId, (NodeId, usize)>,
-    /// Halves to which their left half was joined, with the letters of both.
-    turned: Vec<(NodeId, [BTreeSet<usize>; 2])>,
+    /// Halves to which the node of which they are halves was joined: each with those between the
+    /// two, and the letters of all.
+    turned: Vec<(Vec<NodeId>, Vec<BTreeSet<usize>>)>,
     /// Letters that were in a moved node.
     moved_letters: BTreeSet<usize>,
     /// The node that has a letter, or had it last.
@@ -177,13 +178,14 @@ impl Page {
                 }
                 Change::JoinNodes { id, right, .. } => {
                     let pair = [id.clone(), right.id.clone()];
-                    if self
-                        .halves
-                        .get(id)
-                        .is_some_and(|(left, _)| *left == right.id)
-                    {
-                        let both = pair.each_ref().map(|id| before.letters_in(id).collect());
-                        self.turned.push((id.clone(), both));
+                    let left = |half: &NodeId| Some(self.halves.get(half)?.0.clone());
+                    let mut parts: Vec<_> = std::iter::successors(Some(id.clone()), left).collect();
+                    if let Some(at) = parts.iter().position(|it| *it == right.id) {
+                        parts.truncate(at + 1);
+                        let letters = |id: &NodeId| before.letters_in(id).collect();
+                        let letters = parts.iter().map(letters).collect();
+                        parts.truncate(at);
+                        self.turned.push((parts, letters));
                     }
                     self.related.push(pair.clone());
                     self.joins.push((pair, edit));
@@ -399,13 +401,13 @@ impl Page {
         })
     }
 
-    /// Whether two letters are of a node that was joined to its own right half, one of each. When
-    /// the split is undone, the half is behind the node again.
+    /// Whether two letters are of a node that was joined to its own right half, or to a half of
+    /// that, one of each. When a split is undone, the half is behind the node again.
     fn were_turned(&self, one: usize, other: usize) -> bool {
-        self.turned.iter().any(|(half, both)| {
+        self.turned.iter().any(|(halves, parts)| {
             let is_both =
                 |letters: &BTreeSet<usize>| letters.contains(&one) && letters.contains(&other);
-            self.is_undone_half(half) && !both.iter().any(is_both)
+            halves.iter().any(|half| self.is_undone_half(half)) && !parts.iter().any(is_both)
         })
     }
 
