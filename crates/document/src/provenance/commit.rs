@@ -646,7 +646,8 @@ impl Provenance {
     /// that is behind the gap.
     fn child_gap(&mut self, list: Key, index: usize) -> (Range<usize>, usize) {
         let children = &mut self.records[list].children;
-        let (gap, at) = (children.whole_gap(index), children.gap(index));
+        let gap = children.whole_gap(index);
+        let at = children.gap_in(&gap);
         let is_joined = |item: &ChildItem| {
             let ChildItem::Place { node, place, .. } = item else {
                 return false;
@@ -681,7 +682,7 @@ impl Provenance {
     fn divide(&mut self, left: Key, right: Key, [text, children]: [usize; 2]) {
         let record = &mut self.records[left];
         let text_gap = record.text.whole_gap(text);
-        let mut text_at = record.text.gap(text);
+        let mut text_at = record.text.gap_in(&text_gap);
         let (child_gap, mut child_at) = self.child_gap(left, children);
         let record = &mut self.records[left];
         // The edge or the end of an edge goes to the same half in both sequences.

@@ -269,6 +269,11 @@ impl<I: Item> Sequence<I> {
     /// that are there, and before what sticks to the next item.
     pub(super) fn gap(&mut self, offset: usize) -> usize {
         let whole = self.whole_gap(offset);
+        self.gap_in(&whole)
+    }
+
+    /// The same among all items without a width at an offset.
+    pub(super) fn gap_in(&self, whole: &Range<usize>) -> usize {
         let mut within = self.items[whole.clone()].iter();
         let sticky = within.position(Item::sticks_to_next);
         sticky.map_or(whole.end, |sticky| whole.start + sticky)
