@@ -26,7 +26,6 @@ use doclock::dsl::*;
 use doclock::{
     CommitError, DataStore, TransactionManager, View,
     lease::{Lease, LeaseError, LeaseHolder},
-    lock::AcquireOptions,
     transaction::{IdempotencyKey, OperationError, TransactionError, TransactionResult},
 };
 use lexopt::prelude::*;
@@ -230,7 +229,7 @@ impl Bank {
         let manager = TransactionManager::for_owner(self.store.clone(), lease.owner());
         // In a repetition the balances differ.
         let key = IdempotencyKey::new(transfer.key()).accept_other_operations();
-        manager.execute_once(key, list, AcquireOptions::new())
+        manager.transaction(list).idempotent(key).commit()
     }
 
     fn serve(&self, teller: &str, transfer: &Transfer) -> Result<(), Failure> {

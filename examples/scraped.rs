@@ -93,10 +93,25 @@ fn type_text(editor: &Editor, goes_on: impl Fn() -> bool) {
     for turn in (0..).take_while(|_| goes_on()) {
         let options = AcquireOptions::new().timeout(Duration::from_millis(20));
         match turn % 20 {
-            17 => drop(editor.undo_with(options)),
-            18 => drop(editor.execute_with(insert_text(usize::MAX, "x").on("n"), options)),
-            19 => drop(editor.execute_with(set_text("").on("n"), options)),
-            _ => drop(editor.execute_with(insert_text(0, "x").on("n"), options)),
+            17 => drop(editor.undo().options(options).commit()),
+            18 => drop(
+                editor
+                    .transaction(insert_text(usize::MAX, "x").on("n"))
+                    .options(options)
+                    .commit(),
+            ),
+            19 => drop(
+                editor
+                    .transaction(set_text("").on("n"))
+                    .options(options)
+                    .commit(),
+            ),
+            _ => drop(
+                editor
+                    .transaction(insert_text(0, "x").on("n"))
+                    .options(options)
+                    .commit(),
+            ),
         }
         thread::sleep(Duration::from_millis(2));
     }

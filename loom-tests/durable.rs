@@ -223,7 +223,7 @@ fn durable_a_close_stores_a_receipt_without_a_commit_that_it_does_not_refuse() {
             let nothing = |store: &DataStore| {
                 let manager = TransactionManager::new(store.clone());
                 let batch = set_text("a").on("a");
-                let result = manager.execute_once("key", batch, AcquireOptions::new());
+                let result = manager.transaction(batch).idempotent("key").commit();
                 result.map(|result| result.repeated)
             };
             let keyed = {
@@ -481,7 +481,7 @@ fn durable_a_receipt_is_stored_with_its_commit_beside_a_lease() {
             let keyed = |store: &DataStore| {
                 let manager = TransactionManager::new(store.clone());
                 let node = create(text_node("paragraph", "").with_id("keyed"));
-                let result = manager.execute_once("key", node, AcquireOptions::new());
+                let result = manager.transaction(node).idempotent("key").commit();
                 result.expect("a receipt with its commit").repeated
             };
             let leaser = {

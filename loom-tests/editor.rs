@@ -42,7 +42,7 @@ fn editor_an_undo_reverts_only_its_own_edit_beside_two_other_typists() {
             type_in(&ann, 1, "a");
             let typists = [(bob, "b"), (carl, "c")]
                 .map(|(editor, letter)| run.spawn("typists", move || type_in(&editor, 0, letter)));
-            let version = ann.undo().unwrap().version;
+            let version = ann.undo().commit().unwrap().version;
             let count = typists.into_iter().filter_map(Actor::join).count();
             let others = match count {
                 2 => ["bc", "cb"],
@@ -50,7 +50,7 @@ fn editor_an_undo_reverts_only_its_own_edit_beside_two_other_typists() {
             };
             let possible = |end| others.map(|letters| format!("{letters}{end}"));
             assert!(possible("-").contains(&text(&ann)));
-            ann.redo().unwrap();
+            ann.redo().commit().unwrap();
             assert!(possible("-a").contains(&text(&ann)));
             // The undo and the typists follow the node and the letter.
             run.note(match version {
@@ -114,10 +114,10 @@ fn editor_one_editor_in_two_threads_undoes_each_entry_once() {
             drop(group);
             let other = {
                 let ann = Arc::clone(&ann);
-                run.spawn("other", move || ann.undo().unwrap().version)
+                run.spawn("other", move || ann.undo().commit().unwrap().version)
             };
             let typist = thread::spawn(move || type_in(&bob, 0, "x"));
-            let own = ann.undo().unwrap().version;
+            let own = ann.undo().commit().unwrap().version;
             let other = other.join();
             typist.join().unwrap();
             let undone = 1 + usize::from(other.is_some());
@@ -145,24 +145,24 @@ fn editor_the_newest_edit_is_undone_while_another_thread_records_it() {
             let recorder = run.spawn("recorder", move || {
                 let before = watcher.store().version();
                 // With a key it looks for an entry, and finds none.
-                watcher.undo_once("k", AcquireOptions::new()).unwrap_err();
+                watcher.undo().idempotent("k").commit().unwrap_err();
                 before
             });
             let typist = run.spawn("typist", move || {
                 type_in(&bob, 0, "b");
                 bob
             });
-            let undone = ann.undo().unwrap().version;
+            let undone = ann.undo().commit().unwrap().version;
             let before = recorder.join();
             let bob = typist.join();
             let begin = if bob.is_some() { "b-" } else { "-" };
             assert_eq!(text(&ann), begin);
-            ann.redo().unwrap();
+            ann.redo().commit().unwrap();
             assert_eq!(text(&ann), format!("{begin}a"));
             if let Some(bob) = bob {
-                bob.undo().unwrap();
+                bob.undo().commit().unwrap();
             }
-            ann.undo().unwrap();
+            ann.undo().commit().unwrap();
             assert_eq!(text(&ann), "-");
             run.note(match before {
                 None => "not recorded",
@@ -184,7 +184,7 @@ fn editor_an_undo_passes_by_a_stuck_entry_that_another_thread_discards() {
             let set = |value: i32| set_attrs([("key", value.into())]).on("t");
             transaction(&ann, set(1)).commit().unwrap();
             transaction(&bob, set(2)).commit().unwrap();
-            assert!(ann.undo().is_err());
+            assert!(ann.undo().commit().is_err());
             let other = {
                 let ann = Arc::clone(&ann);
                 run.spawn("other", move || {
@@ -192,7 +192,7 @@ fn editor_an_undo_passes_by_a_stuck_entry_that_another_thread_discards() {
                     ann.undo_depth()
                 })
             };
-            ann.undo().unwrap();
+            ann.undo().commit().unwrap();
             assert_eq!(text(&ann), "");
             if let Some(left) = other.join() {
                 assert_eq!((ann.undo_depth(), ann.redo_depth()), (0, 1));

@@ -111,7 +111,7 @@ fn log_an_undo_beside_two_writers_follows_composed_commits() {
                 let store = store.clone();
                 run.spawn("writers", move || type_in(&store, letter))
             });
-            let version = ann.undo().unwrap().version;
+            let version = ann.undo().commit().unwrap().version;
             let count = writers.into_iter().filter_map(Actor::join).count();
             let text = store.snapshot().node("t").unwrap().text().to_string();
             assert!(text.ends_with('-') && text.len() == 1 + count, "{text}");

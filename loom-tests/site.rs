@@ -87,7 +87,10 @@ impl Site {
         self.log().asks(name);
         let manager = TransactionManager::for_owner(self.store.clone(), name);
         // The operations are code, which only records.
-        manager.execute_with(operations, options.any_thread())
+        manager
+            .transaction(operations)
+            .options(options.any_thread())
+            .commit()
     }
 
     /// Runs code in a thread of its own.

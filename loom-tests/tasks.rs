@@ -33,8 +33,8 @@ fn patient() -> AcquireOptions {
 /// A future that is polled by hand.
 pub(crate) type Polled<T> = Pin<Box<dyn Future<Output = T>>>;
 
-pub(crate) fn polled<T>(future: impl Future<Output = T> + 'static) -> Polled<T> {
-    Box::pin(future)
+pub(crate) fn polled<F: IntoFuture<IntoFuture: 'static>>(future: F) -> Polled<F::Output> {
+    Box::pin(future.into_future())
 }
 
 /// Polls once. `None` while it is pending.
@@ -350,7 +350,7 @@ fn tasks_a_task_in_the_middle_does_not_end_the_wake_up_chain() {
                 let manager = manager.clone();
                 run.spawn("threads", move || manager.execute(note()).unwrap())
             });
-            let mut task = polled(manager.execute_async(note()));
+            let mut task = polled(manager.transaction(note()));
             let first = poll(&mut task);
             for thread in threads {
                 thread.join();
@@ -378,7 +378,7 @@ fn tasks_a_batch_that_is_carried_out_runs_to_its_end_when_it_is_dropped() {
                 let manager = manager.clone();
                 run.spawn("threads", move || drop(manager.execute(note()).unwrap()))
             });
-            let mut task = polled(manager.execute_async(note()));
+            let mut task = polled(manager.transaction(note()));
             let first = poll(&mut task).map(Result::unwrap);
             drop(task);
             let joined = threads.map(|thread| thread.join().is_some());
@@ -401,7 +401,7 @@ fn tasks_the_keeper_runs_what_a_server_leaves_at_its_limit() {
         .check(|run| {
             let (store, manager) = store(1);
             let guard = store.lock("holder").unwrap();
-            let mut task = polled(manager.execute_async(note()));
+            let mut task = polled(manager.transaction(note()));
             let queued = match run.has("keeper") {
                 true => poll(&mut task).is_none(),
                 false => false,

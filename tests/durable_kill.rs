@@ -24,7 +24,7 @@ mod kill {
     use doclock::document::{Change, check};
     use doclock::durable::DurableOptions;
     use doclock::inbox::{Inbox, Outcome};
-    use doclock::lock::AcquireOptions;
+
     use doclock::transaction::TransactionResult;
     use doclock::{DataStore, TransactionManager, View, dsl::*};
 
@@ -112,7 +112,7 @@ mod kill {
                 create(node("b")),
                 create(element("x", [])),
             ];
-            let result = manager.execute_once(id("key"), batch, AcquireOptions::new());
+            let result = manager.transaction(batch).idempotent(id("key")).commit();
             return Some(result.unwrap()).filter(|result| !result.repeated);
         }
         let claim = match Inbox::new(manager.store(), "messages").claim(&(id("event"), ())) {

@@ -216,7 +216,11 @@ fn idempotency_mismatch() -> IdempotencyMismatch {
     let manager = manager();
     let once = |kind: &str| {
         let options = AcquireOptions::new();
-        manager.execute_once("key", [create(NodeSpec::new(kind))], options)
+        manager
+            .transaction([create(NodeSpec::new(kind))])
+            .idempotent("key")
+            .options(options)
+            .commit()
     };
     once("x").unwrap();
     match once("y").unwrap_err() {

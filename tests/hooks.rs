@@ -527,7 +527,8 @@ fn before_hooks_of_a_batch_that_waits_run_in_its_thread_unless_it_allows_any_thr
             true => AcquireOptions::new().any_thread(),
         };
         let list = create(element("list", []));
-        let submitter = thread::spawn(move || manager.execute_with(list, options).unwrap());
+        let submitter =
+            thread::spawn(move || manager.transaction(list).options(options).commit().unwrap());
         while store.queue_length() == 0 {
             thread::yield_now();
         }

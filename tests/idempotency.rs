@@ -33,7 +33,9 @@ fn manager(store: &DataStore) -> TransactionManager {
 }
 
 fn once(on: &TransactionManager, key: &str, operation: Operation) -> TransactionResult {
-    on.execute_once(key, [operation], AcquireOptions::new())
+    on.transaction([operation])
+        .idempotent(key)
+        .commit()
         .unwrap()
 }
 
@@ -115,7 +117,11 @@ fn transaction_07_a_key_returns_its_first_result_for_any_owner() {
     assert_repeats(&first, once(&other, "key", type_in("a")));
     let key = IdempotencyKey::new("key").accept_other_operations();
     let options = AcquireOptions::new();
-    let result = other.execute_once(key.clone(), [delete_node().on("nowhere")], options);
+    let result = other
+        .transaction([delete_node().on("nowhere")])
+        .idempotent(key.clone())
+        .options(options)
+        .commit();
     assert_repeats(&first, result.unwrap());
     let editor = Editor::new(store.clone(), "carl");
     editor.select(Selection::caret("note", 0)).unwrap();
@@ -166,7 +172,10 @@ fn transaction_07_a_key_that_returns_with_other_operations_is_refused() {
         vec![op(|_| Ok::<_, doclock::document::EditError>(()))],
     ];
     for other in others {
-        let outcome = manager(&store).execute_once("key", other, AcquireOptions::new());
+        let outcome = manager(&store)
+            .transaction(other)
+            .idempotent("key")
+            .commit();
         assert_mismatch(outcome, "key", &first);
     }
     let editor = Editor::new(store.clone(), "carl");
@@ -175,7 +184,10 @@ fn transaction_07_a_key_that_returns_with_other_operations_is_refused() {
         .commit();
     assert_mismatch(outcome, "key", &first);
     let on_nodes = manager(&store).with_node_locks(2);
-    let outcome = on_nodes.execute_once("key", [type_in("b")], AcquireOptions::new());
+    let outcome = on_nodes
+        .transaction([type_in("b")])
+        .idempotent("key")
+        .commit();
     let error = outcome.as_ref().unwrap_err().to_string();
     let id = first.transaction_id;
     assert_eq!(
@@ -201,9 +213,18 @@ fn transaction_07_a_key_compares_the_submitted_operations() {
     });
     let manager = manager(&store).with_hooks(hooks);
     let options = AcquireOptions::new;
-    let first = manager.execute_once("key", [type_in("a"), type_in("b")], options());
+    let first = manager
+        .transaction([type_in("a"), type_in("b")])
+        .idempotent("key")
+        .options(options())
+        .commit();
     let nested = (vec![type_in("a")], [[type_in("b")]]);
-    let again = manager.execute_once("key", nested, options()).unwrap();
+    let again = manager
+        .transaction(nested)
+        .idempotent("key")
+        .options(options())
+        .commit()
+        .unwrap();
     assert_repeats(&first.unwrap(), again);
 }
 
@@ -225,7 +246,7 @@ fn transaction_07_a_mismatch_also_fails_batches_that_waited() {
                 scope.spawn(move || {
                     start.wait();
                     let operation = type_in(&nth.to_string());
-                    manager.execute_once(key, [operation], AcquireOptions::new())
+                    manager.transaction([operation]).idempotent(key).commit()
                 })
             };
             let threads: Vec<_> = (0..4).map(submit).collect();
@@ -251,11 +272,10 @@ fn transaction_07_a_transaction_that_failed_leaves_no_record() {
     let hooks = Hooks::new();
     let on = manager(&store).with_hooks(hooks.clone());
     let submit = |operation: Operation| {
-        on.execute_once(
-            "key",
-            [type_in("x"), operation],
-            AcquireOptions::new().no_wait(),
-        )
+        on.transaction([type_in("x"), operation])
+            .idempotent("key")
+            .options(AcquireOptions::new().no_wait())
+            .commit()
     };
     submit(delete_node().on("nowhere")).unwrap_err();
     submit(op(|_| -> Result<(), doclock::document::EditError> {
@@ -392,7 +412,9 @@ fn race(rounds: usize, operations: impl Fn(&Arc<AtomicUsize>) -> Vec<Operation> 
             start.wait();
             let key = format!("key {round}");
             let result = manager
-                .execute_once(key, operations, AcquireOptions::new())
+                .transaction(operations)
+                .idempotent(key)
+                .commit()
                 .unwrap();
             assert!(store.version() >= result.version, "told before the fact");
             result
@@ -475,11 +497,11 @@ fn with_entries(store: &DataStore) -> Editor {
 }
 
 fn undo_once(editor: &Editor, key: &str) -> Result<TransactionResult, UndoError> {
-    editor.undo_once(key, AcquireOptions::new())
+    editor.undo().idempotent(key).commit()
 }
 
 fn redo_once(editor: &Editor, key: &str) -> Result<TransactionResult, UndoError> {
-    editor.redo_once(key, AcquireOptions::new())
+    editor.redo().idempotent(key).commit()
 }
 
 #[test]
@@ -524,7 +546,11 @@ fn transaction_07_a_repeated_undo_does_not_wait() {
     let editor = with_entries(&store);
     let first = undo_once(&editor, "undo").unwrap();
     let _guard = store.lock("bob").unwrap();
-    let again = editor.undo_once("undo", AcquireOptions::new().no_wait());
+    let again = editor
+        .undo()
+        .idempotent("undo")
+        .options(AcquireOptions::new().no_wait())
+        .commit();
     assert_repeats(&first, again.unwrap());
 }
 
@@ -533,13 +559,13 @@ fn transaction_07_of_several_undos_with_one_key_exactly_one_is_carried_out() {
     const CALLS: usize = 6;
     let store = with_note(store());
     let editor = with_entries(&store);
-    editor.undo().unwrap();
-    editor.undo().unwrap();
+    editor.undo().commit().unwrap();
+    editor.undo().commit().unwrap();
     // The last entry: the calls after the first find an empty history.
     for redo in [false, true] {
         let call = || match redo {
             false => undo_once(&editor, "undo").unwrap(),
-            true => editor.redo_once("redo", AcquireOptions::new()).unwrap(),
+            true => editor.redo().idempotent("redo").commit().unwrap(),
         };
         let version = store.version();
         let guard = store.lock("bob").unwrap();
@@ -574,7 +600,11 @@ fn transaction_07_an_undo_that_failed_can_be_retried_with_its_key() {
 
     editor.execute(set_text("a").on("note")).unwrap();
     let guard = store.lock("bob").unwrap();
-    let error = editor.undo_once("key", AcquireOptions::new().no_wait());
+    let error = editor
+        .undo()
+        .idempotent("key")
+        .options(AcquireOptions::new().no_wait())
+        .commit();
     assert!(matches!(error, Err(UndoError::Lock(_))), "{error:?}");
     drop(guard);
 
@@ -582,7 +612,7 @@ fn transaction_07_an_undo_that_failed_can_be_retried_with_its_key() {
     bob.execute(delete_node().on("note")).unwrap();
     let error = undo_once(&editor, "key").unwrap_err();
     assert!(matches!(error, UndoError::Conflict { .. }), "{error}");
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
 
     let first = undo_once(&editor, "key").unwrap();
     assert!(first.changed && !first.repeated);
@@ -611,14 +641,30 @@ fn transaction_07_the_key_of_an_undo_stands_for_the_undo_of_its_owner() {
     refused(redo_once(&ann, "undo"), &undone);
     refused(undo_once(&bob, "undo"), &undone);
     let options = AcquireOptions::new();
-    let outcome = manager(&store).execute_once("undo", [type_in("y")], options.clone());
+    let outcome = manager(&store)
+        .transaction([type_in("y")])
+        .idempotent("undo")
+        .options(options.clone())
+        .commit();
     assert_mismatch(outcome, "undo", &undone);
     assert_eq!(image(&store.snapshot()), image_before);
 
     let key = IdempotencyKey::new("batch").accept_other_operations();
-    assert_repeats(&batch, bob.undo_once(key, options.clone()).unwrap());
+    assert_repeats(
+        &batch,
+        bob.undo()
+            .idempotent(key)
+            .options(options.clone())
+            .commit()
+            .unwrap(),
+    );
     let limits = Limits::new().with(Limit::NameBytes, 3);
-    let error = ann.with_limits(limits).undo_once("long", options);
+    let error = ann
+        .with_limits(limits)
+        .undo()
+        .idempotent("long")
+        .options(options)
+        .commit();
     assert!(matches!(error, Err(UndoError::Limit(_))), "{error:?}");
 }
 

@@ -155,7 +155,9 @@ fn transaction_04_a_batch_beyond_a_limit_is_refused_before_its_lock_request() {
 
         let held = store.lock("other").unwrap();
         let refused = manager
-            .execute_with(list(MOST + 1), AcquireOptions::new().no_wait())
+            .transaction(list(MOST + 1))
+            .options(AcquireOptions::new().no_wait())
+            .commit()
             .unwrap_err();
         let found = exceeded(&refused);
         assert_eq!((found.limit, found.most), (limit, MOST), "list {nth}");
@@ -165,7 +167,10 @@ fn transaction_04_a_batch_beyond_a_limit_is_refused_before_its_lock_request() {
     let held = store();
     let guard = held.lock("other").unwrap();
     let manager = TransactionManager::new(held.clone()).with_limits(Limits::new());
-    let waits = manager.execute_with(on_p(insert_text(0, "x")), AcquireOptions::new().no_wait());
+    let waits = manager
+        .transaction(on_p(insert_text(0, "x")))
+        .options(AcquireOptions::new().no_wait())
+        .commit();
     let error = waits.unwrap_err();
     assert!(matches!(error, TransactionError::Lock(_)), "{error}");
     drop(guard);
@@ -409,7 +414,7 @@ fn transaction_04_undo_has_no_limits() {
     setup.execute([create(large)]).unwrap();
     let editor = Editor::new(store.clone(), "ann").with_limits(only(Limit::Nodes, 10));
     editor.execute([delete_node().on("large")]).unwrap();
-    editor.undo().unwrap();
+    editor.undo().commit().unwrap();
     assert_eq!(store.snapshot().len(), 2 + 101);
     let error = editor
         .execute([clone_node_with_children().on("large")])
@@ -421,8 +426,12 @@ fn transaction_04_undo_has_no_limits() {
 #[test]
 fn transaction_07_a_key_that_is_too_long_is_refused() {
     let manager = TransactionManager::new(store()).with_limits(only(Limit::NameBytes, 40));
-    let once =
-        |len| manager.execute_once(long(len), on_p(insert_text(0, "x")), AcquireOptions::new());
+    let once = |len| {
+        manager
+            .transaction(on_p(insert_text(0, "x")))
+            .idempotent(long(len))
+            .commit()
+    };
     assert_eq!(
         once(41).unwrap_err().to_string(),
         "a name has 41 bytes: the limit `nameBytes` is 40"

@@ -137,7 +137,7 @@ fn errors_of_transactions_show_names_in_brief() {
     let key = long('y');
     let once = |text: &'static str| {
         let operation = set_text(text).on(&node);
-        manager.execute_once(&key, [operation], AcquireOptions::new())
+        manager.transaction([operation]).idempotent(&key).commit()
     };
     once("first").unwrap();
     let error = once("second").unwrap_err();

@@ -92,15 +92,23 @@ fn feed_01_every_request_waits_for_a_lossless_subscriber() {
         "begin on",
         store.begin_on_with("ann", nodes, no_wait()).map(drop),
     );
-    let batch = manager.execute_with([create(NodeSpec::new("item"))], no_wait());
+    let batch = manager
+        .transaction([create(NodeSpec::new("item"))])
+        .options(no_wait())
+        .commit();
     refused("execute", of_a_transaction(batch));
     refused(
         "edit",
-        of_a_transaction(editor.execute_with(create(NodeSpec::new("item")), no_wait())),
+        of_a_transaction(
+            editor
+                .transaction(create(NodeSpec::new("item")))
+                .options(no_wait())
+                .commit(),
+        ),
     );
     refused(
         "undo",
-        match editor.undo_with(no_wait()) {
+        match editor.undo().options(no_wait()).commit() {
             Err(UndoError::Lock(error)) => Err(error),
             other => panic!("{other:?}"),
         },

@@ -70,8 +70,8 @@ fn edit(
 /// the commit, if it was committed.
 fn take_back(editor: &Editor, mood: Mood, tally: &mut Tally) -> Option<Option<u64>> {
     let (result, stuck): (_, fn(&Editor) -> bool) = match mood {
-        Mood::Undo if editor.can_undo() => (editor.undo(), Editor::discard_undo),
-        Mood::Redo if editor.can_redo() => (editor.redo(), Editor::discard_redo),
+        Mood::Undo if editor.can_undo() => (editor.undo().commit(), Editor::discard_undo),
+        Mood::Redo if editor.can_redo() => (editor.redo().commit(), Editor::discard_redo),
         _ => return None,
     };
     match result {

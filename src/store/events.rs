@@ -269,7 +269,7 @@ impl Subscription {
     /// let store = DataStore::new();
     /// let events = store.subscribe();
     /// let manager = TransactionManager::new(store);
-    /// manager.execute_async(create(text_node("paragraph", "Hello"))).await?;
+    /// manager.transaction(create(text_node("paragraph", "Hello"))).await?;
     /// assert_eq!(events.recv_async().await?.commit.version, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # }).unwrap();

@@ -200,7 +200,7 @@ impl StoreOptions {
     ///     bob.execute([insert_text(0, "x").on("p")])?;
     /// }
     /// // Ann created the node. It stays for the text of Bob.
-    /// ann.undo()?;
+    /// ann.undo().commit()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn log_limit(mut self, bytes: usize) -> Self {

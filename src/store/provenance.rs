@@ -635,15 +635,15 @@ mod tests {
         let mut overlay = Overlay::new(store.snapshot());
         let undo = store.undo_in(&mut overlay, |it| it.turn(&[unit], false, false));
         let ((), undone) = undo.unwrap();
-        let changes = bob.undo().unwrap().changes;
+        let changes = bob.undo().commit().unwrap().changes;
         let ann = Editor::new(store.clone(), "ann").with_restored_history();
         store.settle_undo(undone, &changes, None);
         let text = || store.snapshot().node("t").unwrap().text().to_string();
-        ann.undo().unwrap();
+        ann.undo().commit().unwrap();
         assert_eq!(text(), "ab");
-        bob.redo().unwrap();
+        bob.redo().commit().unwrap();
         assert_eq!(text(), "abd");
-        ann.redo().unwrap();
+        ann.redo().commit().unwrap();
         assert_eq!(text(), "abcd");
     }
 
@@ -670,10 +670,10 @@ mod tests {
             };
             editor.execute([edit]).unwrap();
             if nth % 7 == 0 {
-                editor.undo().unwrap();
+                editor.undo().commit().unwrap();
             }
         }
-        editors[0].undo().unwrap();
+        editors[0].undo().commit().unwrap();
         store.record_commits();
         store.0.provenance.lock().provenance.sizes()
     }

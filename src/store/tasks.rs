@@ -16,7 +16,7 @@ use crate::lock::{AcquireOptions, LockError, LockGuard};
 /// | call | if its future is dropped |
 /// |---|---|
 /// | `lock_async`, `acquire_lock_async`, `begin_async`, `begin_on_async` | the request leaves the queue; a grant that was not taken is released |
-/// | [`execute_async`](crate::TransactionManager::execute_async) | the batch leaves the queue, or runs to its end; ask with its key |
+/// | `.await` of a [pending transaction](crate::transaction::PendingTransaction) | the batch leaves the queue, or runs to its end; ask with its key |
 /// | [`wait_durable_async`](Self::wait_durable_async), [`Subscription::recv_async`](crate::events::Subscription::recv_async) | nothing is lost |
 ///
 /// The methods without `async` in their name block the thread of the executor, with all its other
@@ -104,8 +104,8 @@ impl DataStore {
     /// Waits for the lock in a task and begins a transaction that owns it. See [Tasks](#tasks).
     ///
     /// The lock is held until the transaction ends, also while the task waits for something else.
-    /// [`TransactionManager::execute_async`](crate::TransactionManager::execute_async) never holds
-    /// it across an `await`.
+    /// A [pending transaction](crate::transaction::PendingTransaction) never holds it across an
+    /// `await`.
     ///
     /// # Errors
     ///

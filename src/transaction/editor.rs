@@ -10,13 +10,13 @@ use super::idempotency::Once;
 use super::manager::{Completion, Submission};
 use super::session::{OwnedSession, Session};
 use super::{
-    HistoryOptions, Hooks, IdempotencyKey, IntoOperations, TransactionError, TransactionManager,
-    TransactionResult, UndoError,
+    HistoryOptions, Hooks, IdempotencyKey, IntoOperations, PendingTransaction, TransactionError,
+    TransactionManager, TransactionResult, UndoError,
 };
 use crate::codes::CodedError;
 use crate::document::{Change, Changes, EditError, Fragment, Limits, Selection};
 use crate::id::OwnerId;
-use crate::lock::{AcquireOptions, Requester, WaitsAs, blocking};
+use crate::lock::{AcquireOptions, Requester, WaitsAs};
 use crate::store::durable::Durability;
 use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation, Observed, Transaction};
 
@@ -106,7 +106,7 @@ impl Editor {
     /// let store = DataStore::open_with(&path, options)?;
     /// let ann = Editor::new(store.clone(), "ann").with_restored_history();
     /// assert_eq!(ann.undo_depth(), 2);
-    /// ann.undo()?;
+    /// ann.undo().commit()?;
     /// assert_eq!(store.snapshot().node("p").unwrap().text(), &"one");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -189,6 +189,11 @@ impl Editor {
         self.session.state().clipboard = fragment.into();
     }
 
+    /// Returns the manager that runs the transactions of the editor.
+    pub(super) fn manager(&self) -> &TransactionManager {
+        &self.manager
+    }
+
     /// Waits for the lock, runs the operations in the order given, and commits. Like
     /// [`TransactionManager::execute`]; the result includes the selection before and after.
     ///
@@ -200,36 +205,13 @@ impl Editor {
         &self,
         operations: impl IntoOperations,
     ) -> Result<TransactionResult, TransactionError> {
-        self.execute_with(operations, AcquireOptions::new())
-    }
-
-    /// Runs the operations as [`execute`](Self::execute) does, with options for the lock request.
-    ///
-    /// # Errors
-    ///
-    /// [`TransactionError`]; neither the document nor the selection is changed then.
-    #[track_caller]
-    pub fn execute_with(
-        &self,
-        operations: impl IntoOperations,
-        options: AcquireOptions,
-    ) -> Result<TransactionResult, TransactionError> {
-        self.submit(Submission::new(operations), &options)
-    }
-
-    /// Runs the operations as [`execute`](Self::execute) does, in a task. See
-    /// [`TransactionManager::execute_async`].
-    ///
-    /// # Errors
-    ///
-    /// [`TransactionError`]; neither the document nor the selection is changed then.
-    #[track_caller]
-    pub fn execute_async(
-        &self,
-        operations: impl IntoOperations,
-    ) -> impl Future<Output = Result<TransactionResult, TransactionError>> + Send {
         let submission = Submission::new(operations);
-        self.submit_in_task(submission, AcquireOptions::new(), Location::caller())
+        self.submit(submission, &AcquireOptions::new(), Location::caller())
+    }
+
+    /// Makes a transaction of the operations, with options: see [`PendingTransaction`].
+    pub fn transaction(&self, operations: impl IntoOperations) -> PendingTransaction<'_> {
+        PendingTransaction::of_editor(self, Submission::new(operations))
     }
 
     pub(super) async fn submit_in_task(
@@ -247,17 +229,15 @@ impl Editor {
         self.after_run(outcome)
     }
 
-    #[track_caller]
     pub(super) fn submit(
         &self,
         submission: Submission,
         options: &AcquireOptions,
+        call_site: &'static Location<'static>,
     ) -> Result<TransactionResult, TransactionError> {
         self.session.approach();
         let session = Some(&*self.session);
-        let outcome = self
-            .manager
-            .run(submission, options, Location::caller(), session);
+        let outcome = self.manager.run(submission, options, call_site, session);
         self.after_run(outcome)
     }
 
@@ -306,9 +286,10 @@ impl Editor {
 /// [`undo_next_effective`](crate::history::HistoryOptions::undo_next_effective) such an undo also
 /// continues with the next entry.
 impl Editor {
-    /// Waits for the lock and undoes the latest entry of the history, in a transaction of its own.
-    /// The selection is restored to what it was before the entry. [Stuck
-    /// entries](#undo-and-redo) are tried again, and left in their place if they fail again.
+    /// Undoes the latest entry of the history, in a transaction of its own. Nothing happens before
+    /// [`commit`](PendingTransaction::commit) or `.await`. The selection is restored to what it was
+    /// before the entry. [Stuck entries](#undo-and-redo) are tried again, and left in their place
+    /// if they fail again.
     ///
     /// After-hooks run for it. Before-hooks do not, because there are no operations to rewrite.
     /// Result and event list one executed operation, `undo`: see
@@ -321,250 +302,53 @@ impl Editor {
     ///
     /// let store = DataStore::new();
     /// let (ann, bob) = (Editor::new(store.clone(), "ann"), Editor::new(store.clone(), "bob"));
-    /// transaction(&ann, [create(text_node("inline-text", "world").with_id("t"))]).commit()?;
-    /// transaction(&ann, [insert_text(5, "!").on("t")]).commit()?;
-    /// transaction(&bob, [insert_text(0, "Hello ").on("t")]).commit()?;
-    /// ann.undo()?;
+    /// ann.execute([create(text_node("inline-text", "world").with_id("t"))])?;
+    /// ann.execute([insert_text(5, "!").on("t")])?;
+    /// bob.execute([insert_text(0, "Hello ").on("t")])?;
+    /// ann.undo().commit()?;
     /// assert_eq!(store.snapshot().node("t").unwrap().text(), &"Hello world");
     /// // Ann created the node. It stays for Bob's text.
-    /// ann.undo()?;
+    /// ann.undo().commit()?;
     /// assert_eq!(store.snapshot().node("t").unwrap().text(), &"Hello ");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// [`UndoError`]; the document is not changed then, and no entry is removed.
-    #[track_caller]
-    pub fn undo(&self) -> Result<TransactionResult, UndoError> {
-        self.undo_with(AcquireOptions::new())
+    /// The commit returns an [`UndoError`]; the document is not changed then, and no entry is
+    /// removed.
+    pub fn undo(&self) -> PendingTransaction<'_, UndoError> {
+        PendingTransaction::rewinding(self, Direction::Undo)
     }
 
-    /// Undoes the latest entry as [`undo`](Self::undo) does, with options for the lock request.
+    /// Redoes the entry that was undone last. Nothing happens before
+    /// [`commit`](PendingTransaction::commit) or `.await`. [Stuck entries](#undo-and-redo) are
+    /// tried again, and left in their place if they fail again. Any other edit of the editor clears
+    /// the entries that can be redone, the stuck ones too.
     ///
     /// # Errors
     ///
     /// As for [`undo`](Self::undo).
-    #[track_caller]
-    pub fn undo_with(&self, options: AcquireOptions) -> Result<TransactionResult, UndoError> {
-        self.go(Direction::Undo, None, options)
+    pub fn redo(&self) -> PendingTransaction<'_, UndoError> {
+        PendingTransaction::rewinding(self, Direction::Redo)
     }
 
-    /// Undoes the latest entry once for a key, otherwise as [`undo_with`](Self::undo_with) does. A
-    /// repeated call returns the result of the first, [marked as
-    /// repeated](field@TransactionResult::repeated), and changes nothing: no inverse and no hook
-    /// runs, and the history and the selection stay as they are.
-    ///
-    /// So a caller can repeat an undo if it cannot determine whether the undo was committed. A
-    /// failed undo is not recorded and can be retried. Of several concurrent calls with one key,
-    /// one undoes; the others wait in the queue and get its result. An undo that failed because of
-    /// its entry and is repeated with its key does not continue with an older entry: it fails
-    /// again, or undoes that entry.
-    ///
-    /// A key belongs to the store: see
-    /// [`TransactionManager::execute_once`](super::TransactionManager::execute_once). It stands for
-    /// an undo of this owner, in any editor. A batch, a redo or another owner's undo with the same
-    /// key is an error, unless its key [accepts other
-    /// operations](IdempotencyKey::accept_other_operations).
-    ///
-    /// ```
-    /// use doclock::{DataStore, Editor, dsl::*, lock::AcquireOptions};
-    ///
-    /// let editor = Editor::new(DataStore::new(), "ann");
-    /// editor.execute([create(element("list", []))])?;
-    /// editor.execute([create(element("list", []))])?;
-    /// let first = editor.undo_once("ann/undo/1", AcquireOptions::new())?;
-    /// let again = editor.undo_once("ann/undo/1", AcquireOptions::new())?;
-    /// assert_eq!((again.repeated, again.version), (true, first.version));
-    /// assert_eq!((editor.undo_depth(), editor.redo_depth()), (1, 1));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As for [`undo`](Self::undo), and
-    /// [`IdempotencyMismatch`](UndoError::IdempotencyMismatch): the first transaction with the key
-    /// was another.
-    #[track_caller]
-    pub fn undo_once(
-        &self,
-        key: impl Into<IdempotencyKey>,
-        options: AcquireOptions,
-    ) -> Result<TransactionResult, UndoError> {
-        self.go(Direction::Undo, Some(key.into()), options)
-    }
-
-    /// Waits for the lock and redoes the entry that was undone last. [Stuck
-    /// entries](#undo-and-redo) are tried again, and left in their place if they fail again. Any
-    /// other edit of the editor clears the entries that can be redone, the stuck ones too.
-    ///
-    /// # Errors
-    ///
-    /// As for [`undo`](Self::undo).
-    #[track_caller]
-    pub fn redo(&self) -> Result<TransactionResult, UndoError> {
-        self.redo_with(AcquireOptions::new())
-    }
-
-    /// Redoes an entry as [`redo`](Self::redo) does, with options for the lock request.
-    ///
-    /// # Errors
-    ///
-    /// As for [`undo`](Self::undo).
-    #[track_caller]
-    pub fn redo_with(&self, options: AcquireOptions) -> Result<TransactionResult, UndoError> {
-        self.go(Direction::Redo, None, options)
-    }
-
-    /// Redoes an entry once for a key, with the guarantees of [`undo_once`](Self::undo_once).
-    ///
-    /// ```
-    /// use doclock::{DataStore, Editor, dsl::*, lock::AcquireOptions};
-    ///
-    /// let editor = Editor::new(DataStore::new(), "ann");
-    /// editor.execute([create(element("list", []))])?;
-    /// editor.undo()?;
-    /// let first = editor.redo_once("ann/redo/1", AcquireOptions::new())?;
-    /// let again = editor.redo_once("ann/redo/1", AcquireOptions::new())?;
-    /// assert_eq!((again.repeated, again.version), (true, first.version));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As for [`undo_once`](Self::undo_once).
-    #[track_caller]
-    pub fn redo_once(
-        &self,
-        key: impl Into<IdempotencyKey>,
-        options: AcquireOptions,
-    ) -> Result<TransactionResult, UndoError> {
-        self.go(Direction::Redo, Some(key.into()), options)
-    }
-
-    /// Undoes an entry as [`undo_with`](Self::undo_with) does, in a task.
-    ///
-    /// The poll that gets the lock undoes the entry. If the future is dropped before that, nothing
-    /// is undone. If it is dropped later, the entry is undone and after-hooks do not run.
-    ///
-    /// # Errors
-    ///
-    /// As for [`undo`](Self::undo).
-    #[track_caller]
-    pub fn undo_async(
-        &self,
-        options: AcquireOptions,
-    ) -> impl Future<Output = Result<TransactionResult, UndoError>> + Send {
-        self.go_as(
-            WaitsAs::Task,
-            Direction::Undo,
-            None,
-            options,
-            Location::caller(),
-        )
-    }
-
-    /// Undoes an entry once for a key, as [`undo_once`](Self::undo_once) does, in a task. See
-    /// [`undo_async`](Self::undo_async).
-    ///
-    /// # Errors
-    ///
-    /// As for [`undo_once`](Self::undo_once).
-    #[track_caller]
-    pub fn undo_once_async(
-        &self,
-        key: impl Into<IdempotencyKey>,
-        options: AcquireOptions,
-    ) -> impl Future<Output = Result<TransactionResult, UndoError>> + Send {
-        let key = Some(key.into());
-        self.go_as(
-            WaitsAs::Task,
-            Direction::Undo,
-            key,
-            options,
-            Location::caller(),
-        )
-    }
-
-    /// Redoes an entry as [`redo_with`](Self::redo_with) does, in a task. See
-    /// [`undo_async`](Self::undo_async).
-    ///
-    /// # Errors
-    ///
-    /// As for [`undo`](Self::undo).
-    #[track_caller]
-    pub fn redo_async(
-        &self,
-        options: AcquireOptions,
-    ) -> impl Future<Output = Result<TransactionResult, UndoError>> + Send {
-        self.go_as(
-            WaitsAs::Task,
-            Direction::Redo,
-            None,
-            options,
-            Location::caller(),
-        )
-    }
-
-    /// Redoes an entry once for a key, as [`redo_once`](Self::redo_once) does, in a task. See
-    /// [`undo_async`](Self::undo_async).
-    ///
-    /// # Errors
-    ///
-    /// As for [`undo_once`](Self::undo_once).
-    #[track_caller]
-    pub fn redo_once_async(
-        &self,
-        key: impl Into<IdempotencyKey>,
-        options: AcquireOptions,
-    ) -> impl Future<Output = Result<TransactionResult, UndoError>> + Send {
-        let key = Some(key.into());
-        self.go_as(
-            WaitsAs::Task,
-            Direction::Redo,
-            key,
-            options,
-            Location::caller(),
-        )
-    }
-
-    #[track_caller]
-    fn go(
-        &self,
-        direction: Direction,
-        key: Option<IdempotencyKey>,
-        options: AcquireOptions,
-    ) -> Result<TransactionResult, UndoError> {
-        let call_site = Location::caller();
-        blocking(self.go_as(WaitsAs::Thread, direction, key, options, call_site))
-    }
-
-    async fn go_as(
+    pub(super) async fn go(
         &self,
         waits_as: WaitsAs,
-        direction: Direction,
-        key: Option<IdempotencyKey>,
-        options: AcquireOptions,
+        (direction, key, durability): (Direction, Option<IdempotencyKey>, Option<Durability>),
+        options: &AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<TransactionResult, UndoError> {
         let mut observed = Observed::default();
-        let mut outcome = self
-            .publish(
-                waits_as,
-                direction,
-                key,
-                (&options, call_site),
-                &mut observed,
-            )
-            .await;
+        let request = (options, call_site);
+        let published = self.publish(waits_as, direction, key, request, &mut observed);
+        let mut outcome = published.await;
         observed.ended(outcome.as_ref().map_err(UndoError::observed_code));
-        self.manager
-            .complete_as(
-                waits_as,
-                &mut outcome,
-                Completion::Here(None),
-                &mut observed,
-            )
+        let completion = Completion::Here(durability);
+        let manager = &self.manager;
+        manager
+            .complete_as(waits_as, &mut outcome, completion, &mut observed)
             .await;
         outcome
     }
@@ -770,7 +554,7 @@ impl Editor {
     ///     transaction(&editor, [create(element("paragraph", []))]).commit()?;
     /// }
     /// drop(group);
-    /// editor.undo()?;
+    /// editor.undo().commit()?;
     /// assert!(editor.store().snapshot().is_empty());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

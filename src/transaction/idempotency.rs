@@ -12,8 +12,8 @@ use crate::id::OwnerId;
 use crate::store::{BatchDigest, Receipt};
 
 /// The key of a transaction that runs once, however often it is submitted:
-/// [`TransactionManager::execute_once`](super::TransactionManager::execute_once). Any string is a
-/// valid key.
+/// [`PendingTransaction::idempotent`](super::PendingTransaction::idempotent). Any string is a valid
+/// key.
 ///
 /// The key stands for its batch of operations. A submission with the same key and other operations
 /// returns [`IdempotencyMismatch`], unless its key [accepts other
@@ -24,8 +24,7 @@ use crate::store::{BatchDigest, Receipt};
 /// position and name (`op`), because closures cannot be compared. `ifUnchanged` and `requireLease`
 /// are ignored, so a batch may be repeated for another version or under another lease.
 ///
-/// The key of an undo or a redo stands for the undo or the redo of this owner: see
-/// [`Editor::undo_once`](super::Editor::undo_once).
+/// The key of an undo or a redo stands for the undo or the redo of this owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct IdempotencyKey {
@@ -47,15 +46,12 @@ impl IdempotencyKey {
     /// a new id.
     ///
     /// ```
-    /// use doclock::{
-    ///     DataStore, TransactionManager, dsl::*, lock::AcquireOptions,
-    ///     transaction::IdempotencyKey,
-    /// };
+    /// use doclock::{DataStore, TransactionManager, dsl::*, transaction::IdempotencyKey};
     ///
     /// let manager = TransactionManager::new(DataStore::new());
     /// let log = |time: &'static str| {
     ///     let key = IdempotencyKey::new("start of shift 7").accept_other_operations();
-    ///     manager.execute_once(key, [create(text_node("entry", time))], AcquireOptions::new())
+    ///     manager.transaction([create(text_node("entry", time))]).idempotent(key).commit()
     /// };
     /// assert!(!log("08:00")?.repeated);
     /// assert!(log("08:01")?.repeated);

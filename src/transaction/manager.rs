@@ -12,7 +12,7 @@ use crossbeam_utils::CachePadded;
 use super::idempotency::Once;
 use super::session::{Prepared, Session};
 use super::{
-    Hooks, IdempotencyKey, IdempotencyMismatch, IntoOperations, Operation, TransactionError,
+    Hooks, IdempotencyMismatch, IntoOperations, Operation, PendingTransaction, TransactionError,
     TransactionResult, limits,
 };
 use crate::document::{Limit, LimitExceeded, Limits};
@@ -182,7 +182,8 @@ impl TransactionManager {
     /// [`without_combining`](AcquireOptions::without_combining) disables this for a call.
     ///
     /// In a task, the call blocks the thread of the executor while it waits and combines, see
-    /// [`DataStore`](crate::DataStore#blocking). [`execute_async`](Self::execute_async) does not.
+    /// [`DataStore`](crate::DataStore#blocking). A [`transaction`](Self::transaction) that is
+    /// awaited does not.
     ///
     /// Other threads run only batches that are pure data. A batch with an [`op`](crate::dsl::op),
     /// or of a manager with before-hooks, runs in the calling thread, unless its options allow [any
@@ -197,204 +198,26 @@ impl TransactionManager {
         &self,
         operations: impl IntoOperations,
     ) -> Result<TransactionResult, TransactionError> {
-        self.execute_with(operations, AcquireOptions::new())
-    }
-
-    /// Runs a batch as [`execute`](Self::execute) does, with options for the lock request. Without
-    /// a label in the options, the label of the lock is the name of the first operation.
-    ///
-    /// # Errors
-    ///
-    /// [`TransactionError`]; nothing is changed then.
-    #[track_caller]
-    #[inline]
-    pub fn execute_with(
-        &self,
-        operations: impl IntoOperations,
-        options: AcquireOptions,
-    ) -> Result<TransactionResult, TransactionError> {
         let submission = Submission::new(operations);
-        self.run(submission, &options, Location::caller(), None)
+        self.run(submission, &AcquireOptions::new(), Location::caller(), None)
     }
 
-    /// Runs a batch once for a key, otherwise as [`execute_with`](Self::execute_with) does. A
-    /// repeated submission returns the result of the first, [marked as
-    /// repeated](field@TransactionResult::repeated), and changes nothing: no operation and no hook
-    /// runs, and there is no version and no event.
-    ///
-    /// So a caller can submit a transaction again if it cannot determine whether it was committed.
-    /// The store keeps the result from the moment at which it publishes the changes, even if there
-    /// are none. A transaction that failed is not recorded and can be retried. Of several
-    /// concurrent transactions with one key, one runs; the others wait in the queue and get its
-    /// result.
-    ///
-    /// A key belongs to the store, and all managers and editors share it. It stands for the
-    /// operations of its first transaction. Other operations under the key are an error, unless it
-    /// [accepts them](IdempotencyKey::accept_other_operations). The operations are compared as
-    /// submitted, before hooks rewrite them; operations that run code are compared by name only. A
-    /// key expires after [as many newer keys](crate::StoreOptions::remembered_keys). A batch
-    /// without operations does not use up its key.
-    ///
-    /// ```
-    /// use doclock::{DataStore, TransactionManager, dsl::*, lock::AcquireOptions};
-    ///
-    /// let manager = TransactionManager::new(DataStore::new());
-    /// let pay = || [create(text_node("payment", "100"))];
-    /// let first = manager.execute_once("invoice 7", pay(), AcquireOptions::new())?;
-    /// let again = manager.execute_once("invoice 7", pay(), AcquireOptions::new())?;
-    /// assert_eq!((again.version, again.transaction_id), (1, first.transaction_id));
-    /// assert!(again.repeated && !first.repeated);
-    /// assert_eq!(manager.store().snapshot().len(), 1);
-    /// # Ok::<(), doclock::transaction::TransactionError>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`TransactionError`]; nothing is changed then. One of them is
-    /// [`IdempotencyMismatch`](TransactionError::IdempotencyMismatch): the first transaction with
-    /// the key had other operations.
-    #[track_caller]
-    pub fn execute_once(
-        &self,
-        key: impl Into<IdempotencyKey>,
-        operations: impl IntoOperations,
-        options: AcquireOptions,
-    ) -> Result<TransactionResult, TransactionError> {
-        let submission = Submission::new(operations).once(key.into());
-        self.run(submission, &options, Location::caller(), None)
-    }
-
-    /// Runs a batch once for a key as [`execute_once`](Self::execute_once) does. Returns when it is
-    /// published: before it is durable, and before its after-hooks run. The returned value waits
-    /// for the one and runs the others.
-    ///
-    /// So a thread can run the next batch while a [durable](crate::durable) store writes the last
-    /// one, and no after-hook runs for a commit that is then lost.
-    ///
-    /// It does not wait for the journal either when much is not written: what it has published is
-    /// bounded by the calls that wait for it. Commits beyond the [limit] delay the next request.
-    ///
-    /// [limit]: crate::durable::DurableOptions::unwritten_limit
-    ///
-    /// ```
-    /// use doclock::{DataStore, TransactionManager, dsl::*, lock::AcquireOptions};
-    ///
-    /// # let folder = tempfile::tempdir()?;
-    /// let store = DataStore::open(folder.path().join("notes.doclock"))?;
-    /// let manager = TransactionManager::new(store);
-    /// let pay = |key: &str| {
-    ///     let payment = [create(text_node("payment", "100"))];
-    ///     manager.publish_once(key, payment, AcquireOptions::new())
-    /// };
-    /// let published = [pay("invoice 7")?, pay("invoice 8")?];
-    /// for published in published {
-    ///     published.wait_durable(None)?;
-    ///     println!("version {}", published.finish().version);
-    /// }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`execute_once`](Self::execute_once).
-    #[track_caller]
-    pub fn publish_once(
-        &self,
-        key: impl Into<IdempotencyKey>,
-        operations: impl IntoOperations,
-        options: AcquireOptions,
-    ) -> Result<Published, TransactionError> {
-        let submission = Submission::new(operations).once(key.into()).published();
-        let result = self.run(submission, &options, Location::caller(), None)?;
-        Ok(Published::new(self.clone(), result))
-    }
-
-    /// Runs a batch as [`execute`](Self::execute) does, in a task.
-    ///
-    /// The future does nothing before it is first polled. If the lock is free, that poll runs the
-    /// batch, and then at most 32 queued batches of others, for at most 50 microseconds. Otherwise
-    /// the batch joins the queue. It is run in its turn even if the task is not polled meanwhile:
-    /// by a thread or a task that has finished its own batch, or by the keeper, a thread that the
-    /// store starts for its tasks. So a task never holds the lock while it waits for something
-    /// else.
-    ///
-    /// Code of users, of an [`op`](crate::dsl::op) or a before-hook, runs in the poll or in the
-    /// keeper's thread. Other threads run it only with the option
-    /// [`any_thread`](AcquireOptions::any_thread). After-hooks run in the poll that returns the
-    /// result. A batch that [locks nodes](Self::with_node_locks) is run by its task, and its code
-    /// blocks the thread if it waits for further nodes.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped while the batch is in the queue, the batch does not run. If it is
-    /// dropped later, the batch may still commit, and after-hooks do not run. A caller that must
-    /// know uses [`execute_once_async`](Self::execute_once_async), and asks again with its key.
-    ///
-    /// # Errors
-    ///
-    /// [`TransactionError`]; nothing is changed then.
+    /// Makes a transaction of the operations, with options: see [`PendingTransaction`].
     ///
     /// ```
     /// use doclock::{DataStore, TransactionManager, dsl::*};
     ///
-    /// # pollster::block_on(async {
     /// let manager = TransactionManager::new(DataStore::new());
-    /// let note = create(text_node("paragraph", "Hello"));
-    /// assert_eq!(manager.execute_async(note).await?.version, 1);
+    /// let note = || create(text_node("paragraph", "Hello"));
+    /// assert_eq!(manager.transaction(note()).label("note").commit()?.version, 1);
+    /// # pollster::block_on(async {
+    /// assert_eq!(manager.transaction(note()).await?.version, 2);
     /// # Ok::<(), doclock::transaction::TransactionError>(())
-    /// # }).unwrap();
+    /// # })?;
+    /// # Ok::<(), doclock::transaction::TransactionError>(())
     /// ```
-    #[track_caller]
-    pub fn execute_async(
-        &self,
-        operations: impl IntoOperations,
-    ) -> impl Future<Output = Result<TransactionResult, TransactionError>> + Send + 'static {
-        self.execute_async_with(operations, AcquireOptions::new())
-    }
-
-    /// Runs a batch as [`execute_async`](Self::execute_async) does, with options for the lock
-    /// request.
-    ///
-    /// # Errors
-    ///
-    /// As [`execute_async`](Self::execute_async).
-    #[track_caller]
-    pub fn execute_async_with(
-        &self,
-        operations: impl IntoOperations,
-        options: AcquireOptions,
-    ) -> impl Future<Output = Result<TransactionResult, TransactionError>> + Send + 'static {
-        self.in_task(Submission::new(operations), options)
-    }
-
-    /// Runs a batch once for a key, as [`execute_once`](Self::execute_once) does, in a task. See
-    /// [`execute_async`](Self::execute_async).
-    ///
-    /// # Errors
-    ///
-    /// As [`execute_once`](Self::execute_once).
-    #[track_caller]
-    pub fn execute_once_async(
-        &self,
-        key: impl Into<IdempotencyKey>,
-        operations: impl IntoOperations,
-        options: AcquireOptions,
-    ) -> impl Future<Output = Result<TransactionResult, TransactionError>> + Send + 'static {
-        self.in_task(Submission::new(operations).once(key.into()), options)
-    }
-
-    #[track_caller]
-    fn in_task(
-        &self,
-        submission: Submission,
-        options: AcquireOptions,
-    ) -> impl Future<Output = Result<TransactionResult, TransactionError>> + Send + 'static {
-        let (manager, call_site) = (self.clone(), Location::caller());
-        async move {
-            manager
-                .run_in_task(submission, &options, call_site, None)
-                .await
-        }
+    pub fn transaction(&self, operations: impl IntoOperations) -> PendingTransaction<'static> {
+        PendingTransaction::of_manager(self.clone(), Submission::new(operations))
     }
 
     /// Runs a batch as [`execute`](Self::execute) does, under a lock that is held by id and stays

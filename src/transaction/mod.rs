@@ -32,6 +32,7 @@ mod idempotency;
 mod limits;
 mod manager;
 mod operation;
+mod pending;
 mod retry;
 mod run;
 mod script;
@@ -48,6 +49,7 @@ pub use operation::{
     Alias, Callback, Child, IntoOperations, NodeOperation, NodeRef, Operation, Pattern,
     PatternError, TextSpan,
 };
+pub use pending::PendingTransaction;
 pub use retry::retry;
 pub use run::RunOperations;
 pub use script::{ScriptError, parse_operations};

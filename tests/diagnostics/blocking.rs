@@ -33,7 +33,10 @@ fn a_picture_names_the_holder_and_its_waiters_with_kind_and_time_left() {
         until_waiting(&store, 1);
         threads.spawn(|| {
             let batch = create(text_node("paragraph", "x"));
-            manager.execute_with(batch, AcquireOptions::new().no_timeout())
+            manager
+                .transaction(batch)
+                .options(AcquireOptions::new().no_timeout())
+                .commit()
         });
         until_waiting(&store, 2);
         let options = patience(9).label("autosave");

@@ -40,7 +40,9 @@ fn durable_11_what_had_its_effect_before_a_copy_has_none_again() {
         let manager = TransactionManager::new(store.clone());
         let keyed = || insert_text(0, "x").on("n");
         let first = manager
-            .execute_once("k", keyed(), AcquireOptions::new())
+            .transaction(keyed())
+            .idempotent("k")
+            .commit()
             .unwrap();
         let lease = store.lease("n", "ann", HOUR).unwrap();
 
@@ -59,7 +61,9 @@ fn durable_11_what_had_its_effect_before_a_copy_has_none_again() {
         assert_eq!(inbox.dead_letters().len(), 2);
         let manager = TransactionManager::new(copy.clone());
         let again = manager
-            .execute_once("k", keyed(), AcquireOptions::new())
+            .transaction(keyed())
+            .idempotent("k")
+            .commit()
             .unwrap();
         assert!(again.repeated && again.version == first.version);
         assert_eq!(copy.leases()[0].fencing_token, lease.fencing_token());
@@ -88,7 +92,12 @@ fn durable_11_a_copy_beside_running_commits_is_of_one_moment() {
                     let node = create(text_node("p", "").with_id(key.as_str()));
                     // The disk may be slower than the commits.
                     let options = AcquireOptions::new().no_timeout();
-                    manager.execute_once(key, node, options).unwrap();
+                    manager
+                        .transaction(node)
+                        .idempotent(key)
+                        .options(options)
+                        .commit()
+                        .unwrap();
                 }
             });
         }
@@ -104,9 +113,7 @@ fn durable_11_a_copy_beside_running_commits_is_of_one_moment() {
                 let run = |nth: u64| {
                     let key = key(thread, nth);
                     let node = create(text_node("p", "").with_id(key.as_str()));
-                    manager
-                        .execute_once(key, node, AcquireOptions::new())
-                        .unwrap()
+                    manager.transaction(node).idempotent(key).commit().unwrap()
                 };
                 assert!(!run(next).repeated);
                 if let Some(last) = next.checked_sub(1) {

@@ -26,8 +26,8 @@ fn durable_01_a_document_is_the_same_after_a_close() {
             apply_mark("bold", 0..1).on("one"),
         ])
         .unwrap();
-    editor.undo().unwrap();
-    editor.redo().unwrap();
+    editor.undo().commit().unwrap();
+    editor.redo().commit().unwrap();
     let before = store.snapshot();
     let report = store.close().unwrap();
     assert_eq!((report.durable_version, report.commits), (4, 4));
@@ -154,7 +154,7 @@ fn durable_08_any_operations_are_the_same_after_checkpoints_in_between() {
             let mut transaction = store.begin("bob").unwrap();
             transaction.join_nodes("list", &right).unwrap();
             transaction.commit().unwrap();
-            editor.undo().unwrap();
+            editor.undo().commit().unwrap();
         }
         assert_eq!(check(&store.snapshot()), Ok(()));
         expected = Some(store.snapshot());

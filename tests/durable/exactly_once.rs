@@ -5,7 +5,6 @@ use std::time::{Duration, SystemTime};
 use doclock::durable::DurableOptions;
 use doclock::inbox::{EventState, HandlerError, Inbox, Outcome};
 use doclock::lease::LeaseTarget;
-use doclock::lock::AcquireOptions;
 use doclock::time::ManualClock;
 use doclock::transaction::{IdempotencyKey, TransactionResult};
 use doclock::{
@@ -39,9 +38,7 @@ fn after_each_end(edit: impl Fn(&DataStore), check: impl Fn(&DataStore)) {
 fn once(store: &DataStore, key: &str) -> TransactionResult {
     let manager = TransactionManager::new(store.clone());
     let node = create(text_node("paragraph", "Hello"));
-    manager
-        .execute_once(key, node, AcquireOptions::new())
-        .unwrap()
+    manager.transaction(node).idempotent(key).commit().unwrap()
 }
 
 #[test]
@@ -63,7 +60,7 @@ fn durable_04_a_key_returns_its_first_result_after_a_restart() {
             // The key still stands for its batch.
             let manager = TransactionManager::new(store.clone());
             let other = create(text_node("paragraph", "other"));
-            let error = manager.execute_once("a", other, AcquireOptions::new());
+            let error = manager.transaction(other).idempotent("a").commit();
             assert_eq!(error.unwrap_err().code(), "idempotencyMismatch");
         },
     );
@@ -78,11 +75,11 @@ fn durable_04_an_undo_with_a_key_is_not_undone_again_after_a_restart() {
                 .execute(create(text_node("paragraph", "one").with_id("a")))
                 .unwrap();
             editor.execute(set_text("two").on("a")).unwrap();
-            editor.undo_once("key", AcquireOptions::new()).unwrap();
+            editor.undo().idempotent("key").commit().unwrap();
         },
         |store| {
             let editor = Editor::new(store.clone(), "ann");
-            let again = editor.undo_once("key", AcquireOptions::new()).unwrap();
+            let again = editor.undo().idempotent("key").commit().unwrap();
             assert!(again.repeated);
             assert_eq!((store.version(), again.version), (3, 3));
         },
@@ -98,14 +95,18 @@ fn durable_04_the_receipt_of_a_transaction_without_changes_survives() {
     let nothing = || set_text("a").on("a");
     let manager = TransactionManager::new(store);
     let first = manager
-        .execute_once("key", nothing(), AcquireOptions::new())
+        .transaction(nothing())
+        .idempotent("key")
+        .commit()
         .unwrap();
     assert!(!first.changed);
     // It was durable when the call returned.
     let ended = memory.copy();
     let manager = TransactionManager::new(ended.open(DurableOptions::new()));
     let again = manager
-        .execute_once("key", nothing(), AcquireOptions::new())
+        .transaction(nothing())
+        .idempotent("key")
+        .commit()
         .unwrap();
     assert!(again.repeated);
     assert_eq!(again.transaction_id, first.transaction_id);
@@ -330,7 +331,7 @@ fn durable_04_an_effect_is_stored_with_its_receipt_or_mark_or_not_at_all() {
                 let node = text_node("x", "").with_id(&*id);
                 if nth.is_multiple_of(2) {
                     let manager = TransactionManager::new(store.clone());
-                    let result = manager.execute_once(&id, create(node), AcquireOptions::new());
+                    let result = manager.transaction(create(node)).idempotent(&id).commit();
                     return result.is_ok_and(|result| result.repeated);
                 }
                 let effect = |transaction: &mut doclock::Transaction, _: &_| {
@@ -484,7 +485,9 @@ fn cluster_02_a_write_has_the_receipts_of_its_block() {
     let manager = TransactionManager::new(store.clone());
     let nothing = set_text("a").on("a");
     let second = manager
-        .execute_once("unchanged", nothing, AcquireOptions::new())
+        .transaction(nothing)
+        .idempotent("unchanged")
+        .commit()
         .unwrap();
     // A repetition makes no other receipt.
     once(&store, "key");

@@ -244,7 +244,12 @@ fn durable_06_a_receipt_of_a_later_version_than_the_document_is_damage() {
     let manager = TransactionManager::new(store.clone());
     let node = create(text_node("paragraph", "a"));
     let options = doclock::lock::AcquireOptions::new();
-    manager.execute_once("key", node, options).unwrap();
+    manager
+        .transaction(node)
+        .idempotent("key")
+        .options(options)
+        .commit()
+        .unwrap();
     store.close().unwrap();
     let other = Memory::default();
     drop(other.open(DurableOptions::new()));
@@ -347,7 +352,12 @@ fn durable_05_a_published_transaction_runs_its_after_hooks_when_it_is_finished()
     let publish = |key: &str, id: &str| {
         let node = create(text_node("paragraph", id).with_id(id));
         let options = AcquireOptions::new();
-        manager.publish_once(key, node, options).unwrap()
+        manager
+            .transaction(node)
+            .idempotent(key)
+            .options(options)
+            .publish()
+            .unwrap()
     };
     let published = ["a", "b"].map(|id| publish(id, id));
     // It needs no call that waits, to be written.
@@ -362,7 +372,7 @@ fn durable_05_a_published_transaction_runs_its_after_hooks_when_it_is_finished()
     let repeated = publish("a", "a");
     assert!(repeated.result().repeated && repeated.finish().repeated);
     let nothing: [doclock::transaction::Operation; 0] = [];
-    let empty = manager.publish_once("empty", nothing, AcquireOptions::new());
+    let empty = manager.transaction(nothing).idempotent("empty").publish();
     assert_eq!(empty.unwrap().finish().version, 2);
     memory.fail_at(0, Failure::Refused);
     let lost = publish("c", "c");

@@ -8,7 +8,7 @@ use doclock::document::check;
 use doclock::durable::{DurableFile, DurableOptions, OpenError, Replica};
 use doclock::inbox::{HandlerError, Inbox};
 use doclock::lease::LeaseTarget;
-use doclock::lock::{AcquireOptions, node::Scope};
+use doclock::lock::node::Scope;
 use doclock::{
     DataStore, Editor, Snapshot, StoreOptions, Transaction, TransactionManager, View, dsl::*,
 };
@@ -40,11 +40,13 @@ fn journal() -> Memory {
         ann.execute(set_root().on(round)).unwrap();
         ann.execute(insert_text(1, "x").on(format!("{round}-item")))
             .unwrap();
-        ann.undo().unwrap();
+        ann.undo().commit().unwrap();
         manager.execute(create(text_node("p", round))).unwrap();
         let once = create(text_node("p", round));
         manager
-            .execute_once(round, once, AcquireOptions::new())
+            .transaction(once)
+            .idempotent(round)
+            .commit()
             .unwrap();
         let inbox = Inbox::new(&store, "bills");
         inbox
@@ -170,15 +172,15 @@ fn use_all(store: &DataStore) {
         .unwrap();
     ann.execute(insert_text(0, "a").on(new.as_str())).unwrap();
     for _ in 0..8 {
-        let _ = ann.undo();
+        let _ = ann.undo().commit();
     }
     for _ in 0..8 {
-        let _ = ann.redo();
+        let _ = ann.redo().commit();
     }
     let _ = ann.execute(insert_text(0, "b").on("one-item"));
     for key in ["one", "two", "three"] {
         let once = create(text_node("p", key));
-        let _ = manager.execute_once(key, once, AcquireOptions::new());
+        let _ = manager.transaction(once).idempotent(key).commit();
     }
     for name in ["bills", "letters", "a", ""] {
         let inbox = Inbox::new(store, name);

@@ -84,11 +84,15 @@ pub(crate) fn edit(
 /// Undoes or redoes what can be undone or redone. An editor that has met a stuck entry before
 /// passes it by at once; another one first reports it.
 fn step(editor: &Editor, undo: bool) -> Option<TransactionResult> {
-    let (depth, go): (_, fn(&Editor) -> _) = match undo {
-        true => (editor.undo_depth(), Editor::undo),
-        false => (editor.redo_depth(), Editor::redo),
+    let depth = match undo {
+        true => editor.undo_depth(),
+        false => editor.redo_depth(),
     };
-    (0..=depth).find_map(|_| match go(editor) {
+    let go = || match undo {
+        true => editor.undo(),
+        false => editor.redo(),
+    };
+    (0..=depth).find_map(|_| match go().commit() {
         Ok(result) => Some(result),
         Err(UndoError::Conflict { .. } | UndoError::NothingToUndo | UndoError::NothingToRedo) => {
             None
@@ -121,9 +125,9 @@ fn undo_04_a_restored_history_undoes_and_redoes_as_the_editor_would_have_done() 
             match dice.below(12) {
                 turn @ 0..5 => {
                     let result = if turn < 3 {
-                        editor.undo()
+                        editor.undo().commit()
                     } else {
-                        editor.redo()
+                        editor.redo().commit()
                     };
                     if result.is_ok_and(|result| !result.changed) {
                         // It is not in the log.
@@ -200,8 +204,8 @@ fn undo_04_a_restored_history_leads_through_earlier_documents_also_from_a_part_o
         let mut group = None;
         for _ in 0..10 + dice.below(60) {
             match dice.below(12) {
-                0..3 => drop(before.undo()),
-                3..5 => drop(before.redo()),
+                0..3 => drop(before.undo().commit()),
+                3..5 => drop(before.redo().commit()),
                 5 => group = group.is_none().then(|| before.group()),
                 _ => edit(dice, &live, |edit| drop(before.execute(edit).unwrap())),
             }
@@ -269,14 +273,14 @@ fn undo_04_commits_that_were_undone_together_are_restored_together() {
     type_in(&ann, "abc");
     drop(group);
     type_in(&ann, "de");
-    ann.undo().unwrap();
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     let store = reopened(&memory, &store, kept(1 << 24));
     let ann = restored(&store, "ann");
     assert_eq!((ann.undo_depth(), ann.redo_depth()), (0, 2));
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(text(&store), "abc");
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(text(&store), "abcde");
 }
 
@@ -304,13 +308,13 @@ fn undo_04_an_edit_is_restored_in_one_history_only() {
     let [one, two] = [restored(&store, "ann"), restored(&store, "ann")];
     assert_eq!((one.undo_depth(), two.undo_depth()), (4, 0));
     assert_eq!(restored(&store, "bob").undo_depth(), 0);
-    one.undo().unwrap();
+    one.undo().commit().unwrap();
     assert_eq!(text(&store), "abc");
     // Its successor goes on, without a restart.
     drop(one);
     let three = two.with_restored_history();
     assert_eq!((three.undo_depth(), three.redo_depth()), (3, 1));
-    three.undo().unwrap();
+    three.undo().commit().unwrap();
     assert_eq!(text(&store), "ab");
 }
 
@@ -337,18 +341,18 @@ fn undo_04_a_history_that_is_restored_during_an_undo_knows_of_this_undo() {
     let edit = [insert_text(1, "xy").on("t"), restoring];
     transaction(&bob, edit).commit().unwrap();
     assert_eq!(text(&store), "axyc");
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(text(&store), "ac!");
     let ann = later.lock().unwrap().take().unwrap();
     assert_eq!((ann.undo_depth(), ann.redo_depth()), (2, 0));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&store), "abc!");
-    bob.redo().unwrap();
+    bob.redo().commit().unwrap();
     assert_eq!(text(&store), "abxyc");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&store), "xy");
-    ann.redo().unwrap();
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(text(&store), "axyc");
 }
 
@@ -362,13 +366,13 @@ fn undo_04_kept_commits_are_recorded_with_the_undos_that_changed_nothing() {
     let [bob, carl] = ["bob", "carl"].map(|owner| Editor::new(store.clone(), owner));
     bob.execute(insert_text(1, "xy").on("t")).unwrap();
     carl.execute(delete_text_range(1, 3).on("t")).unwrap();
-    assert!(!bob.undo().unwrap().changed);
+    assert!(!bob.undo().commit().unwrap().changed);
     let ann = restored(&store, "ann");
-    carl.undo().unwrap();
+    carl.undo().commit().unwrap();
     assert_eq!(text(&store), "ab");
-    bob.redo().unwrap();
+    bob.redo().commit().unwrap();
     assert_eq!(text(&store), "axyb");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&store), "axy");
 }
 
@@ -383,20 +387,20 @@ fn undo_04_kept_commits_are_recorded_with_the_undos_that_ran_code() {
     let code = |on: &mut Transaction| on.insert_text("t", 1, "xy");
     let inverse = |on: &mut Transaction| on.insert_text("t", 0, "!");
     bob.execute(op_with_inverse(code, inverse)).unwrap();
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(text(&store), "!ab");
     let ann = restored(&store, "ann");
-    bob.redo().unwrap();
+    bob.redo().commit().unwrap();
     assert_eq!(text(&store), "axyb");
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(text(&store), "!ab");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&store), "!a");
     drop(ann);
     let ann = restored(&store, "ann");
-    bob.redo().unwrap();
+    bob.redo().commit().unwrap();
     assert_eq!(text(&store), "axy");
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(text(&store), "axyb");
 }
 
@@ -413,13 +417,13 @@ fn undo_04_kept_commits_are_recorded_with_the_undos_of_long_entries() {
         bob.execute(insert_text(1, "x").on("t")).unwrap();
     }
     drop(group);
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(text(&store), "ab");
     let ann = restored(&store, "ann");
-    bob.redo().unwrap();
+    bob.redo().commit().unwrap();
     assert_eq!(text(&store), format!("a{}b", "x".repeat(300)));
-    ann.undo().unwrap();
-    bob.undo().unwrap();
+    ann.undo().commit().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(text(&store), "a");
 }
 
@@ -428,7 +432,7 @@ fn undo_04_code_skipped_edits_and_other_ways_to_commit_are_not_restored() {
     let memory = Memory::default();
     let (store, ann) = begin(&memory);
     type_in(&ann, "a");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     let code = |on: &mut Transaction| on.insert_text("t", 0, "b");
     ann.execute(op_with_inverse(code, |_| Ok::<_, EditError>(())))
         .unwrap();
@@ -440,14 +444,14 @@ fn undo_04_code_skipped_edits_and_other_ways_to_commit_are_not_restored() {
     let reopen = || restored(&reopened(&memory, &store, kept(1 << 24)), "ann");
     // The edit with code ended what could be redone.
     assert_eq!((reopen().undo_depth(), reopen().redo_depth()), (0, 0));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&store), "cd");
     assert_eq!((reopen().undo_depth(), reopen().redo_depth()), (0, 0));
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     type_in(&ann, "e");
     let after = reopen();
     assert_eq!((after.undo_depth(), after.redo_depth()), (1, 0));
-    after.undo().unwrap();
+    after.undo().commit().unwrap();
     assert_eq!(text(after.store()), "bcd");
 }
 
@@ -461,10 +465,10 @@ fn undo_04_the_limit_of_the_options_applies() {
     let ann = Editor::new(store.clone(), "ann").with_history(options);
     let ann = ann.with_restored_history();
     assert_eq!(ann.undo_depth(), 2);
-    ann.undo().unwrap();
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&store), "abcd");
-    assert!(matches!(ann.undo(), Err(UndoError::NothingToUndo)));
+    assert!(matches!(ann.undo().commit(), Err(UndoError::NothingToUndo)));
 }
 
 #[test]
@@ -496,14 +500,14 @@ fn undo_04_the_history_begins_after_an_undo_that_cannot_be_repeated() {
     type_in(&ann, "y");
     let source = set_attrs([("source", "cat.png".into())]).on("image");
     run(source, HistoryMode::MergedInto("upload".into()));
-    ann.undo().unwrap();
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert!(!store.snapshot().contains("image"));
     type_in(&ann, "z");
     let store = reopened(&memory, &store, kept(1 << 24));
     let ann = restored(&store, "ann");
     assert_eq!((ann.undo_depth(), ann.redo_depth()), (1, 0));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&store), "x");
 }
 
@@ -517,8 +521,8 @@ fn undo_04_an_undo_that_would_be_another_when_repeated_is_not_restored() {
     let code = |on: &mut Transaction| on.delete_text("t", 1..2);
     let code = op_with_inverse(code, |_| Ok::<_, EditError>(()));
     ann.execute(code).unwrap();
-    ann.undo().unwrap();
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&store), "x");
     let after = restored(&reopened(&memory, &store, kept(1 << 24)), "ann");
     assert_eq!((after.undo_depth(), after.redo_depth()), (0, 0));
@@ -534,7 +538,7 @@ fn undo_04_a_restored_undo_selects_what_its_entry_had_selected() {
     let store = reopened(&memory, &store, kept(1 << 24));
     let ann = restored(&store, "ann");
     assert_eq!(ann.selection(), None);
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(ann.selection(), Some(Selection::caret("t", 1)));
 }
 
@@ -549,8 +553,8 @@ fn undo_04_a_conflict_of_a_restored_undo_names_the_other_editor() {
     type_in(&ann, "a");
     let store = reopened(&memory, &store, kept(1 << 24));
     let ann = restored(&store, "ann");
-    ann.undo().unwrap();
-    let Err(UndoError::Conflict { by, .. }) = ann.undo() else {
+    ann.undo().commit().unwrap();
+    let Err(UndoError::Conflict { by, .. }) = ann.undo().commit() else {
         panic!("no conflict");
     };
     assert_eq!(by, Some(("bob".into(), 3)));

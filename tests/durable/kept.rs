@@ -7,7 +7,6 @@ use std::time::Duration;
 use doclock::durable::{DurableOptions, JournalErrorKind, OpenError};
 use doclock::events::MissingCommits;
 use doclock::inbox::{HandlerError, Inbox, Outcome};
-use doclock::lock::AcquireOptions;
 use doclock::transaction::TransactionResult;
 use doclock::{DataStore, Editor, StoreOptions, TransactionManager, View, dsl::*};
 
@@ -33,8 +32,8 @@ fn commits(store: &DataStore, count: usize) -> Vec<TransactionResult> {
             text_node("x", "one").with_id(format!("{version}-{nth}")),
         )),
         1 => editor.execute(insert_text(0, "two").on(format!("{version}-{}", nth - 1))),
-        2 => editor.undo().map_err(|error| panic!("{error}")),
-        _ => editor.redo().map_err(|error| panic!("{error}")),
+        2 => editor.undo().commit().map_err(|error| panic!("{error}")),
+        _ => editor.redo().commit().map_err(|error| panic!("{error}")),
     });
     commits.map(Result::unwrap).collect()
 }
@@ -209,7 +208,7 @@ fn durable_09_a_document_rebuilt_from_its_log_is_the_same_and_handles_no_message
     let once = |store: &DataStore, key: &str| {
         let manager = TransactionManager::new(store.clone());
         let node = create(text_node("x", "").with_id(key));
-        manager.execute_once(key, node, AcquireOptions::new())
+        manager.transaction(node).idempotent(key).commit()
     };
     for round in 0..4 {
         let store = memory.open(options());

@@ -46,7 +46,7 @@ fn durable_10_every_kept_version_is_restored_as_it_was() {
             editor.execute(batch).unwrap();
             versions.push(store.snapshot());
         }
-        editor.undo().unwrap();
+        editor.undo().commit().unwrap();
         versions.push(store.snapshot());
         store.close().unwrap();
     }

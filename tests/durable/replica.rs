@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use doclock::durable::{DurableOptions, OpenError, Replica, ReplicaError};
-use doclock::lock::AcquireOptions;
 use doclock::{DataStore, TransactionManager, codes::CodedError, dsl::*};
 
 use crate::add;
@@ -188,7 +187,9 @@ fn cluster_04_no_snapshot_shows_a_part_of_a_block() {
     let manager = TransactionManager::new(store.clone());
     let node = create(text_node("x", "").with_id("b"));
     manager
-        .execute_once("key", node, AcquireOptions::new())
+        .transaction(node)
+        .idempotent("key")
+        .commit()
         .unwrap();
     let parts = blocks(&memory);
     // Both commits in one block, as if they had been written together.

@@ -11,7 +11,6 @@ use std::time::{Duration, SystemTime};
 use doclock::document::{EditError, Node, NodeSpec, check};
 use doclock::durable::{OpenError, SalvageReport, SalvagedFile};
 use doclock::inbox::{Inbox, Outcome};
-use doclock::lock::AcquireOptions;
 use doclock::{DataStore, NodeId, Snapshot, Transaction, TransactionManager, View, dsl::*};
 
 use crate::common::Dice;
@@ -80,7 +79,9 @@ fn edit_often(store: &DataStore, history: &mut History, dice: &mut Dice, commits
         let key = format!("key {}", store.version());
         let node = create(text_node("keyed", "").with_id(&*key));
         manager
-            .execute_once(&*key, node, AcquireOptions::new())
+            .transaction(node)
+            .idempotent(&*key)
+            .commit()
             .unwrap();
         note(store);
         let outcome = deliver(store, &format!("event {}", store.version()));
@@ -315,7 +316,7 @@ fn salvage(history: &History, path: &Path, outcomes: &mut Outcomes) -> Result<()
             if id.starts_with("key ") {
                 let manager = TransactionManager::new(store.clone());
                 let node = create(text_node("keyed", "").with_id(&*id));
-                let again = manager.execute_once(&*id, node, AcquireOptions::new());
+                let again = manager.transaction(node).idempotent(&*id).commit();
                 if !again.is_ok_and(|again| again.repeated) {
                     return Err(format!("{id} has a second effect"));
                 }

@@ -10,7 +10,6 @@ use doclock::durable::{
     LARGEST_EPOCH, OpenError, Replica, StoredPart,
 };
 use doclock::inbox::{HandlerError, Inbox};
-use doclock::lock::AcquireOptions;
 use doclock::transaction::TransactionResult;
 use doclock::{
     DataStore, Editor, FencingToken, StoreOptions, TransactionManager, View, codes::CodedError,
@@ -156,7 +155,7 @@ fn cluster_04_commits_of_the_replica_are_in_the_log_of_the_store() {
         .collect();
     assert_eq!(versions, [1, 2]);
     let editor = Editor::new(store.clone(), "ann").with_restored_history();
-    editor.undo().unwrap();
+    editor.undo().commit().unwrap();
     assert_eq!(store.snapshot().node("a").unwrap().text(), &"one");
 }
 
@@ -176,7 +175,10 @@ fn once(store: &DataStore, key: u64) -> Result<TransactionResult, String> {
         0 => op(|_| Ok::<_, doclock::transaction::TransactionError>(())),
         _ => create(text_node("x", text)),
     };
-    let result = manager.execute_once(format!("key {key}"), batch, AcquireOptions::new());
+    let result = manager
+        .transaction(batch)
+        .idempotent(format!("key {key}"))
+        .commit();
     result.map_err(|error| error.to_string())
 }
 
@@ -198,7 +200,7 @@ fn work(dice: &mut Dice, store: &DataStore, used: &mut Used, freely: bool) {
     let editor = Editor::new(store.clone(), "ann").with_restored_history();
     match dice.below(16) {
         0..6 => edit(dice, store, |edit| drop(editor.execute(edit).unwrap())),
-        6 if freely => drop(editor.undo()),
+        6 if freely => drop(editor.undo().commit()),
         7..9 => {
             once(store, used.keys).unwrap();
             used.keys += 1;

@@ -5,7 +5,6 @@ use std::time::{Duration, SystemTime};
 
 use doclock::inbox::{DeadLetter, HandlerError, Inbox};
 use doclock::lease::{LeaseError, LeaseTarget};
-use doclock::lock::AcquireOptions;
 use doclock::{DataStore, TransactionManager, dsl::*, transaction::IdempotencyKey};
 
 use crate::common::Dice;
@@ -159,7 +158,7 @@ fn call(dice: &mut Dice, store: &DataStore) {
             let key = IdempotencyKey::new(text(dice).as_str()).accept_other_operations();
             let node = text_node(text(dice).as_str(), text(dice)).with_id(text(dice).as_str());
             let node = node.with_attributes([(text(dice), u64::MAX.into())]);
-            let _ = manager.execute_once(key, create(node), AcquireOptions::new());
+            let _ = manager.transaction(create(node)).idempotent(key).commit();
         }
         _ => {
             let operation = set_text(text(dice)).on(text(dice).as_str());
@@ -247,7 +246,9 @@ fn durable_01_ten_megabytes_in_each_name_are_read_again() {
     let manager = TransactionManager::new(store.clone());
     let key = IdempotencyKey::new(large.as_str());
     manager
-        .execute_once(key, create(text_node("p", "x")), AcquireOptions::new())
+        .transaction(create(text_node("p", "x")))
+        .idempotent(key)
+        .commit()
         .unwrap();
     let before = kept(&store, &[&large]);
     drop(lease);

@@ -91,7 +91,10 @@ fn durable_01_every_way_to_commit_waits_for_its_write_without_the_lock() {
     let once = || {
         let options = AcquireOptions::new();
         manager
-            .execute_once("key", node("c"), options)
+            .transaction(node("c"))
+            .idempotent("key")
+            .options(options)
+            .commit()
             .unwrap()
             .version
     };
@@ -111,8 +114,8 @@ fn durable_01_every_way_to_commit_waits_for_its_write_without_the_lock() {
     let ways: [(&str, &(dyn Fn() -> u64 + Sync)); 8] = [
         ("execute", &|| manager.execute(node("a")).unwrap().version),
         ("editor", &|| editor.execute(node("b")).unwrap().version),
-        ("undo", &|| editor.undo().unwrap().version),
-        ("redo", &|| editor.redo().unwrap().version),
+        ("undo", &|| editor.undo().commit().unwrap().version),
+        ("redo", &|| editor.redo().commit().unwrap().version),
         ("by hand", &by_hand),
         ("once", &once),
         ("on nodes", &on_nodes),
@@ -147,7 +150,7 @@ fn durable_01_a_repeated_transaction_waits_for_the_write_of_the_first() {
     let manager = TransactionManager::new(store.clone());
     let once = || {
         let node = create(text_node("paragraph", "a"));
-        let result = manager.execute_once("key", node, AcquireOptions::new());
+        let result = manager.transaction(node).idempotent("key").commit();
         result.unwrap().repeated
     };
     thread::scope(|scope| {
@@ -307,7 +310,11 @@ fn leases_and_receipts_wait_for_the_disk_when_too_many_bytes_are_unwritten() {
         let key = format!("{name}{}", "k".repeat(200));
         let manager = TransactionManager::new(store.clone());
         let options = AcquireOptions::new();
-        let batch = manager.execute_once(key, set_text("a").on("a"), options);
+        let batch = manager
+            .transaction(set_text("a").on("a"))
+            .idempotent(key)
+            .options(options)
+            .commit();
         assert!(!batch.unwrap().changed);
     };
     const NOTES: usize = 300;
@@ -350,8 +357,14 @@ fn a_batch_that_is_published_waits_for_no_write() {
             for (key, text) in [("changes", "x"), ("changes nothing", "x")] {
                 let options = AcquireOptions::new().timeout(Duration::from_secs(10));
                 let batch = [set_text(text).on("a")];
-                ends.send(manager.publish_once(key, batch, options))
-                    .unwrap();
+                ends.send(
+                    manager
+                        .transaction(batch)
+                        .idempotent(key)
+                        .options(options)
+                        .publish(),
+                )
+                .unwrap();
             }
         });
         let published = ended.recv_timeout(Duration::from_secs(5));

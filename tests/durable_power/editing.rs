@@ -7,7 +7,6 @@ use std::thread;
 use doclock::document::check;
 use doclock::durable::{Durability, DurableOptions, OpenError, RedbJournal};
 use doclock::inbox::Inbox;
-use doclock::lock::AcquireOptions;
 use doclock::transaction::{Operation, TransactionResult};
 use doclock::{
     DataStore, Editor, NodeId, Snapshot, TransactionManager, View, codes::CodedError, dsl::*,
@@ -146,7 +145,7 @@ impl Run {
                 Once::Key => {
                     let manager = TransactionManager::new(store.clone());
                     let nothing: [Operation; 0] = [];
-                    let found = manager.execute_once(&name, nothing, AcquireOptions::new());
+                    let found = manager.transaction(nothing).idempotent(&name).commit();
                     found.is_ok_and(|found| found.repeated && found.version == *made)
                 }
             };
@@ -333,7 +332,7 @@ fn edit_at_random(editor: &Editor, dice: &mut Dice) -> Result<Option<Transaction
         0 | 1 => delete_node().on(a),
         2 => move_node(b, None).on(a),
         3 => {
-            let undone = editor.undo();
+            let undone = editor.undo().commit();
             return refused(undone.map_err(|error| (error.code(), error.to_string())));
         }
         4 => create(node(dice)),

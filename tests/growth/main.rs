@@ -210,7 +210,7 @@ fn scripts_allocate_as_much_as_they_are_large() {
                 editor.execute(parse_operations(&json).unwrap()).unwrap();
                 // The newest edit would be undone without a record.
                 other.execute([create(NodeSpec::new("x"))]).unwrap();
-                editor.undo().unwrap();
+                editor.undo().commit().unwrap();
                 (editor, other)
             }
         });
@@ -270,9 +270,9 @@ fn undo_03_late_merges_into_an_older_entry_cost_what_they_change() {
                     bob.execute([insert_text(0, "z").on("t")]).unwrap();
                 }
             }
-            ann.undo().unwrap();
-            ann.undo().unwrap();
-            ann.redo().unwrap();
+            ann.undo().commit().unwrap();
+            ann.undo().commit().unwrap();
+            ann.redo().commit().unwrap();
         }
     });
 }
@@ -294,8 +294,8 @@ fn undo_03_an_undo_costs_the_same_after_any_number_of_commits_by_others() {
                 .unwrap();
         }
         // The first one records what is left of the queue.
-        ann.undo().unwrap();
-        allocated(|| (0..9).for_each(|_| drop(ann.undo().unwrap())))
+        ann.undo().commit().unwrap();
+        allocated(|| (0..9).for_each(|_| drop(ann.undo().commit().unwrap())))
     };
     let [few, many] = [2_000, 20_000].map(of_undos);
     println!("nine undos: {few:?} allocations and bytes, {many:?} after ten times the commits");
@@ -358,12 +358,9 @@ fn undo_03_many_edits_of_one_node_are_recorded_and_undone_in_time_that_follows_t
             let after = document();
             // The newest edit would be undone without a record.
             bob.execute([create(NodeSpec::new("x"))]).unwrap();
-            for (turn, expected) in [
-                (Editor::undo as fn(&Editor) -> _, before),
-                (Editor::redo, after),
-            ] {
+            for (turn, expected) in [(ann.undo(), before), (ann.redo(), after)] {
                 let began = Instant::now();
-                turn(&ann).unwrap();
+                turn.commit().unwrap();
                 took += began.elapsed();
                 assert!(document() == expected, "{what}: {size}");
             }
@@ -388,7 +385,7 @@ fn a_keystroke_beside_marks_copies_them_once() {
         editor.execute([create(text.with_id("t"))]).unwrap();
         move || {
             editor.execute([insert_text(1, "x").on("t")]).unwrap();
-            editor.undo().unwrap();
+            editor.undo().commit().unwrap();
             editor
         }
     });

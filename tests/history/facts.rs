@@ -497,9 +497,9 @@ impl World {
         drop(view);
         let person = &mut self.people[who];
         let result = if redo {
-            person.editor.redo()
+            person.editor.redo().commit()
         } else {
-            person.editor.undo()
+            person.editor.undo().commit()
         };
         let view = self.people[0].editor.store().snapshot();
         let selected = match result {

@@ -20,7 +20,7 @@ fn three(text: &str) -> [Editor; 3] {
 
 fn conflict(editor: &Editor) -> UndoConflict {
     let before = (image(editor), editor.undo_depth());
-    let error = editor.undo().unwrap_err();
+    let error = editor.undo().commit().unwrap_err();
     assert_eq!((image(editor), editor.undo_depth()), before);
     match error {
         UndoError::Conflict { conflict, .. } => conflict,
@@ -36,9 +36,9 @@ fn undo_03_writes_of_an_inverse_of_another_editor_are_kept() {
     let write = |on: &mut Transaction| on.insert_text("t", 3, "x");
     let note = |on: &mut Transaction| on.insert_text("t", 0, "undone ");
     run(&bob, op_with_inverse(write, note));
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(text(&ann), "undone abc");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "undone ");
 }
 
@@ -60,9 +60,9 @@ fn undo_03_text_is_found_in_a_restored_half_with_text_of_others() {
     run(&ann, insert_text(0, "abc").on("r"));
     run(&bob, op(|on: &mut Transaction| on.join_nodes("l", "r")));
     run(&carl, insert_text(2, "XYZ").on("l"));
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(common::text(&ann.store().snapshot(), "r"), "aXYZbc123");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(common::text(&ann.store().snapshot(), "r"), "XYZ123");
 }
 
@@ -78,9 +78,9 @@ fn undo_03_a_node_that_was_changed_and_deleted_at_once_comes_back_as_it_was() {
         }),
     );
     run(&carl, create(element("p", [])));
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(text(&ann), "xyzabc0123456");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "xyz0123456");
 }
 
@@ -97,9 +97,9 @@ fn undo_03_an_entry_can_be_merged_into_again_after_an_undo() {
     merge(1);
     run(&ann, create(element("p", [])));
     merge(2);
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     merge(3);
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(image(&ann), before);
 }
 
@@ -125,9 +125,9 @@ fn undo_04_a_restored_caret_is_where_a_live_caret_would_be() {
     type_in(&ann, 3, "d");
     type_in(&bob, 4, "x");
     assert_eq!(ann.selection(), Some(Selection::caret("t", 5)));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(ann.selection(), Some(Selection::caret("t", 4)));
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(ann.selection(), Some(Selection::caret("t", 5)));
 }
 
@@ -151,14 +151,14 @@ fn undo_04_a_caret_after_an_undo_is_where_it_would_be_without_the_entry() {
                     type_in(&bob, place, letter);
                 }
                 let live = ann.selection();
-                ann.undo().unwrap();
+                ann.undo().commit().unwrap();
                 let found = ann.selection();
                 assert_eq!(
                     found,
                     Some(Selection::caret("t", expected)),
                     "{at} {first} {second}"
                 );
-                ann.redo().unwrap();
+                ann.redo().commit().unwrap();
                 assert_eq!(ann.selection(), live, "{at} {first} {second}");
             }
         }
@@ -200,7 +200,7 @@ proptest! {
         }
         let live = ann.selection();
         let before = image(&ann);
-        if ann.undo().is_ok() && ann.redo().is_ok() && image(&ann) == before {
+        if ann.undo().commit().is_ok() && ann.redo().commit().is_ok() && image(&ann) == before {
             prop_assert_eq!(ann.selection(), live);
         }
     }
@@ -212,12 +212,12 @@ fn undo_04_the_selection_that_comes_back_has_moved_along() {
     ann.select(Selection::caret("t", 3)).unwrap();
     type_in(&ann, 3, "def");
     type_in(&bob, 0, "xx");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(ann.selection(), Some(Selection::caret("t", 5)));
     type_in(&bob, 0, "y");
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(ann.selection(), Some(Selection::caret("t", 9)));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(ann.selection(), Some(Selection::caret("t", 6)));
 }
 
@@ -252,7 +252,7 @@ fn undo_03_an_edit_in_text_that_another_editor_split_is_undone_in_both_halves() 
         run(&ann, edit);
         run(&bob, op(cut));
         let before = image(&ann);
-        ann.undo().unwrap();
+        ann.undo().commit().unwrap();
         let document = ann.store().snapshot();
         let texts: Vec<String> = document
             .children("p")
@@ -260,10 +260,10 @@ fn undo_03_an_edit_in_text_that_another_editor_split_is_undone_in_both_halves() 
             .collect();
         assert_eq!(texts.concat(), "......");
         assert!(document.children("p").all(|half| half.marks().is_empty()));
-        ann.redo().unwrap();
+        ann.redo().commit().unwrap();
         assert_eq!(image(&ann), before);
-        ann.undo().unwrap();
-        bob.undo().unwrap();
+        ann.undo().commit().unwrap();
+        bob.undo().commit().unwrap();
         assert_eq!(common::text(&ann.store().snapshot(), "l"), "......");
     }
 }
@@ -276,9 +276,9 @@ fn undo_03_edits_to_a_later_node_of_the_same_id_are_ignored() {
     run(&bob, create(text_node("inline-text", "zz").with_id("t")));
     type_in(&bob, 0, "y");
     run(&bob, delete_node().on("t"));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "abc");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "");
 }
 
@@ -291,7 +291,7 @@ fn undo_03_a_group_keeps_the_order_of_interleaved_edits_by_others() {
     run(&ann, insert_text(4, "d").on("t"));
     run(&bob, delete_text_range(0, 1).on("t"));
     drop(group);
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "");
 }
 
@@ -310,7 +310,7 @@ fn undo_03_late_merges_into_one_text_are_undone_together() {
     merge("de");
     merge("f");
     assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("fdeabc", 2));
-    ann.undo().unwrap();
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(image(&ann), before);
 }

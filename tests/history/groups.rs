@@ -29,9 +29,9 @@ fn undo_03_typing_without_a_pause_is_one_entry() {
     clock.advance(Duration::from_millis(500));
     type_in(&ann, 6, "three");
     assert_eq!(ann.undo_depth(), 2);
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "onetwo");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "");
 }
 
@@ -44,9 +44,9 @@ fn undo_03_typing_that_also_selects_is_one_entry() {
             .unwrap();
     }
     assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("abc", 1));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "");
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(text(&ann), "abc");
 }
 
@@ -64,7 +64,7 @@ fn undo_03_edits_of_other_kinds_or_elsewhere_are_other_entries() {
     assert_eq!(ann.undo_depth(), 5);
     let texts: Vec<String> = (0..5)
         .map(|_| {
-            ann.undo().unwrap();
+            ann.undo().commit().unwrap();
             text(&ann)
         })
         .collect();
@@ -85,10 +85,10 @@ fn undo_03_typing_after_an_undo_is_another_entry() {
     let (ann, _clock) = timed();
     type_in(&ann, 0, "ab");
     run(&ann, set_attrs([("a", 1.into())]).on("t"));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     type_in(&ann, 2, "c");
     assert_eq!(ann.undo_depth(), 2);
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "ab");
 }
 
@@ -106,11 +106,11 @@ fn undo_03_a_group_is_one_entry_with_any_contents() {
     drop(outer);
     run(&ann, set_text("c").on("t"));
     assert_eq!(ann.undo_depth(), 2);
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     let grouped = image(&ann);
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(image(&ann), before);
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(image(&ann), grouped);
 }
 
@@ -133,9 +133,9 @@ fn undo_03_skipped_edits_are_kept() {
     let skipped = transaction(&ann, insert_text(0, "Hello ").on("t"));
     skipped.in_history(HistoryMode::Skipped).commit().unwrap();
     assert_eq!(ann.undo_depth(), 1);
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "Hello world");
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(text(&ann), "Hello world!");
 }
 
@@ -163,16 +163,16 @@ fn undo_03_a_merged_late_edit_is_undone_with_its_entry() {
     let after = image(&ann);
     assert_eq!(ann.undo_depth(), 3);
 
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     let caption = crate::common::text(&ann.store().snapshot(), "image");
     assert_eq!(caption, "loading: done", "the edits in between went alone");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "text");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(image(&ann), before);
     assert!(!exists(&ann, "image"));
     for _ in 0..3 {
-        ann.redo().unwrap();
+        ann.redo().commit().unwrap();
     }
     assert_eq!(image(&ann), after);
 }
@@ -188,7 +188,7 @@ fn undo_03_a_merge_into_a_missing_entry_creates_it() {
             .unwrap();
     }
     assert_eq!(ann.undo_depth(), 1);
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "");
 }
 
@@ -205,9 +205,9 @@ fn undo_03_a_named_group_can_be_merged_into() {
         .commit()
         .unwrap();
     assert_eq!(ann.undo_depth(), 2);
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert!(!exists(&ann, "p"));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "");
 }
 
@@ -223,9 +223,9 @@ fn undo_03_joined_insertions_may_have_any_length() {
         drop(group);
         let whole = "a".repeat(first) + &"b".repeat(second);
         assert_eq!((text(&ann), ann.undo_depth()), (whole.clone(), 1));
-        ann.undo().unwrap();
+        ann.undo().commit().unwrap();
         assert_eq!(text(&ann), "");
-        ann.redo().unwrap();
+        ann.redo().commit().unwrap();
         assert_eq!(text(&ann), whole);
     }
 }
@@ -259,7 +259,7 @@ fn undo_03_a_group_that_outlives_its_editor_has_no_effect() {
     again.execute([create(element("list", []))]).unwrap();
     assert_eq!(again.undo_depth(), 1, "its own group is still open");
     drop(own);
-    again.undo().unwrap();
+    again.undo().commit().unwrap();
     assert!(store.snapshot().is_empty());
 }
 

@@ -35,8 +35,8 @@ fn transcript(seed: u64, reading: Reading) -> Vec<String> {
 fn any_turn(dice: &mut Dice, editors: &[Editor; 4]) -> String {
     let editor = &editors[dice.below(4)];
     let outcome = match dice.below(10) {
-        0..3 => editor.undo(),
-        3 => editor.redo(),
+        0..3 => editor.undo().commit(),
+        3 => editor.redo().commit(),
         4 => {
             let document = editor.store().snapshot();
             let ids: Vec<NodeId> = document.nodes().map(|node| node.id().clone()).collect();
@@ -93,7 +93,7 @@ proptest! {
             let mut seen: Vec<String> = (0..turns).map(|_| edit_or_look(dice, &editors)).collect();
             let ann = &editors[0];
             while ann.can_undo() {
-                let outcome = match ann.undo() {
+                let outcome = match ann.undo().commit() {
                     // The log no longer has the owner of a composed commit.
                     Err(UndoError::Conflict { conflict, .. }) => {
                         ann.discard_undo();
@@ -118,7 +118,7 @@ fn undo_03_a_selection_returns_with_its_node() {
     ann.select(Selection::caret("t", 2)).unwrap();
     run(&bob, delete_node().on("t"));
     assert_eq!(ann.selection(), None);
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     type_in(&bob, 0, "x");
     assert_eq!(ann.selection(), Some(Selection::caret("t", 3)));
 }
@@ -136,7 +136,7 @@ fn undo_03_sessions_that_stopped_at_different_commits_each_undo_their_own_edit()
     }
     let mut left = String::from("876543210");
     for nth in [4, 0, 8, 2, 6, 1, 7, 3, 5] {
-        all[nth].undo().unwrap();
+        all[nth].undo().commit().unwrap();
         left.retain(|letter| letter.to_string() != nth.to_string());
         assert_eq!(text(&all[0]), left);
     }
@@ -157,12 +157,12 @@ fn undo_03_a_late_session_follows_the_undo_of_a_long_entry() {
             run(&ann, insert_text(0, "x").on("t"));
         }
         drop(group);
-        ann.undo().unwrap();
+        ann.undo().commit().unwrap();
         for _ in 0..100 {
             run(&ann, insert_text(0, "y").on("t"));
         }
         assert_eq!(bob.selection(), Some(Selection::caret("t", 101)));
-        bob.undo().unwrap();
+        bob.undo().commit().unwrap();
         assert_eq!(text(&ann), "y".repeat(100));
     }
 }

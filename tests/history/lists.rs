@@ -45,7 +45,7 @@ fn undo_03_positions_in_a_list_ignore_undone_edits() {
     put(&bob, "n", "list", 3);
     assert_eq!(children(&ann, "list"), "yxanb");
     for _ in 0..3 {
-        ann.undo().unwrap();
+        ann.undo().commit().unwrap();
     }
     assert_eq!(children(&ann, "list"), "anbc");
 }
@@ -56,7 +56,7 @@ fn undo_03_a_node_moves_back_to_an_index_that_does_not_count_it() {
     run(&ann, move_node("list", 0).on("c"));
     put(&bob, "n", "list", 2);
     assert_eq!(children(&ann, "list"), "canbd");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(children(&ann, "list"), "anbcd");
 }
 
@@ -67,8 +67,8 @@ fn undo_03_insertions_by_others_into_joined_lists_survive_the_split() {
     let join = |on: &mut Transaction| on.join_nodes("list", "next");
     run(&ann, op(join));
     put(&bob, "n", "list", 2);
-    ann.undo().unwrap();
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(children(&ann, "list"), "abn");
     assert_eq!(children(&ann, "next"), "cxd");
 }
@@ -89,8 +89,8 @@ fn undo_03_insertions_by_others_into_a_split_half_survive_the_join() {
     let half = doclock::View::node(&snapshot, "c").unwrap();
     let half = half.parent().unwrap().to_string();
     put(&bob, "n", &half, 0);
-    ann.undo().unwrap();
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(children(&ann, "list"), "abncx");
 }
 
@@ -107,32 +107,32 @@ fn wrapped() -> [Editor; 2] {
 fn undo_03_a_node_stays_in_a_wrapper_with_content_of_others_on_both_sides() {
     let [ann, bob] = wrapped();
     put(&bob, "y", "box", 2);
-    assert!(ann.undo().is_err());
-    bob.undo().unwrap();
-    ann.undo().unwrap();
+    assert!(ann.undo().commit().is_err());
+    bob.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     let both = || [children(&ann, "list"), children(&ann, "box")];
     assert_eq!(both(), ["aboxbc", "x"]);
-    bob.redo().unwrap();
+    bob.redo().commit().unwrap();
     assert_eq!(both(), ["aboxc", "xby"]);
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(both(), ["aboxc", "xby"]);
-    bob.undo().unwrap();
-    ann.undo().unwrap();
+    bob.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(both(), ["aboxbc", "x"]);
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(children(&ann, "list"), "abc");
 }
 
 #[test]
 fn undo_03_what_is_put_into_a_wrapper_before_its_node_is_before_it_when_the_wrapper_returns() {
     let [ann, bob] = wrapped();
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     put(&bob, "z", "box", 1);
     let both = || [children(&ann, "list"), children(&ann, "box")];
     assert_eq!(both(), ["aboxbc", "xz"]);
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(both(), ["aboxc", "xzb"]);
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(both(), ["aboxbc", "xz"]);
 }
 
@@ -155,25 +155,25 @@ fn undo_03_of_two_joins_in_opposite_directions_the_later_one_counts() {
             texts.collect::<String>()
         };
         run(&ann, join("a", "b"));
-        ann.undo().unwrap();
+        ann.undo().commit().unwrap();
         run(&bob, move_node("list", 0).on("b"));
         run(&bob, join("b", "a"));
         assert_eq!(all(), "b21");
         if is_first_last {
-            ann.redo().unwrap();
+            ann.redo().commit().unwrap();
             assert_eq!(all(), "b21");
-            bob.undo().unwrap();
+            bob.undo().commit().unwrap();
             assert_eq!(all(), "a12");
         } else {
-            bob.undo().unwrap();
-            ann.redo().unwrap();
+            bob.undo().commit().unwrap();
+            ann.redo().commit().unwrap();
             assert_eq!(all(), "a12");
         }
-        bob.redo().unwrap();
+        bob.redo().commit().unwrap();
         assert_eq!(all(), "b21");
-        ann.undo().unwrap();
+        ann.undo().commit().unwrap();
         assert_eq!(all(), "b21");
-        bob.undo().unwrap();
+        bob.undo().commit().unwrap();
         assert_eq!(all(), "b2a1");
     }
 }
@@ -185,13 +185,13 @@ fn undo_03_a_wrapper_with_content_of_others_is_behind_a_node_that_leaves_another
     let carl = Editor::new(ann.store().clone(), "carl");
     let wrap = |id: &'static str| wrap_node(element("box", []).with_id(id)).on("b");
     run(&ann, wrap("q"));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     run(&bob, wrap("w"));
     put(&carl, "x", "w", 1);
-    ann.redo().unwrap();
-    bob.undo().unwrap();
+    ann.redo().commit().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(children(&ann, "list"), "aqwc");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(children(&ann, "list"), "abwc");
 }
 
@@ -210,7 +210,7 @@ fn undo_03_a_deleted_node_behind_a_split_one_returns_behind_both_halves() {
     };
     run(&ann, op(cut));
     let half = common::children(&ann.store().snapshot(), "list")[1].clone();
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(children(&ann, "list"), format!("u{half}q"));
 }
 
@@ -262,17 +262,17 @@ fn undo_03_a_node_that_was_joined_to_a_joined_one_stays_with_it() {
     run(&ann, joins("a", "b"));
     run(&bob, joins("a", "c"));
     assert_eq!(shown(), "a=abc");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(shown(), "a=a b=bc");
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(shown(), "a=a b=b c=c");
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(shown(), "a=ab c=c");
-    bob.redo().unwrap();
+    bob.redo().commit().unwrap();
     assert_eq!(shown(), "a=abc");
-    bob.undo().unwrap();
-    ann.undo().unwrap();
-    bob.redo().unwrap();
+    bob.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
+    bob.redo().commit().unwrap();
     assert_eq!(shown(), "a=a b=bc");
 }
 
@@ -283,19 +283,19 @@ fn undo_03_joined_nodes_keep_their_order_when_an_earlier_join_returns() {
     let ([ann, bob, cat], store) = editors_of(["ann", "bob", "cat"], &["a", "b", "c"]);
     let shown = || shown(&store);
     run(&ann, joins("a", "b"));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     run(&cat, delete_node().on("b"));
     run(&bob, joins("a", "c"));
     assert_eq!(shown(), "a=ac");
-    bob.undo().unwrap();
-    cat.undo().unwrap();
+    bob.undo().commit().unwrap();
+    cat.undo().commit().unwrap();
     assert_eq!(shown(), "a=a b=b c=c");
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(shown(), "a=ab c=c");
-    bob.redo().unwrap();
+    bob.redo().commit().unwrap();
     assert_eq!(shown(), "a=abc");
-    ann.undo().unwrap();
-    bob.undo().unwrap();
+    ann.undo().commit().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(shown(), "a=a b=b c=c");
 }
 
@@ -325,15 +325,15 @@ fn undo_03_a_node_that_was_joined_to_a_half_of_a_joined_one_stays_with_that_half
         let all = format!("a=ab {half}=cd");
         assert_eq!(shown(&store), all);
         for editor in [cat, bob, ann] {
-            editor.undo().unwrap();
+            editor.undo().commit().unwrap();
         }
         assert_eq!(shown(&store), first_document);
         for nth in [first, second, third] {
-            editors[nth].redo().unwrap();
+            editors[nth].redo().commit().unwrap();
         }
         assert_eq!(shown(&store), all, "{first} {second} {third}");
         for editor in [cat, ann, bob] {
-            editor.undo().unwrap();
+            editor.undo().commit().unwrap();
         }
         assert_eq!(shown(&store), first_document);
     }
@@ -345,17 +345,17 @@ fn undo_03_a_node_that_is_split_while_it_stays_for_others_stays_with_the_split()
     let ([ann, bob], store) = editors_of(["ann", "bob"], &["a", "b"]);
     let shown = || shown(&store);
     run(&ann, insert_text(0, "x").on("a"));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     run(&bob, delete_node().on("a"));
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(shown(), "a=x b=b");
     run(&bob, splits("a", 0));
     let all = shown();
-    bob.undo().unwrap();
-    ann.undo().unwrap();
+    bob.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(shown(), "b=b");
-    bob.redo().unwrap();
-    ann.redo().unwrap();
+    bob.redo().commit().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(shown(), all);
 }
 
@@ -377,14 +377,14 @@ fn undo_03_text_of_a_deleted_half_returns_before_a_node_that_was_joined_over_it(
         delete_range(doclock::transaction::TextSpan::to(0, "b", 0)).on("a"),
     );
     assert_eq!(shown(), "a=b");
-    cat.undo().unwrap();
-    ann.undo().unwrap();
-    ann.undo().unwrap();
+    cat.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(shown(), "a=a b=b");
-    cat.redo().unwrap();
+    cat.redo().commit().unwrap();
     assert_eq!(shown(), "a=ab");
-    ann.redo().unwrap();
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(shown(), "a=b");
 }
 
@@ -403,7 +403,7 @@ fn undo_03_a_half_stays_with_its_left_half_when_an_earlier_place_is_forgotten() 
     drop(setup);
     // An editor with nothing to undo lets the store record the commits.
     let watcher = Editor::new(store.clone(), "watcher");
-    let record = || drop(watcher.undo().unwrap_err());
+    let record = || drop(watcher.undo().commit().unwrap_err());
     let entry = [
         wrap_node(element("quote", []).with_id("q")).on("a"),
         splits("a", 0),
@@ -412,8 +412,8 @@ fn undo_03_a_half_stays_with_its_left_half_when_an_earlier_place_is_forgotten() 
     record();
     let half = common::children(&store.snapshot(), "q")[1].clone();
     run(&ann, set_attrs([("x", 1.into())]).on("list"));
-    bob.undo().unwrap();
-    bob.redo().unwrap();
+    bob.undo().commit().unwrap();
+    bob.redo().commit().unwrap();
     run(&bob, set_attrs([("y", 1.into())]).on("list"));
     run(&ann, wrap_node(element("quote", []).with_id("r")).on("a"));
     record();
@@ -422,9 +422,9 @@ fn undo_03_a_half_stays_with_its_left_half_when_an_earlier_place_is_forgotten() 
         run(&bob, set_attrs([("y", nth.into())]).on("list"));
     }
     record();
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(children(&ann, "q"), format!("a{half}"));
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(children(&ann, "q"), format!("r{half}"));
 }
 
@@ -436,20 +436,20 @@ fn undo_03_a_half_of_an_undone_split_does_not_return_for_a_join_to_a_later_half(
     let shown = || shown(&store);
     run(&bob, splits("h", 0));
     put(&ann, "m", "list", 3);
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     run(&bob, splits("h", 0));
     let half = common::children(&store.snapshot(), "list")[2].clone();
     run(&ann, move_node("list", 3).on("h"));
     let to_h = doclock::transaction::TextSpan::to(0, "h", 0);
     run(&ann, delete_range(to_h).on(half.as_str()));
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(shown(), format!("g=g {half}="));
     for _ in 0..3 {
-        ann.undo().unwrap();
+        ann.undo().commit().unwrap();
     }
     assert_eq!(shown(), "g=g h=h");
     for _ in 0..3 {
-        ann.redo().unwrap();
+        ann.redo().commit().unwrap();
     }
     assert_eq!(shown(), format!("g=g {half}="));
 }
@@ -474,11 +474,11 @@ fn half_with_both_texts(other: impl Fn(&Editor, &str), is_before: bool) {
     if !is_before {
         other(&cat, &half);
     }
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(shown(&store), format!("{half}=khij"));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(shown(&store), "hijk=hijk");
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(shown(&store), format!("{half}=khij"));
 }
 
@@ -487,7 +487,7 @@ fn undo_03_a_half_that_its_own_left_half_was_joined_to_stays_with_both_texts() {
     let split = |at: usize| {
         move |cat: &Editor, id: &str| {
             run(cat, splits(id, at));
-            cat.undo().unwrap();
+            cat.undo().commit().unwrap();
         }
     };
     half_with_both_texts(split(1), true);
@@ -513,11 +513,11 @@ fn undo_03_a_half_to_which_its_own_edge_was_joined_goes_when_that_is_joined_else
     );
     assert_eq!(shown(&store), format!("xy= {first}=xy z=z"));
     for editor in [&ann, &bob, &ann, &cat] {
-        editor.undo().unwrap();
+        editor.undo().commit().unwrap();
     }
     assert_eq!(shown(&store), "xy=xy z=z");
     for editor in [&ann, &ann, &bob, &cat] {
-        editor.redo().unwrap();
+        editor.redo().commit().unwrap();
     }
     assert_eq!(shown(&store), format!("xy= {first}=xy z=z"));
 }
@@ -547,16 +547,16 @@ fn undo_03_the_half_of_an_undone_split_stays_in_the_list_with_the_text_that_it_h
         lists.collect::<Vec<_>>()
     };
     run(&ann, insert_paragraph(0).on("abc"));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     run(&bob, insert_paragraph(2).on("abc"));
     run(&cat, splits("abc", 1));
     assert_eq!(texts(), ["a b", "c d", ""]);
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(texts(), ["", "a b", "c d", ""]);
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(texts(), ["a b", "c d", ""]);
-    bob.undo().unwrap();
-    ann.redo().unwrap();
+    bob.undo().commit().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(texts(), ["", "a bc d", ""]);
 }
 
@@ -578,14 +578,14 @@ fn undo_03_a_wrapper_that_stays_for_others_is_behind_the_halves_of_the_node_that
     let half = ids("q")[1].clone();
     let with_the_paragraph = ["a", &half, &wrapper].map(str::to_owned);
     // The paragraph was moved, so its entry is passed by.
-    cat.undo().unwrap_err();
-    cat.undo().unwrap();
+    cat.undo().commit().unwrap_err();
+    cat.undo().commit().unwrap();
     assert_eq!(ids("list"), with_the_paragraph);
-    ann.undo().unwrap();
-    cat.undo().unwrap();
+    ann.undo().commit().unwrap();
+    cat.undo().commit().unwrap();
     assert_eq!(shown(&store), "a=a");
-    ann.redo().unwrap();
-    cat.redo().unwrap();
+    ann.redo().commit().unwrap();
+    cat.redo().commit().unwrap();
     assert_eq!(ids("list"), with_the_paragraph);
 }
 
@@ -599,7 +599,7 @@ fn undo_03_a_half_of_a_half_follows_the_move_of_the_first_node_back() {
     let first = half();
     run(&bob, splits(&first, 1));
     let second = common::children(&store.snapshot(), "list")[4].clone();
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(shown(&store), format!("xyz=x {first}=y {second}=z b=b c=c"));
 }
 
@@ -614,19 +614,19 @@ fn undo_03_a_half_of_a_wrapper_stays_behind_the_node_that_was_lifted_out_between
     run(&ann, move_node("q", 1).on("d"));
     run(&ann, move_node("q", 2).on("e"));
     run(&dan, move_node("next", 0).on("q"));
-    dan.undo().unwrap();
+    dan.undo().commit().unwrap();
     run(&bob, lift_node().on("d"));
     let half = common::children(&bob.store().snapshot(), "list")[2].clone();
     assert_eq!(children(&bob, "list"), format!("qd{half}b"));
-    bob.undo().unwrap();
-    cat.undo().unwrap();
+    bob.undo().commit().unwrap();
+    cat.undo().commit().unwrap();
     assert_eq!(children(&bob, "list"), "aqb");
-    bob.redo().unwrap();
+    bob.redo().commit().unwrap();
     assert_eq!(children(&bob, "list"), format!("ad{half}b"));
-    dan.redo().unwrap();
+    dan.redo().commit().unwrap();
     let moved = ["list", "next"].map(|list| children(&bob, list));
     assert_eq!(moved, ["adb".to_owned(), format!("q{half}")]);
-    dan.undo().unwrap();
+    dan.undo().commit().unwrap();
     assert_eq!(children(&bob, "list"), format!("ad{half}b"));
 }
 
@@ -657,27 +657,27 @@ fn children_of<const N: usize>(editor: &Editor, lists: [&str; N]) -> [String; N]
 #[test]
 fn undo_03_what_was_put_into_a_wrapper_behind_a_node_that_had_left_it_stays_behind_that_node() {
     let [ann, bob, cat] = with_a_wrapper_behind();
-    cat.undo().unwrap();
+    cat.undo().commit().unwrap();
     put(&ann, "n", "u", 0);
     let all = ["abu", "nv", "d"];
     assert_eq!(children_of(&ann, ["list", "u", "v"]), all);
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(children_of(&ann, ["list", "u"]), ["abu", "n"]);
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(children(&ann, "list"), "ab");
-    bob.redo().unwrap();
-    ann.redo().unwrap();
+    bob.redo().commit().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(children_of(&ann, ["list", "u", "v"]), all);
 }
 
 #[test]
 fn undo_03_a_half_of_what_was_put_into_a_wrapper_stays_behind_the_node_that_had_left_it() {
     let [ann, bob, cat] = with_a_wrapper_behind();
-    cat.undo().unwrap();
+    cat.undo().commit().unwrap();
     put(&ann, "n", "u", 0);
     run(&ann, splits("n", 0));
     let half = common::children(&ann.store().snapshot(), "u")[1].clone();
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     let expected = ["abu".to_owned(), format!("n{half}")];
     assert_eq!(children_of(&ann, ["list", "u"]), expected);
 }
@@ -685,30 +685,30 @@ fn undo_03_a_half_of_what_was_put_into_a_wrapper_stays_behind_the_node_that_had_
 #[test]
 fn undo_03_what_was_put_into_a_wrapper_stays_behind_the_halves_of_the_node_that_had_left_it() {
     let [ann, bob, cat] = with_a_wrapper_behind();
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     run(&ann, splits("b", 0));
     let half = common::children(&ann.store().snapshot(), "v")[1].clone();
     run(&bob, move_node("v", 2).on("d"));
-    cat.undo().unwrap();
+    cat.undo().commit().unwrap();
     put(&ann, "n", "u", 0);
     let all = [format!("ab{half}u"), "nv".to_owned(), "d".to_owned()];
     assert_eq!(children_of(&ann, ["list", "u", "v"]), all);
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     let expected = [format!("ab{half}u"), "n".to_owned()];
     assert_eq!(children_of(&ann, ["list", "u"]), expected);
-    bob.redo().unwrap();
+    bob.redo().commit().unwrap();
     assert_eq!(children_of(&ann, ["list", "u", "v"]), all);
 }
 
 #[test]
 fn undo_03_a_wrapper_does_not_follow_a_node_that_had_left_it_and_was_moved_then() {
     let [ann, bob, cat] = with_a_wrapper_behind();
-    cat.undo().unwrap();
+    cat.undo().commit().unwrap();
     put(&ann, "n", "u", 0);
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     run(&ann, move_node("list", 2).on("b"));
     assert_eq!(children_of(&ann, ["list", "u"]), ["aub", "n"]);
-    bob.redo().unwrap();
+    bob.redo().commit().unwrap();
     assert_eq!(children_of(&ann, ["list", "u", "v"]), ["aub", "nv", "d"]);
 }
 
@@ -720,14 +720,14 @@ fn undo_03_what_is_put_into_a_wrapper_of_a_wrapper_is_before_the_node_behind_bot
     let cat = Editor::new(ann.store().clone(), "cat");
     wraps_twice(&cat, "b");
     put(&ann, "n", "u", 0);
-    cat.undo().unwrap();
+    cat.undo().commit().unwrap();
     put(&bob, "m", "u", 1);
     assert_eq!(children_of(&ann, ["list", "u"]), ["aub", "nm"]);
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(children_of(&ann, ["list", "u"]), ["aub", "m"]);
-    cat.redo().unwrap();
+    cat.redo().commit().unwrap();
     assert_eq!(children_of(&ann, ["list", "u", "v"]), ["au", "mv", "b"]);
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(children_of(&ann, ["list", "u", "v"]), ["au", "nmv", "b"]);
 }
 
@@ -740,14 +740,14 @@ fn undo_03_a_wrapper_does_not_hold_a_node_whose_earlier_move_is_undone() {
     run(&bob, wrap_node(element("quote", []).with_id("q")).on("a"));
     run(&ann, wrap_node(element("box", []).with_id("box")).on("b"));
     put(&bob, "x", "box", 1);
-    bob.undo().unwrap();
-    ann.undo().unwrap();
-    ann.undo().unwrap();
+    bob.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(children_of(&ann, ["list", "q"]), ["qb", "a"]);
-    bob.redo().unwrap();
+    bob.redo().commit().unwrap();
     assert_eq!(children_of(&ann, ["list", "box", "q"]), ["boxqb", "x", "a"]);
-    ann.redo().unwrap();
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(children_of(&ann, ["list", "box"]), ["boxq", "bx"]);
 }
 
@@ -760,13 +760,13 @@ fn undo_03_a_wrapper_does_not_hold_a_node_whose_place_is_in_another_list() {
     run(&ann, wrap_node(element("box", []).with_id("box")).on("b"));
     put(&bob, "y", "box", 1);
     put(&carl, "x", "box", 0);
-    carl.undo().unwrap();
-    ann.undo().unwrap();
+    carl.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(children_of(&ann, ["list", "box"]), ["abbox", "y"]);
     run(&bob, divides(2));
-    carl.redo().unwrap();
+    carl.redo().commit().unwrap();
     assert_eq!(children_of(&ann, ["list", "box"]), ["ab", "xy"]);
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(children_of(&ann, ["list", "box"]), ["abox", "xby"]);
 }
 
@@ -790,14 +790,14 @@ fn undo_03_a_half_whose_list_is_gone_for_good_has_its_place_behind_its_left_half
     run(&ann, lift_node().on("d"));
     run(&ann, splits("a", 0));
     run(&bob, lift_node().on("b"));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     run(&bob, lift_node().on("a"));
     assert_eq!(children(&ann, "page"), "adbnext");
     run(&bob, insert_text(0, "j").on("a"));
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(children(&ann, "page"), "a7:1dbnext");
-    ann.undo().unwrap();
-    bob.undo().unwrap();
+    ann.undo().commit().unwrap();
+    bob.undo().commit().unwrap();
 }
 
 /// Bob splits `a` before the split that Ann has undone, and can no longer undo that.
@@ -809,12 +809,12 @@ fn undo_03_a_half_returns_behind_the_half_of_a_split_that_is_never_undone() {
     run(&setup, create(list.with_id("list")));
     let ann = Editor::new(store.clone(), "ann");
     run(&ann, splits("a", 1));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     TransactionManager::new(store.clone())
         .execute([splits("a", 0)])
         .unwrap();
     assert!(shown(&store).ends_with("=abc d="));
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert!(shown(&store).ends_with("=a 7:1=bc d="));
 }
 
@@ -826,9 +826,9 @@ fn undo_03_a_wrapper_that_is_undone_for_good_is_kept_for_what_can_return_to_it()
     let carl = Editor::new(ann.store().clone(), "carl");
     run(&ann, wrap_node(element("box", []).with_id("box")).on("b"));
     run(&carl, move_node("box", 0).on("c"));
-    carl.undo().unwrap();
+    carl.undo().commit().unwrap();
     run(&bob, move_node("list", 0).on("c"));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     // So many commits that the record of what can no longer be redone is forgotten.
     let options = HistoryOptions::new().limit(1);
     let dan = Editor::new(ann.store().clone(), "dan").with_history(options);
@@ -836,9 +836,9 @@ fn undo_03_a_wrapper_that_is_undone_for_good_is_kept_for_what_can_return_to_it()
     for nth in 0..450 {
         run(&dan, set_attrs([("y", nth.into())]).on("next"));
     }
-    carl.redo().unwrap();
+    carl.redo().commit().unwrap();
     assert_eq!(children(&ann, "list"), "cab");
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(children_of(&ann, ["list", "box"]), ["aboxb", "c"]);
 }
 
@@ -849,15 +849,15 @@ fn undo_03_a_join_beside_two_joins_in_opposite_directions_stays() {
     let ([ann, bob], store) = editors_of(["ann", "bob"], &["a", "b", "c"]);
     run(&bob, joins("a", "b"));
     run(&bob, joins("a", "c"));
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     run(&ann, move_node("list", 0).on("c"));
     run(&ann, joins("c", "a"));
     assert_eq!(shown(&store), "c=cab");
-    bob.redo().unwrap();
+    bob.redo().commit().unwrap();
     assert_eq!(shown(&store), "c=cab");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(shown(&store), "a=abc");
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(shown(&store), "c=c a=ab");
 }
 
@@ -867,15 +867,15 @@ fn undo_03_a_join_beside_two_joins_in_opposite_directions_stays() {
 fn undo_03_a_node_stays_for_a_later_move_that_is_never_undone() {
     let [_, bob] = two([&["a", "b"], &[]]);
     run(&bob, delete_node().on("b"));
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     let program = TransactionManager::new(bob.store().clone());
     program
         .execute([wrap_node(element("box", []).with_id("box")).on("b")])
         .unwrap();
     for _ in 0..2 {
-        bob.redo().unwrap();
+        bob.redo().commit().unwrap();
         assert_eq!(children_of(&bob, ["list", "box"]), ["abox", "b"]);
-        bob.undo().unwrap();
+        bob.undo().commit().unwrap();
     }
 }
 
@@ -888,12 +888,12 @@ fn undo_03_a_node_goes_when_the_last_join_to_it_is_undone() {
     run(&ann, splits("b", 0));
     let half = common::children(&store.snapshot(), "list")[2].clone();
     run(&carl, joins("b", &half));
-    bob.undo().unwrap();
-    ann.undo().unwrap();
+    bob.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(shown(&store), "a=a");
-    carl.undo().unwrap();
+    carl.undo().commit().unwrap();
     assert_eq!(shown(&store), "a=a");
-    bob.redo().unwrap();
+    bob.redo().commit().unwrap();
     assert_eq!(shown(&store), "a=a b=");
 }
 
@@ -907,13 +907,13 @@ fn undo_03_a_node_returns_with_the_node_that_is_joined_to_it() {
     let half = common::children(&store.snapshot(), "list")[2].clone();
     run(&bob, add_child(item("n"), 2).on("list"));
     run(&carl, joins("n", &half));
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(shown(&store), "a=a bc=bc n=");
-    carl.undo().unwrap();
-    ann.undo().unwrap();
+    carl.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(shown(&store), "a=a bc=bc");
-    carl.redo().unwrap();
-    ann.redo().unwrap();
+    carl.redo().commit().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(shown(&store), "a=a bc=bc n=");
 }
 
@@ -932,11 +932,11 @@ fn undo_03_text_that_is_joined_behind_a_half_stays_behind_it_when_an_earlier_hal
     let last = shown(&store);
     assert_eq!(last, "7:2= ab=ab n=n 7:3=");
     for editor in [&ann, &ann, &bob, &bob, &ann, &bob] {
-        editor.undo().unwrap();
+        editor.undo().commit().unwrap();
     }
     assert_eq!(shown(&store), "ab=ab n=n");
     for editor in [&ann, &bob, &ann, &bob, &bob, &ann] {
-        editor.redo().unwrap();
+        editor.redo().commit().unwrap();
     }
     assert_eq!(shown(&store), last);
 }
@@ -954,7 +954,7 @@ fn undo_03_a_half_of_a_half_has_no_text_that_was_joined_behind_both() {
     run(&ann, deletes("a", "c", 0));
     assert_eq!(shown_lists(&store), "a=c");
     for editor in [&ann, &cat, &bob, &bob, &cat] {
-        editor.undo().unwrap();
+        editor.undo().commit().unwrap();
     }
     assert_eq!(shown_lists(&store), "a=a | b=b c=c");
     for (editor, then) in [
@@ -964,7 +964,7 @@ fn undo_03_a_half_of_a_half_has_no_text_that_was_joined_behind_both() {
         (&cat, "a=c"),
         (&cat, "a=c"),
     ] {
-        editor.redo().unwrap();
+        editor.redo().commit().unwrap();
         assert_eq!(shown_lists(&store), then);
     }
 }
@@ -984,13 +984,13 @@ fn undo_03_text_behind_a_joined_node_does_not_follow_a_half_into_that() {
     run(&ann, splits("b", 1));
     assert_eq!(shown_lists(&store), "b=c 7:3=d 7:1=b | e=e");
     for editor in [&bob, &bob, &dan] {
-        editor.undo().unwrap();
+        editor.undo().commit().unwrap();
     }
     assert_eq!(shown_lists(&store), "b= 7:3=db | cd=c e=e");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(shown_lists(&store), first);
     for editor in [&dan, &bob, &bob, &ann] {
-        editor.redo().unwrap();
+        editor.redo().commit().unwrap();
     }
     assert_eq!(shown_lists(&store), "b=c 7:3=d 7:1=b | e=e");
 }
@@ -1005,18 +1005,18 @@ fn undo_03_of_two_halves_with_their_own_left_half_that_of_the_earlier_split_stay
     transaction(&bob, entry).commit().unwrap();
     run(&dan, joins("7:2", "ab"));
     assert_eq!(shown(&store), "7:2= 7:1=ab");
-    bob.undo().unwrap();
-    ann.undo().unwrap();
+    bob.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(shown(&store), "7:1=ab");
-    dan.undo().unwrap();
+    dan.undo().commit().unwrap();
     assert_eq!(shown(&store), "ab=ab");
-    dan.redo().unwrap();
+    dan.redo().commit().unwrap();
     assert_eq!(shown(&store), "7:1=ab");
-    dan.undo().unwrap();
-    bob.redo().unwrap();
-    dan.redo().unwrap();
+    dan.undo().commit().unwrap();
+    bob.redo().commit().unwrap();
+    dan.redo().commit().unwrap();
     assert_eq!(shown(&store), "7:2=ab");
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(shown(&store), "7:1=ab");
 }
 
@@ -1029,14 +1029,14 @@ fn undo_03_a_node_stays_for_a_joined_half_as_long_as_that_exists() {
     run(&bob, add_child(n, 0).on("list"));
     run(&dan, splits("n", 0));
     run(&ann, joins("n", "7:1"));
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(shown(&store), "n= a=a");
-    dan.undo().unwrap();
+    dan.undo().commit().unwrap();
     assert_eq!(shown(&store), "a=a");
-    dan.redo().unwrap();
+    dan.redo().commit().unwrap();
     assert_eq!(shown(&store), "n= a=a");
-    dan.undo().unwrap();
-    ann.undo().unwrap();
+    dan.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(shown(&store), "a=a");
 }
 
@@ -1080,14 +1080,14 @@ fn undo_03_a_node_returns_with_the_joined_half_for_which_it_stays() {
     let n = text_node("item", "").with_id("n");
     run(&bob, add_child(n, 1).on("list"));
     run(&cat, deletes("n", "7:1", 2));
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(shown_lists(&store), "a=a n= | ");
     for editor in [&cat, &ann, &bob] {
-        editor.undo().unwrap();
+        editor.undo().commit().unwrap();
     }
     assert_eq!(shown_lists(&store), first);
     for editor in [&cat, &ann, &bob] {
-        editor.redo().unwrap();
+        editor.redo().commit().unwrap();
     }
     assert_eq!(shown_lists(&store), "a=a n= | ");
 }
@@ -1099,7 +1099,7 @@ fn undo_03_a_wrapper_that_stays_for_others_is_in_the_half_of_the_list_where_its_
     let [ann, bob] = two([&["a", "b", "c"], &[]]);
     run(&bob, wrap_node(element("box", []).with_id("box")).on("a"));
     run(&ann, move_node("box", 1).on("b"));
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     transaction(&ann, [splits("a", 0), divides(1)])
         .commit()
         .unwrap();
@@ -1108,19 +1108,19 @@ fn undo_03_a_wrapper_that_stays_for_others_is_in_the_half_of_the_list_where_its_
     let all = || children_of(&ann, ["list", &half, "box"]);
     let divided = ["a".to_owned(), format!("{first}boxc"), "b".to_owned()];
     assert_eq!(all(), divided);
-    bob.redo().unwrap();
+    bob.redo().commit().unwrap();
     let wrapped = ["box".to_owned(), "c".to_owned(), format!("a{first}b")];
     assert_eq!(all(), wrapped);
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(all(), divided);
-    bob.redo().unwrap();
+    bob.redo().commit().unwrap();
     assert_eq!(all(), wrapped);
-    ann.undo().unwrap();
-    ann.undo().unwrap();
-    bob.undo().unwrap();
+    ann.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(children(&ann, "list"), "abc");
-    ann.redo().unwrap();
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(all(), divided);
 }
 
@@ -1134,11 +1134,11 @@ fn undo_03_two_halves_follow_a_move_back_in_their_order() {
     let last = half();
     run(&bob, splits("xyz", 1));
     let middle = half();
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     let back = format!("xyz=x {middle}=y {last}=z b=b c=c");
     assert_eq!(shown(&store), back);
-    ann.redo().unwrap();
-    ann.undo().unwrap();
+    ann.redo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(shown(&store), back);
 }
 
@@ -1156,13 +1156,13 @@ fn undo_03_a_half_is_where_the_creation_that_is_undone_left_its_left_half() {
     let half = common::children(&ann.store().snapshot(), "list")[3].clone();
     let lists = || children_of(&ann, ["list", "next"]);
     let without = [format!("ab{half}"), "d".to_owned()];
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(lists(), without);
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(lists(), ["ab", "d"]);
-    bob.redo().unwrap();
+    bob.redo().commit().unwrap();
     assert_eq!(lists(), without);
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(lists(), [format!("abn{half}"), "d".to_owned()]);
 }
 
@@ -1176,20 +1176,20 @@ fn undo_03_a_half_of_a_deleted_half_has_no_text_of_a_node_that_was_joined_over_i
     let half = second();
     run(&cat, splits(&half, 0));
     let last = common::children(&store.snapshot(), "list")[2].clone();
-    cat.undo().unwrap();
+    cat.undo().commit().unwrap();
     let entry = [delete_node().on(half.as_str()), joins("ab", "cd")];
     transaction(&ann, entry).commit().unwrap();
-    cat.redo().unwrap();
+    cat.redo().commit().unwrap();
     let all = format!("ab=cd {last}=");
     assert_eq!(shown(&store), all);
-    ann.undo().unwrap();
-    cat.undo().unwrap();
-    bob.undo().unwrap();
-    ann.redo().unwrap();
+    ann.undo().commit().unwrap();
+    cat.undo().commit().unwrap();
+    bob.undo().commit().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(shown(&store), "ab=cd");
-    cat.redo().unwrap();
+    cat.redo().commit().unwrap();
     assert_eq!(shown(&store), all);
-    bob.redo().unwrap();
+    bob.redo().commit().unwrap();
     assert_eq!(shown(&store), all);
 }
 

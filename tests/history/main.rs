@@ -46,7 +46,7 @@ fn undo_without_effect(editor: &Editor) {
         (image(editor), editor.store().version(), depths)
     };
     let (before, _, (undo, redo)) = seen();
-    let result = editor.undo().unwrap();
+    let result = editor.undo().commit().unwrap();
     assert_eq!((result.changed, result.version), (false, version));
     assert_eq!(seen(), (before, version, (undo - 1, redo + 1)));
 }

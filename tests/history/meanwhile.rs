@@ -41,7 +41,7 @@ fn with_late_part(meanwhile: fn(&Editor)) -> Arc<Editor> {
         .commit()
         .unwrap();
     assert_eq!(text(&editor), "21below Hello!");
-    editor.undo().unwrap();
+    editor.undo().commit().unwrap();
     assert_eq!(
         (text(&editor).as_str(), editor.undo_depth()),
         ("21below Hello", 2)
@@ -53,25 +53,25 @@ fn with_late_part(meanwhile: fn(&Editor)) -> Arc<Editor> {
 #[test]
 fn undo_02_a_history_that_an_inverse_clears_stays_empty() {
     let editor = with_late_part(Editor::clear_history);
-    editor.undo().unwrap();
+    editor.undo().commit().unwrap();
     assert_eq!(text(&editor), "below Hello");
     assert_eq!((editor.undo_depth(), editor.redo_depth()), (0, 0));
     run(&editor, insert_text(0, "> ").on("t"));
-    editor.undo().unwrap();
-    editor.redo().unwrap();
+    editor.undo().commit().unwrap();
+    editor.redo().commit().unwrap();
     assert_eq!(text(&editor), "> below Hello");
 }
 
 #[test]
 fn undo_02_an_entry_that_its_inverse_discards_is_undone_and_not_redone() {
     let editor = with_late_part(|editor| assert!(editor.discard_undo()));
-    editor.undo().unwrap();
+    editor.undo().commit().unwrap();
     assert_eq!(text(&editor), "below Hello");
     assert_eq!(editor.undo_depth(), 1);
     // The lower entry has observed both.
-    editor.undo().unwrap();
+    editor.undo().commit().unwrap();
     assert_eq!(text(&editor), "Hello");
-    editor.redo().unwrap();
+    editor.redo().commit().unwrap();
     assert_eq!(text(&editor), "below Hello");
 }
 
@@ -90,7 +90,7 @@ fn undo_02_a_history_that_another_thread_clears_during_an_undo_stays_empty() {
         .commit()
         .unwrap();
     let undoing = Arc::clone(&editor);
-    let undo = thread::spawn(move || undoing.undo());
+    let undo = thread::spawn(move || undoing.undo().commit());
     inside.recv().unwrap();
     editor.clear_history();
     go_on.send(()).unwrap();

@@ -19,7 +19,7 @@ fn two(text: &str) -> (Editor, Editor) {
 
 fn refused(editor: &Editor) -> UndoError {
     let before = (image(editor), editor.undo_depth(), editor.store().version());
-    let error = editor.undo().unwrap_err();
+    let error = editor.undo().commit().unwrap_err();
     let after = (image(editor), editor.undo_depth(), editor.store().version());
     assert_eq!(after, before, "a failed undo changes nothing");
     error
@@ -39,9 +39,9 @@ fn undo_03_text_typed_by_others_around_and_within_is_kept() {
     type_in(&bob, 2, "X");
     type_in(&bob, 0, "Y");
     assert_eq!(text(&ann), "Y<aXbc>");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "Y<X>");
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(text(&ann), "Y<aXbc>");
 }
 
@@ -50,7 +50,7 @@ fn undo_03_text_deleted_by_others_stays_deleted() {
     let (ann, bob) = two("<>");
     type_in(&ann, 1, "abc");
     run(&bob, delete_text_range(2, 3).on("t"));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "<>");
 }
 
@@ -60,9 +60,9 @@ fn undo_03_an_undo_of_text_that_others_deleted_succeeds_and_changes_nothing() {
     type_in(&ann, 1, "abc");
     run(&bob, delete_text_range(0, 5).on("t"));
     undo_without_effect(&ann);
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(text(&ann), "<>");
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(text(&ann), "<abc>");
 }
 
@@ -74,14 +74,14 @@ fn undo_03_several_entries_with_others_between_them() {
     run(&ann, delete_text_range(1, 4).on("t"));
     type_in(&bob, 1, "y");
     assert_eq!(text(&ann), "xy34a56789");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "x012y34a56789");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "x012y3456789");
-    ann.redo().unwrap();
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(text(&ann), "xy34a56789");
-    while bob.undo().is_ok() {}
+    while bob.undo().commit().is_ok() {}
     assert_eq!(text(&bob), "34a56789");
 }
 
@@ -95,7 +95,7 @@ fn undo_03_a_group_with_interleaved_edits_by_others_is_undone_as_one() {
     drop(group);
     type_in(&bob, 4, "y");
     assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("x-aby-", 1));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "x-y-");
 }
 
@@ -110,7 +110,7 @@ fn undo_03_a_restored_node_returns_to_its_position_among_moved_siblings() {
         add_child(element("item", []).with_id("new"), 0).on("list"),
     );
     run(&bob, delete_node().on("a"));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(children(&ann.store().snapshot(), "list"), ["new", "b", "c"]);
 }
 
@@ -124,12 +124,12 @@ fn undo_03_a_moved_node_goes_back_unless_another_editor_moved_it() {
         &bob,
         add_child(element("item", []).with_id("new"), 1).on("list"),
     );
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(
         children(&ann.store().snapshot(), "list"),
         ["new", "a", "b", "c"]
     );
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     run(&bob, remove_child("c").on("list"));
     assert_eq!(conflict(&ann), UndoConflict::Moved { id: "c".into() });
 }
@@ -149,13 +149,13 @@ fn undo_03_a_created_node_that_others_wrote_in_stays() {
         "the entry can no longer be undone: node q or its subtree was changed, by bob in version 5"
     );
     // Until Bob undoes that.
-    bob.undo().unwrap();
-    ann.undo().unwrap();
+    bob.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert!(!exists(&ann, "q"));
     // Only the text of Ann's other node goes: Bob wrote in it.
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(crate::common::text(&ann.store().snapshot(), "x"), "y");
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(crate::common::text(&ann.store().snapshot(), "x"), "yx");
 }
 
@@ -170,9 +170,9 @@ fn undo_03_a_node_that_was_created_and_then_moved_never_stays_outside_of_the_tre
     };
     run(&ann, op(paste));
     run(&bob, insert_text(0, "y").on("x"));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(children(&ann.store().snapshot(), "p"), ["x"]);
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert!(!exists(&ann, "x"));
 }
 
@@ -189,10 +189,10 @@ fn undo_03_a_restored_node_returns_to_its_list_when_its_neighbour_is_in_another(
         op(|on: &mut doclock::Transaction| on.join_nodes("a", "b")),
     );
     run(&bob, move_node("one", 0).on("a"));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(children(&ann.store().snapshot(), "one"), ["a"]);
     assert_eq!(children(&ann.store().snapshot(), "two"), ["b"]);
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(children(&ann.store().snapshot(), "two"), ["b", "c"]);
 }
 
@@ -203,7 +203,7 @@ fn undo_03_a_conflict_over_a_deleted_node_names_the_editor_that_deleted_it() {
     run(&bob, delete_node().on("t"));
     assert_eq!(conflict(&ann), UndoConflict::NodeGone { id: "t".into() });
     assert_eq!(
-        ann.undo().unwrap_err().to_string(),
+        ann.undo().commit().unwrap_err().to_string(),
         "the entry can no longer be undone: node t was deleted, by bob in version 3"
     );
 }
@@ -213,8 +213,8 @@ fn undo_03_attributes_and_types_that_others_changed_are_kept() {
     let (ann, bob) = two("");
     run(&ann, set_attrs([("a", 1.into()), ("b", 1.into())]).on("t"));
     run(&bob, set_attrs([("c", 2.into())]).on("t"));
-    ann.undo().unwrap();
-    ann.redo().unwrap();
+    ann.undo().commit().unwrap();
+    ann.redo().commit().unwrap();
     run(&bob, set_attrs([("a", 2.into())]).on("t"));
     let aspect = "set of attributes";
     assert_eq!(
@@ -247,11 +247,11 @@ fn undo_03_marks_are_undone_without_those_of_others() {
         &bob,
         set_marks([Mark::new("bold", 2..10), Mark::new("em", 0..4)]).on("t"),
     );
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     let left = marks(&ann.store().snapshot(), "t");
     // Bob typed the two letters into the mark.
     assert_eq!(left, [(0, 4, "em".to_owned()), (5, 7, "bold".to_owned())]);
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     let left = marks(&ann.store().snapshot(), "t");
     assert_eq!(left, [(0, 4, "em".to_owned()), (2, 10, "bold".to_owned())]);
 }
@@ -262,7 +262,7 @@ fn undo_03_deleted_text_comes_back_with_its_marks() {
     run(&bob, set_marks([Mark::new("bold", 3..6)]).on("t"));
     run(&ann, delete_text_range(2, 8).on("t"));
     type_in(&bob, 0, "x");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "x0123456789");
     let back = marks(&ann.store().snapshot(), "t");
     assert_eq!(back, [(4, 7, "bold".to_owned())]);
@@ -277,12 +277,12 @@ fn undo_03_a_split_is_joined_again_with_what_was_typed_in_both_halves() {
     let right = children(&ann.store().snapshot(), "p")[1].clone();
     run(&bob, insert_text(3, "!").on("l"));
     run(&bob, insert_text(3, "?").on(right.as_str()));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(
         crate::common::text(&ann.store().snapshot(), "l"),
         "one!two?"
     );
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(crate::common::text(&ann.store().snapshot(), "l"), "one!");
 }
 
@@ -308,10 +308,10 @@ fn undo_03_a_split_is_rejoined_after_text_that_others_joined_to_its_left_half() 
         let now = ann.store().snapshot();
         (crate::common::text(&now, "l"), marks(&now, "l"))
     };
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(line(), ("oneXYZtwo".to_owned(), vec![]));
-    ann.redo().unwrap();
-    ann.undo().unwrap();
+    ann.redo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(line(), ("oneXYZtwo".to_owned(), vec![]));
 }
 
@@ -331,7 +331,7 @@ fn undo_03_an_entry_with_a_conflict_can_be_discarded() {
     type_in(&bob, 0, "x");
     conflict(&ann);
     assert!(ann.discard_undo());
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "x");
     assert!(!ann.discard_undo());
 }
@@ -356,14 +356,14 @@ fn undo_03_edits_that_others_undid_at_once_have_no_effect() {
         run(&bob, delete_text_range(0, 2).on("t"));
     }
     run(&bob, set_attrs([("a", 1.into())]).on("t"));
-    bob.undo().unwrap();
-    bob.redo().unwrap();
-    bob.undo().unwrap();
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
+    bob.redo().commit().unwrap();
+    bob.undo().commit().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(text(&ann), "<abc");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "<abc>");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "<>");
 }
 
@@ -381,7 +381,7 @@ fn undo_02_a_refused_undo_names_its_node_and_the_last_editor() {
 
     run(&ann, move_node("other", 0).on("b"));
     run(&bob, move_node("b", 0).on("list"));
-    let error = ann.undo().unwrap_err();
+    let error = ann.undo().commit().unwrap_err();
     let cycle = EditError::Cycle {
         id: "b".into(),
         parent: "list".into(),
@@ -392,7 +392,7 @@ fn undo_02_a_refused_undo_names_its_node_and_the_last_editor() {
     run(&bob, move_node("other", 0).on("list"));
     run(&ann, delete_node().on("a"));
     run(&bob, create(item("a")));
-    let error = ann.undo().unwrap_err();
+    let error = ann.undo().commit().unwrap_err();
     let text = "the entry can no longer be undone: node a exists already, by bob in version 8";
     assert_eq!(
         (error.to_string().as_str(), error.node()),
@@ -427,8 +427,8 @@ fn undo_03_a_refusal_tells_whether_the_entry_can_become_possible_again() {
             panic!("another error");
         };
         assert_eq!(returns, !is_discarded);
-        assert_eq!(bob.undo().is_ok(), returns);
-        assert_eq!(ann.undo().is_ok(), returns);
+        assert_eq!(bob.undo().commit().is_ok(), returns);
+        assert_eq!(ann.undo().commit().is_ok(), returns);
     }
 }
 
@@ -441,7 +441,7 @@ fn undo_03_an_undo_goes_on_to_the_next_entry_with_an_effect_if_it_is_told_to() {
         run(&ann, create(element("p", []).with_id("p")));
         run(&ann, insert_text(3, "two").on("t"));
         run(&bob, delete_text_range(3, 6).on("t"));
-        let result = ann.undo().unwrap();
+        let result = ann.undo().commit().unwrap();
         assert_eq!((result.changed, exists(&ann, "p")), (goes_on, !goes_on));
         assert_eq!(ann.undo_depth(), if goes_on { 1 } else { 2 });
     }
@@ -472,9 +472,9 @@ fn undo_03_text_that_was_undone_in_a_deleted_node_does_not_return_with_it() {
     );
     transaction(&ann, [typed, deleted]).commit().unwrap();
     run(&bob, delete_node().on("n"));
-    ann.undo().unwrap();
-    bob.undo().unwrap();
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
+    bob.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     let document = store.snapshot();
     let node = document.node("n").unwrap();
     assert_eq!(node.text(), &"abc");
@@ -494,9 +494,9 @@ fn undo_03_a_child_that_was_undone_in_a_deleted_list_does_not_return_with_it() {
     let other = set_attrs([("key", 1.into())]).on("page");
     transaction(&ann, [child, other]).commit().unwrap();
     run(&bob, delete_node().on("list"));
-    ann.undo().unwrap();
-    bob.undo().unwrap();
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
+    bob.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(children(&store.snapshot(), "list"), ["a", "b", "c"]);
 }
 
@@ -517,8 +517,8 @@ fn undo_03_a_list_is_followed_over_the_undo_of_a_move_whose_node_others_deleted(
         .commit()
         .unwrap();
     run(&bob, delete_node().on("a"));
-    ann.undo().unwrap();
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(children(&store.snapshot(), "list"), ["b", "c"]);
 }
 
@@ -541,8 +541,8 @@ fn undo_03_a_list_is_followed_over_the_undo_of_a_join_whose_node_others_deleted(
     .commit()
     .unwrap();
     run(&bob, delete_node().on("a"));
-    ann.undo().unwrap();
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(children(&store.snapshot(), "list"), ["c", "d"]);
 }
 
@@ -555,10 +555,10 @@ fn undo_03_inverse_code_that_changes_nothing_is_no_part_of_the_edit_of_another()
     run(&ann, op_with_inverse(code, |_| Ok::<_, EditError>(())));
     run(&bob, delete_text_range(1, 2).on("t"));
     undo_without_effect(&ann);
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(text(&ann), "<>");
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(text(&ann), "<x>");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "<>");
 }

@@ -126,11 +126,11 @@ proptest! {
                     (own && at < end).then_some(edit)
                 }
                 Step::Undo => {
-                    turn(ann.undo(), &mut letters, true, &mut done, &mut undone)?;
+                    turn(ann.undo().commit(), &mut letters, true, &mut done, &mut undone)?;
                     None
                 }
                 Step::Redo => {
-                    turn(ann.redo(), &mut letters, false, &mut undone, &mut done)?;
+                    turn(ann.redo().commit(), &mut letters, false, &mut undone, &mut done)?;
                     None
                 }
             };

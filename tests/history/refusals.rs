@@ -32,16 +32,16 @@ fn refused(edit: Operation, other: Operation) -> UndoConflict {
     let edited = image(&ann);
     run(&bob, other);
     let both = image(&ann);
-    let error = ann.undo().unwrap_err();
+    let error = ann.undo().commit().unwrap_err();
     assert_eq!(image(&ann), both);
     let UndoError::Conflict { conflict, .. } = error else {
         panic!("expected a conflict, found {error}");
     };
     // To do nothing would be no undo.
     assert_ne!(both, before);
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(image(&ann), edited);
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(image(&ann), before);
     conflict
 }
@@ -55,9 +55,9 @@ fn undone_without_effect(edit: Operation, other: Operation) {
     let edited = image(&ann);
     run(&bob, other);
     undo_without_effect(&ann);
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(image(&ann), before);
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(image(&ann), edited);
 }
 
@@ -189,13 +189,13 @@ fn undo_03_halves_that_others_joined_and_split_again_are_joined() {
         run(&bob, op(join));
         run(&carl, insert_text(2, typed).on("a"));
         run(&carl, set(1));
-        bob.undo().unwrap();
+        bob.undo().commit().unwrap();
         assert!(exists(&ann, &half));
-        ann.undo().unwrap();
+        ann.undo().commit().unwrap();
         let document = ann.store().snapshot();
         assert_eq!(common::text(&document, "a"), format!("aa{typed}aa"));
         assert_eq!(children(&document, "list"), ["a", "b", "c"]);
-        ann.redo().unwrap();
+        ann.redo().commit().unwrap();
         assert!(exists(&ann, &half));
     }
 }
@@ -216,8 +216,8 @@ fn undo_03_a_list_is_followed_over_the_undo_of_a_split_whose_half_others_moved()
         &bob,
         add_child(element("item", []).with_id("d"), None).on("list"),
     );
-    ann.undo().unwrap();
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     let document = ann.store().snapshot();
     assert_eq!(children(&document, "list"), ["a", "b", "c", "d"]);
 }
@@ -237,19 +237,19 @@ fn undo_03_a_list_is_followed_over_the_undo_of_a_creation_whose_node_others_move
         &bob,
         add_child(element("item", []).with_id("d"), None).on("list"),
     );
-    let error = ann.undo().unwrap_err();
+    let error = ann.undo().commit().unwrap_err();
     assert_eq!(
         (error.code(), error.node()),
         ("undoConflict", Some(&"x".into()))
     );
     let list = || children(&ann.store().snapshot(), "list");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(list(), ["a", "x", "b", "c", "d"]);
     // Until Bob undoes that.
     for _ in 0..3 {
-        bob.undo().unwrap();
+        bob.undo().commit().unwrap();
     }
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(list(), ["a", "b", "c"]);
 }
 
@@ -267,14 +267,14 @@ fn undo_03_a_list_is_followed_over_the_undo_of_a_split_whose_half_stays() {
         &bob,
         add_child(element("item", []).with_id("d"), None).on("list"),
     );
-    let error = ann.undo().unwrap_err();
+    let error = ann.undo().commit().unwrap_err();
     assert_eq!(error.node(), Some(&"a".into()), "{error}");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     let document = ann.store().snapshot();
     assert_eq!(children(&document, "list"), [half.as_str(), "b", "c", "d"]);
-    bob.undo().unwrap();
-    bob.undo().unwrap();
-    ann.undo().unwrap();
+    bob.undo().commit().unwrap();
+    bob.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     let document = ann.store().snapshot();
     assert_eq!(children(&document, "list"), ["a", "b", "c"]);
 }

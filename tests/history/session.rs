@@ -73,8 +73,8 @@ fn session(seed: u64) -> (usize, BTreeMap<String, usize>) {
     for _ in 0..STEPS {
         let editor = &editors[dice.below(4)];
         let outcome = match dice.below(20) {
-            0..8 => editor.undo(),
-            8..10 => editor.redo(),
+            0..8 => editor.undo().commit(),
+            8..10 => editor.redo().commit(),
             _ => {
                 edit(dice, editor);
                 continue;

@@ -24,11 +24,11 @@ fn undo_01_a_deleted_subtree_comes_back_with_ids_order_and_marks() {
     let before = image(&ann);
     run(&ann, delete_node().on("list"));
     let after = image(&ann);
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(image(&ann), before);
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(image(&ann), after);
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(image(&ann), before);
 }
 
@@ -42,15 +42,15 @@ fn undo_01_goes_back_step_by_step_and_forward_again() {
         images.push(image(&ann));
     }
     for expected in images.iter().rev().skip(1) {
-        ann.undo().unwrap();
+        ann.undo().commit().unwrap();
         assert_eq!(&image(&ann), expected);
     }
-    assert!(matches!(ann.undo(), Err(UndoError::NothingToUndo)));
+    assert!(matches!(ann.undo().commit(), Err(UndoError::NothingToUndo)));
     for expected in &images[1..] {
-        ann.redo().unwrap();
+        ann.redo().commit().unwrap();
         assert_eq!(&image(&ann), expected);
     }
-    assert!(matches!(ann.redo(), Err(UndoError::NothingToRedo)));
+    assert!(matches!(ann.redo().commit(), Err(UndoError::NothingToRedo)));
 }
 
 #[test]
@@ -59,10 +59,10 @@ fn undo_01_an_undo_is_a_separate_commit_marked_as_an_undo() {
     let ann = editor_of(&store, "a");
     let events = store.subscribe();
     run(&ann, set_text("b").on("t"));
-    let result = ann.undo().unwrap();
+    let result = ann.undo().commit().unwrap();
     assert_eq!((result.version, result.changed), (3, true));
     assert_eq!(result.operations[0].name, "undo");
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     let names: Vec<String> = events
         .try_iter()
         .map(|event| event.commit.operations[0].name.to_string())
@@ -76,7 +76,10 @@ fn undo_01_an_undo_and_a_redo_are_one_executed_operation_without_nodes() {
     let ann = editor_of(&store, "a");
     run(&ann, delete_node().on("t"));
     let events = store.subscribe();
-    for (name, result) in [("undo", ann.undo().unwrap()), ("redo", ann.redo().unwrap())] {
+    for (name, result) in [
+        ("undo", ann.undo().commit().unwrap()),
+        ("redo", ann.redo().commit().unwrap()),
+    ] {
         let operations = serde_json::to_value(&result.operations).unwrap();
         // Also where nodes come back.
         assert_eq!(
@@ -98,11 +101,11 @@ fn undo_02_an_edit_after_undo_clears_redo() {
     let store = store();
     let ann = editor_of(&store, "a");
     run(&ann, set_text("b").on("t"));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert!(ann.can_redo());
     run(&ann, set_text("c").on("t"));
     assert!(!ann.can_redo());
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "a");
 }
 
@@ -111,7 +114,7 @@ fn undo_02_an_edit_that_changes_nothing_or_fails_leaves_redo_alone() {
     let store = store();
     let ann = editor_of(&store, "a");
     run(&ann, set_text("b").on("t"));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     run(&ann, set_text("a").on("t"));
     transaction(&ann, insert_text(9, "x").on("t"))
         .commit()
@@ -127,7 +130,7 @@ fn undo_02_the_limit_drops_the_oldest() {
         run(&ann, set_text(number.to_string()).on("t"));
     }
     assert_eq!(ann.undo_depth(), 3);
-    while ann.undo().is_ok() {}
+    while ann.undo().commit().is_ok() {}
     assert_eq!(text(&ann), "2");
 
     let bob = Editor::new(store, "bob").with_history(HistoryOptions::new().limit(0));
@@ -143,7 +146,7 @@ fn undo_02_a_failed_undo_changes_neither_document_nor_stack() {
     let write = |on: &mut Transaction| on.set_text("t", "b");
     run(&ann, op_with_inverse(write, fail));
     let before = (image(&ann), store.version());
-    let error = ann.undo().unwrap_err();
+    let error = ann.undo().commit().unwrap_err();
     assert!(matches!(
         error,
         UndoError::Inverse(OperationError::Failed(_))
@@ -164,7 +167,7 @@ fn undo_02_a_panic_in_an_inverse_is_a_failed_undo() {
     let write = |on: &mut Transaction| on.set_text("t", "b");
     let panic = |_: &mut Transaction| -> Result<(), EditError> { panic!("no way back") };
     run(&ann, op_with_inverse(write, panic));
-    let error = ann.undo().unwrap_err();
+    let error = ann.undo().commit().unwrap_err();
     assert!(matches!(
         error,
         UndoError::Inverse(OperationError::Panicked(_))
@@ -184,14 +187,14 @@ fn undo_01_an_inverse_runs_after_the_document_is_back_and_is_part_of_the_undo() 
         on.set_attrs("t", [("was", text.into())])
     };
     run(&ann, op_with_inverse(write, note));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     let node = store.snapshot();
     let was = |view: &doclock::Snapshot| {
         use doclock::View;
         view.node("t").unwrap().attributes().get("was").cloned()
     };
     assert_eq!(was(&node), Some("a".into()));
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!((text(&ann).as_str(), was(&store.snapshot())), ("b", None));
 }
 
@@ -202,11 +205,11 @@ fn undo_04_selection_is_restored_with_the_entry() {
     ann.select(Selection::caret("t", 3)).unwrap();
     type_in(&ann, 3, "def");
     ann.select(Selection::caret("t", 0)).unwrap();
-    let result = ann.undo().unwrap();
+    let result = ann.undo().commit().unwrap();
     assert_eq!(result.selection_before, Some(Selection::caret("t", 0)));
     assert_eq!(result.selection_after, Some(Selection::caret("t", 3)));
     assert_eq!(ann.selection(), Some(Selection::caret("t", 3)));
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(ann.selection(), Some(Selection::caret("t", 6)));
 }
 
@@ -217,7 +220,7 @@ fn undo_04_a_selection_in_a_deleted_node_comes_back_with_it() {
     ann.select(Selection::caret("t", 2)).unwrap();
     run(&ann, delete_node().on("t"));
     assert_eq!(ann.selection(), None);
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(ann.selection(), Some(Selection::caret("t", 2)));
 }
 
@@ -227,7 +230,7 @@ fn undo_01_history_can_be_forgotten() {
     let ann = editor_of(&store, "a");
     run(&ann, set_text("b").on("t"));
     run(&ann, create(element("p", []).with_id("p")));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert!(!exists(&ann, "p"));
     ann.clear_history();
     assert_eq!((ann.can_undo(), ann.can_redo()), (false, false));
@@ -266,7 +269,7 @@ fn undo_02_captures_of_an_inverse_are_dropped_without_locks_held() {
     edit("a");
     edit("b");
     assert_eq!(dropped.load(Ordering::Relaxed), 1, "the limit");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(dropped.load(Ordering::Relaxed), 2, "undone");
     edit("c");
     assert!(ann.discard_undo());

@@ -9,7 +9,6 @@ use doclock::{
     document::{EditError, Selection},
     dsl::*,
     history::{HistoryMode, HistoryOptions, UndoError},
-    lock::AcquireOptions,
     schema::{NodeType, Schema},
     transaction::{NodeOperation, Operation, OperationError},
 };
@@ -40,7 +39,7 @@ fn value(editor: &Editor) -> Option<i64> {
 fn refused(editor: &Editor) -> String {
     let depths = || (editor.undo_depth(), editor.redo_depth());
     let before = (image(editor), depths(), editor.store().version());
-    let error = editor.undo().unwrap_err();
+    let error = editor.undo().commit().unwrap_err();
     assert_eq!((image(editor), depths(), editor.store().version()), before);
     assert!(matches!(error, UndoError::Conflict { .. }), "{error}");
     error.node().unwrap().to_string()
@@ -62,16 +61,16 @@ fn undo_03_a_stuck_entry_blocks_no_entry_of_another_node() {
     run(&bob, insert_text(0, "bob").on("a"));
     assert_eq!(refused(&ann), "t");
     assert_eq!(ann.undo_depth(), 3);
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(list(&ann), "boba1 b");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(list(&ann), "boba b");
     assert_eq!((value(&ann), ann.undo_depth()), (Some(2), 1));
     // Nothing else is left. The user is told again.
     assert_eq!(refused(&ann), "t");
     assert_eq!(refused(&ann), "t");
-    ann.redo().unwrap();
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!((list(&ann), value(&ann)), ("boba1 b2".into(), Some(2)));
 }
 
@@ -83,15 +82,15 @@ fn undo_03_a_stuck_entry_is_undone_first_when_its_conflict_is_gone() {
     run(&ann, set(1));
     run(&bob, set(2));
     assert_eq!(refused(&ann), "t");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!((list(&ann).as_str(), value(&ann)), ("a1 b", Some(2)));
-    bob.undo().unwrap();
-    ann.undo().unwrap();
+    bob.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!((list(&ann).as_str(), value(&ann)), ("a1 b", None));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!((list(&ann).as_str(), ann.undo_depth()), ("a b", 0));
     for expected in [("a1 b", None), ("a1 b", Some(1)), ("a1 b2", Some(1))] {
-        ann.redo().unwrap();
+        ann.redo().commit().unwrap();
         assert_eq!((list(&ann).as_str(), value(&ann)), expected);
     }
 }
@@ -105,11 +104,11 @@ fn undo_03_an_older_edit_of_the_same_attribute_is_refused_on_its_own() {
     }
     run(&bob, set(3));
     assert_eq!((refused(&ann), refused(&ann)), ("t".into(), "t".into()));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!((list(&ann).as_str(), value(&ann)), ("a b", Some(3)));
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     for expected in [Some(1), None] {
-        ann.undo().unwrap();
+        ann.undo().commit().unwrap();
         assert_eq!(value(&ann), expected);
     }
     assert!(!ann.can_undo());
@@ -122,10 +121,10 @@ fn undo_03_newer_edits_are_undone_before_a_stuck_entry() {
     run(&bob, set(2));
     assert_eq!(refused(&ann), "t");
     run(&ann, insert_text(1, "1").on("a"));
-    bob.undo().unwrap();
-    ann.undo().unwrap();
+    bob.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!((list(&ann).as_str(), value(&ann)), ("a b", Some(1)));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(value(&ann), None);
 }
 
@@ -145,14 +144,14 @@ fn undo_03_stuck_entries_of_a_restored_node_are_undone_exactly() {
     run(&bob, delete_node().on("t"));
     // The deleted characters cannot come back.
     assert_eq!((refused(&ann), refused(&ann)), ("t".into(), "t".into()));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(list(&ann), "a b");
     run(&ann, insert_text(1, "2").on("b"));
-    bob.undo().unwrap();
-    ann.undo().unwrap();
+    bob.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(list(&ann), "a b");
     for expected in images.iter().rev().skip(1) {
-        ann.undo().unwrap();
+        ann.undo().commit().unwrap();
         assert_eq!(text(&ann), *expected);
     }
     assert!(!ann.can_undo());
@@ -169,7 +168,7 @@ fn with_branch() -> (Editor, Editor) {
     upload.in_history(mode).commit().unwrap();
     run(&bob, set(2));
     assert_eq!(refused(&ann), "t");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(list(&ann), "a b");
     (ann, bob)
 }
@@ -180,9 +179,9 @@ fn undo_03_an_entry_below_a_stuck_one_is_followed_over_newer_edits() {
     run(&ann, insert_text(0, "new").on("t"));
     type_in(&bob, 0, "bob");
     assert_eq!(text(&ann), "bobnewzz");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "bobzz");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("bob", 1));
 }
 
@@ -194,7 +193,7 @@ fn undo_03_an_entry_below_a_stuck_one_is_followed_over_edits_that_join_that() {
         .commit()
         .unwrap();
     assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("upzz", 2));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("zz", 1));
 }
 
@@ -208,13 +207,13 @@ fn undo_03_a_stuck_entry_is_followed_over_the_undo_of_an_older_one_in_its_text()
     drop(group);
     run(&bob, set(2));
     assert_eq!(refused(&ann), "t");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "xy");
-    bob.undo().unwrap();
-    ann.undo().unwrap();
+    bob.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!((text(&ann).as_str(), value(&ann)), ("", None));
-    ann.redo().unwrap();
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!((text(&ann).as_str(), value(&ann)), ("abcxy", Some(1)));
 }
 
@@ -233,7 +232,7 @@ fn undo_03_an_edit_merged_late_is_undone_after_its_text_was_deleted_and_restored
     upload("late");
     run(&ann, delete_text_range(0, 4).on("t"));
     for _ in 0..3 {
-        ann.undo().unwrap();
+        ann.undo().commit().unwrap();
     }
     assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("", 0));
 }
@@ -247,9 +246,9 @@ fn undo_03_an_entry_of_which_nothing_is_left_is_undone_without_a_change() {
     run(&bob, delete_text_range(0, 3).on("t"));
     undo_without_effect(&ann);
     assert_eq!((list(&ann).as_str(), ann.undo_depth()), ("a1 b", 1));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!((list(&ann).as_str(), ann.undo_depth()), ("a b", 0));
-    assert!(matches!(ann.undo(), Err(UndoError::NothingToUndo)));
+    assert!(matches!(ann.undo().commit(), Err(UndoError::NothingToUndo)));
 }
 
 #[test]
@@ -258,11 +257,11 @@ fn undo_03_text_of_an_entry_that_was_undone_without_a_change_does_not_come_back(
     type_in(&ann, 0, "abc");
     run(&bob, delete_text_range(0, 3).on("t"));
     undo_without_effect(&ann);
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(text(&ann), "");
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("abc", 1));
-    bob.redo().unwrap();
+    bob.redo().commit().unwrap();
     assert_eq!(text(&ann), "");
 }
 
@@ -278,7 +277,7 @@ fn undo_03_an_entry_whose_created_node_stays_is_refused_once() {
     run(&bob, delete_node().on("t"));
     run(&bob, add_child(element("q", []), 0).on("p"));
     assert_eq!(refused(&ann), "p");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(list(&ann), "a b");
 }
 
@@ -290,29 +289,29 @@ fn undo_03_a_redo_that_is_refused_blocks_no_other() {
     run(&ann, insert_text(1, "1").on("a"));
     run(&ann, insert_text(1, "2").on("b"));
     for _ in 0..3 {
-        ann.undo().unwrap();
+        ann.undo().commit().unwrap();
     }
     // The id is taken.
     run(&bob, create());
-    let error = ann.redo().unwrap_err();
+    let error = ann.redo().commit().unwrap_err();
     assert!(matches!(error, UndoError::Conflict { redo: true, .. }));
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!((list(&ann).as_str(), ann.redo_depth()), ("a1 b", 2));
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert!(!exists(&ann, "p"));
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!((list(&ann).as_str(), exists(&ann, "p")), ("a1 b", true));
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!((list(&ann).as_str(), ann.redo_depth()), ("a1 b2", 0));
     // The order in which they are undone is the opposite one.
     for expected in [("a1 b", true), ("a1 b", false), ("a b", false)] {
-        ann.undo().unwrap();
+        ann.undo().commit().unwrap();
         assert_eq!((list(&ann).as_str(), exists(&ann, "p")), expected);
     }
     // An edit clears them, those that were refused too.
     run(&bob, create());
-    ann.redo().unwrap();
-    ann.redo().unwrap_err();
+    ann.redo().commit().unwrap();
+    ann.redo().commit().unwrap_err();
     run(&ann, insert_text(1, "3").on("b"));
     assert!(!ann.can_redo());
 }
@@ -322,15 +321,15 @@ fn undo_03_a_redo_that_is_refused_blocks_no_other() {
 fn undo_03_a_redo_below_a_later_value_of_another_editor_succeeds_and_changes_nothing() {
     let (ann, bob) = two("");
     run(&ann, set(1));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     run(&bob, set(2));
-    let result = ann.redo().unwrap();
+    let result = ann.redo().commit().unwrap();
     assert_eq!((result.changed, value(&ann)), (false, Some(2)));
     assert_eq!((ann.undo_depth(), ann.redo_depth()), (1, 0));
     assert_eq!(refused(&ann), "t");
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(value(&ann), Some(1));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(value(&ann), None);
 }
 
@@ -341,7 +340,7 @@ fn undo_02_a_refused_undo_that_is_repeated_with_its_key_is_refused_again() {
     run(&ann, insert_text(1, "1").on("a"));
     run(&ann, set(1));
     run(&bob, set(2));
-    let undo = |key: &str| ann.undo_once(key, AcquireOptions::new());
+    let undo = |key: &str| ann.undo().idempotent(key).commit();
     for _ in 0..3 {
         let error = undo("first").unwrap_err();
         assert!(matches!(error, UndoError::Conflict { .. }), "{error}");
@@ -349,7 +348,7 @@ fn undo_02_a_refused_undo_that_is_repeated_with_its_key_is_refused_again() {
     assert_eq!(list(&ann), "a1 b");
     undo("second").unwrap();
     assert_eq!(list(&ann), "a b");
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     undo("first").unwrap();
     assert_eq!((value(&ann), ann.undo_depth()), (None, 0));
 }
@@ -366,7 +365,7 @@ fn undo_03_edits_after_a_refused_undo_do_not_join_the_stuck_entry() {
     run(&ann, insert_text(1, "2").on("b"));
     drop(group);
     assert_eq!(ann.undo_depth(), 2);
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!((list(&ann).as_str(), value(&ann)), ("a b", Some(2)));
 }
 
@@ -377,7 +376,7 @@ fn undo_02_the_limit_counts_stuck_entries() {
     run(&ann, set(1));
     run(&bob, set(2));
     run(&ann, insert_text(1, "1").on("a"));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(refused(&ann), "t");
     for (at, id) in [(0, "a"), (0, "b")] {
         assert_eq!(ann.undo_depth(), 1 + usize::from(id == "b"));
@@ -386,9 +385,9 @@ fn undo_02_the_limit_counts_stuck_entries() {
     // The stuck entry was the oldest.
     assert_eq!(ann.undo_depth(), 2);
     for _ in 0..2 {
-        ann.undo().unwrap();
+        ann.undo().commit().unwrap();
     }
-    assert!(matches!(ann.undo(), Err(UndoError::NothingToUndo)));
+    assert!(matches!(ann.undo().commit(), Err(UndoError::NothingToUndo)));
 }
 
 #[test]
@@ -399,11 +398,11 @@ fn undo_02_discard_removes_the_newest_entry_and_clear_all_also_if_they_are_stuck
     run(&ann, set(1));
     run(&bob, set(2));
     assert_eq!(refused(&ann), "t");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(list(&ann), "a1 b");
     assert!(ann.discard_undo());
-    bob.undo().unwrap();
-    ann.undo().unwrap();
+    bob.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!((list(&ann).as_str(), value(&ann)), ("a b", Some(1)));
     assert!(!ann.can_undo());
 
@@ -411,8 +410,8 @@ fn undo_02_discard_removes_the_newest_entry_and_clear_all_also_if_they_are_stuck
     run(&bob, set(4));
     assert_eq!(refused(&ann), "t");
     ann.clear_history();
-    bob.undo().unwrap();
-    assert!(matches!(ann.undo(), Err(UndoError::NothingToUndo)));
+    bob.undo().commit().unwrap();
+    assert!(matches!(ann.undo().commit(), Err(UndoError::NothingToUndo)));
     assert_eq!(value(&ann), Some(3));
 }
 
@@ -431,15 +430,15 @@ fn undo_03_an_edit_that_is_merged_into_a_stuck_entry_is_undone_with_it() {
     named(set(1));
     run(&bob, set(2));
     assert_eq!(refused(&ann), "t");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     named(insert_text(1, "2").on("b"));
     run(&ann, insert_text(0, "3").on("b"));
     named(insert_text(0, "4").on("b"));
     assert_eq!((list(&ann).as_str(), ann.undo_depth()), ("a 43b2", 2));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(list(&ann), "a 4b2");
-    bob.undo().unwrap();
-    ann.undo().unwrap();
+    bob.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!((image(&ann), list(&ann)), before);
 }
 
@@ -453,10 +452,10 @@ fn undo_04_the_selection_comes_back_when_a_stuck_entry_is_undone() {
     run(&bob, set(2));
     assert_eq!(refused(&ann), "t");
     assert_eq!(ann.selection(), Some(Selection::caret("a", 0)));
-    ann.undo().unwrap();
-    bob.undo().unwrap();
+    ann.undo().commit().unwrap();
+    bob.undo().commit().unwrap();
     type_in(&bob, 0, "x");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(ann.selection(), Some(Selection::caret("t", 3)));
 }
 
@@ -474,15 +473,15 @@ fn undo_03_an_inverse_that_fails_blocks_no_entry_and_is_tried_again() {
     };
     let write = |on: &mut Transaction| on.set_text("t", "b");
     run(&ann, op_with_inverse(write, inverse));
-    let error = ann.undo().unwrap_err();
+    let error = ann.undo().commit().unwrap_err();
     let inverse = UndoError::Inverse(OperationError::Failed("".into()));
     assert_eq!(error.code(), inverse.code());
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!((text(&ann).as_str(), list(&ann).as_str()), ("b", "a1 b"));
     works.store(true, Ordering::Relaxed);
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!((text(&ann).as_str(), list(&ann).as_str()), ("", "a1 b"));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(list(&ann), "a b");
 }
 
@@ -501,12 +500,12 @@ fn undo_03_an_undo_that_would_violate_the_schema_blocks_no_entry() {
     run(&ann, create(element("page", [item("a")]).with_id("other")));
     run(&ann, add_child(item("two"), 1).on("page"));
     run(&bob, delete_node().on("one"));
-    let error = ann.undo().unwrap_err();
+    let error = ann.undo().commit().unwrap_err();
     assert!(matches!(error, UndoError::Commit(_)), "{error}");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert!(exists(&ann, "two") && !exists(&ann, "other"));
-    bob.undo().unwrap();
-    ann.undo().unwrap();
+    bob.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert!(exists(&ann, "one") && !exists(&ann, "two"));
 }
 
@@ -527,10 +526,10 @@ fn undo_02_a_stuck_entry_that_is_discarded_during_an_undo_stays_discarded() {
     run(&ann, set(1));
     run(&bob, set(2));
     assert_eq!(refused(&ann), "t");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!((list(&ann).as_str(), ann.undo_depth()), ("a1 b", 1));
-    bob.undo().unwrap();
-    ann.undo().unwrap();
+    bob.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!((list(&ann).as_str(), value(&ann)), ("a b", Some(1)));
     assert!(!ann.can_undo());
 }
@@ -551,10 +550,10 @@ fn undo_02_a_stuck_entry_that_its_failed_inverse_discards_is_followed_once() {
     };
     let write = |on: &mut Transaction| on.insert_text("t", 0, "x");
     run(&ann, op_with_inverse(write, inverse));
-    assert!(matches!(ann.undo(), Err(UndoError::Inverse(_))));
+    assert!(matches!(ann.undo().commit(), Err(UndoError::Inverse(_))));
     assert_eq!(ann.undo_depth(), 3);
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("x", 1));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(list(&ann), "a b");
 }

@@ -44,8 +44,8 @@ fn call_every_method(editor: &Editor) {
     editor.select(None).unwrap();
     editor.set_clipboard(None);
     let _ = (
-        editor.undo(),
-        editor.redo(),
+        editor.undo().commit(),
+        editor.redo().commit(),
         editor.discard_undo(),
         editor.discard_redo(),
     );
@@ -124,7 +124,7 @@ fn undo_03_unrecorded_code_may_use_its_editor_in_drop() {
 #[test]
 fn undo_03_code_in_the_history_may_use_its_editor_in_drop() {
     let ways: [fn(&Editor); 5] = [
-        |editor| drop(editor.undo().unwrap()),
+        |editor| drop(editor.undo().commit().unwrap()),
         |editor| assert!(editor.discard_undo()),
         |editor| editor.clear_history(),
         |editor| drop(editor.execute(create(element("x", []))).unwrap()),

@@ -155,7 +155,7 @@ fn undo_02_an_inverse_that_takes_its_transaction_out_changes_nothing() {
     let loot = Loot::default();
     let act = op_with_inverse(|on| on.create(NodeSpec::new("x")).map(drop), loot.robber());
     editor.execute(act).unwrap();
-    let error = editor.undo().unwrap_err();
+    let error = editor.undo().commit().unwrap_err();
     assert!(
         matches!(error, UndoError::Inverse(OperationError::TakenOut(_))),
         "{error:?}"

@@ -71,7 +71,11 @@ fn transfer(
     let manager = TransactionManager::for_owner(store.clone(), lease.owner());
     // In a repetition the balances differ.
     let key = doclock::transaction::IdempotencyKey::new(key).accept_other_operations();
-    manager.execute_once(key, list, AcquireOptions::new().no_timeout())
+    manager
+        .transaction(list)
+        .idempotent(key)
+        .options(AcquireOptions::new().no_timeout())
+        .commit()
 }
 
 /// Two different accounts.

@@ -6,7 +6,7 @@ use doclock::{
     codes::{CodedError, Retry},
     document::NodeSpec,
     lease::LeaseError,
-    lock::{AcquireOptions, node::Scope},
+    lock::node::Scope,
     transaction::{OperationError, TransactionError, parse_operations},
 };
 
@@ -220,7 +220,7 @@ fn lease_02_batches_require_leases_as_operations_and_as_json() {
     );
 
     // An undo needs no lease.
-    editor.undo().unwrap();
+    editor.undo().commit().unwrap();
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn lease_02_a_refused_batch_frees_its_key_and_a_repetition_needs_no_lease() {
     let manager = TransactionManager::new(store.clone());
     let pay = |token: doclock::FencingToken| {
         let list = [require_lease(token), insert_text(0, "-").on("ann")];
-        manager.execute_once("request 1", list, AcquireOptions::new())
+        manager.transaction(list).idempotent("request 1").commit()
     };
     let old = store.lease("ann", "teller-1", SECOND).unwrap();
     clock.advance(SECOND);

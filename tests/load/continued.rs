@@ -312,7 +312,7 @@ fn feed_05_editors_and_subscribers_follow_an_opened_document() {
     for _ in 0..200 {
         ben.execute([insert_text(0, "x").on("t")]).unwrap();
     }
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     let text = store.snapshot().node("t").unwrap().text().to_string();
     assert_eq!(text, format!("{}Io", "x".repeat(200)));
     let events: Vec<_> = commits.try_iter().collect();

@@ -367,7 +367,7 @@ fn node_locks_03_a_batch_locks_what_it_would_change_and_read() {
             let manager = TransactionManager::for_owner(store.clone(), "ann").with_node_locks(1);
             // So the batch is not alone, and locks single nodes.
             let _other = take(&store, "other", held);
-            let result = manager.execute_with(batch(), no_wait());
+            let result = manager.transaction(batch()).options(no_wait()).commit();
             matches!(
                 result,
                 Err(TransactionError::Lock(LockError::WouldBlock { .. }))
@@ -500,7 +500,9 @@ fn node_locks_03_batches_lock_their_nodes_beforehand_and_run_in_parallel() {
     assert_eq!((done.version, text(&store, "a1")), (2, ">a1".into()));
     let options = AcquireOptions::new().no_wait();
     let error = manager
-        .execute_with([set_text("x").on("b2")], options.clone())
+        .transaction([set_text("x").on("b2")])
+        .options(options.clone())
+        .commit()
         .unwrap_err();
     assert!(
         matches!(error, TransactionError::Lock(LockError::WouldBlock { .. })),
@@ -509,7 +511,9 @@ fn node_locks_03_batches_lock_their_nodes_beforehand_and_run_in_parallel() {
     // The locks of code are known only when it runs.
     let code = op(|transaction: &mut Transaction| transaction.set_text("b2", "x"));
     let error = manager
-        .execute_with([set_text("x").on("a1"), code], options)
+        .transaction([set_text("x").on("a1"), code])
+        .options(options)
+        .commit()
         .unwrap_err();
     assert!(
         matches!(error, TransactionError::Lock(LockError::WouldBlock { .. })),
@@ -585,9 +589,7 @@ fn node_locks_06_one_of_several_batches_with_the_same_key_runs() {
             let key =
                 doclock::transaction::IdempotencyKey::new("invoice 7").accept_other_operations();
             start.wait();
-            manager
-                .execute_once(key, list, AcquireOptions::new())
-                .unwrap()
+            manager.transaction(list).idempotent(key).commit().unwrap()
         })
     });
     let results: Vec<_> = threads

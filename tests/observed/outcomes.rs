@@ -57,7 +57,7 @@ fn a_request_without_a_grant_is_reported_on_each_path() {
     let editor = Editor::new(store.clone(), "ann");
     editor.execute(set_text("x").on("n")).unwrap();
     editor.execute(set_text("y").on("n")).unwrap();
-    editor.undo().unwrap();
+    editor.undo().commit().unwrap();
     let on_nodes = manager.clone().with_node_locks(3);
     let paths: [(&str, Request); 11] = [
         ("by_hand", &|options| {
@@ -77,29 +77,40 @@ fn a_request_without_a_grant_is_reported_on_each_path() {
             pollster::block_on(begun).unwrap_err();
         }),
         ("batch", &|options| {
-            manager.execute_with(nothing(), options).unwrap_err();
+            manager
+                .transaction(nothing())
+                .options(options)
+                .commit()
+                .unwrap_err();
         }),
         ("batch", &|options| {
-            let run = manager.execute_async_with(nothing(), options);
+            let run = manager
+                .transaction(nothing())
+                .options(options)
+                .into_future();
             pollster::block_on(run).unwrap_err();
         }),
         ("on_nodes", &|options| {
             let text = set_text("x").on("n");
-            on_nodes.execute_with(text, options).unwrap_err();
+            on_nodes
+                .transaction(text)
+                .options(options)
+                .commit()
+                .unwrap_err();
         }),
         ("on_nodes", &|options| {
             let text = set_text("x").on("n");
-            let run = on_nodes.execute_async_with(text, options);
+            let run = on_nodes.transaction(text).options(options).into_future();
             pollster::block_on(run).unwrap_err();
         }),
         ("undo", &|options| {
-            editor.undo_with(options).unwrap_err();
+            editor.undo().options(options).commit().unwrap_err();
         }),
         ("undo", &|options| {
-            pollster::block_on(editor.undo_async(options)).unwrap_err();
+            pollster::block_on(editor.undo().options(options)).unwrap_err();
         }),
         ("redo", &|options| {
-            editor.redo_with(options).unwrap_err();
+            editor.redo().options(options).commit().unwrap_err();
         }),
     ];
     for (number, (kind, request)) in paths.into_iter().enumerate() {
@@ -193,7 +204,7 @@ fn a_batch_reports_each_outcome_in_a_thread_a_task_and_on_nodes() {
     manager.execute(note("n")).unwrap();
     let in_thread = |manager: &TransactionManager, operation| drop(manager.execute(operation));
     let in_task = |manager: &TransactionManager, operation| {
-        drop(pollster::block_on(manager.execute_async(operation)));
+        drop(pollster::block_on(manager.transaction(operation)));
     };
     let on_nodes = |manager: &TransactionManager, operation| {
         drop(manager.clone().with_node_locks(1).execute(operation));
@@ -218,18 +229,26 @@ fn a_repeated_batch_and_a_repeated_undo_are_reported_as_repeated() {
         let batch = || set_text("x").on("n");
         let options = AcquireOptions::new();
         manager
-            .execute_once("key", batch(), options.clone())
+            .transaction(batch())
+            .idempotent("key")
+            .options(options.clone())
+            .commit()
             .unwrap();
         // While the lock is held, it is found without one.
         let lock = watched.store.acquire_lock("holder").unwrap();
-        manager.execute_once("key", batch(), options).unwrap();
+        manager
+            .transaction(batch())
+            .idempotent("key")
+            .options(options)
+            .commit()
+            .unwrap();
         watched.store.release_lock(lock).unwrap();
     };
     editor.execute([note("n"), note("m")]).unwrap();
     once(&manager);
     once(&manager.clone().with_node_locks(1));
     for _ in 0..2 {
-        editor.undo_once("undo", AcquireOptions::new()).unwrap();
+        editor.undo().idempotent("undo").commit().unwrap();
     }
     let outcomes = [
         "batch committed",
@@ -283,20 +302,20 @@ fn undo_and_redo_report_their_outcomes() {
     ann.execute(note("n")).unwrap();
     ann.execute(set_text("x").on("n")).unwrap();
     let before = watched.ended().len();
-    ann.undo().unwrap();
-    ann.redo().unwrap();
+    ann.undo().commit().unwrap();
+    ann.redo().commit().unwrap();
     ben.execute(delete_node().on("n")).unwrap();
-    ann.undo().unwrap_err();
+    ann.undo().commit().unwrap_err();
     let cem = Editor::new(watched.store.clone(), "cem");
     cem.execute(op_with_inverse(
         |transaction| transaction.create(NodeSpec::new("x")).map(drop),
         |_| -> Result<(), Failure> { panic!("on purpose") },
     ))
     .unwrap();
-    cem.undo().unwrap_err();
+    cem.undo().commit().unwrap_err();
     // Without an entry, no request is made.
     let new = Editor::new(watched.store.clone(), "ann");
-    new.undo().unwrap_err();
+    new.undo().commit().unwrap_err();
     let outcomes = [
         "undo committed",
         "redo committed",
@@ -360,9 +379,9 @@ fn a_task_that_is_dropped_while_it_waits_is_reported_as_cancelled() {
     {
         let mut begin = pin!(watched.store.begin_async("ann"));
         poll(&mut |context| begin.as_mut().poll(context).is_ready());
-        let mut batch = pin!(watched.manager().execute_async(nothing()));
+        let mut batch = pin!(watched.manager().transaction(nothing()).into_future());
         poll(&mut |context| batch.as_mut().poll(context).is_ready());
-        let mut undo = pin!(editor.undo_async(AcquireOptions::new()));
+        let mut undo = pin!(editor.undo().into_future());
         poll(&mut |context| undo.as_mut().poll(context).is_ready());
     }
     watched.store.release_lock(lock).unwrap();
@@ -376,7 +395,7 @@ fn a_task_that_is_dropped_while_it_waits_is_reported_as_cancelled() {
 fn a_batch_that_runs_without_its_task_is_reported_with_its_outcome() {
     let watched = Watched::new();
     let lock = watched.store.acquire_lock("holder").unwrap();
-    let mut batch = Box::pin(watched.manager().execute_async(note("n")));
+    let mut batch = Box::pin(watched.manager().transaction(note("n")).into_future());
     let context = &mut Context::from_waker(Waker::noop());
     assert!(matches!(batch.as_mut().poll(context), Poll::Pending));
     // The keeper runs it.

@@ -25,7 +25,7 @@ fn commit_in_each_way(watched: &Watched) -> u64 {
     };
     manager.execute(note(&id("data"))).unwrap();
     manager.execute(code(id("code"))).unwrap();
-    pollster::block_on(manager.execute_async(code(id("task")))).unwrap();
+    pollster::block_on(manager.transaction(code(id("task")))).unwrap();
     manager
         .clone()
         .with_node_locks(1)
@@ -37,8 +37,8 @@ fn commit_in_each_way(watched: &Watched) -> u64 {
     drop(store.begin("ann").unwrap());
     let editor = Editor::new(store.clone(), "ann");
     editor.execute(set_text("y").on(id("data"))).unwrap();
-    editor.undo().unwrap();
-    editor.redo().unwrap();
+    editor.undo().commit().unwrap();
+    editor.redo().commit().unwrap();
     // Another thread runs the batch of an owner whose subscriber may panic.
     thread::scope(|scope| {
         let wait = {
@@ -55,7 +55,11 @@ fn commit_in_each_way(watched: &Watched) -> u64 {
             thread::yield_now();
         }
         let options = AcquireOptions::new().any_thread();
-        manager.execute_with(code(id("combined")), options).unwrap();
+        manager
+            .transaction(code(id("combined")))
+            .options(options)
+            .commit()
+            .unwrap();
         combiner.join().unwrap();
     });
     store.version() - before

@@ -57,7 +57,9 @@ fn a_span_describes_its_transaction() {
     let options = AcquireOptions::new().label("import");
     watched
         .manager()
-        .execute_with([note("n"), note("m")], options)
+        .transaction([note("n"), note("m")])
+        .options(options)
+        .commit()
         .unwrap();
     watched.manager().execute(set_text("x").on("n")).unwrap();
     let spans = watched.ended();
@@ -98,7 +100,7 @@ fn code_of_users_runs_in_the_span_of_its_transaction() {
         Ok::<_, Failure>(())
     });
     manager.execute(code.clone()).unwrap();
-    pollster::block_on(manager.execute_async(code.clone())).unwrap();
+    pollster::block_on(manager.transaction(code.clone())).unwrap();
     manager.with_node_locks(1).execute(code).unwrap();
     let events = watched.ended().into_iter().map(|span| span.events);
     assert_eq!(events.collect::<Vec<_>>(), [3, 3, 3]);
@@ -133,7 +135,12 @@ fn a_batch_that_the_combiner_runs_is_a_child_of_its_submitter() {
             Ok::<_, Failure>(())
         });
         let options = AcquireOptions::new().any_thread();
-        watched.manager().execute_with(code, options).unwrap();
+        watched
+            .manager()
+            .transaction(code)
+            .options(options)
+            .commit()
+            .unwrap();
         combiner.join().unwrap();
     });
     let all = watched.spans.all();

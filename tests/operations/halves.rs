@@ -113,7 +113,7 @@ fn a_caret_in_an_empty_block_ends_after_the_blocks_that_replace_it() {
         assert_eq!((caret.focus.offset, &caret.focus), (4, &caret.anchor));
         let document = editor.store().snapshot();
         assert_eq!(document.node(&caret.focus.node_id).unwrap().text(), &"last");
-        editor.undo().unwrap();
+        editor.undo().commit().unwrap();
         assert_eq!(editor.selection(), Some(Selection::caret("here", 0)));
         assert_eq!(committed(&editor, "page"), "page[p[text]]");
     }

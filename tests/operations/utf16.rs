@@ -346,9 +346,9 @@ fn text_01_utf16_edits_are_undone_and_reported_in_scalar_values() {
     let selection = Selection::new(Position::new("t", 1), Position::new("t", 3));
     assert_eq!(result.selection_after, Some(selection.clone()));
     let after = image(&editor.store().snapshot());
-    editor.undo().unwrap();
+    editor.undo().commit().unwrap();
     assert_eq!(image(&editor.store().snapshot()), before);
-    editor.redo().unwrap();
+    editor.redo().commit().unwrap();
     assert_eq!(image(&editor.store().snapshot()), after);
 
     let view = editor.store().snapshot();

@@ -54,11 +54,11 @@ proptest! {
         prop_assert_eq!(ann.undo_depth(), states.len() - 1);
         for _ in 0..2 {
             for before in states.iter().rev().skip(1) {
-                ann.undo().unwrap();
+                ann.undo().commit().unwrap();
                 prop_assert_eq!(&image(&store.snapshot()), &before.0);
             }
             for after in &states[1..] {
-                ann.redo().unwrap();
+                ann.redo().commit().unwrap();
                 prop_assert_eq!(&image(&store.snapshot()), &after.0);
             }
         }
@@ -80,8 +80,8 @@ proptest! {
             let seen = || (image(&store.snapshot()), store.version());
             let (before, (undo, redo)) = (seen(), depths(editor));
             let result = match what {
-                0 => editor.undo(),
-                1 => editor.redo(),
+                0 => editor.undo().commit(),
+                1 => editor.redo().commit(),
                 _ => {
                     edit(editor, steps);
                     continue;

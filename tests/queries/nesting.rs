@@ -534,8 +534,8 @@ proptest! {
                 _ => {}
             }
         }
-        while editor.undo().is_ok() {}
-        while editor.redo().is_ok() {}
+        while editor.undo().commit().is_ok() {}
+        while editor.redo().commit().is_ok() {}
         while let Ok(event) = events.try_recv() {
             reads_back::<TransactionResult>(&event.commit);
         }

@@ -121,7 +121,10 @@ impl Subjects {
                     }
                 }
                 3 => {
-                    let batch = self.manager.execute_async(insert_text(0, "x").on("one"));
+                    let batch = self
+                        .manager
+                        .transaction(insert_text(0, "x").on("one"))
+                        .into_future();
                     if let Some(result) = self.maybe(polls, batch).await {
                         result.unwrap();
                         self.committed.fetch_add(1, Ordering::Relaxed);

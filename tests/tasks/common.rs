@@ -31,9 +31,12 @@ impl Wake for Count {
 }
 
 impl<T> Task<T> {
-    pub(crate) fn new(future: impl Future<Output = T> + Send + 'static) -> Self {
+    pub(crate) fn new<F>(future: F) -> Self
+    where
+        F: IntoFuture<Output = T, IntoFuture: Send + 'static>,
+    {
         Self {
-            future: Box::pin(future),
+            future: Box::pin(future.into_future()),
             woken: Arc::default(),
         }
     }
@@ -47,7 +50,10 @@ impl<T> Task<T> {
     }
 
     /// Creates a task and polls it once, which must not be enough.
-    pub(crate) fn waiting(future: impl Future<Output = T> + Send + 'static) -> Self {
+    pub(crate) fn waiting<F>(future: F) -> Self
+    where
+        F: IntoFuture<Output = T, IntoFuture: Send + 'static>,
+    {
         let mut task = Self::new(future);
         assert!(task.poll().is_none(), "it had to wait");
         task

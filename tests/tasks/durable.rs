@@ -41,7 +41,7 @@ fn async_01_a_batch_of_a_task_is_acknowledged_when_it_is_durable() {
     let folder = tempfile::tempdir().unwrap();
     let store = DataStore::open(folder.path().join("notes.doclock")).unwrap();
     let manager = TransactionManager::new(store.clone());
-    let result = Task::new(manager.execute_async(note())).finish().unwrap();
+    let result = Task::new(manager.transaction(note())).finish().unwrap();
     assert_eq!(store.durable_version(), Some(result.version));
     let mut transaction = store.begin("ann").unwrap();
     transaction.create(NodeSpec::new("note")).unwrap();

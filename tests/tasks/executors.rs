@@ -30,7 +30,7 @@ async fn count(lock: FifoLock, counter: Arc<AtomicUsize>, pause: impl AsyncFn())
 async fn append(manager: TransactionManager) {
     for _ in 0..ROUNDS {
         manager
-            .execute_async(insert_text(0, "x").on("note"))
+            .transaction(insert_text(0, "x").on("note"))
             .await
             .unwrap();
     }
@@ -104,7 +104,7 @@ fn async_04_works_on_smol() {
 }
 
 /// Compiles only if a thread pool takes the future.
-fn spawnable<F: Future + Send + 'static>(future: F) {
+fn spawnable<F: IntoFuture<IntoFuture: Send + 'static>>(future: F) {
     drop(future);
 }
 
@@ -130,18 +130,21 @@ fn async_04_every_future_can_be_spawned_on_a_thread_pool() {
     });
     spawnable(async move { events.recv_async().await });
     let manager = TransactionManager::new(store.clone());
-    spawnable(manager.execute_async(create(element("note", []))));
-    spawnable(manager.execute_once_async("key", create(element("note", [])), options()));
+    spawnable(manager.transaction(create(element("note", []))));
+    spawnable(
+        manager
+            .transaction(create(element("note", [])))
+            .idempotent("key")
+            .options(options()),
+    );
     let editor = Arc::new(Editor::new(store, "ann"));
     let theirs = Arc::clone(&editor);
-    spawnable(async move { theirs.execute_async(create(element("note", []))).await });
+    spawnable(async move { theirs.transaction(create(element("note", []))).await });
     let theirs = Arc::clone(&editor);
-    spawnable(async move { theirs.undo_async(AcquireOptions::new()).await });
+    spawnable(async move { theirs.undo().await });
     spawnable(async move {
         let note = create(element("note", []));
-        doclock::dsl::transaction(&editor, note)
-            .commit_async()
-            .await
+        doclock::dsl::transaction(&editor, note).await
     });
     let keyed = KeyedLock::<String, u32>::new();
     let theirs = keyed.clone();

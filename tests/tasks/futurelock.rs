@@ -17,7 +17,7 @@ fn async_03_a_batch_runs_in_its_turn_though_its_task_is_not_polled() {
     let store = DataStore::new();
     let manager = TransactionManager::new(store.clone());
     let guard = store.lock("holder").unwrap();
-    let mut batch = Task::waiting(manager.execute_async(note("one")));
+    let mut batch = Task::waiting(manager.transaction(note("one")));
     let mut behind = Task::waiting(store.lock_async("behind"));
     // A guard combines nothing: the keeper runs the batch.
     drop(guard);
@@ -41,7 +41,7 @@ fn async_03_a_batch_of_code_runs_in_its_turn_though_its_task_is_not_polled() {
         assert!(matches!(error, LockError::Reentrant { .. }), "{error}");
         transaction.create(text_node("note", "one")).map(drop)
     });
-    let mut batch = Task::waiting(manager.execute_async([code]));
+    let mut batch = Task::waiting(manager.transaction([code]));
     drop(guard);
     eventually("the batch runs", || batch.is_woken());
     assert_eq!(batch.poll().unwrap().unwrap().version, 1);
@@ -60,8 +60,8 @@ fn async_02_a_running_batch_whose_future_is_dropped_runs_to_its_end() {
         transaction.create(text_node("note", "one")).map(drop)
     });
     let guard = store.lock("holder").unwrap();
-    let running = Task::waiting(manager.execute_async([code]));
-    let queued = Task::waiting(manager.execute_async(note("two")));
+    let running = Task::waiting(manager.transaction([code]));
+    let queued = Task::waiting(manager.transaction(note("two")));
     drop(guard);
     has_begun.recv().unwrap();
     drop(running);
@@ -175,8 +175,8 @@ fn async_03_the_futurelock_program_ends_with_batches() {
     let manager = TransactionManager::new(store.clone());
     let guard = store.lock("background").unwrap();
     let program = futurelock(
-        manager.execute_async(note("one")),
-        manager.execute_async(note("two")),
+        manager.transaction(note("one")).into_future(),
+        manager.transaction(note("two")).into_future(),
     );
     let program = Task::waiting(program);
     drop(guard);

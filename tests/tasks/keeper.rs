@@ -29,7 +29,7 @@ fn async_03_code_that_blocks_the_keeper_holds_up_no_timeout() {
     let manager = TransactionManager::new(store.clone());
     let guard = store.lock("holder").unwrap();
     let (code, end) = blocking();
-    let running = Task::waiting(manager.execute_async([code]));
+    let running = Task::waiting(manager.transaction([code]));
     drop(guard);
     let waiting = Task::waiting(store.lock_async_with("task", short()));
     let error = waiting.finish().unwrap_err();
@@ -45,8 +45,8 @@ fn async_03_the_keeper_survives_a_batch_that_panics() {
     for _ in 0..3 {
         let guard = store.lock("holder").unwrap();
         let panics = op(|_| -> Result<(), doclock::document::EditError> { panic!("no paper") });
-        let batch = Task::waiting(manager.execute_async([panics]));
-        let behind = Task::waiting(manager.execute_async(create(element("note", []))));
+        let batch = Task::waiting(manager.transaction([panics]));
+        let behind = Task::waiting(manager.transaction(create(element("note", []))));
         drop(guard);
         assert!(batch.finish().unwrap_err().to_string().contains("no paper"));
         behind.finish().unwrap();
@@ -66,7 +66,7 @@ fn async_03_the_batches_beyond_the_limit_of_a_poll_are_run_by_the_keeper() {
     let manager = TransactionManager::new(store.clone());
     let guard = store.lock("holder").unwrap();
     let batches: Vec<_> = (0..1_000)
-        .map(|_| Task::waiting(manager.execute_async(create(element("note", [])))))
+        .map(|_| Task::waiting(manager.transaction(create(element("note", [])))))
         .collect();
     drop(guard);
     eventually("all of them run", || store.version() == 1_000);
@@ -139,7 +139,7 @@ fn async_03_the_keeper_may_drop_the_last_handle_of_its_store() {
     });
     drop(alive);
     let guard = store.lock("holder").unwrap();
-    let batch = Task::waiting(manager.execute_async([code, owner]));
+    let batch = Task::waiting(manager.transaction([code, owner]));
     drop((guard, store, manager));
     drop(batch);
     drop(end);
@@ -168,7 +168,7 @@ fn async_03_a_value_that_panics_when_the_keeper_drops_it_strands_no_lock() {
         let _ = &fragile;
         Ok::<(), doclock::document::EditError>(())
     });
-    let batch = Task::waiting(manager.execute_async([code, owner]));
+    let batch = Task::waiting(manager.transaction([code, owner]));
     let mut behind = Task::waiting(store.lock_async("behind"));
     drop(guard);
     drop(batch);
@@ -196,7 +196,7 @@ fn async_03_values_of_a_batch_whose_future_is_gone_are_dropped_when_the_lock_is_
         let _ = &looks;
         Ok::<(), doclock::document::EditError>(())
     });
-    let batch = Task::waiting(manager.execute_async([code, owner]));
+    let batch = Task::waiting(manager.transaction([code, owner]));
     drop(guard);
     drop(batch);
     end.send(()).unwrap();
@@ -251,7 +251,7 @@ fn async_03_the_keeper_starts_no_thread_for_each_batch_of_code() {
                 threads.lock().unwrap().insert(this);
                 Ok::<(), doclock::document::EditError>(())
             });
-            Task::waiting(manager.execute_async([code]))
+            Task::waiting(manager.transaction([code]))
         })
         .collect();
     drop(guard);

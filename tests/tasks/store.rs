@@ -26,16 +26,18 @@ fn async_02_nothing_of_a_store_happens_before_the_first_poll() {
         store.acquire_lock_async("task"),
         store.begin_async("task"),
         store.begin_on_async("task", Scope::new().write("note")),
-        manager.execute_async(note()),
-        manager.execute_once_async("key", note(), AcquireOptions::new()),
-        transaction(&editor, note()).commit_async(),
-        editor.undo_async(AcquireOptions::new()),
+        manager.transaction(note()).into_future(),
+        manager.transaction(note()).idempotent("key").into_future(),
+        transaction(&editor, note()).into_future(),
+        editor.undo().into_future(),
     );
     drop(futures);
     assert_eq!((store.version(), store.is_locked()), (1, false));
     assert!(
         !manager
-            .execute_once("key", note(), AcquireOptions::new())
+            .transaction(note())
+            .idempotent("key")
+            .commit()
             .is_ok_and(|it| it.repeated)
     );
 }
@@ -72,15 +74,22 @@ fn async_03_histories_keys_and_hooks_are_those_of_the_synchronous_methods() {
     let theirs = std::sync::Arc::clone(&editor);
     let task = async move {
         let edit = || transaction(&theirs, note()).idempotent("edit");
-        let first = edit().commit_async().await?;
-        let again = edit().commit_async().await?;
+        let first = edit().await?;
+        let again = edit().await?;
         assert!(again.repeated && again.version == first.version);
         let plain = AcquireOptions::new;
-        theirs.undo_once_async("undo", plain()).await?;
-        assert!(theirs.undo_once_async("undo", plain()).await?.repeated);
-        theirs.redo_async(plain()).await?;
-        theirs.undo_async(plain()).await?;
-        theirs.redo_once_async("redo", plain()).await?;
+        theirs.undo().idempotent("undo").options(plain()).await?;
+        assert!(
+            theirs
+                .undo()
+                .idempotent("undo")
+                .options(plain())
+                .await?
+                .repeated
+        );
+        theirs.redo().options(plain()).await?;
+        theirs.undo().options(plain()).await?;
+        theirs.redo().idempotent("redo").options(plain()).await?;
         Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     };
     let task = Task::waiting(task);
@@ -99,7 +108,7 @@ fn async_03_a_batch_on_nodes_runs_in_a_task() {
         .node_locks()
         .lock("holder", Scope::new().write("note"))
         .unwrap();
-    let batch = Task::waiting(manager.execute_async(insert_text(3, "!").on("note")));
+    let batch = Task::waiting(manager.transaction(insert_text(3, "!").on("note")));
     drop(guard);
     assert_eq!(batch.finish().unwrap().version, 2);
     assert!(!store.is_locked());
@@ -112,7 +121,7 @@ fn async_01_tasks_wait_for_a_lossless_subscriber_in_the_line_of_threads() {
     let journal = store.subscribe_lossless(0);
     let manager = TransactionManager::new(store.clone());
     manager.execute(note()).unwrap();
-    let late = Task::waiting(manager.execute_async(create(element("list", []))));
+    let late = Task::waiting(manager.transaction(create(element("list", []))));
     let error = late.finish().unwrap_err().to_string();
     assert!(error.contains("lossless subscriber"), "{error}");
     store.set_lock_timeout(None);
@@ -242,7 +251,11 @@ fn async_03_tasks_that_wait_for_a_lossless_subscriber_for_long_are_not_polled_in
     let store = DataStore::with_options(StoreOptions::new().lock_timeout(None));
     let journal = store.subscribe_lossless(0);
     let manager = TransactionManager::new(store.clone());
-    let batch = || manager.execute_async(create(element("list", [])));
+    let batch = || {
+        manager
+            .transaction(create(element("list", [])))
+            .into_future()
+    };
     manager.execute(note()).unwrap();
     let mut tasks: Vec<_> = (0..3).map(|_| (Task::waiting(batch()), 0)).collect();
     // Each comes to the closed door when the one ahead has been first in the line for a second.

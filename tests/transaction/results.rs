@@ -7,7 +7,7 @@ use doclock::{
     Editor, View,
     document::{NodeSpec, Position, Selection},
     inbox::Inbox,
-    lock::{AcquireOptions, JoinError},
+    lock::JoinError,
     transaction::{Operation, TransactionError, TransactionResult},
 };
 use serde_json::json;
@@ -33,7 +33,7 @@ fn transaction_06_every_way_to_commit_returns_what_its_event_carries() {
     }));
     results.push(manager(&store).execute(write()).unwrap());
     results.push(on_nodes.execute([write(), write()]).unwrap());
-    let key = on_nodes.execute_once("key", write(), AcquireOptions::new());
+    let key = on_nodes.transaction(write()).idempotent("key").commit();
     results.push(key.unwrap());
     let lock = store.acquire_lock("front end").unwrap();
     results.push(manager(&store).execute_under(lock, write()).unwrap());
@@ -46,8 +46,8 @@ fn transaction_06_every_way_to_commit_returns_what_its_event_carries() {
             .commit()
             .unwrap(),
     );
-    results.push(editor.undo().unwrap());
-    results.push(editor.redo().unwrap());
+    results.push(editor.undo().commit().unwrap());
+    results.push(editor.redo().commit().unwrap());
 
     for result in &results {
         let event = events.try_recv().unwrap();
@@ -82,9 +82,9 @@ fn transaction_06_a_result_that_is_kept_stays_as_it_is_when_the_history_merges_t
     assert_eq!(editor.undo_depth(), 1, "merged");
     assert_eq!(serde_json::to_value(&first).unwrap(), kept);
     assert_eq!((first.changes.len(), second.changes.len()), (1, 1));
-    editor.undo().unwrap();
+    editor.undo().commit().unwrap();
     assert_eq!(text(&store.snapshot(), "note"), "Hello");
-    editor.redo().unwrap();
+    editor.redo().commit().unwrap();
     assert_eq!(text(&store.snapshot(), "note"), "xxHello");
 }
 

@@ -4,7 +4,6 @@ use doclock::dsl::*;
 use doclock::{
     DataStore, TransactionManager, View,
     document::{Limit, Limits, Mark, TextUnit},
-    lock::AcquireOptions,
     transaction::{Operation, ScriptError, TextSpan, TransactionError, parse_operations},
 };
 use serde_json::json;
@@ -224,7 +223,10 @@ fn transaction_04_the_depth_of_nested_batches_is_bounded() {
 fn transaction_07_a_batch_in_another_unit_is_another_batch() {
     let store = with_crabs();
     let once = |operations: Vec<Operation>| {
-        manager(&store).execute_once("key", operations, AcquireOptions::new())
+        manager(&store)
+            .transaction(operations)
+            .idempotent("key")
+            .commit()
     };
     let insert = || vec![insert_text(2, "-").on("t")];
     assert!(!once(utf16(insert())).unwrap().repeated);

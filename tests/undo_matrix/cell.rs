@@ -109,11 +109,11 @@ enum Turn {
 type Step = fn(&Editor) -> bool;
 
 fn undo(editor: &Editor) -> bool {
-    editor.undo().is_ok_and(|result| result.changed)
+    editor.undo().commit().is_ok_and(|result| result.changed)
 }
 
 fn redo(editor: &Editor) -> bool {
-    editor.redo().is_ok_and(|result| result.changed)
+    editor.redo().commit().is_ok_and(|result| result.changed)
 }
 
 impl Outcome {
@@ -153,7 +153,7 @@ impl Cell {
             start: stage.start.clone(),
             after_ann: stage.after_ann.clone(),
         };
-        let result = stage.ann.undo();
+        let result = stage.ann.undo().commit();
         let undone = Page::of(&stage.store);
         self.outcome = outcome(&result);
         let expected = match self.outcome {
@@ -181,7 +181,7 @@ impl Cell {
             self.fault(Kind::Refusal, &text);
         }
         for (turn, expected) in [(Turn::Bob, &stage.after_ann), (Turn::Ann, &stage.start)] {
-            if let Err(error) = stage.editor(turn).undo() {
+            if let Err(error) = stage.editor(turn).undo().commit() {
                 let text = format!("{turn:?}'s undo after it is refused: {error}");
                 self.fault(Kind::Refusal, &text);
             }

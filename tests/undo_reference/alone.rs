@@ -207,7 +207,11 @@ fn run(
     let undos = images.iter().rev().skip(1).map(|image| (false, image));
     let once = undos.chain(images[1..].iter().map(|image| (true, image)));
     for (redo, expected) in once.clone().chain(once) {
-        let result = if redo { ann.redo() } else { ann.undo() };
+        let result = if redo {
+            ann.redo().commit()
+        } else {
+            ann.undo().commit()
+        };
         if let Err(error) = result {
             let kind = if redo { "redo refused" } else { "undo refused" };
             return fail(kind, error.to_string());

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use doclock::{
     DataStore, Editor, StoreOptions, codes::CodedError, dsl::*, history::HistoryOptions,
-    lock::AcquireOptions,
 };
 
 use crate::common::SESSION;
@@ -66,7 +65,7 @@ pub(crate) fn forget(store: &DataStore) {
 pub(crate) fn record(store: &DataStore) {
     let watcher = Editor::new(store.clone(), "watcher");
     let key = format!("record {}", store.version());
-    let outcome = watcher.undo_once(key.as_str(), AcquireOptions::new());
+    let outcome = watcher.undo().idempotent(key.as_str()).commit();
     assert_eq!(outcome.unwrap_err().code(), "nothingToUndo");
 }
 

@@ -289,9 +289,9 @@ impl<'a> World<'a> {
         let person = &mut self.people[who];
         let verb = if redo { "redoes" } else { "undoes" };
         let result = if redo {
-            person.editor.redo()
+            person.editor.redo().commit()
         } else {
-            person.editor.undo()
+            person.editor.undo().commit()
         };
         let joined = person.joins.replace(false);
         let Some(mut entry) = person.stacks.of(redo).pop() else {

@@ -219,9 +219,9 @@ impl<'a> World<'a> {
         let person = &mut self.people[who];
         let (name, verb) = (NAMES[who], if redo { "redoes" } else { "undoes" });
         let result = if redo {
-            person.editor.redo()
+            person.editor.redo().commit()
         } else {
-            person.editor.undo()
+            person.editor.undo().commit()
         };
         let is_empty = person.stacks.of(redo).is_empty();
         let (_view, after) = self.read()?;

@@ -383,7 +383,7 @@ impl AcquireOptions {
     ///
     /// let manager = TransactionManager::new(DataStore::new());
     /// let count = op(|transaction| transaction.create(text_node("entry", "")).map(drop));
-    /// manager.execute_with([count], AcquireOptions::new().any_thread())?;
+    /// manager.transaction([count]).options(AcquireOptions::new().any_thread()).commit()?;
     /// # Ok::<(), doclock::transaction::TransactionError>(())
     /// ```
     pub fn any_thread(mut self) -> Self {

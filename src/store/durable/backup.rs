@@ -36,20 +36,20 @@ impl DataStore {
     /// is at the path then.
     ///
     /// ```
-    /// use doclock::{DataStore, TransactionManager, View, dsl::*, lock::AcquireOptions};
+    /// use doclock::{DataStore, TransactionManager, View, dsl::*};
     ///
     /// # let folder = tempfile::tempdir()?;
     /// let store = DataStore::open(folder.path().join("notes.doclock"))?;
     /// let manager = TransactionManager::new(store.clone());
     /// let node = create(text_node("paragraph", "one").with_id("p"));
-    /// manager.execute_once("first", node.clone(), AcquireOptions::new())?;
+    /// manager.transaction(node.clone()).idempotent("first").commit()?;
     /// let path = folder.path().join("monday.doclock");
     /// assert_eq!(store.backup(&path)?, 1);
     ///
     /// let copy = DataStore::open(path)?;
     /// assert!(copy.snapshot().contains("p"));
     /// let manager = TransactionManager::new(copy);
-    /// assert!(manager.execute_once("first", node, AcquireOptions::new())?.repeated);
+    /// assert!(manager.transaction(node).idempotent("first").commit()?.repeated);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]

@@ -109,7 +109,7 @@ impl DurableOptions {
     ///
     /// As many bytes of leases, receipts and events of inboxes may wait beside the commits. Beyond
     /// that, the call that stores another one returns when all of them are written. A batch that is
-    /// [published](crate::TransactionManager::publish_once) leaves that wait to its caller.
+    /// [published](crate::transaction::PendingTransaction::publish) leaves that wait to its caller.
     pub fn unwritten_limit(mut self, bytes: usize) -> Self {
         self.unwritten = bytes;
         self

@@ -367,8 +367,8 @@ mod tests {
         let ann = editor(HistoryOptions::new().group_interval(Duration::MAX));
         type_in(&ann, 0..20);
         assert_eq!(waiting(&ann), Some(1));
-        ann.undo().unwrap();
-        ann.redo().unwrap();
+        ann.undo().commit().unwrap();
+        ann.redo().commit().unwrap();
         assert_eq!(waiting(&ann), Some(1));
     }
 
@@ -398,7 +398,7 @@ mod tests {
         let ann = editor(apart().limit(10));
         let bob = Editor::new(ann.store().clone(), "bob").with_history(apart().limit(10));
         type_in(&ann, 0..1);
-        ann.undo().unwrap();
+        ann.undo().commit().unwrap();
         type_in(&bob, 0..1);
         drop(ann);
         type_in(&bob, 0..100);
@@ -410,13 +410,13 @@ mod tests {
         let ann = editor(apart());
         type_in(&ann, 0..5);
         for _ in 0..3 {
-            ann.undo().unwrap();
+            ann.undo().commit().unwrap();
         }
         assert_eq!(waiting(&ann), Some(5));
         type_in(&ann, 2..3);
         assert_eq!(waiting(&ann), Some(3));
-        ann.undo().unwrap();
-        ann.redo().unwrap();
+        ann.undo().commit().unwrap();
+        ann.redo().commit().unwrap();
         assert_eq!(waiting(&ann), Some(3));
     }
 }

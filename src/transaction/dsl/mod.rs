@@ -26,21 +26,16 @@ mod text;
 mod tree;
 
 use std::error::Error;
-use std::panic::Location;
 
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
-use super::manager::Submission;
 use super::{
-    Alias, Callback, Editor, HistoryMode, IdempotencyKey, IntoOperations, NodeOperation, NodeRef,
-    Operation, TransactionError, TransactionResult,
+    Alias, Callback, Editor, IntoOperations, NodeOperation, NodeRef, Operation, PendingTransaction,
 };
 use crate::document::{NodeSpec, Selection, TextUnit};
 use crate::id::FencingToken;
-use crate::lock::AcquireOptions;
 use crate::store::Transaction;
-use crate::store::durable::Durability;
 
 pub use blocks::*;
 pub use clipboard::*;
@@ -52,112 +47,10 @@ pub use tree::*;
 #[doc(no_inline)]
 pub use super::RunOperations;
 
-/// Makes a transaction of an editor; [`commit`](PendingTransaction::commit) runs it.
+/// Makes a transaction of an editor, as [`Editor::transaction`] does;
+/// [`commit`](PendingTransaction::commit) runs it.
 pub fn transaction(editor: &Editor, operations: impl IntoOperations) -> PendingTransaction<'_> {
-    PendingTransaction {
-        editor,
-        submission: Submission::new(operations),
-        options: AcquireOptions::new(),
-    }
-}
-
-/// A batch of operations and the editor that runs it.
-#[derive(Debug)]
-#[must_use = "nothing happens until it is committed"]
-pub struct PendingTransaction<'a> {
-    editor: &'a Editor,
-    submission: Submission,
-    options: AcquireOptions,
-}
-
-impl PendingTransaction<'_> {
-    /// Sets how the editor's history records the transaction.
-    pub fn in_history(mut self, how: HistoryMode) -> Self {
-        self.submission = self.submission.in_history(how);
-        self
-    }
-
-    /// Sets the options of the lock request.
-    pub fn options(mut self, options: AcquireOptions) -> Self {
-        self.options = options;
-        self
-    }
-
-    /// Runs the transaction once for this key. A repeated submission returns the result of the
-    /// first and changes nothing. See
-    /// [`TransactionManager::execute_once`](super::TransactionManager::execute_once).
-    ///
-    /// ```
-    /// use doclock::{DataStore, Editor, dsl::*};
-    ///
-    /// let editor = Editor::new(DataStore::new(), "ann");
-    /// let upload = || transaction(&editor, [create(element("image", []))]).idempotent("upload 7");
-    /// upload().commit()?;
-    /// assert!(upload().commit()?.repeated);
-    /// assert_eq!(editor.store().snapshot().len(), 1);
-    /// # Ok::<(), doclock::transaction::TransactionError>(())
-    /// ```
-    pub fn idempotent(mut self, key: impl Into<IdempotencyKey>) -> Self {
-        self.submission = self.submission.once(key.into());
-        self
-    }
-
-    /// Sets when [`commit`](Self::commit) returns, in a [durable](crate::durable) store. The
-    /// default is that of the editor.
-    ///
-    /// ```
-    /// use doclock::{DataStore, Editor, dsl::*, durable::Durability};
-    ///
-    /// # let folder = tempfile::tempdir()?;
-    /// let editor = Editor::new(DataStore::open(folder.path().join("notes.doclock"))?, "ann");
-    /// let note = create(text_node("paragraph", "Hello"));
-    /// let result = transaction(&editor, note).durability(Durability::Later).commit()?;
-    /// editor.store().wait_durable(result.version, None)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn durability(mut self, durability: Durability) -> Self {
-        self.submission = self.submission.durability(durability);
-        self
-    }
-
-    /// Waits for the lock, runs the operations in order and commits. See [`Editor::execute`].
-    ///
-    /// # Errors
-    ///
-    /// [`TransactionError`]; nothing is changed then.
-    #[track_caller]
-    pub fn commit(self) -> Result<TransactionResult, TransactionError> {
-        self.editor.submit(self.submission, &self.options)
-    }
-
-    /// Commits as [`commit`](Self::commit) does, in a task. See
-    /// [`TransactionManager::execute_async`](super::TransactionManager::execute_async) for the
-    /// threads that run the operations, and for what a dropped future has done.
-    ///
-    /// ```
-    /// use doclock::{DataStore, Editor, dsl::*};
-    ///
-    /// # pollster::block_on(async {
-    /// let editor = Editor::new(DataStore::new(), "ann");
-    /// let note = create(text_node("paragraph", "Hello"));
-    /// transaction(&editor, note).commit_async().await?;
-    /// editor.undo_async(Default::default()).await?;
-    /// assert!(editor.store().snapshot().is_empty());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`commit`](Self::commit).
-    #[track_caller]
-    pub fn commit_async(
-        self,
-    ) -> impl Future<Output = Result<TransactionResult, TransactionError>> + Send {
-        let call_site = Location::caller();
-        self.editor
-            .submit_in_task(self.submission, self.options, call_site)
-    }
+    editor.transaction(operations)
 }
 
 /// Describes a new node with text.

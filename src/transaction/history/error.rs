@@ -68,7 +68,7 @@ impl UndoError {
     /// transaction(&ann, delete_text_range(1, 5).on("greeting")).commit()?;
     /// transaction(&bob, delete_node().on("greeting")).commit()?;
     ///
-    /// let error = ann.undo().unwrap_err();
+    /// let error = ann.undo().commit().unwrap_err();
     /// assert_eq!((error.code(), error.node()), ("undoConflict", Some(&"greeting".into())));
     /// # Ok::<(), doclock::transaction::TransactionError>(())
     /// ```

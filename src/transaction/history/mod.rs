@@ -16,10 +16,10 @@
 //! bob.execute([insert_text(0, "x").on("p")])?;
 //!
 //! // Later edits by other editors are kept.
-//! ann.undo()?;
+//! ann.undo().commit()?;
 //! let text = || store.snapshot().node("p").unwrap().text().to_string();
 //! assert_eq!(text(), "xab");
-//! ann.redo()?;
+//! ann.redo().commit()?;
 //! assert_eq!(text(), "xabc");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -48,7 +48,7 @@ impl HistoryOptions {
     /// ann.execute(create(text_node("paragraph", "one").with_id("p")))?;
     /// ann.execute(insert_text(3, " two").on("p"))?;
     /// bob.execute(delete_text_range(3, 7).on("p"))?;
-    /// ann.undo()?;
+    /// ann.undo().commit()?;
     /// assert!(store.snapshot().is_empty());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -91,9 +91,9 @@ impl Default for HistoryOptions {
 /// let source = set_attrs([("source", "cat.png".into())]).on("image");
 /// transaction(&editor, [source]).in_history(HistoryMode::MergedInto("upload".into())).commit()?;
 ///
-/// editor.undo()?;
+/// editor.undo().commit()?;
 /// assert_eq!(editor.store().snapshot().len(), 1, "the paragraph was the last entry");
-/// editor.undo()?;
+/// editor.undo().commit()?;
 /// assert!(editor.store().snapshot().is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -8,7 +8,8 @@ use crate::store::durable::DurabilityError;
 use crate::store::{Observed, TransactionResult};
 
 /// A transaction that is published, and whose after-hooks have not run:
-/// [`TransactionManager::publish_once`]. Without a call of [`finish`](Self::finish) they never run.
+/// [`PendingTransaction::publish`](crate::transaction::PendingTransaction::publish). Without a call
+/// of [`finish`](Self::finish) they never run.
 #[derive(Clone, Debug)]
 #[must_use = "its after-hooks run when it is finished"]
 pub struct Published {
@@ -17,7 +18,10 @@ pub struct Published {
 }
 
 impl Published {
-    pub(super) fn new(manager: TransactionManager, result: TransactionResult) -> Self {
+    pub(in crate::transaction) fn new(
+        manager: TransactionManager,
+        result: TransactionResult,
+    ) -> Self {
         Self { manager, result }
     }
 

@@ -62,26 +62,22 @@ impl Submission {
         extent.is_some()
     }
 
-    pub(in crate::transaction) fn once(mut self, key: IdempotencyKey) -> Self {
+    pub(in crate::transaction) fn set_key(&mut self, key: IdempotencyKey) {
         let does_nothing = first(&self.operations).is_none();
         let once = Once::new(key, &self.operations, does_nothing);
         self.once = Some(Box::new(once));
-        self
     }
 
-    pub(in crate::transaction) fn in_history(mut self, how: HistoryMode) -> Self {
+    pub(in crate::transaction) fn set_history(&mut self, how: HistoryMode) {
         self.in_history = how;
-        self
     }
 
-    pub(in crate::transaction) fn durability(mut self, durability: Durability) -> Self {
+    pub(in crate::transaction) fn set_durability(&mut self, durability: Durability) {
         self.completion = Completion::Here(Some(durability));
-        self
     }
 
-    pub(super) fn published(mut self) -> Self {
+    pub(in crate::transaction) fn set_published(&mut self) {
         self.completion = Completion::Later;
-        self
     }
 }
 

@@ -27,7 +27,7 @@ fn the_records_stay_under_the_limit_beside_an_idle_editor() {
         assert!(stretches <= 12, "{stretches} stretches after {nth} commits");
     }
     assert!(store.log_sizes().2 > 0, "nothing was merged");
-    idle.undo().unwrap();
+    idle.undo().commit().unwrap();
     let text = store.snapshot();
     let text = crate::View::node(&text, "t").unwrap().text().to_string();
     assert_eq!(text, "b".repeat(2_000));
@@ -58,7 +58,7 @@ fn editors_and_subscribers_keep_no_old_version() {
         for editor in [&ann, &bob] {
             editor.execute(insert_text(0, "a").on("t")).unwrap();
         }
-        ann.undo().unwrap();
+        ann.undo().commit().unwrap();
     }
     assert_eq!(store.noted_versions(), 0);
 }

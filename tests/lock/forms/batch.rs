@@ -111,8 +111,12 @@ fn one_request_can_opt_out_of_combining() {
     let store = DataStore::with_options(StoreOptions::new().lock_timeout(None));
     let (pausing, inside) = pause();
     let manager = TransactionManager::new(store.clone());
-    let holder =
-        std::thread::spawn(move || manager.execute_with(pausing, any_thread().without_combining()));
+    let holder = std::thread::spawn(move || {
+        manager
+            .transaction(pausing)
+            .options(any_thread().without_combining())
+            .commit()
+    });
     let server = inside.entered();
     let (pausing, first) = pause();
     let scene = Scene {
@@ -128,7 +132,10 @@ fn one_request_can_opt_out_of_combining() {
     let note = notes.note(1);
     lists.push(scene.join(move |store| {
         let manager = TransactionManager::new(store.clone());
-        manager.execute_with(note, any_thread().without_combining())
+        manager
+            .transaction(note)
+            .options(any_thread().without_combining())
+            .commit()
     }));
     lists.push(scene.list("w", notes.note(2)));
     inside.resume();
@@ -189,7 +196,7 @@ fn a_batch_under_a_lock_held_by_id_does_not_combine() {
     let theirs = manager.clone();
     let notes = Notes::new();
     let note = notes.note(());
-    let list = std::thread::spawn(move || theirs.execute_with(note, any_thread()));
+    let list = std::thread::spawn(move || theirs.transaction(note).options(any_thread()).commit());
     let own = list.thread().id();
     crate::until_waiting(&store, 1);
     manager.execute_under(id, act(|_| ())).unwrap();
@@ -208,7 +215,10 @@ fn a_failing_batch_does_not_end_the_round() {
     let failing = scene.list("w", [notes.note(0), fails]);
     let last = scene.list("w", notes.note(1));
     let eager = TransactionManager::new(scene.store.clone());
-    let eager = eager.execute_with(act(|_| ()), any_thread().no_wait());
+    let eager = eager
+        .transaction(act(|_| ()))
+        .options(any_thread().no_wait())
+        .commit();
     assert!(matches!(
         eager,
         Err(TransactionError::Lock(LockError::WouldBlock { .. }))

@@ -98,7 +98,12 @@ fn lock_11_a_panic_in_a_before_hook_reaches_its_submitter_alone(form: Form) {
         let hooks = Hooks::new();
         hooks.before(|_, _| panic!("no"));
         let manager = TransactionManager::new(scene.store.clone()).with_hooks(hooks);
-        scene.join(move |_| manager.execute_with(creates("lost"), any_thread()))
+        scene.join(move |_| {
+            manager
+                .transaction(creates("lost"))
+                .options(any_thread())
+                .commit()
+        })
     });
     let error = outcome.unwrap().unwrap_err();
     assert_eq!(error.to_string(), "before-hook 1 panicked: no");
@@ -123,7 +128,12 @@ fn lock_12_a_batch_that_requests_its_own_lock_is_refused_in_any_thread(form: For
             is_refused(&store.begin_with("again", options).unwrap_err());
         }
         let manager = TransactionManager::for_owner(store.clone(), "again");
-        match manager.execute_with(act(|_| ()), any_thread()).unwrap_err() {
+        match manager
+            .transaction(act(|_| ()))
+            .options(any_thread())
+            .commit()
+            .unwrap_err()
+        {
             TransactionError::Lock(error) => is_refused(&error),
             other => panic!("{other:?}"),
         }
@@ -147,7 +157,11 @@ fn lock_12_a_thread_can_request_the_lock_again_after_its_batch(form: Form) {
     let (pausing, inside) = pause();
     let submitter = scene.join(|store| {
         let manager = TransactionManager::new(store.clone());
-        manager.execute_with(act(|_| ()), any_thread()).unwrap();
+        manager
+            .transaction(act(|_| ()))
+            .options(any_thread())
+            .commit()
+            .unwrap();
         // The combiner may come first.
         drop(store.lock("submitter").unwrap());
     });
@@ -202,14 +216,22 @@ fn lock_17_queued_threads_may_own_the_last_handles_of_a_store() {
     store.set_lock_timeout(None);
     let (pausing, inside) = pause();
     let manager = TransactionManager::new(store.clone());
-    let server =
-        thread::spawn(move || manager.execute_with(pausing, any_thread()).unwrap().version);
+    let server = thread::spawn(move || {
+        manager
+            .transaction(pausing)
+            .options(any_thread())
+            .commit()
+            .unwrap()
+            .version
+    });
     inside.entered();
     let theirs = store.clone();
     let submitter = thread::spawn(move || {
         let manager = TransactionManager::new(theirs);
         manager
-            .execute_with(creates("x"), any_thread())
+            .transaction(creates("x"))
+            .options(any_thread())
+            .commit()
             .unwrap()
             .version
     });

@@ -40,7 +40,10 @@ fn lock_05_the_timeout_of_a_batch_names_the_batch_that_holds_the_lock(form: Form
     let holding = scene.join(move |store| {
         let manager = TransactionManager::for_owner(store.clone(), "ann");
         let list = [create(), pausing];
-        (manager.execute_with(list, any_thread()), line!())
+        (
+            manager.transaction(list).options(any_thread()).commit(),
+            line!(),
+        )
     });
     scene.first.resume();
     inside.entered();
@@ -48,7 +51,10 @@ fn lock_05_the_timeout_of_a_batch_names_the_batch_that_holds_the_lock(form: Form
     let ahead = scene.join(|store| {
         let manager = TransactionManager::for_owner(store.clone(), "ben");
         let options = any_thread().no_timeout().label("import");
-        (manager.execute_with(create(), options), line!())
+        (
+            manager.transaction(create()).options(options).commit(),
+            line!(),
+        )
     });
     scene.clock.advance(2 * MS);
     let last = scene.join(|store| {
@@ -99,13 +105,13 @@ const WAYS: [fn(&DataStore, &Editor, &TransactionManager) -> u32; 14] = [
     |store, _, _| (free(store, store.acquire_lock("w").unwrap()), line!()).1,
     |store, _, _| (free(store, store.acquire_lock_with("w", patient()).unwrap()), line!()).1,
     |_, _, manager| (drop(manager.execute(nothing()).unwrap()), line!()).1,
-    |_, _, manager| (drop(manager.execute_with(nothing(), patient()).unwrap()), line!()).1,
-    |_, _, manager| (drop(manager.execute_once("key", nothing(), patient()).unwrap()), line!()).1,
+    |_, _, manager| (drop(manager.transaction(nothing()).options(patient()).commit().unwrap()), line!()).1,
+    |_, _, manager| (drop(manager.transaction(nothing()).idempotent("key").options(patient()).commit().unwrap()), line!()).1,
     |_, editor, _| (drop(editor.execute(nothing()).unwrap()), line!()).1,
-    |_, editor, _| (drop(editor.execute_with(nothing(), patient()).unwrap()), line!()).1,
+    |_, editor, _| (drop(editor.transaction(nothing()).options(patient()).commit().unwrap()), line!()).1,
     |_, editor, _| (drop(dsl::transaction(editor, nothing()).commit().unwrap()), line!()).1,
-    |_, editor, _| (drop(editor.undo().unwrap()), line!()).1,
-    |_, editor, _| (drop(editor.redo_with(patient())), line!()).1,
+    |_, editor, _| (drop(editor.undo().commit().unwrap()), line!()).1,
+    |_, editor, _| (drop(editor.redo().options(patient()).commit()), line!()).1,
 ];
 
 fn free(store: &DataStore, id: LockId) {
@@ -126,7 +132,7 @@ fn lock_08_the_queue_shows_the_call_site_of_each_kind_of_request() {
     for _ in 0..2 {
         editor.execute(create()).unwrap();
     }
-    editor.undo().unwrap();
+    editor.undo().commit().unwrap();
     let held = store.acquire_lock("holder").unwrap();
     let waiters: Vec<_> = (1..)
         .zip(WAYS)
@@ -156,7 +162,10 @@ fn lock_08_a_long_queue_of_batches_is_listed_while_batches_come_and_go(form: For
     let leaving = || {
         let options = patient().cancel_token(&token);
         scene.join(move |store| {
-            TransactionManager::new(store.clone()).execute_with(nothing(), options)
+            TransactionManager::new(store.clone())
+                .transaction(nothing())
+                .options(options)
+                .commit()
         })
     };
     let (mut staying, mut leavers) = (Vec::new(), Vec::new());

@@ -174,7 +174,11 @@ fn lock_10_a_revoked_batch_leaves_its_editor_and_its_key_unchanged(form: Form) {
 
     // The key was not used up.
     let manager = TransactionManager::new(store.clone());
-    let again = manager.execute_once("key", creates("t"), any_thread());
+    let again = manager
+        .transaction(creates("t"))
+        .idempotent("key")
+        .options(any_thread())
+        .commit();
     assert!(!again.unwrap().repeated);
     assert_eq!(store.version(), 1);
 }
@@ -185,7 +189,7 @@ fn lock_10_a_batch_has_the_hold_limit_of_its_own_request(form: Form) {
     let (operations, slow) = stays("lost");
     let manager = TransactionManager::for_owner(scene.store.clone(), "ann");
     let limited = any_thread().hold_limit(LIMIT);
-    let list = scene.join(move |_| manager.execute_with(operations, limited));
+    let list = scene.join(move |_| manager.transaction(operations).options(limited).commit());
     let (operations, unlimited) = stays("kept");
     let next = scene.list("ben", operations);
     let last = scene.list("cem", creates("last"));

@@ -37,7 +37,12 @@ fn before_hooks_run_in_the_combiner_and_after_hooks_in_the_submitter(form: Form)
         drop(store.lock("after").unwrap());
     });
     let manager = TransactionManager::for_owner(scene.store.clone(), "ann").with_hooks(hooks);
-    let list = scene.join(move |_| manager.execute_with(create("a"), any_thread()));
+    let list = scene.join(move |_| {
+        manager
+            .transaction(create("a"))
+            .options(any_thread())
+            .commit()
+    });
     let own = list.thread().id();
     let runner = scene.runner(own);
     scene.go_on();
@@ -62,7 +67,12 @@ fn a_before_hook_can_refuse_or_rewrite_a_queued_batch(form: Form) {
     let manager = TransactionManager::new(scene.store.clone()).with_hooks(hooks);
     let lists = ["a", "b"].map(|id| {
         let manager = manager.clone();
-        scene.join(move |_| manager.execute_with(create(id), any_thread()))
+        scene.join(move |_| {
+            manager
+                .transaction(create(id))
+                .options(any_thread())
+                .commit()
+        })
     });
     let store = scene.go_on();
     let [rewritten, refused] = lists.map(|list| list.join().unwrap());
@@ -81,7 +91,12 @@ fn an_after_hook_that_fails_is_reported_in_the_result(form: Form) {
     let hooks = Hooks::new();
     hooks.after(|_| panic!("too late"));
     let manager = TransactionManager::new(scene.store.clone()).with_hooks(hooks);
-    let failing = scene.join(move |_| manager.execute_with(create("a"), any_thread()));
+    let failing = scene.join(move |_| {
+        manager
+            .transaction(create("a"))
+            .options(any_thread())
+            .commit()
+    });
     let behind = scene.list("w", create("b"));
     scene.go_on();
     let failures = failing.join().unwrap().unwrap().hook_failures;
@@ -94,10 +109,19 @@ fn an_after_hook_can_submit_batches(form: Form) {
     let scene = Scene::new(form);
     let (hooks, inner) = (Hooks::new(), TransactionManager::new(scene.store.clone()));
     hooks.after(move |_| {
-        inner.execute_with(create("after"), any_thread()).unwrap();
+        inner
+            .transaction(create("after"))
+            .options(any_thread())
+            .commit()
+            .unwrap();
     });
     let manager = TransactionManager::new(scene.store.clone()).with_hooks(hooks);
-    let list = scene.join(move |_| manager.execute_with(create("a"), any_thread()));
+    let list = scene.join(move |_| {
+        manager
+            .transaction(create("a"))
+            .options(any_thread())
+            .commit()
+    });
     let behind = scene.list("w", create("b"));
     let store = scene.go_on();
     let result = list.join().unwrap().unwrap();
@@ -114,7 +138,11 @@ fn one_of_the_queued_batches_with_the_same_key_runs(form: Form) {
             let operations = [notes.note(nth), dsl::create(NodeSpec::new("x"))];
             scene.join(move |store| {
                 let manager = TransactionManager::new(store.clone());
-                manager.execute_once("key", operations, any_thread())
+                manager
+                    .transaction(operations)
+                    .idempotent("key")
+                    .options(any_thread())
+                    .commit()
             })
         })
         .collect();
@@ -134,7 +162,11 @@ fn the_key_of_a_failed_batch_is_free_for_the_next_in_the_queue(form: Form) {
     let lists = [dsl::delete_node().on("nowhere"), create("a"), create("a")].map(|operation| {
         scene.join(move |store| {
             let manager = TransactionManager::new(store.clone());
-            manager.execute_once("key", operation, any_thread())
+            manager
+                .transaction(operation)
+                .idempotent("key")
+                .options(any_thread())
+                .commit()
         })
     });
     let store = scene.go_on();

@@ -113,13 +113,20 @@ fn lock_09_each_outcome_of_a_batch_is_counted_under_its_name(form: Form) {
     let token = CancelToken::new();
     let join = |options: AcquireOptions| {
         scene.join(move |store| {
-            TransactionManager::new(store.clone()).execute_with(act(|_| ()), options)
+            TransactionManager::new(store.clone())
+                .transaction(act(|_| ()))
+                .options(options)
+                .commit()
         })
     };
     let timed = join(any_thread().timeout(10 * MS));
     let cancelled = join(any_thread().no_timeout().cancel_token(&token));
     let manager = TransactionManager::new(scene.store.clone());
-    let rejected = manager.execute_with(act(|_| ()), any_thread()).unwrap_err();
+    let rejected = manager
+        .transaction(act(|_| ()))
+        .options(any_thread())
+        .commit()
+        .unwrap_err();
     assert!(matches!(
         rejected,
         TransactionError::Lock(LockError::QueueFull { .. })
@@ -132,7 +139,15 @@ fn lock_09_each_outcome_of_a_batch_is_counted_under_its_name(form: Form) {
 
     let asking = {
         let manager = manager.clone();
-        act(move |_| drop(manager.execute_with(act(|_| ()), any_thread()).unwrap_err()))
+        act(move |_| {
+            drop(
+                manager
+                    .transaction(act(|_| ()))
+                    .options(any_thread())
+                    .commit()
+                    .unwrap_err(),
+            )
+        })
     };
     let refused = scene.list("refused", asking);
     // Revokes the holder.
@@ -160,7 +175,12 @@ fn lock_14_a_bound_rejects_a_batch_at_once(form: Form) {
     let manager = TransactionManager::for_owner(scene.store.clone(), "third");
     let rejected = |options: AcquireOptions| {
         let ran = act(|_| panic!("it was rejected"));
-        match manager.execute_with(ran, options).unwrap_err() {
+        match manager
+            .transaction(ran)
+            .options(options)
+            .commit()
+            .unwrap_err()
+        {
             TransactionError::Lock(LockError::QueueFull { bound, waiting, .. }) => (bound, waiting),
             other => panic!("{other:?}"),
         }
@@ -172,6 +192,10 @@ fn lock_14_a_bound_rejects_a_batch_at_once(form: Form) {
     lists
         .into_iter()
         .for_each(|list| drop(list.join().unwrap().unwrap()));
-    manager.execute_with(act(|_| ()), any_thread()).unwrap();
+    manager
+        .transaction(act(|_| ()))
+        .options(any_thread())
+        .commit()
+        .unwrap();
     assert_eq!(store.lock_stats().total_rejections, 2);
 }

@@ -82,7 +82,8 @@ impl Scene {
     fn on(form: Form, store: DataStore, clock: ManualClock) -> Self {
         let (pausing, first) = pause();
         let manager = TransactionManager::for_owner(store.clone(), "holder");
-        let holder = thread::spawn(move || manager.execute_with(pausing, any_thread()));
+        let holder =
+            thread::spawn(move || manager.transaction(pausing).options(any_thread()).commit());
         let server = first.entered();
         Self {
             form,
@@ -110,7 +111,12 @@ impl Scene {
     fn list(&self, owner: &str, operations: impl IntoOperations) -> JoinHandle<Outcome> {
         let manager = TransactionManager::for_owner(self.store.clone(), owner);
         let operations = operations.into_operations();
-        self.join(move |_| manager.execute_with(operations, any_thread()))
+        self.join(move |_| {
+            manager
+                .transaction(operations)
+                .options(any_thread())
+                .commit()
+        })
     }
 
     /// The thread that will run the batch of this one, after other batches only.

@@ -97,7 +97,11 @@ fn ask(kind: Kind, store: &DataStore, notes: &Notes<usize>, nth: usize) {
     match kind {
         Kind::Lists("manager") => {
             let manager = TransactionManager::new(store.clone());
-            manager.execute_with(notes.note(nth), any_thread()).unwrap();
+            manager
+                .transaction(notes.note(nth))
+                .options(any_thread())
+                .commit()
+                .unwrap();
         }
         Kind::Lists("editor") => {
             let editor = Editor::new(store.clone(), "editor");
@@ -109,14 +113,23 @@ fn ask(kind: Kind, store: &DataStore, notes: &Notes<usize>, nth: usize) {
         Kind::Lists("timed") => {
             let options = any_thread().timeout(Duration::from_secs(1));
             let manager = TransactionManager::new(store.clone());
-            manager.execute_with(notes.note(nth), options).unwrap();
+            manager
+                .transaction(notes.note(nth))
+                .options(options)
+                .commit()
+                .unwrap();
         }
         Kind::Lists(_) => {
             let token = CancelToken::new();
             let options = any_thread().no_timeout().cancel_token(&token);
             let manager = TransactionManager::new(store.clone());
             let key = format!("key {nth}");
-            manager.execute_once(key, notes.note(nth), options).unwrap();
+            manager
+                .transaction(notes.note(nth))
+                .idempotent(key)
+                .options(options)
+                .commit()
+                .unwrap();
         }
         Kind::Guard => {
             let _guard = store.lock("w").unwrap();
@@ -231,7 +244,7 @@ fn granted(form: Form, bound: u32, priorities: &[Priority]) -> Vec<usize> {
                     notes.add(nth);
                 } else {
                     let manager = TransactionManager::new(store.clone());
-                    manager.execute_with(note, options).unwrap();
+                    manager.transaction(note).options(options).commit().unwrap();
                 }
             })
         })

@@ -44,21 +44,21 @@ fn a_queued_batch_of_an_editor_can_be_undone_and_redone(form: Form) {
             let end = transaction.node("t").map_or(0, |node| node.text().len());
             transaction.insert_text("t", end, letter)
         });
-        scene.join(move |_| editor.execute_with([append], any_thread()))
+        scene.join(move |_| editor.transaction([append]).options(any_thread()).commit())
     });
     scene.first.resume();
     for (version, list) in (2..).zip(lists) {
         assert_eq!(list.join().unwrap().unwrap().version, version);
     }
     assert_eq!(text(&scene), "Helloabc");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(&scene), "Helloab");
-    ben.undo().unwrap();
+    ben.undo().commit().unwrap();
     assert_eq!(text(&scene), "Helloa");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!((text(&scene).as_str(), ann.can_undo()), ("Hello", false));
-    ann.redo().unwrap();
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(text(&scene), "Helloac");
 }
 
@@ -96,7 +96,7 @@ fn an_undo_waits_in_the_queue(form: Form) {
     let scene = Scene::on(form, store, clock);
     let before = scene.join(move |_| ben.execute(insert("b")).unwrap().version);
     let undoing = Arc::clone(&ann);
-    let undo = scene.join(move |_| undoing.undo().unwrap().version);
+    let undo = scene.join(move |_| undoing.undo().commit().unwrap().version);
     let label = scene.store.queue_info()[1].label.clone();
     assert_eq!(label.as_deref(), Some("undo"));
     let redoing = Arc::clone(&ann);
@@ -124,7 +124,7 @@ fn lock_10_an_undo_that_holds_for_too_long_is_revoked_and_its_entry_stays() {
     let insert = dsl::insert_text(5, " World").on("t");
     ann.execute([insert, undone]).unwrap();
     let undoing = Arc::clone(&ann);
-    let undo = thread::spawn(move || undoing.undo());
+    let undo = thread::spawn(move || undoing.undo().commit());
     inside.entered();
     let behind = thread::spawn(move || ben.execute(dsl::insert_text(0, ">> ").on("t")));
     until_waiting(&store, 1);
@@ -143,9 +143,9 @@ fn lock_10_an_undo_that_holds_for_too_long_is_revoked_and_its_entry_stays() {
     assert_eq!((text().as_str(), ann.undo_depth()), (">> Hello World", 1));
     // The entry has observed ben's changes.
     inside.resume();
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(text(), ">> Hello");
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(text(), ">> Hello World");
 }
 
@@ -172,7 +172,7 @@ fn lock_10_an_inverse_that_waits_for_another_thread_of_its_store_ends() {
     let insert = dsl::insert_text(5, " World").on("t");
     ann.execute([insert, waits]).unwrap();
     let undoing = Arc::clone(&ann);
-    let undo = thread::spawn(move || undoing.undo());
+    let undo = thread::spawn(move || undoing.undo().commit());
     until_waiting(&store, 1);
     clock.advance(LIMIT);
     let error = undo.join().unwrap().unwrap_err();

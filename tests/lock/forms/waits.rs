@@ -101,7 +101,9 @@ fn lock_06_races_of_a_batch_and_its_expiry_run_each_once_or_never(form: Form) {
                 }
             });
             holding
-                .execute_with(holds, any_thread().no_timeout())
+                .transaction(holds)
+                .options(any_thread().no_timeout())
+                .commit()
                 .unwrap();
             until(&|| at.load(Ordering::SeqCst) == 2 * round + 2);
         }
@@ -117,7 +119,7 @@ fn lock_06_races_of_a_batch_and_its_expiry_run_each_once_or_never(form: Form) {
             counted.fetch_add(1, Ordering::SeqCst);
         });
         let options = any_thread().timeout(limit);
-        match manager.execute_with(counting, options) {
+        match manager.transaction(counting).options(options).commit() {
             Ok(_) => ran += 1,
             Err(TransactionError::Lock(LockError::Timeout(evidence))) => {
                 assert!(evidence.waited >= limit);
@@ -157,7 +159,10 @@ fn lock_07_batches_that_leave_the_middle_of_the_queue_disturb_no_other(form: For
             };
             let note = notes.note(nth);
             scene.join(move |store| {
-                TransactionManager::new(store.clone()).execute_with(note, options)
+                TransactionManager::new(store.clone())
+                    .transaction(note)
+                    .options(options)
+                    .commit()
             })
         })
         .collect();
@@ -216,7 +221,11 @@ fn lock_07_ten_thousand_cancelled_batches_leave_no_entry(form: Form) {
                         });
                         go.send(()).unwrap();
                         let options = any_thread().no_timeout().cancel_token(&token);
-                        let result = manager.execute_with(counting, options).unwrap_err();
+                        let result = manager
+                            .transaction(counting)
+                            .options(options)
+                            .commit()
+                            .unwrap_err();
                         let TransactionError::Lock(LockError::Cancelled(_)) = result else {
                             panic!("{result:?}");
                         };
@@ -256,7 +265,10 @@ fn lock_07_the_submitter_drops_the_captures_of_a_cancelled_batch() {
             let capturing = act(move |_| {
                 let _kept = &captured;
             });
-            TransactionManager::new(store.clone()).execute_with(capturing, options)
+            TransactionManager::new(store.clone())
+                .transaction(capturing)
+                .options(options)
+                .commit()
         });
         token.cancel();
         let submitter = list.thread().id();
@@ -280,7 +292,9 @@ fn lock_16_a_timeout_applies_to_batches_submitted_after_it_was_set(form: Form) {
     scene.store.set_lock_timeout(Duration::ZERO);
     let manager = TransactionManager::new(scene.store.clone());
     let eager = manager
-        .execute_with(notes.note("eager"), any_thread())
+        .transaction(notes.note("eager"))
+        .options(any_thread())
+        .commit()
         .unwrap_err();
     let TransactionError::Lock(LockError::WouldBlock { waiting, .. }) = eager else {
         panic!("{eager:?}");

@@ -25,11 +25,13 @@ pub const CASES: [Case; 2] = [
     },
     Case {
         name: "task, batch",
-        note: "TransactionManager::execute_async with a batch of one operation",
+        note: "TransactionManager::transaction with a batch of one operation, awaited",
         measure: |store, text, waiting| {
             let manager = TransactionManager::for_owner(store.clone(), "editor");
             polled(store, waiting, || {
-                manager.execute_async([insert_text(0, "x").on(text)])
+                manager
+                    .transaction([insert_text(0, "x").on(text)])
+                    .into_future()
             })
         },
     },

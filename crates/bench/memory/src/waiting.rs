@@ -106,7 +106,12 @@ impl Request {
     fn make(self) -> std::result::Result<(), TransactionError> {
         let options = AcquireOptions::new().no_timeout();
         match self.list {
-            Some(list) => self.manager.execute_with(list, options).map(drop),
+            Some(list) => self
+                .manager
+                .transaction(list)
+                .options(options)
+                .commit()
+                .map(drop),
             None => Ok(self.store.lock_with(&self.owner, options).map(drop)?),
         }
     }

@@ -170,6 +170,6 @@ fn catch_up(missed: usize, place: Place) -> Result<[f64; 2]> {
         Some(_) => Ok(()),
         None => Err("the selection is lost".into()),
     })?;
-    let undone = timed(|| late.undo().map(drop).map_err(Into::into))?;
+    let undone = timed(|| late.undo().commit().map(drop).map_err(Into::into))?;
     Ok([read, undone].map(|time| time.as_secs_f64() * 1e9))
 }

@@ -183,7 +183,12 @@ impl Member {
         if let Some(token) = &draft.cancel {
             options = options.cancel_token(token);
         }
-        let error = match manager.publish_once(draft.key.as_str(), operations, options) {
+        let error = match manager
+            .transaction(operations)
+            .idempotent(draft.key.as_str())
+            .options(options)
+            .publish()
+        {
             Ok(published) => return self.complete(published, term, limits),
             Err(error) => error,
         };

@@ -112,12 +112,12 @@ pub enum RunnerEnded {
 /// Runs the requests of other machines while this process owns a document.
 ///
 /// It is a thread. It takes the pending requests in the order of their numbers, and submits each to
-/// the queue of the document under its idempotency key, as
-/// [`execute_once`](TransactionManager::execute_once) does. It submits the next one when the one
-/// before has run, without waiting for the disk. The journal writes the outcome of each commit
-/// together with the commit. This thread writes the other outcomes: errors, cancelled and late
-/// requests, repetitions, and batches without operations. It does so in order, and when everything
-/// is durable that the request has seen.
+/// the queue of the document under its idempotency key. It
+/// [publishes](doclock::transaction::PendingTransaction::publish) each, and submits the next one
+/// when the one before has run, without waiting for the disk. The journal writes the outcome of
+/// each commit together with the commit. This thread writes the other outcomes: errors, cancelled
+/// and late requests, repetitions, and batches without operations. It does so in order, and when
+/// everything is durable that the request has seen.
 ///
 /// # Order
 ///

@@ -6,7 +6,6 @@ use std::thread;
 use std::time::Duration;
 
 use doclock::codes::CodedError;
-use doclock::lock::AcquireOptions;
 use doclock::transaction::TransactionResult;
 use doclock::{View, dsl::*};
 use doclock_postgres::{PendingRequest, RequestError};
@@ -306,7 +305,10 @@ fn cluster_02_an_idempotency_key_has_one_effect_on_all_machines() {
     let held = owner.store.begin("holder").unwrap();
     let manager = owner.manager.clone();
     let local = thread::spawn(move || {
-        manager.execute_once("local", [node("local")], AcquireOptions::new())
+        manager
+            .transaction([node("local")])
+            .idempotent("local")
+            .commit()
     });
     until("the local batch waits", || owner.store.queue_length() == 1);
     let mismatch = one.submit(node("remote"), ann().key("local")).unwrap();
@@ -344,8 +346,12 @@ fn cluster_02_a_local_batch_under_the_key_of_a_request_is_not_its_outcome() {
     let requests = server.requests(&document, "other").unwrap();
     let held = owner.store.begin("holder").unwrap();
     let manager = owner.manager.clone();
-    let local =
-        thread::spawn(move || manager.execute_once("k", [node("local")], AcquireOptions::new()));
+    let local = thread::spawn(move || {
+        manager
+            .transaction([node("local")])
+            .idempotent("k")
+            .commit()
+    });
     until("the local batch waits", || owner.store.queue_length() == 1);
     let (release, released) = mpsc::channel::<()>();
     let store = owner.store.clone();

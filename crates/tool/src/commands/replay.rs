@@ -121,7 +121,7 @@ fn replay_in(
 ) -> Result<(), String> {
     for batch in recording.batches(text) {
         let options = AcquireOptions::new().no_timeout();
-        let result = editor.execute_with(batch, options);
+        let result = editor.transaction(batch).options(options).commit();
         // The later patches were recorded for another text.
         result.map_err(|error| error.to_string())?;
         bar.inc(1);

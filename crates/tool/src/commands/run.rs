@@ -119,7 +119,10 @@ fn run_editors(args: &RunArgs, store: &DataStore, operations: &[Operation]) -> (
                 for _ in 0..args.repeat {
                     // The script is to run, however long the others take.
                     let options = AcquireOptions::new().no_timeout();
-                    let result = editor.execute_with(operations.to_vec(), options);
+                    let result = editor
+                        .transaction(operations.to_vec())
+                        .options(options)
+                        .commit();
                     let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
                     tally.count(&name, result.err());
                     bar.inc(1);

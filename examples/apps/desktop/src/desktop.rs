@@ -129,11 +129,11 @@ impl Session {
     }
 
     pub fn undo(&self) -> Answer {
-        version(self.editor.undo())
+        version(self.editor.undo().commit())
     }
 
     pub fn redo(&self) -> Answer {
-        version(self.editor.redo())
+        version(self.editor.redo().commit())
     }
 
     /// Locks the document and counts the matches. Another commit is possible only after the

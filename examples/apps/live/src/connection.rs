@@ -276,16 +276,10 @@ async fn commit(
                     op(move |on| document::edit(&store, on, base, continues, changes.clone()));
                 let options = AcquireOptions::new().label("edit").any_thread();
                 let edit = transaction(&editor, code).idempotent(key).options(options);
-                edit.commit_async().await.map_err(Refused::edit)
+                edit.await.map_err(Refused::edit)
             }
-            FromTab::Undo { .. } => editor
-                .undo_once_async(key, AcquireOptions::new())
-                .await
-                .map_err(Refused::undo),
-            _ => editor
-                .redo_once_async(key, AcquireOptions::new())
-                .await
-                .map_err(Refused::undo),
+            FromTab::Undo { .. } => editor.undo().idempotent(key).await.map_err(Refused::undo),
+            _ => editor.redo().idempotent(key).await.map_err(Refused::undo),
         }
     };
     // The result of a call that panicked is unknown, and so is one that is not on the disk.

@@ -14,7 +14,7 @@ use crate::report::{Report, Unit};
 
 pub const NOTE: (&str, &str) = (
     "doclock (undo)",
-    "Editor::undo of a keystroke, each an entry of its own; a transaction like any other",
+    "Editor::undo of a keystroke, committed; each an entry of its own; a transaction like any other",
 );
 
 /// Consecutive keystrokes, then undone, redone and undone; at most the limit of the history.
@@ -57,14 +57,14 @@ impl History {
         })?;
         let undo = || {
             for _ in 0..ROW {
-                self.editor.undo()?;
+                self.editor.undo().commit()?;
             }
             Ok(())
         };
         let undone = timed(undo)?;
         let redone = timed(|| {
             for _ in 0..ROW {
-                self.editor.redo()?;
+                self.editor.redo().commit()?;
             }
             Ok(())
         })?;

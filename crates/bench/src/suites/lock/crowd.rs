@@ -128,7 +128,7 @@ fn join_with_batch(store: &DataStore, calls: usize, times: &mut Vec<f64>) -> Res
     let manager = TransactionManager::for_owner(store.clone(), "latecomer");
     for _ in 0..calls {
         let (list, options) = ([create(text_node("inline-text", ""))], at_once());
-        let (refused, time) = timed(|| manager.execute_with(list, options));
+        let (refused, time) = timed(|| manager.transaction(list).options(options).commit());
         let Err(TransactionError::Lock(LockError::Timeout(_))) = refused else {
             return Err("a list behind others did not time out".into());
         };

@@ -49,12 +49,12 @@ pub trait Call: 'static {
 pub struct ExecuteAsync;
 
 impl Call for ExecuteAsync {
-    const NAME: &'static str = "doclock (execute_async)";
+    const NAME: &'static str = "doclock (transaction, await)";
     const NOTE: &'static str =
         "first in, first out; the task waits, its thread does not; consumes tokio's budget";
 
     async fn execute(manager: &TransactionManager, operations: Vec<Operation>) -> Reply {
-        manager.execute_async(operations).await?;
+        manager.transaction(operations).await?;
         // As the mutex of tokio does in each call: otherwise a batch that need not wait never
         // yields to other tasks.
         consume_budget().await;

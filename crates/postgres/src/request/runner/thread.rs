@@ -272,7 +272,12 @@ impl Runner {
         };
         // Before it runs: the commit can be appended before its result is here.
         self.shared.lease.in_flight.add(taken.number, running);
-        match manager.publish_once(taken.key, operations, options) {
+        match manager
+            .transaction(operations)
+            .idempotent(taken.key)
+            .options(options)
+            .publish()
+        {
             Ok(published) if has_receipt(published.result()) => {
                 if published.result().changed {
                     self.committed = Some((taken.number, published.result().version));

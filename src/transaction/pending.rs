@@ -1,0 +1,418 @@
+//! A transaction before it runs: what it does, who submits it, and its options.
+
+use std::fmt;
+use std::panic::Location;
+use std::pin::Pin;
+use std::time::Duration;
+
+use smol_str::SmolStr;
+
+use super::history::Direction;
+use super::manager::Submission;
+use super::{
+    Editor, HistoryMode, IdempotencyKey, Published, TransactionError, TransactionManager,
+    TransactionResult, UndoError,
+};
+use crate::lock::{AcquireOptions, CancelToken, WaitsAs, blocking};
+use crate::store::durable::Durability;
+
+/// A transaction that has not begun: a batch of operations, an undo or a redo, with its options.
+///
+/// [`TransactionManager::transaction`], [`Editor::transaction`], [`Editor::undo`] and
+/// [`Editor::redo`] make it. `E` is the error of its commit. It runs in one of two ways:
+///
+/// - [`commit`](Self::commit) blocks the calling thread until it is committed.
+/// - `.await` commits it in a task. Nothing happens before the first poll.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use doclock::{DataStore, Editor, dsl::*};
+///
+/// let editor = Editor::new(DataStore::new(), "ann");
+/// let note = create(text_node("paragraph", "Hello"));
+/// editor
+///     .transaction(note)
+///     .label("first note")
+///     .timeout(Duration::from_millis(200))
+///     .idempotent("note 1")
+///     .commit()?;
+///
+/// # pollster::block_on(async {
+/// editor.undo().await?;
+/// # Ok::<(), doclock::history::UndoError>(())
+/// # })?;
+/// assert!(editor.store().snapshot().is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # In a task
+///
+/// If the lock is free, the first poll runs the batch, and then at most 32 queued batches of
+/// others, for at most 50 microseconds. Otherwise the batch joins the queue. It is run in its turn
+/// even if the task is not polled meanwhile: by a thread or a task that has finished its own batch,
+/// or by the keeper, a thread that the store starts for its tasks. So a task never holds the lock
+/// while it waits for something else. An undo runs in the poll that gets the lock.
+///
+/// Code of users, of an [`op`](crate::dsl::op) or a before-hook, runs in the poll or in the
+/// keeper's thread. Other threads run it only with the option
+/// [`any_thread`](AcquireOptions::any_thread). After-hooks run in the poll that returns the result.
+/// A batch that [locks nodes](TransactionManager::with_node_locks) is run by its task, and its code
+/// blocks the thread if it waits for further nodes.
+///
+/// # Cancel safety
+///
+/// If the future is dropped while the transaction is in the queue, it does not run. If it is
+/// dropped later, it may still commit, and after-hooks do not run. A caller that must know sets a
+/// [key](Self::idempotent), and asks again with it.
+#[must_use = "nothing happens until it is committed"]
+pub struct PendingTransaction<'a, E: Outcome = TransactionError> {
+    work: E::Work<'a>,
+    options: AcquireOptions,
+}
+
+/// The error of a pending transaction, with the work that can fail with it.
+pub trait Outcome: Sized + Send {
+    type Work<'a>: Work<Error = Self> + 'a;
+}
+
+/// What a pending transaction does.
+pub trait Work: Sized + Send {
+    type Error;
+
+    fn once(&mut self, key: IdempotencyKey);
+
+    fn durability(&mut self, durability: Durability);
+
+    fn commit(
+        self,
+        options: AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> Result<TransactionResult, Self::Error>;
+
+    fn commit_in_task(
+        self,
+        options: AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> impl Future<Output = Result<TransactionResult, Self::Error>> + Send;
+}
+
+impl<'a, E: Outcome> PendingTransaction<'a, E> {
+    fn new(work: E::Work<'a>) -> Self {
+        let options = AcquireOptions::new();
+        Self { work, options }
+    }
+
+    /// Sets the label of the lock request, which errors, the queue and the statistics show. The
+    /// default is the name of the first operation.
+    pub fn label(self, label: impl Into<SmolStr>) -> Self {
+        self.with(|options| options.label(label))
+    }
+
+    /// Sets the timeout of the lock request. Zero: it does not wait. The default is that of the
+    /// store.
+    pub fn timeout(self, limit: Duration) -> Self {
+        self.with(|options| options.timeout(limit))
+    }
+
+    /// Lets `token` cancel the lock request while it waits.
+    pub fn cancel_token(self, token: &CancelToken) -> Self {
+        self.with(|options| options.cancel_token(token))
+    }
+
+    fn with(mut self, set: impl FnOnce(AcquireOptions) -> AcquireOptions) -> Self {
+        self.options = set(self.options);
+        self
+    }
+
+    /// Replaces all options of the lock request, for those that have no method here, such as its
+    /// [priority](AcquireOptions::priority).
+    pub fn options(mut self, options: AcquireOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Commits once for a key. A repeated submission returns the result of the first, [marked as
+    /// repeated](field@TransactionResult::repeated), and changes nothing: no operation and no hook
+    /// runs, there is no version and no event, and history and selection stay as they are.
+    ///
+    /// So a caller can submit a transaction again if it cannot determine whether it was committed.
+    /// The store keeps the result from the moment at which it publishes the changes, even if there
+    /// are none. A transaction that failed is not recorded and can be retried. Of several
+    /// concurrent transactions with one key, one runs; the others wait in the queue and get its
+    /// result.
+    ///
+    /// A key belongs to the store, and all managers and editors share it. It stands for the
+    /// operations of its first transaction, or for an undo or redo of its owner, in any editor.
+    /// Anything else under the key is an error, unless it [accepts other
+    /// operations](IdempotencyKey::accept_other_operations). The operations are compared as
+    /// submitted, before hooks rewrite them; operations that run code are compared by name only. A
+    /// key expires after [as many newer keys](crate::StoreOptions::remembered_keys). A batch
+    /// without operations does not use up its key.
+    ///
+    /// An undo that failed because of its entry and is repeated with its key does not continue with
+    /// an older entry: it fails again, or undoes that entry.
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, dsl::*};
+    ///
+    /// let editor = Editor::new(DataStore::new(), "ann");
+    /// let upload = || editor.transaction(create(element("image", []))).idempotent("upload 7");
+    /// let (first, again) = (upload().commit()?, upload().commit()?);
+    /// assert_eq!((again.version, again.transaction_id), (1, first.transaction_id));
+    /// assert!(again.repeated && !first.repeated);
+    /// assert_eq!(editor.store().snapshot().len(), 1);
+    ///
+    /// let undo = || editor.undo().idempotent("undo 1");
+    /// assert!(!undo().commit()?.repeated);
+    /// assert!(undo().commit()?.repeated);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn idempotent(mut self, key: impl Into<IdempotencyKey>) -> Self {
+        self.work.once(key.into());
+        self
+    }
+
+    /// Sets when the commit returns, in a [durable](crate::durable) store. The default is that of
+    /// the manager or editor.
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, dsl::*, durable::Durability};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let editor = Editor::new(DataStore::open(folder.path().join("notes.doclock"))?, "ann");
+    /// let note = create(text_node("paragraph", "Hello"));
+    /// let result = editor.transaction(note).durability(Durability::Later).commit()?;
+    /// editor.store().wait_durable(result.version, None)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.work.durability(durability);
+        self
+    }
+
+    /// Waits for the lock, runs the transaction and commits it, in the calling thread. See
+    /// [`TransactionManager::execute`] for the thread that runs a batch.
+    ///
+    /// # Errors
+    ///
+    /// [`TransactionError`], or [`UndoError`] of an undo or redo. Nothing is changed then.
+    #[track_caller]
+    pub fn commit(self) -> Result<TransactionResult, E> {
+        self.work.commit(self.options, Location::caller())
+    }
+}
+
+impl<'a, E: Outcome> IntoFuture for PendingTransaction<'a, E> {
+    type Output = Result<TransactionResult, E>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
+
+    /// Commits in a task: see [In a task](PendingTransaction#in-a-task).
+    #[track_caller]
+    fn into_future(self) -> Self::IntoFuture {
+        let call_site = Location::caller();
+        Box::pin(self.work.commit_in_task(self.options, call_site))
+    }
+}
+
+impl<E: Outcome> fmt::Debug for PendingTransaction<'_, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingTransaction")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A batch of operations, and who runs it.
+#[allow(missing_debug_implementations)]
+pub struct Batch<'a> {
+    submitter: Submitter<'a>,
+    submission: Submission,
+}
+
+enum Submitter<'a> {
+    Manager(TransactionManager),
+    Editor(&'a Editor),
+}
+
+impl Outcome for TransactionError {
+    type Work<'a> = Batch<'a>;
+}
+
+impl Work for Batch<'_> {
+    type Error = TransactionError;
+
+    fn once(&mut self, key: IdempotencyKey) {
+        self.submission.set_key(key);
+    }
+
+    fn durability(&mut self, durability: Durability) {
+        self.submission.set_durability(durability);
+    }
+
+    fn commit(
+        self,
+        options: AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> Result<TransactionResult, TransactionError> {
+        match self.submitter {
+            Submitter::Manager(manager) => manager.run(self.submission, &options, call_site, None),
+            Submitter::Editor(editor) => editor.submit(self.submission, &options, call_site),
+        }
+    }
+
+    async fn commit_in_task(
+        self,
+        options: AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> Result<TransactionResult, TransactionError> {
+        let submission = self.submission;
+        match self.submitter {
+            Submitter::Manager(manager) => {
+                let run = manager.run_in_task(submission, &options, call_site, None);
+                run.await
+            }
+            Submitter::Editor(editor) => {
+                let run = editor.submit_in_task(submission, options, call_site);
+                run.await
+            }
+        }
+    }
+}
+
+impl PendingTransaction<'static> {
+    pub(super) fn of_manager(manager: TransactionManager, submission: Submission) -> Self {
+        Self::new(Batch {
+            submitter: Submitter::Manager(manager),
+            submission,
+        })
+    }
+}
+
+impl<'a> PendingTransaction<'a> {
+    pub(super) fn of_editor(editor: &'a Editor, submission: Submission) -> Self {
+        Self::new(Batch {
+            submitter: Submitter::Editor(editor),
+            submission,
+        })
+    }
+
+    /// Sets how the editor's history records the transaction.
+    pub fn in_history(mut self, how: HistoryMode) -> Self {
+        self.work.submission.set_history(how);
+        self
+    }
+
+    /// Commits in the calling thread, and returns when the transaction is published: before it is
+    /// durable, and before its after-hooks run. The returned value waits for the one and runs the
+    /// others.
+    ///
+    /// So a thread can run the next batch while a [durable](crate::durable) store writes the last
+    /// one, and no after-hook runs for a commit that is then lost.
+    ///
+    /// It does not wait for the journal either when much is not written: what it has published is
+    /// bounded by the calls that wait for it. Commits beyond the [limit] delay the next request.
+    ///
+    /// [limit]: crate::durable::DurableOptions::unwritten_limit
+    ///
+    /// ```
+    /// use doclock::{DataStore, TransactionManager, dsl::*};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let store = DataStore::open(folder.path().join("notes.doclock"))?;
+    /// let manager = TransactionManager::new(store);
+    /// let pay = |key: &str| {
+    ///     let payment = [create(text_node("payment", "100"))];
+    ///     manager.transaction(payment).idempotent(key).publish()
+    /// };
+    /// let published = [pay("invoice 7")?, pay("invoice 8")?];
+    /// for published in published {
+    ///     published.wait_durable(None)?;
+    ///     println!("version {}", published.finish().version);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit).
+    #[track_caller]
+    pub fn publish(mut self) -> Result<Published, TransactionError> {
+        self.work.submission.set_published();
+        let manager = match &self.work.submitter {
+            Submitter::Manager(manager) => manager.clone(),
+            Submitter::Editor(editor) => editor.manager().clone(),
+        };
+        Ok(Published::new(manager, self.commit()?))
+    }
+}
+
+/// An undo or a redo of an editor.
+#[allow(missing_debug_implementations)]
+pub struct Rewinding<'a> {
+    editor: &'a Editor,
+    direction: Direction,
+    key: Option<IdempotencyKey>,
+    durability: Option<Durability>,
+}
+
+impl Outcome for UndoError {
+    type Work<'a> = Rewinding<'a>;
+}
+
+impl<'a> PendingTransaction<'a, UndoError> {
+    pub(super) fn rewinding(editor: &'a Editor, direction: Direction) -> Self {
+        Self::new(Rewinding {
+            editor,
+            direction,
+            key: None,
+            durability: None,
+        })
+    }
+}
+
+impl Work for Rewinding<'_> {
+    type Error = UndoError;
+
+    fn once(&mut self, key: IdempotencyKey) {
+        self.key = Some(key);
+    }
+
+    fn durability(&mut self, durability: Durability) {
+        self.durability = Some(durability);
+    }
+
+    fn commit(
+        self,
+        options: AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> Result<TransactionResult, UndoError> {
+        blocking(self.go(WaitsAs::Thread, &options, call_site))
+    }
+
+    async fn commit_in_task(
+        self,
+        options: AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> Result<TransactionResult, UndoError> {
+        self.go(WaitsAs::Task, &options, call_site).await
+    }
+}
+
+impl Rewinding<'_> {
+    async fn go(
+        self,
+        waits_as: WaitsAs,
+        options: &AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> Result<TransactionResult, UndoError> {
+        let Self {
+            editor,
+            direction,
+            key,
+            durability,
+        } = self;
+        let what = (direction, key, durability);
+        editor.go(waits_as, what, options, call_site).await
+    }
+}
