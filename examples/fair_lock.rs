@@ -24,7 +24,7 @@ fn main() -> Result<(), LockError> {
             let printer = printer.clone();
             let queue = printer.clone();
             let job = thread::spawn(move || {
-                let _held = printer.lock_with(name, AcquireOptions::new().label("print"))?;
+                let _held = printer.request(name).label("print").wait()?;
                 print_line!("{name} prints");
                 Ok::<(), LockError>(())
             });
@@ -40,7 +40,11 @@ fn main() -> Result<(), LockError> {
     let impatient = printer.clone();
     let refused = thread::spawn(move || {
         let patience = AcquireOptions::new().timeout(Duration::from_millis(20));
-        impatient.lock_with("photo", patience).map(drop)
+        impatient
+            .request("photo")
+            .options(patience)
+            .wait()
+            .map(drop)
     });
     if let Err(error) = refused.join().expect("no job panics") {
         print_line!("{error}");

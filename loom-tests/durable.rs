@@ -12,7 +12,6 @@ use doclock::durable::{
     Durability, DurabilityError, DurableOptions, Journal, JournalError, JournalErrorKind,
     JournalWrite, StoredPart,
 };
-use doclock::lock::AcquireOptions;
 use doclock::time::ManualClock;
 use doclock::{
     CommitError, DataStore, StoreOptions, TransactionManager, View, codes::CodedError,

@@ -3,9 +3,7 @@
 
 use std::sync::Arc;
 
-use doclock::{
-    DataStore, Editor, StoreOptions, View, document::Selection, dsl::*, lock::AcquireOptions,
-};
+use doclock::{DataStore, Editor, StoreOptions, View, document::Selection, dsl::*};
 use loom::thread;
 
 use crate::model::{Actor, Model};

@@ -50,7 +50,7 @@ fn exclusion(run: &Run, contenders: u64) {
     let (inside, begun) = (Arc::new(AtomicBool::new(false)), Arc::default());
     let enter = |lock: &FifoLock, inside: &AtomicBool, begun: &AtomicUsize| {
         begun.fetch_add(1, SeqCst);
-        let guard = lock.lock_with("contender", patient()).unwrap();
+        let guard = lock.request("contender").options(patient()).wait().unwrap();
         assert!(!inside.swap(true, SeqCst), "two holders at once");
         let before = begun.load(SeqCst);
         thread::yield_now();
@@ -112,12 +112,22 @@ fn lock_grants_follow_the_order_of_requests() {
             let others = [(); 2].map(|()| {
                 let (lock, grants) = (lock.clone(), grants.clone());
                 run.spawn("other", move || {
-                    let id = lock.acquire_lock_with("other", patient()).unwrap();
+                    let id = lock
+                        .request("other")
+                        .options(patient())
+                        .wait()
+                        .unwrap()
+                        .into_id();
                     grants.note(id);
                     lock.release_lock(id).unwrap();
                 })
             });
-            let id = lock.acquire_lock_with("main", patient()).unwrap();
+            let id = lock
+                .request("main")
+                .options(patient())
+                .wait()
+                .unwrap()
+                .into_id();
             grants.note(id);
             lock.release_lock(id).unwrap();
             for other in others {
@@ -133,12 +143,22 @@ fn lock_grants_follow_the_order_of_requests() {
 fn expiry_against_grant(run: &Run, waiters: usize) {
     let lock = FifoLock::new();
     let grants = Grants::default();
-    let held = lock.acquire_lock_with("holder", patient()).unwrap();
+    let held = lock
+        .request("holder")
+        .options(patient())
+        .wait()
+        .unwrap()
+        .into_id();
     let threads: Vec<_> = (0..waiters)
         .map(|nth| {
             let (lock, grants) = (lock.clone(), grants.clone());
-            thread::spawn(
-                move || match lock.acquire_lock_with(format!("w{nth}"), patient()) {
+            thread::spawn(move || {
+                match lock
+                    .request(format!("w{nth}"))
+                    .options(patient())
+                    .wait()
+                    .map(|guard| guard.into_id())
+                {
                     Ok(id) => {
                         grants.note(id);
                         lock.release_lock(id).unwrap();
@@ -150,8 +170,8 @@ fn expiry_against_grant(run: &Run, waiters: usize) {
                         false
                     }
                     Err(other) => panic!("{other}"),
-                },
-            )
+                }
+            })
         })
         .collect();
     let timer = {
@@ -196,7 +216,12 @@ fn cancel_against_hand_off(run: &Run, waiters: usize) {
     let lock = FifoLock::new();
     let token = CancelToken::new();
     let grants = Grants::default();
-    let held = lock.acquire_lock_with("holder", patient()).unwrap();
+    let held = lock
+        .request("holder")
+        .options(patient())
+        .wait()
+        .unwrap()
+        .into_id();
     let threads: Vec<_> = (0..waiters)
         .map(|nth| {
             let (lock, grants) = (lock.clone(), grants.clone());
@@ -204,20 +229,27 @@ fn cancel_against_hand_off(run: &Run, waiters: usize) {
                 0 => patient().cancel_token(&token),
                 _ => patient(),
             };
-            thread::spawn(move || match lock.acquire_lock_with("waiter", options) {
-                Ok(id) => {
-                    grants.note(id);
-                    lock.release_lock(id).unwrap();
-                    "granted"
-                }
-                Err(LockError::Cancelled(evidence)) => {
-                    assert_eq!(nth, 0, "only w0 was cancelled");
-                    match evidence.queued {
-                        Some(_) => "cancelled",
-                        None => "refused",
+            thread::spawn(move || {
+                match lock
+                    .request("waiter")
+                    .options(options)
+                    .wait()
+                    .map(|guard| guard.into_id())
+                {
+                    Ok(id) => {
+                        grants.note(id);
+                        lock.release_lock(id).unwrap();
+                        "granted"
                     }
+                    Err(LockError::Cancelled(evidence)) => {
+                        assert_eq!(nth, 0, "only w0 was cancelled");
+                        match evidence.queued {
+                            Some(_) => "cancelled",
+                            None => "refused",
+                        }
+                    }
+                    Err(other) => panic!("{other}"),
                 }
-                Err(other) => panic!("{other}"),
             })
         })
         .collect();
@@ -274,10 +306,15 @@ fn lock_cancel_against_expiry_against_grant() {
         .check(|run| {
             let lock = FifoLock::new();
             let token = CancelToken::new();
-            let held = lock.acquire_lock_with("holder", patient()).unwrap();
+            let held = lock
+                .request("holder")
+                .options(patient())
+                .wait()
+                .unwrap()
+                .into_id();
             let waiter = {
                 let (lock, options) = (lock.clone(), patient().cancel_token(&token));
-                thread::spawn(move || lock.lock_with("w0", options).map(drop))
+                thread::spawn(move || lock.request("w0").options(options).wait().map(drop))
             };
             let timer = {
                 let lock = lock.clone();
@@ -318,10 +355,20 @@ fn lock_try_never_overtakes() {
         .check(|run| {
             let lock = FifoLock::new();
             let grants = Grants::default();
-            let held = lock.acquire_lock_with("holder", patient()).unwrap();
+            let held = lock
+                .request("holder")
+                .options(patient())
+                .wait()
+                .unwrap()
+                .into_id();
             let asks = |owner: &'static str, options: AcquireOptions| {
                 let (lock, grants) = (lock.clone(), grants.clone());
-                move || match lock.acquire_lock_with(owner, options) {
+                move || match lock
+                    .request(owner)
+                    .options(options)
+                    .wait()
+                    .map(|guard| guard.into_id())
+                {
                     Ok(id) => {
                         grants.note(id);
                         lock.release_lock(id).unwrap();
@@ -351,13 +398,13 @@ fn lock_a_holder_that_is_dropped_serves_its_waiters() {
         .reaches_by("dropper", "dropped when they had come")
         .check(|run| {
             let lock = FifoLock::new();
-            let guard = lock.lock_with("holder", patient()).unwrap();
+            let guard = lock.request("holder").options(patient()).wait().unwrap();
             let begun = Arc::new(AtomicUsize::new(0));
             let waiters = [(); 2].map(|()| {
                 let (lock, begun) = (lock.clone(), Arc::clone(&begun));
                 thread::spawn(move || {
                     begun.fetch_add(1, SeqCst);
-                    drop(lock.lock_with("waiter", patient()).unwrap());
+                    drop(lock.request("waiter").options(patient()).wait().unwrap());
                 })
             });
             // The handle goes first, then the guard, in another thread than the acquiring one.
@@ -391,7 +438,7 @@ fn deadline(run: &Run, released: bool) {
     let waiter = {
         let store = store.clone();
         let options = AcquireOptions::new().timeout(Duration::from_millis(1));
-        thread::spawn(move || store.lock_with("w0", options).map(drop))
+        thread::spawn(move || store.request("w0").options(options).wait().map(drop))
     };
     while store.queue_length() == 0 {
         thread::yield_now();

@@ -303,7 +303,9 @@ fn log_a_request_that_times_out_before_a_lossless_subscriber_holds_up_no_other()
             let brief = {
                 let store = store.clone();
                 let timeout = AcquireOptions::new().timeout(Duration::from_secs(1));
-                loom::thread::spawn(move || store.lock_with("brief", timeout).map(drop))
+                loom::thread::spawn(move || {
+                    store.request("brief").options(timeout).wait().map(drop)
+                })
             };
             let patient = {
                 let store = store.clone();

@@ -55,7 +55,12 @@ pub(crate) fn act<T: 'static>(
 /// Locks nodes on behalf of another thread.
 pub(crate) fn take(store: &DataStore, owner: &str, scope: impl Into<Scope>) -> NodeGuard {
     let options = AcquireOptions::new().no_wait().unbound();
-    store.node_locks().lock_with(owner, scope, options).unwrap()
+    store
+        .node_locks()
+        .request(owner, scope)
+        .options(options)
+        .wait()
+        .unwrap()
 }
 
 /// The visitors that are present, with their modes. Not loom's: it only records, and must not add
@@ -303,7 +308,12 @@ fn node_locks_of_high_priority_overtake_a_request_for_the_document_lock() {
             spawn(&store, move |store| {
                 let options = AcquireOptions::new().priority(Priority::High);
                 let set = Scope::new().write("n");
-                let guard = store.node_locks().lock_with("high", set, options).unwrap();
+                let guard = store
+                    .node_locks()
+                    .request("high", set)
+                    .options(options)
+                    .wait()
+                    .unwrap();
                 place.visit(NodeExclusive);
                 drop(guard);
             })
@@ -430,7 +440,11 @@ fn withdrawal(
         let place = place.clone();
         spawn(&store, move |store| {
             let set = Scope::new().write("m").write("n");
-            let guard = store.node_locks().lock_with("w", set, options)?;
+            let guard = store
+                .node_locks()
+                .request("w", set)
+                .options(options)
+                .wait()?;
             place.visit(NodeExclusive);
             drop(guard);
             Ok(())

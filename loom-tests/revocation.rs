@@ -276,7 +276,12 @@ fn revocation_of_a_holder_whose_limit_passes_while_a_request_joins() {
     model.check(|run| {
         let (lock, clock) = on_a_clock();
         let keeper = run.spawn("keeper", lock.keeper_thread());
-        let held = lock.acquire_lock_with("a", own_limit()).unwrap();
+        let held = lock
+            .request("a")
+            .options(own_limit())
+            .wait()
+            .unwrap()
+            .into_id();
         let waiters = ["b", "c"].map(|name| {
             let lock = lock.clone();
             thread::spawn(move || drop(lock.lock(name).unwrap()))
@@ -313,8 +318,13 @@ fn revocation_of_the_next_holder_that_is_granted_while_the_limit_passes() {
     model.check(|run| {
         let (lock, clock) = on_a_clock();
         let keeper = run.spawn("keeper", lock.keeper_thread());
-        let held = lock.acquire_lock_with("a", own_limit()).unwrap();
-        let mut b = polled(lock.acquire_lock_async_with("b", own_limit()));
+        let held = lock
+            .request("a")
+            .options(own_limit())
+            .wait()
+            .unwrap()
+            .into_id();
+        let mut b = polled(lock.request("b").options(own_limit()));
         assert!(poll(&mut b).is_none());
         let c = {
             let lock = lock.clone();
@@ -334,7 +344,7 @@ fn revocation_of_the_next_holder_that_is_granted_while_the_limit_passes() {
             false => "a released",
         });
         timer.join().unwrap();
-        let id = block_on(b).unwrap();
+        let id = block_on(b).unwrap().into_id();
         clock.advance(LIMIT);
         let is_kept = run.has("keeper");
         if is_kept && lock.queue_length() > 0 {

@@ -140,7 +140,7 @@ impl Site {
         options: AcquireOptions,
     ) -> Result<(), LockError> {
         self.log().asks(name);
-        let guard = self.store.lock_with(name, options)?;
+        let guard = self.store.request(name).options(options).wait()?;
         self.log().note(name, guard.id());
         let before = (self.store.version(), self.turns());
         thread::yield_now();

@@ -24,9 +24,12 @@ fn twice(
     let again = Arc::clone(again);
     spawn(store, move |store| {
         let locks = store.node_locks();
-        let mut guard = locks.lock_with("w", Scope::new().write("n"), options)?;
+        let mut guard = locks
+            .request("w", Scope::new().write("n"))
+            .options(options)
+            .wait()?;
         again.store(true, SeqCst);
-        let extended = guard.extend_with(Scope::new().write("m"), &AcquireOptions::new());
+        let extended = guard.request(Scope::new().write("m")).wait();
         again.store(false, SeqCst);
         assert_eq!(
             extended,

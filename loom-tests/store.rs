@@ -13,7 +13,7 @@ use crate::model::{Actor, Model};
 
 fn begin(store: &DataStore) -> Transaction {
     let options = AcquireOptions::new().no_timeout();
-    store.begin_with("writer", options).unwrap()
+    store.transaction("writer").options(options).wait().unwrap()
 }
 
 /// Writes the number of the next version into two nodes.

@@ -67,14 +67,14 @@ fn releasing(lock: &FifoLock, held: LockId) -> impl FnOnce() + use<> {
 /// Locks and releases in a thread.
 fn contend(lock: &FifoLock, owner: &'static str) -> thread::JoinHandle<()> {
     let lock = lock.clone();
-    thread::spawn(move || drop(lock.lock_with(owner, patient()).unwrap()))
+    thread::spawn(move || drop(lock.request(owner).options(patient()).wait().unwrap()))
 }
 
 /// Locks and releases in a task.
 fn contend_in_task(lock: &FifoLock, owner: &'static str) -> thread::JoinHandle<()> {
     let lock = lock.clone();
     thread::spawn(move || {
-        block_on(async move { drop(lock.lock_async_with(owner, patient()).await) })
+        block_on(async move { drop(lock.request(owner).options(patient()).await) })
     })
 }
 
@@ -101,12 +101,13 @@ fn tasks_and_threads_exclude_each_other() {
             let (lock, enter, begun) = (lock.clone(), enter.clone(), begun.clone());
             run.spawn("other", move || {
                 begun.fetch_add(1, loom::sync::atomic::Ordering::SeqCst);
-                let guard = block_on(lock.lock_async_with("task", patient())).unwrap();
+                let guard =
+                    block_on(lock.request("task").options(patient()).into_future()).unwrap();
                 enter(guard);
             })
         });
         begun.fetch_add(1, loom::sync::atomic::Ordering::SeqCst);
-        let came = enter(lock.lock_with("thread", patient()).unwrap());
+        let came = enter(lock.request("thread").options(patient()).wait().unwrap());
         for task in tasks {
             task.join();
         }
@@ -123,9 +124,14 @@ fn tasks_a_drop_against_a_grant_strands_nothing() {
         .reaches_by("holder", "gave a grant back")
         .check(|run| {
             let lock = FifoLock::new();
-            let held = lock.acquire_lock_with("holder", patient()).unwrap();
+            let held = lock
+                .request("holder")
+                .options(patient())
+                .wait()
+                .unwrap()
+                .into_id();
             let holder = run.spawn("holder", releasing(&lock, held));
-            let mut task = polled(lock.lock_async_with("task", patient()));
+            let mut task = polled(lock.request("task").options(patient()));
             let first = poll(&mut task);
             let behind = contend(&lock, "behind");
             let taken = first.is_some();
@@ -154,8 +160,13 @@ fn tasks_a_deadline_against_a_grant_and_a_drop_strands_nothing() {
         .reaches_by("timer", "timed out")
         .check(|run| {
             let lock = FifoLock::new();
-            let held = lock.acquire_lock_with("holder", patient()).unwrap();
-            let mut task = polled(lock.lock_async_with("task", patient()));
+            let held = lock
+                .request("holder")
+                .options(patient())
+                .wait()
+                .unwrap()
+                .into_id();
+            let mut task = polled(lock.request("task").options(patient()));
             assert!(poll(&mut task).is_none());
             let timer = {
                 let lock = lock.clone();
@@ -189,7 +200,7 @@ fn tasks_the_last_waker_is_woken() {
         .reaches_by("holder", "granted while it moves")
         .check(|run| {
             let lock = FifoLock::new();
-            let held = lock.lock_with("holder", patient()).unwrap();
+            let held = lock.request("holder").options(patient()).wait().unwrap();
             let mut held = Some(held);
             let holder = match run.has("holder") {
                 true => {
@@ -198,7 +209,7 @@ fn tasks_the_last_waker_is_woken() {
                 }
                 false => run.spawn("holder", || ()),
             };
-            let mut task = polled(lock.lock_async_with("task", patient()));
+            let mut task = polled(lock.request("task").options(patient()));
             let first = poll(&mut task);
             let behind = contend_in_task(&lock, "behind");
             drop(held);
@@ -230,8 +241,13 @@ fn tasks_the_next_task_gets_what_a_dropped_one_was_granted() {
         .reaches_by("holder", "after its grant")
         .check(|run| {
             let lock = FifoLock::new();
-            let held = lock.acquire_lock_with("holder", patient()).unwrap();
-            let mut first = polled(lock.lock_async_with("first", patient()));
+            let held = lock
+                .request("holder")
+                .options(patient())
+                .wait()
+                .unwrap()
+                .into_id();
+            let mut first = polled(lock.request("first").options(patient()));
             assert!(poll(&mut first).is_none());
             let second = contend_in_task(&lock, "second");
             let third = contend(&lock, "third");
@@ -259,9 +275,14 @@ fn tasks_a_token_against_a_drop_and_a_grant_strands_nothing() {
         .check(|run| {
             let lock = FifoLock::new();
             let token = CancelToken::new();
-            let held = lock.acquire_lock_with("holder", patient()).unwrap();
+            let held = lock
+                .request("holder")
+                .options(patient())
+                .wait()
+                .unwrap()
+                .into_id();
             let options = patient().cancel_token(&token);
-            let mut task = polled(lock.lock_async_with("task", options));
+            let mut task = polled(lock.request("task").options(options));
             assert!(poll(&mut task).is_none());
             let canceller = run.spawn("canceller", move || token.cancel());
             let release = thread::spawn(releasing(&lock, held));
@@ -293,7 +314,7 @@ fn tasks_a_revocation_against_the_first_poll_after_the_grant() {
             let options = LockOptions::new().hold_limit(ages).timeout(None);
             let lock = FifoLock::with_options(options);
             let held = lock.acquire_lock("holder").unwrap();
-            let mut task = polled(lock.acquire_lock_async("task"));
+            let mut task = polled(lock.request("task"));
             assert!(poll(&mut task).is_none());
             let others = [contend(&lock, "b"), contend_in_task(&lock, "c")];
             lock.release_lock(held).unwrap();
@@ -301,7 +322,7 @@ fn tasks_a_revocation_against_the_first_poll_after_the_grant() {
                 let lock = lock.clone();
                 run.spawn("timer", move || lock.expire_hold())
             };
-            let id = poll(&mut task).expect("it was granted").unwrap();
+            let id = poll(&mut task).expect("it was granted").unwrap().into_id();
             match lock.release_lock(id) {
                 Ok(_) => run.note("kept"),
                 Err(ReleaseError::Revoked { .. }) => {
@@ -436,11 +457,11 @@ fn tasks_the_keeper_misses_no_deadline() {
             let lock = FifoLock::with_options(LockOptions::new().clock(clock.clock()));
             let held = lock.acquire_lock("holder").unwrap();
             // Its wait has begun, so the keeper has a queue to look at.
-            let mut first = polled(lock.lock_async_with("first", patient()));
+            let mut first = polled(lock.request("first").options(patient()));
             assert!(poll(&mut first).is_none());
             let keeper = run.spawn("keeper", lock.keeper_thread());
             let limit = AcquireOptions::new().timeout(second);
-            let mut task = polled(lock.lock_async_with("task", limit));
+            let mut task = polled(lock.request("task").options(limit));
             let is_queued = poll(&mut task).is_none();
             let time = thread::spawn(move || clock.advance(second));
             let releases = {
@@ -478,7 +499,7 @@ fn tasks_the_keeper_sees_a_deadline_that_passes_while_the_task_joins() {
             let second = Duration::from_secs(1);
             let lock = FifoLock::with_options(LockOptions::new().clock(clock.clock()));
             let held = lock.acquire_lock("holder").unwrap();
-            let mut first = polled(lock.lock_async_with("first", patient()));
+            let mut first = polled(lock.request("first").options(patient()));
             assert!(poll(&mut first).is_none());
             let keeper = thread::spawn(lock.keeper_thread());
             let time = {
@@ -486,7 +507,7 @@ fn tasks_the_keeper_sees_a_deadline_that_passes_while_the_task_joins() {
                 run.spawn("time", move || clock.advance(second))
             };
             let limit = AcquireOptions::new().timeout(second);
-            let mut task = polled(lock.lock_async_with("task", limit));
+            let mut task = polled(lock.request("task").options(limit));
             let passed = match poll(&mut task) {
                 Some(_) => true,
                 None => {
@@ -527,13 +548,15 @@ fn tasks_the_keeper_reports_each_long_wait_once() {
             let lock = FifoLock::with_options(options.report_waits(second).timeline(10));
             let held = lock.acquire_lock("holder").unwrap();
             // Its wait has begun, so the keeper has a queue to look at.
-            let mut first = polled(lock.lock_async_with("first", patient()));
+            let mut first = polled(lock.request("first").options(patient()));
             assert!(poll(&mut first).is_none());
             let keeper = run.spawn("keeper", lock.keeper_thread());
             let time = thread::spawn(move || clock.advance(second));
             let other = {
                 let lock = lock.clone();
-                thread::spawn(move || drop(lock.lock_with("other", patient()).unwrap()))
+                thread::spawn(move || {
+                    drop(lock.request("other").options(patient()).wait().unwrap())
+                })
             };
             let releases = thread::spawn(releasing(&lock, held));
             drop(block_on(first).unwrap());
@@ -574,7 +597,7 @@ fn tasks_the_keeper_ends_with_the_last_handle() {
         .check(|run| {
             let (store, manager) = store(8);
             let guard = store.lock("holder").unwrap();
-            let mut task = polled(store.lock_async("task"));
+            let mut task = polled(store.request("task"));
             assert!(poll(&mut task).is_none());
             let keeper = thread::spawn(store.keeper_thread());
             let is_dropped = std::sync::Arc::new(AtomicBool::new(false));
@@ -763,7 +786,7 @@ fn tasks_nodes_of_a_dropped_task_are_released() {
                 run.spawn("others", move || drop(store.lock("whole").unwrap()))
             };
             let locks = store.node_locks();
-            let mut task = polled(locks.lock_async("task", one()));
+            let mut task = polled(locks.request("task", one()));
             let outcome = match poll(&mut task) {
                 Some(guard) => {
                     drop(guard.unwrap());

@@ -37,7 +37,12 @@ fn exclusion(run: &Run, lock: FifoLock, contenders: usize) {
     let begun = Arc::new(AtomicUsize::new(0));
     let enter = |lock: &FifoLock, data: &AtomicU64, begun: &AtomicUsize| {
         begun.fetch_add(1, SeqCst);
-        let id = lock.acquire_lock_with("contender", patient()).unwrap();
+        let id = lock
+            .request("contender")
+            .options(patient())
+            .wait()
+            .unwrap()
+            .into_id();
         let before = begun.load(SeqCst);
         count(data);
         let others = begun.load(SeqCst) - before;
@@ -57,7 +62,12 @@ fn exclusion(run: &Run, lock: FifoLock, contenders: usize) {
     let stats = lock.lock_stats();
     at_rest(&stats);
     assert_eq!(stats.total_acquisitions, contenders);
-    let id = lock.acquire_lock_with("last", patient()).unwrap();
+    let id = lock
+        .request("last")
+        .options(patient())
+        .wait()
+        .unwrap()
+        .into_id();
     assert_eq!(data.load(Ordering::Relaxed), contenders);
     lock.release_lock(id).unwrap();
     note_exclusion(run, meanwhile);
@@ -83,11 +93,16 @@ fn word_release_against_a_reader_of_the_holder() {
         .reaches_by("waiter", "held by the waiter");
     model.check(|run| {
         let lock = unmeasured();
-        let first = lock.acquire_lock_with("first", patient()).unwrap();
+        let first = lock
+            .request("first")
+            .options(patient())
+            .wait()
+            .unwrap()
+            .into_id();
         let second = {
             let lock = lock.clone();
             run.spawn("waiter", move || {
-                drop(lock.lock_with("second", patient()).unwrap())
+                drop(lock.request("second").options(patient()).wait().unwrap())
             })
         };
         let looker = {
@@ -124,17 +139,27 @@ fn word_release_against_a_waiter_and_a_try() {
         .reaches_by("waiter", "held by the waiter");
     model.check(|run| {
         let lock = unmeasured();
-        let first = lock.acquire_lock_with("first", patient()).unwrap();
+        let first = lock
+            .request("first")
+            .options(patient())
+            .wait()
+            .unwrap()
+            .into_id();
         let waiter = {
             let lock = lock.clone();
             run.spawn("waiter", move || {
-                drop(lock.lock_with("waiter", patient()).unwrap())
+                drop(lock.request("waiter").options(patient()).wait().unwrap())
             })
         };
         let eager = {
             let (lock, run) = (lock.clone(), run.clone());
-            thread::spawn(
-                move || match lock.acquire_lock_with("eager", patient().no_wait()) {
+            thread::spawn(move || {
+                match lock
+                    .request("eager")
+                    .options(patient().no_wait())
+                    .wait()
+                    .map(|guard| guard.into_id())
+                {
                     Ok(id) => {
                         lock.release_lock(id).unwrap();
                         run.note("granted");
@@ -149,8 +174,8 @@ fn word_release_against_a_waiter_and_a_try() {
                         0
                     }
                     Err(other) => panic!("{other}"),
-                },
-            )
+                }
+            })
         };
         lock.release_lock(first).unwrap();
         let waited = waiter.join().map_or(0, |()| 1);
@@ -168,10 +193,15 @@ fn word_release_against_expiry() {
         .reaches_by("timer", "timed out");
     model.check(|run| {
         let lock = unmeasured();
-        let first = lock.acquire_lock_with("first", patient()).unwrap();
+        let first = lock
+            .request("first")
+            .options(patient())
+            .wait()
+            .unwrap()
+            .into_id();
         let waiters = ["w0", "w1"].map(|name| {
             let lock = lock.clone();
-            thread::spawn(move || lock.lock_with(name, patient()).map(drop))
+            thread::spawn(move || lock.request(name).options(patient()).wait().map(drop))
         });
         let timer = {
             let lock = lock.clone();

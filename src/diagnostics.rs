@@ -8,7 +8,7 @@
 //! use doclock::{DataStore, lock::AcquireOptions};
 //!
 //! let store = DataStore::new();
-//! let import = store.lock_with("ann", AcquireOptions::new().label("import"))?;
+//! let import = store.request("ann").label("import").wait()?;
 //! let waiter = std::thread::spawn({
 //!     let store = store.clone();
 //!     move || store.lock("ben").map(drop)

@@ -5,12 +5,13 @@
 pub use doclock_locks::{
     AcquireOptions, CallSite, CancelEvidence, CancelToken, DurationSummary, FifoLock, HeldLock,
     JoinError, LockCounters, LockDiagnostics, LockError, LockGuard, LockInfo, LockMode,
-    LockOptions, LockReport, LockStats, PrimitiveState, Priority, QueueEntry, Registrable,
-    ReleaseError, ReleaseOutcome, RequestKind, Revocation, SlowRequest, Timeline, TimelineEntry,
-    TimelineLayout, TimelineOutcome, TimelineTrack, TimeoutEvidence, WaiterKind, WaitingRequest,
-    keyed, limiter, node,
+    LockOptions, LockReport, LockStats, PendingRequest, PrimitiveState, Priority, QueueEntry,
+    Registrable, ReleaseError, ReleaseOutcome, RequestKind, Revocation, SlowRequest, Timeline,
+    TimelineEntry, TimelineLayout, TimelineOutcome, TimelineTrack, TimeoutEvidence, WaiterKind,
+    WaitingRequest, keyed, limiter, node,
 };
 
+pub(crate) use doclock_locks::LockRequest;
 pub(crate) use doclock_locks::internal::{
     Answer, BatchLimit, Grant, Granule, Keeper, Kept, Mailbox, Primitive, QueuedWork, Requester,
     Rest, Rights, Samples, Tree, Waiter, WaitsAs, WakeChain, blocking, excess,

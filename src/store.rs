@@ -21,8 +21,8 @@ mod provenance;
 mod publish;
 mod receipts;
 mod registry;
+mod request;
 mod result;
-mod tasks;
 mod transaction;
 
 use std::fmt;
@@ -53,7 +53,7 @@ use crate::document::schema::Schema;
 use crate::id::{LockId, NodeId, NodeIds, OwnerId, TransactionId, random_session};
 use crate::lock::{
     AcquireOptions, FifoLock, Grant, JoinError, LockError, LockGuard, LockInfo, LockReport,
-    LockStats, QueueEntry, ReleaseError, ReleaseOutcome, Timeline,
+    LockStats, QueueEntry, ReleaseError, ReleaseOutcome, Timeline, WaitsAs, blocking,
 };
 use crate::sync::{Mutex, rank};
 use diagnostics::LockDump;
@@ -217,25 +217,8 @@ impl DataStore {
     /// [`LockError`], as [`lock`](Self::lock).
     #[track_caller]
     pub fn begin(&self, owner: impl Into<OwnerId>) -> Result<Transaction, LockError> {
-        self.begin_with(owner, AcquireOptions::new())
-    }
-
-    /// Begins a transaction as [`begin`](Self::begin) does, with options for the wait.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError`], as [`lock`](Self::lock).
-    #[track_caller]
-    pub fn begin_with(
-        &self,
-        owner: impl Into<OwnerId>,
-        options: AcquireOptions,
-    ) -> Result<Transaction, LockError> {
-        let owner = owner.into();
-        let requester = options.requester(&owner, Location::caller(), true);
-        let mut observed = self.observe(Kind::ByHand, &requester);
-        let grant = observed.grant(self.grant(&requester, &options))?;
-        Ok(self.begin_observed(grant, owner, observed))
+        let (owner, options) = (owner.into(), AcquireOptions::new());
+        blocking(self.begin_as(WaitsAs::Thread, owner, &options, Location::caller()))
     }
 
     /// Begins a transaction that ends its grant, and reports itself.
@@ -361,24 +344,8 @@ impl DataStore {
     pub fn acquire_lock(&self, owner: impl Into<OwnerId>) -> Result<LockId, LockError> {
         match self.has_line() {
             false => self.0.lock.acquire_lock(owner),
-            true => self.acquire_lock_with(owner, AcquireOptions::new()),
+            true => Ok(self.request(owner).wait()?.into_id()),
         }
-    }
-
-    /// Acquires the lock as [`acquire_lock`](Self::acquire_lock) does, with options for the wait.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError`], as [`lock`](Self::lock).
-    #[track_caller]
-    pub fn acquire_lock_with(
-        &self,
-        owner: impl Into<OwnerId>,
-        options: AcquireOptions,
-    ) -> Result<LockId, LockError> {
-        let owner = owner.into();
-        let requester = options.requester(&owner, Location::caller(), false);
-        Ok(self.grant(&requester.unbound(), &options)?.id())
     }
 
     /// Releases the grant with this id.
@@ -422,25 +389,8 @@ impl DataStore {
     pub fn lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
         match self.has_line() {
             false => self.0.lock.lock(owner),
-            true => self.lock_with(owner, AcquireOptions::new()),
+            true => self.request(owner).wait(),
         }
-    }
-
-    /// Acquires the lock as [`lock`](Self::lock) does, with options for the wait.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError`], as [`lock`](Self::lock).
-    #[track_caller]
-    pub fn lock_with(
-        &self,
-        owner: impl Into<OwnerId>,
-        options: AcquireOptions,
-    ) -> Result<LockGuard, LockError> {
-        let owner = owner.into();
-        let requester = options.requester(&owner, Location::caller(), false);
-        let grant = self.grant(&requester, &options)?;
-        Ok(LockGuard::new(self.0.lock.clone(), grant))
     }
 
     /// Acquires the lock only if it is free and its queue is empty.
@@ -453,7 +403,8 @@ impl DataStore {
     /// is the holder.
     #[track_caller]
     pub fn try_lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
-        self.lock_with(owner, AcquireOptions::new().no_wait())
+        let options = AcquireOptions::new().no_wait();
+        self.request(owner).options(options).wait()
     }
 
     /// Returns whether the lock is held.

@@ -47,9 +47,13 @@ fn store() -> (DataStore, ManualClock) {
 fn errors_of_the_lock_show_owners_and_labels_in_brief() {
     let (store, clock) = store();
     let options = || AcquireOptions::new().label(long('l')).unbound();
-    let guard = store.lock_with(long('o'), options()).unwrap();
+    let guard = store.request(long('o')).options(options()).wait().unwrap();
     let no_wait = options().no_wait();
-    let error = store.lock_with(long('p'), no_wait).unwrap_err();
+    let error = store
+        .request(long('p'))
+        .options(no_wait)
+        .wait()
+        .unwrap_err();
     assert_brief(&error, &['o', 'l', 'p']);
     let LockError::WouldBlock { owner, .. } = &error else {
         panic!("{error}");
@@ -57,11 +61,25 @@ fn errors_of_the_lock_show_owners_and_labels_in_brief() {
     assert_eq!(owner.as_str(), long('p'));
 
     let bounded = options().queue_bound(0);
-    assert_brief(&store.lock_with(long('p'), bounded).unwrap_err(), &['p']);
+    assert_brief(
+        &store
+            .request(long('p'))
+            .options(bounded)
+            .wait()
+            .unwrap_err(),
+        &['p'],
+    );
     let token = CancelToken::new();
     token.cancel();
     let cancelled = options().cancel_token(&token);
-    assert_brief(&store.lock_with(long('p'), cancelled).unwrap_err(), &['p']);
+    assert_brief(
+        &store
+            .request(long('p'))
+            .options(cancelled)
+            .wait()
+            .unwrap_err(),
+        &['p'],
+    );
     let waiting = |count| {
         while store.queue_length() != count {
             thread::yield_now();
@@ -69,9 +87,19 @@ fn errors_of_the_lock_show_owners_and_labels_in_brief() {
     };
     let limit = Duration::from_secs(1);
     thread::scope(|scope| {
-        let first = scope.spawn(|| store.lock_with(long('q'), options().no_timeout()));
+        let first = scope.spawn(|| {
+            store
+                .request(long('q'))
+                .options(options().no_timeout())
+                .wait()
+        });
         waiting(1);
-        let second = scope.spawn(|| store.lock_with(long('p'), options().timeout(limit)));
+        let second = scope.spawn(|| {
+            store
+                .request(long('p'))
+                .options(options().timeout(limit))
+                .wait()
+        });
         waiting(2);
         assert_brief(&store.lock_dump(), &['o', 'l', 'p', 'q']);
         clock.advance(limit);
@@ -91,8 +119,16 @@ fn errors_of_nodes_show_ids_in_brief() {
     let id = NodeId::from(long('n'));
     let options = || AcquireOptions::new().no_wait().unbound();
     let scope = || Scope::new().write(id.clone());
-    let _guard = locks.lock_with(long('o'), scope(), options()).unwrap();
-    let error = locks.lock_with(long('p'), scope(), options()).unwrap_err();
+    let _guard = locks
+        .request(long('o'), scope())
+        .options(options())
+        .wait()
+        .unwrap();
+    let error = locks
+        .request(long('p'), scope())
+        .options(options())
+        .wait()
+        .unwrap_err();
     assert_brief(&error, &['o', 'p']);
 }
 

@@ -80,17 +80,32 @@ fn feed_01_every_request_waits_for_a_lossless_subscriber() {
         Err(TransactionError::Lock(error)) => Err(error),
         Err(other) => panic!("{other}"),
     };
-    refused("lock", store.lock_with("ann", no_wait()).map(drop));
+    refused(
+        "lock",
+        store.request("ann").options(no_wait()).wait().map(drop),
+    );
     refused("try_lock", store.try_lock("ann").map(drop));
     refused(
         "acquire",
-        store.acquire_lock_with("ann", no_wait()).map(drop),
+        store
+            .request("ann")
+            .options(no_wait())
+            .wait()
+            .map(|guard| guard.into_id())
+            .map(drop),
     );
-    refused("begin", store.begin_with("ann", no_wait()).map(drop));
+    refused(
+        "begin",
+        store.transaction("ann").options(no_wait()).wait().map(drop),
+    );
     let nodes = Scope::new().write("a");
     refused(
         "begin on",
-        store.begin_on_with("ann", nodes, no_wait()).map(drop),
+        store
+            .transaction_on("ann", nodes)
+            .options(no_wait())
+            .wait()
+            .map(drop),
     );
     let batch = manager
         .transaction([create(NodeSpec::new("item"))])
@@ -122,7 +137,7 @@ fn feed_01_every_request_waits_for_a_lossless_subscriber() {
 fn feed_01_a_request_that_waits_for_a_lossless_subscriber_times_out_or_is_cancelled() {
     let (store, events, _) = closed();
     let brief = AcquireOptions::new().timeout(Duration::from_millis(5));
-    let error = store.begin_with("ann", brief).unwrap_err();
+    let error = store.transaction("ann").options(brief).wait().unwrap_err();
     let LockError::Timeout(evidence) = &error else {
         panic!("{error}")
     };
@@ -130,7 +145,7 @@ fn feed_01_a_request_that_waits_for_a_lossless_subscriber_times_out_or_is_cancel
     let token = CancelToken::new();
     thread::scope(|scope| {
         let cancelled = AcquireOptions::new().cancel_token(&token);
-        let request = scope.spawn(|| store.begin_with("bob", cancelled).map(drop));
+        let request = scope.spawn(|| store.transaction("bob").options(cancelled).wait().map(drop));
         until(|| waiting(&store) == 1);
         token.cancel();
         let outcome = request.join().unwrap();
@@ -213,7 +228,7 @@ fn feed_01_an_after_hook_of_an_admitted_batch_can_commit() {
     let before = AcquireOptions::new().timeout(PATIENCE);
     thread::scope(|scope| {
         let holder = scope.spawn(|| {
-            let guard = store.lock_with("holder", before).unwrap();
+            let guard = store.request("holder").options(before).wait().unwrap();
             until(|| store.queue_length() == 1);
             drop(guard);
         });
@@ -239,10 +254,10 @@ fn lock_14_a_queue_bound_counts_the_requests_that_wait_for_a_lossless_subscriber
     thread::scope(|scope| {
         // The first of the line stands at the door, and the second in its queue.
         for waits in 1..=2 {
-            scope.spawn(|| drop(store.lock_with("waits", no_limit()).unwrap()));
+            scope.spawn(|| drop(store.request("waits").options(no_limit()).wait().unwrap()));
             until(|| waiting(&store) == waits);
         }
-        let refused = store.lock_with("refused", no_limit());
+        let refused = store.request("refused").options(no_limit()).wait();
         assert!(
             matches!(refused, Err(LockError::QueueFull { bound: 1, .. })),
             "{refused:?}"

@@ -140,6 +140,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::TimelineOutcome>();
     shared::<doclock::lock::TimelineTrack>();
     shared::<doclock::lock::Revocation>();
+    shared::<doclock::lock::PendingRequest<'static, doclock::OwnerId>>();
     shared::<doclock::lock::Priority>();
     shared::<doclock::lock::QueueEntry>();
     shared::<doclock::lock::ReleaseError>();
@@ -199,6 +200,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::transaction::PanicPayload>();
     shared::<doclock::transaction::Pattern>();
     shared::<doclock::transaction::PatternError>();
+    shared::<doclock::transaction::PendingTransaction<'static>>();
     shared::<doclock::transaction::Published>();
     shared::<doclock::transaction::Refusal>();
     shared::<doclock::transaction::ScriptError>();

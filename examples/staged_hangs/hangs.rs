@@ -92,7 +92,11 @@ fn look_beside_a_window(store: &DataStore, take_look: impl FnOnce()) -> Result<(
     let window = store.clone();
     let window = thread::spawn(move || {
         let keystroke = AcquireOptions::new().label("keystroke");
-        window.lock_with("window-1", keystroke).map(drop)
+        window
+            .request("window-1")
+            .options(keystroke)
+            .wait()
+            .map(drop)
     });
     until(|| has_waiter(store));
     take_look();
@@ -110,7 +114,7 @@ fn slow_io(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
     let (written, drive) = mpsc::channel::<()>();
     let (locked, is_locked) = mpsc::channel();
     let culprit = culprit!(line!() + 1);
-    let save = |store: DataStore| store.lock_with("window-2", AcquireOptions::new().label("save"));
+    let save = |store: DataStore| store.request("window-2").label("save").wait();
     let saves = store.clone();
     let saves = thread::spawn(move || {
         let _guard = save(saves)?;
@@ -132,7 +136,11 @@ fn slow_io(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
 fn forgotten_id(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
     let store = store();
     let culprit = culprit!(line!() + 1);
-    let export = store.acquire_lock_with("export", AcquireOptions::new().label("export as PDF"))?;
+    let export = store
+        .request("export")
+        .label("export as PDF")
+        .wait()?
+        .into_id();
     look_beside_a_window(&store, || {
         look(&store, &[culprit]);
         store.release_lock(export).expect("it is held");
@@ -147,7 +155,7 @@ fn starved(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
         let high = AcquireOptions::new()
             .priority(Priority::High)
             .label("keystroke");
-        store.lock_with("window-1", high)
+        store.request("window-1").options(high).wait()
     };
     let culprit = culprit!(line!() - 2);
     let typing = keystroke(&store)?;
@@ -159,7 +167,10 @@ fn starved(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
     };
     wait(|store| {
         let background = AcquireOptions::new().priority(Priority::Low);
-        store.lock_with("word-count", background.label("count words"))
+        store
+            .request("word-count")
+            .options(background.label("count words"))
+            .wait()
     });
     (0..3).for_each(|_| wait(keystroke));
     look(&store, &[culprit]);
@@ -179,9 +190,15 @@ fn deadlock(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
     let unbound = || AcquireOptions::new().unbound().label("move");
     let (first, second) = (Scope::new().write("one"), Scope::new().write("two"));
     let one = culprit!(line!() + 1);
-    let mut ann = locks.lock_with("window-1", first.clone(), unbound())?;
+    let mut ann = locks
+        .request("window-1", first.clone())
+        .options(unbound())
+        .wait()?;
     let two = culprit!(line!() + 1);
-    let mut ben = locks.lock_with("window-2", second.clone(), unbound())?;
+    let mut ben = locks
+        .request("window-2", second.clone())
+        .options(unbound())
+        .wait()?;
     let moves = thread::spawn(move || ann.extend(second));
     until(|| locks.stats().waiting == 1);
     // The program drops the error and tries again, with the same paragraphs locked.
@@ -214,7 +231,7 @@ fn unpolled_task(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
     let store = store();
     let held = store.lock("window-2")?;
     let culprit = culprit!(line!() + 1);
-    let mut request = Box::pin(store.lock_async_with("sync", AcquireOptions::new().label("pull")));
+    let mut request = Box::pin(store.request("sync").label("pull").into_future());
     let mut context = Context::from_waker(Waker::noop());
     // It joins the queue, as in a `select!` that continues with another branch.
     let first = Pin::new(&mut request).poll(&mut context);

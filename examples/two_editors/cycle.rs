@@ -79,7 +79,10 @@ fn sign_both(store: &DataStore, both_have_one: &Barrier) -> Result<(String, u64)
 /// Begins without locks, because the changes of code are not known beforehand, and signs.
 fn begin_with_own_title(store: &DataStore, editor: &Editor) -> Result<Transaction, Failure> {
     let options = AcquireOptions::new().label("sign both titles");
-    let mut transaction = store.begin_on_with(editor.name, Scope::new(), options)?;
+    let mut transaction = store
+        .transaction_on(editor.name, Scope::new())
+        .options(options)
+        .wait()?;
     sign(&mut transaction, editor, editor.title)?;
     Ok(transaction)
 }

@@ -17,7 +17,6 @@ use super::diagnostics::AdmissionDiagnostics;
 use crate::id::{LockId, OwnerId};
 use crate::lock::{
     AcquireOptions, FifoLock, Grant, LockDiagnostics, LockError, Priority, Requester, WaitsAs,
-    blocking,
 };
 
 /// Where requests wait for a lossless subscriber.
@@ -110,19 +109,6 @@ impl DataStore {
 
     /// Waits until the request may request the lock. Returns the options for that, with what is
     /// left of the timeout.
-    #[inline]
-    pub(crate) fn admit<'o>(
-        &self,
-        requester: &Requester<'_>,
-        options: &'o AcquireOptions,
-    ) -> Result<(Option<Admitted<'_>>, Cow<'o, AcquireOptions>), LockError> {
-        match self.has_line() {
-            false => Ok((None, Cow::Borrowed(options))),
-            true => blocking(self.admit_as(WaitsAs::Thread, requester, options)),
-        }
-    }
-
-    /// Admits the request of a thread or a task.
     pub(crate) async fn admit_as<'o>(
         &self,
         waits_as: WaitsAs,
@@ -141,23 +127,14 @@ impl DataStore {
     }
 
     /// Waits for the lock, and before it for lossless subscribers.
-    pub(crate) fn grant(
+    pub(crate) async fn grant_as(
         &self,
+        waits_as: WaitsAs,
         requester: &Requester<'_>,
         options: &AcquireOptions,
     ) -> Result<Grant, LockError> {
-        let (_admitted, left) = self.admit(requester, options)?;
-        self.0.lock.grant(requester, &left)
-    }
-
-    /// Waits as [`grant`](Self::grant) does, in a task.
-    pub(crate) async fn grant_to_task(
-        &self,
-        requester: &Requester<'_>,
-        options: &AcquireOptions,
-    ) -> Result<Grant, LockError> {
-        let (_admitted, left) = self.admit_as(WaitsAs::Task, requester, options).await?;
-        self.0.lock.grant_as(WaitsAs::Task, requester, &left).await
+        let (_admitted, left) = self.admit_as(waits_as, requester, options).await?;
+        self.0.lock.grant_as(waits_as, requester, &left).await
     }
 
     /// Takes the lock if it is free and no request waits for it.

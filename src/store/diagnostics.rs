@@ -87,7 +87,7 @@ pub struct AdmissionDiagnostics {
 /// use doclock::{DataStore, lock::{AcquireOptions, node::Scope}};
 ///
 /// let store = DataStore::new();
-/// let guard = store.lock_with("ann", AcquireOptions::new().label("import"))?;
+/// let guard = store.request("ann").label("import").wait()?;
 /// let dump = store.lock_dump();
 /// assert_eq!(dump.lock.holders[0].holder.owner_id.as_str(), "ann");
 /// assert!(dump.to_string().starts_with("held by lock-1-"), "{dump}");
@@ -333,7 +333,7 @@ impl DataStore {
     /// use doclock::{DataStore, lock::AcquireOptions};
     ///
     /// let store = DataStore::new();
-    /// let guard = store.lock_with("ann", AcquireOptions::new().label("import"))?;
+    /// let guard = store.request("ann").label("import").wait()?;
     /// let diagnostics = store.diagnostics();
     /// assert_eq!(diagnostics.lock.holders[0].holder.owner_id.as_str(), "ann");
     /// assert!(diagnostics.lock.waiters.is_empty());

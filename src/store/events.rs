@@ -189,10 +189,10 @@ impl Subscription {
     /// manager.execute(create(text_node("paragraph", "one")))?;
     ///
     /// let no_wait = AcquireOptions::new().no_wait();
-    /// let refused = store.lock_with("ann", no_wait.clone());
+    /// let refused = store.request("ann").options(no_wait.clone()).wait();
     /// assert!(matches!(refused, Err(LockError::WouldBlock { .. })));
     /// assert_eq!(journal.recv()?.commit.version, 1);
-    /// assert!(store.lock_with("ann", no_wait).is_ok());
+    /// assert!(store.request("ann").options(no_wait).wait().is_ok());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]

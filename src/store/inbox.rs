@@ -460,7 +460,13 @@ impl Attempt<'_> {
         if let Some(token) = self.cancel {
             options = options.cancel_token(token);
         }
-        match self.inbox.store.begin_with(self.owner.clone(), options) {
+        match self
+            .inbox
+            .store
+            .transaction(self.owner.clone())
+            .options(options)
+            .wait()
+        {
             Ok(transaction) => Ok(carry_out(claim, transaction, message, handler)),
             // Neither concerns the event.
             Err(error @ (LockError::Reentrant { .. } | LockError::Cancelled(_))) => {

@@ -9,12 +9,13 @@ use std::panic::Location;
 
 pub(super) use claim::OnNodes;
 
-use super::{DataStore, EndedBy, Kind, Transaction};
+use super::{DataStore, EndedBy, Transaction};
 use crate::document::View;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId};
 use crate::lock::node::NodeLockStats;
 use crate::lock::{
-    AcquireOptions, Grant, HeldLock, LockError, Scope, Tree, WaitingRequest, WaitsAs, blocking,
+    AcquireOptions, Grant, HeldLock, LockError, LockRequest, PendingRequest, Scope, Tree,
+    WaitingRequest, WaitsAs,
 };
 
 impl Tree for DataStore {
@@ -83,120 +84,29 @@ impl DataStore {
         owner: impl Into<OwnerId>,
         scope: impl Into<Scope>,
     ) -> Result<Transaction, LockError> {
-        self.begin_on_with(owner, scope, AcquireOptions::new())
+        self.transaction_on(owner, scope).wait()
     }
 
-    /// Begins a transaction as [`begin_on`](Self::begin_on) does, with options for all its waits.
-    ///
-    /// The options hold for this wait and for all later waits of the transaction. Priorities count
-    /// in the queue of the document lock, and not in the queues of nodes.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError`], as [`lock`](Self::lock).
-    #[track_caller]
-    pub fn begin_on_with(
+    pub(super) async fn begin_on_as(
         &self,
-        owner: impl Into<OwnerId>,
-        scope: impl Into<Scope>,
-        options: AcquireOptions,
-    ) -> Result<Transaction, LockError> {
-        let (owner, call_site) = (owner.into(), Location::caller());
-        let observed = self.observe(Kind::OnNodes, &options.requester(&owner, call_site, true));
-        observed.begin(self.begin_on_at(owner, scope.into(), options, call_site))
-    }
-
-    /// Waits for node locks in a task, and begins a transaction on the nodes.
-    ///
-    /// If the future is dropped, the request leaves the queue. The waits for further nodes, when
-    /// the transaction changes or reads them, block the thread that polls: lock the nodes with the
-    /// scope.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError`], as [`begin_on`](Self::begin_on), and `NoKeeper`.
-    ///
-    /// ```
-    /// use doclock::{DataStore, document::NodeSpec, lock::node::Scope};
-    ///
-    /// # pollster::block_on(async {
-    /// let store = DataStore::new();
-    /// let mut transaction = store.begin("setup")?;
-    /// let section = transaction.create(NodeSpec::new("section"))?;
-    /// transaction.commit()?;
-    /// let mut transaction = store.begin_on_async("ann", Scope::new().write(&section)).await?;
-    /// transaction.set_text(&section, "One")?;
-    /// transaction.commit()?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # }).unwrap();
-    /// ```
-    #[track_caller]
-    pub fn begin_on_async(
-        &self,
-        owner: impl Into<OwnerId>,
-        scope: impl Into<Scope>,
-    ) -> impl Future<Output = Result<Transaction, LockError>> + Send + 'static {
-        self.begin_on_async_with(owner, scope, AcquireOptions::new())
-    }
-
-    /// Begins a transaction as [`begin_on_async`](Self::begin_on_async) does, with options for all
-    /// its waits.
-    ///
-    /// # Errors
-    ///
-    /// As [`begin_on_async`](Self::begin_on_async).
-    #[track_caller]
-    pub fn begin_on_async_with(
-        &self,
-        owner: impl Into<OwnerId>,
-        scope: impl Into<Scope>,
-        options: AcquireOptions,
-    ) -> impl Future<Output = Result<Transaction, LockError>> + Send + 'static {
-        let (store, owner, scope) = (self.clone(), owner.into(), scope.into());
-        let call_site = Location::caller();
-        async move {
-            let requester = options.requester_of_task(&owner, call_site, true);
-            let observed = store.observe(Kind::OnNodes, &requester);
-            let begun = store.begin_on_in_task(owner, scope, options, call_site);
-            observed.begin(begun.await)
-        }
-    }
-
-    pub(crate) fn begin_on_at(
-        &self,
+        waits_as: WaitsAs,
         owner: OwnerId,
         scope: Scope,
         options: AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<Transaction, LockError> {
+        let options = match waits_as {
+            WaitsAs::Thread => options,
+            // Also its later waits are those of no particular thread.
+            WaitsAs::Task => options.unbound(),
+        };
         let requester = options.requester(&owner, call_site, true);
         let nodes = OnNodes::new(&scope, requester.thread, call_site);
-        let (admitted, left) = self.admit(&requester, &options)?;
+        let (admitted, left) = self.admit_as(waits_as, &requester, &options).await?;
         // The holder of a node may wait for a transaction on others, which must not wait in line.
         drop(admitted);
-        let grant = self.0.lock.grant_nodes(&requester, &left, scope, self)?;
-        drop(left);
-        Ok(self.begin_on_granted(grant, owner, nodes.waiting_as(options)))
-    }
-
-    /// Begins a transaction as [`begin_on_at`](Self::begin_on_at) does, in a task.
-    async fn begin_on_in_task(
-        &self,
-        owner: OwnerId,
-        scope: Scope,
-        options: AcquireOptions,
-        call_site: &'static Location<'static>,
-    ) -> Result<Transaction, LockError> {
-        // Also its later waits are those of no particular thread.
-        let options = options.unbound();
-        let requester = options.requester(&owner, call_site, true);
-        let nodes = OnNodes::new(&scope, requester.thread, call_site);
-        let (admitted, left) = self.admit_as(WaitsAs::Task, &requester, &options).await?;
-        drop(admitted);
-        let asked = self
-            .0
-            .lock
-            .grant_nodes_to_task(&requester, &left, scope, self);
+        let lock = &self.0.lock;
+        let asked = lock.grant_nodes_as(waits_as, &requester, &left, scope, self);
         let grant = asked.await?;
         drop(left);
         Ok(self.begin_on_granted(grant, owner, nodes.waiting_as(options)))
@@ -225,13 +135,8 @@ impl DataStore {
         unlocked.nodes = Some(Box::new(OnNodes::without_locks(call_site)));
         let complete = edits(&mut unlocked);
         let scope = unlocked.needed_locks();
-        let mut transaction = match waits_as {
-            WaitsAs::Thread => self.begin_on_at(owner, scope, options, call_site)?,
-            WaitsAs::Task => {
-                self.begin_on_in_task(owner, scope, options, call_site)
-                    .await?
-            }
-        };
+        let begun = self.begin_on_as(waits_as, owner, scope, options, call_site);
+        let mut transaction = begun.await?;
         let made = complete && transaction.take_over(unlocked);
         Ok((transaction, made))
     }
@@ -273,75 +178,7 @@ impl NodeLocks {
         owner: impl Into<OwnerId>,
         scope: impl Into<Scope>,
     ) -> Result<NodeGuard, LockError> {
-        self.lock_with(owner, scope, AcquireOptions::new())
-    }
-
-    /// Waits for nodes as [`lock`](Self::lock) does, in a task.
-    ///
-    /// If the future is dropped, the request leaves the queue, and releases what it was granted. A
-    /// task is not recognized as the holder: a second guard of one task waits until its timeout.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError`], as [`DataStore::lock`], and `NoKeeper`.
-    ///
-    /// ```
-    /// use doclock::{DataStore, lock::node::Scope};
-    ///
-    /// # pollster::block_on(async {
-    /// let locks = DataStore::new().node_locks();
-    /// let mut guard = locks.lock_async("ann", Scope::new().read("title")).await?;
-    /// guard.extend_async(Scope::new().write("section")).await?;
-    /// assert_eq!(locks.holders()[0].nodes.len(), 2);
-    /// # Ok::<(), doclock::lock::LockError>(())
-    /// # }).unwrap();
-    /// ```
-    #[track_caller]
-    pub fn lock_async(
-        &self,
-        owner: impl Into<OwnerId>,
-        scope: impl Into<Scope>,
-    ) -> impl Future<Output = Result<NodeGuard, LockError>> + Send + 'static {
-        self.lock_async_with(owner, scope, AcquireOptions::new())
-    }
-
-    /// Waits as [`lock_async`](Self::lock_async) does, with options for the wait.
-    ///
-    /// # Errors
-    ///
-    /// As [`lock_async`](Self::lock_async).
-    #[track_caller]
-    pub fn lock_async_with(
-        &self,
-        owner: impl Into<OwnerId>,
-        scope: impl Into<Scope>,
-        options: AcquireOptions,
-    ) -> impl Future<Output = Result<NodeGuard, LockError>> + Send + 'static {
-        let (store, owner, scope) = (self.0.clone(), owner.into(), scope.into());
-        let call_site = Location::caller();
-        async move {
-            let requester = options.requester_of_task(&owner, call_site, false);
-            let lock = &store.0.lock;
-            let asked = lock.grant_nodes_to_task(&requester, &options, scope, &store);
-            let grant = asked.await?;
-            Ok(NodeGuard { store, grant })
-        }
-    }
-
-    /// Locks nodes as [`lock`](Self::lock) does, with options for the wait.
-    ///
-    /// # Errors
-    ///
-    /// As [`lock`](Self::lock).
-    #[track_caller]
-    #[inline(always)]
-    pub fn lock_with(
-        &self,
-        owner: impl Into<OwnerId>,
-        scope: impl Into<Scope>,
-        options: AcquireOptions,
-    ) -> Result<NodeGuard, LockError> {
-        let owner = owner.into();
+        let (owner, options) = (owner.into(), AcquireOptions::new());
         let requester = options.requester(&owner, Location::caller(), false);
         let store = &self.0;
         let lock = &store.0.lock;
@@ -349,6 +186,33 @@ impl NodeLocks {
         Ok(NodeGuard {
             store: store.clone(),
             grant,
+        })
+    }
+
+    /// Describes a request for nodes, with options for the wait: see [`PendingRequest`].
+    ///
+    /// A task is not recognized as the holder: a second guard of one task waits until its timeout.
+    ///
+    /// ```
+    /// use doclock::{DataStore, lock::node::Scope};
+    ///
+    /// # pollster::block_on(async {
+    /// let locks = DataStore::new().node_locks();
+    /// let guard = locks.request("ann", Scope::new().read("title")).label("layout").await?;
+    /// assert_eq!(locks.holders()[0].nodes.len(), 1);
+    /// # drop(guard);
+    /// # Ok::<(), doclock::lock::LockError>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn request(
+        &self,
+        owner: impl Into<OwnerId>,
+        scope: impl Into<Scope>,
+    ) -> PendingRequest<'static, NodesRequest> {
+        PendingRequest::new(NodesRequest {
+            store: self.0.clone(),
+            owner: owner.into(),
+            scope: scope.into(),
         })
     }
 
@@ -365,7 +229,8 @@ impl NodeLocks {
         owner: impl Into<OwnerId>,
         scope: impl Into<Scope>,
     ) -> Result<NodeGuard, LockError> {
-        self.lock_with(owner, scope, AcquireOptions::new().no_wait())
+        let options = AcquireOptions::new().no_wait();
+        self.request(owner, scope).options(options).wait()
     }
 
     /// Lists the owners of node locks in the order of their requests, each with at most
@@ -415,20 +280,6 @@ impl NodeGuard {
         self.store.0.lock.token_of(self.grant)
     }
 
-    /// Locks more nodes as [`extend`](Self::extend) does, in a task.
-    ///
-    /// If the future is dropped, the request leaves the queue and the guard keeps what it has. If
-    /// the nodes were granted by then, the guard keeps them too, and its
-    /// [token](Self::fencing_token) has risen.
-    ///
-    /// # Errors
-    ///
-    /// As [`extend`](Self::extend), and `NoKeeper`.
-    pub async fn extend_async(&mut self, scope: impl Into<Scope>) -> Result<(), LockError> {
-        let options = AcquireOptions::new();
-        self.extend_as(WaitsAs::Task, scope.into(), &options).await
-    }
-
     /// Locks more nodes, or locked nodes in further modes: all of them or none.
     ///
     /// # Errors
@@ -448,35 +299,33 @@ impl NodeGuard {
     /// # Ok::<(), doclock::lock::LockError>(())
     /// ```
     pub fn extend(&mut self, scope: impl Into<Scope>) -> Result<(), LockError> {
-        self.extend_with(scope, &AcquireOptions::new())
+        self.request(scope).wait()
     }
 
-    /// Locks more nodes as [`extend`](Self::extend) does, with options for the wait. A hold limit
-    /// has no effect here: that of the guard's first request stays.
+    /// Describes a request for more nodes, with options for the wait: see [`PendingRequest`]. It
+    /// grants what [`extend`](Self::extend) does. A hold limit has no effect here: that of the
+    /// guard's first request stays.
     ///
-    /// # Errors
+    /// If its future is dropped, the request leaves the queue and the guard keeps what it has. If
+    /// the nodes were granted by then, the guard keeps them too, and its
+    /// [token](Self::fencing_token) has risen.
     ///
-    /// As [`extend`](Self::extend).
-    pub fn extend_with(
-        &mut self,
-        scope: impl Into<Scope>,
-        options: &AcquireOptions,
-    ) -> Result<(), LockError> {
-        blocking(self.extend_as(WaitsAs::Thread, scope.into(), options))
-    }
-
-    async fn extend_as(
-        &mut self,
-        waits_as: WaitsAs,
-        scope: Scope,
-        options: &AcquireOptions,
-    ) -> Result<(), LockError> {
-        let lock = &self.store.0.lock;
-        let claim = lock.source_of(self.grant)?;
-        let (requester, store) = (claim.requester(), &self.store);
-        let asked = lock.extend_nodes(waits_as, self.grant, &requester, options, &scope, store);
-        self.grant = asked.await?;
-        Ok(())
+    /// ```
+    /// use doclock::{DataStore, lock::node::Scope};
+    ///
+    /// # pollster::block_on(async {
+    /// let locks = DataStore::new().node_locks();
+    /// let mut guard = locks.lock("ann", Scope::new().read("title"))?;
+    /// guard.request(Scope::new().write("section")).await?;
+    /// assert_eq!(locks.holders()[0].nodes.len(), 2);
+    /// # Ok::<(), doclock::lock::LockError>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn request(&mut self, scope: impl Into<Scope>) -> PendingRequest<'_, MoreNodes<'_>> {
+        PendingRequest::new(MoreNodes {
+            guard: self,
+            scope: scope.into(),
+        })
     }
 }
 
@@ -492,5 +341,64 @@ impl fmt::Debug for NodeGuard {
         f.debug_struct("NodeGuard")
             .field("id", &self.id())
             .finish_non_exhaustive()
+    }
+}
+
+/// A request for nodes.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct NodesRequest {
+    store: DataStore,
+    owner: OwnerId,
+    scope: Scope,
+}
+
+impl LockRequest for NodesRequest {
+    type Granted = NodeGuard;
+
+    async fn grant_as(
+        self,
+        waits_as: WaitsAs,
+        options: AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> Result<NodeGuard, LockError> {
+        let Self {
+            store,
+            owner,
+            scope,
+        } = self;
+        let requester = options.requester_as(waits_as, &owner, call_site, false);
+        let lock = &store.0.lock;
+        let asked = lock.grant_nodes_as(waits_as, &requester, &options, scope, &store);
+        let grant = asked.await?;
+        Ok(NodeGuard { store, grant })
+    }
+}
+
+/// A request of a holder of nodes for more nodes.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct MoreNodes<'a> {
+    guard: &'a mut NodeGuard,
+    scope: Scope,
+}
+
+impl LockRequest for MoreNodes<'_> {
+    type Granted = ();
+
+    async fn grant_as(
+        self,
+        waits_as: WaitsAs,
+        options: AcquireOptions,
+        _: &'static Location<'static>,
+    ) -> Result<(), LockError> {
+        let Self { guard, scope } = self;
+        let store = &guard.store;
+        let lock = &store.0.lock;
+        let claim = lock.source_of(guard.grant)?;
+        let requester = claim.requester();
+        let asked = lock.extend_nodes(waits_as, guard.grant, &requester, &options, &scope, store);
+        guard.grant = asked.await?;
+        Ok(())
     }
 }

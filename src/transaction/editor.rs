@@ -386,23 +386,26 @@ impl Editor {
         // An entry is undone within one call or poll, so it is bound to the thread of that.
         let grant = match store.try_grant(&requester, options) {
             Ok(Some(grant)) => grant,
-            // A completed one need not wait.
-            granted => match (manager.repeated(once), waits_as) {
-                (Some(outcome), _) => return outcome,
-                (None, WaitsAs::Thread) => {
-                    granted.and_then(|_| store.grant(&requester, options))?
+            granted => {
+                // A completed one need not wait.
+                if let Some(outcome) = manager.repeated(once) {
+                    return outcome;
                 }
-                (None, WaitsAs::Task) => {
-                    granted?;
-                    let requester = Requester {
-                        thread: 0,
-                        ..requester
-                    };
-                    let grant = store.grant_to_task(&requester, options).await?;
+                granted?;
+                let thread = match waits_as {
+                    WaitsAs::Thread => requester.thread,
+                    WaitsAs::Task => 0,
+                };
+                let requester = Requester {
+                    thread,
+                    ..requester
+                };
+                let grant = store.grant_as(waits_as, &requester, options).await?;
+                if waits_as == WaitsAs::Task {
                     store.fifo().bind(grant);
-                    grant
                 }
-            },
+                grant
+            }
         };
         observed.granted();
         let owner = self.owner().clone();

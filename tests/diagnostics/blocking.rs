@@ -24,12 +24,17 @@ fn a_picture_names_the_holder_and_its_waiters_with_kind_and_time_left() {
     let options = AcquireOptions::new()
         .label("import")
         .hold_limit(90 * SECOND);
-    let id = store.acquire_lock_with("ann", options).unwrap();
+    let id = store
+        .request("ann")
+        .options(options)
+        .wait()
+        .unwrap()
+        .into_id();
     clock.advance(SECOND);
     let manager = TransactionManager::new(store.clone());
     let patience = |timeout: u32| AcquireOptions::new().timeout(timeout * SECOND);
     thread::scope(|threads| {
-        threads.spawn(|| drop(store.begin_with("ben", patience(4))));
+        threads.spawn(|| drop(store.transaction("ben").options(patience(4)).wait()));
         until_waiting(&store, 1);
         threads.spawn(|| {
             let batch = create(text_node("paragraph", "x"));
@@ -40,7 +45,7 @@ fn a_picture_names_the_holder_and_its_waiters_with_kind_and_time_left() {
         });
         until_waiting(&store, 2);
         let options = patience(9).label("autosave");
-        threads.spawn(|| pollster::block_on(store.lock_async_with("dan", options)).map(drop));
+        threads.spawn(|| pollster::block_on(store.request("dan").options(options)).map(drop));
         until_waiting(&store, 3);
         clock.advance(SECOND);
 
@@ -116,7 +121,7 @@ fn waiters_for_nodes_and_for_the_document_name_those_that_block_them() {
     let lock = |owner: &str, ids: &[&str]| -> _ {
         let scope: Scope = scope(ids);
         let patient = AcquireOptions::new().no_timeout().unbound();
-        locks.lock_with(owner, scope, patient)
+        locks.request(owner, scope).options(patient).wait()
     };
     let [ann, ben] = [("ann", "a"), ("ben", "b")].map(|(owner, id)| lock(owner, &[id]).unwrap());
     thread::scope(|threads| {
@@ -126,7 +131,9 @@ fn waiters_for_nodes_and_for_the_document_name_those_that_block_them() {
         until_waiting(&store, 2);
         threads.spawn(|| {
             store
-                .lock_with("eve", AcquireOptions::new().no_timeout())
+                .request("eve")
+                .options(AcquireOptions::new().no_timeout())
+                .wait()
                 .map(drop)
         });
         until_waiting(&store, 3);

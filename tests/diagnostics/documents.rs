@@ -220,7 +220,7 @@ fn closed_admission_names_the_subscriber_that_closes_it() {
         for (owner, count) in [("ann", 1), ("ben", 2)] {
             let patient = AcquireOptions::new().no_timeout();
             let store = &store;
-            threads.spawn(move || store.lock_with(owner, patient).map(drop));
+            threads.spawn(move || store.request(owner).options(patient).wait().map(drop));
             while waiting() < count {
                 thread::yield_now();
             }

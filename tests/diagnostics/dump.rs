@@ -40,12 +40,25 @@ fn lock_08_a_dump_lists_the_holders_of_nodes_and_the_requests_for_them() {
     let locks = store.node_locks();
     let of = |node: &str| Scope::new().write(node);
     let unbound = || no_timeout().unbound();
-    let _ann = locks.lock_with("ann", of("one"), unbound()).unwrap();
-    let _ben = locks.lock_with("ben", of("two"), unbound()).unwrap();
+    let _ann = locks
+        .request("ann", of("one"))
+        .options(unbound())
+        .wait()
+        .unwrap();
+    let _ben = locks
+        .request("ben", of("two"))
+        .options(unbound())
+        .wait()
+        .unwrap();
     let names: Vec<String> = (0..29).map(|nth| format!("w{nth}")).collect();
-    let tasks = names
-        .iter()
-        .map(|name| waiting(locks.lock_async_with(name.as_str(), of("one"), no_timeout())));
+    let tasks = names.iter().map(|name| {
+        waiting(
+            locks
+                .request(name.as_str(), of("one"))
+                .options(no_timeout())
+                .into_future(),
+        )
+    });
     let mut tasks: Vec<_> = tasks.collect();
     let dump = store.lock_dump();
     let text = dump.to_string();
@@ -60,8 +73,13 @@ fn lock_08_a_dump_lists_the_holders_of_nodes_and_the_requests_for_them() {
     assert!(lines[2].contains(" of w0 ") && lines[2].contains(" for node one (node exclusive)"));
 
     // A request for the whole document waits for both, and later ones for that.
-    let whole = waiting(store.lock_async_with("whole", no_timeout()));
-    let last = waiting(locks.lock_async_with("last", of("three"), no_timeout()));
+    let whole = waiting(store.request("whole").options(no_timeout()).into_future());
+    let last = waiting(
+        locks
+            .request("last", of("three"))
+            .options(no_timeout())
+            .into_future(),
+    );
     let json = serde_json::to_value(store.lock_dump()).unwrap();
     let waiters = owners(&json, "waiters");
     assert_eq!(waiters[..29], names);
@@ -81,7 +99,8 @@ fn lock_08_a_dump_lists_the_requests_before_a_closed_admission() {
     let note = || create(text_node("paragraph", "x"));
     manager.execute(note()).unwrap();
     let names = ["a", "b", "c", "d"];
-    let mut tasks = names.map(|name| waiting(store.lock_async_with(name, no_timeout())));
+    let mut tasks =
+        names.map(|name| waiting(store.request(name).options(no_timeout()).into_future()));
     let dump = store.lock_dump();
     let text = dump.to_string();
     assert!(!text.contains("no request waits"), "{text}");

@@ -15,14 +15,17 @@ use super::{timed_store, until_waiting};
 fn the_table_begins_with_the_holder_and_the_requests_behind_it() {
     let (store, clock) = timed_store();
     let id = store
-        .acquire_lock_with("ann", AcquireOptions::new().label("import"))
-        .unwrap();
+        .request("ann")
+        .label("import")
+        .wait()
+        .unwrap()
+        .into_id();
     clock.advance(Duration::from_millis(500));
     thread::scope(|threads| {
         threads.spawn(|| drop(store.begin("ben")));
         until_waiting(&store, 1);
         let patient = AcquireOptions::new().no_timeout();
-        threads.spawn(|| pollster::block_on(store.lock_async_with("cem", patient)).map(drop));
+        threads.spawn(|| pollster::block_on(store.request("cem").options(patient)).map(drop));
         until_waiting(&store, 2);
         clock.advance(Duration::from_secs(2));
         let table = store.diagnostics().to_string();
@@ -99,10 +102,10 @@ proptest! {
             true => targets.iter().fold(Scope::new(), |scope, id| scope.write(id.as_str())),
             false => Scope::new().write(node.as_str()),
         };
-        let held = locks.lock_with(owner.as_str(), scope.clone(), options()).unwrap();
+        let held = locks.request(owner.as_str(), scope.clone()).options(options()).wait().unwrap();
         let lines = thread::scope(|threads| {
-            threads.spawn(|| locks.lock_with(owner.as_str(), scope, options()).map(drop));
-            threads.spawn(|| store.lock_with(owner.as_str(), options()).map(drop));
+            threads.spawn(|| locks.request(owner.as_str(), scope).options(options()).wait().map(drop));
+            threads.spawn(|| store.request(owner.as_str()).options(options()).wait().map(drop));
             until_waiting(&store, 2);
             let table = store.diagnostics().to_string();
             drop(held);

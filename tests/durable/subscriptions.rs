@@ -197,7 +197,7 @@ fn a_lossless_durable_subscriber_holds_up_no_request_after_the_journal_has_faile
     store.wait_durable(1, None).unwrap_err();
     // The journal ends after it has answered.
     let options = AcquireOptions::new().timeout(Duration::from_secs(60));
-    drop(store.lock_with("ann", options).unwrap());
+    drop(store.request("ann").options(options).wait().unwrap());
     let manager = TransactionManager::new(store);
     let refused = manager.execute(create(text_node("paragraph", "b")));
     assert_eq!(refused.unwrap_err().code(), "commitReadOnly");

@@ -276,7 +276,10 @@ fn requests_wait_when_too_many_bytes_are_unwritten() {
     assert_eq!(keeper.begun(), [1]);
     // The first commit is being written, so it is not unread any more.
     add(&store, "b");
-    let refused = store.lock_with("ann", AcquireOptions::new().no_wait());
+    let refused = store
+        .request("ann")
+        .options(AcquireOptions::new().no_wait())
+        .wait();
     let refused = refused.unwrap_err();
     assert_eq!(refused.code(), "lockWouldBlock");
     // The program has no subscriber.

@@ -191,5 +191,5 @@ fn overlay_10_a_transaction_can_be_committed_after_code_that_panicked_in_it() {
     transaction.run(torn).unwrap_err();
     assert_eq!(transaction.commit().unwrap().version, 1);
     let options = AcquireOptions::new().no_wait();
-    drop(store.lock_with("next", options).unwrap());
+    drop(store.request("next").options(options).wait().unwrap());
 }

@@ -34,7 +34,7 @@ fn lock_11_a_panic_rolls_back_hands_on_and_reaches_the_submitter() {
         });
         barrier.wait();
         let next = scope.spawn(|| {
-            let mut transaction = store.begin_with("next", patient()).unwrap();
+            let mut transaction = store.transaction("next").options(patient()).wait().unwrap();
             assert!(!transaction.contains("lost"));
             transaction
                 .create(NodeSpec::new("paragraph").with_id("kept"))
@@ -62,7 +62,7 @@ fn lock_12_a_second_request_on_the_holding_thread_is_refused_at_once() {
         patient(),
         AcquireOptions::new().no_wait(),
     ] {
-        match store.lock_with("ann again", options) {
+        match store.request("ann again").options(options).wait() {
             Err(LockError::Reentrant { owner, holder }) => {
                 assert_eq!(owner.as_str(), "ann again");
                 assert_eq!(holder.lock_id, guard.id());
@@ -94,7 +94,14 @@ fn lock_12_a_grant_by_id_is_bound_to_no_thread() {
     let other = store.clone();
     let forms: [fn(&DataStore) -> LockId; 2] = [
         |store| store.acquire_lock("front end").unwrap(),
-        |store| store.acquire_lock_with("front end", patient()).unwrap(),
+        |store| {
+            store
+                .request("front end")
+                .options(patient())
+                .wait()
+                .unwrap()
+                .into_id()
+        },
     ];
     for acquire in forms {
         let id = acquire(&store);
@@ -103,10 +110,16 @@ fn lock_12_a_grant_by_id_is_bound_to_no_thread() {
                 until_waiting(&other, 1);
                 other.release_lock(id).unwrap();
             });
-            drop(store.lock_with("front end", patient()).unwrap());
+            drop(
+                store
+                    .request("front end")
+                    .options(patient())
+                    .wait()
+                    .unwrap(),
+            );
         });
         // A grant after a wait is unbound, too.
-        let guard = store.lock_with("other", AcquireOptions::new()).unwrap();
+        let guard = store.request("other").wait().unwrap();
         let id = thread::scope(|scope| {
             let waiter = scope.spawn(|| {
                 let id = acquire(&other);
@@ -130,7 +143,11 @@ fn lock_12_a_thread_that_has_a_guard_is_refused_a_grant_by_id() {
     let guard = store.lock("ann").unwrap();
     for acquired in [
         store.acquire_lock("ann"),
-        store.acquire_lock_with("ann", patient()),
+        store
+            .request("ann")
+            .options(patient())
+            .wait()
+            .map(|guard| guard.into_id()),
     ] {
         assert!(matches!(acquired, Err(LockError::Reentrant { .. })));
     }
@@ -141,7 +158,9 @@ fn lock_12_a_thread_that_has_a_guard_is_refused_a_grant_by_id() {
 fn lock_12_an_unbound_guard_may_be_waited_for_on_its_own_thread() {
     let store = DataStore::new();
     let guard = store
-        .lock_with("front end", AcquireOptions::new().unbound())
+        .request("front end")
+        .options(AcquireOptions::new().unbound())
+        .wait()
         .unwrap();
     let id = guard.id();
     thread::scope(|scope| {
@@ -149,7 +168,13 @@ fn lock_12_an_unbound_guard_may_be_waited_for_on_its_own_thread() {
             until_waiting(&store, 1);
             store.release_lock(id).unwrap();
         });
-        drop(store.lock_with("front end", patient()).unwrap());
+        drop(
+            store
+                .request("front end")
+                .options(patient())
+                .wait()
+                .unwrap(),
+        );
     });
     drop(guard);
 }

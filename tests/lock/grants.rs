@@ -102,7 +102,14 @@ fn lock_02_a_stale_id_is_an_error_in_every_state() {
 
     let waiter = thread::spawn({
         let store = store.clone();
-        move || store.acquire_lock_with("c", patient()).unwrap()
+        move || {
+            store
+                .request("c")
+                .options(patient())
+                .wait()
+                .unwrap()
+                .into_id()
+        }
     });
     until_waiting(&store, 1);
     assert_eq!(store.release_lock(held), Ok(ReleaseOutcome::HandedOver));
@@ -191,13 +198,13 @@ impl Kind {
             }
             Self::Timed => {
                 let options = AcquireOptions::new().timeout(Duration::from_secs(600));
-                let _guard = store.lock_with("w", options).unwrap();
+                let _guard = store.request("w").options(options).wait().unwrap();
                 note();
             }
             Self::Cancellable => {
                 let token = CancelToken::new();
                 let options = patient().cancel_token(&token);
-                let _guard = store.lock_with("w", options).unwrap();
+                let _guard = store.request("w").options(options).wait().unwrap();
                 note();
             }
             Self::Transaction => {
@@ -262,7 +269,7 @@ fn lock_13_a_try_fails_whenever_the_lock_has_a_holder_or_waiter() {
             .map(|nth| {
                 let (store, served, in_hand) = (&store, &served, &in_hand);
                 let waiter = scope.spawn(move || {
-                    let guard = store.lock_with("patient", patient()).unwrap();
+                    let guard = store.request("patient").options(patient()).wait().unwrap();
                     assert!(!in_hand.swap(true, Ordering::SeqCst));
                     served.lock().unwrap().push(nth);
                     in_hand.store(false, Ordering::SeqCst);

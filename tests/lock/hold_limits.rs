@@ -32,7 +32,14 @@ fn limited(limit: Duration) -> AcquireOptions {
 /// Requests the lock in a separate thread, at this position, and keeps it.
 fn waits(store: &DataStore, position: usize, options: AcquireOptions) -> JoinHandle<LockId> {
     let theirs = store.clone();
-    let thread = thread::spawn(move || theirs.acquire_lock_with("waiter", options).unwrap());
+    let thread = thread::spawn(move || {
+        theirs
+            .request("waiter")
+            .options(options)
+            .wait()
+            .unwrap()
+            .into_id()
+    });
     until_waiting(store, position);
     thread
 }
@@ -63,24 +70,36 @@ fn revoked_when_free<T>(hold: impl Fn(&DataStore, AcquireOptions) -> T) {
 
 #[test]
 fn lock_10_the_hold_limit_of_a_request_replaces_that_of_the_lock_for_an_id() {
-    revoked_when_free(|store, options| store.acquire_lock_with("ann", options).unwrap());
+    revoked_when_free(|store, options| {
+        store
+            .request("ann")
+            .options(options)
+            .wait()
+            .unwrap()
+            .into_id()
+    });
 }
 
 #[test]
 fn lock_10_the_hold_limit_of_a_request_replaces_that_of_the_lock_for_a_guard() {
-    revoked_when_free(|store, options| store.lock_with("ann", options).unwrap());
+    revoked_when_free(|store, options| store.request("ann").options(options).wait().unwrap());
 }
 
 #[test]
 fn lock_10_the_hold_limit_of_a_request_replaces_that_of_the_lock_for_a_transaction() {
-    revoked_when_free(|store, options| store.begin_with("ann", options).unwrap());
+    revoked_when_free(|store, options| store.transaction("ann").options(options).wait().unwrap());
 }
 
 #[test]
 fn lock_10_a_fifo_lock_has_the_hold_limit_of_a_request() {
     let clock = ManualClock::new();
     let lock = FifoLock::with_options(LockOptions::new().clock(clock.clock()).timeout(None));
-    let held = lock.acquire_lock_with("ann", limited(MS)).unwrap();
+    let held = lock
+        .request("ann")
+        .options(limited(MS))
+        .wait()
+        .unwrap()
+        .into_id();
     let theirs = lock.clone();
     let next = thread::spawn(move || theirs.acquire_lock("next").unwrap());
     while lock.queue_length() == 0 {
@@ -96,7 +115,12 @@ fn lock_10_a_fifo_lock_has_the_hold_limit_of_a_request() {
 #[test]
 fn lock_10_a_transaction_under_an_id_has_the_hold_limit_of_its_id() {
     let (store, clock) = store(None);
-    let id = store.acquire_lock_with("ann", limited(10 * MS)).unwrap();
+    let id = store
+        .request("ann")
+        .options(limited(10 * MS))
+        .wait()
+        .unwrap()
+        .into_id();
     let transaction = store.begin_under(id).unwrap();
     let next = waits(&store, 1, patient());
     revoked_after(&store, &clock, 10 * MS, next);
@@ -110,7 +134,12 @@ fn lock_10_a_transaction_under_an_id_has_the_hold_limit_of_its_id() {
 fn lock_10_a_waiter_with_a_shorter_limit_than_the_holder_before_it_is_revoked_in_time() {
     for of_the_lock in [None, Some(100 * MS)] {
         let (store, clock) = store(of_the_lock);
-        let first = store.acquire_lock_with("first", limited(100 * MS)).unwrap();
+        let first = store
+            .request("first")
+            .options(limited(100 * MS))
+            .wait()
+            .unwrap()
+            .into_id();
         let brief = waits(&store, 1, limited(10 * MS));
         let later: Vec<_> = (2..=4)
             .map(|position| waits(&store, position, patient()))
@@ -134,8 +163,11 @@ fn lock_10_a_waiter_with_a_shorter_limit_than_the_holder_before_it_is_revoked_in
 fn lock_10_a_request_without_a_hold_limit_is_not_revoked_and_the_next_holder_is() {
     let (store, clock) = store(Some(10 * MS));
     let first = store
-        .acquire_lock_with("ann", patient().no_hold_limit())
-        .unwrap();
+        .request("ann")
+        .options(patient().no_hold_limit())
+        .wait()
+        .unwrap()
+        .into_id();
     let second = waits(&store, 1, patient());
     let third = waits(&store, 2, patient().no_hold_limit());
     let fourth = waits(&store, 3, patient());
@@ -174,7 +206,11 @@ fn lock_10_the_timeout_bounds_the_wait_and_the_hold_limit_the_hold() {
 #[test]
 fn lock_10_a_holder_without_waiters_may_exceed_its_hold_limit() {
     let (store, clock) = store(None);
-    let mut transaction = store.begin_with("ann", limited(MS)).unwrap();
+    let mut transaction = store
+        .transaction("ann")
+        .options(limited(MS))
+        .wait()
+        .unwrap();
     clock.advance(10 * MS);
     transaction
         .create(doclock::document::NodeSpec::new("x"))

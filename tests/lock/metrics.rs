@@ -21,7 +21,11 @@ fn lock_08_the_queue_grows_and_shrinks_and_lists_waiters() {
         let wait = |owner: &'static str| {
             let (store, finish) = (&store, &finish);
             move || {
-                let guard = store.lock_with(owner, patient().label("edit")).unwrap();
+                let guard = store
+                    .request(owner)
+                    .options(patient().label("edit"))
+                    .wait()
+                    .unwrap();
                 finish.lock().unwrap().recv().unwrap();
                 guard.id()
             }
@@ -66,7 +70,12 @@ fn lock_09_the_metrics_are_exact() {
         for ms in 1..=100 {
             let held = store.acquire_lock("a").unwrap();
             let waiter = scope.spawn(|| {
-                let id = store.acquire_lock_with("b", patient()).unwrap();
+                let id = store
+                    .request("b")
+                    .options(patient())
+                    .wait()
+                    .unwrap()
+                    .into_id();
                 store.release_lock(id).unwrap();
             });
             until_waiting(&store, 1);
@@ -100,14 +109,24 @@ fn lock_09_every_outcome_is_counted_once_under_its_name() {
         until_waiting(&store, 1);
         clock.advance(Duration::from_secs(5));
         assert!(matches!(timed.join().unwrap(), Err(LockError::Timeout(_))));
-        let cancelled = scope.spawn(|| store.lock_with("c", patient().cancel_token(&token)));
+        let cancelled = scope.spawn(|| {
+            store
+                .request("c")
+                .options(patient().cancel_token(&token))
+                .wait()
+        });
         until_waiting(&store, 1);
         token.cancel();
         assert!(matches!(
             cancelled.join().unwrap(),
             Err(LockError::Cancelled(_))
         ));
-        let rejected = scope.spawn(|| store.lock_with("r", AcquireOptions::new().queue_bound(0)));
+        let rejected = scope.spawn(|| {
+            store
+                .request("r")
+                .options(AcquireOptions::new().queue_bound(0))
+                .wait()
+        });
         assert!(matches!(
             rejected.join().unwrap(),
             Err(LockError::QueueFull { .. })
@@ -191,7 +210,7 @@ fn lock_14_a_bound_rejects_the_excess_at_once() {
         );
         // The smaller of the two bounds counts.
         let options = AcquireOptions::new().queue_bound(1);
-        let rejected = scope.spawn(|| store.lock_with("fourth", options).unwrap_err());
+        let rejected = scope.spawn(|| store.request("fourth").options(options).wait().unwrap_err());
         assert!(matches!(
             rejected.join().unwrap(),
             LockError::QueueFull { bound: 1, .. }

@@ -31,8 +31,8 @@ fn a_long_wait_is_reported_once_while_it_lasts_with_the_line_of_the_holder() {
     thread::scope(|scope| {
         let import = AcquireOptions::new().label("import");
         let line = line!() + 1;
-        let held = store.lock_with("ann", import).unwrap();
-        let ben = scope.spawn(|| drop(store.lock_with("ben", patient()).unwrap()));
+        let held = store.request("ann").options(import).wait().unwrap();
+        let ben = scope.spawn(|| drop(store.request("ben").options(patient()).wait().unwrap()));
         until_waiting(&store, 1);
         clock.advance(SECOND);
         let report = next(&reports);
@@ -52,7 +52,7 @@ fn a_long_wait_is_reported_once_while_it_lasts_with_the_line_of_the_holder() {
         );
 
         // Neither a second look nor the end of the wait reports it again.
-        let cem = scope.spawn(|| drop(store.lock_with("cem", patient()).unwrap()));
+        let cem = scope.spawn(|| drop(store.request("cem").options(patient()).wait().unwrap()));
         until_waiting(&store, 2);
         clock.advance(2 * SECOND);
         let SlowRequest::Wait { request, .. } = next(&reports).slow else {
@@ -73,7 +73,7 @@ fn each_long_wait_is_reported_at_its_own_time() {
         let held = store.lock("ann").unwrap();
         let waits = |owner: &'static str| {
             let store = &store;
-            scope.spawn(move || drop(store.lock_with(owner, patient()).unwrap()))
+            scope.spawn(move || drop(store.request(owner).options(patient()).wait().unwrap()))
         };
         let waiter_of = |report: LockReport| match report.slow {
             SlowRequest::Wait { request, .. } => request.owner_id,
@@ -104,7 +104,7 @@ fn a_long_hold_is_reported_once_while_a_request_waits_for_it() {
         clock.advance(3 * SECOND);
         // Nothing was delayed before.
         assert!(reports.try_recv().is_err());
-        let ben = scope.spawn(|| drop(store.lock_with("ben", patient()).unwrap()));
+        let ben = scope.spawn(|| drop(store.request("ben").options(patient()).wait().unwrap()));
         until_waiting(&store, 1);
         clock.advance(SECOND);
         let report = next(&reports);
@@ -142,8 +142,13 @@ fn each_holder_that_delays_a_request_for_long_is_reported() {
         let mut held = store.lock("0").unwrap();
         for owner in 1..=3 {
             let store = &store;
-            let next_one =
-                scope.spawn(move || store.lock_with(owner.to_string(), patient()).unwrap());
+            let next_one = scope.spawn(move || {
+                store
+                    .request(owner.to_string())
+                    .options(patient())
+                    .wait()
+                    .unwrap()
+            });
             until_waiting(store, 1);
             clock.advance(2 * SECOND);
             let report = next(&reports);
@@ -162,7 +167,7 @@ fn a_long_wait_that_times_out_is_reported_once() {
     let _held = store.acquire_lock("ann").unwrap();
     thread::scope(|scope| {
         let limit = AcquireOptions::new().timeout(2 * SECOND);
-        let ben = scope.spawn(|| timeout_of(store.lock_with("ben", limit)));
+        let ben = scope.spawn(|| timeout_of(store.request("ben").options(limit).wait()));
         until_waiting(&store, 1);
         clock.advance(2 * SECOND);
         ben.join().unwrap();
@@ -177,7 +182,7 @@ fn a_long_wait_of_a_task_is_reported() {
     thread::scope(|scope| {
         let held = store.lock("ann").unwrap();
         let ben = scope.spawn(|| {
-            pollster::block_on(store.lock_async_with("ben", patient()))
+            pollster::block_on(store.request("ben").options(patient()))
                 .map(drop)
                 .unwrap();
         });
@@ -218,7 +223,7 @@ fn a_report_prints_as_one_line_and_serializes_in_camel_case() {
     let (store, clock, reports) = reporting(StoreOptions::new().report_waits(SECOND));
     thread::scope(|scope| {
         let held = store.lock("ann").unwrap();
-        let ben = scope.spawn(|| drop(store.lock_with("ben", patient()).unwrap()));
+        let ben = scope.spawn(|| drop(store.request("ben").options(patient()).wait().unwrap()));
         until_waiting(&store, 1);
         clock.advance(SECOND);
         let report = next(&reports);

@@ -25,7 +25,12 @@ fn revoke(store: &DataStore, clock: &ManualClock) -> LockId {
 fn lock_10_a_revoked_holder_that_never_returns_is_named_in_the_statistics() {
     let (store, clock) = limited();
     let options = AcquireOptions::new().label("import").hold_limit(LIMIT);
-    let stuck = store.acquire_lock_with("ann", options).unwrap();
+    let stuck = store
+        .request("ann")
+        .options(options)
+        .wait()
+        .unwrap()
+        .into_id();
     let line = line!() - 1;
     assert!(store.lock_stats().last_revocations.is_empty());
     revoke(&store, &clock);

@@ -280,7 +280,13 @@ fn waits(
     options: AcquireOptions,
 ) -> JoinHandle<Result<LockId, LockError>> {
     let theirs = store.clone();
-    let thread = thread::spawn(move || theirs.acquire_lock_with("waiter", options));
+    let thread = thread::spawn(move || {
+        theirs
+            .request("waiter")
+            .options(options)
+            .wait()
+            .map(|guard| guard.into_id())
+    });
     until_waiting(store, place);
     thread
 }

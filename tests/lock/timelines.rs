@@ -43,13 +43,32 @@ fn a_timeline_lists_when_requests_were_made_granted_and_ended() {
     let (store, clock) = recorded_store(10);
     let import = AcquireOptions::new().label("import");
     let line = line!() + 1;
-    let ann = store.acquire_lock_with("ann", import).unwrap();
+    let ann = store
+        .request("ann")
+        .options(import)
+        .wait()
+        .unwrap()
+        .into_id();
     thread::scope(|scope| {
         clock.advance(MS);
-        let ben = scope.spawn(|| store.acquire_lock_with("ben", patient()).unwrap());
+        let ben = scope.spawn(|| {
+            store
+                .request("ben")
+                .options(patient())
+                .wait()
+                .unwrap()
+                .into_id()
+        });
         until_waiting(&store, 1);
         clock.advance(2 * MS);
-        let cem = scope.spawn(|| store.acquire_lock_with("cem", patient()).unwrap());
+        let cem = scope.spawn(|| {
+            store
+                .request("cem")
+                .options(patient())
+                .wait()
+                .unwrap()
+                .into_id()
+        });
         until_waiting(&store, 2);
         clock.advance(4 * MS);
         let timeline = store.timeline().unwrap();
@@ -95,19 +114,29 @@ fn a_timeline_lists_when_requests_were_made_granted_and_ended() {
 fn a_timeline_has_requests_that_time_out_are_cancelled_or_are_revoked() {
     let (store, clock) = recorded_store(10);
     let limited = AcquireOptions::new().hold_limit(50 * MS);
-    store.acquire_lock_with("ann", limited).unwrap();
+    store
+        .request("ann")
+        .options(limited)
+        .wait()
+        .unwrap()
+        .into_id();
     let token = CancelToken::new();
     thread::scope(|scope| {
-        let ben = scope.spawn(|| store.lock_with("ben", AcquireOptions::new().timeout(10 * MS)));
+        let ben = scope.spawn(|| store.request("ben").timeout(10 * MS).wait());
         until_waiting(&store, 1);
         clock.advance(10 * MS);
         timeout_of(ben.join().unwrap());
-        let cem = scope.spawn(|| store.lock_with("cem", patient().cancel_token(&token)));
+        let cem = scope.spawn(|| {
+            store
+                .request("cem")
+                .options(patient().cancel_token(&token))
+                .wait()
+        });
         until_waiting(&store, 1);
         clock.advance(5 * MS);
         token.cancel();
         assert!(matches!(cem.join().unwrap(), Err(LockError::Cancelled(_))));
-        let dan = scope.spawn(|| drop(store.lock_with("dan", patient()).unwrap()));
+        let dan = scope.spawn(|| drop(store.request("dan").options(patient()).wait().unwrap()));
         until_waiting(&store, 1);
         clock.advance(35 * MS);
         dan.join().unwrap();
@@ -127,7 +156,7 @@ fn a_timeline_has_requests_that_time_out_are_cancelled_or_are_revoked() {
 fn a_timeline_has_a_waiting_task_that_is_dropped() {
     let (store, _clock) = recorded_store(10);
     let _guard = store.lock("ann").unwrap();
-    let waits = Box::pin(store.lock_async("ben"));
+    let waits = Box::pin(store.request("ben").into_future());
     assert!(pollster::block_on(async {
         let mut waits = waits;
         std::future::poll_fn(|context| {
@@ -155,7 +184,9 @@ fn a_timeline_has_holders_of_nodes_their_extensions_and_deadlocks() {
     let lock = |owner: &str, id: &str| {
         let locks = store.node_locks();
         locks
-            .lock_with(owner, node(id), patient().unbound())
+            .request(owner, node(id))
+            .options(patient().unbound())
+            .wait()
             .unwrap()
     };
     let (mut ann, mut ben) = (lock("ann", "one"), lock("ben", "two"));
@@ -258,10 +289,10 @@ fn a_timeline_of_many_threads_has_each_request_once_and_no_two_holds_at_a_time()
                 for round in 0..ROUNDS {
                     match (round + number) % 4 {
                         0 | 1 => drop(manager.execute(create(text_node("p", "x"))).unwrap()),
-                        2 => drop(store.lock_with("guard", patient()).unwrap()),
+                        2 => drop(store.request("guard").options(patient()).wait().unwrap()),
                         _ => {
                             let hasty = AcquireOptions::new().timeout(Duration::from_nanos(200));
-                            drop(store.lock_with("hasty", hasty));
+                            drop(store.request("hasty").options(hasty).wait());
                         }
                     }
                 }

@@ -66,7 +66,9 @@ fn lock_05_a_wait_of_100_ms_ends_in_a_timeout_and_never_before() {
     let store = DataStore::new();
     store.set_lock_timeout(Duration::from_millis(100));
     let _held = store
-        .lock_with("owner-1", AcquireOptions::new().unbound())
+        .request("owner-1")
+        .options(AcquireOptions::new().unbound())
+        .wait()
         .unwrap();
     let asked = Instant::now();
     let error = store.lock("owner-2").unwrap_err();
@@ -100,7 +102,10 @@ fn lock_05_a_limit_is_not_over_one_nanosecond_early() {
 fn lock_05_the_error_names_the_holder_its_hold_and_the_requests_ahead() {
     let (store, clock) = timed_store();
     let options = AcquireOptions::new().label("import");
-    let (held, line) = (store.lock_with("ann", options).unwrap(), line!());
+    let (held, line) = (
+        store.request("ann").options(options).wait().unwrap(),
+        line!(),
+    );
     clock.advance(Duration::from_millis(40));
     thread::scope(|scope| {
         let ahead: Vec<_> = ["ben", "cem"]
@@ -108,14 +113,14 @@ fn lock_05_the_error_names_the_holder_its_hold_and_the_requests_ahead() {
             .enumerate()
             .map(|(nth, owner)| {
                 let store = &store;
-                let waiter = scope.spawn(move || store.lock_with(owner, patient()));
+                let waiter = scope.spawn(move || store.request(owner).options(patient()).wait());
                 until_waiting(store, nth + 1);
                 waiter
             })
             .collect();
         let limit = Duration::from_millis(100);
         let options = AcquireOptions::new().timeout(limit);
-        let last = scope.spawn(|| store.lock_with("dora", options));
+        let last = scope.spawn(|| store.request("dora").options(options).wait());
         until_waiting(&store, 3);
         clock.advance(limit);
 
@@ -194,7 +199,7 @@ fn lock_06_a_million_races_of_grant_and_expiry_leak_nothing() {
     thread::scope(|scope| {
         scope.spawn(|| {
             for round in 0..rounds {
-                let held = store.lock_with("holder", patient()).unwrap();
+                let held = store.request("holder").options(patient()).wait().unwrap();
                 turn.store(2 * round + 1, Ordering::SeqCst);
                 let ended = || turn.load(Ordering::SeqCst) == 2 * round + 2;
                 match round % 16 {
@@ -211,7 +216,7 @@ fn lock_06_a_million_races_of_grant_and_expiry_leak_nothing() {
                 1 => Duration::from_secs(600),
                 _ => Duration::from_nanos(1 + round * 37 % 1500),
             };
-            match store.lock_with("waiter", AcquireOptions::new().timeout(limit)) {
+            match store.request("waiter").timeout(limit).wait() {
                 Ok(guard) => {
                     assert_eq!(store.current_lock().unwrap().lock_id, guard.id());
                     granted += 1;
@@ -254,7 +259,7 @@ fn lock_07_leaving_the_middle_of_the_queue_disturbs_no_other_request() {
             };
             let (store, order) = (&store, &order);
             waiters.push(scope.spawn(move || {
-                let guard = store.lock_with(format!("w{nth}"), options);
+                let guard = store.request(format!("w{nth}")).options(options).wait();
                 if guard.is_ok() {
                     order.lock().unwrap().push(nth);
                 }
@@ -307,7 +312,10 @@ fn lock_07_ten_thousand_cancels_leave_no_entry() {
                             canceller.cancel();
                         });
                         go.send(()).unwrap();
-                        let result = store.lock_with("w", patient().cancel_token(&token));
+                        let result = store
+                            .request("w")
+                            .options(patient().cancel_token(&token))
+                            .wait();
                         assert!(matches!(result, Err(LockError::Cancelled(_))), "{result:?}");
                     });
                     assert!(format!("{token:?}").contains("waiting: 0"), "{token:?}");
@@ -328,7 +336,9 @@ fn lock_07_a_cancelled_token_refuses_even_a_free_lock() {
     let token = CancelToken::new();
     token.cancel();
     let error = store
-        .lock_with("w", patient().cancel_token(&token))
+        .request("w")
+        .options(patient().cancel_token(&token))
+        .wait()
         .unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -386,7 +396,7 @@ fn lock_16_no_limit_outlasts_a_century() {
     });
     // A timeout beyond the range of the clock is no timeout, not a panic.
     let options = AcquireOptions::new().timeout(Duration::MAX);
-    drop(store.lock_with("x", options).unwrap());
+    drop(store.request("x").options(options).wait().unwrap());
 }
 
 #[test]
@@ -396,14 +406,20 @@ fn lock_07_a_token_keeps_no_request_that_ended() {
     let cancellable = || AcquireOptions::new().cancel_token(&token);
     let held = store.acquire_lock("holder").unwrap();
     thread::scope(|scope| {
-        let granted = scope.spawn(|| store.lock_with("granted", cancellable()).map(drop));
+        let granted = scope.spawn(|| {
+            store
+                .request("granted")
+                .options(cancellable())
+                .wait()
+                .map(drop)
+        });
         until_waiting(&store, 1);
         store.release_lock(held).unwrap();
         granted.join().unwrap().unwrap();
         assert!(format!("{token:?}").contains("waiting: 0"));
 
         let held = store.acquire_lock("holder").unwrap();
-        let timed = scope.spawn(|| store.lock_with("timed", cancellable()));
+        let timed = scope.spawn(|| store.request("timed").options(cancellable()).wait());
         until_waiting(&store, 1);
         clock.advance(Duration::from_secs(5));
         timeout_of(timed.join().unwrap());
@@ -419,7 +435,15 @@ fn lock_05_the_error_lists_the_head_of_a_long_queue_and_counts_the_rest() {
     thread::scope(|scope| {
         for nth in 0..10 {
             let store = &store;
-            scope.spawn(move || drop(store.lock_with(format!("w{nth}"), patient()).unwrap()));
+            scope.spawn(move || {
+                drop(
+                    store
+                        .request(format!("w{nth}"))
+                        .options(patient())
+                        .wait()
+                        .unwrap(),
+                )
+            });
             until_waiting(store, nth + 1);
         }
         let last = scope.spawn(|| store.lock("last"));

@@ -91,7 +91,7 @@ fn ask_with(
     let waiting = locks.stats().waiting;
     let asking = {
         let locks = locks.clone();
-        thread::spawn(move || locks.lock_with(owner, scope, options))
+        thread::spawn(move || locks.request(owner, scope).options(options).wait())
     };
     until_waiting(&locks, waiting + 1);
     asking
@@ -101,13 +101,20 @@ fn ask_with(
 fn take(store: &DataStore, owner: &str, scope: impl Into<Scope>) -> NodeGuard {
     let locks = store.node_locks();
     locks
-        .lock_with(owner, scope, AcquireOptions::new().no_wait().unbound())
+        .request(owner, scope)
+        .options(AcquireOptions::new().no_wait().unbound())
+        .wait()
         .unwrap()
 }
 
 fn blocked(store: &DataStore, scope: impl Into<Scope>) -> bool {
     let options = AcquireOptions::new().no_wait().unbound();
-    match store.node_locks().lock_with("probe", scope, options) {
+    match store
+        .node_locks()
+        .request("probe", scope)
+        .options(options)
+        .wait()
+    {
         Ok(_) => false,
         Err(LockError::WouldBlock { .. }) => true,
         Err(other) => panic!("{other}"),

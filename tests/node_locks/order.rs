@@ -6,7 +6,7 @@ use std::thread;
 
 use doclock::{
     DataStore,
-    lock::{AcquireOptions, LockError, LockMode, node::Scope},
+    lock::{LockError, LockMode, node::Scope},
 };
 
 use super::common::Dice;
@@ -52,7 +52,14 @@ fn global(store: &DataStore, owner: &'static str) -> thread::JoinHandle<doclock:
     let waiting = store.queue_length();
     let asking = {
         let store = store.clone();
-        thread::spawn(move || store.lock_with(owner, patient()).unwrap().fencing_token())
+        thread::spawn(move || {
+            store
+                .request(owner)
+                .options(patient())
+                .wait()
+                .unwrap()
+                .fencing_token()
+        })
     };
     while store.queue_length() != waiting + 1 {
         thread::yield_now();
@@ -68,7 +75,11 @@ fn nodes(
     let waiting = store.queue_length();
     let (locks, scope) = (store.node_locks(), Scope::new().write(id));
     let asking = thread::spawn(move || {
-        let guard = locks.lock_with(owner, scope, patient()).unwrap();
+        let guard = locks
+            .request(owner, scope)
+            .options(patient())
+            .wait()
+            .unwrap();
         guard.fencing_token()
     });
     while store.queue_length() != waiting + 1 {
@@ -114,7 +125,9 @@ fn node_locks_02_a_request_that_gives_up_frees_the_requests_behind_it() {
         let (store, token) = (store.clone(), token.clone());
         thread::spawn(move || {
             store
-                .lock_with("whole", patient().cancel_token(&token))
+                .request("whole")
+                .options(patient().cancel_token(&token))
+                .wait()
                 .map(drop)
         })
     };
@@ -173,9 +186,7 @@ fn node_locks_03_sets_in_any_order_never_block_each_other() {
                     .map(|at| (format!("node {at}"), LockMode::Exclusive))
                     .map(|(id, mode)| (doclock::NodeId::from(id.as_str()), mode))
                     .collect();
-                let guard = locks
-                    .lock_with("worker", scope, AcquireOptions::new())
-                    .unwrap();
+                let guard = locks.request("worker", scope).wait().unwrap();
                 nodes.sort_unstable();
                 nodes.dedup();
                 for &at in &nodes {

@@ -43,11 +43,17 @@ fn two_transactions_cannot_create_nodes_with_one_generated_id_at_once() {
     let id = store.generate_id().unwrap();
     let made = || NodeSpec::new("p").with_id(id.clone());
     let mut ann = store
-        .begin_on_with("ann", Scope::new(), patient().unbound())
+        .transaction_on("ann", Scope::new())
+        .options(patient().unbound())
+        .wait()
         .unwrap();
     ann.create(made()).unwrap();
     let options = AcquireOptions::new().no_wait().unbound();
-    let mut bob = store.begin_on_with("bob", Scope::new(), options).unwrap();
+    let mut bob = store
+        .transaction_on("bob", Scope::new())
+        .options(options)
+        .wait()
+        .unwrap();
     let refused = bob.insert(made(), node("b"), None);
     assert!(
         matches!(refused, Err(EditError::NotLocked { .. })),
@@ -67,7 +73,7 @@ fn a_node_request_ahead_of_a_document_request_is_granted_beside_holders() {
     let ann = take(&store, "ann", Scope::new().write("a1"));
     let whole = {
         let store = store.clone();
-        thread::spawn(move || store.lock_with("whole", patient()).map(drop))
+        thread::spawn(move || store.request("whole").options(patient()).wait().map(drop))
     };
     while store.queue_length() != 1 {
         thread::yield_now();
@@ -78,7 +84,9 @@ fn a_node_request_ahead_of_a_document_request_is_granted_beside_holders() {
         thread::spawn(move || {
             let locks = store.node_locks();
             locks
-                .lock_with("bob", Scope::new().write("b1"), options)
+                .request("bob", Scope::new().write("b1"))
+                .options(options)
+                .wait()
                 .map(drop)
         })
     };
@@ -113,7 +121,9 @@ fn a_would_block_error_names_the_conflicting_holder() {
     let options = AcquireOptions::new().no_wait().unbound();
     let refused = store
         .node_locks()
-        .lock_with("bob", Scope::new().write("b1"), options);
+        .request("bob", Scope::new().write("b1"))
+        .options(options)
+        .wait();
     let Err(LockError::WouldBlock { holder, .. }) = refused else {
         panic!("{refused:?}");
     };
@@ -129,7 +139,9 @@ fn a_timeout_names_a_holder_that_is_itself_waiting() {
     let carl = take(&store, "carl", Scope::new().write("b1"));
     let locks = store.node_locks();
     let ann = thread::spawn(move || {
-        ann.extend_with(Scope::new().write("b1"), &patient())
+        ann.request(Scope::new().write("b1"))
+            .options(patient().clone())
+            .wait()
             .unwrap();
         ann
     });
@@ -150,7 +162,10 @@ fn node_lock_metrics_count_rejections_refusals_and_cancellations() {
     let (store, _) = timed_with(StoreOptions::new().queue_bound(0));
     let locks = store.node_locks();
     let _carl = take(&store, "carl", Scope::new().write("b1"));
-    let full = locks.lock_with("bob", Scope::new().write("b1"), patient());
+    let full = locks
+        .request("bob", Scope::new().write("b1"))
+        .options(patient())
+        .wait();
     assert!(matches!(full, Err(LockError::QueueFull { .. })), "{full:?}");
     let guard = locks.lock("ann", Scope::new().write("a1")).unwrap();
     assert!(locks.lock("ann", Scope::new().write("a2")).is_err());
@@ -158,7 +173,13 @@ fn node_lock_metrics_count_rejections_refusals_and_cancellations() {
     let token = CancelToken::new();
     token.cancel();
     let options = AcquireOptions::new().cancel_token(&token);
-    assert!(locks.lock_with("ann", Scope::new(), options).is_err());
+    assert!(
+        locks
+            .request("ann", Scope::new())
+            .options(options)
+            .wait()
+            .is_err()
+    );
     let stats = locks.stats();
     assert_eq!(
         (
@@ -177,13 +198,21 @@ fn a_set_requested_while_its_node_moves_causes_no_deadlock() {
     let store = document();
     // Moves a1 from a to b.
     let mut mover = store
-        .begin_on_with("mover", Scope::new(), patient().unbound())
+        .transaction_on("mover", Scope::new())
+        .options(patient().unbound())
+        .wait()
         .unwrap();
     let _other = take(&store, "other", Scope::new().write("elsewhere"));
     mover.move_node(node("a"), node("b"), None).unwrap();
     let comes_and_goes = |owner: &'static str, scope: Scope, ahead: usize| {
         let locks = store.node_locks();
-        let thread = thread::spawn(move || locks.lock_with(owner, scope, patient()).map(drop));
+        let thread = thread::spawn(move || {
+            locks
+                .request(owner, scope)
+                .options(patient())
+                .wait()
+                .map(drop)
+        });
         until_waiting(&store.node_locks(), ahead + 1);
         thread
     };
@@ -202,7 +231,11 @@ fn a_generated_id_can_be_locked_before_its_node_exists() {
     let id = store.generate_id().unwrap();
     let _ann = take(&store, "ann", Scope::new().write(id.clone()));
     let options = AcquireOptions::new().no_wait().unbound();
-    let mut bob = store.begin_on_with("bob", Scope::new(), options).unwrap();
+    let mut bob = store
+        .transaction_on("bob", Scope::new())
+        .options(options)
+        .wait()
+        .unwrap();
     assert!(bob.create(NodeSpec::new("p").with_id(id)).is_err());
 }
 
@@ -211,11 +244,15 @@ fn a_generated_id_can_be_locked_before_its_node_exists() {
 fn an_edit_computed_from_an_outdated_read_can_be_retried() {
     let store = document();
     let mut ann = store
-        .begin_on_with("ann", Scope::new(), patient().unbound())
+        .transaction_on("ann", Scope::new())
+        .options(patient().unbound())
+        .wait()
         .unwrap();
     let len = doclock::View::text_of(&ann, node("a1")).unwrap().len();
     let mut bob = store
-        .begin_on_with("bob", Scope::new(), patient().unbound())
+        .transaction_on("bob", Scope::new())
+        .options(patient().unbound())
+        .wait()
         .unwrap();
     bob.set_text(node("a1"), "").unwrap();
     bob.commit().unwrap();
@@ -263,14 +300,19 @@ fn the_fencing_token_of_a_guard_that_is_alone_rises_with_each_extension() {
 fn a_revoked_commit_reports_the_revocation_and_not_a_conflict() {
     let (store, clock) = timed_with(StoreOptions::new().hold_limit(Duration::from_secs(1)));
     let mut ann = store
-        .begin_on_with("ann", Scope::new().write("a1"), patient().unbound())
+        .transaction_on("ann", Scope::new().write("a1"))
+        .options(patient().unbound())
+        .wait()
         .unwrap();
     ann.set_text(node("a1"), "late").unwrap();
     assert!(doclock::View::text_of(&ann, node("a2")).is_ok());
     let bob = {
         let store = store.clone();
         thread::spawn(move || {
-            let mut bob = store.begin_on_with("bob", Scope::new().write("a1"), patient())?;
+            let mut bob = store
+                .transaction_on("bob", Scope::new().write("a1"))
+                .options(patient())
+                .wait()?;
             bob.set_text(node("a1"), "in time").unwrap();
             bob.set_text(node("a2"), "as well").unwrap();
             Ok::<_, LockError>(bob.commit().unwrap())
@@ -298,7 +340,11 @@ fn reading_the_same_thing_twice_does_not_fail_a_transaction() {
     for read in reads {
         let store = document();
         let scope = Scope::new().write("a1");
-        let mut ann = store.begin_on_with("ann", scope, patient()).unwrap();
+        let mut ann = store
+            .transaction_on("ann", scope)
+            .options(patient())
+            .wait()
+            .unwrap();
         read(&ann);
         read(&ann);
         ann.set_text(node("a1"), "x").unwrap();

@@ -46,7 +46,9 @@ impl Meeting {
             let options = AcquireOptions::new().unbound();
             let mut bob = self
                 .store
-                .begin_on_with("bob", Scope::new(), options)
+                .transaction_on("bob", Scope::new())
+                .options(options)
+                .wait()
                 .unwrap();
             bob.set_text(node("a1"), "Bob").unwrap();
             bob.commit().unwrap();
@@ -122,7 +124,9 @@ fn by_hand<E: CodedError + From<TransactionError> + From<LockError> + From<Commi
     retry(5, || -> Result<(), E> {
         let mut ann = meeting
             .store
-            .begin_on_with("ann", Scope::new(), patient())?;
+            .transaction_on("ann", Scope::new())
+            .options(patient())
+            .wait()?;
         ann.run([nested(&meeting)])?;
         ann.commit()?;
         Ok(())
@@ -240,12 +244,16 @@ fn reentrant() -> LockError {
 fn conflict() -> CommitError {
     let store = document();
     let mut ann = store
-        .begin_on_with("ann", Scope::new().write("a1"), patient().unbound())
+        .transaction_on("ann", Scope::new().write("a1"))
+        .options(patient().unbound())
+        .wait()
         .unwrap();
     let seen = ann.text_of(node("b1")).unwrap();
     ann.set_text(node("a1"), seen).unwrap();
     let mut bob = store
-        .begin_on_with("bob", Scope::new().write("b1"), patient().unbound())
+        .transaction_on("bob", Scope::new().write("b1"))
+        .options(patient().unbound())
+        .wait()
         .unwrap();
     bob.set_text(node("b1"), "changed").unwrap();
     bob.commit().unwrap();

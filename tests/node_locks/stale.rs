@@ -21,8 +21,14 @@ fn node_locks_01_a_cancellation_that_comes_late_ends_no_other_wait() {
     let ann = {
         let (locks, options) = (locks.clone(), patient().cancel_token(late.token()));
         thread::spawn(move || {
-            let mut guard = locks.lock_with("ann", Scope::new().write("a1"), options)?;
-            guard.extend_with(Scope::new().write("b1"), &patient())
+            let mut guard = locks
+                .request("ann", Scope::new().write("a1"))
+                .options(options)
+                .wait()?;
+            guard
+                .request(Scope::new().write("b1"))
+                .options(patient().clone())
+                .wait()
         })
     };
     until_waiting(&locks, 1);
@@ -62,7 +68,10 @@ fn node_locks_01_a_cancellation_against_a_grant_and_another_wait() {
             .map(|nth| {
                 let (locks, options) = (store.node_locks(), patient().cancel_token(&token));
                 let other = thread::spawn(move || {
-                    let guard = locks.lock_with("other", Scope::new().write("b2"), options);
+                    let guard = locks
+                        .request("other", Scope::new().write("b2"))
+                        .options(options)
+                        .wait();
                     drop(guard);
                 });
                 until_waiting(&store.node_locks(), nth + 1);
@@ -72,8 +81,14 @@ fn node_locks_01_a_cancellation_against_a_grant_and_another_wait() {
         let ann = {
             let (locks, options) = (locks.clone(), patient().cancel_token(&token));
             thread::spawn(move || {
-                let mut guard = locks.lock_with("ann", Scope::new().write("a1"), options)?;
-                Ok(guard.extend_with(Scope::new().write("b1"), &patient()))
+                let mut guard = locks
+                    .request("ann", Scope::new().write("a1"))
+                    .options(options)
+                    .wait()?;
+                Ok(guard
+                    .request(Scope::new().write("b1"))
+                    .options(patient().clone())
+                    .wait())
             })
         };
         until_waiting(&locks, before + 1);

@@ -18,7 +18,11 @@ use super::{blocked, document, node, take, until_waiting};
 
 fn on(store: &DataStore, owner: &str, scope: impl Into<Scope>) -> Transaction {
     let options = AcquireOptions::new().no_wait().unbound();
-    store.begin_on_with(owner, scope, options).unwrap()
+    store
+        .transaction_on(owner, scope)
+        .options(options)
+        .wait()
+        .unwrap()
 }
 
 fn text(store: &DataStore, id: &str) -> String {

@@ -80,7 +80,9 @@ fn node_locks_01_a_cancelled_request_leaves_no_entry_and_frees_later_requests() 
     assert_eq!(store.node_locks().stats().total_cancellations, 1);
     let refused = store
         .node_locks()
-        .lock_with("ann", Scope::new(), patient().cancel_token(&token));
+        .request("ann", Scope::new())
+        .options(patient().cancel_token(&token))
+        .wait();
     assert!(matches!(refused, Err(LockError::Cancelled(_))));
 }
 
@@ -122,7 +124,9 @@ fn node_locks_01_a_bound_on_waiting_requests_rejects_the_excess() {
     let options = patient().unbound();
     let second = store
         .node_locks()
-        .lock_with("second", Scope::new().write("a1"), options);
+        .request("second", Scope::new().write("a1"))
+        .options(options)
+        .wait();
     assert!(
         matches!(
             second,
@@ -208,12 +212,14 @@ fn node_locks_01_a_hold_limit_frees_nodes_for_waiters() {
 fn node_locks_01_a_hold_limit_frees_the_document_lock_as_well() {
     let (store, clock) = timed_with(StoreOptions::new().hold_limit(Duration::from_secs(1)));
     let mut slow = store
-        .begin_on_with("slow", Scope::new().write("a1"), patient().unbound())
+        .transaction_on("slow", Scope::new().write("a1"))
+        .options(patient().unbound())
+        .wait()
         .unwrap();
     slow.set_text(node("a1"), "never seen").unwrap();
     let beside = take(&store, "beside", Scope::new().write("b1"));
     let other = store.clone();
-    let waiting = thread::spawn(move || other.lock_with("whole", patient()).map(drop));
+    let waiting = thread::spawn(move || other.request("whole").options(patient()).wait().map(drop));
     while store.queue_length() != 1 {
         thread::yield_now();
     }
@@ -312,13 +318,18 @@ fn node_locks_01_refusals_count_on_their_own() {
         locks.lock("ann", Scope::new()).is_err(),
         "by its own thread"
     );
-    let rejected = locks.lock_with("bob", Scope::new().write("a1"), patient().unbound());
+    let rejected = locks
+        .request("bob", Scope::new().write("a1"))
+        .options(patient().unbound())
+        .wait();
     assert!(matches!(rejected, Err(LockError::QueueFull { .. })));
     let token = CancelToken::new();
     token.cancel();
     assert!(
         locks
-            .lock_with("bob", Scope::new(), patient().cancel_token(&token))
+            .request("bob", Scope::new())
+            .options(patient().cancel_token(&token))
+            .wait()
             .is_err()
     );
     drop(guard);

@@ -117,12 +117,19 @@ fn lock_10_a_guard_on_nodes_has_the_hold_limit_of_its_request() {
         let (store, clock) = limited();
         let beside = others.then(|| take(&store, "beside", writes("b1")));
         let options = of_the_request(SECOND / 10);
-        let slow = store.node_locks().lock_with("slow", writes("a1"), options);
+        let slow = store
+            .node_locks()
+            .request("slow", writes("a1"))
+            .options(options)
+            .wait();
         let mut slow = slow.unwrap();
         // More nodes do not extend the limit, whatever their options.
         clock.advance(SECOND / 20);
         let more = AcquireOptions::new().no_hold_limit();
-        slow.extend_with(writes("a2"), &more).unwrap();
+        slow.request(writes("a2"))
+            .options(more.clone())
+            .wait()
+            .unwrap();
         let waiter = ask(&store, "waiter", writes("a1"));
         clock.advance(SECOND / 20 - NANO);
         until_waiting(&store.node_locks(), 1);
@@ -138,7 +145,11 @@ fn lock_10_a_guard_on_nodes_has_the_hold_limit_of_its_request() {
 fn lock_10_a_transaction_on_nodes_has_the_hold_limit_of_its_request() {
     let (store, clock) = timed();
     let options = of_the_request(SECOND);
-    let mut slow = store.begin_on_with("slow", writes("a1"), options).unwrap();
+    let mut slow = store
+        .transaction_on("slow", writes("a1"))
+        .options(options)
+        .wait()
+        .unwrap();
     slow.set_text(node("a2"), "locked later").unwrap();
     let waiter = ask(&store, "waiter", writes("a2"));
     clock.advance(SECOND);
@@ -176,7 +187,9 @@ fn lock_10_a_holder_that_gets_more_nodes_ahead_of_the_queue_is_revoked_in_time()
     let options = of_the_request(SECOND / 10);
     let brief = store
         .node_locks()
-        .lock_with("brief", Scope::new().read("a"), options);
+        .request("brief", Scope::new().read("a"))
+        .options(options)
+        .wait();
     let mut brief = brief.unwrap();
     // It waits for the slow holder alone, which has no limit.
     let waiter = ask(&store, "waiter", Scope::new().read_subtree("a"));
@@ -199,7 +212,11 @@ fn lock_10_a_revoked_holder_of_nodes_that_never_returns_is_named_in_the_statisti
         let (store, clock) = limited();
         let beside = others.then(|| take(&store, "beside", writes("b1")));
         let options = patient().unbound().label("import");
-        let stuck = store.node_locks().lock_with("ann", writes("a1"), options);
+        let stuck = store
+            .node_locks()
+            .request("ann", writes("a1"))
+            .options(options)
+            .wait();
         let stuck = stuck.unwrap();
         let waiter = ask(&store, "waiter", writes("a1"));
         clock.advance(SECOND);

@@ -47,7 +47,14 @@ fn timeouts_and_revocations_of_all_locks_are_counted_over_resets() {
     let value = |name| watched.metrics.value(name);
     let limit = AcquireOptions::new().timeout(Duration::from_secs(1));
     let time_out = || {
-        let request = || watched.store.lock_with("ann", limit.clone()).unwrap_err();
+        let request = || {
+            watched
+                .store
+                .request("ann")
+                .options(limit.clone())
+                .wait()
+                .unwrap_err()
+        };
         watched.while_held(request, |_| watched.clock.advance(Duration::from_secs(2)));
     };
     time_out();

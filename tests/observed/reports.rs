@@ -43,7 +43,11 @@ fn a_long_wait_that_ends_is_an_event_with_the_waiter_and_a_count() {
     watched.while_held(
         || {
             let options = doclock::lock::AcquireOptions::new().cancel_token(&token);
-            let cancelled = watched.store.lock_with("ben", options.no_timeout());
+            let cancelled = watched
+                .store
+                .request("ben")
+                .options(options.no_timeout())
+                .wait();
             assert!(cancelled.is_err());
         },
         |_| {

@@ -92,7 +92,12 @@ impl Watched {
     /// Waits for the lock as the owner `other`.
     pub(crate) fn request_of_other(&self) -> LockId {
         let options = AcquireOptions::new().no_timeout();
-        self.store.acquire_lock_with("other", options).unwrap()
+        self.store
+            .request("other")
+            .options(options)
+            .wait()
+            .unwrap()
+            .into_id()
     }
 
     /// Makes the holder, which calls this, exceed its limit, and returns when another owner was

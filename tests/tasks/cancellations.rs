@@ -101,21 +101,25 @@ impl Subjects {
             let holds = random.below(3) == 0;
             match random.below(7) {
                 0 => {
-                    let guard = self.maybe(polls, self.lock.lock_async("task")).await;
+                    let guard = self
+                        .maybe(polls, self.lock.request("task").into_future())
+                        .await;
                     if holds && guard.is_some() {
                         pause().await;
                     }
                 }
                 1 => {
-                    let id = self
-                        .maybe(polls, self.lock.acquire_lock_async("task"))
+                    let guard = self
+                        .maybe(polls, self.lock.request("task").into_future())
                         .await;
-                    if let Some(id) = id {
-                        self.lock.release_lock(id.unwrap()).unwrap();
+                    if let Some(guard) = guard {
+                        self.lock.release_lock(guard.unwrap().into_id()).unwrap();
                     }
                 }
                 2 => {
-                    let transaction = self.maybe(polls, self.store.begin_async("task")).await;
+                    let transaction = self
+                        .maybe(polls, self.store.transaction("task").into_future())
+                        .await;
                     if holds && transaction.is_some() {
                         pause().await;
                     }
@@ -132,7 +136,9 @@ impl Subjects {
                 }
                 4 => {
                     let nodes = self.store.node_locks();
-                    let guard = self.maybe(polls, nodes.lock_async("task", scope)).await;
+                    let guard = self
+                        .maybe(polls, nodes.request("task", scope).into_future())
+                        .await;
                     if holds && guard.is_some() {
                         pause().await;
                     }

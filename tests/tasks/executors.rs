@@ -18,7 +18,7 @@ const ROUNDS: usize = 40;
 /// Locks, waits with the guard for others, counts, and releases.
 async fn count(lock: FifoLock, counter: Arc<AtomicUsize>, pause: impl AsyncFn()) {
     for _ in 0..ROUNDS {
-        let guard = lock.lock_async("task").await.unwrap();
+        let guard = lock.request("task").await.unwrap();
         let before = counter.load(Ordering::Relaxed);
         pause().await;
         counter.store(before + 1, Ordering::Relaxed);
@@ -112,21 +112,21 @@ fn spawnable<F: IntoFuture<IntoFuture: Send + 'static>>(future: F) {
 fn async_04_every_future_can_be_spawned_on_a_thread_pool() {
     let lock = FifoLock::new();
     let options = AcquireOptions::new;
-    spawnable(lock.lock_async_with(String::from("ann"), options()));
-    spawnable(lock.acquire_lock_async_with(String::from("ann"), options()));
+    spawnable(lock.request(String::from("ann")).options(options()));
+    spawnable(lock.request(String::from("ann")).options(options()));
     let store = DataStore::new();
-    spawnable(store.lock_async(String::from("ann")));
-    spawnable(store.acquire_lock_async(String::from("ann")));
-    spawnable(store.begin_async(String::from("ann")));
-    spawnable(store.begin_on_async(String::from("ann"), Scope::new().write("note")));
+    spawnable(store.request(String::from("ann")));
+    spawnable(store.request(String::from("ann")));
+    spawnable(store.transaction(String::from("ann")));
+    spawnable(store.transaction_on(String::from("ann"), Scope::new().write("note")));
     spawnable(store.wait_durable_async(1, None));
     let transaction = store.begin("ann").unwrap();
     spawnable(transaction.commit_async());
     let (nodes, events) = (store.node_locks(), store.subscribe());
-    spawnable(nodes.lock_async(String::from("ann"), Scope::new().write("note")));
+    spawnable(nodes.request(String::from("ann"), Scope::new().write("note")));
     spawnable(async move {
-        let mut guard = nodes.lock_async("ann", Scope::new().write("note")).await?;
-        guard.extend_async(Scope::new().write("list")).await
+        let mut guard = nodes.request("ann", Scope::new().write("note")).await?;
+        guard.request(Scope::new().write("list")).await
     });
     spawnable(async move { events.recv_async().await });
     let manager = TransactionManager::new(store.clone());

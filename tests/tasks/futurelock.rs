@@ -18,7 +18,7 @@ fn async_03_a_batch_runs_in_its_turn_though_its_task_is_not_polled() {
     let manager = TransactionManager::new(store.clone());
     let guard = store.lock("holder").unwrap();
     let mut batch = Task::waiting(manager.transaction(note("one")));
-    let mut behind = Task::waiting(store.lock_async("behind"));
+    let mut behind = Task::waiting(store.request("behind"));
     // A guard combines nothing: the keeper runs the batch.
     drop(guard);
     eventually("the batch runs", || store.version() == 1);
@@ -76,9 +76,9 @@ fn async_03_a_guard_that_is_not_taken_is_named_with_its_call_site() {
     let clock = ManualClock::new();
     let lock = FifoLock::with_options(LockOptions::new().clock(clock.clock()));
     let held = lock.lock("holder").unwrap();
-    let unpolled = Task::waiting(lock.lock_async("sleeper"));
+    let unpolled = Task::waiting(lock.request("sleeper"));
     let line = line!() - 1;
-    let mut other = Task::waiting(lock.lock_async("other"));
+    let mut other = Task::waiting(lock.request("other"));
     drop(held);
     clock.advance(Duration::from_millis(3_200));
     let holder = lock.current_lock().unwrap();
@@ -102,7 +102,7 @@ fn async_03_a_guard_that_is_not_taken_is_named_with_its_call_site() {
 fn async_03_a_taken_guard_is_not_called_untaken() {
     let lock = FifoLock::new();
     let held = lock.lock("holder").unwrap();
-    let mut task = Task::waiting(lock.lock_async("task"));
+    let mut task = Task::waiting(lock.request("task"));
     drop(held);
     assert!(lock.current_lock().unwrap().untaken);
     let guard = task.poll().unwrap().unwrap();
@@ -122,8 +122,8 @@ fn async_03_a_hold_limit_revokes_a_guard_that_is_not_taken() {
         .hold_limit(Duration::from_secs(1));
     let lock = FifoLock::with_options(options);
     let held = lock.lock("holder").unwrap();
-    let mut unpolled = Task::waiting(lock.acquire_lock_async("sleeper"));
-    let mut other = Task::waiting(lock.lock_async("other"));
+    let mut unpolled = Task::waiting(lock.request("sleeper"));
+    let mut other = Task::waiting(lock.request("other"));
     drop(held);
     assert!(!other.is_woken());
     clock.advance(Duration::from_secs(1));
@@ -131,7 +131,7 @@ fn async_03_a_hold_limit_revokes_a_guard_that_is_not_taken() {
     let revoked = &lock.lock_stats().last_revocations[0];
     assert!(revoked.holder.untaken && revoked.holder.owner_id.as_str() == "sleeper");
     // The task learns of it when it releases.
-    let id = unpolled.poll().unwrap().unwrap();
+    let id = unpolled.poll().unwrap().unwrap().into_id();
     assert_eq!(lock.release_lock(id), Err(ReleaseError::Revoked { id }));
     drop(other.poll().unwrap().unwrap());
     assert!(!lock.is_locked());
@@ -145,7 +145,7 @@ fn async_03_the_keeper_revokes_on_behalf_of_tasks_when_threads_hold() {
         .hold_limit(Duration::from_secs(1));
     let lock = FifoLock::with_options(options);
     let id = lock.acquire_lock("stuck").unwrap();
-    let mut tasks = [(); 3].map(|()| Task::waiting(lock.lock_async("task")));
+    let mut tasks = [(); 3].map(|()| Task::waiting(lock.request("task")));
     for task in &mut tasks {
         clock.advance(Duration::from_secs(1));
         eventually("the holder is revoked", || task.is_woken());
@@ -158,8 +158,8 @@ fn async_03_the_keeper_revokes_on_behalf_of_tasks_when_threads_hold() {
 
 /// The program that gave futurelocks their name: a future is granted the lock while its task waits
 /// for another request of the lock.
-async fn futurelock<T>(first: impl Future<Output = T>, second: impl Future<Output = T>) -> T {
-    let mut first = std::pin::pin!(first);
+async fn futurelock<F: IntoFuture>(first: F, second: F) -> F::Output {
+    let mut first = std::pin::pin!(first.into_future());
     std::future::poll_fn(|context| {
         assert!(first.as_mut().poll(context).is_pending());
         std::task::Poll::Ready(())
@@ -175,8 +175,8 @@ fn async_03_the_futurelock_program_ends_with_batches() {
     let manager = TransactionManager::new(store.clone());
     let guard = store.lock("background").unwrap();
     let program = futurelock(
-        manager.transaction(note("one")).into_future(),
-        manager.transaction(note("two")).into_future(),
+        manager.transaction(note("one")),
+        manager.transaction(note("two")),
     );
     let program = Task::waiting(program);
     drop(guard);
@@ -188,8 +188,10 @@ fn async_03_the_futurelock_program_with_guards_ends_in_an_error_that_names_it() 
     let options = StoreOptions::new().lock_timeout(Duration::from_millis(50));
     let store = DataStore::with_options(options);
     let guard = store.lock("background").unwrap();
-    let first = store.lock_async_with("first", AcquireOptions::new().no_timeout());
-    let program = Task::waiting(futurelock(first, store.lock_async("second")));
+    let first = store
+        .request("first")
+        .options(AcquireOptions::new().no_timeout());
+    let program = Task::waiting(futurelock(first, store.request("second")));
     drop(guard);
     let error = program.finish().unwrap_err().to_string();
     assert!(

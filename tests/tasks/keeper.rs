@@ -31,7 +31,7 @@ fn async_03_code_that_blocks_the_keeper_holds_up_no_timeout() {
     let (code, end) = blocking();
     let running = Task::waiting(manager.transaction([code]));
     drop(guard);
-    let waiting = Task::waiting(store.lock_async_with("task", short()));
+    let waiting = Task::waiting(store.request("task").options(short()));
     let error = waiting.finish().unwrap_err();
     assert!(matches!(error, LockError::Timeout(_)), "{error}");
     end.send(()).unwrap();
@@ -53,7 +53,7 @@ fn async_03_the_keeper_survives_a_batch_that_panics() {
     }
     let guard = store.lock("holder").unwrap();
     assert!(
-        Task::new(store.lock_async_with("task", short()))
+        Task::new(store.request("task").options(short()))
             .finish()
             .is_err()
     );
@@ -113,10 +113,10 @@ fn async_03_the_keeper_starts_with_the_first_wait_and_ends_with_the_lock() {
         return;
     }
     let lock = FifoLock::new();
-    drop(Task::new(lock.lock_async("free")).poll().unwrap().unwrap());
+    drop(Task::new(lock.request("free")).poll().unwrap().unwrap());
     assert_eq!(keepers(), 0, "no task has waited");
     let held = lock.lock("holder").unwrap();
-    let task = Task::waiting(lock.lock_async("task"));
+    let task = Task::waiting(lock.request("task"));
     eventually("it starts", || keepers() == 1);
     drop((held, task));
     assert_eq!(keepers(), 1);
@@ -169,7 +169,7 @@ fn async_03_a_value_that_panics_when_the_keeper_drops_it_strands_no_lock() {
         Ok::<(), doclock::document::EditError>(())
     });
     let batch = Task::waiting(manager.transaction([code, owner]));
-    let mut behind = Task::waiting(store.lock_async("behind"));
+    let mut behind = Task::waiting(store.request("behind"));
     drop(guard);
     drop(batch);
     end.send(()).unwrap();
@@ -228,7 +228,7 @@ fn async_03_a_store_has_one_keeper() {
     let journal = store.subscribe_lossless(0);
     let manager = TransactionManager::new(store.clone());
     manager.execute(create(element("note", []))).unwrap();
-    let waiting = [(); 2].map(|()| Task::waiting(store.lock_async_with("task", short())));
+    let waiting = [(); 2].map(|()| Task::waiting(store.request("task").options(short())));
     for task in waiting {
         task.finish().unwrap_err();
     }

@@ -221,11 +221,11 @@ fn async_01_node_locks_of_tasks_wait_time_out_and_go_on() {
     let locks = store.node_locks();
     let one = || Scope::new().write("one");
     let held = locks.lock("holder", one()).unwrap();
-    let mut first = Task::waiting(locks.lock_async("first", one()));
+    let mut first = Task::waiting(locks.request("first", one()));
     let short = plain().timeout(Duration::from_secs(1));
-    let mut late = Task::waiting(locks.lock_async_with("late", one(), short));
-    let whole = Task::waiting(store.lock_async("whole"));
-    let mut other = Task::waiting(store.begin_on_async("other", Scope::new().write("two")));
+    let mut late = Task::waiting(locks.request("late", one()).options(short));
+    let whole = Task::waiting(store.request("whole"));
+    let mut other = Task::waiting(store.transaction_on("other", Scope::new().write("two")));
     clock.advance(Duration::from_secs(1));
     eventually("it times out", || late.is_woken());
     assert!(matches!(late.poll(), Some(Err(LockError::Timeout(_)))));
@@ -238,7 +238,7 @@ fn async_01_node_locks_of_tasks_wait_time_out_and_go_on() {
     drop(held);
     let mut guard = first.poll().expect("it was granted").unwrap();
     transaction.commit().unwrap();
-    pollster::block_on(guard.extend_async(Scope::new().write("two"))).unwrap();
+    pollster::block_on(guard.request(Scope::new().write("two"))).unwrap();
     assert_eq!(locks.holders()[0].nodes.len(), 2);
     drop(guard);
     assert!(locks.holders().is_empty() && !store.is_locked());
@@ -250,9 +250,9 @@ fn async_02_node_futures_that_are_dropped_release_what_they_were_granted() {
     let locks = store.node_locks();
     let one = || Scope::new().write("one");
     let held = locks.lock("holder", one()).unwrap();
-    let waiting = Task::waiting(locks.lock_async("waiting", one()));
-    let granted = Task::waiting(store.begin_on_async("granted", one()));
-    let mut last = Task::waiting(locks.lock_async("last", one()));
+    let waiting = Task::waiting(locks.request("waiting", one()));
+    let granted = Task::waiting(store.transaction_on("granted", one()));
+    let mut last = Task::waiting(locks.request("last", one()));
     drop(waiting);
     assert_eq!(locks.waiters().len(), 2);
     drop(held);
@@ -278,7 +278,7 @@ fn async_02_an_extension_that_is_dropped_leaves_the_guard_as_it_was() {
         let lock = || locks.lock("ben", two()).unwrap();
         threads.spawn(lock).join().unwrap()
     });
-    let mut extension = Box::pin(guard.extend_async(two()));
+    let mut extension = Box::pin(guard.request(two()).into_future());
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(extension.as_mut().poll(&mut context).is_pending());
     drop(extension);
@@ -326,9 +326,9 @@ fn async_02_an_extension_that_is_forgotten_gives_way_to_the_next() {
     let locks = store.node_locks();
     let two = || Scope::new().write("two");
     let theirs = locks.lock("ben", two()).unwrap();
-    let mut guard = pollster::block_on(locks.lock_async("ann", Scope::new().write("one"))).unwrap();
+    let mut guard = pollster::block_on(locks.request("ann", Scope::new().write("one"))).unwrap();
     for _ in 0..2 {
-        let mut extension = Box::pin(guard.extend_async(two()));
+        let mut extension = Box::pin(guard.request(two()).into_future());
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(extension.as_mut().poll(&mut context).is_pending());
         std::mem::forget(extension);
@@ -355,10 +355,10 @@ fn async_01_a_task_that_is_admitted_while_the_keeper_looks_times_out() {
         let locks = store.node_locks();
         let one = || Scope::new().write("one");
         let revoked = plain().hold_limit(second);
-        let revoked = store.lock_with("revoked", revoked).unwrap();
-        let whole = Task::waiting(store.lock_async_with("whole", plain().no_timeout()));
+        let revoked = store.request("revoked").options(revoked).wait().unwrap();
+        let whole = Task::waiting(store.request("whole").options(plain().no_timeout()));
         let waits = |owner: &'static str, options| {
-            Task::waiting(locks.lock_async_with(owner, one(), options))
+            Task::waiting(locks.request(owner, one()).options(options))
         };
         let ahead: Vec<_> = (0..1_000)
             .map(|_| waits("ahead", plain().no_timeout()))
@@ -385,8 +385,8 @@ fn async_02_a_waiting_future_that_is_dropped_counts_as_cancelled() {
     let locks = store.node_locks();
     let one = || Scope::new().write("one");
     let held = locks.lock("holder", one()).unwrap();
-    drop(Task::waiting(locks.lock_async("task", one())));
-    drop(Task::waiting(store.lock_async("task")));
+    drop(Task::waiting(locks.request("task", one())));
+    drop(Task::waiting(store.request("task")));
     assert_eq!(locks.stats().total_cancellations, 1);
     assert_eq!(store.lock_stats().total_cancellations, 1);
     drop(held);
@@ -413,11 +413,12 @@ fn async_02_an_extension_that_is_granted_and_not_taken_raises_the_token_of_its_g
         let (store, _) = nodes();
         let locks = store.node_locks();
         let mut guard =
-            pollster::block_on(locks.lock_async("ann", Scope::new().write("one"))).unwrap();
+            pollster::block_on(locks.request("ann", Scope::new().write("one"))).unwrap();
         let theirs = locks.lock("ben", Scope::new().write("two")).unwrap();
         let last = theirs.fencing_token();
         {
-            let mut extension: Pinned = Box::pin(guard.extend_async(Scope::new().write("two")));
+            let mut extension: Pinned =
+                Box::pin(guard.request(Scope::new().write("two")).into_future());
             let mut context = std::task::Context::from_waker(std::task::Waker::noop());
             assert!(extension.as_mut().poll(&mut context).is_pending());
             drop(theirs);

@@ -22,10 +22,11 @@ fn async_02_nothing_of_a_store_happens_before_the_first_poll() {
     let editor = Editor::new(store.clone(), "ann");
     editor.execute(note()).unwrap();
     let futures = (
-        store.lock_async("task"),
-        store.acquire_lock_async("task"),
-        store.begin_async("task"),
-        store.begin_on_async("task", Scope::new().write("note")),
+        store.request("task").into_future(),
+        store.transaction("task").into_future(),
+        store
+            .transaction_on("task", Scope::new().write("note"))
+            .into_future(),
         manager.transaction(note()).into_future(),
         manager.transaction(note()).idempotent("key").into_future(),
         transaction(&editor, note()).into_future(),
@@ -46,11 +47,11 @@ fn async_02_nothing_of_a_store_happens_before_the_first_poll() {
 fn async_02_a_transaction_of_a_task_commits_or_rolls_back() {
     let store = DataStore::new();
     pollster::block_on(async {
-        let mut transaction = store.begin_async("ann").await.unwrap();
+        let mut transaction = store.transaction("ann").await.unwrap();
         transaction.create(NodeSpec::new("note")).unwrap();
         drop(transaction);
         assert_eq!(store.version(), 0);
-        let mut transaction = store.begin_async("ann").await.unwrap();
+        let mut transaction = store.transaction("ann").await.unwrap();
         transaction.create(NodeSpec::new("note")).unwrap();
         let commit = transaction.commit_async();
         assert_eq!(store.version(), 0, "nothing before the first poll");
@@ -125,8 +126,8 @@ fn async_01_tasks_wait_for_a_lossless_subscriber_in_the_line_of_threads() {
     let error = late.finish().unwrap_err().to_string();
     assert!(error.contains("lossless subscriber"), "{error}");
     store.set_lock_timeout(None);
-    let first = Task::waiting(store.lock_async("first"));
-    let mut second = Task::waiting(store.lock_async("second"));
+    let first = Task::waiting(store.request("first"));
+    let mut second = Task::waiting(store.request("second"));
     drop(first);
     journal.recv().unwrap();
     eventually("the second goes on", || second.is_woken());
@@ -140,8 +141,8 @@ fn async_03_a_task_that_is_first_in_the_line_and_not_polled_lets_others_go_ahead
     let journal = store.subscribe_lossless(0);
     let manager = TransactionManager::new(store.clone());
     manager.execute(note()).unwrap();
-    let unpolled = Task::waiting(store.lock_async("unpolled"));
-    let second = Task::waiting(store.lock_async("second"));
+    let unpolled = Task::waiting(store.request("unpolled"));
+    let second = Task::waiting(store.request("second"));
     journal.recv().unwrap();
     drop(second.finish().unwrap());
     drop(unpolled.finish().unwrap());
@@ -194,14 +195,14 @@ fn async_02_an_event_is_not_lost_when_its_future_is_dropped() {
 fn async_01_a_held_lock_is_released_by_its_id_from_any_task() {
     let store = DataStore::new();
     pollster::block_on(async {
-        let id = store.acquire_lock_async("ann").await.unwrap();
+        let id = store.request("ann").await.unwrap().into_id();
         let mut transaction = store.begin_under(id).unwrap();
         transaction.create(NodeSpec::new("note")).unwrap();
         transaction.commit_async().await.unwrap();
         store.release_lock(id).unwrap();
         let limit = AcquireOptions::new().timeout(Duration::from_millis(5));
-        let _guard = store.lock_async("ann").await.unwrap();
-        let again = store.lock_async_with("ann", limit).await;
+        let _guard = store.request("ann").await.unwrap();
+        let again = store.request("ann").options(limit).await;
         assert!(
             matches!(again, Err(LockError::Timeout(_))),
             "a task is not recognized"

@@ -14,11 +14,11 @@ use crate::common::{Count, Task, at_rest, eventually};
 fn async_01_tasks_and_threads_are_granted_in_one_order() {
     let lock = FifoLock::new();
     let held = lock.lock("holder").unwrap();
-    let mut first = Task::waiting(lock.lock_async("first"));
+    let mut first = Task::waiting(lock.request("first"));
     let theirs = lock.clone();
     let second = thread::spawn(move || theirs.acquire_lock("second").unwrap());
     eventually("the thread waits", || lock.queue_length() == 2);
-    let mut third = Task::waiting(lock.lock_async("third"));
+    let mut third = Task::waiting(lock.request("third"));
     let owners: Vec<_> = lock
         .queue_info()
         .into_iter()
@@ -43,9 +43,9 @@ fn async_01_priorities_and_bounds_count_for_tasks() {
     let lock = FifoLock::with_options(LockOptions::new().queue_bound(2));
     let held = lock.lock("holder").unwrap();
     let low = AcquireOptions::new().priority(Priority::Low);
-    let _low = Task::waiting(lock.lock_async_with("low", low));
-    let mut high = Task::waiting(lock.lock_async("normal"));
-    let refused = Task::new(lock.lock_async("third")).poll().unwrap();
+    let _low = Task::waiting(lock.request("low").options(low));
+    let mut high = Task::waiting(lock.request("normal"));
+    let refused = Task::new(lock.request("third")).poll().unwrap();
     assert!(matches!(
         refused,
         Err(LockError::QueueFull { bound: 2, .. })
@@ -59,7 +59,7 @@ fn async_01_a_task_that_may_not_wait_is_told_at_its_first_poll() {
     let lock = FifoLock::new();
     let _held = lock.lock("holder").unwrap();
     let no_wait = AcquireOptions::new().no_wait();
-    let refused = Task::new(lock.lock_async_with("task", no_wait)).poll();
+    let refused = Task::new(lock.request("task").options(no_wait)).poll();
     assert!(matches!(refused, Some(Err(LockError::WouldBlock { .. }))));
 }
 
@@ -71,8 +71,8 @@ fn async_01_a_task_times_out_with_the_evidence_of_a_thread() {
     let options = AcquireOptions::new()
         .timeout(Duration::from_secs(2))
         .label("save");
-    let first = Task::waiting(lock.lock_async("first"));
-    let mut second = Task::waiting(lock.acquire_lock_async_with("second", options));
+    let first = Task::waiting(lock.request("first"));
+    let mut second = Task::waiting(lock.request("second").options(options));
     clock.advance(Duration::from_millis(1_999));
     assert!(second.poll().is_none());
     clock.advance(Duration::from_millis(1));
@@ -96,7 +96,7 @@ fn async_01_ten_thousand_tasks_time_out_at_their_own_deadlines() {
     let mut tasks: Vec<_> = (0..10_000u64)
         .map(|nth| {
             let limit = AcquireOptions::new().timeout(Duration::from_secs(1 + nth % 10));
-            Task::waiting(lock.lock_async_with("task", limit))
+            Task::waiting(lock.request("task").options(limit))
         })
         .collect();
     for second in 1..=5 {
@@ -115,7 +115,7 @@ fn async_01_a_task_times_out_by_the_system_clock_without_any_executor() {
     let lock = FifoLock::new();
     let _held = lock.lock("holder").unwrap();
     let limit = AcquireOptions::new().timeout(Duration::from_millis(20));
-    let error = Task::new(lock.lock_async_with("task", limit))
+    let error = Task::new(lock.request("task").options(limit))
         .finish()
         .unwrap_err();
     assert!(matches!(error, LockError::Timeout(_)), "{error}");
@@ -127,11 +127,11 @@ fn async_01_a_token_cancels_tasks_that_wait_and_those_that_come_later() {
     let held = lock.lock("holder").unwrap();
     let token = CancelToken::new();
     let options = AcquireOptions::new().cancel_token(&token);
-    let mut waiting = Task::waiting(lock.lock_async_with("task", options.clone()));
+    let mut waiting = Task::waiting(lock.request("task").options(options.clone()));
     token.cancel();
     assert!(waiting.is_woken());
     assert!(matches!(waiting.poll(), Some(Err(LockError::Cancelled(_)))));
-    let later = Task::new(lock.lock_async_with("task", options)).poll();
+    let later = Task::new(lock.request("task").options(options)).poll();
     assert!(matches!(later, Some(Err(LockError::Cancelled(_)))));
     drop(held);
     at_rest(&lock);
@@ -166,10 +166,10 @@ fn async_01_a_task_waits_for_the_cancellation_of_a_token() {
 #[test]
 fn async_02_nothing_happens_before_the_first_poll() {
     let lock = FifoLock::new();
-    let unpolled = lock.lock_async("task");
+    let unpolled = lock.request("task").into_future();
     assert!(!lock.is_locked());
     let held = lock.lock("holder").unwrap();
-    let queued = lock.acquire_lock_async("task");
+    let queued = lock.request("task").into_future();
     assert_eq!(lock.queue_length(), 0);
     drop((unpolled, queued));
     drop(held);
@@ -181,8 +181,8 @@ fn async_02_nothing_happens_before_the_first_poll() {
 fn async_02_a_waiting_future_that_is_dropped_leaves_no_trace() {
     let lock = FifoLock::new();
     let held = lock.lock("holder").unwrap();
-    let first = Task::waiting(lock.lock_async("first"));
-    let mut second = Task::waiting(lock.lock_async("second"));
+    let first = Task::waiting(lock.request("first"));
+    let mut second = Task::waiting(lock.request("second"));
     drop(first);
     assert_eq!(lock.queue_length(), 1);
     assert_eq!(lock.lock_stats().total_cancellations, 1);
@@ -195,8 +195,8 @@ fn async_02_a_waiting_future_that_is_dropped_leaves_no_trace() {
 fn async_02_a_granted_future_that_is_dropped_releases_to_the_next() {
     let lock = FifoLock::new();
     let held = lock.lock("holder").unwrap();
-    let first = Task::waiting(lock.acquire_lock_async("first"));
-    let mut second = Task::waiting(lock.lock_async("second"));
+    let first = Task::waiting(lock.request("first"));
+    let mut second = Task::waiting(lock.request("second"));
     drop(held);
     assert!(first.is_woken() && !second.is_woken());
     drop(first);
@@ -209,11 +209,11 @@ fn async_02_a_granted_future_that_is_dropped_releases_to_the_next() {
 #[test]
 fn async_02_a_guard_of_a_task_may_be_dropped_on_any_thread() {
     let lock = FifoLock::new();
-    let guard = Task::new(lock.lock_async("task")).poll().unwrap().unwrap();
+    let guard = Task::new(lock.request("task")).poll().unwrap().unwrap();
     // The polling thread is not taken for the holder.
     let limit = AcquireOptions::new().timeout(Duration::from_millis(1));
     assert!(matches!(
-        lock.lock_with("thread", limit),
+        lock.request("thread").options(limit).wait(),
         Err(LockError::Timeout(_))
     ));
     thread::spawn(move || drop(guard)).join().unwrap();

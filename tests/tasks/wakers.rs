@@ -43,7 +43,7 @@ fn async_04_no_waker_is_called_or_dropped_under_a_mutex() {
     let looks = Arc::new(AtomicUsize::new(0));
     let curious = || Waker::from(Arc::new(Curious(lock.clone(), Arc::clone(&looks))));
     let held = lock.lock("holder").unwrap();
-    let mut future = Box::pin(lock.lock_async("task"));
+    let mut future = Box::pin(lock.request("task").into_future());
     // The second waker replaces the first, which is dropped.
     for _ in 0..2 {
         let waker = curious();
@@ -59,7 +59,7 @@ fn async_04_no_waker_is_called_or_dropped_under_a_mutex() {
     assert_eq!(looks.load(Ordering::SeqCst), 3, "it is woken and dropped");
     drop(future);
     let held = lock.lock("holder").unwrap();
-    let mut future = Box::pin(lock.lock_async("task"));
+    let mut future = Box::pin(lock.request("task").into_future());
     let waker = curious();
     assert!(
         future
@@ -99,7 +99,7 @@ fn async_04_a_waker_that_panics_costs_nobody_else_anything() {
     let lock = FifoLock::new();
     let held = lock.lock("holder").unwrap();
     let waker = Waker::from(Arc::new(Panics));
-    let mut future = Box::pin(lock.lock_async("panics"));
+    let mut future = Box::pin(lock.request("panics").into_future());
     assert!(
         future
             .as_mut()
@@ -107,7 +107,7 @@ fn async_04_a_waker_that_panics_costs_nobody_else_anything() {
             .is_pending()
     );
     std::mem::forget(waker);
-    let mut next = Task::waiting(lock.lock_async("next"));
+    let mut next = Task::waiting(lock.request("next"));
     drop(held);
     drop(future);
     assert!(next.is_woken());
@@ -119,7 +119,7 @@ fn async_04_a_waker_that_panics_costs_nobody_else_anything() {
 fn async_04_the_waker_of_the_last_poll_is_woken() {
     let lock = FifoLock::new();
     let held = lock.lock("holder").unwrap();
-    let mut future = Box::pin(lock.lock_async("task"));
+    let mut future = Box::pin(lock.request("task").into_future());
     let wakers = [(); 2].map(|()| Arc::new(Count::default()));
     for waker in &wakers {
         let waker = Waker::from(Arc::clone(waker));
@@ -176,8 +176,13 @@ fn async_04_a_waker_that_panics_in_drop_costs_nothing_in_any_future() {
         let events = Arc::clone(&events);
         [
             waiting(token.cancelled()),
-            waiting(store.lock_async_with("task", plain())),
-            waiting(locks.lock_async_with("task", Scope::new().write("one"), plain())),
+            waiting(store.request("task").options(plain()).into_future()),
+            waiting(
+                locks
+                    .request("task", Scope::new().write("one"))
+                    .options(plain())
+                    .into_future(),
+            ),
             waiting(limiter.acquire_async(call())),
             waiting(async move { events.recv_async().await.map(drop) }),
         ]

@@ -223,14 +223,17 @@ fn lock_12_code_under_a_lock_acquired_by_another_thread_is_refused_at_once() {
     let store = with_note();
     let acquire = || {
         store
-            .acquire_lock_with("front end", AcquireOptions::new().unbound())
+            .request("front end")
+            .options(AcquireOptions::new().unbound())
+            .wait()
             .unwrap()
+            .into_id()
     };
     let lock = thread::scope(|scope| scope.spawn(acquire).join().unwrap());
     let inner = store.clone();
     let ask = op(move |_| {
         let options = AcquireOptions::new().timeout(Duration::from_millis(20));
-        inner.lock_with("inner", options).map(drop)
+        inner.request("inner").options(options).wait().map(drop)
     });
     let (_, _, cause) = failed(manager(&store).execute_under(lock, [ask]).unwrap_err());
     let OperationError::Failed(cause) = cause else {

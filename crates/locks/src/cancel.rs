@@ -20,7 +20,7 @@ use crate::sync::{Mutex, rank};
 /// let store = DataStore::new();
 /// let token = CancelToken::new();
 /// token.cancel();
-/// let refused = store.lock_with("editor", AcquireOptions::new().cancel_token(&token));
+/// let refused = store.request("editor").cancel_token(&token).wait();
 /// assert!(matches!(refused, Err(LockError::Cancelled(_))));
 /// ```
 #[derive(Clone, Default)]

@@ -26,7 +26,7 @@ use super::wake_chain::WakeChain;
 use super::word::Word;
 use super::{
     AcquireOptions, Grant, JoinError, LockError, LockGuard, LockInfo, LockOptions, LockReport,
-    LockStats, QueueEntry, ReleaseError, Timeline,
+    LockRequest, LockStats, PendingRequest, QueueEntry, ReleaseError, Timeline,
 };
 use crate::id::{LockId, OwnerId, random_session};
 use crate::queue::{CapacityPart, Cursor};
@@ -48,7 +48,7 @@ use crate::time::Clock;
 /// and its waiters. Every wait has a timeout, five seconds by default.
 ///
 /// A call that waits blocks its thread. In a task that is a thread of the executor, with all its
-/// other tasks: the [methods for tasks](#tasks) await the lock instead.
+/// other tasks: a [request](Self::request) that is awaited does not.
 ///
 /// Clones are handles of the same lock. A waiting thread keeps the lock alive, so dropping the
 /// other handles never strands it.
@@ -140,22 +140,6 @@ impl FifoLock {
         Ok(grant.id())
     }
 
-    /// Acquires the lock with options and returns its id.
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire_lock`](Self::acquire_lock).
-    #[track_caller]
-    pub fn acquire_lock_with(
-        &self,
-        owner: impl Into<OwnerId>,
-        options: AcquireOptions,
-    ) -> Result<LockId, LockError> {
-        let owner = owner.into();
-        let requester = options.requester(&owner, Location::caller(), false);
-        Ok(self.grant(&requester.unbound(), &options)?.id())
-    }
-
     /// Acquires the lock, and waits if it is not free.
     #[doc(hidden)]
     pub fn grant(
@@ -209,20 +193,6 @@ impl FifoLock {
         Some(self.0.take(&mut state, requester.hold_limit, || None))
     }
 
-    /// Acquires the lock without options if it is free, for a task.
-    #[inline]
-    pub(crate) fn take_plainly(
-        &self,
-        owner: &OwnerId,
-        call_site: &'static Location<'static>,
-    ) -> Option<Grant> {
-        let mut state = self.0.lock_if_free()?;
-        state
-            .source()
-            .assign_plainly(owner.clone(), call_site, false);
-        Some(self.0.take(&mut state, RequestLimit::OfTheLock, || None))
-    }
-
     /// Acquires the lock without options.
     #[inline]
     pub(crate) fn acquire_plainly(
@@ -253,7 +223,7 @@ impl FifoLock {
     }
 
     /// Creates the request of a thread or a task, with its work.
-    pub(super) fn request<W: QueuedWork>(
+    pub(super) fn new_request<W: QueuedWork>(
         &self,
         waits_as: WaitsAs,
         requester: &Requester<'_>,
@@ -287,7 +257,7 @@ impl FifoLock {
         // The deadline comes first: threads that see the request in the queue rely on a running
         // timeout.
         let deadline = shared.deadline(limit);
-        let request = self.request(waits_as, requester, work, deadline)?;
+        let request = self.new_request(waits_as, requester, work, deadline)?;
         let wait = match self.join(waits_as, requester, options, &request, (limit, deadline)) {
             Ok(Ok(wait)) => wait,
             Ok(Err(grant)) => {
@@ -375,24 +345,16 @@ impl FifoLock {
     /// calling thread.
     #[track_caller]
     pub fn try_lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
-        self.lock_with(owner, AcquireOptions::new().no_wait())
+        let options = AcquireOptions::new().no_wait();
+        self.request(owner).options(options).wait()
     }
 
-    /// Acquires the lock with options for the life of the returned guard.
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire_lock`](Self::acquire_lock).
-    #[track_caller]
-    pub fn lock_with(
-        &self,
-        owner: impl Into<OwnerId>,
-        options: AcquireOptions,
-    ) -> Result<LockGuard, LockError> {
-        let owner = owner.into();
-        let requester = options.requester(&owner, Location::caller(), false);
-        let grant = self.grant(&requester, &options)?;
-        Ok(LockGuard::new(self.clone(), grant))
+    /// Describes a request for a guard, with options: see [`PendingRequest`].
+    pub fn request(&self, owner: impl Into<OwnerId>) -> PendingRequest<'static, GuardRequest> {
+        PendingRequest::new(GuardRequest {
+            lock: self.clone(),
+            owner: owner.into(),
+        })
     }
 
     /// Releases the grant with this id. Never blocks. The next waiter holds the lock when this
@@ -666,6 +628,11 @@ impl FifoLock {
         self.0.step(|state, _| state.bind(grant.id(), this));
     }
 
+    /// Lets the thread of a grant request the lock again, and wait.
+    pub(crate) fn unbind(&self, id: LockId) {
+        self.0.step(|state, _| state.bind(id, 0));
+    }
+
     /// Ends a grant and runs queued batches.
     #[inline(always)]
     fn serve(
@@ -757,6 +724,41 @@ impl FifoLock {
     #[doc(hidden)]
     pub fn skip_measured_hold(&self) {
         self.0.state.lock().sampling.measure(Default::default);
+    }
+}
+
+/// A request for a guard of a lock.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct GuardRequest {
+    lock: FifoLock,
+    owner: OwnerId,
+}
+
+impl LockRequest for GuardRequest {
+    type Granted = LockGuard;
+
+    #[inline]
+    fn try_grant_to_task(
+        &self,
+        options: &AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> Result<Option<LockGuard>, LockError> {
+        let requester = options.requester_as(WaitsAs::Task, &self.owner, call_site, false);
+        let granted = self.lock.try_grant(&requester, options)?;
+        Ok(granted.map(|grant| LockGuard::new(self.lock.clone(), grant)))
+    }
+
+    async fn grant_as(
+        self,
+        waits_as: WaitsAs,
+        options: AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> Result<LockGuard, LockError> {
+        let Self { lock, owner } = self;
+        let requester = options.requester_as(waits_as, &owner, call_site, false);
+        let grant = lock.grant_as(waits_as, &requester, &options).await?;
+        Ok(LockGuard::new(lock, grant))
     }
 }
 

@@ -11,19 +11,42 @@ use crate::id::{FencingToken, LockId};
 #[derive(Debug)]
 #[must_use = "the lock is released as soon as the guard is dropped"]
 pub struct LockGuard {
-    lock: FifoLock,
+    /// `None` once it is given up for its id.
+    lock: Option<FifoLock>,
     grant: Grant,
 }
 
 impl LockGuard {
     #[doc(hidden)]
     pub fn new(lock: FifoLock, grant: Grant) -> Self {
+        let lock = Some(lock);
         Self { lock, grant }
     }
 
     /// Returns the id of the grant.
     pub fn id(&self) -> LockId {
         self.grant.id()
+    }
+
+    /// Keeps the lock held, and returns the id of the grant, for
+    /// [`release_lock`](FifoLock::release_lock). The grant is then bound to no thread: if the
+    /// calling thread requests the lock again, that request waits as one of any other thread.
+    ///
+    /// ```
+    /// use doclock_locks::FifoLock;
+    ///
+    /// let lock = FifoLock::new();
+    /// let id = lock.request("front end").label("drag").wait()?.into_id();
+    /// assert!(lock.is_locked());
+    /// lock.release_lock(id)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn into_id(mut self) -> LockId {
+        let id = self.grant.id();
+        if let Some(lock) = self.lock.take() {
+            lock.unbind(id);
+        }
+        id
     }
 
     /// Returns the fencing token of the grant, greater than that of every earlier one.
@@ -34,6 +57,8 @@ impl LockGuard {
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        self.lock.release_or_defer(self.grant.id());
+        if let Some(lock) = &self.lock {
+            lock.release_or_defer(self.grant.id());
+        }
     }
 }

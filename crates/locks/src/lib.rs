@@ -16,7 +16,7 @@
 //! let other = printer.clone();
 //! let waiter = std::thread::spawn(move || {
 //!     let patience = AcquireOptions::new().timeout(Duration::from_millis(10));
-//!     other.lock_with("letter", patience).map(drop)
+//!     other.request("letter").options(patience).wait().map(drop)
 //! });
 //! let error = waiter.join().unwrap().unwrap_err();
 //! assert!(matches!(error, LockError::Timeout(_)));
@@ -42,6 +42,7 @@ pub mod limiter;
 pub mod node;
 mod options;
 mod pace;
+mod pending;
 mod queue;
 mod recording;
 mod report;
@@ -100,6 +101,9 @@ pub use info::{CallSite, LockInfo, QueueEntry};
 pub use inspect::{PrimitiveState, Registrable};
 use node::{Deadlock, NodeWait};
 pub use options::{AcquireOptions, LockOptions};
+#[doc(hidden)]
+pub use pending::LockRequest;
+pub use pending::PendingRequest;
 pub use report::{LockReport, SlowRequest};
 pub use revocation::Revocation;
 pub use stats::{DurationSummary, LockStats};

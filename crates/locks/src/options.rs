@@ -12,6 +12,7 @@ use super::batch::BatchLimit;
 use super::keeper::Keeper;
 use super::report::{ReportChannel, ReportThresholds};
 use super::request::Requester;
+use super::wait::WaitsAs;
 use crate::id::OwnerId;
 use crate::queue::Priority;
 use crate::sync::thread_number;
@@ -28,7 +29,7 @@ use crate::time::Clock;
 ///     .timeout(Duration::from_millis(200))
 ///     .queue_bound(16)
 ///     .label("autosave");
-/// let guard = store.lock_with("editor", options)?;
+/// let guard = store.request("editor").options(options).wait()?;
 /// # Ok::<(), doclock_locks::LockError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -287,7 +288,7 @@ impl AcquireOptions {
     /// `StoreOptions::hold_limit`. The limit may be shorter or
     /// longer than that of the lock. It counts from the first grant, also for a transaction on
     /// nodes that locks more nodes later. A [`KeyedLock`](super::keyed::KeyedLock) ignores it, and
-    /// so does `NodeGuard::extend_with`.
+    /// so does a request of a holder of nodes for more.
     ///
     /// ```
     /// use doclock::{DataStore, lock::AcquireOptions};
@@ -297,7 +298,7 @@ impl AcquireOptions {
     /// let import = AcquireOptions::new()
     ///     .timeout(Duration::from_millis(200))
     ///     .hold_limit(Duration::from_secs(2));
-    /// let transaction = store.begin_with("import", import)?;
+    /// let transaction = store.transaction("import").options(import).wait()?;
     /// # Ok::<(), doclock_locks::LockError>(())
     /// ```
     pub fn hold_limit(mut self, limit: Duration) -> Self {
@@ -347,7 +348,7 @@ impl AcquireOptions {
     ///
     /// let store = DataStore::new();
     /// let keystroke = AcquireOptions::new().priority(Priority::High);
-    /// let guard = store.lock_with("ann", keystroke)?;
+    /// let guard = store.request("ann").options(keystroke).wait()?;
     /// # Ok::<(), doclock_locks::LockError>(())
     /// ```
     pub fn priority(mut self, priority: Priority) -> Self {
@@ -397,7 +398,7 @@ impl AcquireOptions {
         self.wait.or(of_the_lock)
     }
 
-    /// Describes a request with these options.
+    /// Describes a request of the calling thread with these options.
     #[inline]
     #[doc(hidden)]
     pub fn requester<'a>(
@@ -406,32 +407,30 @@ impl AcquireOptions {
         call_site: &'static Location<'static>,
         transaction: bool,
     ) -> Requester<'a> {
-        Requester {
-            owner,
-            label: self.label.as_ref(),
-            call_site,
-            thread: if self.unbound { 0 } else { thread_number() },
-            bound: true,
-            transaction,
-            hold_limit: self.hold,
-        }
+        self.requester_as(WaitsAs::Thread, owner, call_site, transaction)
     }
 
-    /// Describes a request of a task, which no thread is bound to.
+    /// Describes a request with these options. That of a task is bound to no thread.
     #[inline]
     #[doc(hidden)]
-    pub fn requester_of_task<'a>(
+    pub fn requester_as<'a>(
         &'a self,
+        waits_as: WaitsAs,
         owner: &'a OwnerId,
         call_site: &'static Location<'static>,
         transaction: bool,
     ) -> Requester<'a> {
+        let is_thread = waits_as == WaitsAs::Thread;
         Requester {
             owner,
             label: self.label.as_ref(),
             call_site,
-            thread: 0,
-            bound: false,
+            thread: if is_thread && !self.unbound {
+                thread_number()
+            } else {
+                0
+            },
+            bound: is_thread,
             transaction,
             hold_limit: self.hold,
         }

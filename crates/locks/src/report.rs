@@ -31,7 +31,7 @@ use super::{LockInfo, QueueEntry};
 /// let threshold = Duration::from_millis(20);
 /// let store = DataStore::with_options(StoreOptions::new().report_waits(threshold));
 /// let reports = store.lock_reports().unwrap();
-/// let held = store.acquire_lock_with("ann", AcquireOptions::new().label("import"))?;
+/// let held = store.request("ann").label("import").wait()?.into_id();
 ///
 /// let theirs = store.clone();
 /// let ben = thread::spawn(move || theirs.lock("ben").map(drop));

@@ -23,7 +23,7 @@ use crate::time::MonotonicTime;
 /// let clock = ManualClock::new();
 /// let store = DataStore::with_options(StoreOptions::new().clock(clock.clock()));
 /// let stuck = AcquireOptions::new().hold_limit(Duration::from_secs(1)).label("import");
-/// store.acquire_lock_with("ann", stuck)?;
+/// store.request("ann").options(stuck).wait()?.into_id();
 /// let theirs = store.clone();
 /// let next = thread::spawn(move || theirs.lock("ben").map(drop));
 /// while store.queue_length() == 0 {

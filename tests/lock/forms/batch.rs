@@ -156,7 +156,13 @@ fn a_request_for_the_lock_itself_ends_combining() {
     let scene = scene(usize::MAX, Duration::MAX);
     let notes = Notes::new();
     let served = scene.list("w", notes.note(0));
-    let guard = scene.join(|store| store.lock_with("w", patient().unbound()).unwrap());
+    let guard = scene.join(|store| {
+        store
+            .request("w")
+            .options(patient().unbound())
+            .wait()
+            .unwrap()
+    });
     let own = scene.list("w", notes.note(1));
     let also = scene.list("w", notes.note(2));
     let (server, next) = (scene.server, own.thread().id());

@@ -124,8 +124,20 @@ fn lock_12_a_batch_that_requests_its_own_lock_is_refused_in_any_thread(form: For
             other => panic!("{other:?}"),
         };
         for options in [any_thread(), patient()] {
-            is_refused(&store.lock_with("again", options.clone()).unwrap_err());
-            is_refused(&store.begin_with("again", options).unwrap_err());
+            is_refused(
+                &store
+                    .request("again")
+                    .options(options.clone())
+                    .wait()
+                    .unwrap_err(),
+            );
+            is_refused(
+                &store
+                    .transaction("again")
+                    .options(options)
+                    .wait()
+                    .unwrap_err(),
+            );
         }
         let manager = TransactionManager::for_owner(store.clone(), "again");
         match manager

@@ -40,10 +40,8 @@ fn lock_05_the_timeout_of_a_batch_names_the_batch_that_holds_the_lock(form: Form
     let holding = scene.join(move |store| {
         let manager = TransactionManager::for_owner(store.clone(), "ann");
         let list = [create(), pausing];
-        (
-            manager.transaction(list).options(any_thread()).commit(),
-            line!(),
-        )
+        let pending = manager.transaction(list).options(any_thread());
+        (pending.commit(), line!())
     });
     scene.first.resume();
     inside.entered();
@@ -51,10 +49,8 @@ fn lock_05_the_timeout_of_a_batch_names_the_batch_that_holds_the_lock(form: Form
     let ahead = scene.join(|store| {
         let manager = TransactionManager::for_owner(store.clone(), "ben");
         let options = any_thread().no_timeout().label("import");
-        (
-            manager.transaction(create()).options(options).commit(),
-            line!(),
-        )
+        let pending = manager.transaction(create()).options(options);
+        (pending.commit(), line!())
     });
     scene.clock.advance(2 * MS);
     let last = scene.join(|store| {
@@ -99,11 +95,11 @@ fn lock_05_the_timeout_of_a_batch_names_the_batch_that_holds_the_lock(form: Form
 #[rustfmt::skip]
 const WAYS: [fn(&DataStore, &Editor, &TransactionManager) -> u32; 14] = [
     |store, _, _| (drop(store.lock("w").unwrap()), line!()).1,
-    |store, _, _| (drop(store.lock_with("w", patient()).unwrap()), line!()).1,
+    |store, _, _| (drop(store.request("w").options(patient()).wait().unwrap()), line!()).1,
     |store, _, _| (drop(store.begin("w").unwrap()), line!()).1,
-    |store, _, _| (drop(store.begin_with("w", patient()).unwrap()), line!()).1,
+    |store, _, _| (drop(store.transaction("w").options(patient()).wait().unwrap()), line!()).1,
     |store, _, _| (free(store, store.acquire_lock("w").unwrap()), line!()).1,
-    |store, _, _| (free(store, store.acquire_lock_with("w", patient()).unwrap()), line!()).1,
+    |store, _, _| (free(store, store.request("w").options(patient()).wait().unwrap().into_id()), line!()).1,
     |_, _, manager| (drop(manager.execute(nothing()).unwrap()), line!()).1,
     |_, _, manager| (drop(manager.transaction(nothing()).options(patient()).commit().unwrap()), line!()).1,
     |_, _, manager| (drop(manager.transaction(nothing()).idempotent("key").options(patient()).commit().unwrap()), line!()).1,
@@ -187,10 +183,15 @@ fn lock_08_a_long_queue_of_batches_is_listed_while_batches_come_and_go(form: For
         while !over.load(Ordering::SeqCst) {
             let options = AcquireOptions::new().timeout(Duration::from_nanos(1));
             let refused = options.queue_bound(0);
-            theirs.lock_with("x", refused).unwrap_err();
+            theirs.request("x").options(refused).wait().unwrap_err();
             let token = CancelToken::new();
             thread::scope(|scope| {
-                let comes = scope.spawn(|| theirs.lock_with("x", patient().cancel_token(&token)));
+                let comes = scope.spawn(|| {
+                    theirs
+                        .request("x")
+                        .options(patient().cancel_token(&token))
+                        .wait()
+                });
                 token.cancel();
                 comes.join().unwrap().unwrap_err();
             });

@@ -147,7 +147,7 @@ fn ask(kind: Kind, store: &DataStore, notes: &Notes<usize>, nth: usize) {
         }
         Kind::Timed => {
             let options = patient().timeout(Duration::from_secs(1));
-            let _guard = store.lock_with("w", options).unwrap();
+            let _guard = store.request("w").options(options).wait().unwrap();
             notes.add(nth);
         }
     }
@@ -240,7 +240,7 @@ fn granted(form: Form, bound: u32, priorities: &[Priority]) -> Vec<usize> {
             scene.join(move |store| {
                 let options = any_thread().no_timeout().priority(priority);
                 if nth % 3 == 2 {
-                    let _guard = store.lock_with("w", options).unwrap();
+                    let _guard = store.request("w").options(options).wait().unwrap();
                     notes.add(nth);
                 } else {
                     let manager = TransactionManager::new(store.clone());

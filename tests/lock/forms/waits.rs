@@ -35,7 +35,7 @@ fn lock_05_a_batch_times_out_not_a_nanosecond_early_and_never_runs(form: Form) {
     let notes = Notes::new();
     let limit = Duration::from_millis(100);
     scene.store.set_lock_timeout(limit);
-    let before = scene.join(|store| store.lock_with("ben", patient()).map(drop));
+    let before = scene.join(|store| store.request("ben").options(patient()).wait().map(drop));
     let timed = scene.list("ann", notes.note("timed"));
     let id = scene.store.queue_info()[1].lock_id;
     scene.clock.advance(limit - Duration::from_nanos(1));

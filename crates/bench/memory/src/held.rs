@@ -111,5 +111,9 @@ fn document(store: &DataStore, nodes: usize) -> Result<Vec<NodeId>> {
 
 fn take(store: &DataStore, scope: Scope) -> Result<NodeGuard> {
     let options = AcquireOptions::new().no_wait().unbound();
-    Ok(store.node_locks().lock_with("owner", scope, options)?)
+    Ok(store
+        .node_locks()
+        .request("owner", scope)
+        .options(options)
+        .wait()?)
 }

@@ -20,8 +20,10 @@ pub struct Case {
 pub const CASES: [Case; 2] = [
     Case {
         name: "task, guard",
-        note: "DataStore::lock_async",
-        measure: |store, _, waiting| polled(store, waiting, || store.lock_async("editor")),
+        note: "DataStore::request, awaited",
+        measure: |store, _, waiting| {
+            polled(store, waiting, || store.request("editor").into_future())
+        },
     },
     Case {
         name: "task, batch",

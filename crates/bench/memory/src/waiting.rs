@@ -112,7 +112,12 @@ impl Request {
                 .options(options)
                 .commit()
                 .map(drop),
-            None => Ok(self.store.lock_with(&self.owner, options).map(drop)?),
+            None => Ok(self
+                .store
+                .request(&self.owner)
+                .options(options)
+                .wait()
+                .map(drop)?),
         }
     }
 }
@@ -210,9 +215,12 @@ fn started<'scope, 'env: 'scope>(
 /// Waits for a lock of its own until a timeout, so the thread has all it needs for a wait.
 fn wait_once() {
     let store = DataStore::new();
-    let _held = store.lock_with("holder", AcquireOptions::new().unbound());
+    let _held = store
+        .request("holder")
+        .options(AcquireOptions::new().unbound())
+        .wait();
     let options = AcquireOptions::new().timeout(Duration::from_millis(1));
-    let _timeout = store.lock_with("waiter", options);
+    let _timeout = store.request("waiter").options(options).wait();
 }
 
 #[derive(Default)]

@@ -47,10 +47,13 @@ impl Held {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .build()?;
-        store.acquire_lock_with("benchmark", AcquireOptions::new().label("import"))?;
+        store.request("benchmark").label("import").wait()?.into_id();
         for nth in 0..waiters {
             let options = AcquireOptions::new().no_timeout().label("keystroke");
-            let guard = store.lock_async_with(format!("window {nth}"), options);
+            let guard = store
+                .request(format!("window {nth}"))
+                .options(options)
+                .into_future();
             runtime.spawn(async move { guard.await.map(drop) });
         }
         while store.queue_length() < waiters {

@@ -51,10 +51,11 @@ impl FifoLock {
             .take(&mut state, requester.hold_limit, || Some(scope))))
     }
 
-    /// Locks nodes as [`grant_nodes`](Self::grant_nodes) does, for a task.
+    /// Locks nodes as [`grant_nodes`](Self::grant_nodes) does, for a thread or a task.
     #[doc(hidden)]
-    pub async fn grant_nodes_to_task(
+    pub async fn grant_nodes_as(
         &self,
+        waits_as: WaitsAs,
         requester: &Requester<'_>,
         options: &AcquireOptions,
         scope: Scope,
@@ -63,7 +64,7 @@ impl FifoLock {
         match self.try_grant_nodes(requester, options, scope)? {
             Ok(grant) => Ok(grant),
             Err(scope) => {
-                let asked = self.grant_nodes_as(WaitsAs::Task, requester, options, &scope, tree);
+                let asked = self.queue_for_nodes(waits_as, requester, options, &scope, tree);
                 asked.await
             }
         }
@@ -77,10 +78,10 @@ impl FifoLock {
         scope: &Scope,
         tree: &dyn Tree,
     ) -> Result<Grant, LockError> {
-        blocking(self.grant_nodes_as(WaitsAs::Thread, requester, options, scope, tree))
+        blocking(self.queue_for_nodes(WaitsAs::Thread, requester, options, scope, tree))
     }
 
-    async fn grant_nodes_as(
+    async fn queue_for_nodes(
         &self,
         waits_as: WaitsAs,
         requester: &Requester<'_>,
@@ -187,7 +188,7 @@ impl FifoLock {
         let shared = &self.0;
         let waits = options.limit(shared.timeout.get());
         let deadline = limit.unwrap_or_else(|| shared.deadline(waits));
-        let request = self.request(waits_as, requester, &mut None, deadline)?;
+        let request = self.new_request(waits_as, requester, &mut None, deadline)?;
         let how = HowToWait {
             at_once: waits.is_some_and(|limit| limit.is_zero()),
             bound: options.queue_bound,

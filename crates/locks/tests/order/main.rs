@@ -65,7 +65,12 @@ impl Subject {
             .priority(priority)
             .cancel_token(&token)
             .unbound();
-        let mut future: Waiting = Box::pin(self.lock.lock_async_with(number.to_string(), options));
+        let mut future: Waiting = Box::pin(
+            self.lock
+                .request(number.to_string())
+                .options(options)
+                .into_future(),
+        );
         match poll(&mut future) {
             Poll::Ready(guard) => self.holder = Some((number, guard.unwrap())),
             Poll::Pending => {
@@ -178,7 +183,7 @@ proptest! {
                 }
                 Call::Try => {
                     let options = AcquireOptions::new().no_wait().unbound();
-                    let guard = subject.lock.lock_with(number.to_string(), options).ok();
+                    let guard = subject.lock.request(number.to_string()).options(options).wait().ok();
                     prop_assert_eq!(guard.is_some(), !reference.is_held);
                 }
                 Call::Leave(which, drops) if !subject.tokens.is_empty() => {

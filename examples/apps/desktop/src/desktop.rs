@@ -142,7 +142,7 @@ impl Session {
         let (store, owner) = (self.editor.store(), self.editor.owner());
         self.cancel_replacement()?;
         let options = AcquireOptions::new().label("replacement");
-        let id = store.acquire_lock_with(owner, options).map_err(failure)?;
+        let id = store.request(owner).options(options).wait().map(|guard| guard.into_id()).map_err(failure)?;
         *locked(&self.lock) = Some(id);
         let matches = replacements(&store.snapshot(), find, "").len();
         Ok(json!({"matches": matches, "holdLimit": HOLD_LIMIT.as_secs()}))

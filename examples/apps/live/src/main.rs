@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use axum::http::Uri;
 use doclock::DataStore;
-use doclock::lock::AcquireOptions;
 use doclock_live::cluster::{self, Cluster};
 use doclock_live::document;
 use doclock_live::location::Location;
@@ -213,7 +212,7 @@ fn obey(store: &impl Fn() -> Option<DataStore>) {
 }
 
 fn hold<T>(store: &DataStore, meanwhile: impl FnOnce() -> Option<T>) -> Option<T> {
-    match store.lock_with("operator", AcquireOptions::new().label("hold")) {
+    match store.request("operator").label("hold").wait() {
         Ok(_guard) => meanwhile(),
         Err(error) => {
             eprintln!("{error}");

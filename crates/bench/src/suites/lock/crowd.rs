@@ -115,7 +115,7 @@ fn join_and_leave(store: &DataStore, calls: usize, times: &mut Vec<f64>) -> Resu
     let owner = OwnerId::from("latecomer");
     for _ in 0..calls {
         let options = at_once();
-        let (refused, time) = timed(|| store.lock_with(&owner, options));
+        let (refused, time) = timed(|| store.request(&owner).options(options).wait());
         let Err(LockError::Timeout(_)) = refused else {
             return Err("a request behind others did not time out".into());
         };

@@ -73,7 +73,10 @@ fn turns(waiters: usize, limit: Option<Duration>) -> Result<Found> {
         Some(limit) => options.hold_limit(limit),
     };
     let store = DataStore::with_options(options);
-    let first = store.lock_with("first", AcquireOptions::new().unbound())?;
+    let first = store
+        .request("first")
+        .options(AcquireOptions::new().unbound())
+        .wait()?;
     let (stop, turns) = (
         Arc::new(AtomicBool::new(false)),
         Arc::new(AtomicU64::new(0)),

@@ -100,10 +100,18 @@ fn locked(
     let unbound = || AcquireOptions::new().unbound();
     let other = subject
         .beside
-        .then(|| locks.lock_with("bob", Scope::new().write(others), unbound()))
+        .then(|| {
+            locks
+                .request("bob", Scope::new().write(others))
+                .options(unbound())
+                .wait()
+        })
         .transpose()?;
     // A lone holder has no entries until another request comes.
-    let newcomer = locks.lock_with("carl", Scope::new().read(others), unbound().no_wait());
+    let newcomer = locks
+        .request("carl", Scope::new().read(others))
+        .options(unbound().no_wait())
+        .wait();
     drop(newcomer);
     let before = locks.stats().entries;
     let mut most = 0;

@@ -105,7 +105,11 @@ fn place(ids: Ids, beside: bool) -> Result<(DataStore, NodeId, Option<NodeGuard>
     let other = beside.then(|| {
         let scope = Scope::new().write_subtree(&paragraphs[200]);
         let unbound = AcquireOptions::new().unbound();
-        store.node_locks().lock_with("bob", scope, unbound)
+        store
+            .node_locks()
+            .request("bob", scope)
+            .options(unbound)
+            .wait()
     });
     Ok((store, paragraphs.swap_remove(20), other.transpose()?))
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use doclock::{
     DataStore, NodeId, OwnerId,
     codes::{CodedError, Retry},
-    lock::{AcquireOptions, LockError, LockMode, node::Scope},
+    lock::{LockError, LockMode, node::Scope},
     transaction::retry,
 };
 use lockable::LockPool;
@@ -203,7 +203,7 @@ impl Nodes {
                 work();
             }
             Way::Whole => {
-                let _guard = self.store.lock_with(owner, AcquireOptions::new())?;
+                let _guard = self.store.request(owner).wait()?;
                 work();
             }
         }

@@ -28,14 +28,14 @@ struct Subject {
 
 const SUBJECTS: [Subject; 4] = [
     Subject {
-        name: "doclock (lock_async)",
+        name: "doclock (request, await)",
         note: "first in, first out; a named owner, a timeout and statistics with every grant",
         start: |runtime, pairs| {
             let (store, owner) = document();
             runtime.spawn(async move {
                 let mut count = 0;
                 for _ in 0..pairs {
-                    let _guard = store.lock_async(&owner).await?;
+                    let _guard = store.request(&owner).await?;
                     count += 1;
                 }
                 Ok(count)

@@ -474,7 +474,13 @@ async fn the_panel_names_the_holder_and_the_queue() {
     let mut ann = server.tab("ann").await;
     let mut bob = server.tab("bob").await;
     let options = AcquireOptions::new().label("import");
-    let lock = server.store.acquire_lock_with("operator", options).unwrap();
+    let lock = server
+        .store
+        .request("operator")
+        .options(options)
+        .wait()
+        .unwrap()
+        .into_id();
     let mut request = edit(1, &[(0, 0, "a")]);
     request["key"] = "k".into();
     ann.send(&request).await;

@@ -28,13 +28,16 @@ impl Waiters {
     /// Starts as many as requested or, if the machine refuses so many threads, as it allows.
     pub fn gather(store: &DataStore, count: usize) -> Result<Self> {
         // Unbound: this thread joins the queue as well.
-        let holder = store.lock_with("holder", AcquireOptions::new().unbound())?;
+        let holder = store
+            .request("holder")
+            .options(AcquireOptions::new().unbound())
+            .wait()?;
         let mut waiting = Vec::with_capacity(count);
         for _ in 0..count {
             let token = CancelToken::new();
             let options = AcquireOptions::new().no_timeout().cancel_token(&token);
             let store = store.clone();
-            let wait = move || store.lock_with("waiter", options).map(drop);
+            let wait = move || store.request("waiter").options(options).wait().map(drop);
             let Ok(thread) = thread::Builder::new().stack_size(STACK).spawn(wait) else {
                 break;
             };

@@ -1,0 +1,182 @@
+//! A lock request before it is made: its options, and the two ways to wait for it.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use smol_str::SmolStr;
+
+use super::{AcquireOptions, CancelToken, LockError};
+use crate::wait::{WaitsAs, blocking};
+
+/// A request that has not been made, with its options. `R` says what is requested.
+///
+/// It is made in one of two ways, which wait in one queue:
+///
+/// - [`wait`](Self::wait) blocks the calling thread until the grant.
+/// - `.await` waits in a task. Nothing is requested before the first poll. If the future is dropped,
+///   the request leaves its queue, and what was granted meanwhile is released.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use doclock_locks::FifoLock;
+///
+/// let lock = FifoLock::new();
+/// let guard = lock
+///     .request("ann")
+///     .label("autosave")
+///     .timeout(Duration::from_millis(200))
+///     .wait()?;
+/// drop(guard);
+///
+/// # pollster::block_on(async {
+/// let guard = lock.request("ann").await?;
+/// assert!(lock.is_locked());
+/// # drop(guard);
+/// # Ok::<(), doclock_locks::LockError>(())
+/// # })?;
+/// # Ok::<(), doclock_locks::LockError>(())
+/// ```
+#[must_use = "nothing is requested before it waits"]
+pub struct PendingRequest<'a, R> {
+    request: R,
+    options: AcquireOptions,
+    borrows: PhantomData<&'a ()>,
+}
+
+/// What a pending request asks for.
+#[doc(hidden)]
+pub trait LockRequest: Sized + Send {
+    /// What it is granted.
+    type Granted;
+
+    /// Takes what a task asks for if it is free and the queue is empty. `None` if not, or if only
+    /// [`grant_as`](Self::grant_as) can tell.
+    fn try_grant_to_task(
+        &self,
+        _options: &AcquireOptions,
+        _call_site: &'static Location<'static>,
+    ) -> Result<Option<Self::Granted>, LockError> {
+        Ok(None)
+    }
+
+    /// Makes the request, and waits if needed.
+    fn grant_as(
+        self,
+        waits_as: WaitsAs,
+        options: AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> impl Future<Output = Result<Self::Granted, LockError>> + Send;
+}
+
+impl<'a, R: LockRequest + 'a> PendingRequest<'a, R> {
+    #[doc(hidden)]
+    pub fn new(request: R) -> Self {
+        Self {
+            request,
+            options: AcquireOptions::new(),
+            borrows: PhantomData,
+        }
+    }
+
+    /// Sets a label that errors, the list of the queue and the statistics show.
+    pub fn label(self, label: impl Into<SmolStr>) -> Self {
+        self.with(|options| options.label(label))
+    }
+
+    /// Sets the timeout of the request. Zero: it does not wait. The default is that of the lock.
+    pub fn timeout(self, limit: Duration) -> Self {
+        self.with(|options| options.timeout(limit))
+    }
+
+    /// Lets `token` cancel the request while it waits.
+    pub fn cancel_token(self, token: &CancelToken) -> Self {
+        self.with(|options| options.cancel_token(token))
+    }
+
+    fn with(mut self, set: impl FnOnce(AcquireOptions) -> AcquireOptions) -> Self {
+        self.options = set(self.options);
+        self
+    }
+
+    /// Replaces all options, for those that have no method here, such as the
+    /// [priority](AcquireOptions::priority).
+    pub fn options(mut self, options: AcquireOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Makes the request and blocks the calling thread until the grant, a cancellation, or the end
+    /// of the timeout. If a grant races one of the others, the grant wins.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError`]; nothing is granted then.
+    #[track_caller]
+    pub fn wait(self) -> Result<R::Granted, LockError> {
+        let call_site = Location::caller();
+        blocking(
+            self.request
+                .grant_as(WaitsAs::Thread, self.options, call_site),
+        )
+    }
+}
+
+impl<R> fmt::Debug for PendingRequest<'_, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingRequest")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a, R: LockRequest + Unpin + 'a> IntoFuture for PendingRequest<'a, R> {
+    type Output = Result<R::Granted, LockError>;
+    type IntoFuture = GrantFuture<'a, R>;
+
+    #[track_caller]
+    fn into_future(self) -> GrantFuture<'a, R> {
+        GrantFuture::Begins(Some((self.request, self.options, Location::caller())))
+    }
+}
+
+/// The wait of a task for its grant: the future of a [`PendingRequest`].
+///
+/// A free lock is taken in the first poll, without memory of its own.
+#[must_use = "nothing is requested before it is polled"]
+pub enum GrantFuture<'a, R: LockRequest> {
+    #[doc(hidden)]
+    Begins(Option<(R, AcquireOptions, &'static Location<'static>)>),
+    #[doc(hidden)]
+    Waits(Pin<Box<dyn Future<Output = Result<R::Granted, LockError>> + Send + 'a>>),
+}
+
+impl<'a, R: LockRequest + Unpin + 'a> Future for GrantFuture<'a, R> {
+    type Output = Result<R::Granted, LockError>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Self::Begins(request) = &mut *self {
+            let (request, options, call_site) = request.take().expect("polled after its end");
+            if let Some(granted) = request.try_grant_to_task(&options, call_site).transpose() {
+                return Poll::Ready(granted);
+            }
+            let wait = request.grant_as(WaitsAs::Task, options, call_site);
+            *self = Self::Waits(Box::pin(wait));
+        }
+        match &mut *self {
+            Self::Waits(wait) => wait.as_mut().poll(context),
+            Self::Begins(_) => unreachable!("it waits since then"),
+        }
+    }
+}
+
+impl<R: LockRequest> fmt::Debug for GrantFuture<'_, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GrantFuture")
+    }
+}

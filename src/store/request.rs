@@ -1,0 +1,220 @@
+//! Requests for the lock of a store, by threads and by tasks.
+
+use std::panic::Location;
+
+use super::{DataStore, Kind, Transaction};
+use crate::id::OwnerId;
+use crate::lock::{
+    AcquireOptions, LockError, LockGuard, LockRequest, PendingRequest, Scope, WaitsAs,
+};
+
+/// # Tasks
+///
+/// A [`PendingRequest`] and a [pending transaction](crate::transaction::PendingTransaction) wait in
+/// a task of an executor with `.await`. They need no particular executor. A future does nothing
+/// before it is first polled. Tasks and threads wait in one queue, in FIFO order, with the same
+/// timeouts, cancel tokens and bounds. A thread of the executor is never blocked;
+/// [`FifoLock`](crate::lock::FifoLock#tasks) describes the rest.
+///
+/// | await of | if the future is dropped |
+/// |---|---|
+/// | [`request`](Self::request), [`transaction`](Self::transaction), [`transaction_on`](Self::transaction_on) | the request leaves the queue; a grant that was not taken is released |
+/// | a [pending transaction](crate::transaction::PendingTransaction) | the batch leaves the queue, or runs to its end; ask with its key |
+/// | [`wait_durable_async`](Self::wait_durable_async), [`Subscription::recv_async`](crate::events::Subscription::recv_async) | nothing is lost |
+///
+/// The methods that wait and return no future block the thread of the executor, with all its other
+/// tasks. An open transaction and a guard are values as in threads: they may be kept across an
+/// `await`, and then all other requests wait for that, too. A commit in a durable store blocks
+/// until it is written; [`commit_async`](Transaction::commit_async) waits for that in the task.
+impl DataStore {
+    /// Describes a request for a guard, with options for the wait: see [`PendingRequest`].
+    ///
+    /// ```
+    /// use doclock::{DataStore, lock::AcquireOptions};
+    ///
+    /// # pollster::block_on(async {
+    /// let store = DataStore::new();
+    /// let guard = store.request("ann").label("layout").await?;
+    /// let refused = store.request("ben").options(AcquireOptions::new().no_wait()).wait();
+    /// assert_eq!(refused.unwrap_err().code(), "lockWouldBlock");
+    /// # Ok::<(), doclock::lock::LockError>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn request(&self, owner: impl Into<OwnerId>) -> PendingRequest<'static, StoreRequest> {
+        PendingRequest::new(StoreRequest {
+            store: self.clone(),
+            owner: owner.into(),
+        })
+    }
+
+    /// Describes a transaction that owns the lock, with options for the wait: see
+    /// [`PendingRequest`]. The lock is held until the transaction ends, also while a task waits for
+    /// something else. A [pending transaction](crate::transaction::PendingTransaction) never holds
+    /// it across an `await`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use doclock::{DataStore, document::NodeSpec};
+    ///
+    /// # pollster::block_on(async {
+    /// let store = DataStore::new();
+    /// let mut transaction = store.transaction("ann").timeout(Duration::from_secs(1)).await?;
+    /// transaction.create(NodeSpec::new("paragraph"))?;
+    /// assert_eq!(transaction.commit_async().await?.version, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn transaction(
+        &self,
+        owner: impl Into<OwnerId>,
+    ) -> PendingRequest<'static, TransactionRequest> {
+        PendingRequest::new(TransactionRequest {
+            store: self.clone(),
+            owner: owner.into(),
+        })
+    }
+
+    /// Describes a transaction on nodes, with options for the wait: see [`PendingRequest`]. It is
+    /// that of [`begin_on`](Self::begin_on).
+    ///
+    /// The options hold for this wait and for all later waits of the transaction. Priorities count
+    /// in the queue of the document lock, and not in the queues of nodes. In a task, the waits for
+    /// further nodes, when the transaction changes or reads them, block the thread that polls: lock
+    /// the nodes with the scope.
+    ///
+    /// ```
+    /// use doclock::{DataStore, document::NodeSpec, lock::node::Scope};
+    ///
+    /// # pollster::block_on(async {
+    /// let store = DataStore::new();
+    /// let mut transaction = store.begin("setup")?;
+    /// let section = transaction.create(NodeSpec::new("section"))?;
+    /// transaction.commit()?;
+    /// let mut transaction = store.transaction_on("ann", Scope::new().write(&section)).await?;
+    /// transaction.set_text(&section, "One")?;
+    /// transaction.commit()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn transaction_on(
+        &self,
+        owner: impl Into<OwnerId>,
+        scope: impl Into<Scope>,
+    ) -> PendingRequest<'static, TransactionOnNodes> {
+        PendingRequest::new(TransactionOnNodes {
+            store: self.clone(),
+            owner: owner.into(),
+            scope: scope.into(),
+        })
+    }
+
+    pub(super) async fn begin_as(
+        &self,
+        waits_as: WaitsAs,
+        owner: OwnerId,
+        options: &AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> Result<Transaction, LockError> {
+        let requester = options.requester_as(waits_as, &owner, call_site, true);
+        let mut observed = self.observe(Kind::ByHand, &requester);
+        let granted = self.grant_as(waits_as, &requester, options).await;
+        let grant = observed.grant(granted)?;
+        Ok(self.begin_observed(grant, owner, observed))
+    }
+
+    /// The code of the keeper's thread, which a model runs itself.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn keeper_thread(&self) -> impl FnOnce() + Send + use<> {
+        self.0.lock.keeper_thread()
+    }
+}
+
+/// A request for a guard of the lock.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct StoreRequest {
+    store: DataStore,
+    owner: OwnerId,
+}
+
+impl LockRequest for StoreRequest {
+    type Granted = LockGuard;
+
+    fn try_grant_to_task(
+        &self,
+        options: &AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> Result<Option<LockGuard>, LockError> {
+        let requester = options.requester_as(WaitsAs::Task, &self.owner, call_site, false);
+        let granted = self.store.try_grant(&requester, options)?;
+        Ok(granted.map(|grant| LockGuard::new(self.store.fifo().clone(), grant)))
+    }
+
+    async fn grant_as(
+        self,
+        waits_as: WaitsAs,
+        options: AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> Result<LockGuard, LockError> {
+        let Self { store, owner } = self;
+        let requester = options.requester_as(waits_as, &owner, call_site, false);
+        let grant = store.grant_as(waits_as, &requester, &options).await?;
+        Ok(LockGuard::new(store.fifo().clone(), grant))
+    }
+}
+
+/// A request for a transaction that owns the lock.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct TransactionRequest {
+    store: DataStore,
+    owner: OwnerId,
+}
+
+impl LockRequest for TransactionRequest {
+    type Granted = Transaction;
+
+    async fn grant_as(
+        self,
+        waits_as: WaitsAs,
+        options: AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> Result<Transaction, LockError> {
+        let Self { store, owner } = self;
+        store.begin_as(waits_as, owner, &options, call_site).await
+    }
+}
+
+/// A request for a transaction on nodes.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct TransactionOnNodes {
+    store: DataStore,
+    owner: OwnerId,
+    scope: Scope,
+}
+
+impl LockRequest for TransactionOnNodes {
+    type Granted = Transaction;
+
+    async fn grant_as(
+        self,
+        waits_as: WaitsAs,
+        options: AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> Result<Transaction, LockError> {
+        let Self {
+            store,
+            owner,
+            scope,
+        } = self;
+        let observed = {
+            let requester = options.requester_as(waits_as, &owner, call_site, true);
+            store.observe(Kind::OnNodes, &requester)
+        };
+        let begun = store.begin_on_as(waits_as, owner, scope, options, call_site);
+        observed.begin(begun.await)
+    }
+}
