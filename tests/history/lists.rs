@@ -1206,10 +1206,10 @@ fn with_a_lifted_node(id: &str) -> [Editor; 3] {
     run(&ann, wraps_in_list("a"));
     run(&bob, insert_paragraph(0).on("a"));
     put(&cat, "n", "u", 0);
-    cat.undo().unwrap();
-    ann.undo().unwrap();
+    cat.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     run(&ann, lift_node().on(id));
-    cat.redo().unwrap();
+    cat.redo().commit().unwrap();
     [ann, bob, cat]
 }
 
@@ -1219,9 +1219,9 @@ fn undo_03_a_half_follows_when_a_wrapper_no_longer_holds_its_left_half() {
     let all = || children_of(&ann, ["list", "7:3", "u", "7:2"]);
     let lifted = ["b", "7:1uc", "n7:2", ""];
     assert_eq!(all(), lifted);
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(all(), ["buc", "", "nv7:2", "7:1"]);
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(all(), lifted);
 }
 
@@ -1242,11 +1242,11 @@ fn wrapper_stays_in_the_second_list(lifted: &str, expected: [&str; 3]) {
     let all = || children_of(&ann, ["list", "7:3", "u"]);
     assert_eq!(all(), expected);
     for editor in [&cat, &ann, &bob] {
-        editor.undo().unwrap();
+        editor.undo().commit().unwrap();
     }
     assert_eq!(children(&ann, "list"), "bac");
     for editor in [&ann, &cat, &bob] {
-        editor.redo().unwrap();
+        editor.redo().commit().unwrap();
     }
     assert_eq!(all(), expected);
 }
@@ -1260,16 +1260,16 @@ fn undo_03_what_was_put_into_a_wrapper_before_a_half_that_had_left_it_stays_befo
     run(&ann, splits("a", 0));
     run(&ann, wrap_node(element("quote", []).with_id("q")).on("a"));
     run(&ann, delete_node().on("a"));
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     put(&cat, "n", "u", 1);
     let all = || children_of(&ann, ["list", "u", "v", "q"]);
     let wrapped = ["u7:1c", "vn", "q", ""];
     assert_eq!(all(), wrapped);
-    ann.undo().unwrap();
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(children_of(&ann, ["list", "u"]), ["au7:1c", "n"]);
-    ann.redo().unwrap();
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(all(), wrapped);
 }
 
@@ -1279,18 +1279,18 @@ fn undo_03_what_was_put_into_a_wrapper_before_a_half_that_had_left_it_stays_befo
 fn undo_03_a_node_behind_a_text_stays_behind_what_a_division_of_the_list_takes_of_it() {
     let ([ann, bob], store) = editors_of_two(["ann", "bob"], [&["ef"], &[]]);
     run(&ann, insert_paragraph(0).on("ef"));
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     let n = text_node("item", "n").with_id("n");
     run(&bob, add_child(n, 1).on("list"));
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(shown_lists(&store), "ef= | 7:1=ef n=n | ");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     run(&bob, splits("ef", 1));
     let split = shown_lists(&store);
     assert_eq!(split, "ef=e 7:3=f n=n | ");
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(shown_lists(&store), "ef= | 7:1=e 7:3=f n=n | ");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(shown_lists(&store), split);
 }
 
@@ -1304,13 +1304,13 @@ fn undo_03_a_half_of_a_half_has_the_text_of_the_first_node_that_was_joined_to_it
     transaction(&bob, entry).commit().unwrap();
     run(&dan, joins("7:2", "abc"));
     assert_eq!(shown(&store), "7:2=ca 7:1=b");
-    ann.undo().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(shown(&store), "7:2=cab");
-    bob.undo().unwrap();
+    bob.undo().commit().unwrap();
     assert_eq!(shown(&store), "7:1=bca");
-    ann.redo().unwrap();
+    ann.redo().commit().unwrap();
     assert_eq!(shown(&store), "7:1=bca");
-    dan.undo().unwrap();
-    ann.undo().unwrap();
+    dan.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
     assert_eq!(shown(&store), "abc=abc");
 }
