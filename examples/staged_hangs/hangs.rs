@@ -136,11 +136,8 @@ fn slow_io(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
 fn forgotten_id(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
     let store = store();
     let culprit = culprit!(line!() + 1);
-    let export = store
-        .request("export")
-        .label("export as PDF")
-        .wait()?
-        .into_id();
+    let request = store.request("export").label("export as PDF");
+    let export = request.wait()?.into_id();
     look_beside_a_window(&store, || {
         look(&store, &[culprit]);
         store.release_lock(export).expect("it is held");
@@ -190,15 +187,11 @@ fn deadlock(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
     let unbound = || AcquireOptions::new().unbound().label("move");
     let (first, second) = (Scope::new().write("one"), Scope::new().write("two"));
     let one = culprit!(line!() + 1);
-    let mut ann = locks
-        .request("window-1", first.clone())
-        .options(unbound())
-        .wait()?;
+    let request = locks.request("window-1", first.clone());
+    let mut ann = request.options(unbound()).wait()?;
     let two = culprit!(line!() + 1);
-    let mut ben = locks
-        .request("window-2", second.clone())
-        .options(unbound())
-        .wait()?;
+    let request = locks.request("window-2", second.clone());
+    let mut ben = request.options(unbound()).wait()?;
     let moves = thread::spawn(move || ann.extend(second));
     until(|| locks.stats().waiting == 1);
     // The program drops the error and tries again, with the same paragraphs locked.

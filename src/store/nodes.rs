@@ -204,6 +204,7 @@ impl NodeLocks {
     /// # Ok::<(), doclock::lock::LockError>(())
     /// # }).unwrap();
     /// ```
+    #[track_caller]
     pub fn request(
         &self,
         owner: impl Into<OwnerId>,
@@ -321,6 +322,7 @@ impl NodeGuard {
     /// # Ok::<(), doclock::lock::LockError>(())
     /// # }).unwrap();
     /// ```
+    #[track_caller]
     pub fn request(&mut self, scope: impl Into<Scope>) -> PendingRequest<'_, MoreNodes<'_>> {
         PendingRequest::new(MoreNodes {
             guard: self,

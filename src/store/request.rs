@@ -40,6 +40,7 @@ impl DataStore {
     /// # Ok::<(), doclock::lock::LockError>(())
     /// # }).unwrap();
     /// ```
+    #[track_caller]
     pub fn request(&self, owner: impl Into<OwnerId>) -> PendingRequest<'static, StoreRequest> {
         PendingRequest::new(StoreRequest {
             store: self.clone(),
@@ -65,6 +66,7 @@ impl DataStore {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # }).unwrap();
     /// ```
+    #[track_caller]
     pub fn transaction(
         &self,
         owner: impl Into<OwnerId>,
@@ -97,6 +99,7 @@ impl DataStore {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # }).unwrap();
     /// ```
+    #[track_caller]
     pub fn transaction_on(
         &self,
         owner: impl Into<OwnerId>,

@@ -210,23 +210,25 @@ impl Editor {
     }
 
     /// Makes a transaction of the operations, with options: see [`PendingTransaction`].
+    #[track_caller]
     pub fn transaction(&self, operations: impl IntoOperations) -> PendingTransaction<'_> {
         PendingTransaction::of_editor(self, Submission::new(operations))
     }
 
     pub(super) async fn submit_in_task(
         &self,
-        submission: Submission,
-        options: AcquireOptions,
+        submission: &mut Submission,
+        options: &AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<TransactionResult, TransactionError> {
         self.session.approach();
         let session = Some(&*self.session);
-        let run = self
-            .manager
-            .run_in_task(submission, &options, call_site, session);
-        let outcome = run.await;
-        self.after_run(outcome)
+        let manager = &self.manager;
+        self.after_run(
+            manager
+                .run_in_task(submission, options, call_site, session)
+                .await,
+        )
     }
 
     pub(super) fn submit(
@@ -317,6 +319,7 @@ impl Editor {
     ///
     /// The commit returns an [`UndoError`]; the document is not changed then, and no entry is
     /// removed.
+    #[track_caller]
     pub fn undo(&self) -> PendingTransaction<'_, UndoError> {
         PendingTransaction::rewinding(self, Direction::Undo)
     }
@@ -329,6 +332,7 @@ impl Editor {
     /// # Errors
     ///
     /// As for [`undo`](Self::undo).
+    #[track_caller]
     pub fn redo(&self) -> PendingTransaction<'_, UndoError> {
         PendingTransaction::rewinding(self, Direction::Redo)
     }

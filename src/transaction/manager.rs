@@ -216,6 +216,7 @@ impl TransactionManager {
     /// # })?;
     /// # Ok::<(), doclock::transaction::TransactionError>(())
     /// ```
+    #[track_caller]
     pub fn transaction(&self, operations: impl IntoOperations) -> PendingTransaction<'static> {
         PendingTransaction::of_manager(self.clone(), Submission::new(operations))
     }

@@ -19,7 +19,8 @@ use crate::store::durable::Durability;
 /// A transaction that has not begun: a batch of operations, an undo or a redo, with its options.
 ///
 /// [`TransactionManager::transaction`], [`Editor::transaction`], [`Editor::undo`] and
-/// [`Editor::redo`] make it. `E` is the error of its commit. It runs in one of two ways:
+/// [`Editor::redo`] make it, and errors and statistics name their line. `E` is the error of the
+/// commit. It runs in one of two ways:
 ///
 /// - [`commit`](Self::commit) blocks the calling thread until it is committed.
 /// - `.await` commits it in a task. Nothing happens before the first poll.
@@ -69,6 +70,7 @@ use crate::store::durable::Durability;
 pub struct PendingTransaction<'a, E: Outcome = TransactionError> {
     work: E::Work<'a>,
     options: AcquireOptions,
+    call_site: &'static Location<'static>,
 }
 
 /// The error of a pending transaction, with the work that can fail with it.
@@ -98,9 +100,13 @@ pub trait Work: Sized + Send {
 }
 
 impl<'a, E: Outcome> PendingTransaction<'a, E> {
+    #[track_caller]
     fn new(work: E::Work<'a>) -> Self {
-        let options = AcquireOptions::new();
-        Self { work, options }
+        Self {
+            work,
+            options: AcquireOptions::new(),
+            call_site: Location::caller(),
+        }
     }
 
     /// Sets the label of the lock request, which errors, the queue and the statistics show. The
@@ -197,9 +203,8 @@ impl<'a, E: Outcome> PendingTransaction<'a, E> {
     /// # Errors
     ///
     /// [`TransactionError`], or [`UndoError`] of an undo or redo. Nothing is changed then.
-    #[track_caller]
     pub fn commit(self) -> Result<TransactionResult, E> {
-        self.work.commit(self.options, Location::caller())
+        self.work.commit(self.options, self.call_site)
     }
 }
 
@@ -208,10 +213,8 @@ impl<'a, E: Outcome> IntoFuture for PendingTransaction<'a, E> {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
 
     /// Commits in a task: see [In a task](PendingTransaction#in-a-task).
-    #[track_caller]
     fn into_future(self) -> Self::IntoFuture {
-        let call_site = Location::caller();
-        Box::pin(self.work.commit_in_task(self.options, call_site))
+        Box::pin(self.work.commit_in_task(self.options, self.call_site))
     }
 }
 
@@ -261,26 +264,33 @@ impl Work for Batch<'_> {
         }
     }
 
-    async fn commit_in_task(
+    // An `async fn` would keep its arguments twice.
+    #[allow(clippy::manual_async_fn)]
+    fn commit_in_task(
         self,
         options: AcquireOptions,
         call_site: &'static Location<'static>,
-    ) -> Result<TransactionResult, TransactionError> {
-        let submission = self.submission;
-        match self.submitter {
-            Submitter::Manager(manager) => {
-                let run = manager.run_in_task(submission, &options, call_site, None);
-                run.await
-            }
-            Submitter::Editor(editor) => {
-                let run = editor.submit_in_task(submission, options, call_site);
-                run.await
+    ) -> impl Future<Output = Result<TransactionResult, TransactionError>> + Send {
+        async move {
+            let Self {
+                submitter,
+                mut submission,
+            } = self;
+            let batch = &mut submission;
+            match &submitter {
+                Submitter::Manager(manager) => {
+                    manager.run_in_task(batch, &options, call_site, None).await
+                }
+                Submitter::Editor(editor) => {
+                    editor.submit_in_task(batch, &options, call_site).await
+                }
             }
         }
     }
 }
 
 impl PendingTransaction<'static> {
+    #[track_caller]
     pub(super) fn of_manager(manager: TransactionManager, submission: Submission) -> Self {
         Self::new(Batch {
             submitter: Submitter::Manager(manager),
@@ -290,6 +300,7 @@ impl PendingTransaction<'static> {
 }
 
 impl<'a> PendingTransaction<'a> {
+    #[track_caller]
     pub(super) fn of_editor(editor: &'a Editor, submission: Submission) -> Self {
         Self::new(Batch {
             submitter: Submitter::Editor(editor),
@@ -336,7 +347,6 @@ impl<'a> PendingTransaction<'a> {
     /// # Errors
     ///
     /// As [`commit`](Self::commit).
-    #[track_caller]
     pub fn publish(mut self) -> Result<Published, TransactionError> {
         self.work.submission.set_published();
         let manager = match &self.work.submitter {
@@ -361,6 +371,7 @@ impl Outcome for UndoError {
 }
 
 impl<'a> PendingTransaction<'a, UndoError> {
+    #[track_caller]
     pub(super) fn rewinding(editor: &'a Editor, direction: Direction) -> Self {
         Self::new(Rewinding {
             editor,

@@ -25,13 +25,9 @@ fn revoke(store: &DataStore, clock: &ManualClock) -> LockId {
 fn lock_10_a_revoked_holder_that_never_returns_is_named_in_the_statistics() {
     let (store, clock) = limited();
     let options = AcquireOptions::new().label("import").hold_limit(LIMIT);
-    let stuck = store
-        .request("ann")
-        .options(options)
-        .wait()
-        .unwrap()
-        .into_id();
+    let request = store.request("ann").options(options);
     let line = line!() - 1;
+    let stuck = request.wait().unwrap().into_id();
     assert!(store.lock_stats().last_revocations.is_empty());
     revoke(&store, &clock);
     clock.advance(LIMIT / 10);

@@ -43,12 +43,8 @@ fn a_timeline_lists_when_requests_were_made_granted_and_ended() {
     let (store, clock) = recorded_store(10);
     let import = AcquireOptions::new().label("import");
     let line = line!() + 1;
-    let ann = store
-        .request("ann")
-        .options(import)
-        .wait()
-        .unwrap()
-        .into_id();
+    let request = store.request("ann").options(import);
+    let ann = request.wait().unwrap().into_id();
     thread::scope(|scope| {
         clock.advance(MS);
         let ben = scope.spawn(|| {

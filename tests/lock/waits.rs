@@ -102,10 +102,8 @@ fn lock_05_a_limit_is_not_over_one_nanosecond_early() {
 fn lock_05_the_error_names_the_holder_its_hold_and_the_requests_ahead() {
     let (store, clock) = timed_store();
     let options = AcquireOptions::new().label("import");
-    let (held, line) = (
-        store.request("ann").options(options).wait().unwrap(),
-        line!(),
-    );
+    let (request, line) = (store.request("ann").options(options), line!());
+    let held = request.wait().unwrap();
     clock.advance(Duration::from_millis(40));
     thread::scope(|scope| {
         let ahead: Vec<_> = ["ben", "cem"]

@@ -350,6 +350,7 @@ impl FifoLock {
     }
 
     /// Describes a request for a guard, with options: see [`PendingRequest`].
+    #[track_caller]
     pub fn request(&self, owner: impl Into<OwnerId>) -> PendingRequest<'static, GuardRequest> {
         PendingRequest::new(GuardRequest {
             lock: self.clone(),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem;
 use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,7 +15,8 @@ use crate::wait::{WaitsAs, blocking};
 
 /// A request that has not been made, with its options. `R` says what is requested.
 ///
-/// It is made in one of two ways, which wait in one queue:
+/// Errors and statistics name the line that describes it. It is made in one of two ways, which wait
+/// in one queue:
 ///
 /// - [`wait`](Self::wait) blocks the calling thread until the grant.
 /// - `.await` waits in a task. Nothing is requested before the first poll. If the future is dropped,
@@ -45,6 +47,7 @@ use crate::wait::{WaitsAs, blocking};
 pub struct PendingRequest<'a, R> {
     request: R,
     options: AcquireOptions,
+    call_site: &'static Location<'static>,
     borrows: PhantomData<&'a ()>,
 }
 
@@ -75,10 +78,12 @@ pub trait LockRequest: Sized + Send {
 
 impl<'a, R: LockRequest + 'a> PendingRequest<'a, R> {
     #[doc(hidden)]
+    #[track_caller]
     pub fn new(request: R) -> Self {
         Self {
             request,
             options: AcquireOptions::new(),
+            call_site: Location::caller(),
             borrows: PhantomData,
         }
     }
@@ -116,13 +121,9 @@ impl<'a, R: LockRequest + 'a> PendingRequest<'a, R> {
     /// # Errors
     ///
     /// [`LockError`]; nothing is granted then.
-    #[track_caller]
     pub fn wait(self) -> Result<R::Granted, LockError> {
-        let call_site = Location::caller();
-        blocking(
-            self.request
-                .grant_as(WaitsAs::Thread, self.options, call_site),
-        )
+        let (request, options, call_site) = (self.request, self.options, self.call_site);
+        blocking(request.grant_as(WaitsAs::Thread, options, call_site))
     }
 }
 
@@ -138,9 +139,8 @@ impl<'a, R: LockRequest + Unpin + 'a> IntoFuture for PendingRequest<'a, R> {
     type Output = Result<R::Granted, LockError>;
     type IntoFuture = GrantFuture<'a, R>;
 
-    #[track_caller]
     fn into_future(self) -> GrantFuture<'a, R> {
-        GrantFuture::Begins(Some((self.request, self.options, Location::caller())))
+        GrantFuture::Begins(self.request, self.options, self.call_site)
     }
 }
 
@@ -150,9 +150,21 @@ impl<'a, R: LockRequest + Unpin + 'a> IntoFuture for PendingRequest<'a, R> {
 #[must_use = "nothing is requested before it is polled"]
 pub enum GrantFuture<'a, R: LockRequest> {
     #[doc(hidden)]
-    Begins(Option<(R, AcquireOptions, &'static Location<'static>)>),
+    Begins(R, AcquireOptions, &'static Location<'static>),
+    #[doc(hidden)]
+    Ended,
     #[doc(hidden)]
     Waits(Pin<Box<dyn Future<Output = Result<R::Granted, LockError>> + Send + 'a>>),
+}
+
+impl<'a, R: LockRequest + 'a> GrantFuture<'a, R> {
+    #[cold]
+    fn begin_to_wait(&mut self) {
+        if let Self::Begins(request, options, call_site) = mem::replace(self, Self::Ended) {
+            let wait = request.grant_as(WaitsAs::Task, options, call_site);
+            *self = Self::Waits(Box::pin(wait));
+        }
+    }
 }
 
 impl<'a, R: LockRequest + Unpin + 'a> Future for GrantFuture<'a, R> {
@@ -160,17 +172,17 @@ impl<'a, R: LockRequest + Unpin + 'a> Future for GrantFuture<'a, R> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Self::Begins(request) = &mut *self {
-            let (request, options, call_site) = request.take().expect("polled after its end");
-            if let Some(granted) = request.try_grant_to_task(&options, call_site).transpose() {
+        if let Self::Begins(request, options, call_site) = &*self {
+            let granted = request.try_grant_to_task(options, call_site);
+            if let Some(granted) = granted.transpose() {
+                *self = Self::Ended;
                 return Poll::Ready(granted);
             }
-            let wait = request.grant_as(WaitsAs::Task, options, call_site);
-            *self = Self::Waits(Box::pin(wait));
+            self.begin_to_wait();
         }
         match &mut *self {
             Self::Waits(wait) => wait.as_mut().poll(context),
-            Self::Begins(_) => unreachable!("it waits since then"),
+            Self::Begins(..) | Self::Ended => panic!("a future is not polled after its end"),
         }
     }
 }

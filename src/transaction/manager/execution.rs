@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use smol_str::SmolStr;
 
-use super::submission::{Submission, first};
+use super::submission::{Completion, Submission, first};
 use super::{Manager, TransactionManager};
 use crate::codes::{CodedError, Retry};
 use crate::document::Changes;
@@ -148,23 +148,28 @@ impl TransactionManager {
         ))
     }
 
-    /// Runs a batch as [`run`](Self::run) does, in a task.
+    /// Runs a batch as [`run`](Self::run) does, in a task. Each wait is on the heap, so that the
+    /// future of a batch that runs at once is small.
     pub(in crate::transaction) async fn run_in_task(
         &self,
-        mut submission: Submission,
+        submission: &mut Submission,
         options: &AcquireOptions,
         call_site: &'static Location<'static>,
         session: Option<&Session>,
     ) -> BatchOutcome {
-        let Some(label) = self.check_in(&mut submission)? else {
-            return self.run_nothing(WaitsAs::Task, &submission).await;
+        let Some(label) = self.check_in(submission)? else {
+            return Box::pin(self.run_nothing(WaitsAs::Task, submission)).await;
         };
         if let (Some(attempts), None) = (self.0.attempts_on_nodes, session) {
             let options = options.clone().or_label(label);
-            // On the heap: its future is larger than that of the queue.
-            let waits_as = WaitsAs::Task;
-            let run = self.run_on_nodes(waits_as, attempts, submission, options, call_site);
-            return Box::pin(run).await;
+            return Box::pin(self.run_on_nodes(
+                WaitsAs::Task,
+                attempts,
+                submission.take(),
+                options,
+                call_site,
+            ))
+            .await;
         }
         let requester = requester(&self.0.owner, options, &label, call_site);
         let mut observed = self.0.store.observe(Kind::Batch, &requester);
@@ -175,10 +180,12 @@ impl TransactionManager {
             let held = self.combining(grant, WaitsAs::Task, options);
             let completion = submission.completion;
             let room = Room::default();
-            let mut outcome = self.carry_out(grant, session, &mut submission, room, &mut observed);
+            let mut outcome = self.carry_out(grant, session, submission, room, &mut observed);
             drop(held);
-            self.complete_as(WaitsAs::Task, &mut outcome, completion, &mut observed)
-                .await;
+            if self.0.store.is_durable() {
+                return Box::pin(self.complete_in_task(outcome, completion, observed)).await;
+            }
+            self.complete(&mut outcome, completion, &mut observed);
             return outcome;
         }
         let (refused, requester) = (
@@ -188,15 +195,26 @@ impl TransactionManager {
                 ..requester
             },
         );
-        self.run_in_queue(
+        Box::pin(self.run_in_queue(
             WaitsAs::Task,
-            submission,
+            submission.take(),
             (&requester, options),
             session,
             refused,
             observed,
-        )
+        ))
         .await
+    }
+
+    async fn complete_in_task(
+        &self,
+        mut outcome: BatchOutcome,
+        completion: Completion,
+        mut observed: Observed,
+    ) -> BatchOutcome {
+        self.complete_as(WaitsAs::Task, &mut outcome, completion, &mut observed)
+            .await;
+        outcome
     }
 
     /// Checks a batch before the lock is requested. Returns the label of its request, or `None` for

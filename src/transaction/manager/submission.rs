@@ -42,6 +42,11 @@ impl Submission {
         }
     }
 
+    /// Takes the batch, and leaves an empty one.
+    pub(super) fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::new(Vec::<Operation>::new()))
+    }
+
     /// Whether it runs no code of users.
     pub(super) fn is_data(&self) -> bool {
         let mut operations = self.operations.iter();

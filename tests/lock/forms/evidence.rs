@@ -41,7 +41,7 @@ fn lock_05_the_timeout_of_a_batch_names_the_batch_that_holds_the_lock(form: Form
         let manager = TransactionManager::for_owner(store.clone(), "ann");
         let list = [create(), pausing];
         let pending = manager.transaction(list).options(any_thread());
-        (pending.commit(), line!())
+        (pending.commit(), line!() - 1)
     });
     scene.first.resume();
     inside.entered();
@@ -50,7 +50,7 @@ fn lock_05_the_timeout_of_a_batch_names_the_batch_that_holds_the_lock(form: Form
         let manager = TransactionManager::for_owner(store.clone(), "ben");
         let options = any_thread().no_timeout().label("import");
         let pending = manager.transaction(create()).options(options);
-        (pending.commit(), line!())
+        (pending.commit(), line!() - 1)
     });
     scene.clock.advance(2 * MS);
     let last = scene.join(|store| {
@@ -93,7 +93,7 @@ fn lock_05_the_timeout_of_a_batch_names_the_batch_that_holds_the_lock(form: Form
 
 /// Every method that requests the lock, each with the line of its call.
 #[rustfmt::skip]
-const WAYS: [fn(&DataStore, &Editor, &TransactionManager) -> u32; 14] = [
+const WAYS: [fn(&DataStore, &Editor, &TransactionManager) -> u32; 18] = [
     |store, _, _| (drop(store.lock("w").unwrap()), line!()).1,
     |store, _, _| (drop(store.request("w").options(patient()).wait().unwrap()), line!()).1,
     |store, _, _| (drop(store.begin("w").unwrap()), line!()).1,
@@ -108,6 +108,10 @@ const WAYS: [fn(&DataStore, &Editor, &TransactionManager) -> u32; 14] = [
     |_, editor, _| (drop(dsl::transaction(editor, nothing()).commit().unwrap()), line!()).1,
     |_, editor, _| (drop(editor.undo().commit().unwrap()), line!()).1,
     |_, editor, _| (drop(editor.redo().options(patient()).commit()), line!()).1,
+    |store, _, _| (drop(pollster::block_on(store.request("w").into_future())), line!()).1,
+    |store, _, _| (drop(pollster::block_on(store.transaction("w").into_future())), line!()).1,
+    |_, _, manager| (drop(pollster::block_on(manager.transaction(nothing()).into_future())), line!()).1,
+    |_, editor, _| (drop(pollster::block_on(editor.redo().into_future())), line!()).1,
 ];
 
 fn free(store: &DataStore, id: LockId) {
