@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use doclock::{
     DataStore, LockId, StoreOptions,
-    lock::{AcquireOptions, CancelToken, FifoLock, LockError},
+    lock::{AcquireOptions, CancelToken, FifoLock, LockError, LockOptions},
     time::ManualClock,
 };
 use loom::thread;
 
 use crate::model::{Actor, Model, Run};
 
-fn patient() -> AcquireOptions {
-    AcquireOptions::new().no_timeout()
+/// A lock whose requests wait without a timeout.
+pub(crate) fn patient_lock() -> FifoLock {
+    FifoLock::with_options(LockOptions::new().timeout(None))
 }
 
 /// Checks that the lock is free, no request waits, and every grant was released.
@@ -46,11 +47,11 @@ impl Grants {
 }
 
 fn exclusion(run: &Run, contenders: u64) {
-    let lock = FifoLock::new();
+    let lock = patient_lock();
     let (inside, begun) = (Arc::new(AtomicBool::new(false)), Arc::default());
     let enter = |lock: &FifoLock, inside: &AtomicBool, begun: &AtomicUsize| {
         begun.fetch_add(1, SeqCst);
-        let guard = lock.request("contender").options(patient()).wait().unwrap();
+        let guard = lock.lock("contender").unwrap();
         assert!(!inside.swap(true, SeqCst), "two holders at once");
         let before = begun.load(SeqCst);
         thread::yield_now();
@@ -107,27 +108,17 @@ fn lock_grants_follow_the_order_of_requests() {
         .reaches_by("other", "second")
         .reaches_by("other", "third")
         .check(|run| {
-            let lock = FifoLock::new();
+            let lock = patient_lock();
             let grants = Grants::default();
             let others = [(); 2].map(|()| {
                 let (lock, grants) = (lock.clone(), grants.clone());
                 run.spawn("other", move || {
-                    let id = lock
-                        .request("other")
-                        .options(patient())
-                        .wait()
-                        .unwrap()
-                        .into_id();
+                    let id = lock.acquire_lock("other").unwrap();
                     grants.note(id);
                     lock.release_lock(id).unwrap();
                 })
             });
-            let id = lock
-                .request("main")
-                .options(patient())
-                .wait()
-                .unwrap()
-                .into_id();
+            let id = lock.acquire_lock("main").unwrap();
             grants.note(id);
             lock.release_lock(id).unwrap();
             for other in others {
@@ -141,36 +132,24 @@ fn lock_grants_follow_the_order_of_requests() {
 
 /// A holder releases while `waiters` wait and the timeout of the first of them, `w0`, passes.
 fn expiry_against_grant(run: &Run, waiters: usize) {
-    let lock = FifoLock::new();
+    let lock = patient_lock();
     let grants = Grants::default();
-    let held = lock
-        .request("holder")
-        .options(patient())
-        .wait()
-        .unwrap()
-        .into_id();
+    let held = lock.acquire_lock("holder").unwrap();
     let threads: Vec<_> = (0..waiters)
         .map(|nth| {
             let (lock, grants) = (lock.clone(), grants.clone());
-            thread::spawn(move || {
-                match lock
-                    .request(format!("w{nth}"))
-                    .options(patient())
-                    .wait()
-                    .map(|guard| guard.into_id())
-                {
-                    Ok(id) => {
-                        grants.note(id);
-                        lock.release_lock(id).unwrap();
-                        true
-                    }
-                    Err(LockError::Timeout(evidence)) => {
-                        assert_eq!(nth, 0, "only the limit of w0 passed");
-                        assert_ne!(evidence.id, evidence.holder.lock_id);
-                        false
-                    }
-                    Err(other) => panic!("{other}"),
+            thread::spawn(move || match lock.acquire_lock(format!("w{nth}")) {
+                Ok(id) => {
+                    grants.note(id);
+                    lock.release_lock(id).unwrap();
+                    true
                 }
+                Err(LockError::Timeout(evidence)) => {
+                    assert_eq!(nth, 0, "only the limit of w0 passed");
+                    assert_ne!(evidence.id, evidence.holder.lock_id);
+                    false
+                }
+                Err(other) => panic!("{other}"),
             })
         })
         .collect();
@@ -213,21 +192,16 @@ fn lock_expiry_against_grant_three_contenders() {
 
 /// As with the expiry, but `w0` carries a token that is cancelled.
 fn cancel_against_hand_off(run: &Run, waiters: usize) {
-    let lock = FifoLock::new();
+    let lock = patient_lock();
     let token = CancelToken::new();
     let grants = Grants::default();
-    let held = lock
-        .request("holder")
-        .options(patient())
-        .wait()
-        .unwrap()
-        .into_id();
+    let held = lock.acquire_lock("holder").unwrap();
     let threads: Vec<_> = (0..waiters)
         .map(|nth| {
             let (lock, grants) = (lock.clone(), grants.clone());
             let options = match nth {
-                0 => patient().cancel_token(&token),
-                _ => patient(),
+                0 => AcquireOptions::new().cancel_token(&token),
+                _ => AcquireOptions::new(),
             };
             thread::spawn(move || {
                 match lock
@@ -304,16 +278,11 @@ fn lock_cancel_against_expiry_against_grant() {
     cancel_model("cancel against expiry against grant", 4)
         .reaches_by("timer", "timed out")
         .check(|run| {
-            let lock = FifoLock::new();
+            let lock = patient_lock();
             let token = CancelToken::new();
-            let held = lock
-                .request("holder")
-                .options(patient())
-                .wait()
-                .unwrap()
-                .into_id();
+            let held = lock.acquire_lock("holder").unwrap();
             let waiter = {
-                let (lock, options) = (lock.clone(), patient().cancel_token(&token));
+                let (lock, options) = (lock.clone(), AcquireOptions::new().cancel_token(&token));
                 thread::spawn(move || lock.request("w0").options(options).wait().map(drop))
             };
             let timer = {
@@ -353,14 +322,9 @@ fn lock_try_never_overtakes() {
         .reaches(["granted", "held by the first"])
         .reaches_by("waiter", "held by the waiter")
         .check(|run| {
-            let lock = FifoLock::new();
+            let lock = patient_lock();
             let grants = Grants::default();
-            let held = lock
-                .request("holder")
-                .options(patient())
-                .wait()
-                .unwrap()
-                .into_id();
+            let held = lock.acquire_lock("holder").unwrap();
             let asks = |owner: &'static str, options: AcquireOptions| {
                 let (lock, grants) = (lock.clone(), grants.clone());
                 move || match lock
@@ -381,8 +345,8 @@ fn lock_try_never_overtakes() {
                     Err(other) => panic!("{other}"),
                 }
             };
-            let waiter = run.spawn("waiter", asks("waiter", patient()));
-            let eager = thread::spawn(asks("eager", patient().no_wait()));
+            let waiter = run.spawn("waiter", asks("waiter", AcquireOptions::new()));
+            let eager = thread::spawn(asks("eager", AcquireOptions::new().no_wait()));
             lock.release_lock(held).unwrap();
             waiter.join();
             run.note(eager.join().unwrap());
@@ -397,14 +361,14 @@ fn lock_a_holder_that_is_dropped_serves_its_waiters() {
         .reaches_by("dropper", "dropped before they came")
         .reaches_by("dropper", "dropped when they had come")
         .check(|run| {
-            let lock = FifoLock::new();
-            let guard = lock.request("holder").options(patient()).wait().unwrap();
+            let lock = patient_lock();
+            let guard = lock.lock("holder").unwrap();
             let begun = Arc::new(AtomicUsize::new(0));
             let waiters = [(); 2].map(|()| {
                 let (lock, begun) = (lock.clone(), Arc::clone(&begun));
                 thread::spawn(move || {
                     begun.fetch_add(1, SeqCst);
-                    drop(lock.request("waiter").options(patient()).wait().unwrap());
+                    drop(lock.lock("waiter").unwrap());
                 })
             });
             // The handle goes first, then the guard, in another thread than the acquiring one.

@@ -29,7 +29,7 @@ fn twice(
             .options(options)
             .wait()?;
         again.store(true, SeqCst);
-        let extended = guard.request(Scope::new().write("m")).wait();
+        let extended = guard.request_more(Scope::new().write("m")).wait();
         again.store(false, SeqCst);
         assert_eq!(
             extended,

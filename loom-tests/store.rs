@@ -13,7 +13,11 @@ use crate::model::{Actor, Model};
 
 fn begin(store: &DataStore) -> Transaction {
     let options = AcquireOptions::new().no_timeout();
-    store.transaction("writer").options(options).wait().unwrap()
+    store
+        .request_transaction("writer")
+        .options(options)
+        .wait()
+        .unwrap()
 }
 
 /// Writes the number of the next version into two nodes.

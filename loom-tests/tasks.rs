@@ -24,6 +24,7 @@ use loom::future::block_on;
 use loom::thread;
 
 use crate::durable::Memory;
+use crate::lock::patient_lock;
 use crate::model::Model;
 
 fn patient() -> AcquireOptions {
@@ -81,7 +82,7 @@ fn contend_in_task(lock: &FifoLock, owner: &'static str) -> thread::JoinHandle<(
 #[test]
 fn tasks_and_threads_exclude_each_other() {
     crate::lock::exclusion_model("exclusion, 2 tasks and a thread", 2).check(|run| {
-        let lock = FifoLock::new();
+        let lock = patient_lock();
         let inside = std::sync::Arc::new(loom::sync::atomic::AtomicBool::new(false));
         let begun = std::sync::Arc::new(loom::sync::atomic::AtomicUsize::new(0));
         let enter = {
@@ -123,13 +124,8 @@ fn tasks_a_drop_against_a_grant_strands_nothing() {
         .reaches(["never queued", "left the queue"])
         .reaches_by("holder", "gave a grant back")
         .check(|run| {
-            let lock = FifoLock::new();
-            let held = lock
-                .request("holder")
-                .options(patient())
-                .wait()
-                .unwrap()
-                .into_id();
+            let lock = patient_lock();
+            let held = lock.acquire_lock("holder").unwrap();
             let holder = run.spawn("holder", releasing(&lock, held));
             let mut task = polled(lock.request("task").options(patient()));
             let first = poll(&mut task);
@@ -159,13 +155,8 @@ fn tasks_a_deadline_against_a_grant_and_a_drop_strands_nothing() {
         .reaches(["granted", "dropped"])
         .reaches_by("timer", "timed out")
         .check(|run| {
-            let lock = FifoLock::new();
-            let held = lock
-                .request("holder")
-                .options(patient())
-                .wait()
-                .unwrap()
-                .into_id();
+            let lock = patient_lock();
+            let held = lock.acquire_lock("holder").unwrap();
             let mut task = polled(lock.request("task").options(patient()));
             assert!(poll(&mut task).is_none());
             let timer = {
@@ -199,7 +190,7 @@ fn tasks_the_last_waker_is_woken() {
         .reaches(["granted to the first poll", "granted to the second task"])
         .reaches_by("holder", "granted while it moves")
         .check(|run| {
-            let lock = FifoLock::new();
+            let lock = patient_lock();
             let held = lock.request("holder").options(patient()).wait().unwrap();
             let mut held = Some(held);
             let holder = match run.has("holder") {
@@ -240,13 +231,8 @@ fn tasks_the_next_task_gets_what_a_dropped_one_was_granted() {
         .reaches(["before its grant"])
         .reaches_by("holder", "after its grant")
         .check(|run| {
-            let lock = FifoLock::new();
-            let held = lock
-                .request("holder")
-                .options(patient())
-                .wait()
-                .unwrap()
-                .into_id();
+            let lock = patient_lock();
+            let held = lock.acquire_lock("holder").unwrap();
             let mut first = polled(lock.request("first").options(patient()));
             assert!(poll(&mut first).is_none());
             let second = contend_in_task(&lock, "second");
@@ -273,14 +259,9 @@ fn tasks_a_token_against_a_drop_and_a_grant_strands_nothing() {
         .reaches(["granted", "dropped"])
         .reaches_by("canceller", "cancelled")
         .check(|run| {
-            let lock = FifoLock::new();
+            let lock = patient_lock();
             let token = CancelToken::new();
-            let held = lock
-                .request("holder")
-                .options(patient())
-                .wait()
-                .unwrap()
-                .into_id();
+            let held = lock.acquire_lock("holder").unwrap();
             let options = patient().cancel_token(&token);
             let mut task = polled(lock.request("task").options(options));
             assert!(poll(&mut task).is_none());

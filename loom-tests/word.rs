@@ -10,16 +10,12 @@ use doclock::{
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
-use crate::lock::{exclusion_model, note_exclusion};
+use crate::lock::{exclusion_model, note_exclusion, patient_lock};
 use crate::model::{Actor, Model, Run};
 use crate::site::{Site, at_rest};
 
-fn patient() -> AcquireOptions {
-    AcquireOptions::new().no_timeout()
-}
-
 fn unmeasured() -> FifoLock {
-    let lock = FifoLock::new();
+    let lock = patient_lock();
     lock.skip_measured_hold();
     lock
 }
@@ -37,12 +33,7 @@ fn exclusion(run: &Run, lock: FifoLock, contenders: usize) {
     let begun = Arc::new(AtomicUsize::new(0));
     let enter = |lock: &FifoLock, data: &AtomicU64, begun: &AtomicUsize| {
         begun.fetch_add(1, SeqCst);
-        let id = lock
-            .request("contender")
-            .options(patient())
-            .wait()
-            .unwrap()
-            .into_id();
+        let id = lock.acquire_lock("contender").unwrap();
         let before = begun.load(SeqCst);
         count(data);
         let others = begun.load(SeqCst) - before;
@@ -62,12 +53,7 @@ fn exclusion(run: &Run, lock: FifoLock, contenders: usize) {
     let stats = lock.lock_stats();
     at_rest(&stats);
     assert_eq!(stats.total_acquisitions, contenders);
-    let id = lock
-        .request("last")
-        .options(patient())
-        .wait()
-        .unwrap()
-        .into_id();
+    let id = lock.acquire_lock("last").unwrap();
     assert_eq!(data.load(Ordering::Relaxed), contenders);
     lock.release_lock(id).unwrap();
     note_exclusion(run, meanwhile);
@@ -93,17 +79,10 @@ fn word_release_against_a_reader_of_the_holder() {
         .reaches_by("waiter", "held by the waiter");
     model.check(|run| {
         let lock = unmeasured();
-        let first = lock
-            .request("first")
-            .options(patient())
-            .wait()
-            .unwrap()
-            .into_id();
+        let first = lock.acquire_lock("first").unwrap();
         let second = {
             let lock = lock.clone();
-            run.spawn("waiter", move || {
-                drop(lock.request("second").options(patient()).wait().unwrap())
-            })
+            run.spawn("waiter", move || drop(lock.lock("second").unwrap()))
         };
         let looker = {
             let (lock, run) = (lock.clone(), run.clone());
@@ -139,24 +118,17 @@ fn word_release_against_a_waiter_and_a_try() {
         .reaches_by("waiter", "held by the waiter");
     model.check(|run| {
         let lock = unmeasured();
-        let first = lock
-            .request("first")
-            .options(patient())
-            .wait()
-            .unwrap()
-            .into_id();
+        let first = lock.acquire_lock("first").unwrap();
         let waiter = {
             let lock = lock.clone();
-            run.spawn("waiter", move || {
-                drop(lock.request("waiter").options(patient()).wait().unwrap())
-            })
+            run.spawn("waiter", move || drop(lock.lock("waiter").unwrap()))
         };
         let eager = {
             let (lock, run) = (lock.clone(), run.clone());
             thread::spawn(move || {
                 match lock
                     .request("eager")
-                    .options(patient().no_wait())
+                    .options(AcquireOptions::new().no_wait())
                     .wait()
                     .map(|guard| guard.into_id())
                 {
@@ -193,15 +165,10 @@ fn word_release_against_expiry() {
         .reaches_by("timer", "timed out");
     model.check(|run| {
         let lock = unmeasured();
-        let first = lock
-            .request("first")
-            .options(patient())
-            .wait()
-            .unwrap()
-            .into_id();
+        let first = lock.acquire_lock("first").unwrap();
         let waiters = ["w0", "w1"].map(|name| {
             let lock = lock.clone();
-            thread::spawn(move || lock.request(name).options(patient()).wait().map(drop))
+            thread::spawn(move || lock.lock(name).map(drop))
         });
         let timer = {
             let lock = lock.clone();

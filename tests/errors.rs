@@ -119,12 +119,7 @@ fn timeout() -> TimeoutEvidence {
     let lock = FifoLock::new();
     let _held = lock.acquire_lock(owner()).unwrap();
     let options = AcquireOptions::new().timeout(Duration::from_millis(1));
-    match lock
-        .request("bob")
-        .options(options)
-        .wait()
-        .map(|guard| guard.into_id())
-    {
+    match lock.request("bob").options(options).wait() {
         Err(LockError::Timeout(mut evidence)) => {
             evidence.limit = Duration::from_millis(200);
             evidence.waited = Duration::from_millis(250);
@@ -139,12 +134,7 @@ fn cancelled() -> CancelEvidence {
     let token = CancelToken::new();
     token.cancel();
     let options = AcquireOptions::new().cancel_token(&token);
-    match FifoLock::new()
-        .request(owner())
-        .options(options)
-        .wait()
-        .map(|guard| guard.into_id())
-    {
+    match FifoLock::new().request(owner()).options(options).wait() {
         Err(LockError::Cancelled(mut evidence)) => {
             evidence.waited = Duration::from_micros(1500);
             evidence.queued = Some((lock_id(), 3));

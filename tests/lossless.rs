@@ -86,23 +86,18 @@ fn feed_01_every_request_waits_for_a_lossless_subscriber() {
     );
     refused("try_lock", store.try_lock("ann").map(drop));
     refused(
-        "acquire",
+        "begin",
         store
-            .request("ann")
+            .request_transaction("ann")
             .options(no_wait())
             .wait()
-            .map(|guard| guard.into_id())
             .map(drop),
-    );
-    refused(
-        "begin",
-        store.transaction("ann").options(no_wait()).wait().map(drop),
     );
     let nodes = Scope::new().write("a");
     refused(
         "begin on",
         store
-            .transaction_on("ann", nodes)
+            .request_transaction_on("ann", nodes)
             .options(no_wait())
             .wait()
             .map(drop),
@@ -137,7 +132,11 @@ fn feed_01_every_request_waits_for_a_lossless_subscriber() {
 fn feed_01_a_request_that_waits_for_a_lossless_subscriber_times_out_or_is_cancelled() {
     let (store, events, _) = closed();
     let brief = AcquireOptions::new().timeout(Duration::from_millis(5));
-    let error = store.transaction("ann").options(brief).wait().unwrap_err();
+    let error = store
+        .request_transaction("ann")
+        .options(brief)
+        .wait()
+        .unwrap_err();
     let LockError::Timeout(evidence) = &error else {
         panic!("{error}")
     };
@@ -145,7 +144,13 @@ fn feed_01_a_request_that_waits_for_a_lossless_subscriber_times_out_or_is_cancel
     let token = CancelToken::new();
     thread::scope(|scope| {
         let cancelled = AcquireOptions::new().cancel_token(&token);
-        let request = scope.spawn(|| store.transaction("bob").options(cancelled).wait().map(drop));
+        let request = scope.spawn(|| {
+            store
+                .request_transaction("bob")
+                .options(cancelled)
+                .wait()
+                .map(drop)
+        });
         until(|| waiting(&store) == 1);
         token.cancel();
         let outcome = request.join().unwrap();

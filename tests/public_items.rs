@@ -3,6 +3,9 @@
 
 fn shared<T: Send + Sync>() {}
 
+/// For the types that have no public name.
+fn is_shared<T: Send + Sync>(_: &T) {}
+
 #[test]
 fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::AliasError>();
@@ -140,7 +143,13 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::TimelineOutcome>();
     shared::<doclock::lock::TimelineTrack>();
     shared::<doclock::lock::Revocation>();
-    shared::<doclock::lock::PendingRequest<'static, doclock::OwnerId>>();
+    let store = doclock::DataStore::new();
+    let nodes = doclock::lock::node::Scope::new;
+    is_shared::<doclock::lock::PendingRequest<'static, _>>(&store.request("a"));
+    is_shared(&store.request_transaction("a"));
+    is_shared(&store.request_transaction_on("a", nodes()));
+    is_shared(&store.node_locks().request("a", nodes()));
+    is_shared(&doclock::lock::FifoLock::new().request("a"));
     shared::<doclock::lock::Priority>();
     shared::<doclock::lock::QueueEntry>();
     shared::<doclock::lock::ReleaseError>();
@@ -201,6 +210,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::transaction::Pattern>();
     shared::<doclock::transaction::PatternError>();
     shared::<doclock::transaction::PendingTransaction<'static>>();
+    shared::<doclock::transaction::PendingTransaction<'static, doclock::history::UndoError>>();
     shared::<doclock::transaction::Published>();
     shared::<doclock::transaction::Refusal>();
     shared::<doclock::transaction::ScriptError>();

@@ -80,7 +80,7 @@ fn sign_both(store: &DataStore, both_have_one: &Barrier) -> Result<(String, u64)
 fn begin_with_own_title(store: &DataStore, editor: &Editor) -> Result<Transaction, Failure> {
     let options = AcquireOptions::new().label("sign both titles");
     let mut transaction = store
-        .transaction_on(editor.name, Scope::new())
+        .request_transaction_on(editor.name, Scope::new())
         .options(options)
         .wait()?;
     sign(&mut transaction, editor, editor.title)?;

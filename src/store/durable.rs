@@ -237,7 +237,7 @@ impl DataStore {
     /// # pollster::block_on(async {
     /// # let folder = tempfile::tempdir()?;
     /// let store = DataStore::open(folder.path().join("notes.doclock"))?;
-    /// let mut transaction = store.transaction("ann").await?;
+    /// let mut transaction = store.request_transaction("ann").await?;
     /// transaction.create(element("paragraph", []))?;
     /// let version = transaction.commit_with(Durability::Later)?.version;
     /// assert_eq!(store.wait_durable_async(version, None).await?, version);

@@ -463,7 +463,7 @@ impl Attempt<'_> {
         match self
             .inbox
             .store
-            .transaction(self.owner.clone())
+            .request_transaction(self.owner.clone())
             .options(options)
             .wait()
         {

@@ -9,13 +9,13 @@ use std::panic::Location;
 
 pub(super) use claim::OnNodes;
 
-use super::{DataStore, EndedBy, Transaction};
+use super::{DataStore, EndedBy, Kind, Transaction};
 use crate::document::View;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId};
 use crate::lock::node::NodeLockStats;
 use crate::lock::{
     AcquireOptions, Grant, HeldLock, LockError, LockRequest, PendingRequest, Scope, Tree,
-    WaitingRequest, WaitsAs,
+    WaitingRequest, WaitsAs, blocking,
 };
 
 impl Tree for DataStore {
@@ -84,10 +84,28 @@ impl DataStore {
         owner: impl Into<OwnerId>,
         scope: impl Into<Scope>,
     ) -> Result<Transaction, LockError> {
-        self.transaction_on(owner, scope).wait()
+        let (owner, options) = (owner.into(), AcquireOptions::new());
+        let call_site = Location::caller();
+        blocking(self.begin_on_observed(WaitsAs::Thread, owner, scope.into(), options, call_site))
     }
 
-    pub(super) async fn begin_on_as(
+    pub(super) async fn begin_on_observed(
+        &self,
+        waits_as: WaitsAs,
+        owner: OwnerId,
+        scope: Scope,
+        options: AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> Result<Transaction, LockError> {
+        let observed = {
+            let requester = options.requester_as(waits_as, &owner, call_site, true);
+            self.observe(Kind::OnNodes, &requester)
+        };
+        let begun = self.begin_on_as(waits_as, owner, scope, options, call_site);
+        observed.begin(begun.await)
+    }
+
+    async fn begin_on_as(
         &self,
         waits_as: WaitsAs,
         owner: OwnerId,
@@ -189,7 +207,8 @@ impl NodeLocks {
         })
     }
 
-    /// Describes a request for nodes, with options for the wait: see [`PendingRequest`].
+    /// Creates a request for nodes, with options: [`wait`](PendingRequest::wait) or `.await` makes
+    /// it.
     ///
     /// A task is not recognized as the holder: a second guard of one task waits until its timeout.
     ///
@@ -300,12 +319,12 @@ impl NodeGuard {
     /// # Ok::<(), doclock::lock::LockError>(())
     /// ```
     pub fn extend(&mut self, scope: impl Into<Scope>) -> Result<(), LockError> {
-        self.request(scope).wait()
+        self.request_more(scope).wait()
     }
 
-    /// Describes a request for more nodes, with options for the wait: see [`PendingRequest`]. It
-    /// grants what [`extend`](Self::extend) does. A hold limit has no effect here: that of the
-    /// guard's first request stays.
+    /// Creates a request for more nodes, with options: [`wait`](PendingRequest::wait) or `.await`
+    /// makes it. It grants what [`extend`](Self::extend) does. A label and a hold limit have no
+    /// effect here: label, hold limit and call site are those of the guard's first request.
     ///
     /// If its future is dropped, the request leaves the queue and the guard keeps what it has. If
     /// the nodes were granted by then, the guard keeps them too, and its
@@ -317,13 +336,13 @@ impl NodeGuard {
     /// # pollster::block_on(async {
     /// let locks = DataStore::new().node_locks();
     /// let mut guard = locks.lock("ann", Scope::new().read("title"))?;
-    /// guard.request(Scope::new().write("section")).await?;
+    /// guard.request_more(Scope::new().write("section")).await?;
     /// assert_eq!(locks.holders()[0].nodes.len(), 2);
     /// # Ok::<(), doclock::lock::LockError>(())
     /// # }).unwrap();
     /// ```
     #[track_caller]
-    pub fn request(&mut self, scope: impl Into<Scope>) -> PendingRequest<'_, MoreNodes<'_>> {
+    pub fn request_more(&mut self, scope: impl Into<Scope>) -> PendingRequest<'_, MoreNodes<'_>> {
         PendingRequest::new(MoreNodes {
             guard: self,
             scope: scope.into(),

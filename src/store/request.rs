@@ -18,7 +18,7 @@ use crate::lock::{
 ///
 /// | await of | if the future is dropped |
 /// |---|---|
-/// | [`request`](Self::request), [`transaction`](Self::transaction), [`transaction_on`](Self::transaction_on) | the request leaves the queue; a grant that was not taken is released |
+/// | [`request`](Self::request), [`request_transaction`](Self::request_transaction), [`request_transaction_on`](Self::request_transaction_on) | the request leaves the queue; a grant that was not taken is released |
 /// | a [pending transaction](crate::transaction::PendingTransaction) | the batch leaves the queue, or runs to its end; ask with its key |
 /// | [`wait_durable_async`](Self::wait_durable_async), [`Subscription::recv_async`](crate::events::Subscription::recv_async) | nothing is lost |
 ///
@@ -27,7 +27,8 @@ use crate::lock::{
 /// `await`, and then all other requests wait for that, too. A commit in a durable store blocks
 /// until it is written; [`commit_async`](Transaction::commit_async) waits for that in the task.
 impl DataStore {
-    /// Describes a request for a guard, with options for the wait: see [`PendingRequest`].
+    /// Creates a request for a guard, with options: [`wait`](PendingRequest::wait) or `.await`
+    /// makes it.
     ///
     /// ```
     /// use doclock::{DataStore, lock::AcquireOptions};
@@ -48,10 +49,10 @@ impl DataStore {
         })
     }
 
-    /// Describes a transaction that owns the lock, with options for the wait: see
-    /// [`PendingRequest`]. The lock is held until the transaction ends, also while a task waits for
-    /// something else. A [pending transaction](crate::transaction::PendingTransaction) never holds
-    /// it across an `await`.
+    /// Creates a request for a transaction that owns the lock, with options:
+    /// [`wait`](PendingRequest::wait) or `.await` makes it. The lock is held until the transaction
+    /// ends, also while a task waits for something else. A [pending
+    /// transaction](crate::transaction::PendingTransaction) never holds it across an `await`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -60,14 +61,14 @@ impl DataStore {
     ///
     /// # pollster::block_on(async {
     /// let store = DataStore::new();
-    /// let mut transaction = store.transaction("ann").timeout(Duration::from_secs(1)).await?;
+    /// let mut transaction = store.request_transaction("ann").timeout(Duration::from_secs(1)).await?;
     /// transaction.create(NodeSpec::new("paragraph"))?;
     /// assert_eq!(transaction.commit_async().await?.version, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # }).unwrap();
     /// ```
     #[track_caller]
-    pub fn transaction(
+    pub fn request_transaction(
         &self,
         owner: impl Into<OwnerId>,
     ) -> PendingRequest<'static, TransactionRequest> {
@@ -77,8 +78,8 @@ impl DataStore {
         })
     }
 
-    /// Describes a transaction on nodes, with options for the wait: see [`PendingRequest`]. It is
-    /// that of [`begin_on`](Self::begin_on).
+    /// Creates a request for a transaction on nodes, with options: [`wait`](PendingRequest::wait)
+    /// or `.await` makes it. The transaction is that of [`begin_on`](Self::begin_on).
     ///
     /// The options hold for this wait and for all later waits of the transaction. Priorities count
     /// in the queue of the document lock, and not in the queues of nodes. In a task, the waits for
@@ -93,14 +94,14 @@ impl DataStore {
     /// let mut transaction = store.begin("setup")?;
     /// let section = transaction.create(NodeSpec::new("section"))?;
     /// transaction.commit()?;
-    /// let mut transaction = store.transaction_on("ann", Scope::new().write(&section)).await?;
+    /// let mut transaction = store.request_transaction_on("ann", Scope::new().write(&section)).await?;
     /// transaction.set_text(&section, "One")?;
     /// transaction.commit()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # }).unwrap();
     /// ```
     #[track_caller]
-    pub fn transaction_on(
+    pub fn request_transaction_on(
         &self,
         owner: impl Into<OwnerId>,
         scope: impl Into<Scope>,
@@ -213,11 +214,7 @@ impl LockRequest for TransactionOnNodes {
             owner,
             scope,
         } = self;
-        let observed = {
-            let requester = options.requester_as(waits_as, &owner, call_site, true);
-            store.observe(Kind::OnNodes, &requester)
-        };
-        let begun = store.begin_on_as(waits_as, owner, scope, options, call_site);
-        observed.begin(begun.await)
+        let begun = store.begin_on_observed(waits_as, owner, scope, options, call_site);
+        begun.await
     }
 }

@@ -209,7 +209,8 @@ impl Editor {
         self.submit(submission, &AcquireOptions::new(), Location::caller())
     }
 
-    /// Makes a transaction of the operations, with options: see [`PendingTransaction`].
+    /// Creates a transaction of the operations, with options:
+    /// [`commit`](PendingTransaction::commit) or `.await` runs it.
     #[track_caller]
     pub fn transaction(&self, operations: impl IntoOperations) -> PendingTransaction<'_> {
         PendingTransaction::of_editor(self, Submission::new(operations))

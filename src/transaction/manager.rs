@@ -202,7 +202,8 @@ impl TransactionManager {
         self.run(submission, &AcquireOptions::new(), Location::caller(), None)
     }
 
-    /// Makes a transaction of the operations, with options: see [`PendingTransaction`].
+    /// Creates a transaction of the operations, with options:
+    /// [`commit`](PendingTransaction::commit) or `.await` runs it.
     ///
     /// ```
     /// use doclock::{DataStore, TransactionManager, dsl::*};

@@ -19,7 +19,7 @@ use crate::store::durable::Durability;
 /// A transaction that has not begun: a batch of operations, an undo or a redo, with its options.
 ///
 /// [`TransactionManager::transaction`], [`Editor::transaction`], [`Editor::undo`] and
-/// [`Editor::redo`] make it, and errors and statistics name their line. `E` is the error of the
+/// [`Editor::redo`] create it, and errors and statistics name their line. `E` is the error of the
 /// commit. It runs in one of two ways:
 ///
 /// - [`commit`](Self::commit) blocks the calling thread until it is committed.
@@ -64,8 +64,8 @@ use crate::store::durable::Durability;
 /// # Cancel safety
 ///
 /// If the future is dropped while the transaction is in the queue, it does not run. If it is
-/// dropped later, it may still commit, and after-hooks do not run. A caller that must know sets a
-/// [key](Self::idempotent), and asks again with it.
+/// dropped later, it may still commit, and after-hooks do not run. A caller that must know whether
+/// it was committed sets a [key](Self::idempotent), and submits it again with that key.
 #[must_use = "nothing happens until it is committed"]
 pub struct PendingTransaction<'a, E: Outcome = TransactionError> {
     work: E::Work<'a>,
@@ -110,7 +110,7 @@ impl<'a, E: Outcome> PendingTransaction<'a, E> {
     }
 
     /// Sets the label of the lock request, which errors, the queue and the statistics show. The
-    /// default is the name of the first operation.
+    /// default is the name of the first operation, or `undo` or `redo`.
     pub fn label(self, label: impl Into<SmolStr>) -> Self {
         self.with(|options| options.label(label))
     }
@@ -131,8 +131,8 @@ impl<'a, E: Outcome> PendingTransaction<'a, E> {
         self
     }
 
-    /// Replaces all options of the lock request, for those that have no method here, such as its
-    /// [priority](AcquireOptions::priority).
+    /// Sets all options of the lock request at once, and replaces those that were set before. For
+    /// options that have no method here, such as the [priority](AcquireOptions::priority).
     pub fn options(mut self, options: AcquireOptions) -> Self {
         self.options = options;
         self
@@ -155,6 +155,9 @@ impl<'a, E: Outcome> PendingTransaction<'a, E> {
     /// submitted, before hooks rewrite them; operations that run code are compared by name only. A
     /// key expires after [as many newer keys](crate::StoreOptions::remembered_keys). A batch
     /// without operations does not use up its key.
+    ///
+    /// The commit fails with an [`IdempotencyMismatch`](super::IdempotencyMismatch) if the first
+    /// transaction with the key was another.
     ///
     /// An undo that failed because of its entry and is repeated with its key does not continue with
     /// an older entry: it fails again, or undoes that entry.
@@ -202,7 +205,9 @@ impl<'a, E: Outcome> PendingTransaction<'a, E> {
     ///
     /// # Errors
     ///
-    /// [`TransactionError`], or [`UndoError`] of an undo or redo. Nothing is changed then.
+    /// [`TransactionError`], or [`UndoError`] of an undo or redo. Nothing is changed then. In a
+    /// task the error of the lock is never [`Reentrant`](crate::lock::LockError::Reentrant), and
+    /// can be [`NoKeeper`](crate::lock::LockError::NoKeeper).
     pub fn commit(self) -> Result<TransactionResult, E> {
         self.work.commit(self.options, self.call_site)
     }
@@ -308,7 +313,8 @@ impl<'a> PendingTransaction<'a> {
         })
     }
 
-    /// Sets how the editor's history records the transaction.
+    /// Sets how the editor's history records the transaction. It has no effect on a transaction of
+    /// a manager, which has no history.
     pub fn in_history(mut self, how: HistoryMode) -> Self {
         self.work.submission.set_history(how);
         self
@@ -322,7 +328,8 @@ impl<'a> PendingTransaction<'a> {
     /// one, and no after-hook runs for a commit that is then lost.
     ///
     /// It does not wait for the journal either when much is not written: what it has published is
-    /// bounded by the calls that wait for it. Commits beyond the [limit] delay the next request.
+    /// bounded by the calls that wait for it. Commits beyond the [limit] delay the next request. A
+    /// [durability](Self::durability) of the transaction has no effect.
     ///
     /// [limit]: crate::durable::DurableOptions::unwritten_limit
     ///

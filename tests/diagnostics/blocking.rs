@@ -34,7 +34,7 @@ fn a_picture_names_the_holder_and_its_waiters_with_kind_and_time_left() {
     let manager = TransactionManager::new(store.clone());
     let patience = |timeout: u32| AcquireOptions::new().timeout(timeout * SECOND);
     thread::scope(|threads| {
-        threads.spawn(|| drop(store.transaction("ben").options(patience(4)).wait()));
+        threads.spawn(|| drop(store.request_transaction("ben").options(patience(4)).wait()));
         until_waiting(&store, 1);
         threads.spawn(|| {
             let batch = create(text_node("paragraph", "x"));

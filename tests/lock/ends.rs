@@ -34,7 +34,11 @@ fn lock_11_a_panic_rolls_back_hands_on_and_reaches_the_submitter() {
         });
         barrier.wait();
         let next = scope.spawn(|| {
-            let mut transaction = store.transaction("next").options(patient()).wait().unwrap();
+            let mut transaction = store
+                .request_transaction("next")
+                .options(patient())
+                .wait()
+                .unwrap();
             assert!(!transaction.contains("lost"));
             transaction
                 .create(NodeSpec::new("paragraph").with_id("kept"))

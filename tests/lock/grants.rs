@@ -30,6 +30,38 @@ fn lock_01_acquire_reports_owner_and_id_and_release_unlocks() {
 }
 
 #[test]
+fn lock_01_a_guard_that_becomes_an_id_keeps_the_lock_and_lets_its_thread_wait() {
+    let (store, clock) = timed_store();
+    let guard = store.request("ann").label("drag").wait().unwrap();
+    let refused = store.try_lock("ann").unwrap_err();
+    assert!(matches!(refused, LockError::Reentrant { .. }), "{refused}");
+    let (id, of_the_guard) = (guard.id(), guard.into_id());
+    assert_eq!(id, of_the_guard);
+    let refused = store.try_lock("ann").unwrap_err();
+    assert!(matches!(refused, LockError::WouldBlock { .. }), "{refused}");
+    clock.advance(Duration::from_millis(3));
+    assert_eq!(store.release_lock(id), Ok(ReleaseOutcome::Freed));
+    let stats = store.lock_stats();
+    assert_eq!((stats.total_acquisitions, stats.total_releases), (1, 1));
+}
+
+#[test]
+fn lock_02_a_guard_that_becomes_an_id_after_its_revocation_holds_nothing() {
+    let (store, clock) = timed_store();
+    let options = AcquireOptions::new().hold_limit(Duration::from_millis(5));
+    let guard = store.request("ann").options(options).wait().unwrap();
+    thread::scope(|scope| {
+        let other = scope.spawn(|| store.acquire_lock("bob").unwrap());
+        until_waiting(&store, 1);
+        clock.advance(Duration::from_millis(5));
+        let other = other.join().unwrap();
+        let id = guard.into_id();
+        assert_eq!(store.release_lock(id), Err(ReleaseError::Revoked { id }));
+        assert_eq!(store.current_lock().unwrap().lock_id, other);
+    });
+}
+
+#[test]
 fn lock_01_ids_have_their_form_and_never_repeat() {
     let store = DataStore::new();
     let other = DataStore::new();

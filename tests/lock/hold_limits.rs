@@ -87,7 +87,13 @@ fn lock_10_the_hold_limit_of_a_request_replaces_that_of_the_lock_for_a_guard() {
 
 #[test]
 fn lock_10_the_hold_limit_of_a_request_replaces_that_of_the_lock_for_a_transaction() {
-    revoked_when_free(|store, options| store.transaction("ann").options(options).wait().unwrap());
+    revoked_when_free(|store, options| {
+        store
+            .request_transaction("ann")
+            .options(options)
+            .wait()
+            .unwrap()
+    });
 }
 
 #[test]
@@ -207,7 +213,7 @@ fn lock_10_the_timeout_bounds_the_wait_and_the_hold_limit_the_hold() {
 fn lock_10_a_holder_without_waiters_may_exceed_its_hold_limit() {
     let (store, clock) = store(None);
     let mut transaction = store
-        .transaction("ann")
+        .request_transaction("ann")
         .options(limited(MS))
         .wait()
         .unwrap();

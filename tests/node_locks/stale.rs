@@ -26,7 +26,7 @@ fn node_locks_01_a_cancellation_that_comes_late_ends_no_other_wait() {
                 .options(options)
                 .wait()?;
             guard
-                .request(Scope::new().write("b1"))
+                .request_more(Scope::new().write("b1"))
                 .options(patient().clone())
                 .wait()
         })
@@ -86,7 +86,7 @@ fn node_locks_01_a_cancellation_against_a_grant_and_another_wait() {
                     .options(options)
                     .wait()?;
                 Ok(guard
-                    .request(Scope::new().write("b1"))
+                    .request_more(Scope::new().write("b1"))
                     .options(patient().clone())
                     .wait())
             })

@@ -19,7 +19,7 @@ use super::{blocked, document, node, take, until_waiting};
 fn on(store: &DataStore, owner: &str, scope: impl Into<Scope>) -> Transaction {
     let options = AcquireOptions::new().no_wait().unbound();
     store
-        .transaction_on(owner, scope)
+        .request_transaction_on(owner, scope)
         .options(options)
         .wait()
         .unwrap()

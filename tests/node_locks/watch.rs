@@ -126,7 +126,7 @@ fn lock_10_a_guard_on_nodes_has_the_hold_limit_of_its_request() {
         // More nodes do not extend the limit, whatever their options.
         clock.advance(SECOND / 20);
         let more = AcquireOptions::new().no_hold_limit();
-        slow.request(writes("a2"))
+        slow.request_more(writes("a2"))
             .options(more.clone())
             .wait()
             .unwrap();
@@ -146,7 +146,7 @@ fn lock_10_a_transaction_on_nodes_has_the_hold_limit_of_its_request() {
     let (store, clock) = timed();
     let options = of_the_request(SECOND);
     let mut slow = store
-        .transaction_on("slow", writes("a1"))
+        .request_transaction_on("slow", writes("a1"))
         .options(options)
         .wait()
         .unwrap();

@@ -62,18 +62,21 @@ fn a_request_without_a_grant_is_reported_on_each_path() {
     let paths: [(&str, Request); 11] = [
         ("by_hand", &|options| {
             store
-                .transaction("ann")
+                .request_transaction("ann")
                 .options(options)
                 .wait()
                 .unwrap_err();
         }),
         ("by_hand", &|options| {
-            let begun = store.transaction("ann").options(options).into_future();
+            let begun = store
+                .request_transaction("ann")
+                .options(options)
+                .into_future();
             pollster::block_on(begun).unwrap_err();
         }),
         ("on_nodes", &|options| {
             let begun = store
-                .transaction_on("ann", Scope::new().write("n"))
+                .request_transaction_on("ann", Scope::new().write("n"))
                 .options(options)
                 .wait();
             begun.unwrap_err();
@@ -81,7 +84,7 @@ fn a_request_without_a_grant_is_reported_on_each_path() {
         ("on_nodes", &|options| {
             let scope = Scope::new().write("n");
             let begun = store
-                .transaction_on("ann", scope)
+                .request_transaction_on("ann", scope)
                 .options(options)
                 .into_future();
             pollster::block_on(begun).unwrap_err();
@@ -154,7 +157,7 @@ fn a_transaction_by_hand_reports_each_outcome() {
     edit(store.begin_under(lock).unwrap()).commit().unwrap();
     store.release_lock(lock).unwrap();
     pollster::block_on(async {
-        let transaction = store.transaction("ann").await.unwrap();
+        let transaction = store.request_transaction("ann").await.unwrap();
         edit(transaction).commit_async().await.unwrap();
     });
     let outcomes = [
@@ -387,7 +390,7 @@ fn a_task_that_is_dropped_while_it_waits_is_reported_as_cancelled() {
         assert!(!future(&mut Context::from_waker(Waker::noop())));
     };
     {
-        let mut begin = pin!(watched.store.transaction("ann").into_future());
+        let mut begin = pin!(watched.store.request_transaction("ann").into_future());
         poll(&mut |context| begin.as_mut().poll(context).is_ready());
         let mut batch = pin!(watched.manager().transaction(nothing()).into_future());
         poll(&mut |context| batch.as_mut().poll(context).is_ready());

@@ -118,7 +118,7 @@ impl Subjects {
                 }
                 2 => {
                     let transaction = self
-                        .maybe(polls, self.store.transaction("task").into_future())
+                        .maybe(polls, self.store.request_transaction("task").into_future())
                         .await;
                     if holds && transaction.is_some() {
                         pause().await;

@@ -113,12 +113,10 @@ fn async_04_every_future_can_be_spawned_on_a_thread_pool() {
     let lock = FifoLock::new();
     let options = AcquireOptions::new;
     spawnable(lock.request(String::from("ann")).options(options()));
-    spawnable(lock.request(String::from("ann")).options(options()));
     let store = DataStore::new();
     spawnable(store.request(String::from("ann")));
-    spawnable(store.request(String::from("ann")));
-    spawnable(store.transaction(String::from("ann")));
-    spawnable(store.transaction_on(String::from("ann"), Scope::new().write("note")));
+    spawnable(store.request_transaction(String::from("ann")));
+    spawnable(store.request_transaction_on(String::from("ann"), Scope::new().write("note")));
     spawnable(store.wait_durable_async(1, None));
     let transaction = store.begin("ann").unwrap();
     spawnable(transaction.commit_async());
@@ -126,7 +124,7 @@ fn async_04_every_future_can_be_spawned_on_a_thread_pool() {
     spawnable(nodes.request(String::from("ann"), Scope::new().write("note")));
     spawnable(async move {
         let mut guard = nodes.request("ann", Scope::new().write("note")).await?;
-        guard.request(Scope::new().write("list")).await
+        guard.request_more(Scope::new().write("list")).await
     });
     spawnable(async move { events.recv_async().await });
     let manager = TransactionManager::new(store.clone());

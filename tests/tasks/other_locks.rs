@@ -225,7 +225,7 @@ fn async_01_node_locks_of_tasks_wait_time_out_and_go_on() {
     let short = plain().timeout(Duration::from_secs(1));
     let mut late = Task::waiting(locks.request("late", one()).options(short));
     let whole = Task::waiting(store.request("whole"));
-    let mut other = Task::waiting(store.transaction_on("other", Scope::new().write("two")));
+    let mut other = Task::waiting(store.request_transaction_on("other", Scope::new().write("two")));
     clock.advance(Duration::from_secs(1));
     eventually("it times out", || late.is_woken());
     assert!(matches!(late.poll(), Some(Err(LockError::Timeout(_)))));
@@ -238,7 +238,7 @@ fn async_01_node_locks_of_tasks_wait_time_out_and_go_on() {
     drop(held);
     let mut guard = first.poll().expect("it was granted").unwrap();
     transaction.commit().unwrap();
-    pollster::block_on(guard.request(Scope::new().write("two"))).unwrap();
+    pollster::block_on(guard.request_more(Scope::new().write("two"))).unwrap();
     assert_eq!(locks.holders()[0].nodes.len(), 2);
     drop(guard);
     assert!(locks.holders().is_empty() && !store.is_locked());
@@ -251,7 +251,7 @@ fn async_02_node_futures_that_are_dropped_release_what_they_were_granted() {
     let one = || Scope::new().write("one");
     let held = locks.lock("holder", one()).unwrap();
     let waiting = Task::waiting(locks.request("waiting", one()));
-    let granted = Task::waiting(store.transaction_on("granted", one()));
+    let granted = Task::waiting(store.request_transaction_on("granted", one()));
     let mut last = Task::waiting(locks.request("last", one()));
     drop(waiting);
     assert_eq!(locks.waiters().len(), 2);
@@ -278,7 +278,7 @@ fn async_02_an_extension_that_is_dropped_leaves_the_guard_as_it_was() {
         let lock = || locks.lock("ben", two()).unwrap();
         threads.spawn(lock).join().unwrap()
     });
-    let mut extension = Box::pin(guard.request(two()).into_future());
+    let mut extension = Box::pin(guard.request_more(two()).into_future());
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(extension.as_mut().poll(&mut context).is_pending());
     drop(extension);
@@ -328,7 +328,7 @@ fn async_02_an_extension_that_is_forgotten_gives_way_to_the_next() {
     let theirs = locks.lock("ben", two()).unwrap();
     let mut guard = pollster::block_on(locks.request("ann", Scope::new().write("one"))).unwrap();
     for _ in 0..2 {
-        let mut extension = Box::pin(guard.request(two()).into_future());
+        let mut extension = Box::pin(guard.request_more(two()).into_future());
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(extension.as_mut().poll(&mut context).is_pending());
         std::mem::forget(extension);
@@ -418,7 +418,7 @@ fn async_02_an_extension_that_is_granted_and_not_taken_raises_the_token_of_its_g
         let last = theirs.fencing_token();
         {
             let mut extension: Pinned =
-                Box::pin(guard.request(Scope::new().write("two")).into_future());
+                Box::pin(guard.request_more(Scope::new().write("two")).into_future());
             let mut context = std::task::Context::from_waker(std::task::Waker::noop());
             assert!(extension.as_mut().poll(&mut context).is_pending());
             drop(theirs);

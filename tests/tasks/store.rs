@@ -23,9 +23,9 @@ fn async_02_nothing_of_a_store_happens_before_the_first_poll() {
     editor.execute(note()).unwrap();
     let futures = (
         store.request("task").into_future(),
-        store.transaction("task").into_future(),
+        store.request_transaction("task").into_future(),
         store
-            .transaction_on("task", Scope::new().write("note"))
+            .request_transaction_on("task", Scope::new().write("note"))
             .into_future(),
         manager.transaction(note()).into_future(),
         manager.transaction(note()).idempotent("key").into_future(),
@@ -47,11 +47,11 @@ fn async_02_nothing_of_a_store_happens_before_the_first_poll() {
 fn async_02_a_transaction_of_a_task_commits_or_rolls_back() {
     let store = DataStore::new();
     pollster::block_on(async {
-        let mut transaction = store.transaction("ann").await.unwrap();
+        let mut transaction = store.request_transaction("ann").await.unwrap();
         transaction.create(NodeSpec::new("note")).unwrap();
         drop(transaction);
         assert_eq!(store.version(), 0);
-        let mut transaction = store.transaction("ann").await.unwrap();
+        let mut transaction = store.request_transaction("ann").await.unwrap();
         transaction.create(NodeSpec::new("note")).unwrap();
         let commit = transaction.commit_async();
         assert_eq!(store.version(), 0, "nothing before the first poll");

@@ -349,7 +349,8 @@ impl FifoLock {
         self.request(owner).options(options).wait()
     }
 
-    /// Describes a request for a guard, with options: see [`PendingRequest`].
+    /// Creates a request for a guard, with options: [`wait`](PendingRequest::wait) or `.await`
+    /// makes it.
     #[track_caller]
     pub fn request(&self, owner: impl Into<OwnerId>) -> PendingRequest<'static, GuardRequest> {
         PendingRequest::new(GuardRequest {
@@ -631,7 +632,8 @@ impl FifoLock {
 
     /// Lets the thread of a grant request the lock again, and wait.
     pub(crate) fn unbind(&self, id: LockId) {
-        self.0.step(|state, _| state.bind(id, 0));
+        // It changes nothing that the word has: the hold can still end without the mutex.
+        self.0.state.lock().bind(id, 0);
     }
 
     /// Ends a grant and runs queued batches.

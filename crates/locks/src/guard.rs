@@ -30,7 +30,9 @@ impl LockGuard {
 
     /// Keeps the lock held, and returns the id of the grant, for
     /// [`release_lock`](FifoLock::release_lock). The grant is then bound to no thread: if the
-    /// calling thread requests the lock again, that request waits as one of any other thread.
+    /// calling thread requests the lock again, that request waits as one of any other thread. A
+    /// transaction that is open under the guard stays open. If the grant was revoked, the release
+    /// fails with [`ReleaseError::Revoked`](crate::ReleaseError::Revoked).
     ///
     /// ```
     /// use doclock_locks::FifoLock;

@@ -298,7 +298,7 @@ impl AcquireOptions {
     /// let import = AcquireOptions::new()
     ///     .timeout(Duration::from_millis(200))
     ///     .hold_limit(Duration::from_secs(2));
-    /// let transaction = store.transaction("import").options(import).wait()?;
+    /// let transaction = store.request_transaction("import").options(import).wait()?;
     /// # Ok::<(), doclock_locks::LockError>(())
     /// ```
     pub fn hold_limit(mut self, limit: Duration) -> Self {
@@ -441,7 +441,7 @@ impl AcquireOptions {
     /// A guard and a transaction are bound to the thread that acquires them. If that thread
     /// requests the lock again, the request fails at once, because the thread would wait for
     /// itself. A guard or a transaction that moves to another thread stays bound to the first one,
-    /// so it should be unbound. A grant that is held by id is never bound.
+    /// so it should be unbound. A grant that is held by its id is not bound.
     pub fn unbound(mut self) -> Self {
         self.unbound = true;
         self

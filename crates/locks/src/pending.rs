@@ -15,12 +15,13 @@ use crate::wait::{WaitsAs, blocking};
 
 /// A request that has not been made, with its options. `R` says what is requested.
 ///
-/// Errors and statistics name the line that describes it. It is made in one of two ways, which wait
+/// Errors and statistics name the line that creates it. It is made in one of two ways, which wait
 /// in one queue:
 ///
 /// - [`wait`](Self::wait) blocks the calling thread until the grant.
-/// - `.await` waits in a task. Nothing is requested before the first poll. If the future is dropped,
-///   the request leaves its queue, and what was granted meanwhile is released.
+/// - `.await` waits in a task. Nothing is requested before the first poll. If the future is
+///   dropped, the request leaves its queue. What was granted meanwhile is released, but a guard
+///   that requests more nodes keeps them.
 ///
 /// ```
 /// use std::time::Duration;
@@ -108,8 +109,8 @@ impl<'a, R: LockRequest + 'a> PendingRequest<'a, R> {
         self
     }
 
-    /// Replaces all options, for those that have no method here, such as the
-    /// [priority](AcquireOptions::priority).
+    /// Sets all options at once, and replaces those that were set before. For options that have no
+    /// method here, such as the [priority](AcquireOptions::priority).
     pub fn options(mut self, options: AcquireOptions) -> Self {
         self.options = options;
         self
@@ -120,7 +121,9 @@ impl<'a, R: LockRequest + 'a> PendingRequest<'a, R> {
     ///
     /// # Errors
     ///
-    /// [`LockError`]; nothing is granted then.
+    /// [`LockError`]; nothing is granted then. It is the same in a task, with two differences:
+    /// [`LockError::NoKeeper`] is an error of tasks alone, and a task that requests again what it
+    /// holds waits until its timeout instead of getting [`LockError::Reentrant`].
     pub fn wait(self) -> Result<R::Granted, LockError> {
         let (request, options, call_site) = (self.request, self.options, self.call_site);
         blocking(request.grant_as(WaitsAs::Thread, options, call_site))
@@ -146,7 +149,7 @@ impl<'a, R: LockRequest + Unpin + 'a> IntoFuture for PendingRequest<'a, R> {
 
 /// The wait of a task for its grant: the future of a [`PendingRequest`].
 ///
-/// A free lock is taken in the first poll, without memory of its own.
+/// A guard of a free lock is taken in the first poll, without an allocation.
 #[must_use = "nothing is requested before it is polled"]
 pub enum GrantFuture<'a, R: LockRequest> {
     #[doc(hidden)]

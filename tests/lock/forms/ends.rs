@@ -133,7 +133,7 @@ fn lock_12_a_batch_that_requests_its_own_lock_is_refused_in_any_thread(form: For
             );
             is_refused(
                 &store
-                    .transaction("again")
+                    .request_transaction("again")
                     .options(options)
                     .wait()
                     .unwrap_err(),

@@ -97,7 +97,7 @@ const WAYS: [fn(&DataStore, &Editor, &TransactionManager) -> u32; 18] = [
     |store, _, _| (drop(store.lock("w").unwrap()), line!()).1,
     |store, _, _| (drop(store.request("w").options(patient()).wait().unwrap()), line!()).1,
     |store, _, _| (drop(store.begin("w").unwrap()), line!()).1,
-    |store, _, _| (drop(store.transaction("w").options(patient()).wait().unwrap()), line!()).1,
+    |store, _, _| (drop(store.request_transaction("w").options(patient()).wait().unwrap()), line!()).1,
     |store, _, _| (free(store, store.acquire_lock("w").unwrap()), line!()).1,
     |store, _, _| (free(store, store.request("w").options(patient()).wait().unwrap().into_id()), line!()).1,
     |_, _, manager| (drop(manager.execute(nothing()).unwrap()), line!()).1,
@@ -109,7 +109,7 @@ const WAYS: [fn(&DataStore, &Editor, &TransactionManager) -> u32; 18] = [
     |_, editor, _| (drop(editor.undo().commit().unwrap()), line!()).1,
     |_, editor, _| (drop(editor.redo().options(patient()).commit()), line!()).1,
     |store, _, _| (drop(pollster::block_on(store.request("w").into_future())), line!()).1,
-    |store, _, _| (drop(pollster::block_on(store.transaction("w").into_future())), line!()).1,
+    |store, _, _| (drop(pollster::block_on(store.request_transaction("w").into_future())), line!()).1,
     |_, _, manager| (drop(pollster::block_on(manager.transaction(nothing()).into_future())), line!()).1,
     |_, editor, _| (drop(pollster::block_on(editor.redo().into_future())), line!()).1,
 ];

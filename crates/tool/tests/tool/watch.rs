@@ -15,13 +15,9 @@ fn watch_shows_the_holder_of_a_running_program_over_a_port_and_a_unix_socket() {
     let folder = Folder::new();
     let store = DataStore::new();
     let import = AcquireOptions::new().label("import\u{1b}[2J");
-    let line = line!() + 1;
-    let held = store
-        .request("ann")
-        .options(import)
-        .wait()
-        .map(|guard| guard.into_id());
-    held.unwrap();
+    let request = store.request("ann").options(import);
+    let line = line!() - 1;
+    let _held = request.wait().unwrap();
     let port = DiagnosticsServer::on_loopback(&store, 0)
         .unwrap()
         .label("page");
