@@ -19,8 +19,9 @@
 //! - **One process.** The whole document is in memory. [`DataStore::open`](durable) keeps it in a
 //!   file too, which one process can have open. A [`Snapshot`] and a commit, a
 //!   [`TransactionResult`](transaction::TransactionResult), are serde data for other storage.
-//! - **Threads and tasks wait in one queue.** A method that waits blocks its thread. Its `_async`
-//!   form waits in a task of any executor.
+//! - **Threads and tasks wait in one queue.** A [request](lock::PendingRequest) and a
+//!   [transaction](transaction::PendingTransaction) wait in a thread, or in a task of any executor
+//!   with `.await`.
 //! - **While a snapshot lives, commits copy** the data that they would otherwise change in place.
 //!   At a million nodes this costs a few microseconds.
 //!

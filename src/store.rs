@@ -73,7 +73,7 @@ pub(crate) use provenance::{Kept, Undone};
 /// # Blocking
 ///
 /// [`lock`](Self::lock), [`acquire_lock`](Self::acquire_lock), [`begin`](Self::begin),
-/// [`begin_on`](Self::begin_on) and their variants with options wait in the queue of the lock, at
+/// [`begin_on`](Self::begin_on) and the `wait()` of a request wait in the queue of the lock, at
 /// most for the timeout. While a [lossless subscriber](Self::subscribe_lossless) has too much to
 /// read, they wait for it first. No other method waits for a transaction: snapshots, statistics and
 /// releases take only the time to copy what they return.
@@ -81,7 +81,7 @@ pub(crate) use provenance::{Kept, Undone};
 /// In a task, such a call blocks the thread of the executor with all its other tasks. Measured
 /// with a lock that is held for 1 ms at a time, another task of a runtime with two threads then
 /// waits for up to 5.2 ms (p99). It waits for 0.9 ms if the calls are in `spawn_blocking`, and for
-/// 0.1 ms with the [methods for tasks](#tasks), which await the lock.
+/// 0.1 ms with [tasks that await](#tasks) the lock.
 ///
 /// ```
 /// use doclock::{DataStore, View, document::NodeSpec};
@@ -211,6 +211,7 @@ impl DataStore {
     /// that holds a guard or an open transaction of the store is refused at once. A lock held by
     /// id is bound to no thread, so a thread that acquired one waits here until its timeout;
     /// [`begin_under`](Self::begin_under) begins a transaction under it.
+    /// [`request_transaction`](Self::request_transaction) has options, and also waits in a task.
     ///
     /// # Errors
     ///
@@ -323,6 +324,9 @@ impl DataStore {
 
     /// Waits for the lock and returns its id, which [`release_lock`](Self::release_lock) takes.
     ///
+    /// With options or in a task, a [`request`](Self::request) does the same, with
+    /// [`into_id`](LockGuard::into_id) of its guard.
+    ///
     /// Use it to hold the lock across calls that share no scope. Within one scope, prefer
     /// [`lock`](Self::lock): its guard releases the lock on drop.
     ///
@@ -364,8 +368,8 @@ impl DataStore {
     /// Waits for the lock and holds it until the returned guard is dropped.
     ///
     /// Locks are granted in FIFO order, whichever method requested them. The wait ends with the
-    /// grant, with the timeout, or by a [`CancelToken`](crate::lock::CancelToken). If the grant
-    /// races one of the other two, the grant wins.
+    /// grant or with the timeout. If the two race, the grant wins. A [`request`](Self::request) has
+    /// options, such as a cancel token, and also waits in a task.
     ///
     /// # Errors
     ///

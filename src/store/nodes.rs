@@ -207,8 +207,8 @@ impl NodeLocks {
         })
     }
 
-    /// Creates a request for nodes, with options: [`wait`](PendingRequest::wait) or `.await` makes
-    /// it.
+    /// Returns a request for nodes, to set its options. Nothing is requested before
+    /// [`wait`](PendingRequest::wait) or `.await`.
     ///
     /// A task is not recognized as the holder: a second guard of one task waits until its timeout.
     ///
@@ -322,9 +322,10 @@ impl NodeGuard {
         self.request_more(scope).wait()
     }
 
-    /// Creates a request for more nodes, with options: [`wait`](PendingRequest::wait) or `.await`
-    /// makes it. It grants what [`extend`](Self::extend) does. A label and a hold limit have no
-    /// effect here: label, hold limit and call site are those of the guard's first request.
+    /// Returns a request for more nodes, to set its options. Nothing is requested before
+    /// [`wait`](PendingRequest::wait) or `.await`. It grants what [`extend`](Self::extend) does. A
+    /// label and a hold limit have no effect here: label, hold limit and call site are those of the
+    /// guard's first request.
     ///
     /// If its future is dropped, the request leaves the queue and the guard keeps what it has. If
     /// the nodes were granted by then, the guard keeps them too, and its

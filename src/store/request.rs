@@ -13,8 +13,8 @@ use crate::lock::{
 /// A [`PendingRequest`] and a [pending transaction](crate::transaction::PendingTransaction) wait in
 /// a task of an executor with `.await`. They need no particular executor. A future does nothing
 /// before it is first polled. Tasks and threads wait in one queue, in FIFO order, with the same
-/// timeouts, cancel tokens and bounds. A thread of the executor is never blocked;
-/// [`FifoLock`](crate::lock::FifoLock#tasks) describes the rest.
+/// timeouts, cancel tokens and bounds. The wait for a grant does not block the thread of the
+/// executor; [`FifoLock`](crate::lock::FifoLock#tasks) describes the rest.
 ///
 /// | await of | if the future is dropped |
 /// |---|---|
@@ -27,8 +27,8 @@ use crate::lock::{
 /// `await`, and then all other requests wait for that, too. A commit in a durable store blocks
 /// until it is written; [`commit_async`](Transaction::commit_async) waits for that in the task.
 impl DataStore {
-    /// Creates a request for a guard, with options: [`wait`](PendingRequest::wait) or `.await`
-    /// makes it.
+    /// Returns a request for a guard, to set its options. Nothing is requested before
+    /// [`wait`](PendingRequest::wait) or `.await`.
     ///
     /// ```
     /// use doclock::{DataStore, lock::AcquireOptions};
@@ -49,9 +49,9 @@ impl DataStore {
         })
     }
 
-    /// Creates a request for a transaction that owns the lock, with options:
-    /// [`wait`](PendingRequest::wait) or `.await` makes it. The lock is held until the transaction
-    /// ends, also while a task waits for something else. A [pending
+    /// Returns a request for a transaction that owns the lock, to set its options. Nothing is
+    /// requested before [`wait`](PendingRequest::wait) or `.await`. The lock is held until the
+    /// transaction ends, also while a task waits for something else. A [pending
     /// transaction](crate::transaction::PendingTransaction) never holds it across an `await`.
     ///
     /// ```
@@ -78,8 +78,9 @@ impl DataStore {
         })
     }
 
-    /// Creates a request for a transaction on nodes, with options: [`wait`](PendingRequest::wait)
-    /// or `.await` makes it. The transaction is that of [`begin_on`](Self::begin_on).
+    /// Returns a request for a transaction on nodes, to set its options. Nothing is requested
+    /// before [`wait`](PendingRequest::wait) or `.await`. The transaction is that of
+    /// [`begin_on`](Self::begin_on).
     ///
     /// The options hold for this wait and for all later waits of the transaction. Priorities count
     /// in the queue of the document lock, and not in the queues of nodes. In a task, the waits for

@@ -141,7 +141,7 @@ impl Editor {
         }
     }
 
-    /// Sets when calls return whose commits a durable store writes: see
+    /// Sets when a commit returns in a durable store: see
     /// [`TransactionManager::with_durability`].
     #[must_use]
     pub fn with_durability(self, durability: Durability) -> Self {
@@ -209,8 +209,8 @@ impl Editor {
         self.submit(submission, &AcquireOptions::new(), Location::caller())
     }
 
-    /// Creates a transaction of the operations, with options:
-    /// [`commit`](PendingTransaction::commit) or `.await` runs it.
+    /// Returns a transaction of the operations that has not begun, to set its options. Nothing
+    /// happens before [`commit`](PendingTransaction::commit) or `.await`.
     #[track_caller]
     pub fn transaction(&self, operations: impl IntoOperations) -> PendingTransaction<'_> {
         PendingTransaction::of_editor(self, Submission::new(operations))

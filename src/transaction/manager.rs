@@ -109,8 +109,8 @@ impl TransactionManager {
         self
     }
 
-    /// Sets when calls return whose commits a [durable](crate::durable) store writes. The default
-    /// is that of the store.
+    /// Sets when a commit returns in a [durable](crate::durable) store. The default is that of the
+    /// store.
     ///
     /// ```
     /// use doclock::{DataStore, TransactionManager, dsl::*, durable::Durability};
@@ -173,21 +173,23 @@ impl TransactionManager {
     /// # Which thread runs a batch
     ///
     /// If the lock is free, the calling thread runs the batch. Otherwise the batch joins the queue.
-    /// At the head of the queue, it may be run by the combiner: a thread inside `execute` that has
-    /// finished its own batch. It runs each batch in a separate transaction. Meanwhile the calling
-    /// thread waits for the result. A thread that is awake gets it at once; a sleeping thread
-    /// gets it within half a millisecond plus the batch that runs at that time, apart from
-    /// scheduling delays. In turn the calling thread may run a [limited
-    /// number](crate::StoreOptions::batch_limit) of batches of other threads before it returns.
-    /// [`without_combining`](AcquireOptions::without_combining) disables this for a call.
+    /// At the head of the queue, it may be run by the combiner: a thread inside `execute` or
+    /// `commit` that has finished its own batch. It runs each batch in a separate transaction.
+    /// Meanwhile the calling thread waits for the result. A thread that is awake gets it at once; a
+    /// sleeping thread gets it within half a millisecond plus the batch that runs at that time,
+    /// apart from scheduling delays. In turn the calling thread may run a [limited
+    /// number](crate::StoreOptions::batch_limit) of batches of other threads before it returns. The
+    /// option [`without_combining`](AcquireOptions::without_combining) of a
+    /// [`transaction`](Self::transaction) disables this.
     ///
     /// In a task, the call blocks the thread of the executor while it waits and combines, see
     /// [`DataStore`](crate::DataStore#blocking). A [`transaction`](Self::transaction) that is
     /// awaited does not.
     ///
     /// Other threads run only batches that are pure data. A batch with an [`op`](crate::dsl::op),
-    /// or of a manager with before-hooks, runs in the calling thread, unless its options allow [any
-    /// thread](AcquireOptions::any_thread). After-hooks always run in the calling thread.
+    /// or of a manager with before-hooks, runs in the calling thread, unless the options of a
+    /// [`transaction`](Self::transaction) allow [any thread](AcquireOptions::any_thread).
+    /// After-hooks always run in the calling thread.
     ///
     /// # Errors
     ///
@@ -202,8 +204,8 @@ impl TransactionManager {
         self.run(submission, &AcquireOptions::new(), Location::caller(), None)
     }
 
-    /// Creates a transaction of the operations, with options:
-    /// [`commit`](PendingTransaction::commit) or `.await` runs it.
+    /// Returns a transaction of the operations that has not begun, to set its options. Nothing
+    /// happens before [`commit`](PendingTransaction::commit) or `.await`.
     ///
     /// ```
     /// use doclock::{DataStore, TransactionManager, dsl::*};

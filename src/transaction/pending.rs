@@ -25,6 +25,8 @@ use crate::store::durable::Durability;
 /// - [`commit`](Self::commit) blocks the calling thread until it is committed.
 /// - `.await` commits it in a task. Nothing happens before the first poll.
 ///
+/// A batch can also be [published](Self::publish) before it is durable.
+///
 /// ```
 /// use std::time::Duration;
 ///
@@ -116,7 +118,8 @@ impl<'a, E: Outcome> PendingTransaction<'a, E> {
     }
 
     /// Sets the timeout of the lock request. Zero: it does not wait. The default is that of the
-    /// store.
+    /// store. It begins with [`commit`](Self::commit) or the first poll, and does not bound the
+    /// wait for the disk.
     pub fn timeout(self, limit: Duration) -> Self {
         self.with(|options| options.timeout(limit))
     }
@@ -131,8 +134,8 @@ impl<'a, E: Outcome> PendingTransaction<'a, E> {
         self
     }
 
-    /// Sets all options of the lock request at once, and replaces those that were set before. For
-    /// options that have no method here, such as the [priority](AcquireOptions::priority).
+    /// Sets all options of the lock request at once, and replaces those that were set before. It is
+    /// for options that have no method here, such as the [priority](AcquireOptions::priority).
     pub fn options(mut self, options: AcquireOptions) -> Self {
         self.options = options;
         self
@@ -152,9 +155,9 @@ impl<'a, E: Outcome> PendingTransaction<'a, E> {
     /// operations of its first transaction, or for an undo or redo of its owner, in any editor.
     /// Anything else under the key is an error, unless it [accepts other
     /// operations](IdempotencyKey::accept_other_operations). The operations are compared as
-    /// submitted, before hooks rewrite them; operations that run code are compared by name only. A
-    /// key expires after [as many newer keys](crate::StoreOptions::remembered_keys). A batch
-    /// without operations does not use up its key.
+    /// submitted, before hooks rewrite them; operations that run code are compared by name only.
+    /// The store forgets a key after [as many newer keys](crate::StoreOptions::remembered_keys). A
+    /// batch without operations does not use up its key.
     ///
     /// The commit fails with an [`IdempotencyMismatch`](super::IdempotencyMismatch) if the first
     /// transaction with the key was another.
@@ -200,14 +203,15 @@ impl<'a, E: Outcome> PendingTransaction<'a, E> {
         self
     }
 
-    /// Waits for the lock, runs the transaction and commits it, in the calling thread. See
-    /// [`TransactionManager::execute`] for the thread that runs a batch.
+    /// Blocks the calling thread until the transaction is committed. Another thread may run a
+    /// batch: see [`TransactionManager::execute`].
     ///
     /// # Errors
     ///
-    /// [`TransactionError`], or [`UndoError`] of an undo or redo. Nothing is changed then. In a
-    /// task the error of the lock is never [`Reentrant`](crate::lock::LockError::Reentrant), and
-    /// can be [`NoKeeper`](crate::lock::LockError::NoKeeper).
+    /// [`TransactionError`], or [`UndoError`] of an undo or redo. Nothing is changed then, apart
+    /// from those [commit errors](crate::CommitError) that say otherwise. In a task the error of
+    /// the lock is never [`Reentrant`](crate::lock::LockError::Reentrant), and can be
+    /// [`NoKeeper`](crate::lock::LockError::NoKeeper).
     pub fn commit(self) -> Result<TransactionResult, E> {
         self.work.commit(self.options, self.call_site)
     }
@@ -321,15 +325,14 @@ impl<'a> PendingTransaction<'a> {
     }
 
     /// Commits in the calling thread, and returns when the transaction is published: before it is
-    /// durable, and before its after-hooks run. The returned value waits for the one and runs the
-    /// others.
+    /// durable, and before its after-hooks run. [`Published::wait_durable`] waits for the disk, and
+    /// [`Published::finish`] runs the hooks.
     ///
     /// So a thread can run the next batch while a [durable](crate::durable) store writes the last
     /// one, and no after-hook runs for a commit that is then lost.
     ///
-    /// It does not wait for the journal either when much is not written: what it has published is
-    /// bounded by the calls that wait for it. Commits beyond the [limit] delay the next request. A
-    /// [durability](Self::durability) of the transaction has no effect.
+    /// It never waits for the journal. If more than the [limit] is not written, the next request
+    /// for the lock waits. A [durability](Self::durability) of the transaction has no effect.
     ///
     /// [limit]: crate::durable::DurableOptions::unwritten_limit
     ///

@@ -115,10 +115,11 @@ impl FifoLock {
 
     /// Acquires the lock and returns the id of the grant, for [`release_lock`](Self::release_lock).
     ///
-    /// Blocks until the grant, a cancellation, or the end of the timeout. If a grant and a timeout
-    /// race, the grant wins: an error means that the lock was not granted. The grant is not bound
-    /// to the calling thread: if the thread requests the lock again, the request waits as that of
-    /// any other thread.
+    /// Blocks until the grant or the end of the timeout. If the two race, the grant wins: an error
+    /// means that the lock was not granted. A [`request`](Self::request) has options, and also
+    /// waits in a task; [`into_id`](LockGuard::into_id) of its guard returns the id. The grant is
+    /// not bound to the calling thread: if the thread requests the lock again, the request waits as
+    /// that of any other thread.
     ///
     /// # Errors
     ///
@@ -326,7 +327,8 @@ impl FifoLock {
         }
     }
 
-    /// Acquires the lock for the life of the returned guard.
+    /// Acquires the lock for the life of the returned guard. A [`request`](Self::request) has
+    /// options, and also waits in a task.
     ///
     /// # Errors
     ///
@@ -349,8 +351,8 @@ impl FifoLock {
         self.request(owner).options(options).wait()
     }
 
-    /// Creates a request for a guard, with options: [`wait`](PendingRequest::wait) or `.await`
-    /// makes it.
+    /// Returns a request for a guard, to set its options. Nothing is requested before
+    /// [`wait`](PendingRequest::wait) or `.await`.
     #[track_caller]
     pub fn request(&self, owner: impl Into<OwnerId>) -> PendingRequest<'static, GuardRequest> {
         PendingRequest::new(GuardRequest {

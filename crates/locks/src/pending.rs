@@ -13,15 +13,18 @@ use smol_str::SmolStr;
 use super::{AcquireOptions, CancelToken, LockError};
 use crate::wait::{WaitsAs, blocking};
 
-/// A request that has not been made, with its options. `R` says what is requested.
+/// A request that has not been made, with its options. `R` determines what is granted: a guard, a
+/// transaction, or nodes.
 ///
-/// Errors and statistics name the line that creates it. It is made in one of two ways, which wait
-/// in one queue:
+/// Errors and statistics name the line that created it. Threads and tasks wait in one queue:
 ///
-/// - [`wait`](Self::wait) blocks the calling thread until the grant.
-/// - `.await` waits in a task. Nothing is requested before the first poll. If the future is
-///   dropped, the request leaves its queue. What was granted meanwhile is released, but a guard
-///   that requests more nodes keeps them.
+/// - [`wait`](Self::wait) makes the request, and blocks the calling thread until the grant.
+/// - `.await` makes it in a task. Nothing is requested before the first poll.
+///
+/// # Cancel safety
+///
+/// If the future is dropped, the request leaves its queue. A grant that was not taken is released.
+/// Nodes that were granted to a guard that requested more of them stay with that guard.
 ///
 /// ```
 /// use std::time::Duration;
@@ -94,7 +97,8 @@ impl<'a, R: LockRequest + 'a> PendingRequest<'a, R> {
         self.with(|options| options.label(label))
     }
 
-    /// Sets the timeout of the request. Zero: it does not wait. The default is that of the lock.
+    /// Sets the timeout of the request, which begins with [`wait`](Self::wait) or the first poll.
+    /// Zero: it does not wait. The default is that of the lock.
     pub fn timeout(self, limit: Duration) -> Self {
         self.with(|options| options.timeout(limit))
     }
@@ -109,8 +113,8 @@ impl<'a, R: LockRequest + 'a> PendingRequest<'a, R> {
         self
     }
 
-    /// Sets all options at once, and replaces those that were set before. For options that have no
-    /// method here, such as the [priority](AcquireOptions::priority).
+    /// Sets all options at once, and replaces those that were set before. It is for options that
+    /// have no method here, such as the [priority](AcquireOptions::priority).
     pub fn options(mut self, options: AcquireOptions) -> Self {
         self.options = options;
         self

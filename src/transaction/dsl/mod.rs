@@ -48,7 +48,7 @@ pub use tree::*;
 pub use super::RunOperations;
 
 /// Makes a transaction of an editor, as [`Editor::transaction`] does;
-/// [`commit`](PendingTransaction::commit) runs it.
+/// [`commit`](PendingTransaction::commit) or `.await` runs it.
 #[track_caller]
 pub fn transaction(editor: &Editor, operations: impl IntoOperations) -> PendingTransaction<'_> {
     editor.transaction(operations)

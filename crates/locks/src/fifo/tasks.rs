@@ -4,9 +4,9 @@ use super::FifoLock;
 
 /// # Tasks
 ///
-/// Tasks and threads wait in one queue. A future does nothing before it is first polled; then its
-/// request joins the queue. The thread of the executor is never blocked. The timeout and the cancel
-/// token work as for threads, without a timer of the executor.
+/// Tasks and threads wait in one queue. A future does nothing before it is first polled. The first
+/// poll takes a free lock, or joins the queue. The thread of the executor is never blocked. The
+/// timeout and the cancel token work as for threads, without a timer of the executor.
 ///
 /// **Cancel safety.** A future that is dropped leaves the queue, and loses its position. If it was
 /// granted the lock and has not been polled since, the drop releases the lock, and the next waiter
