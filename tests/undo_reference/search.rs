@@ -92,7 +92,7 @@ pub(crate) fn named_kinds<T: Copy + Debug>(all: &[T]) -> Option<Vec<T>> {
 }
 
 fn histories() -> u64 {
-    let default = if cfg!(debug_assertions) { 75 } else { 2_000 };
+    let default = if cfg!(debug_assertions) { 25 } else { 2_000 };
     setting("DOCLOCK_HISTORIES", default)
 }
 
