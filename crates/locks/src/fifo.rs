@@ -159,9 +159,19 @@ impl FifoLock {
         requester: &Requester<'_>,
         options: &AcquireOptions,
     ) -> Result<Grant, LockError> {
-        if let Some(grant) = self.try_grant(requester, options)? {
-            return Ok(grant);
+        match self.try_grant(requester, options)? {
+            Some(grant) => Ok(grant),
+            None => self.grant_in_queue(waits_as, requester, options).await,
         }
+    }
+
+    /// Acquires the lock as [`grant_as`](Self::grant_as) does, after a try.
+    async fn grant_in_queue(
+        &self,
+        waits_as: WaitsAs,
+        requester: &Requester<'_>,
+        options: &AcquireOptions,
+    ) -> Result<Grant, LockError> {
         match self
             .ask::<Infallible>(waits_as, requester, options, &mut None)
             .await?
@@ -220,7 +230,8 @@ impl FifoLock {
     ) -> Result<Grant, LockError> {
         let options = AcquireOptions::new();
         let requester = options.requester(owner, call_site, false);
-        self.grant(&Requester { bound, ..requester }, &options)
+        let requester = Requester { bound, ..requester };
+        blocking(self.grant_in_queue(WaitsAs::Thread, &requester, &options))
     }
 
     /// Creates the request of a thread or a task, with its work.
@@ -762,7 +773,11 @@ impl LockRequest for GuardRequest {
     ) -> Result<LockGuard, LockError> {
         let Self { lock, owner } = self;
         let requester = options.requester_as(waits_as, &owner, call_site, false);
-        let grant = lock.grant_as(waits_as, &requester, &options).await?;
+        let grant = match waits_as {
+            WaitsAs::Thread => lock.grant_as(waits_as, &requester, &options).await?,
+            // The future has tried.
+            WaitsAs::Task => lock.grant_in_queue(waits_as, &requester, &options).await?,
+        };
         Ok(LockGuard::new(lock, grant))
     }
 }
