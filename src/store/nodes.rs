@@ -86,7 +86,28 @@ impl DataStore {
     ) -> Result<Transaction, LockError> {
         let (owner, options) = (owner.into(), AcquireOptions::new());
         let call_site = Location::caller();
-        blocking(self.begin_on_observed(WaitsAs::Thread, owner, scope.into(), options, call_site))
+        let observed = self.observe(Kind::OnNodes, &options.requester(&owner, call_site, true));
+        observed.begin(self.begin_on_at(owner, scope.into(), options, call_site))
+    }
+
+    /// Begins a transaction as [`begin_on_as`](Self::begin_on_as) does, in a thread. Without a
+    /// future around it, a free lock takes a fifth fewer instructions.
+    fn begin_on_at(
+        &self,
+        owner: OwnerId,
+        scope: Scope,
+        options: AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> Result<Transaction, LockError> {
+        if self.has_line() {
+            let waits_as = WaitsAs::Thread;
+            return blocking(self.begin_on_as(waits_as, owner, scope, options, call_site));
+        }
+        let requester = options.requester(&owner, call_site, true);
+        let nodes = OnNodes::new(&scope, requester.thread, call_site);
+        let lock = &self.0.lock;
+        let grant = lock.grant_nodes(&requester, &options, scope, self)?;
+        Ok(self.begin_on_granted(grant, owner, nodes.waiting_as(options)))
     }
 
     pub(super) async fn begin_on_observed(
@@ -153,8 +174,13 @@ impl DataStore {
         unlocked.nodes = Some(Box::new(OnNodes::without_locks(call_site)));
         let complete = edits(&mut unlocked);
         let scope = unlocked.needed_locks();
-        let begun = self.begin_on_as(waits_as, owner, scope, options, call_site);
-        let mut transaction = begun.await?;
+        let mut transaction = match waits_as {
+            WaitsAs::Thread => self.begin_on_at(owner, scope, options, call_site)?,
+            WaitsAs::Task => {
+                let begun = self.begin_on_as(waits_as, owner, scope, options, call_site);
+                begun.await?
+            }
+        };
         let made = complete && transaction.take_over(unlocked);
         Ok((transaction, made))
     }
@@ -196,11 +222,28 @@ impl NodeLocks {
         owner: impl Into<OwnerId>,
         scope: impl Into<Scope>,
     ) -> Result<NodeGuard, LockError> {
-        let (owner, options) = (owner.into(), AcquireOptions::new());
-        let requester = options.requester(&owner, Location::caller(), false);
+        self.lock_with(
+            owner.into(),
+            scope.into(),
+            &AcquireOptions::new(),
+            Location::caller(),
+        )
+    }
+
+    #[inline(always)]
+    fn lock_with(
+        &self,
+        owner: OwnerId,
+        scope: Scope,
+        options: &AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> Result<NodeGuard, LockError> {
+        let requester = options.requester(&owner, call_site, false);
         let store = &self.0;
-        let lock = &store.0.lock;
-        let grant = lock.grant_nodes(&requester, &options, scope.into(), store)?;
+        let grant = store
+            .0
+            .lock
+            .grant_nodes(&requester, options, scope, store)?;
         Ok(NodeGuard {
             store: store.clone(),
             grant,
@@ -250,7 +293,7 @@ impl NodeLocks {
         scope: impl Into<Scope>,
     ) -> Result<NodeGuard, LockError> {
         let options = AcquireOptions::new().no_wait();
-        self.request(owner, scope).options(options).wait()
+        self.lock_with(owner.into(), scope.into(), &options, Location::caller())
     }
 
     /// Lists the owners of node locks in the order of their requests, each with at most
