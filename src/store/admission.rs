@@ -17,6 +17,7 @@ use super::diagnostics::AdmissionDiagnostics;
 use crate::id::{LockId, OwnerId};
 use crate::lock::{
     AcquireOptions, FifoLock, Grant, LockDiagnostics, LockError, Priority, Requester, WaitsAs,
+    blocking,
 };
 
 /// Where requests wait for a lossless subscriber.
@@ -224,7 +225,8 @@ impl DataStore {
         let call_site = subscriber.unwrap_or_else(|| Location::caller());
         let options = AcquireOptions::new().no_wait();
         let requester = options.requester(&owner, call_site, false).unbound();
-        if let Ok(grant) = lock.grant(&requester, &options) {
+        let granted = blocking(lock.grant_as(WaitsAs::Thread, &requester, &options));
+        if let Ok(grant) = granted {
             self.close_door(lock, grant.id());
         }
     }

@@ -75,6 +75,7 @@ impl DataStore {
         PendingRequest::new(TransactionRequest {
             store: self.clone(),
             owner: owner.into(),
+            scope: None,
         })
     }
 
@@ -106,11 +107,11 @@ impl DataStore {
         &self,
         owner: impl Into<OwnerId>,
         scope: impl Into<Scope>,
-    ) -> PendingRequest<'static, TransactionOnNodes> {
-        PendingRequest::new(TransactionOnNodes {
+    ) -> PendingRequest<'static, TransactionRequest> {
+        PendingRequest::new(TransactionRequest {
             store: self.clone(),
             owner: owner.into(),
-            scope: scope.into(),
+            scope: Some(scope.into()),
         })
     }
 
@@ -170,12 +171,13 @@ impl LockRequest for StoreRequest {
     }
 }
 
-/// A request for a transaction that owns the lock.
+/// A request for a transaction: on nodes if it has a scope, otherwise one that owns the lock.
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct TransactionRequest {
     store: DataStore,
     owner: OwnerId,
+    scope: Option<Scope>,
 }
 
 impl LockRequest for TransactionRequest {
@@ -187,35 +189,13 @@ impl LockRequest for TransactionRequest {
         options: AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<Transaction, LockError> {
-        let Self { store, owner } = self;
-        store.begin_as(waits_as, owner, &options, call_site).await
-    }
-}
-
-/// A request for a transaction on nodes.
-#[derive(Debug)]
-#[doc(hidden)]
-pub struct TransactionOnNodes {
-    store: DataStore,
-    owner: OwnerId,
-    scope: Scope,
-}
-
-impl LockRequest for TransactionOnNodes {
-    type Granted = Transaction;
-
-    async fn grant_as(
-        self,
-        waits_as: WaitsAs,
-        options: AcquireOptions,
-        call_site: &'static Location<'static>,
-    ) -> Result<Transaction, LockError> {
-        let Self {
-            store,
-            owner,
-            scope,
-        } = self;
-        let begun = store.begin_on_observed(waits_as, owner, scope, options, call_site);
-        begun.await
+        let (store, owner) = (self.store, self.owner);
+        match self.scope {
+            None => store.begin_as(waits_as, owner, &options, call_site).await,
+            Some(scope) => {
+                let begun = store.begin_on_observed(waits_as, owner, scope, options, call_site);
+                begun.await
+            }
+        }
     }
 }

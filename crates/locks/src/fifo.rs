@@ -141,16 +141,6 @@ impl FifoLock {
         Ok(grant.id())
     }
 
-    /// Acquires the lock, and waits if it is not free.
-    #[doc(hidden)]
-    pub fn grant(
-        &self,
-        requester: &Requester<'_>,
-        options: &AcquireOptions,
-    ) -> Result<Grant, LockError> {
-        blocking(self.grant_as(WaitsAs::Thread, requester, options))
-    }
-
     /// Acquires the lock for a thread or a task.
     #[doc(hidden)]
     pub async fn grant_as(
