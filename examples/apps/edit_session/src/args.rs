@@ -152,9 +152,14 @@ fn hint(error: lexopt::Error) -> BadInput {
     BadInput(format!("{error}; --help lists what there is"))
 }
 
+fn repository() -> &'static Path {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.ancestors().nth(3).unwrap_or(package)
+}
+
 /// The file that is edited unless another is given.
 pub fn readme() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")
+    repository().join("README.md")
 }
 
 /// Short enough to be typed again, and exact in any reader of JSON numbers.

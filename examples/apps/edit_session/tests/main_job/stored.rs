@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{MARKDOWN, bad_input::assert_refused, file, history, report_of, run, stdout};
 #[cfg(target_os = "linux")]
-use super::{program, stderr};
+use super::{PROGRAM, stderr};
 
 /// A path in the folder that cargo keeps for tests, without a file.
 fn free(name: &str) -> String {
@@ -90,8 +90,7 @@ fn every_acknowledged_commit_is_there_after_a_kill() {
 fn a_process_that_fails_before_the_kill_is_reported() {
     let store = free("full.doclock");
     let limited = format!(
-        "trap '' XFSZ; ulimit -f 2600; exec timeout 60 '{}' --store '{store}' --kill-after 1000000",
-        program().display()
+        "trap '' XFSZ; ulimit -f 2600; exec timeout 60 '{PROGRAM}' --store '{store}' --kill-after 1000000"
     );
     let output = Command::new("sh").args(["-c", &limited]).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");

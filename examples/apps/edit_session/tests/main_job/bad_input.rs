@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{MARKDOWN, file, gzipped, history, program, run, stderr, stdout};
+use super::{MARKDOWN, PROGRAM, file, gzipped, history, run, stderr, stdout};
 
 /// Asserts exit code 2, one line with this reason, and nothing on standard output.
 pub(super) fn assert_refused(arguments: &[&str], reason: &str) {
@@ -97,7 +97,7 @@ fn bad_files_are_refused() {
 fn bad_input_exits_with_2_even_if_output_fails() {
     let full = || File::options().write(true).open("/dev/full").unwrap();
     let status = |arguments: &[&str]| {
-        let mut command = Command::new(program());
+        let mut command = Command::new(PROGRAM);
         command.args(arguments).stderr(full()).stdout(full());
         command.status().unwrap().code()
     };
@@ -109,7 +109,7 @@ fn bad_input_exits_with_2_even_if_output_fails() {
 /// Like [`assert_refused`], for a program that would otherwise not end.
 #[cfg(unix)]
 fn assert_refused_soon(arguments: &[&str], reason: &str) {
-    let mut command = Command::new(program());
+    let mut command = Command::new(PROGRAM);
     command
         .args(arguments)
         .stdout(Stdio::piped())

@@ -1,4 +1,4 @@
-//! The main job for a user: the example `edit_session` as a process with arguments, output and an
+//! The main job for a user: the program `edit_session` as a process with arguments, output and an
 //! exit code.
 
 mod bad_input;
@@ -8,40 +8,16 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
 /// The program, built as this test was.
-fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        // This test is at <target>/<profile>/deps/<name>.
-        let test = std::env::current_exe().unwrap();
-        let profile = test.parent().and_then(Path::parent).unwrap();
-        let profile_name = match profile.file_name().and_then(|name| name.to_str()).unwrap() {
-            "debug" => "dev",
-            name => name,
-        };
-        // `cargo test` has built the example, but `cargo test --test main_job` has not.
-        let built = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--example", "edit_session"])
-            .args(["--profile", profile_name, "--manifest-path"])
-            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"))
-            .arg("--target-dir")
-            .arg(profile.parent().unwrap())
-            .status()
-            .unwrap();
-        assert!(built.success(), "the example does not build");
-        let name = format!("edit_session{}", std::env::consts::EXE_SUFFIX);
-        profile.join("examples").join(name)
-    })
-}
+const PROGRAM: &str = env!("CARGO_BIN_EXE_edit_session");
 
 fn run<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output {
-    let mut command = Command::new(program());
+    let mut command = Command::new(PROGRAM);
     command.args(arguments).output().unwrap()
 }
 
@@ -221,7 +197,7 @@ fn more_editors_than_words_to_edit() {
 #[test]
 fn the_default_is_the_readme() {
     if !Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("README.md")
+        .join("../../../README.md")
         .exists()
     {
         println!("skipped: there is no README.md yet");
@@ -313,7 +289,7 @@ fn a_trace_that_ends_otherwise_than_recorded_does_not_hold() {
 /// The folder with the recorded histories of real documents, which are not part of the project.
 fn recorded(name: &str) -> Option<String> {
     let folder = std::env::var_os("DOCLOCK_TRACES").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/traces"),
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/traces"),
         PathBuf::from,
     );
     let path = folder.join(name);

@@ -1,8 +1,8 @@
 //! doclock's main job on a real document: many editors, one store, everything checked.
 //!
 //! ```text
-//! cargo run --release --example edit_session -- [FILE.md] [--editors N] [--store PATH [--kill-after N]]
-//! cargo run --release --example edit_session -- --trace FILE.json[.gz] [--store PATH]
+//! cargo run --release -p edit_session -- [FILE.md] [--editors N] [--store PATH [--kill-after N]]
+//! cargo run --release -p edit_session -- --trace FILE.json[.gz] [--store PATH]
 //! ```
 //!
 //! Reads a Markdown file into a tree of nodes. Several threads edit it at once, and a part of their
@@ -22,7 +22,7 @@
 )]
 
 mod args;
-#[path = "../common/mod.rs"]
+#[path = "../../../common/mod.rs"]
 mod common;
 mod doom;
 mod editors;
