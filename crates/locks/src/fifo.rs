@@ -29,7 +29,7 @@ use super::{
     LockRequest, LockStats, PendingRequest, QueueEntry, ReleaseError, Timeline,
 };
 use crate::id::{LockId, OwnerId, random_session};
-use crate::queue::{CapacityPart, Cursor};
+use crate::queue::{CapacityPart, Ticket};
 use crate::sync::{Mutex, thread_number};
 use crate::time::Clock;
 
@@ -459,7 +459,7 @@ impl FifoLock {
         self.list_from(first)
     }
 
-    fn list_from(&self, first: (Vec<QueueEntry>, Option<Cursor>)) -> Vec<QueueEntry> {
+    fn list_from(&self, first: (Vec<QueueEntry>, Option<Ticket>)) -> Vec<QueueEntry> {
         self.0.read_on(first, |state, position, listed, now| {
             state.page(Some(position), listed, now.at)
         })

@@ -29,7 +29,7 @@ use super::word::HeldWord;
 use super::{Grant, JoinError, LockError, LockInfo, QueueEntry, ReleaseError};
 use super::{Timeline, TimelineEntry, TimelineOutcome};
 use crate::id::{FencingToken, LockId, OwnerId};
-use crate::queue::{CapacityPart, Cursor, Divisible, Priority, Queue, Rights, Ticket};
+use crate::queue::{CapacityPart, Divisible, Priority, Queue, Rights, Ticket};
 use crate::time::{Clock, Deadline, MonotonicTime};
 
 pub(super) use asking::HowToWait;
@@ -511,10 +511,10 @@ impl LockState {
     /// page.
     pub(super) fn page(
         &self,
-        after: Option<Cursor>,
+        after: Option<Ticket>,
         listed: usize,
         now: MonotonicTime,
-    ) -> (Vec<QueueEntry>, Option<Cursor>) {
+    ) -> (Vec<QueueEntry>, Option<Ticket>) {
         let (page, next) = self.queue.page(after, PAGE);
         let positions = page.into_iter().zip(listed + 1..);
         let entries =

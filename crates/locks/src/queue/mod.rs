@@ -21,13 +21,10 @@
 //! 5. A request is overtaken by at most `overtaking` requests for each level above its own.
 //! 6. Reading by [`Queue::page`] lists each request that waits throughout exactly once, in order,
 //!    whichever requests leave meanwhile.
-//! 7. The memory for requests that left is no more than the memory for requests that wait.
 //!
-//! `docs/invariants/queue.md` has the reasons (Q1 to Q7).
+//! `docs/invariants/queue.md` has the reasons (Q1 to Q8).
 
 mod capacity;
-mod gaps;
-mod lane;
 mod mode;
 mod priority;
 mod table;
@@ -39,8 +36,8 @@ pub use mode::LockMode;
 pub use mode::Rights;
 pub use priority::Priority;
 pub(crate) use table::{Asked, Link, LockTable, MemberNumber};
+pub(crate) use wait_list::Ticket;
 use wait_list::WaitList;
-pub(crate) use wait_list::{Cursor, Ticket};
 
 /// A queue in front of a capacity. `T` is the data that a lock type keeps for each waiting request.
 #[derive(Debug)]
@@ -82,7 +79,8 @@ impl<C: Capacity, T> Queue<C, T> {
         self.list.join(priority, QueuedRequest { demand, request })
     }
 
-    /// Removes a request from any position; `None` when it no longer waits. O(log n), amortized.
+    /// Removes a request from any position; `None` when it no longer waits. Moves the
+    /// requests ahead of it or behind it, whichever are fewer.
     pub(crate) fn withdraw(&mut self, ticket: Ticket) -> Option<T> {
         self.list.remove(ticket).map(|waiting| waiting.request)
     }
@@ -120,7 +118,7 @@ impl<C: Capacity, T> Queue<C, T> {
 
     /// Returns the demand of the head of the queue.
     pub(crate) fn head(&self) -> Option<&C::Demand> {
-        let (_, waiting) = self.list.iter().next()?;
+        let (_, waiting) = self.list.iter(None).next()?;
         Some(&waiting.demand)
     }
 
@@ -137,27 +135,23 @@ impl<C: Capacity, T> Queue<C, T> {
 
     /// Iterates over the waiting requests in the order in which they would be granted.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (Ticket, &T)> {
-        requests(self.list.iter())
+        requests(self.list.iter(None))
     }
 
     /// Returns up to `count` waiting requests (zero counts as one) from a position on, and the
     /// position of the next page. As an argument `None` is the head of the queue, as a result its
-    /// end. O(log n) for the page and each of its requests.
+    /// end. O(log n) for the page.
     ///
     /// A position stays valid after its request has left. Requests that join meanwhile are listed
     /// if they are behind it.
     pub(crate) fn page(
         &self,
-        after: Option<Cursor>,
+        after: Option<Ticket>,
         count: usize,
-    ) -> (Vec<(Ticket, &T)>, Option<Cursor>) {
-        let members = match after {
-            None => self.list.iter(),
-            Some(after) => self.list.iter_behind(after),
-        };
-        let mut members = requests(members);
+    ) -> (Vec<(Ticket, &T)>, Option<Ticket>) {
+        let mut members = requests(self.list.iter(after));
         let page: Vec<_> = members.by_ref().take(count.max(1)).collect();
-        let last = page.last().map(|&(ticket, _)| self.list.cursor_of(ticket));
+        let last = page.last().map(|&(ticket, _)| ticket);
         (page, last.filter(|_| members.next().is_some()))
     }
 

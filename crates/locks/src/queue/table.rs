@@ -229,7 +229,7 @@ impl TableEntry {
                 queued
             }
             None => {
-                let (_, &queued) = self.waits.as_ref()?.list.iter().next()?;
+                let (_, &queued) = self.waits.as_ref()?.list.iter(None).next()?;
                 if !self.admits(queued.rights) {
                     return None;
                 }
@@ -251,7 +251,7 @@ impl TableEntry {
             .map(|queued| (queued.member, queued.rights));
         let mut before = self.holders.iter().copied().chain(upgrades);
         let found = before.find(|&(other, rights)| other != member && rights.exclude(wanted));
-        let first = || self.waits.as_ref()?.list.iter().next();
+        let first = || self.waits.as_ref()?.list.iter(None).next();
         found
             .map(|(other, _)| other)
             .or_else(|| first().map(|(_, queued)| queued.member))
@@ -277,7 +277,10 @@ impl TableEntry {
         let mut upgrades = self.upgrades();
         match (state, &self.waits) {
             (PartState::Queued(ticket), Some(waits)) => {
-                let ahead = waits.list.iter().take_while(|(other, _)| *other != ticket);
+                let ahead = waits
+                    .list
+                    .iter(None)
+                    .take_while(|(other, _)| *other != ticket);
                 let ahead: SmallVec<[_; 8]> = ahead.map(|(_, ahead)| *ahead).collect();
                 for queued in ahead.into_iter().rev() {
                     if queued.rights.exclude(before) {
@@ -342,7 +345,7 @@ impl TableEntry {
     /// Returns the members that delay the requests here. The last in the queue waits for all
     /// members that any request ahead of it waits for.
     fn delaying(&self) -> Vec<MemberNumber> {
-        let list = self.waits.iter().flat_map(|waits| waits.list.iter());
+        let list = self.waits.iter().flat_map(|waits| waits.list.iter(None));
         let last = list
             .inspect(|_| step())
             .last()

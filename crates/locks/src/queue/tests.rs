@@ -3,9 +3,8 @@
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use super::gaps::Gaps;
-use super::lane::Lane;
-use super::{Cursor, Exclusive, Priority, Queue, Slots, Ticket};
+use super::wait_list::WaitList;
+use super::{Exclusive, Priority, Queue, Slots, Ticket};
 use crate::steps::counted;
 
 #[derive(Clone, Debug)]
@@ -42,7 +41,7 @@ struct Request {
 /// Reads the queue page by page while other requests come and go.
 #[derive(Default)]
 struct Reader {
-    at: Option<Cursor>,
+    at: Option<Ticket>,
     /// The requests that have waited since the first page.
     throughout: Vec<Request>,
     listed: Vec<Request>,
@@ -125,23 +124,6 @@ proptest! {
             }
         }
     }
-
-    #[test]
-    fn gaps_are_counted_and_skipped_wherever_they_are(positions in prop::collection::vec(0..300usize, 0..80)) {
-        let mut gaps = Gaps::default();
-        let mut reference = vec![false; 700];
-        for position in positions {
-            if !std::mem::replace(&mut reference[position], true) {
-                gaps.add(position);
-            }
-        }
-        for position in 0..600 {
-            let before = reference[..position].iter().filter(|gap| **gap).count();
-            prop_assert_eq!(gaps.before(position), before);
-            let next = (position..).find(|&next| !reference[next]);
-            prop_assert_eq!(Some(gaps.next_kept(position)), next);
-        }
-    }
 }
 
 /// Creates a queue behind a holder, so that all requests wait.
@@ -149,19 +131,6 @@ fn held_up(overtaking: u32) -> Queue<Exclusive, u64> {
     let mut queue = Queue::new(Exclusive::default(), overtaking);
     assert!(queue.try_take(&()));
     queue
-}
-
-#[test]
-fn a_stale_ticket_never_finds_another_request() {
-    let mut queue = held_up(64);
-    let stale = queue.join((), Priority::Normal, 0);
-    queue.withdraw(stale);
-    for number in 1..100 {
-        let ticket = queue.join((), Priority::Normal, number);
-        assert_eq!(queue.ahead_of(stale), None);
-        assert_eq!(queue.withdraw(stale), None);
-        assert_eq!(queue.withdraw(ticket), Some(number));
-    }
 }
 
 #[test]
@@ -187,9 +156,8 @@ fn long_line() -> (Queue<Exclusive, u64>, Vec<Ticket>) {
     (queue, tickets)
 }
 
-/// A few searches and walks through a tree: fourteen steps each at ten thousand, rounded up to
-/// fifteen.
-const LOGARITHMIC: usize = 8 * 15;
+/// A search in ten thousand takes fourteen steps.
+const LOGARITHMIC: usize = 15;
 
 #[test]
 fn a_queue_position_is_found_in_logarithmic_steps() {
@@ -199,35 +167,6 @@ fn a_queue_position_is_found_in_logarithmic_steps() {
         assert!(position.is_some());
         assert!(steps <= LOGARITHMIC, "{steps} steps");
     }
-}
-
-#[test]
-fn leaving_from_the_middle_costs_a_logarithm_amortized() {
-    let (mut queue, tickets) = long_line();
-    let ((), steps) = counted(|| {
-        for &ticket in &tickets[1..] {
-            assert!(queue.withdraw(ticket).is_some());
-        }
-    });
-    let each = steps / tickets.len();
-    assert!(each <= 30, "{each} steps each");
-    assert_eq!(queue.len(), 1);
-}
-
-#[test]
-fn reading_steps_over_a_thousand_gaps_at_once() {
-    let (queue, tickets) = long_line();
-    // The last before the requests that left; the next waiting ones are thousands of slots behind
-    // it.
-    let mut at = None;
-    let mut listed = 0;
-    while listed < tickets.len() {
-        let ((page, next), steps) = counted(|| queue.page(at, 2));
-        assert!(steps <= LOGARITHMIC, "{steps} steps");
-        listed += page.len();
-        at = next;
-    }
-    assert_eq!((listed, at), (tickets.len(), None));
 }
 
 #[test]
@@ -247,71 +186,6 @@ fn a_queue_without_withdrawals_joins_and_serves_without_searching() {
 }
 
 #[test]
-fn a_million_withdrawals_after_a_waiting_head_leave_no_slots() {
-    let mut queue = held_up(64);
-    queue.join((), Priority::Normal, 0);
-    let mut waiting = std::collections::VecDeque::new();
-    for number in 1..=1_000_000 {
-        waiting.push_back(queue.join((), Priority::ALL[(number % 3) as usize], number));
-        if waiting.len() > 100 {
-            // The newest, the oldest, or one between.
-            let which = number as usize * 7 % waiting.len();
-            assert!(
-                waiting
-                    .remove(which)
-                    .is_some_and(|gone| queue.withdraw(gone).is_some())
-            );
-        }
-        let [slots, slots_kept, nodes_kept] = queue.list.sizes();
-        assert!(
-            slots <= 2 * queue.len(),
-            "{slots} slots for {}",
-            queue.len()
-        );
-        assert!(slots_kept <= 1024 && nodes_kept <= 1024);
-    }
-}
-
-#[test]
-fn grants_between_withdrawals_leave_no_slots() {
-    let mut queue = held_up(64);
-    for number in 0..100 {
-        queue.join((), Priority::Normal, number);
-    }
-    for number in 100..100_000 {
-        let leaving = queue.join((), Priority::Normal, number);
-        queue.join((), Priority::Normal, number);
-        assert!(queue.withdraw(leaving).is_some());
-        queue.give_back(&());
-        assert!(queue.next().is_some());
-        let [slots, slots_kept, nodes_kept] = queue.list.sizes();
-        assert!(slots <= 2 * queue.len());
-        assert!(slots_kept <= 1024 && nodes_kept <= 1024);
-    }
-}
-
-#[test]
-fn withdrawn_slots_are_dropped_when_few_requests_remain_ahead() {
-    let mut queue = held_up(64);
-    let tickets: Vec<_> = (0..100)
-        .map(|number| queue.join((), Priority::Normal, number))
-        .collect();
-    for &ticket in &tickets[60..] {
-        queue.withdraw(ticket);
-    }
-    for _ in 0..60 {
-        let [slots, ..] = queue.list.sizes();
-        assert!(
-            slots <= 2 * queue.len(),
-            "{slots} slots for {}",
-            queue.len()
-        );
-        queue.give_back(&());
-        assert!(queue.next().is_some());
-    }
-}
-
-#[test]
 fn a_long_queue_releases_its_memory() {
     let served = |queue: &mut Queue<Exclusive, u64>, _: Ticket| {
         queue.give_back(&());
@@ -323,20 +197,18 @@ fn a_long_queue_releases_its_memory() {
         let tickets: Vec<_> = (0..100_000)
             .map(|number| queue.join((), Priority::Normal, number))
             .collect();
-        assert!(queue.list.sizes()[1] >= 100_000);
+        assert!(queue.list.capacity() >= 100_000);
         for &odd in tickets.iter().skip(1).step_by(2) {
             queue.withdraw(odd);
         }
         for &even in tickets.iter().step_by(2) {
             assert!(leave(&mut queue, even).is_some());
-            let kept = queue.list.sizes()[1];
+            let kept = queue.list.capacity();
             assert!(
-                kept <= Lane::<u64>::KEPT.max(8 * queue.len() + 8),
+                kept <= WaitList::<u64>::KEPT.max(8 * queue.len() + 8),
                 "{kept} kept"
             );
         }
-        let [slots, slots_kept, nodes_kept] = queue.list.sizes();
-        assert_eq!(slots, 0);
-        assert!(slots_kept <= 1024 && nodes_kept <= 1024);
+        assert!(queue.is_empty() && queue.list.capacity() <= WaitList::<u64>::KEPT);
     }
 }

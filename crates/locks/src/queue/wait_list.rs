@@ -1,54 +1,45 @@
 //! The order in which requests are served, and the position of each.
 
 use std::cmp::Reverse;
+use std::collections::VecDeque;
 
 use super::Priority;
-use super::lane::Lane;
+use crate::steps::step;
 
-/// Identifies a value in a [`WaitList`] while it waits. Numbers are not reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Ticket {
-    sequence: u64,
-    priority: Priority,
-}
-
-/// A position in the order of a [`WaitList`], whether or not a value is still there.
+/// A position in the order of a [`WaitList`], whether or not its value is still there. Identifies
+/// a value while it waits: positions are not reused.
 ///
 /// Ordered as the queue is: by rank, and of two with the same rank the higher priority first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Cursor {
-    /// The sequence number, postponed by `overtaking` for each level below the highest.
+pub(crate) struct Ticket {
+    /// The number of the request, postponed by `overtaking` for each level below the highest.
     rank: u64,
     priority: Reverse<Priority>,
 }
 
-/// First in, first out for each priority; between priorities by [`Cursor`], which is fixed on
-/// joining.
+/// First in, first out for each priority; between priorities by [`Ticket`], which is fixed on
+/// joining. Sorted by it.
 ///
-/// Joining and serving cost O(1) amortized, finding a position O(log n), leaving O(log n)
-/// amortized. The memory for values that left is never more than that for the waiting ones. Memory
-/// is freed when three quarters of it are unused, except for a small rest.
+/// Joining behind all others and serving cost O(1), finding a position O(log n). Joining and leaving
+/// in the middle move the shorter part.
 #[derive(Debug)]
 pub(crate) struct WaitList<T> {
-    /// `None` until the first joins: most queues of a program are never joined.
-    lanes: Option<Box<Lanes<T>>>,
+    values: VecDeque<(Ticket, T)>,
     /// How many ever joined. At one in each nanosecond this lasts for five hundred years.
     joined: u64,
     /// How many later requests can overtake one, for each level by which they are higher.
     overtaking: u32,
-    /// Each value is a thread, or takes memory of its own, so 32 bits are enough.
-    len: u32,
 }
 
-type Lanes<T> = [Lane<T>; Priority::ALL.len()];
-
 impl<T> WaitList<T> {
+    /// Up to this many values have room that is never freed, so that bursts do not allocate again.
+    pub(super) const KEPT: usize = 1024;
+
     pub(crate) fn new(overtaking: u32) -> Self {
         Self {
-            lanes: None,
+            values: VecDeque::new(),
             joined: 0,
             overtaking,
-            len: 0,
         }
     }
 
@@ -58,165 +49,96 @@ impl<T> WaitList<T> {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.len as usize
+        self.values.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0
+        self.values.is_empty()
     }
 
     #[inline]
     pub(crate) fn join(&mut self, priority: Priority, value: T) -> Ticket {
-        let sequence = self.joined;
+        let below = Priority::High as u64 - priority as u64;
+        let ticket = Ticket {
+            rank: self.joined + below * u64::from(self.overtaking),
+            priority: Reverse(priority),
+        };
         self.joined += 1;
-        self.len += 1;
-        let lanes = self.lanes.get_or_insert_with(Self::lanes);
-        lanes[priority as usize].push(sequence, value);
-        Ticket { sequence, priority }
+        let len = self.values.len();
+        if len == self.values.capacity() {
+            // By an eighth instead of doubling: at most a ninth of a long queue's memory is unused.
+            self.values.reserve_exact((len / 8).max(4));
+        }
+        match self.values.back() {
+            Some((last, _)) if *last > ticket => {
+                let at = self.bound(|other| other < ticket);
+                self.values.insert(at, (ticket, value));
+            }
+            _ => self.values.push_back((ticket, value)),
+        }
+        ticket
     }
 
     /// Removes the front if `accept` returns `true`.
     #[inline]
     pub(crate) fn pop_if(&mut self, accept: impl FnOnce(&T) -> bool) -> Option<T> {
-        let first = self.first()?;
-        let lane = &mut self.lanes.as_mut()?[first as usize];
-        let (_, value) = lane.front()?;
-        if !accept(value) {
+        let (_, front) = self.values.front()?;
+        if !accept(front) {
             return None;
         }
-        self.len -= 1;
-        lane.pop()
+        self.take(0)
     }
 
     /// Removes a value from any position; `None` when it is not in the queue.
     pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<T> {
-        let lanes = self.lanes.as_mut()?;
-        let value = lanes[ticket.priority as usize].remove(ticket.sequence)?;
-        self.len -= 1;
-        Some(value)
+        self.take(self.ahead_of(ticket)?)
     }
 
     pub(crate) fn get(&self, ticket: Ticket) -> Option<&T> {
-        self.lane(ticket.priority)?.get(ticket.sequence)
+        Some(&self.values[self.ahead_of(ticket)?].1)
     }
 
     /// Returns how many values are ahead of this one; `None` when it is not in the queue.
     pub(crate) fn ahead_of(&self, ticket: Ticket) -> Option<usize> {
-        self.get(ticket)?;
-        let own = self.cursor(ticket.priority, ticket.sequence);
-        let before = Priority::ALL.map(|priority| {
-            let before = |sequence| self.cursor(priority, sequence) < own;
-            let lane = self.lane(priority);
-            lane.map_or(0, |lane| lane.values_before(lane.bound(before)))
-        });
-        Some(before.into_iter().sum())
+        let at = self.bound(|other| other < ticket);
+        let found = self.values.get(at)?;
+        (found.0 == ticket).then_some(at)
     }
 
     /// Returns the value directly ahead of this one, if this one is in the queue and not its front.
     pub(crate) fn directly_ahead(&self, ticket: Ticket) -> Option<&T> {
-        self.get(ticket)?;
-        let own = self.cursor(ticket.priority, ticket.sequence);
-        let nearest = Priority::ALL.into_iter().filter_map(|priority| {
-            let lane = self.lane(priority)?;
-            let before = |sequence| self.cursor(priority, sequence) < own;
-            let (sequence, value) = lane.last_before(lane.bound(before))?;
-            Some((self.cursor(priority, sequence), value))
-        });
-        let (_, value) = nearest.max_by_key(|(cursor, _)| *cursor)?;
+        let at = self.ahead_of(ticket)?.checked_sub(1)?;
+        Some(&self.values[at].1)
+    }
+
+    /// Iterates over all values behind a position, to the end; from the front if there is none.
+    pub(crate) fn iter(&self, behind: Option<Ticket>) -> impl Iterator<Item = (Ticket, &T)> {
+        let from = behind.map_or(0, |behind| self.bound(|other| other <= behind));
+        let values = self.values.range(from..);
+        values.map(|(ticket, value)| (*ticket, value))
+    }
+
+    /// Returns how many values have a position for which `before` holds.
+    fn bound(&self, before: impl Fn(Ticket) -> bool) -> usize {
+        self.values.partition_point(|(ticket, _)| {
+            step();
+            before(*ticket)
+        })
+    }
+
+    /// Removes the value at an index, and shrinks the memory when three quarters of it are unused.
+    #[inline]
+    fn take(&mut self, at: usize) -> Option<T> {
+        let (_, value) = self.values.remove(at)?;
+        let (capacity, len) = (self.values.capacity(), self.values.len());
+        if capacity > Self::KEPT && len < capacity / 4 {
+            self.values.shrink_to(Self::KEPT.max(len * 2));
+        }
         Some(value)
     }
 
-    /// Iterates over all values from the front to the end.
-    pub(crate) fn iter(&self) -> InOrder<'_, T> {
-        InOrder {
-            list: self,
-            indices: [0; Priority::ALL.len()],
-        }
-    }
-
-    /// Iterates over all values behind a position, to the end.
-    pub(crate) fn iter_behind(&self, position: Cursor) -> InOrder<'_, T> {
-        let indices = Priority::ALL.map(|priority| {
-            let before = |sequence| self.cursor(priority, sequence) <= position;
-            let lane = self.lane(priority);
-            lane.map_or(0, |lane| lane.next_value(lane.bound(before)))
-        });
-        InOrder {
-            list: self,
-            indices,
-        }
-    }
-
-    /// Returns the position of this value, even if it has left.
-    pub(crate) fn cursor_of(&self, ticket: Ticket) -> Cursor {
-        self.cursor(ticket.priority, ticket.sequence)
-    }
-
-    /// Returns the lane of the front.
-    #[inline]
-    fn first(&self) -> Option<Priority> {
-        let fronts = Priority::ALL.into_iter().filter_map(|priority| {
-            let (sequence, _) = self.lane(priority)?.front()?;
-            Some(self.cursor(priority, sequence))
-        });
-        fronts.min().map(|cursor| cursor.priority.0)
-    }
-
-    #[inline]
-    fn lane(&self, priority: Priority) -> Option<&Lane<T>> {
-        let lanes = self.lanes.as_ref()?;
-        Some(&lanes[priority as usize])
-    }
-
-    #[cold]
-    fn lanes() -> Box<Lanes<T>> {
-        Box::default()
-    }
-
-    #[inline]
-    fn cursor(&self, priority: Priority, sequence: u64) -> Cursor {
-        let below = Priority::High as u64 - priority as u64;
-        Cursor {
-            rank: sequence + below * u64::from(self.overtaking),
-            priority: Reverse(priority),
-        }
-    }
-
-    /// Returns the sums over the lanes: slots, memory for slots, memory for counting gaps.
     #[cfg(test)]
-    pub(super) fn sizes(&self) -> [usize; 3] {
-        let mut sums = [0; 3];
-        for lane in self.lanes.iter().flat_map(|lanes| &**lanes) {
-            for (sum, size) in sums.iter_mut().zip(lane.sizes()) {
-                *sum += size;
-            }
-        }
-        sums
-    }
-}
-
-/// The values of a [`WaitList`], in order. Each costs O(1), or O(log n) where others have left
-/// before it.
-#[derive(Debug)]
-pub(crate) struct InOrder<'a, T> {
-    list: &'a WaitList<T>,
-    /// The slot of the next value for each lane.
-    indices: [usize; Priority::ALL.len()],
-}
-
-impl<'a, T> Iterator for InOrder<'a, T> {
-    type Item = (Ticket, &'a T);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let list = self.list;
-        let nexts = Priority::ALL.into_iter().filter_map(|priority| {
-            let (sequence, value) = list.lane(priority)?.at(self.indices[priority as usize])?;
-            Some((Ticket { sequence, priority }, value))
-        });
-        let next = nexts.min_by_key(|(ticket, _)| list.cursor_of(*ticket))?;
-        let priority = next.0.priority;
-        let index = &mut self.indices[priority as usize];
-        *index = list.lane(priority)?.next_value(*index + 1);
-        Some(next)
+    pub(super) fn capacity(&self) -> usize {
+        self.values.capacity()
     }
 }

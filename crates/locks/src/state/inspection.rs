@@ -25,7 +25,7 @@ impl MembersPage {
 /// Where the next page of the queue begins.
 #[derive(Clone, Copy)]
 pub(crate) struct QueuePosition {
-    cursor: Cursor,
+    cursor: Ticket,
     listed: usize,
     last: LockId,
 }

@@ -24,7 +24,7 @@ pub(crate) struct Observed {
 /// The part of a look at long holds and waits that was not taken yet.
 #[derive(Debug, Default)]
 pub(crate) struct SlowLook {
-    after: Option<Cursor>,
+    after: Option<Ticket>,
     listed: usize,
     /// The time until the next hold or wait exceeds its threshold.
     left: Option<Duration>,
@@ -457,8 +457,8 @@ impl LockState {
     /// Lists a page of the queue for the timeline, and returns the position of the next page.
     pub(crate) fn recorded_queue(
         &self,
-        after: Option<Cursor>,
-    ) -> (Vec<TimelineEntry>, Option<Cursor>) {
+        after: Option<Ticket>,
+    ) -> (Vec<TimelineEntry>, Option<Ticket>) {
         let Some(recording) = self.recording() else {
             return (Vec::new(), None);
         };

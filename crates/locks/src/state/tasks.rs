@@ -70,9 +70,9 @@ impl LockState {
     /// Looks at the waits of tasks in one page of the queue. Returns the position of the next page.
     pub(crate) fn look_at_page(
         &self,
-        after: Option<Cursor>,
+        after: Option<Ticket>,
         look: &mut TaskLook<'_, RequestPosition>,
-    ) -> Option<Cursor> {
+    ) -> Option<Ticket> {
         let (page, next) = self.queue.page(after, PAGE);
         for (ticket, waiter) in page {
             let position = RequestPosition {
