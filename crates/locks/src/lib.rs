@@ -44,7 +44,6 @@ mod options;
 mod pace;
 mod pending;
 mod queue;
-mod recording;
 mod report;
 mod revocation;
 mod sampling;

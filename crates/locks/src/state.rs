@@ -7,8 +7,10 @@ mod asking;
 mod hold_limits;
 mod holder;
 mod inspection;
+mod members;
 mod nodes;
 mod observed;
+mod recording;
 mod revoking;
 mod tasks;
 
@@ -16,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::TimeoutEvidence;
-use super::node::{Asking, Granule, Members, NodeWait, Scope};
+use super::node::{Granule, NodeWait, Scope};
 use super::options::{PackedDuration, RequestLimit};
 use super::pace::Pace;
 use super::report::LockReport;
@@ -38,10 +40,10 @@ use hold_limits::HoldLimits;
 pub(super) use holder::Overdue;
 use holder::{Joined, LockHolder};
 pub(super) use inspection::MembersPage;
+use members::Members;
 pub(super) use nodes::AskedNodes;
 pub(super) use observed::Observed;
 pub(super) use observed::SlowLook;
-use observed::Waited;
 
 /// The present, for steps after which another request may hold the lock.
 #[derive(Clone, Copy, Debug)]
@@ -238,6 +240,20 @@ impl LockState {
         }
     }
 
+    /// Returns whether the whole lock is held, or nodes are.
+    fn part_held(&self) -> CapacityPart {
+        match self.held && self.holder.scope.is_none() {
+            true => CapacityPart::Whole,
+            false => CapacityPart::Share,
+        }
+    }
+
+    /// Returns the hold of the whole lock, or the holds of nodes.
+    fn holds(&self) -> impl Iterator<Item = &LockHolder> {
+        let nodes = self.nodes.iter().flat_map(|nodes| nodes.holds());
+        self.holder().into_iter().chain(nodes)
+    }
+
     /// Returns the metrics of requests for the whole lock, or of requests for nodes.
     pub(super) fn recorder_of(&mut self, part: CapacityPart) -> &mut Recorder {
         match part {
@@ -327,7 +343,7 @@ impl LockState {
     /// `combiner` runs its work, if there is a combiner and the work allows it.
     fn end(&mut self, now: Moment, combiner: Option<Combiner>) -> Option<AfterUnlock> {
         self.recorder().counts.releases += 1;
-        self.observe_hold(TimelineOutcome::Released, now);
+        self.observe_end(self.holder.grant.id(), TimelineOutcome::Released, now);
         self.vacate(now, combiner)
     }
 
@@ -353,7 +369,7 @@ impl LockState {
             }
         };
         self.holder.scope = None;
-        self.observe_grant(&waiter.waited(1), now);
+        self.observe_grant(&waiter, now);
         let LockWaiter {
             number,
             since,
@@ -454,8 +470,9 @@ impl LockState {
             });
             return Ok((holder.source.owner.clone(), holder.grant));
         }
+        let is_member = self.hold_of(id).is_some();
         Err(match self.holder() {
-            None if self.is_member(id) => JoinError::NodesOnly { id },
+            None if is_member => JoinError::NodesOnly { id },
             None => JoinError::NotHeld { id },
             Some(holder) => JoinError::Mismatch {
                 expected: holder.grant.id(),
@@ -527,7 +544,7 @@ impl LockState {
         let mut waiting = self.queue.waiting();
         let in_line = waiting.find(|(_, waiter)| waiter.request.requester().owner == owner);
         match in_line {
-            Some((ticket, waiter)) => Some(waiter.position_at(ticket)),
+            Some((ticket, waiter)) => Some(waiter.position_at(Some(ticket))),
             None => self.waiting_member(|other| other == owner),
         }
     }

@@ -34,11 +34,9 @@
 mod ask;
 mod error;
 mod info;
-mod members;
 pub(crate) mod scope;
 
 pub use error::{Deadlock, DeadlockLink, NodeWait};
 pub use info::{NodeLockStats, RefusedDeadlock};
-pub(super) use members::{Asking, Member, Members};
 pub use scope::Scope;
 pub(crate) use scope::{Granule, Tree};

@@ -9,9 +9,13 @@ use crate::queue::MemberNumber;
 pub(super) struct LockWaiter {
     /// The number of its id; the other part is the lock's.
     pub(super) number: u64,
+    /// A guard that requests more nodes waits in another wait, under the number of its first.
+    pub(super) wait: WaitId,
     pub(super) since: MonotonicTime,
     pub(super) request: Arc<dyn Waiting>,
-    /// The requested nodes; `None` for the whole lock.
+    /// The part of the lock that it requests.
+    pub(super) part: CapacityPart,
+    /// The requested nodes, while it is in the queue of the lock.
     pub(super) nodes: Option<Box<NodeSet>>,
     pub(super) priority: Priority,
     /// Whether its wait was reported.
@@ -105,16 +109,17 @@ impl LockState {
         now: MonotonicTime,
     ) -> RequestPosition {
         let number = self.next_id().number;
+        let wait = WaitId(number);
+        let waiter = match nodes {
+            None => LockWaiter::new(number, wait, CapacityPart::Whole, request, now),
+            Some(_) => LockWaiter::new(number, wait, CapacityPart::Share, request, now),
+        };
         let waiter = LockWaiter {
-            number,
-            since: now,
-            request,
             nodes,
             priority,
-            is_reported: Cell::new(false),
+            ..waiter
         };
-        let (wait, part) = (waiter.wait(), waiter.part());
-        let ticket = Some(self.queue.join(part, priority, waiter));
+        let ticket = Some(self.queue.join(waiter.part, priority, waiter));
         RequestPosition {
             number,
             wait,
@@ -143,7 +148,7 @@ impl LockState {
         let Some(waiter) = self.queue.withdraw(ticket) else {
             return;
         };
-        let failed = self.fail(&waiter.waited(ahead + 1), obstacles, reason, now);
+        let failed = self.fail(&waiter, ahead + 1, obstacles, reason, now);
         self.outbox
             .push(AfterUnlock::Answer(waiter.request, failed));
         // Requests behind it may fit where it did not.
@@ -154,12 +159,13 @@ impl LockState {
     /// Returns the outcome of a waiter that fails for an external reason.
     pub(super) fn fail(
         &mut self,
-        waited: &Waited<'_>,
+        waiter: &LockWaiter,
+        position: usize,
         obstacles: Obstacles,
         reason: Reason,
         now: Moment,
     ) -> LockOutcome {
-        let counts = &mut self.recorder_of(waited.part).counts;
+        let counts = &mut self.recorder_of(waiter.part).counts;
         let outcome = match reason {
             Reason::Expired(_) => {
                 counts.timeouts += 1;
@@ -170,12 +176,12 @@ impl LockState {
                 TimelineOutcome::Cancelled
             }
         };
-        self.observe_failure(waited, outcome, now);
+        self.observe_failure(waiter, position, outcome, now);
         let withdrawn = Withdrawn {
-            id: self.id(waited.number),
-            owner: waited.requester.owner.clone(),
-            waited: now.at - waited.since,
-            position: waited.position,
+            id: self.id(waiter.number),
+            owner: waiter.request.requester().owner.clone(),
+            waited: now.at - waiter.since,
+            position,
             ahead: obstacles.ahead,
             node: obstacles.node,
         };
@@ -185,37 +191,31 @@ impl LockState {
 }
 
 impl LockWaiter {
-    /// Its wait in the queue, and for nodes once it is admitted.
-    pub(super) fn wait(&self) -> WaitId {
-        WaitId(self.number)
-    }
-
-    /// The part of the lock that it requests.
-    pub(super) fn part(&self) -> CapacityPart {
-        match self.nodes {
-            None => CapacityPart::Whole,
-            Some(_) => CapacityPart::Share,
+    pub(super) fn new(
+        number: u64,
+        wait: WaitId,
+        part: CapacityPart,
+        request: Arc<dyn Waiting>,
+        now: MonotonicTime,
+    ) -> Self {
+        Self {
+            number,
+            wait,
+            since: now,
+            request,
+            part,
+            nodes: None,
+            priority: Priority::Normal,
+            is_reported: Cell::new(false),
         }
     }
 
-    /// Describes the wait.
-    pub(super) fn waited(&self, position: usize) -> Waited<'_> {
-        Waited {
-            number: self.number,
-            requester: self.request.requester(),
-            part: self.part(),
-            since: self.since,
-            position,
-            is_reported: self.is_reported.get(),
-        }
-    }
-
-    #[cfg(loom)]
-    pub(super) fn position_at(&self, ticket: Ticket) -> RequestPosition {
+    /// Returns its position: in the queue with a ticket, among the waits for nodes without.
+    pub(super) fn position_at(&self, ticket: Option<Ticket>) -> RequestPosition {
         RequestPosition {
             number: self.number,
-            wait: self.wait(),
-            ticket: Some(ticket),
+            wait: self.wait,
+            ticket,
         }
     }
 

@@ -93,7 +93,7 @@ impl LockState {
                 .iter()
                 .find(|(_, overdue, sealed)| !sealed && has_passed(overdue.at))
             {
-                self.revoke_member(number, overdue, now);
+                self.revoke(self.id(number), overdue, now);
             }
         }
         let due = self.due(now, has_passed)?;
@@ -108,18 +108,7 @@ impl LockState {
         if self.queue.is_empty() || self.holder.sealed || !has_passed(overdue.at) {
             return;
         }
-        if self.holder.is_released_by_id() {
-            self.remember_revocation(self.holder.grant.id());
-        }
-        let holder = self.holder.info(now.at);
-        let part = match self.holder.scope {
-            None => CapacityPart::Whole,
-            Some(_) => CapacityPart::Share,
-        };
-        self.record_revocation(part, holder, overdue, now);
-        self.observe_hold(TimelineOutcome::Revoked, now);
-        let next = self.vacate(now, None);
-        self.outbox.extend(next);
+        self.revoke(self.holder.grant.id(), overdue, now);
     }
 
     /// Returns when the first of the holders that delay any request exceeds its limit. A holder

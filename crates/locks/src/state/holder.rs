@@ -1,7 +1,9 @@
 //! The holder of a lock, and the start of its hold.
 
+use std::cell::Cell;
 use std::time::Duration;
 
+use crate::id::FencingToken;
 use crate::node::Scope;
 use crate::options::PackedDuration;
 use crate::request::RequestSource;
@@ -47,6 +49,10 @@ pub(super) struct LockHolder {
     /// The nodes, if it requested nodes only and is alone. It is downgraded to them when another
     /// request for nodes comes.
     pub(super) scope: Option<Scope>,
+    /// When it was requested, if it had to wait. Only a timeline needs it.
+    pub(super) requested: Option<MonotonicTime>,
+    /// Whether the hold was reported.
+    pub(super) is_reported: Cell<bool>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +74,19 @@ impl LockHolder {
             sealed: false,
             joined: None,
             scope: None,
+            requested: None,
+            is_reported: Cell::new(false),
         }
+    }
+
+    /// Whether it holds anything. A request for nodes is admitted before that.
+    pub(super) fn is_granted(&self) -> bool {
+        self.grant.token != FencingToken(0)
+    }
+
+    /// Returns when the hold began, as far as known.
+    pub(super) fn began(&self) -> Option<MonotonicTime> {
+        self.since.known().map(|(at, _)| at)
     }
 
     pub(super) fn is_held_by(&self, thread: u64) -> bool {

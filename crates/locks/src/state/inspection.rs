@@ -4,7 +4,8 @@ use std::iter;
 
 use super::*;
 use crate::diagnostics::{HeldLock, LockCounters, RequestKind, WaiterKind, WaitingRequest};
-use crate::node::{Asking, Member, RefusedDeadlock};
+use crate::id::NodeId;
+use crate::node::RefusedDeadlock;
 use crate::queue::{LockMode, MemberNumber};
 
 /// Some of the members, and the last of them if there may be more.
@@ -72,19 +73,24 @@ impl LockState {
                 next: None,
             };
         }
-        let (members, next) = self.page_of_members(after, |nodes, number, member| {
-            let holds = member.grant.is_some();
-            let holds = holds.then(|| self.held_by_member(nodes, number, member, now));
-            let waits = member.asking.as_ref();
-            let waits = waits.map(|asking| self.waits_for_nodes_now(nodes, number, asking, now));
-            Some((holds, waits))
-        });
-        let (holders, waiters): (Vec<_>, Vec<_>) = members.into_iter().unzip();
-        MembersPage {
-            holders: holders.into_iter().flatten().collect(),
-            waiters: waiters.into_iter().flatten().collect(),
+        let (members, next) = self.page_of_members(after);
+        let nodes = self.nodes.iter();
+        let members = nodes.flat_map(|nodes| members.iter().map(move |member| (nodes, *member)));
+        let mut page = MembersPage {
+            holders: Vec::new(),
+            waiters: Vec::new(),
             next,
+        };
+        for (nodes, member) in members {
+            if member.hold.is_granted() {
+                page.holders
+                    .push(self.held_by_member(nodes, &member.hold, now));
+            }
+            let waiter = member.asking.as_ref();
+            let waiter = waiter.map(|waiter| self.waits_for_nodes_now(nodes, waiter, now));
+            page.waiters.extend(waiter);
         }
+        page
     }
 
     /// Returns some of the members, without a holder of the whole lock.
@@ -103,45 +109,44 @@ impl LockState {
     fn held_by(&self, holder: &LockHolder, now: Moment) -> HeldLock {
         let scope = holder.scope.as_ref();
         let nodes = scope.into_iter().flat_map(Scope::nodes);
-        let listed = nodes.take(HeldLock::LISTED);
-        HeldLock {
-            holder: holder.info(now.at),
-            in_transaction: holder.has_transaction(),
-            hold_limit: holder.overdue.map(Overdue::limit),
-            nodes: listed.map(|(id, mode)| (id.clone(), mode)).collect(),
-            node_count: scope.map_or(0, |scope| scope.parts().len()),
-        }
+        let nodes = nodes.map(|(id, mode)| (id.clone(), mode));
+        let count = scope.map_or(0, |scope| scope.parts().len());
+        Self::held_lock(holder, nodes, count, now)
     }
 
-    fn held_by_member(
-        &self,
-        nodes: &Members,
-        number: MemberNumber,
-        member: &Member,
-        now: Moment,
-    ) -> HeldLock {
+    fn held_by_member(&self, nodes: &Members, hold: &LockHolder, now: Moment) -> HeldLock {
+        let number = hold.grant.id().number;
         // A deep tree has many intentions: the search for others is bounded too.
         let held = nodes.table.held(number).take(4 * HeldLock::LISTED);
         let held = held.filter_map(|(granule, rights)| {
             let mode = rights.mode();
             is_shown(mode).then_some((granule.node()?.clone(), mode))
         });
+        Self::held_lock(hold, held, nodes.table.held_count(number), now)
+    }
+
+    fn held_lock(
+        hold: &LockHolder,
+        nodes: impl Iterator<Item = (NodeId, LockMode)>,
+        node_count: usize,
+        now: Moment,
+    ) -> HeldLock {
         HeldLock {
-            holder: self.info(number, member, now.at),
-            in_transaction: member.source.transaction,
-            hold_limit: member.overdue.map(Overdue::limit),
-            nodes: held.take(HeldLock::LISTED).collect(),
-            node_count: nodes.table.held_count(number),
+            holder: hold.info(now.at),
+            in_transaction: hold.has_transaction(),
+            hold_limit: hold.overdue.map(Overdue::limit),
+            nodes: nodes.take(HeldLock::LISTED).collect(),
+            node_count,
         }
     }
 
     fn waits_for_nodes_now(
         &self,
         nodes: &Members,
-        number: MemberNumber,
-        asking: &Asking,
+        waiter: &LockWaiter,
         now: Moment,
     ) -> WaitingRequest {
+        let number = waiter.number;
         let waits_for = nodes.table.waits_for(number).take(HeldLock::LISTED);
         let waits_for: Vec<_> = waits_for.collect();
         let ahead = waits_for.iter().map(|(_, _, ahead)| *ahead).max();
@@ -149,7 +154,7 @@ impl LockState {
         let blockers = nodes
             .table
             .nearest_blockers(number, WaitingRequest::BLOCKERS);
-        let request = self.entry(number, asking, position, now.at);
+        let request = waiter.entry(self.lock, position, now.at);
         WaitingRequest {
             waits_for: waits_for
                 .into_iter()
@@ -157,7 +162,7 @@ impl LockState {
                 .collect(),
             node_count: nodes.table.missing_count(number),
             blocked_by: blockers.into_iter().map(|number| self.id(number)).collect(),
-            ..waiting_request(request, &*asking.request, Priority::Normal, now)
+            ..waiting_request(request, waiter, now)
         }
     }
 
@@ -185,7 +190,7 @@ impl LockState {
                     .collect(),
                 node_count: set.len(),
                 blocked_by,
-                ..waiting_request(request, &*waiter.request, waiter.priority, now)
+                ..waiting_request(request, waiter, now)
             });
         }
         let next = next.zip(ahead).map(|(cursor, last)| QueuePosition {
@@ -209,25 +214,21 @@ impl LockState {
 }
 
 /// Describes a request without what it waits for.
-fn waiting_request(
-    request: QueueEntry,
-    waiter: &dyn Waiting,
-    priority: Priority,
-    now: Moment,
-) -> WaitingRequest {
+fn waiting_request(entry: QueueEntry, waiter: &LockWaiter, now: Moment) -> WaitingRequest {
+    let request = &*waiter.request;
     WaitingRequest {
-        request,
-        kind: match (waiter.has_work(), waiter.requester().transaction) {
+        request: entry,
+        kind: match (request.has_work(), request.requester().transaction) {
             (true, _) => RequestKind::Batch,
             (false, true) => RequestKind::Transaction,
             (false, false) => RequestKind::Lock,
         },
-        waits_as: match waiter.task() {
+        waits_as: match request.task() {
             Some(_) => WaiterKind::Task,
             None => WaiterKind::Thread,
         },
-        priority,
-        time_left: now.clock.left(waiter.deadline()),
+        priority: waiter.priority,
+        time_left: now.clock.left(request.deadline()),
         waits_for: Vec::new(),
         node_count: 0,
         blocked_by: Vec::new(),

@@ -10,11 +10,10 @@
 
 mod inspection;
 
-use std::cell::Cell;
-
+use super::members::Member;
 use super::*;
 use crate::node::{
-    Deadlock, DeadlockLink, Granule, Member, NodeLockStats, NodeWait, RefusedDeadlock, Tree,
+    Deadlock, DeadlockLink, Granule, NodeLockStats, NodeWait, RefusedDeadlock, Tree,
 };
 use crate::queue::{Asked, Link, MemberNumber};
 
@@ -38,25 +37,9 @@ impl LockState {
         self.held = false;
         self.queue
             .exchange(&CapacityPart::Whole, &CapacityPart::Share);
-        let holder = &mut self.holder;
-        // The entering thread has recorded the time.
-        let since = holder
-            .since
-            .known()
-            .map(|known| known.0)
-            .unwrap_or_default();
-        let number = holder.grant.id().number;
-        let member = Member {
-            source: std::mem::replace(&mut holder.source, RequestSource::vacant()),
-            grant: Some(holder.grant),
-            since,
-            exact: holder.since.exact,
-            overdue: holder.overdue,
-            sealed: holder.sealed,
-            asking: None,
-            requested: since,
-            is_reported: Cell::new(false),
-        };
+        let hold = std::mem::replace(&mut self.holder, LockHolder::vacant());
+        let number = hold.grant.id().number;
+        let member = Member { hold, asking: None };
         let nodes = self.nodes.get_or_insert_default();
         nodes.list.insert(number, member);
         let asked = nodes.table.ask(number, scope.with_intentions(tree));
@@ -96,14 +79,14 @@ impl LockState {
             return Ok(AskedNodes::Waits(waiting_at));
         }
         let number = self.next_id().number;
-        let mut source = RequestSource::vacant();
-        source.assign(&requester);
-        Ok(match self.enroll(number, source, set, now.at) {
+        Ok(match self.enroll(number, &requester, set, now.at) {
             true => {
                 AskedNodes::Granted(self.grant_member(number, now.at, requester.hold_limit, now))
             }
             false => {
-                AskedNodes::Waits(self.wait_for_nodes(number, WaitId(number), request, now.at))
+                let part = CapacityPart::Share;
+                let waiter = LockWaiter::new(number, WaitId(number), part, request, now.at);
+                AskedNodes::Waits(self.wait_for_nodes(waiter))
             }
         })
     }
@@ -136,11 +119,7 @@ impl LockState {
         };
         if let Some(asking) = &nodes.list[&number].asking {
             // Its future was forgotten, otherwise it would still borrow the guard.
-            let forgotten = RequestPosition {
-                number,
-                wait: asking.wait,
-                ticket: None,
-            };
+            let forgotten = asking.position_at(None);
             self.withdraw_from_nodes(forgotten, Reason::Cancelled, now);
         }
         let set = scope.with_intentions(tree);
@@ -159,10 +138,13 @@ impl LockState {
             }
             Asked::Waits => {
                 let wait = self.next_wait();
-                AskedNodes::Waits(self.wait_for_nodes(number, wait, request, now.at))
+                let part = CapacityPart::Share;
+                let waiter = LockWaiter::new(number, wait, part, request, now.at);
+                AskedNodes::Waits(self.wait_for_nodes(waiter))
             }
             Asked::Refused(cycle) => {
-                let refused = Waited::at_once(number, requester, now.at);
+                let part = CapacityPart::Share;
+                let refused = LockWaiter::new(number, WaitId(number), part, request, now.at);
                 self.record_wait(&refused, TimelineOutcome::Deadlock, now.at);
                 return Err(self.deadlock(cycle, now.at));
             }
@@ -171,21 +153,14 @@ impl LockState {
 
     /// Returns the description of the request of this grant on nodes.
     pub(crate) fn source_of(&mut self, id: LockId) -> Result<RequestSource, LockError> {
-        if let Some(holder) = self.holder_of(id) {
-            return Ok(holder.source.clone());
-        }
-        match self.member(id) {
-            Some(member) => Ok(member.source.clone()),
-            None => Err(LockError::Revoked { id }),
-        }
+        let hold = self.hold_of(id).ok_or(LockError::Revoked { id })?;
+        Ok(hold.source.clone())
     }
 
     /// Returns the last fencing token of a grant on nodes.
     pub(crate) fn token_of(&mut self, grant: Grant) -> FencingToken {
-        let id = grant.id();
-        let holder = self.holder_of(id).map(|holder| holder.grant);
-        let held = holder.or_else(|| self.member(id)?.grant);
-        held.unwrap_or(grant).token
+        let hold = self.hold_of(grant.id());
+        hold.map_or(grant, |hold| hold.grant).token
     }
 
     /// Locks the ancestors that the nodes of a new member got while it waited. Then no other owner
@@ -199,7 +174,7 @@ impl LockState {
         now: Moment,
     ) -> Option<Grant> {
         let number = grant.id().number;
-        if !self.is_member(grant.id()) {
+        if self.member(grant.id()).is_none() {
             // It was already revoked, and learns of that as usual.
             return Some(grant);
         }
@@ -216,72 +191,50 @@ impl LockState {
 
     /// Admits a request that has waited in the queue for a share.
     pub(super) fn admit(&mut self, waiter: LockWaiter, set: NodeSet, now: Moment) {
-        let wait = waiter.wait();
-        let LockWaiter {
-            number,
-            since,
-            request,
-            is_reported,
-            ..
-        } = waiter;
-        let mut source = RequestSource::vacant();
-        source.assign(&request.requester());
-        if self.enroll(number, source, set, now.at) {
-            let asking = Asking {
-                wait,
-                request,
-                since,
-                is_reported,
-            };
-            self.observe_grant_of_nodes(number, &asking, now);
-            let request = asking.request;
-            let limit = request.requester().hold_limit;
-            let grant = self.grant_member(number, since, limit, now);
-            self.mark_untaken(number, &*request);
-            self.outbox
-                .push(AfterUnlock::Answer(request, RequestOutcome::Granted(grant)));
-        } else {
-            self.wait_for_nodes(number, wait, request, since);
-            let member = self.member_of_number(number);
-            if let Some(asking) = member.and_then(|member| member.asking.as_ref()) {
-                asking.is_reported.set(is_reported.get());
-            }
+        let requester = waiter.request.requester();
+        match self.enroll(waiter.number, &requester, set, now.at) {
+            true => self.grant_waiter(waiter, now),
+            false => drop(self.wait_for_nodes(waiter)),
         }
     }
 
-    /// Records that a member is about to be granted what it waits for, and reports a long wait.
-    fn observe_grant_of_nodes(&mut self, number: u64, asking: &Asking, now: Moment) {
-        if self.observed.is_none() {
-            return;
+    /// Grants a member all for which this request waited.
+    fn grant_waiter(&mut self, waiter: LockWaiter, now: Moment) {
+        let LockWaiter { number, since, .. } = waiter;
+        if self.observed.is_some() {
+            self.report_wait(&waiter, 1, now);
+            // The entry of a first grant is recorded at its end.
+            let member = self.member_of_number(number);
+            if member.is_some_and(|member| member.hold.is_granted()) {
+                self.record_wait(&waiter, TimelineOutcome::Extended, now.at);
+            }
         }
-        let waited = asking.waited(number, 1);
-        self.report_wait(&waited, now);
-        // The entry of a first grant is recorded at its end.
-        let member = self.member_of_number(number);
-        if member.is_some_and(|member| member.grant.is_some()) {
-            self.record_wait(&waited, TimelineOutcome::Extended, now.at);
+        let limit = waiter.request.requester().hold_limit;
+        let grant = self.grant_member(number, since, limit, now);
+        if waiter.request.task().is_some()
+            && let Some(hold) = self.hold_of(grant.id())
+        {
+            // The task does not know of it yet.
+            hold.source.untaken = true;
         }
+        let granted = RequestOutcome::Granted(grant);
+        self.outbox
+            .push(AfterUnlock::Answer(waiter.request, granted));
     }
 
     /// Makes a request a member. Returns whether its whole request is granted.
     fn enroll(
         &mut self,
         number: u64,
-        source: RequestSource,
+        requester: &Requester<'_>,
         set: NodeSet,
         now: MonotonicTime,
     ) -> bool {
-        let member = Member {
-            source,
-            grant: None,
-            since: now,
-            exact: true,
-            overdue: None,
-            sealed: false,
-            asking: None,
-            requested: now,
-            is_reported: Cell::new(false),
-        };
+        let mut hold = LockHolder::vacant();
+        hold.source.assign(requester);
+        hold.grant = Grant::new(self.id(number), FencingToken(0), false);
+        hold.since.begin(Some(Measured::once(now)));
+        let member = Member { hold, asking: None };
         let nodes = self.nodes.get_or_insert_default();
         nodes.list.insert(number, member);
         match nodes.table.ask(number, set) {
@@ -294,28 +247,14 @@ impl LockState {
         }
     }
 
-    fn wait_for_nodes(
-        &mut self,
-        number: u64,
-        wait: WaitId,
-        request: Arc<dyn Waiting>,
-        since: MonotonicTime,
-    ) -> RequestPosition {
+    fn wait_for_nodes(&mut self, waiter: LockWaiter) -> RequestPosition {
+        let position = waiter.position_at(None);
         let nodes = self.nodes.get_or_insert_default();
-        if let Some(member) = nodes.list.get_mut(&number) {
-            member.asking = Some(Asking {
-                wait,
-                request,
-                since,
-                is_reported: Cell::new(false),
-            });
+        if let Some(member) = nodes.list.get_mut(&waiter.number) {
+            member.asking = Some(waiter);
             nodes.waiting += 1;
         }
-        RequestPosition {
-            number,
-            wait,
-            ticket: None,
-        }
+        position
     }
 
     /// Records that a member was granted all that it had requested at `since`. The limit is that of
@@ -340,48 +279,33 @@ impl LockState {
             debug_assert!(false, "only members are granted nodes");
             return granted;
         };
-        if let Some(grant) = &mut member.grant {
-            grant.token = granted.token;
-            // It went ahead of the queue, so more requests may wait for it.
-            let (grant, overdue) = (*grant, member.overdue);
-            self.watch_holder(overdue);
-            return grant;
+        let hold = &mut member.hold;
+        if hold.is_granted() {
+            hold.grant.token = granted.token;
+        } else {
+            nodes.metrics.counts.acquisitions += 1;
+            hold.grant = granted;
+            hold.since.begin(Some(Measured::once(now.at)));
+            (hold.requested, hold.overdue) = (Some(since), overdue);
         }
-        nodes.metrics.counts.acquisitions += 1;
-        member.grant = Some(granted);
-        (member.requested, member.since) = (since, now.at);
-        member.overdue = overdue;
+        // It may have gone ahead of the queue, so more requests may wait for it.
+        let (grant, overdue) = (hold.grant, hold.overdue);
         self.watch_holder(overdue);
-        granted
+        grant
     }
 
     /// Grants the members that the table has served.
     fn grant_served(&mut self, served: impl IntoIterator<Item = MemberNumber>, now: Moment) {
         for number in served {
-            let Some(asking) = self.stop_waiting(number) else {
+            let Some(waiter) = self.stop_waiting(number) else {
                 debug_assert!(false, "who was served had asked");
                 continue;
             };
-            self.observe_grant_of_nodes(number, &asking, now);
-            let limit = asking.request.requester().hold_limit;
-            let grant = self.grant_member(number, asking.since, limit, now);
-            self.mark_untaken(number, &*asking.request);
-            let verdict = RequestOutcome::Granted(grant);
-            self.outbox
-                .push(AfterUnlock::Answer(asking.request, verdict));
+            self.grant_waiter(waiter, now);
         }
     }
 
-    /// Records that a task was granted nodes and does not know of it yet.
-    fn mark_untaken(&mut self, number: u64, request: &dyn Waiting) {
-        if request.task().is_some()
-            && let Some(member) = self.member_mut(self.id(number))
-        {
-            member.source.untaken = true;
-        }
-    }
-
-    fn stop_waiting(&mut self, number: u64) -> Option<Asking> {
+    fn stop_waiting(&mut self, number: u64) -> Option<LockWaiter> {
         let nodes = self.nodes.as_mut()?;
         let asking = nodes.list.get_mut(&number)?.asking.take()?;
         nodes.waiting -= 1;
@@ -422,11 +346,11 @@ impl LockState {
             match &member.asking {
                 Some(asking) if !has => {
                     if queued.len() < TimeoutEvidence::AHEAD {
-                        queued.push(self.entry(blocker, asking, queued.len() + 1, now.at));
+                        queued.push(asking.entry(self.lock, queued.len() + 1, now.at));
                     }
                 }
                 _ => {
-                    holder.get_or_insert_with(|| self.info(blocker, member, now.at));
+                    holder.get_or_insert_with(|| member.hold.info(now.at));
                 }
             }
         }
@@ -438,14 +362,12 @@ impl LockState {
             node: Some(node),
             ahead: queued,
         };
-        let failed = self.fail(&asking.waited(number, ahead + 1), obstacles, reason, now);
+        let failed = self.fail(&asking, ahead + 1, obstacles, reason, now);
         self.outbox
             .push(AfterUnlock::Answer(asking.request, failed));
         let nodes = self.nodes.get_or_insert_default();
-        let is_new = nodes
-            .list
-            .get(&number)
-            .is_some_and(|member| member.grant.is_none());
+        let member = nodes.list.get(&number);
+        let is_new = member.is_some_and(|member| !member.hold.is_granted());
         let served = nodes.table.withdraw(number);
         self.grant_served(served, now);
         if is_new {
@@ -481,8 +403,13 @@ impl LockState {
         self.nodes.as_ref()?.list.get(&number)
     }
 
-    pub(crate) fn is_member(&self, id: LockId) -> bool {
-        self.member(id).is_some()
+    /// Returns the hold with this id, of the whole lock or of nodes.
+    pub(super) fn hold_of(&mut self, id: LockId) -> Option<&mut LockHolder> {
+        if self.held {
+            return self.holder_of(id);
+        }
+        let nodes = self.nodes.as_mut().filter(|_| id.lock == self.lock)?;
+        Some(&mut nodes.list.get_mut(&id.number)?.hold)
     }
 
     /// Ends the locks of a member if it has this id. `None` if no member has it.
@@ -491,7 +418,7 @@ impl LockState {
         id: LockId,
         now: Moment,
     ) -> Option<Result<Option<AfterUnlock>, ReleaseError>> {
-        if self.member(id)?.source.transaction {
+        if self.member(id)?.hold.source.transaction {
             return Some(Err(ReleaseError::TransactionOpen { id }));
         }
         Some(Ok(self.part_from_nodes(id, now)))
@@ -499,13 +426,9 @@ impl LockState {
 
     /// Ends the locks of a member. Returns the first outcome that follows from that.
     pub(super) fn part_from_nodes(&mut self, id: LockId, now: Moment) -> Option<AfterUnlock> {
-        let member = self.member(id)?;
-        let hold = now.at - member.since;
-        let nodes = self.nodes.get_or_insert_default();
-        nodes.metrics.counts.releases += 1;
-        nodes.metrics.hold.record(hold, 1);
-        self.pace.take_in(hold);
-        self.observe_member(id.number, TimelineOutcome::Released, now);
+        self.member(id)?;
+        self.recorder_of(CapacityPart::Share).counts.releases += 1;
+        self.observe_end(id, TimelineOutcome::Released, now);
         self.leave(id.number, now);
         self.outbox.pop()
     }
@@ -520,7 +443,7 @@ impl LockState {
     ) -> Option<Arc<dyn Waiting>> {
         let nodes = self.nodes.as_mut()?;
         let member = nodes.list.get_mut(&number)?;
-        let is_untaken = std::mem::take(&mut member.source.untaken);
+        let is_untaken = std::mem::take(&mut member.hold.source.untaken);
         if !nodes.is_in_wait(number, wait) {
             let is_first = wait == WaitId(number);
             if is_untaken && is_first {
@@ -531,9 +454,9 @@ impl LockState {
         }
         nodes.metrics.counts.cancellations += 1;
         let asking = self.stop_waiting(number)?;
-        self.observe_failure(&asking.waited(number, 1), TimelineOutcome::Cancelled, now);
+        self.observe_failure(&asking, 1, TimelineOutcome::Cancelled, now);
         let nodes = self.nodes.as_mut()?;
-        let is_new = nodes.list.get(&number)?.grant.is_none();
+        let is_new = !nodes.list.get(&number)?.hold.is_granted();
         let served = nodes.table.withdraw(number);
         self.grant_served(served, now);
         if is_new {
@@ -542,13 +465,8 @@ impl LockState {
         Some(asking.request)
     }
 
-    pub(super) fn member_mut(&mut self, id: LockId) -> Option<&mut Member> {
-        let members = self.nodes.as_mut().filter(|_| id.lock == self.lock)?;
-        members.list.get_mut(&id.number)
-    }
-
     /// Removes a member with all its locks. If it waits for more, its request fails.
-    fn leave(&mut self, number: u64, now: Moment) {
+    pub(super) fn leave(&mut self, number: u64, now: Moment) {
         if let Some(asking) = self.stop_waiting(number) {
             let id = self.id(number);
             let verdict = RequestOutcome::Failed(Box::new(LockError::Revoked { id }));
@@ -556,21 +474,18 @@ impl LockState {
                 .push(AfterUnlock::Answer(asking.request, verdict));
         }
         let nodes = self.nodes.get_or_insert_default();
-        nodes.list.remove(&number);
+        if let Some(Member { hold, .. }) = nodes.list.remove(&number)
+            && hold.is_granted()
+            && let Some((since, weight)) = hold.since.known()
+        {
+            nodes.metrics.hold.record(now.at - since, weight);
+            self.pace.take_in(now.at - since);
+        }
         let served = nodes.table.dismiss(number);
         self.grant_served(served, now);
         self.queue.give_back(&CapacityPart::Share);
         let next = self.grant_next(now, None);
         self.outbox.extend(next);
-    }
-
-    pub(crate) fn seal_member(&mut self, id: LockId) -> bool {
-        if id.lock != self.lock {
-            return false;
-        }
-        let nodes = self.nodes.as_mut();
-        let member = nodes.and_then(|nodes| nodes.list.get_mut(&id.number));
-        member.map(|member| member.sealed = true).is_some()
     }
 
     // --- The limit on holding ---
@@ -582,7 +497,7 @@ impl LockState {
             return Vec::new();
         };
         let entry = |(&number, member): (&MemberNumber, &Member)| {
-            Some((number, member.overdue?, member.sealed))
+            Some((number, member.hold.overdue?, member.hold.sealed))
         };
         if !self.queue.is_empty() {
             return nodes.list.iter().filter_map(entry).collect();
@@ -590,24 +505,5 @@ impl LockState {
         let delaying = nodes.table.delaying();
         let members = delaying.filter_map(|number| nodes.list.get_key_value(&number));
         members.filter_map(entry).collect()
-    }
-
-    pub(super) fn revoke_member(&mut self, number: u64, overdue: Overdue, now: Moment) {
-        let id = self.id(number);
-        let Some(member) = self.member(id) else {
-            return;
-        };
-        let is_released_by_id = !member.source.transaction;
-        let holder = self.info(number, member, now.at);
-        let held_for = holder.held_for;
-        self.record_revocation(CapacityPart::Share, holder, overdue, now);
-        self.recorder_of(CapacityPart::Share)
-            .hold
-            .record(held_for, 1);
-        if is_released_by_id {
-            self.remember_revocation(id);
-        }
-        self.observe_member(number, TimelineOutcome::Revoked, now);
-        self.leave(number, now);
     }
 }

@@ -4,8 +4,8 @@
 //! the first hold or wait exceeds its threshold, or a little later, so that its looks are not too
 //! many. Otherwise a thread is about to make it do so.
 
+use super::recording::Recording;
 use super::*;
-use crate::recording::{RecordedRequest, Recording};
 use crate::report::{LockReport, ReportThresholds, SlowRequest};
 
 /// What a lock records and reports beyond its metrics.
@@ -13,10 +13,6 @@ use crate::report::{LockReport, ReportThresholds, SlowRequest};
 pub(crate) struct Observed {
     recording: Option<Recording>,
     thresholds: ReportThresholds,
-    /// When the holder requested the lock, if it had to wait.
-    requested: Option<MonotonicTime>,
-    /// Whether the hold was reported.
-    is_reported: bool,
     /// When the keeper looks next.
     next_look: Option<MonotonicTime>,
 }
@@ -28,16 +24,6 @@ pub(crate) struct SlowLook {
     listed: usize,
     /// The time until the next hold or wait exceeds its threshold.
     left: Option<Duration>,
-}
-
-/// A wait that has ended, or goes on.
-pub(super) struct Waited<'a> {
-    pub(super) number: u64,
-    pub(super) requester: Requester<'a>,
-    pub(super) part: CapacityPart,
-    pub(super) since: MonotonicTime,
-    pub(super) position: usize,
-    pub(super) is_reported: bool,
 }
 
 impl Observed {
@@ -52,12 +38,15 @@ impl Observed {
             Box::new(Self {
                 recording,
                 thresholds,
-                requested: None,
-                is_reported: false,
                 next_look: None,
             })
         })
     }
+}
+
+/// Returns the time until something that began `lasted` ago exceeds a threshold.
+fn time_left(over: Duration, lasted: Duration) -> Option<Duration> {
+    over.checked_sub(lasted).filter(|left| !left.is_zero())
 }
 
 /// The shorter of two times until a look.
@@ -68,93 +57,45 @@ fn sooner(left: &mut Option<Duration>, other: Duration) {
 impl LockState {
     // --- The end of holds and waits ---
 
-    /// Records and reports the end of the hold of the whole lock.
+    /// Records and reports the end of a hold, of the whole lock or of nodes.
     #[inline]
-    pub(super) fn observe_hold(&mut self, outcome: TimelineOutcome, now: Moment) {
+    pub(super) fn observe_end(&mut self, id: LockId, outcome: TimelineOutcome, now: Moment) {
         if self.observed.is_some() {
-            self.observe_end_of_hold(outcome, now);
+            self.observe_end_of_hold(id, outcome, now);
         }
     }
 
     #[inline(never)]
-    fn observe_end_of_hold(&mut self, outcome: TimelineOutcome, now: Moment) {
-        let Some(mut observed) = self.observed.take() else {
-            return;
-        };
-        let granted = self.holder.since.known().map_or(now.at, |(at, _)| at);
-        let requested = observed.requested.take().unwrap_or(granted);
-        let was_reported = std::mem::take(&mut observed.is_reported);
-        if let Some(recording) = &mut observed.recording {
-            let LockHolder {
-                grant,
-                source,
-                scope,
-                ..
-            } = &self.holder;
-            let ended = RecordedRequest::of(
-                grant.id().number,
-                &source.requester(),
-                scope.is_some(),
-                requested,
-                Some(now.at),
-                outcome,
-            );
-            recording.push(ended.granted(granted));
-        }
-        let threshold = observed.thresholds.holds;
-        self.observed = Some(observed);
-        if let Some(threshold) = threshold.filter(|&over| now.at - granted >= over)
-            && !was_reported
-        {
-            let holder = self.holder.info(now.at);
-            self.report(
-                SlowRequest::Hold { ended: true },
-                threshold,
-                Some(holder),
-                now,
-            );
-        }
-    }
-
-    /// Records and reports the end of the hold of a member.
-    pub(super) fn observe_member(&mut self, number: u64, outcome: TimelineOutcome, now: Moment) {
+    fn observe_end_of_hold(&mut self, id: LockId, outcome: TimelineOutcome, now: Moment) {
+        let nodes = self.part_held() == CapacityPart::Share;
         let Some(mut observed) = self.observed.take() else {
             return;
         };
         let threshold = observed.thresholds.holds;
         let mut slow = None;
-        let members = self.nodes.as_ref().map(|nodes| &nodes.list);
-        if let Some(member) = members.and_then(|list| list.get(&number))
-            && member.grant.is_some()
-        {
+        if let Some(hold) = self.hold_of(id).filter(|hold| hold.is_granted()) {
             if let Some(recording) = &mut observed.recording {
-                let requester = member.source.requester();
-                let (requested, ended) = (member.requested, Some(now.at));
-                let ended =
-                    RecordedRequest::of(number, &requester, true, requested, ended, outcome);
-                recording.push(ended.granted(member.since));
+                recording.push(recording.hold(hold, nodes, Some(now.at), outcome));
             }
+            let held_for = hold.began().map_or(Duration::ZERO, |began| now.at - began);
+            hold.requested = None;
+            let was_reported = hold.is_reported.take();
             slow = threshold
-                .filter(|&over| now.at - member.since >= over && !member.is_reported.get())
-                .map(|threshold| (threshold, self.info(number, member, now.at)));
+                .filter(|over| held_for >= *over && !was_reported)
+                .map(|over| (over, hold.info(now.at)));
         }
         self.observed = Some(observed);
-        if let Some((threshold, holder)) = slow {
-            self.report(
-                SlowRequest::Hold { ended: true },
-                threshold,
-                Some(holder),
-                now,
-            );
+        if let Some((over, holder)) = slow {
+            self.report(SlowRequest::Hold { ended: true }, over, Some(holder), now);
         }
     }
 
     /// Records that a request which waited holds the whole lock, and reports a long wait.
     #[inline]
-    pub(super) fn observe_grant(&mut self, waited: &Waited<'_>, now: Moment) {
-        if let Some(observed) = &mut self.observed {
-            observed.requested = Some(waited.since);
-            self.report_wait(waited, now);
+    pub(super) fn observe_grant(&mut self, waiter: &LockWaiter, now: Moment) {
+        if self.observed.is_some() {
+            self.holder.requested = Some(waiter.since);
+            self.report_wait(waiter, 1, now);
         }
     }
 
@@ -162,25 +103,26 @@ impl LockState {
     #[inline]
     pub(super) fn observe_failure(
         &mut self,
-        waited: &Waited<'_>,
+        waiter: &LockWaiter,
+        position: usize,
         outcome: TimelineOutcome,
         now: Moment,
     ) {
         if self.observed.is_some() {
-            self.record_wait(waited, outcome, now.at);
-            self.report_wait(waited, now);
+            self.record_wait(waiter, outcome, now.at);
+            self.report_wait(waiter, position, now);
         }
     }
 
     /// Reports a wait that ends now, if it was long.
     #[inline(never)]
-    pub(super) fn report_wait(&mut self, waited: &Waited<'_>, now: Moment) {
+    pub(super) fn report_wait(&mut self, waiter: &LockWaiter, position: usize, now: Moment) {
         let thresholds = self.observed.as_ref().map(|observed| observed.thresholds);
         if let Some(threshold) = thresholds.and_then(|thresholds| thresholds.waits)
-            && now.at - waited.since >= threshold
-            && !waited.is_reported
+            && now.at - waiter.since >= threshold
+            && !waiter.is_reported.get()
         {
-            let request = waited.entry(self.lock, now.at);
+            let request = waiter.entry(self.lock, position, now.at);
             let slow = SlowRequest::Wait {
                 request,
                 ended: true,
@@ -192,27 +134,14 @@ impl LockState {
     /// Records a request that ended without a grant, or that a member made under its grant.
     pub(super) fn record_wait(
         &mut self,
-        waited: &Waited<'_>,
+        waiter: &LockWaiter,
         outcome: TimelineOutcome,
         now: MonotonicTime,
     ) {
         let observed = self.observed.as_mut();
-        let Some(recording) = observed.and_then(|observed| observed.recording.as_mut()) else {
-            return;
-        };
-        let Waited {
-            number,
-            requester,
-            part,
-            since,
-            ..
-        } = waited;
-        let nodes = *part == CapacityPart::Share;
-        let ended = RecordedRequest::of(*number, requester, nodes, *since, Some(now), outcome);
-        recording.push(match outcome {
-            TimelineOutcome::Extended => ended.granted(now),
-            _ => ended,
-        });
+        if let Some(recording) = observed.and_then(|observed| observed.recording.as_mut()) {
+            recording.push(recording.waiter(waiter, self.lock, Some(now), outcome));
+        }
     }
 
     // --- Reports ---
@@ -264,27 +193,12 @@ impl LockState {
 
     fn look_at_holds(&mut self, look: &mut SlowLook, over: Duration, now: Moment) {
         let mut slow = Vec::new();
-        if self.held {
-            let is_reported = self.observed.as_ref().is_none_or(|seen| seen.is_reported);
-            let held_for = self.holder.since.lasted(now.at);
-            match over.checked_sub(held_for).filter(|left| !left.is_zero()) {
-                _ if is_reported => {}
-                Some(left) => sooner(&mut look.left, left),
-                None => slow.push(self.holder.info(now.at)),
-            }
-            if let Some(observed) = &mut self.observed {
-                observed.is_reported |= !slow.is_empty();
-            }
-        }
-        let members = self.nodes.iter().flat_map(|nodes| &nodes.list);
-        for (&number, member) in members.filter(|(_, member)| member.grant.is_some()) {
-            let held_for = now.at - member.since;
-            match over.checked_sub(held_for).filter(|left| !left.is_zero()) {
-                _ if member.is_reported.get() => {}
+        for hold in self.holds().filter(|hold| !hold.is_reported.get()) {
+            match time_left(over, hold.since.lasted(now.at)) {
                 Some(left) => sooner(&mut look.left, left),
                 None => {
-                    member.is_reported.set(true);
-                    slow.push(self.info(number, member, now.at));
+                    hold.is_reported.set(true);
+                    slow.push(hold.info(now.at));
                 }
             }
         }
@@ -298,35 +212,22 @@ impl LockState {
             return;
         };
         let mut slow = Vec::new();
-        for (&number, member) in &nodes.list {
-            let Some(asking) = member.asking.as_ref().filter(|ask| !ask.is_reported.get()) else {
-                continue;
-            };
-            match over
-                .checked_sub(now.at - asking.since)
-                .filter(|left| !left.is_zero())
-            {
+        for waiter in nodes.waiters().filter(|waiter| !waiter.is_reported.get()) {
+            match time_left(over, now.at - waiter.since) {
                 Some(left) => sooner(&mut look.left, left),
                 None => {
-                    asking.is_reported.set(true);
-                    let ahead = nodes.table.waits_for(number).map(|(_, _, ahead)| ahead);
-                    let position = 1 + ahead.max().unwrap_or(0);
-                    let blocker = nodes.table.blockers(number).into_iter().next();
+                    waiter.is_reported.set(true);
+                    let ahead = nodes.table.waits_for(waiter.number);
+                    let position = 1 + ahead.map(|(_, _, ahead)| ahead).max().unwrap_or(0);
+                    let blocker = nodes.table.blockers(waiter.number).into_iter().next();
                     let holder = blocker.and_then(|blocker| self.info_of_member(blocker, now.at));
-                    slow.push((self.entry(number, asking, position, now.at), holder));
+                    slow.push((waiter.entry(self.lock, position, now.at), holder));
                 }
             }
         }
         for (request, holder) in slow {
-            self.report(
-                SlowRequest::Wait {
-                    request,
-                    ended: false,
-                },
-                over,
-                holder,
-                now,
-            );
+            let ended = false;
+            self.report(SlowRequest::Wait { request, ended }, over, holder, now);
         }
     }
 
@@ -338,10 +239,7 @@ impl LockState {
             if waiter.is_reported.get() {
                 continue;
             }
-            match over
-                .checked_sub(now.at - waiter.since)
-                .filter(|left| !left.is_zero())
-            {
+            match time_left(over, now.at - waiter.since) {
                 Some(left) => sooner(&mut look.left, left),
                 None => {
                     waiter.is_reported.set(true);
@@ -351,10 +249,8 @@ impl LockState {
         }
         let holder = self.current(now.at).filter(|_| !slow.is_empty());
         for request in slow {
-            let slow = SlowRequest::Wait {
-                request,
-                ended: false,
-            };
+            let ended = false;
+            let slow = SlowRequest::Wait { request, ended };
             self.report(slow, over, holder.clone(), now);
         }
         look.after = next;
@@ -399,7 +295,7 @@ impl LockState {
         let ReportThresholds { holds, waits } = observed.thresholds;
         let mut left = waits;
         if let Some(over) = holds {
-            let held_for = match self.held && !observed.is_reported {
+            let held_for = match self.held && !self.holder.is_reported.get() {
                 true => self.holder.since.lasted(now.at),
                 false => Duration::ZERO,
             };
@@ -413,35 +309,15 @@ impl LockState {
     /// Returns the timeline without the requests that have ended, and the requests that hold or
     /// wait for nodes. `None` if the lock has no timeline.
     pub(crate) fn recorded(&self, now: MonotonicTime) -> Option<(Timeline, Vec<TimelineEntry>)> {
-        let observed = self.observed.as_ref()?;
-        let recording = observed.recording.as_ref()?;
-        let mut unfinished = Vec::new();
+        let recording = self.recording()?;
+        let nodes = self.part_held() == CapacityPart::Share;
         let holding = TimelineOutcome::Holding;
-        if let Some(holder) = self.holder() {
-            let granted = holder.since.known().map(|(at, _)| at).unwrap_or_default();
-            let requested = observed.requested.unwrap_or(granted);
-            let (number, nodes) = (holder.grant.id().number, holder.scope.is_some());
-            let requester = holder.source.requester();
-            let held = RecordedRequest::of(number, &requester, nodes, requested, None, holding);
-            unfinished.push(held.granted(granted));
-        }
-        let members = || self.nodes.iter().flat_map(|nodes| &nodes.list);
-        for (&number, member) in members().filter(|(_, member)| member.grant.is_some()) {
-            let (requester, requested) = (member.source.requester(), member.requested);
-            let held = RecordedRequest::of(number, &requester, true, requested, None, holding);
-            unfinished.push(held.granted(member.since));
-        }
+        let holds = self.holds();
+        let holds = holds.map(|hold| recording.hold(hold, nodes, None, holding));
+        let waiters = self.nodes.iter().flat_map(|nodes| nodes.waiters());
         let waiting = TimelineOutcome::Waiting;
-        for (&number, member) in members() {
-            if let Some(Asking { request, since, .. }) = &member.asking {
-                let requester = request.requester();
-                let waits = RecordedRequest::of(number, &requester, true, *since, None, waiting);
-                unfinished.push(waits);
-            }
-        }
-        let unfinished = unfinished.iter();
-        let unfinished = unfinished.map(|request| recording.entry(request, self.lock));
-        Some((recording.timeline(now), unfinished.collect()))
+        let waiters = waiters.map(|waiter| recording.waiter(waiter, self.lock, None, waiting));
+        Some((recording.timeline(now), holds.chain(waiters).collect()))
     }
 
     fn recording(&self) -> Option<&Recording> {
@@ -451,7 +327,7 @@ impl LockState {
     /// Lists the last of the first `end` requests that have ended, for the timeline.
     pub(crate) fn recorded_page(&self, end: u64) -> Vec<TimelineEntry> {
         let recording = self.recording();
-        recording.map_or_else(Vec::new, |recording| recording.page(end, self.lock))
+        recording.map_or_else(Vec::new, |recording| recording.page(end))
     }
 
     /// Lists a page of the queue for the timeline, and returns the position of the next page.
@@ -463,49 +339,9 @@ impl LockState {
             return (Vec::new(), None);
         };
         let (page, next) = self.queue.page(after, PAGE);
-        let page = page.into_iter().map(|(_, waiter)| {
-            let requester = waiter.request.requester();
-            let (nodes, waiting) = (waiter.nodes.is_some(), TimelineOutcome::Waiting);
-            let (number, since) = (waiter.number, waiter.since);
-            let waits = RecordedRequest::of(number, &requester, nodes, since, None, waiting);
-            recording.entry(&waits, self.lock)
-        });
+        let waiting = TimelineOutcome::Waiting;
+        let page = page.into_iter();
+        let page = page.map(|(_, waiter)| recording.waiter(waiter, self.lock, None, waiting));
         (page.collect(), next)
-    }
-}
-
-impl Asking {
-    /// Describes the wait.
-    pub(super) fn waited(&self, number: u64, position: usize) -> Waited<'_> {
-        Waited {
-            number,
-            requester: self.request.requester(),
-            part: CapacityPart::Share,
-            since: self.since,
-            position,
-            is_reported: self.is_reported.get(),
-        }
-    }
-}
-
-impl<'a> Waited<'a> {
-    /// Describes a request for nodes that is refused without a wait.
-    pub(crate) fn at_once(number: u64, requester: Requester<'a>, now: MonotonicTime) -> Self {
-        Self {
-            number,
-            requester,
-            part: CapacityPart::Share,
-            since: now,
-            position: 1,
-            is_reported: false,
-        }
-    }
-
-    fn entry(&self, lock: u32, now: MonotonicTime) -> QueueEntry {
-        let id = LockId {
-            number: self.number,
-            lock,
-        };
-        QueueEntry::of(id, &self.requester, now - self.since, self.position)
     }
 }

@@ -15,20 +15,35 @@ impl LockState {
         revoked.push_back(id);
     }
 
-    /// Counts a revocation, and records its holder for the statistics.
-    pub(super) fn record_revocation(
-        &mut self,
-        part: CapacityPart,
-        holder: LockInfo,
-        overdue: Overdue,
-        now: Moment,
-    ) {
-        self.recorder_of(part).counts.revocations += 1;
-        let last = match part {
-            CapacityPart::Whole => &mut self.hold_limits().last_revocations,
-            CapacityPart::Share => &mut self.nodes.get_or_insert_default().last_revocations,
+    /// Revokes a grant that exceeds its limit.
+    pub(super) fn revoke(&mut self, id: LockId, overdue: Overdue, now: Moment) {
+        let Some(hold) = self.hold_of(id) else {
+            return;
         };
-        last.push(holder, overdue.limit(), now.at);
+        let (is_released_by_id, info) = (hold.is_released_by_id(), hold.info(now.at));
+        if is_released_by_id {
+            self.remember_revocation(id);
+        }
+        let limit = overdue.limit();
+        let part = self.part_held();
+        self.recorder_of(part).counts.revocations += 1;
+        match part {
+            CapacityPart::Whole => self
+                .hold_limits()
+                .last_revocations
+                .push(info, limit, now.at),
+            CapacityPart::Share => {
+                let nodes = self.nodes.get_or_insert_default();
+                nodes.last_revocations.push(info, limit, now.at);
+            }
+        }
+        self.observe_end(id, TimelineOutcome::Revoked, now);
+        if self.held {
+            let next = self.vacate(now, None);
+            self.outbox.extend(next);
+        } else {
+            self.leave(id.number, now);
+        }
     }
 
     /// Whether a grant was revoked. Returns `true` once, for its holder.
@@ -44,17 +59,11 @@ impl LockState {
     /// Protects the grant from revocation until the transaction under it ends. `false` when it was
     /// already revoked.
     pub(crate) fn seal(&mut self, id: LockId) -> bool {
-        match self.holder_of(id) {
-            Some(holder) => {
-                holder.sealed = true;
-                true
-            }
-            None => self.seal_member(id),
-        }
+        self.hold_of(id).map(|hold| hold.sealed = true).is_some()
     }
 
     /// Whether a grant is still held, of the whole lock or of nodes.
     pub(crate) fn is_granted(&mut self, id: LockId) -> bool {
-        self.holder_of(id).is_some() || self.is_member(id)
+        self.hold_of(id).is_some()
     }
 }

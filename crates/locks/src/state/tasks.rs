@@ -17,8 +17,8 @@ impl LockState {
         let Some(waiter) = queued else {
             return self.abandon_later(waiting_at, now);
         };
-        self.recorder_of(waiter.part()).counts.cancellations += 1;
-        self.observe_failure(&waiter.waited(1), TimelineOutcome::Cancelled, now);
+        self.recorder_of(waiter.part).counts.cancellations += 1;
+        self.observe_failure(&waiter, 1, TimelineOutcome::Cancelled, now);
         // Requests behind it may fit where it did not.
         let next = self.grant_next(now, None);
         self.outbox.extend(next);
@@ -48,23 +48,16 @@ impl LockState {
 
     /// Records that the task knows of its grant.
     pub(crate) fn take_note_of(&mut self, id: LockId) {
-        if let Some(source) = self.source_mut(id) {
-            source.untaken = false;
+        if let Some(hold) = self.hold_of(id) {
+            hold.source.untaken = false;
         }
     }
 
     /// Binds a grant to the thread that runs the work which a task has left.
     pub(crate) fn bind(&mut self, id: LockId, thread: u64) {
-        if let Some(source) = self.source_mut(id) {
-            source.thread = thread;
+        if let Some(hold) = self.hold_of(id) {
+            hold.source.thread = thread;
         }
-    }
-
-    fn source_mut(&mut self, id: LockId) -> Option<&mut RequestSource> {
-        if self.held && self.holder.grant.id() == id {
-            return Some(&mut self.holder.source);
-        }
-        Some(&mut self.member_mut(id)?.source)
     }
 
     /// Looks at the waits of tasks in one page of the queue. Returns the position of the next page.
@@ -75,28 +68,15 @@ impl LockState {
     ) -> Option<Ticket> {
         let (page, next) = self.queue.page(after, PAGE);
         for (ticket, waiter) in page {
-            let position = RequestPosition {
-                number: waiter.number,
-                wait: waiter.wait(),
-                ticket: Some(ticket),
-            };
-            look.at(position, waiter.request.task());
+            look.at(waiter.position_at(Some(ticket)), waiter.request.task());
         }
         next
     }
 
     /// Looks at the waits of tasks for nodes.
     pub(crate) fn look_at_nodes(&self, look: &mut TaskLook<'_, RequestPosition>) {
-        let members = self.nodes.iter().flat_map(|nodes| &nodes.list);
-        for (&number, member) in members {
-            if let Some(asking) = &member.asking {
-                let position = RequestPosition {
-                    number,
-                    wait: asking.wait,
-                    ticket: None,
-                };
-                look.at(position, asking.request.task());
-            }
+        for waiter in self.nodes.iter().flat_map(|nodes| nodes.waiters()) {
+            look.at(waiter.position_at(None), waiter.request.task());
         }
     }
 }

@@ -5,41 +5,14 @@ use std::ops::Bound;
 use super::*;
 
 impl LockState {
-    pub(in crate::state) fn info(
-        &self,
-        number: u64,
-        member: &Member,
-        now: MonotonicTime,
-    ) -> LockInfo {
-        let grant = member
-            .grant
-            .unwrap_or_else(|| Grant::new(self.id(number), FencingToken(0), false));
-        LockInfo::of(grant, &member.source, now - member.since, member.exact)
-    }
-
-    pub(in crate::state) fn entry(
-        &self,
-        number: u64,
-        asking: &Asking,
-        position: usize,
-        now: MonotonicTime,
-    ) -> QueueEntry {
-        QueueEntry::of(
-            self.id(number),
-            &asking.request.requester(),
-            now - asking.since,
-            position,
-        )
-    }
-
     /// Returns the first of the members, with members that hold something before the others.
     pub(in crate::state) fn first_member(&self, now: MonotonicTime) -> Option<LockInfo> {
         let nodes = self.nodes.as_ref()?;
-        let (number, member) = nodes
+        let member = nodes
             .list
-            .iter()
-            .min_by_key(|(_, member)| member.grant.is_none())?;
-        Some(self.info(*number, member, now))
+            .values()
+            .min_by_key(|member| !member.hold.is_granted())?;
+        Some(member.hold.info(now))
     }
 
     pub(in crate::state) fn info_of_member(
@@ -47,8 +20,7 @@ impl LockState {
         number: MemberNumber,
         now: MonotonicTime,
     ) -> Option<LockInfo> {
-        let member = self.member_of_number(number)?;
-        Some(self.info(number, member, now))
+        Some(self.member_of_number(number)?.hold.info(now))
     }
 
     pub(in crate::state) fn info_of_thread(
@@ -57,33 +29,27 @@ impl LockState {
         now: MonotonicTime,
     ) -> Option<LockInfo> {
         let nodes = self.nodes.as_ref()?;
-        let mut members = nodes.list.iter();
-        let (number, member) = members.find(|(_, member)| member.source.thread == thread)?;
-        Some(self.info(*number, member, now))
+        let mut members = nodes.list.values();
+        let member = members.find(|member| member.hold.source.thread == thread)?;
+        Some(member.hold.info(now))
     }
 
-    /// Describes the next few members, and returns the last of these if there may be more.
-    pub(in crate::state) fn page_of_members<T>(
+    /// Returns the next few members, and the last of these if there may be more.
+    pub(in crate::state) fn page_of_members(
         &self,
         after: Option<MemberNumber>,
-        describe: impl Fn(&Members, MemberNumber, &Member) -> Option<T>,
-    ) -> (Vec<T>, Option<MemberNumber>) {
+    ) -> (Vec<&Member>, Option<MemberNumber>) {
         let Some(nodes) = &self.nodes else {
             return (Vec::new(), None);
         };
-        let rest = nodes.list.range((
+        let rest = (
             after.map_or(Bound::Unbounded, Bound::Excluded),
             Bound::Unbounded,
-        ));
-        let page: Vec<_> = rest.take(PAGE).collect();
-        let last = page
-            .last()
-            .map(|(number, _)| **number)
-            .filter(|_| page.len() == PAGE);
-        let described = page
-            .into_iter()
-            .filter_map(|(&number, member)| describe(nodes, number, member));
-        (described.collect(), last)
+        );
+        let page: Vec<_> = nodes.list.range(rest).take(PAGE).collect();
+        let last = page.last().map(|(number, _)| **number);
+        let last = last.filter(|_| page.len() == PAGE);
+        (page.into_iter().map(|(_, member)| member).collect(), last)
     }
 
     pub(crate) fn node_stats(&mut self, now: MonotonicTime) -> NodeLockStats {
@@ -91,7 +57,7 @@ impl LockState {
         let last_deadlocks = self.last_deadlocks(now);
         let nodes = &**self.nodes.get_or_insert_default();
         let metrics = &nodes.metrics;
-        let granted = nodes.list.values().filter(|member| member.grant.is_some());
+        let granted = nodes.holds();
         NodeLockStats {
             total_acquisitions: metrics.counts.acquisitions,
             total_releases: metrics.counts.releases,
@@ -120,16 +86,17 @@ impl LockState {
         let nodes = self.nodes.get_or_insert_default();
         let links = cycle.into_iter().filter_map(|link| {
             let member = nodes.list.get(&link.member)?;
-            let waited = |asking: &Asking| now - asking.since;
+            let waited = |asking: &LockWaiter| now - asking.since;
+            let source = &member.hold.source;
             let mode = |rights: Rights| (rights != Rights::NONE).then(|| rights.mode());
             Some(DeadlockLink {
                 lock_id: LockId {
                     number: link.member,
                     lock: self.lock,
                 },
-                owner_id: member.source.owner.clone(),
-                label: member.source.label.clone(),
-                call_site: member.source.call_site.into(),
+                owner_id: source.owner.clone(),
+                label: source.label.clone(),
+                call_site: source.call_site.into(),
                 waits_for: NodeWait {
                     node: link.key.node().cloned(),
                     mode: link.wants.mode(),
@@ -137,7 +104,7 @@ impl LockState {
                 has: mode(link.has),
                 held_by_next: mode(link.next_has),
                 waiting_for: member.asking.as_ref().map_or(Duration::ZERO, waited),
-                held_for: now - member.since,
+                held_for: member.hold.since.lasted(now),
             })
         });
         let deadlock = Deadlock {
@@ -161,13 +128,9 @@ impl LockState {
         is_meant: impl Fn(&OwnerId) -> bool,
     ) -> Option<RequestPosition> {
         let members = self.nodes.as_ref()?.list.iter();
-        let mut asking = members.filter_map(|(&number, member)| {
+        let mut asking = members.filter_map(|(_, member)| {
             let asking = member.asking.as_ref()?;
-            is_meant(&member.source.owner).then_some(RequestPosition {
-                number,
-                wait: asking.wait,
-                ticket: None,
-            })
+            is_meant(&member.hold.source.owner).then(|| asking.position_at(None))
         });
         asking.next()
     }

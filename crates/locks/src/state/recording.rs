@@ -1,0 +1,129 @@
+//! The last requests of a lock that have ended, in a ring.
+
+use std::collections::VecDeque;
+use std::time::SystemTime;
+
+use super::*;
+
+/// How many requests are read at a time.
+const PAGE: usize = 256;
+
+/// Records requests when they end: the last `capacity` of them.
+#[derive(Debug)]
+pub(super) struct Recording {
+    began_at: SystemTime,
+    began: MonotonicTime,
+    capacity: usize,
+    requests: VecDeque<TimelineEntry>,
+    /// How many requests were removed.
+    forgotten: u64,
+}
+
+impl Recording {
+    pub(super) fn new(capacity: usize, clock: &Clock) -> Self {
+        Self {
+            began_at: SystemTime::now(),
+            began: clock.now(),
+            capacity,
+            requests: VecDeque::new(),
+            forgotten: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, request: TimelineEntry) {
+        let len = self.requests.len();
+        if len >= self.capacity {
+            self.forgotten += 1;
+            if self.requests.pop_front().is_none() {
+                return;
+            }
+        } else if len == self.requests.capacity() {
+            // Doubling would take room for more requests than are ever kept.
+            let more = len.max(PAGE).min(self.capacity - len);
+            self.requests.reserve_exact(more);
+        }
+        self.requests.push_back(request);
+    }
+
+    /// Returns a timeline without entries, read now. Its `forgotten` is how many requests have
+    /// ended.
+    pub(super) fn timeline(&self, now: MonotonicTime) -> Timeline {
+        Timeline {
+            began_at: self.began_at,
+            read_at: now - self.began,
+            forgotten: self.forgotten + self.requests.len() as u64,
+            entries: Vec::new(),
+        }
+    }
+
+    /// Returns the last of the first `end` requests that have ended, in order. None if they are
+    /// forgotten.
+    pub(super) fn page(&self, end: u64) -> Vec<TimelineEntry> {
+        let end = end.saturating_sub(self.forgotten) as usize;
+        let page = self.requests.range(end.saturating_sub(PAGE)..end);
+        page.cloned().collect()
+    }
+
+    /// Describes a hold, of the whole lock or of nodes.
+    pub(super) fn hold(
+        &self,
+        hold: &LockHolder,
+        nodes: bool,
+        ended: Option<MonotonicTime>,
+        outcome: TimelineOutcome,
+    ) -> TimelineEntry {
+        let granted = hold.began().or(ended).unwrap_or_default();
+        let requested = hold.requested.unwrap_or(granted);
+        TimelineEntry {
+            nodes,
+            granted_at: Some(granted - self.began),
+            ended_at: ended.map(|at| at - self.began),
+            ..self.request(
+                hold.grant.id(),
+                &hold.source.requester(),
+                requested,
+                outcome,
+            )
+        }
+    }
+
+    /// Describes a request that waits, or whose wait ended at `ended`.
+    pub(super) fn waiter(
+        &self,
+        waiter: &LockWaiter,
+        lock: u32,
+        ended: Option<MonotonicTime>,
+        outcome: TimelineOutcome,
+    ) -> TimelineEntry {
+        let number = waiter.number;
+        let ended_at = ended.map(|at| at - self.began);
+        let requester = waiter.request.requester();
+        TimelineEntry {
+            nodes: waiter.part == CapacityPart::Share,
+            granted_at: ended_at.filter(|_| outcome == TimelineOutcome::Extended),
+            ended_at,
+            ..self.request(LockId { number, lock }, &requester, waiter.since, outcome)
+        }
+    }
+
+    fn request(
+        &self,
+        id: LockId,
+        requester: &Requester<'_>,
+        requested: MonotonicTime,
+        outcome: TimelineOutcome,
+    ) -> TimelineEntry {
+        TimelineEntry {
+            lock_id: id,
+            owner_id: requester.owner.clone(),
+            label: requester.label.cloned(),
+            call_site: requester.call_site.into(),
+            nodes: false,
+            requested_at: requested - self.began,
+            granted_at: None,
+            ended_at: None,
+            outcome,
+        }
+    }
+}
