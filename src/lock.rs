@@ -14,6 +14,6 @@ pub use doclock_locks::{
 pub(crate) use doclock_locks::LockRequest;
 pub(crate) use doclock_locks::internal::{
     Answer, BatchLimit, Grant, Granule, Keeper, Kept, Mailbox, Primitive, QueuedWork, Requester,
-    Rest, Rights, Samples, Tree, Waiter, WaitsAs, WakeChain, blocking, excess,
+    Rest, Rights, Samples, Tree, WaitsAs, WakeChain, blocking, excess,
 };
 pub(crate) use doclock_locks::node::Scope;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::Grant;
-use super::parker::Rest;
+use super::mailbox::Rest;
 use super::request::Waiting;
 use super::wake_chain::WakeChain;
 use crate::sync::yield_now;
@@ -90,10 +90,10 @@ impl<'a> Batch<'a> {
     /// waiter sleeps on behind work that could take long, or that could wait for the sleeping
     /// waiter itself.
     pub(super) fn serve(&mut self, request: Arc<dyn Waiting>, grant: Grant, now: MonotonicTime) {
-        if !request.is_brief() || now - self.asleep_since >= Self::PATIENCE {
+        if !request.head().brief || now - self.asleep_since >= Self::PATIENCE {
             self.wake();
         }
-        if request.is_left_by_task() {
+        if request.head().is_left_by_task() {
             self.of_tasks.push(Arc::clone(&request));
         }
         if request.serve(grant) != Rest::Awake {
@@ -118,27 +118,34 @@ impl Drop for Batch<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::Location;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
-    use crate::request::{LockOutcome, Requester, TaskRequest};
-    use crate::time::{Deadline, ManualClock};
+    use crate::AcquireOptions;
+    use crate::id::OwnerId;
+    use crate::request::{LockOutcome, RequestHead};
+    use crate::time::ManualClock;
     use crate::wake_chain::Sleeper;
 
     /// A waiter with an outcome, asleep or not.
     struct TestWaiter {
         sleeps: bool,
-        brief: bool,
+        head: RequestHead,
         woken: AtomicBool,
     }
 
     impl TestWaiter {
         fn new(sleeps: bool, brief: bool) -> Arc<Self> {
-            let woken = AtomicBool::new(false);
+            let owner = OwnerId::default();
+            let options = AcquireOptions::new();
+            let requester = options.requester(&owner, Location::caller(), false);
+            let mut head = RequestHead::new(&requester, None, None);
+            head.brief = brief;
             Arc::new(Self {
                 sleeps,
-                brief,
-                woken,
+                head,
+                woken: AtomicBool::new(false),
             })
         }
 
@@ -148,32 +155,8 @@ mod tests {
     }
 
     impl Waiting for TestWaiter {
-        fn requester(&self) -> Requester<'_> {
-            unreachable!("no test calls it")
-        }
-
-        fn is_for_any_thread(&self) -> bool {
-            true
-        }
-
-        fn is_brief(&self) -> bool {
-            self.brief
-        }
-
-        fn deadline(&self) -> Deadline {
-            Deadline::NEVER
-        }
-
-        fn has_work(&self) -> bool {
-            true
-        }
-
-        fn task(&self) -> Option<&TaskRequest> {
-            None
-        }
-
-        fn is_left_by_task(&self) -> bool {
-            false
+        fn head(&self) -> &RequestHead {
+            &self.head
         }
 
         fn deliver(&self, _: LockOutcome) {}

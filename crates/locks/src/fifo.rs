@@ -19,9 +19,9 @@ use super::request::{QueuedWork, Request, RequestOutcome, Requester, TaskRequest
 use super::sampling::Sampling;
 use super::shared::{DefaultTimeout, LockShared};
 use super::state::{
-    AfterUnlock, Combiner, CombinerKind, LockState, Moment, Observed, RequestPosition,
+    AfterUnlock, Combiner, CombinerKind, HowToWait, LockState, Moment, Observed, Requested,
 };
-use super::wait::{Wait, WaitDeadline, WaitQueue, WaitsAs, blocking};
+use super::wait::{WaitDeadline, WaitQueue, WaitsAs, blocking};
 use super::wake_chain::WakeChain;
 use super::word::Word;
 use super::{
@@ -64,6 +64,15 @@ pub enum Answer<R> {
     Granted(Grant),
     /// Another thread ran the work, with this reply.
     Done(R),
+}
+
+impl Answer<Infallible> {
+    pub(super) fn granted(self) -> Grant {
+        match self {
+            Self::Granted(grant) => grant,
+            Self::Done(never) => match never {},
+        }
+    }
 }
 
 /// The effect of a release.
@@ -162,13 +171,9 @@ impl FifoLock {
         requester: &Requester<'_>,
         options: &AcquireOptions,
     ) -> Result<Grant, LockError> {
-        match self
-            .ask::<Infallible>(waits_as, requester, options, &mut None)
-            .await?
-        {
-            Answer::Granted(grant) => Ok(grant),
-            Answer::Done(never) => match never {},
-        }
+        let mut work = None::<Infallible>;
+        let asked = self.ask(waits_as, requester, options, &mut work);
+        Ok(asked.await?.granted())
     }
 
     /// Acquires the lock if it is free. `None` means only that a request held it a moment ago.
@@ -224,25 +229,6 @@ impl FifoLock {
         blocking(self.grant_in_queue(WaitsAs::Thread, &requester, &options))
     }
 
-    /// Creates the request of a thread or a task, with its work.
-    pub(super) fn new_request<W: QueuedWork>(
-        &self,
-        waits_as: WaitsAs,
-        requester: &Requester<'_>,
-        work: &mut Option<W>,
-        deadline: WaitDeadline,
-    ) -> Result<Arc<Request<W>>, LockError> {
-        let attended = waits_as.attend(&self.0);
-        attended.map_err(|error| LockError::no_keeper(requester.owner, &error))?;
-        let task = TaskRequest::of(waits_as, deadline);
-        Ok(Arc::new(Request::of(
-            requester,
-            work.take(),
-            deadline,
-            task,
-        )))
-    }
-
     /// Joins the queue and waits, unless the lock is free. The holder may run the work of the
     /// request at its queue position; a panic of the work resumes in this thread. Otherwise `work`
     /// is what is left of it.
@@ -254,17 +240,69 @@ impl FifoLock {
         options: &AcquireOptions,
         work: &mut Option<W>,
     ) -> Result<Answer<W::Reply>, LockError> {
+        let ask =
+            |state: &mut LockState, now: Moment, how: HowToWait, request: &Arc<Request<W>>| {
+                if state.held().is_none() {
+                    state.source().assign(requester);
+                    let grant = self.0.take(state, requester.hold_limit, || None);
+                    return Ok(Requested::Granted(grant));
+                }
+                state.refuse_reentry(requester, CapacityPart::Whole, now.at)?;
+                if how.at_once {
+                    return Err(state.would_block(requester, None, now.at));
+                }
+                state.reject_excess(requester, CapacityPart::Whole, how.bound)?;
+                let request = Arc::clone(request);
+                let waiting_at = state.join_queue(request, how.priority, None, now.at);
+                Ok(Requested::Waits(waiting_at))
+            };
+        let asked = self.ask_in_step(waits_as, requester, options, None, work, ask);
+        Ok(asked.await?.0)
+    }
+
+    /// Takes a step that makes a request, and waits if needed. Also returns the timeout of the
+    /// wait, if there was one.
+    pub(super) async fn ask_in_step<W: QueuedWork>(
+        &self,
+        waits_as: WaitsAs,
+        requester: &Requester<'_>,
+        options: &AcquireOptions,
+        limit: Option<WaitDeadline>,
+        work: &mut Option<W>,
+        ask: impl FnOnce(
+            &mut LockState,
+            Moment,
+            HowToWait,
+            &Arc<Request<W>>,
+        ) -> Result<Requested, LockError>,
+    ) -> Result<(Answer<W::Reply>, Option<WaitDeadline>), LockError> {
         let shared = &self.0;
-        let limit = options.limit(shared.timeout.get());
+        let waits = options.limit(shared.timeout.get());
         // The deadline comes first: threads that see the request in the queue rely on a running
         // timeout.
-        let deadline = shared.deadline(limit);
-        let request = self.new_request(waits_as, requester, work, deadline)?;
-        let wait = match self.join(waits_as, requester, options, &request, (limit, deadline)) {
-            Ok(Ok(wait)) => wait,
-            Ok(Err(grant)) => {
+        let deadline = limit.unwrap_or_else(|| shared.deadline(waits));
+        let attended = waits_as.attend(shared);
+        attended.map_err(|error| LockError::no_keeper(requester.owner, &error))?;
+        let task = TaskRequest::of(waits_as, deadline);
+        let request = Arc::new(Request::of(requester, work.take(), deadline, task));
+        let how = HowToWait {
+            at_once: waits.is_some_and(|limit| limit.is_zero()),
+            bound: options.queue_bound,
+            priority: options.priority,
+        };
+        let asked = shared.step(|state, now| {
+            Ok(match ask(state, now, how, &request)? {
+                Requested::Granted(grant) => Ok(grant),
+                Requested::Waits(waiting_at) => {
+                    Err(shared.wait_as(state, waiting_at, waits_as, deadline, now))
+                }
+            })
+        });
+        let wait = match asked {
+            Ok(Err(wait)) => wait,
+            Ok(Ok(grant)) => {
                 *work = request.take_work();
-                return Ok(Answer::Granted(grant));
+                return Ok((Answer::Granted(grant), None));
             }
             Err(error) => {
                 *work = request.take_work();
@@ -272,19 +310,20 @@ impl FifoLock {
             }
         };
         let cancel = options.cancel.as_ref();
-        let outcome = waits_as.wait(shared, &request, cancel, wait).await;
+        let answered = waits_as.wait(shared, &request, cancel, wait).await;
         if request.was_woken_by_chain() {
             shared.wake_chain.go_on();
         }
         // The answering thread may drop the last handle of the request; it must not drop the work
         // of this thread.
-        *work = request.take_work();
+        let (outcome, left) = request.open(answered);
+        *work = left;
         match outcome {
             RequestOutcome::Granted(grant) => {
                 self.take_note_of(waits_as, grant);
-                Ok(Answer::Granted(grant))
+                Ok((Answer::Granted(grant), Some(deadline)))
             }
-            RequestOutcome::Done(reply) => Ok(Answer::Done(reply)),
+            RequestOutcome::Done(reply) => Ok((Answer::Done(reply), Some(deadline))),
             RequestOutcome::Failed(error) => Err(*error),
             RequestOutcome::Panicked(panic) => {
                 // Before the unwinding: the work may have code of users, which may panic too.
@@ -292,33 +331,6 @@ impl FifoLock {
                 panic.resume()
             }
         }
-    }
-
-    /// Joins the queue. Returns the grant instead if the lock is free.
-    fn join<W: QueuedWork>(
-        &self,
-        waits_as: WaitsAs,
-        requester: &Requester<'_>,
-        options: &AcquireOptions,
-        request: &Arc<Request<W>>,
-        (limit, deadline): (Option<Duration>, WaitDeadline),
-    ) -> Result<Result<Wait<RequestPosition>, Grant>, LockError> {
-        let shared = &self.0;
-        let (mut state, now) = shared.enter();
-        if state.held().is_none() {
-            state.source().assign(requester);
-            let grant = shared.take(&mut state, requester.hold_limit, || None);
-            return Ok(Err(grant));
-        }
-        state.refuse_reentry(requester, CapacityPart::Whole, now.at)?;
-        if limit.is_some_and(|limit| limit.is_zero()) {
-            return Err(state.would_block(requester, None, now.at));
-        }
-        state.reject_excess(requester, CapacityPart::Whole, options.queue_bound)?;
-        let waiting_at = state.join_queue(request.clone(), options.priority, None, now.at);
-        Ok(Ok(
-            shared.wait_as(&mut state, waiting_at, waits_as, deadline, now)
-        ))
     }
 
     /// Records that a task knows of a grant for which it has waited.
@@ -608,7 +620,7 @@ impl FifoLock {
         thread: &mut KeeperThread,
     ) {
         let mut prepare = |request: &dyn Waiting| {
-            if !request.is_brief() {
+            if !request.head().brief {
                 thread.hand_over();
             }
         };

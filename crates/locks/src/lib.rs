@@ -69,7 +69,7 @@ mod keeper;
     missing_docs,
     missing_debug_implementations
 )]
-mod parker;
+mod mailbox;
 #[allow(missing_docs, missing_debug_implementations)]
 mod request;
 #[allow(missing_docs, missing_debug_implementations)]
@@ -120,8 +120,8 @@ pub mod internal {
     pub use crate::fit::excess;
     pub use crate::inspect::Primitive;
     pub use crate::keeper::{Keeper, Kept};
+    pub use crate::mailbox::{Mailbox, Rest};
     pub use crate::node::scope::{Granule, Tree};
-    pub use crate::parker::{Mailbox, Rest, Waiter};
     pub use crate::queue::Rights;
     pub use crate::request::{QueuedWork, Requester};
     pub use crate::samples::Samples;

@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use smol_str::SmolStr;
 
+use super::mailbox::{Mailbox, Rest, Waiter};
 use super::options::{PackedDuration, RequestLimit};
-use super::parker::{Parker, Rest, Resting, Slot, Waiter};
 use super::wait::{WaitDeadline, WaitsAs};
 use super::wake_chain::Sleeper;
 use super::{Grant, LockError};
 use crate::caught::{CaughtPanic, catch, dispose};
 use crate::id::OwnerId;
-use crate::sync::{Condvar, Hint, Mutex, rank, thread_number};
+use crate::sync::{Mutex, rank, thread_number};
 use crate::time::Deadline;
 
 /// The description of a request, as the caller passes it.
@@ -203,26 +203,7 @@ impl LockOutcome {
 
 /// A request as the queue stores it.
 pub(super) trait Waiting: Sleeper + Send + Sync {
-    fn requester(&self) -> Requester<'_>;
-
-    /// Whether the holder of the lock can run its work.
-    fn is_for_any_thread(&self) -> bool;
-
-    /// Whether its work is always short.
-    fn is_brief(&self) -> bool;
-
-    /// When its wait times out; [`Deadline::NEVER`] without a limit, and for the requests of lock
-    /// types that do not report it.
-    fn deadline(&self) -> Deadline;
-
-    /// Whether it brings work, which the holder of the lock may run.
-    fn has_work(&self) -> bool;
-
-    /// Returns the part of the request that only a task has.
-    fn task(&self) -> Option<&TaskRequest>;
-
-    /// Whether a task has left it work, which must be done even if the task is not polled again.
-    fn is_left_by_task(&self) -> bool;
+    fn head(&self) -> &RequestHead;
 
     /// Delivers the verdict. Called once, and without the lock's mutex; instead of
     /// [`Waiting::serve`].
@@ -235,6 +216,7 @@ pub(super) trait Waiting: Sleeper + Send + Sync {
 }
 
 /// The part of a request that only a task has: threads end their waits themselves.
+#[derive(Debug)]
 pub(super) struct TaskRequest {
     deadline: Option<(PackedDuration, Deadline)>,
 }
@@ -255,38 +237,77 @@ impl TaskRequest {
     }
 }
 
-/// A request with a thread or a task that waits for it.
-///
-/// Ten thousand may wait, so its parts are side by side, with the flags in the padding.
-pub(super) struct Request<W: QueuedWork> {
-    owner: OwnerId,
-    label: Option<SmolStr>,
-    call_site: &'static Location<'static>,
-    thread: u64,
-    slot: Mutex<{ rank::REQUEST }, Slot<Left<W>>>,
-    changed: Condvar,
-    /// Set if the request has its own limit, which few have.
-    hold_limit: Option<Box<RequestLimit>>,
+/// The description of a request in a queue, and of its work.
+#[derive(Debug)]
+pub(super) struct RequestHead {
+    source: RequestSource,
+    hold_limit: RequestLimit,
     /// When its wait times out, for reports; the last moment if it has no limit.
-    deadline: Deadline,
-    /// Set before a task waits.
+    pub(super) deadline: Deadline,
+    /// The part that only a task has. Set before the task waits.
     task: OnceLock<TaskRequest>,
-    transaction: bool,
-    has_work: bool,
-    for_any_thread: bool,
-    brief: bool,
-    resting: Resting,
-    is_answered: Hint,
-    /// Whether it was woken from the [wake-up chain](super::wake_chain). Written under the slot's
-    /// mutex, while the waiter sleeps.
+    /// Whether it brings work, which the holder of the lock may run.
+    pub(super) has_work: bool,
+    /// Whether the holder of the lock can run its work.
+    pub(super) for_any_thread: bool,
+    /// Whether its work is always short.
+    pub(super) brief: bool,
+}
+
+impl RequestHead {
+    /// Describes the request of a task, or of a thread, without work.
+    pub(super) fn new(
+        requester: &Requester<'_>,
+        deadline: WaitDeadline,
+        task: Option<TaskRequest>,
+    ) -> Self {
+        let mut source = RequestSource::vacant();
+        source.assign(requester);
+        Self {
+            source,
+            hold_limit: requester.hold_limit,
+            deadline: deadline.map_or(Deadline::NEVER, |(_, deadline)| deadline),
+            task: task.map_or_else(OnceLock::new, OnceLock::from),
+            has_work: false,
+            for_any_thread: false,
+            brief: false,
+        }
+    }
+
+    pub(super) fn requester(&self) -> Requester<'_> {
+        Requester {
+            hold_limit: self.hold_limit,
+            ..self.source.requester()
+        }
+    }
+
+    /// Returns the part that only a task has.
+    pub(super) fn task(&self) -> Option<&TaskRequest> {
+        self.task.get()
+    }
+
+    /// Whether a task has left it work, which must be done even if the task is not polled again.
+    pub(super) fn is_left_by_task(&self) -> bool {
+        self.has_work && self.task.get().is_some()
+    }
+}
+
+/// A request with a thread or a task that waits for it.
+pub(super) struct Request<W: QueuedWork> {
+    head: RequestHead,
+    /// Set until a thread takes it to run it.
+    work: Mutex<{ rank::REQUEST }, Option<W>>,
+    /// The outcome, with what another thread has left of the work.
+    mailbox: Mailbox<Answered<W>>,
+    /// Whether it was woken from the [wake-up chain](super::wake_chain). Written under the mutex of
+    /// the mailbox, while the waiter sleeps.
     woken_by_chain: AtomicBool,
 }
 
-pub(super) struct Left<W: QueuedWork> {
-    /// Set until a thread takes it to run it; then what is left of it.
-    work: Option<W>,
-    /// Set from the delivery until the waiter takes it.
-    outcome: Option<RequestOutcome<W::Reply>>,
+/// The outcome of a request, and what is left of the work that another thread has run.
+pub(super) struct Answered<W: QueuedWork> {
+    outcome: RequestOutcome<W::Reply>,
+    spent: Option<W>,
 }
 
 impl<W: QueuedWork> Request<W> {
@@ -301,28 +322,16 @@ impl<W: QueuedWork> Request<W> {
         deadline: WaitDeadline,
         task: Option<TaskRequest>,
     ) -> Self {
+        let head = RequestHead::new(requester, deadline, task);
         Self {
-            deadline: deadline.map_or(Deadline::NEVER, |(_, deadline)| deadline),
-            owner: requester.owner.clone(),
-            label: requester.label.cloned(),
-            call_site: requester.call_site,
-            thread: requester.holding_thread(),
-            hold_limit: match requester.hold_limit {
-                RequestLimit::OfTheLock => None,
-                own => Some(Box::new(own)),
+            head: RequestHead {
+                has_work: work.is_some(),
+                for_any_thread: work.as_ref().is_some_and(W::is_for_any_thread),
+                brief: work.as_ref().is_some_and(W::is_brief),
+                ..head
             },
-            transaction: requester.transaction,
-            task: task.map_or_else(OnceLock::new, OnceLock::from),
-            has_work: work.is_some(),
-            for_any_thread: work.as_ref().is_some_and(W::is_for_any_thread),
-            brief: work.as_ref().is_some_and(W::is_brief),
-            slot: Mutex::new(Slot::new(Left {
-                work,
-                outcome: None,
-            })),
-            resting: Resting::default(),
-            changed: Condvar::default(),
-            is_answered: Hint::default(),
+            work: Mutex::new(work),
+            mailbox: Mailbox::new(),
             woken_by_chain: AtomicBool::new(false),
         }
     }
@@ -330,7 +339,7 @@ impl<W: QueuedWork> Request<W> {
     /// Makes it the request of a task, which has only now begun to wait.
     pub(super) fn wait_in_task(&self, task: TaskRequest) {
         // A request is waited for once.
-        let _ = self.task.set(task);
+        let _ = self.head.task.set(task);
     }
 
     /// Whether it was woken from the wake-up chain, and must continue it.
@@ -338,25 +347,21 @@ impl<W: QueuedWork> Request<W> {
         self.woken_by_chain.load(Ordering::Relaxed)
     }
 
-    /// Takes the work, to run it, or what is left of it.
+    /// Takes the work, to run it.
     pub(super) fn take_work(&self) -> Option<W> {
-        self.slot.lock().left.work.take()
+        self.work.lock().take()
+    }
+
+    /// Returns the outcome, and the work or what is left of it.
+    pub(super) fn open(&self, answered: Answered<W>) -> (RequestOutcome<W::Reply>, Option<W>) {
+        let Answered { outcome, spent } = answered;
+        (outcome, spent.or_else(|| self.take_work()))
     }
 
     /// Delivers an outcome.
     pub(super) fn answer(&self, outcome: RequestOutcome<W::Reply>) {
-        let rest = self.leave_with(outcome, None);
-        self.parker().wake(rest);
-    }
-
-    fn leave_with(&self, outcome: RequestOutcome<W::Reply>, spent: Option<W>) -> Rest {
-        self.parker().leave(|slot| {
-            debug_assert!(slot.outcome.is_none(), "answered twice");
-            slot.outcome = Some(outcome);
-            if spent.is_some() {
-                slot.work = spent;
-            }
-        })
+        let spent = None;
+        self.mailbox.answer(Answered { outcome, spent });
     }
 }
 
@@ -364,68 +369,23 @@ impl<W: QueuedWork> Drop for Request<W> {
     /// Drops the work of a task that is gone. That is code of users, and the thread that runs it is
     /// another one: a panic of it ends here.
     fn drop(&mut self) {
-        if self.is_left_by_task() {
-            let mut slot = self.slot.lock();
-            let left = (slot.left.work.take(), slot.left.outcome.take());
-            drop(slot);
-            dispose(left);
+        if self.head.is_left_by_task() {
+            dispose((self.take_work(), self.mailbox.take()));
         }
     }
 }
 
 impl<W: QueuedWork> Waiter for Request<W> {
-    type Left = Left<W>;
-    type Outcome = RequestOutcome<W::Reply>;
+    type Outcome = Answered<W>;
 
-    fn parker(&self) -> Parker<'_, Left<W>> {
-        Parker {
-            slot: &self.slot,
-            changed: &self.changed,
-            resting: &self.resting,
-            is_answered: &self.is_answered,
-        }
-    }
-
-    fn take(left: &mut Left<W>) -> Option<Self::Outcome> {
-        left.outcome.take()
+    fn mailbox(&self) -> &Mailbox<Answered<W>> {
+        &self.mailbox
     }
 }
 
 impl<W: QueuedWork> Waiting for Request<W> {
-    fn requester(&self) -> Requester<'_> {
-        Requester {
-            owner: &self.owner,
-            label: self.label.as_ref(),
-            call_site: self.call_site,
-            thread: self.thread,
-            bound: true,
-            transaction: self.transaction,
-            hold_limit: self.hold_limit.as_deref().copied().unwrap_or_default(),
-        }
-    }
-
-    fn is_for_any_thread(&self) -> bool {
-        self.for_any_thread
-    }
-
-    fn is_brief(&self) -> bool {
-        self.brief
-    }
-
-    fn deadline(&self) -> Deadline {
-        self.deadline
-    }
-
-    fn has_work(&self) -> bool {
-        self.has_work
-    }
-
-    fn task(&self) -> Option<&TaskRequest> {
-        self.task.get()
-    }
-
-    fn is_left_by_task(&self) -> bool {
-        self.has_work && self.task.get().is_some()
+    fn head(&self) -> &RequestHead {
+        &self.head
     }
 
     fn deliver(&self, verdict: LockOutcome) {
@@ -446,13 +406,14 @@ impl<W: QueuedWork> Waiting for Request<W> {
             Ok(reply) => RequestOutcome::Done(reply),
             Err(panic) => RequestOutcome::Panicked(panic),
         };
-        self.leave_with(outcome, Some(work))
+        let spent = Some(work);
+        self.mailbox.leave(Answered { outcome, spent })
     }
 }
 
 impl<W: QueuedWork> Sleeper for Request<W> {
     fn wake(&self) -> bool {
         let note = || self.woken_by_chain.store(true, Ordering::Relaxed);
-        self.parker().wake_in_chain(note)
+        self.mailbox.wake_in_chain(note)
     }
 }

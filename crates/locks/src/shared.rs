@@ -64,7 +64,7 @@ impl LockShared {
     ) -> Wait<RequestPosition> {
         if let (WaitsAs::Task, Some((_, deadline))) = (waits_as, deadline) {
             let first = &mut state.first_deadline_of_tasks;
-            *first = earlier(*first, Some(deadline));
+            *first = deadline.min(*first);
         }
         Wait {
             ticket: waiting_at,
@@ -319,12 +319,10 @@ impl WaitQueue for LockShared {
     fn look_at_tasks(&self, look: &mut TaskLook<'_, RequestPosition>) {
         let mut state = self.state.lock();
         match state.first_deadline_of_tasks {
-            None => return,
-            Some(deadline) if self.clock.until(deadline).is_some() => {
-                return look.again_at(deadline);
-            }
+            Deadline::NEVER => return,
+            deadline if self.clock.until(deadline).is_some() => return look.again_at(deadline),
             // The queue is read to its end. Tasks that join meanwhile set it again.
-            Some(_) => state.first_deadline_of_tasks = None,
+            _ => state.first_deadline_of_tasks = Deadline::NEVER,
         }
         drop(state);
         let mut next = None;
@@ -337,8 +335,10 @@ impl WaitQueue for LockShared {
         // After the queue: a request that leaves it meanwhile waits for its nodes.
         self.step(|state, _| {
             state.look_at_nodes(look);
-            let first = &mut state.first_deadline_of_tasks;
-            *first = earlier(*first, look.next_deadline());
+            if let Some(next) = look.next_deadline() {
+                let first = &mut state.first_deadline_of_tasks;
+                *first = next.min(*first);
+            }
         });
     }
 

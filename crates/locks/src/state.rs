@@ -41,7 +41,7 @@ pub(super) use holder::Overdue;
 use holder::{Joined, LockHolder};
 pub(super) use inspection::MembersPage;
 use members::Members;
-pub(super) use nodes::AskedNodes;
+pub(super) use nodes::Requested;
 pub(super) use observed::Observed;
 pub(super) use observed::SlowLook;
 
@@ -108,9 +108,11 @@ impl Combiner {
     /// Whether it runs the work of this request.
     fn runs(self, request: &dyn Waiting) -> bool {
         match self.kind {
-            CombinerKind::Thread => request.is_for_any_thread(),
-            CombinerKind::Task => request.is_for_any_thread() && request.is_brief(),
-            CombinerKind::Keeper => request.is_for_any_thread() || request.is_left_by_task(),
+            CombinerKind::Thread => request.head().for_any_thread,
+            CombinerKind::Task => request.head().for_any_thread && request.head().brief,
+            CombinerKind::Keeper => {
+                request.head().for_any_thread || request.head().is_left_by_task()
+            }
         }
     }
 }
@@ -162,7 +164,7 @@ pub(super) struct LockState {
     /// Set by the first wait under a hold limit.
     hold_limits: Option<Box<HoldLimits>>,
     /// No task that waits has an earlier deadline.
-    pub(super) first_deadline_of_tasks: Option<Deadline>,
+    pub(super) first_deadline_of_tasks: Deadline,
     /// `None` without a timeline and reports.
     pub(super) observed: Option<Box<Observed>>,
 }
@@ -185,7 +187,7 @@ impl LockState {
             requests: 0,
             last_token: 0,
             hold_limits: None,
-            first_deadline_of_tasks: None,
+            first_deadline_of_tasks: Deadline::NEVER,
             observed: None,
             sampling,
             pace: Pace::default(),
@@ -381,7 +383,7 @@ impl LockState {
         metrics.wait.record_wait(now.at - since, &mut metrics.hold);
         debug_assert!(!self.held, "granted beside a holder");
         let combiner = combiner.filter(|combiner| combiner.runs(&*request));
-        let requester = request.requester();
+        let requester = request.head().requester();
         self.holder.source.assign(&Requester {
             thread: combiner.map_or(requester.thread, |combiner| combiner.thread),
             ..requester
@@ -398,9 +400,9 @@ impl LockState {
         self.watch_holder(overdue);
         Some(match combiner {
             Some(_) => AfterUnlock::Serve(request, grant),
-            None if request.is_left_by_task() => AfterUnlock::Leave(request, grant),
+            None if request.head().is_left_by_task() => AfterUnlock::Leave(request, grant),
             None => {
-                self.holder.source.untaken = request.task().is_some();
+                self.holder.source.untaken = request.head().task().is_some();
                 AfterUnlock::Answer(request, RequestOutcome::Granted(grant))
             }
         })
@@ -542,7 +544,7 @@ impl LockState {
     #[cfg(loom)]
     pub(super) fn position_of(&self, owner: &OwnerId) -> Option<RequestPosition> {
         let mut waiting = self.queue.waiting();
-        let in_line = waiting.find(|(_, waiter)| waiter.request.requester().owner == owner);
+        let in_line = waiting.find(|(_, waiter)| waiter.request.head().requester().owner == owner);
         match in_line {
             Some((ticket, waiter)) => Some(waiter.position_at(Some(ticket))),
             None => self.waiting_member(|other| other == owner),

@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::CancelToken;
 use super::cancel::Attached;
 use super::keeper::{Keeper, Kept};
-use super::parker::Waiter;
+use super::mailbox::Waiter;
 use super::request::TaskRequest;
 use crate::caught::catch;
 use crate::time::{Clock, Deadline};
@@ -198,7 +198,7 @@ fn wait<Q: WaitQueue, W: Waiter>(
     }
     loop {
         let deadline = wait.deadline.map(|(_, deadline)| deadline);
-        if let Some(outcome) = waiter.wait_until(wait.spins, clock, deadline) {
+        if let Some(outcome) = waiter.mailbox().wait_until(wait.spins, clock, deadline) {
             return outcome;
         }
         wait.spins = 0;
@@ -257,7 +257,7 @@ impl<Q: WaitQueue, W: Waiter> Future for TaskWait<Q, W> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<W::Outcome> {
         // It spins only before it first waits.
         let spins = std::mem::take(&mut self.spins);
-        let outcome = self.waiter.poll_outcome(spins, context);
+        let outcome = self.waiter.mailbox().poll(spins, context);
         self.is_over = outcome.is_ready();
         outcome
     }
@@ -266,7 +266,7 @@ impl<Q: WaitQueue, W: Waiter> Future for TaskWait<Q, W> {
 impl<Q: WaitQueue, W: Waiter> Drop for TaskWait<Q, W> {
     fn drop(&mut self) {
         if !self.is_over {
-            self.waiter.forget_task();
+            self.waiter.mailbox().forget_task();
             // The last step, because it may drop a key of a user, which may panic.
             self.queue.abandon(self.ticket);
         }

@@ -22,7 +22,7 @@ use super::{Durability, Journal, JournalError, JournalErrorKind};
 use crate::caught::{CaughtPanic, catch};
 use crate::codes::{Retry, codes};
 use crate::document::Snapshot;
-use crate::lock::{Keeper, Kept, Mailbox, Rest, Waiter, WakeChain};
+use crate::lock::{Keeper, Kept, Mailbox, Rest, WakeChain};
 use crate::store::diagnostics::DurableDiagnostics;
 use crate::store::notes::NoteChange;
 use crate::store::{CommitError, DataStore, TransactionResult};
@@ -524,7 +524,7 @@ impl Future for TaskAnswer {
     type Output = Answer;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
-        self.answer.poll_outcome(0, context)
+        self.answer.poll(0, context)
     }
 }
 

@@ -197,6 +197,11 @@ impl<R: Waiting + ?Sized> KeyedWaiter<R> {
     pub(super) fn entry(&self, lock: u32, position: usize, now: MonotonicTime) -> QueueEntry {
         let number = self.number;
         let id = LockId { number, lock };
-        QueueEntry::of(id, &self.request.requester(), now - self.since, position)
+        QueueEntry::of(
+            id,
+            &self.request.head().requester(),
+            now - self.since,
+            position,
+        )
     }
 }

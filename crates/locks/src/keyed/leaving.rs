@@ -34,7 +34,7 @@ impl<K, V> Shard<K, V> {
         };
         let view = self.view(waiting_at, listed, now)?;
         let waiter = self.take_out(waiting_at)?;
-        let owner = waiter.request.requester().owner.clone();
+        let owner = waiter.request.head().requester().owner.clone();
         let counts = &mut self.state.counts;
         let error = match reason {
             Reason::Expired(limit) if limit.is_zero() => LockError::WouldBlock {

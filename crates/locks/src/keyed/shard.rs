@@ -374,9 +374,9 @@ impl ShardState {
             if let Some(QueuedTurn { waiter, epoch }) = queues.grant_next() {
                 self.counts.acquisitions += 1;
                 answered.wait = Some(now - waiter.since);
-                let requester = waiter.request.requester();
+                let requester = waiter.request.head().requester();
                 holder.begin(waiter.number, epoch, &requester, Some(Measured::once(now)));
-                holder.source.untaken = waiter.request.task().is_some();
+                holder.source.untaken = waiter.request.head().task().is_some();
                 let granted = RequestOutcome::Granted(holder.grant(self.lock));
                 answered
                     .answers

@@ -455,7 +455,7 @@ impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShared<K, V> {
 
     fn look_at_tasks(&self, look: &mut TaskLook<'_, KeyedPosition>) {
         for shard in self.each() {
-            shard.each_waiting(|waiting_at, request| look.at(waiting_at, request.task()));
+            shard.each_waiting(|waiting_at, request| look.at(waiting_at, request.head().task()));
         }
     }
 }
@@ -498,7 +498,7 @@ impl<K: 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
     pub(super) fn refuse_self(&self) -> Result<(), LockError> {
         let requester = Requester {
             thread: thread_number(),
-            ..self.request.requester()
+            ..self.request.head().requester()
         };
         let mut shard = self.shared.shard_of(self.waiting_at);
         let now = self.shared.clock.now();
@@ -515,7 +515,7 @@ impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
         let deadline = self.deadline;
         let (shared, request) = (Arc::clone(&self.shared), Arc::clone(&self.request));
         if let Err(error) = waits_as.attend(&shared) {
-            let error = LockError::no_keeper(request.requester().owner, &error);
+            let error = LockError::no_keeper(request.head().requester().owner, &error);
             return RequestOutcome::Failed(Box::new(error));
         }
         if let Some(task) = TaskRequest::of(waits_as, deadline) {
@@ -528,7 +528,8 @@ impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
             spins: self.spins,
             keeper_looks: None,
         };
-        waits_as.wait(&shared, &request, cancel, wait).await
+        let answered = waits_as.wait(&shared, &request, cancel, wait).await;
+        request.open(answered).0
     }
 }
 

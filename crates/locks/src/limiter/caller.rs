@@ -4,7 +4,7 @@ use std::sync::Weak;
 
 use super::state::{Granted, LeftCall};
 use super::{InFlightLimiter, LimiterKey, LimiterShared};
-use crate::parker::{Mailbox, Parker, Waiter};
+use crate::mailbox::{Mailbox, Waiter};
 use crate::request::TaskRequest;
 
 /// What a waiting call gets.
@@ -31,15 +31,10 @@ impl<K: LimiterKey> WaitingCaller<K> {
 }
 
 impl<K: LimiterKey> Waiter for WaitingCaller<K> {
-    type Left = Option<Verdict<K>>;
     type Outcome = Verdict<K>;
 
-    fn parker(&self) -> Parker<'_, Option<Verdict<K>>> {
-        self.mailbox.parker()
-    }
-
-    fn take(left: &mut Option<Verdict<K>>) -> Option<Verdict<K>> {
-        left.take()
+    fn mailbox(&self) -> &Mailbox<Verdict<K>> {
+        &self.mailbox
     }
 }
 

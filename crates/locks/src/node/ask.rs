@@ -6,9 +6,8 @@ use std::sync::Arc;
 use super::{NodeLockStats, Scope, Tree};
 use crate::id::FencingToken;
 use crate::queue::CapacityPart;
-use crate::request::{Request, RequestOutcome, RequestSource};
-use crate::state::{AskedNodes, HowToWait, LockState, Moment};
-use crate::wait::{WaitDeadline, WaitsAs};
+use crate::request::RequestSource;
+use crate::wait::WaitsAs;
 use crate::{AcquireOptions, FifoLock, Grant, LockError, Requester, blocking};
 
 impl FifoLock {
@@ -89,19 +88,22 @@ impl FifoLock {
         scope: &Scope,
         tree: &dyn Tree,
     ) -> Result<Grant, LockError> {
-        let mut limit = None;
+        let (mut limit, mut work) = (None, None::<Infallible>);
         loop {
             let asked = self.ask_in_step(
                 waits_as,
                 requester,
                 options,
                 limit,
+                &mut work,
                 |state, now, how, request| {
                     state.downgrade(tree);
-                    state.request_nodes(request, scope.with_intentions(tree), how, now)
+                    let set = scope.with_intentions(tree);
+                    state.request_nodes(Arc::clone(request) as _, set, how, now)
                 },
             );
-            let (grant, waited) = asked.await?;
+            let (asked, waited) = asked.await?;
+            let grant = asked.granted();
             // Without a wait, the step that locked the nodes also looked up their ancestors.
             if waited.is_none() {
                 return Ok(grant);
@@ -149,72 +151,26 @@ impl FifoLock {
         {
             return Err(self.refuse_cancelled(requester.owner, CapacityPart::Share));
         }
-        let mut limit = None;
+        let (mut limit, mut work) = (None, None::<Infallible>);
         loop {
             let asked = self.ask_in_step(
                 waits_as,
                 requester,
                 options,
                 limit,
+                &mut work,
                 |state, now, how, request| {
+                    let request = Arc::clone(request) as _;
                     state.request_more_nodes(grant, scope, tree, request, how, now)
                 },
             );
             let (extended, waited) = asked.await?;
             if waited.is_none() {
-                return Ok(extended);
+                return Ok(extended.granted());
             }
             // Ancestors that the nodes got during the wait are locked too. Then no other owner can
             // move the nodes: a move needs the locks that are held by now.
             limit = waited;
-        }
-    }
-
-    /// Takes a step that requests nodes, and waits if needed. Returns the grant, and the timeout of
-    /// the wait if there was one.
-    async fn ask_in_step(
-        &self,
-        waits_as: WaitsAs,
-        requester: &Requester<'_>,
-        options: &AcquireOptions,
-        limit: Option<WaitDeadline>,
-        ask: impl FnOnce(
-            &mut LockState,
-            Moment,
-            HowToWait,
-            Arc<Request<Infallible>>,
-        ) -> Result<AskedNodes, LockError>,
-    ) -> Result<(Grant, Option<WaitDeadline>), LockError> {
-        let shared = &self.0;
-        let waits = options.limit(shared.timeout.get());
-        let deadline = limit.unwrap_or_else(|| shared.deadline(waits));
-        let request = self.new_request(waits_as, requester, &mut None, deadline)?;
-        let how = HowToWait {
-            at_once: waits.is_some_and(|limit| limit.is_zero()),
-            bound: options.queue_bound,
-            priority: options.priority,
-        };
-        let asked = shared.step(|state, now| {
-            Ok(match ask(state, now, how, Arc::clone(&request))? {
-                AskedNodes::Granted(grant) => Ok(grant),
-                AskedNodes::Waits(waiting_at) => {
-                    Err(shared.wait_as(state, waiting_at, waits_as, deadline, now))
-                }
-            })
-        });
-        let wait = match asked? {
-            Ok(grant) => return Ok((grant, None)),
-            Err(wait) => wait,
-        };
-        let cancel = options.cancel.as_ref();
-        match waits_as.wait(shared, &request, cancel, wait).await {
-            RequestOutcome::Granted(grant) => {
-                self.take_note_of(waits_as, grant);
-                Ok((grant, Some(deadline)))
-            }
-            RequestOutcome::Failed(error) => Err(*error),
-            RequestOutcome::Panicked(panic) => panic.resume(),
-            RequestOutcome::Done(never) => match never {},
         }
     }
 

@@ -179,7 +179,7 @@ impl LockState {
         self.observe_failure(waiter, position, outcome, now);
         let withdrawn = Withdrawn {
             id: self.id(waiter.number),
-            owner: waiter.request.requester().owner.clone(),
+            owner: waiter.request.head().requester().owner.clone(),
             waited: now.at - waiter.since,
             position,
             ahead: obstacles.ahead,
@@ -224,6 +224,11 @@ impl LockWaiter {
             number: self.number,
             lock,
         };
-        QueueEntry::of(id, &self.request.requester(), now - self.since, position)
+        QueueEntry::of(
+            id,
+            &self.request.head().requester(),
+            now - self.since,
+            position,
+        )
     }
 }

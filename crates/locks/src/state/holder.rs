@@ -44,15 +44,15 @@ pub(super) struct LockHolder {
     pub(super) overdue: Option<Overdue>,
     /// Its transaction publishes, so it cannot be revoked until that ends.
     pub(super) sealed: bool,
+    /// Whether the hold was reported.
+    pub(super) is_reported: Cell<bool>,
     /// The transaction that was begun under a grant which it does not own.
     pub(super) joined: Option<Joined>,
     /// The nodes, if it requested nodes only and is alone. It is downgraded to them when another
     /// request for nodes comes.
     pub(super) scope: Option<Scope>,
-    /// When it was requested, if it had to wait. Only a timeline needs it.
-    pub(super) requested: Option<MonotonicTime>,
-    /// Whether the hold was reported.
-    pub(super) is_reported: Cell<bool>,
+    /// How long its request waited. Only a timeline needs it.
+    pub(super) waited: Option<PackedDuration>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +74,7 @@ impl LockHolder {
             sealed: false,
             joined: None,
             scope: None,
-            requested: None,
+            waited: None,
             is_reported: Cell::new(false),
         }
     }

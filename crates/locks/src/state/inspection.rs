@@ -215,10 +215,10 @@ impl LockState {
 
 /// Describes a request without what it waits for.
 fn waiting_request(entry: QueueEntry, waiter: &LockWaiter, now: Moment) -> WaitingRequest {
-    let request = &*waiter.request;
+    let request = waiter.request.head();
     WaitingRequest {
         request: entry,
-        kind: match (request.has_work(), request.requester().transaction) {
+        kind: match (request.has_work, request.requester().transaction) {
             (true, _) => RequestKind::Batch,
             (false, true) => RequestKind::Transaction,
             (false, false) => RequestKind::Lock,
@@ -228,7 +228,7 @@ fn waiting_request(entry: QueueEntry, waiter: &LockWaiter, now: Moment) -> Waiti
             None => WaiterKind::Thread,
         },
         priority: waiter.priority,
-        time_left: now.clock.left(request.deadline()),
+        time_left: now.clock.left(request.deadline),
         waits_for: Vec::new(),
         node_count: 0,
         blocked_by: Vec::new(),

@@ -17,8 +17,8 @@ use crate::node::{
 };
 use crate::queue::{Asked, Link, MemberNumber};
 
-/// The present outcome of a request for nodes.
-pub(crate) enum AskedNodes {
+/// The present outcome of a request.
+pub(crate) enum Requested {
     Granted(Grant),
     Waits(RequestPosition),
 }
@@ -53,8 +53,8 @@ impl LockState {
         set: NodeSet,
         how: HowToWait,
         now: Moment,
-    ) -> Result<AskedNodes, LockError> {
-        let requester = request.requester();
+    ) -> Result<Requested, LockError> {
+        let requester = request.head().requester();
         self.refuse_reentry(&requester, CapacityPart::Share, now.at)?;
         let admitted = self.queue.try_take(&CapacityPart::Share);
         let nodes = self.nodes.get_or_insert_default();
@@ -76,17 +76,17 @@ impl LockState {
             // It may be ahead of all requests for the whole lock.
             let next = self.grant_next(now, None);
             self.outbox.extend(next);
-            return Ok(AskedNodes::Waits(waiting_at));
+            return Ok(Requested::Waits(waiting_at));
         }
         let number = self.next_id().number;
         Ok(match self.enroll(number, &requester, set, now.at) {
             true => {
-                AskedNodes::Granted(self.grant_member(number, now.at, requester.hold_limit, now))
+                Requested::Granted(self.grant_member(number, now.at, requester.hold_limit, now))
             }
             false => {
                 let part = CapacityPart::Share;
                 let waiter = LockWaiter::new(number, WaitId(number), part, request, now.at);
-                AskedNodes::Waits(self.wait_for_nodes(waiter))
+                Requested::Waits(self.wait_for_nodes(waiter))
             }
         })
     }
@@ -100,16 +100,16 @@ impl LockState {
         request: Arc<dyn Waiting>,
         how: HowToWait,
         now: Moment,
-    ) -> Result<AskedNodes, LockError> {
+    ) -> Result<Requested, LockError> {
         let id = grant.id();
         if let Some(held) = self.holder_of(id).and_then(|holder| holder.scope.as_mut()) {
             held.extend(scope.clone());
             self.last_token += 1;
             self.holder.grant.token = FencingToken(self.last_token);
-            return Ok(AskedNodes::Granted(self.holder.grant));
+            return Ok(Requested::Granted(self.holder.grant));
         }
         let number = id.number;
-        let requester = request.requester();
+        let requester = request.head().requester();
         let Some(nodes) = self
             .nodes
             .as_mut()
@@ -134,13 +134,13 @@ impl LockState {
         let nodes = self.nodes.get_or_insert_default();
         Ok(match nodes.table.ask(number, set) {
             Asked::Granted => {
-                AskedNodes::Granted(self.grant_member(number, now.at, requester.hold_limit, now))
+                Requested::Granted(self.grant_member(number, now.at, requester.hold_limit, now))
             }
             Asked::Waits => {
                 let wait = self.next_wait();
                 let part = CapacityPart::Share;
                 let waiter = LockWaiter::new(number, wait, part, request, now.at);
-                AskedNodes::Waits(self.wait_for_nodes(waiter))
+                Requested::Waits(self.wait_for_nodes(waiter))
             }
             Asked::Refused(cycle) => {
                 let part = CapacityPart::Share;
@@ -191,7 +191,7 @@ impl LockState {
 
     /// Admits a request that has waited in the queue for a share.
     pub(super) fn admit(&mut self, waiter: LockWaiter, set: NodeSet, now: Moment) {
-        let requester = waiter.request.requester();
+        let requester = waiter.request.head().requester();
         match self.enroll(waiter.number, &requester, set, now.at) {
             true => self.grant_waiter(waiter, now),
             false => drop(self.wait_for_nodes(waiter)),
@@ -209,9 +209,9 @@ impl LockState {
                 self.record_wait(&waiter, TimelineOutcome::Extended, now.at);
             }
         }
-        let limit = waiter.request.requester().hold_limit;
+        let limit = waiter.request.head().requester().hold_limit;
         let grant = self.grant_member(number, since, limit, now);
-        if waiter.request.task().is_some()
+        if waiter.request.head().task().is_some()
             && let Some(hold) = self.hold_of(grant.id())
         {
             // The task does not know of it yet.
@@ -286,7 +286,7 @@ impl LockState {
             nodes.metrics.counts.acquisitions += 1;
             hold.grant = granted;
             hold.since.begin(Some(Measured::once(now.at)));
-            (hold.requested, hold.overdue) = (Some(since), overdue);
+            (hold.waited, hold.overdue) = (PackedDuration::new(now.at - since), overdue);
         }
         // It may have gone ahead of the queue, so more requests may wait for it.
         let (grant, overdue) = (hold.grant, hold.overdue);

@@ -78,7 +78,7 @@ impl LockState {
                 recording.push(recording.hold(hold, nodes, Some(now.at), outcome));
             }
             let held_for = hold.began().map_or(Duration::ZERO, |began| now.at - began);
-            hold.requested = None;
+            hold.waited = None;
             let was_reported = hold.is_reported.take();
             slow = threshold
                 .filter(|over| held_for >= *over && !was_reported)
@@ -94,7 +94,7 @@ impl LockState {
     #[inline]
     pub(super) fn observe_grant(&mut self, waiter: &LockWaiter, now: Moment) {
         if self.observed.is_some() {
-            self.holder.requested = Some(waiter.since);
+            self.holder.waited = PackedDuration::new(now.at - waiter.since);
             self.report_wait(waiter, 1, now);
         }
     }

@@ -74,7 +74,8 @@ impl Recording {
         outcome: TimelineOutcome,
     ) -> TimelineEntry {
         let granted = hold.began().or(ended).unwrap_or_default();
-        let requested = hold.requested.unwrap_or(granted);
+        let waited = hold.waited.map_or(Duration::ZERO, PackedDuration::get);
+        let requested = granted.saturating_sub(waited);
         TimelineEntry {
             nodes,
             granted_at: Some(granted - self.began),
@@ -98,7 +99,7 @@ impl Recording {
     ) -> TimelineEntry {
         let number = waiter.number;
         let ended_at = ended.map(|at| at - self.began);
-        let requester = waiter.request.requester();
+        let requester = waiter.request.head().requester();
         TimelineEntry {
             nodes: waiter.part == CapacityPart::Share,
             granted_at: ended_at.filter(|_| outcome == TimelineOutcome::Extended),

@@ -68,7 +68,10 @@ impl LockState {
     ) -> Option<Ticket> {
         let (page, next) = self.queue.page(after, PAGE);
         for (ticket, waiter) in page {
-            look.at(waiter.position_at(Some(ticket)), waiter.request.task());
+            look.at(
+                waiter.position_at(Some(ticket)),
+                waiter.request.head().task(),
+            );
         }
         next
     }
@@ -76,7 +79,7 @@ impl LockState {
     /// Looks at the waits of tasks for nodes.
     pub(crate) fn look_at_nodes(&self, look: &mut TaskLook<'_, RequestPosition>) {
         for waiter in self.nodes.iter().flat_map(|nodes| nodes.waiters()) {
-            look.at(waiter.position_at(None), waiter.request.task());
+            look.at(waiter.position_at(None), waiter.request.head().task());
         }
     }
 }

@@ -1,0 +1,197 @@
+//! A mailbox for the outcome of one request: a thread sleeps until it is there, a task is polled
+//! again.
+
+use std::task::{Context, Poll, Waker};
+
+use super::wake_chain::Sleeper;
+use crate::caught::{dispose, wake};
+use crate::sync::{Condvar, Hint, Mutex, MutexGuard, rank};
+use crate::time::{Clock, Deadline, Pause, TimeListener};
+
+/// A waiter that receives one outcome: a thread waits for it, or a task polls it.
+pub trait Waiter: Send + Sync + 'static {
+    type Outcome: Send + 'static;
+
+    fn mailbox(&self) -> &Mailbox<Self::Outcome>;
+}
+
+/// Whether a waiter has to be woken, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    Awake,
+    /// Its thread sleeps.
+    Sleeps,
+    /// Its task has left a waker.
+    Parked,
+}
+
+/// A mailbox for one outcome.
+#[derive(Debug)]
+pub struct Mailbox<O> {
+    slot: Mutex<{ rank::REQUEST }, Slot<O>>,
+    changed: Condvar,
+    is_answered: Hint,
+}
+
+#[derive(Debug)]
+struct Slot<O> {
+    /// Set from the answer until the waiter takes it.
+    outcome: Option<O>,
+    rest: Rest,
+    /// The waker of the task, while it is parked. A waker is code of users: it is cloned, called
+    /// and dropped without the mutex.
+    waker: Option<Waker>,
+}
+
+impl<O: Send + 'static> Mailbox<O> {
+    pub fn new() -> Self {
+        Self {
+            slot: Mutex::new(Slot {
+                outcome: None,
+                rest: Rest::Awake,
+                waker: None,
+            }),
+            changed: Condvar::default(),
+            is_answered: Hint::default(),
+        }
+    }
+
+    /// Answers the waiter. Called once, and without the mutex of the queue.
+    pub fn answer(&self, outcome: O) {
+        let rest = self.leave(outcome);
+        self.wake(rest);
+    }
+
+    /// Leaves the answer. Returns whether the waiter must be woken.
+    pub fn leave(&self, outcome: O) -> Rest {
+        let mut slot = self.slot.lock();
+        debug_assert!(slot.outcome.is_none(), "answered twice");
+        slot.outcome = Some(outcome);
+        let rest = slot.rest;
+        drop(slot);
+        self.is_answered.give();
+        rest
+    }
+
+    /// Takes an answer for which no waiter waits any more.
+    pub(super) fn take(&self) -> Option<O> {
+        self.slot.lock().outcome.take()
+    }
+
+    fn wake(&self, rest: Rest) {
+        match rest {
+            Rest::Awake => {}
+            Rest::Sleeps => self.changed.notify_one(),
+            Rest::Parked => self.wake_task(),
+        }
+    }
+
+    #[cold]
+    fn wake_task(&self) {
+        let mut slot = self.slot.lock();
+        slot.rest = Rest::Awake;
+        let waker = slot.waker.take();
+        drop(slot);
+        if let Some(waker) = waker {
+            wake(waker);
+        }
+    }
+
+    /// Wakes the waiter for the wake-up chain. Returns whether it continues the chain: a thread
+    /// that slept does. A task does not, because it may never be polled again.
+    pub(super) fn wake_in_chain(&self, note: impl FnOnce()) -> bool {
+        let slot = self.slot.lock();
+        let rest = slot.rest;
+        if rest == Rest::Sleeps {
+            note();
+        }
+        drop(slot);
+        self.wake(rest);
+        rest == Rest::Sleeps
+    }
+
+    /// Waits for the outcome: spins so often, then sleeps. `None` when the deadline has passed
+    /// first.
+    pub fn wait_until(&self, spins: u32, clock: &Clock, deadline: Option<Deadline>) -> Option<O> {
+        self.is_answered.spin(spins);
+        let mut slot = self.slot.lock();
+        loop {
+            slot.rest = Rest::Awake;
+            if let Some(outcome) = slot.outcome.take() {
+                return Some(outcome);
+            }
+            slot.rest = Rest::Sleeps;
+            slot = match deadline.map(|deadline| clock.until(deadline)) {
+                None | Some(Some(Pause::UntilAdvanced)) => self.changed.wait(slot),
+                Some(Some(Pause::For(left))) => self.changed.wait_for(slot, left),
+                Some(None) => {
+                    slot.rest = Rest::Awake;
+                    return None;
+                }
+            };
+        }
+    }
+
+    /// Returns the outcome to a task, or wakes the task when there is one. Spins so often first.
+    pub fn poll(&self, spins: u32, context: &mut Context<'_>) -> Poll<O> {
+        self.is_answered.spin(spins);
+        let mut slot = self.slot.lock();
+        if let Some(outcome) = slot.outcome.take() {
+            Self::rise(slot);
+            return Poll::Ready(outcome);
+        }
+        let is_known = |waker: &Waker| waker.will_wake(context.waker());
+        if slot.waker.as_ref().is_some_and(is_known) {
+            return Poll::Pending;
+        }
+        drop(slot);
+        let waker = context.waker().clone();
+        let mut slot = self.slot.lock();
+        if let Some(outcome) = slot.outcome.take() {
+            Self::rise(slot);
+            dispose(waker);
+            return Poll::Ready(outcome);
+        }
+        slot.rest = Rest::Parked;
+        let before = slot.waker.replace(waker);
+        drop(slot);
+        dispose(before);
+        Poll::Pending
+    }
+
+    /// Forgets the waker of a task that no longer waits.
+    pub fn forget_task(&self) {
+        Self::rise(self.slot.lock());
+    }
+
+    fn rise(mut slot: MutexGuard<'_, { rank::REQUEST }, Slot<O>>) {
+        slot.rest = Rest::Awake;
+        let waker = slot.waker.take();
+        drop(slot);
+        dispose(waker);
+    }
+}
+
+impl<O: Send + 'static> Sleeper for Mailbox<O> {
+    fn wake(&self) -> bool {
+        self.wake_in_chain(|| ())
+    }
+}
+
+impl<O: Send + 'static> Waiter for Mailbox<O> {
+    type Outcome = O;
+
+    fn mailbox(&self) -> &Self {
+        self
+    }
+}
+
+impl<W: Waiter> TimeListener for W {
+    /// Wakes the waiter to read its clock again. Passing through the mutex closes the gap between
+    /// its last look and its sleep.
+    fn time_advanced(&self) {
+        let mailbox = self.mailbox();
+        drop(mailbox.slot.lock());
+        mailbox.changed.notify_one();
+    }
+}
