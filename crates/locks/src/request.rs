@@ -82,6 +82,18 @@ impl RequestSource {
         }
     }
 
+    #[inline]
+    pub(super) fn of(requester: &Requester<'_>) -> Self {
+        Self {
+            owner: requester.owner.clone(),
+            label: requester.label.cloned(),
+            call_site: requester.call_site,
+            thread: requester.holding_thread(),
+            transaction: requester.transaction,
+            untaken: false,
+        }
+    }
+
     /// Describes another request of the same owner.
     pub fn requester(&self) -> Requester<'_> {
         Requester {
@@ -261,10 +273,8 @@ impl RequestHead {
         deadline: WaitDeadline,
         task: Option<TaskRequest>,
     ) -> Self {
-        let mut source = RequestSource::vacant();
-        source.assign(requester);
         Self {
-            source,
+            source: RequestSource::of(requester),
             hold_limit: requester.hold_limit,
             deadline: deadline.map_or(Deadline::NEVER, |(_, deadline)| deadline),
             task: task.map_or_else(OnceLock::new, OnceLock::from),

@@ -231,7 +231,7 @@ impl LockState {
         now: MonotonicTime,
     ) -> bool {
         let mut hold = LockHolder::vacant();
-        hold.source.assign(requester);
+        hold.source = RequestSource::of(requester);
         hold.grant = Grant::new(self.id(number), FencingToken(0), false);
         hold.since.begin(Some(Measured::once(now)));
         let member = Member { hold, asking: None };
