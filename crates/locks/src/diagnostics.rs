@@ -1,5 +1,6 @@
 //! Holders and waiters of a lock, and which of them wait for which.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::{AddAssign, Not};
 use std::sync::Arc;
@@ -273,21 +274,28 @@ impl FifoLock {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn diagnostics(&self) -> LockDiagnostics {
-        let shared = &self.0;
-        let first = shared.step_fair(|state, now| {
-            let members = state.members_page(None, now);
-            let totals = (state.counters(), state.last_deadlocks(now.at));
-            (totals, members, state.queue_page(None, now))
-        });
-        let (([document, nodes], deadlocks), members, queued) = first;
+        let (mut queued, mut ahead) = (Vec::new(), None);
+        let (totals, members) = self.0.read_queue(
+            |state, now| {
+                let totals = (state.counters(), state.last_deadlocks(now.at));
+                (totals, state.members_page(None, now))
+            },
+            |state, at, now| {
+                let waiting = state.waits_in_queue(at, ahead, now);
+                ahead = Some(waiting.request.lock_id);
+                queued.push(waiting);
+            },
+        );
+        let ([document, nodes], deadlocks) = totals;
         let MembersPage {
             holders,
             mut waiters,
             ..
         } = self.members_from(members, LockState::members_page);
-        waiters.extend(shared.read_on(queued, |state, position, _, now| {
-            state.queue_page(Some(position), now)
-        }));
+        // A request that has left the queue meanwhile waits for its nodes.
+        let listed: HashSet<_> = waiters.iter().map(|waits| waits.request.lock_id).collect();
+        queued.retain(|waits: &WaitingRequest| !listed.contains(&waits.request.lock_id));
+        waiters.extend(queued);
         LockDiagnostics {
             holders,
             waiters,

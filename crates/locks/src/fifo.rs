@@ -29,7 +29,7 @@ use super::{
     LockRequest, LockStats, PendingRequest, QueueEntry, ReleaseError, Timeline,
 };
 use crate::id::{LockId, OwnerId, random_session};
-use crate::queue::{CapacityPart, Ticket};
+use crate::queue::CapacityPart;
 use crate::sync::{Mutex, thread_number};
 use crate::time::Clock;
 
@@ -467,24 +467,25 @@ impl FifoLock {
     /// Returns the waiting requests in queue order. The first 32 are of one moment; the others are
     /// read page by page, as in the [diagnostics](Self::diagnostics).
     pub fn queue_info(&self) -> Vec<QueueEntry> {
-        let first = self.0.step_fair(|state, now| state.page(None, 0, now.at));
-        self.list_from(first)
+        self.queue_with(|_, _| ()).0
     }
 
-    fn list_from(&self, first: (Vec<QueueEntry>, Option<Ticket>)) -> Vec<QueueEntry> {
-        self.0.read_on(first, |state, position, listed, now| {
-            state.page(Some(position), listed, now.at)
-        })
+    /// Returns the waiting requests, and what `first` reads in the moment of the first page.
+    fn queue_with<T>(
+        &self,
+        first: impl FnOnce(&mut LockState, Moment) -> T,
+    ) -> (Vec<QueueEntry>, T) {
+        let mut queue = Vec::new();
+        let read = self.0.read_queue(first, |state, queued, now| {
+            queue.push(state.entry(queued.waiter, queued.position, now));
+        });
+        (queue, read)
     }
 
     /// Returns the counters and the state of one moment. The first 32 waiters are of that moment
     /// too; the others are read page by page, as in the [diagnostics](Self::diagnostics).
     pub fn lock_stats(&self) -> LockStats {
-        let (stats, first) = self.0.step(|state, now| {
-            let stats = state.stats(now.at);
-            (stats, state.page(None, 0, now.at))
-        });
-        let queue = self.list_from(first);
+        let (queue, stats) = self.queue_with(|state, now| state.stats(now.at));
         LockStats { queue, ..stats }
     }
 
@@ -510,14 +511,12 @@ impl FifoLock {
     /// # Ok::<(), doclock_locks::LockError>(())
     /// ```
     pub fn timeline(&self) -> Option<Timeline> {
-        let read = |state: &mut LockState, now: Moment| {
-            let (timeline, unfinished) = state.recorded(now.at)?;
-            Some((timeline, unfinished, state.recorded_queue(None)))
-        };
-        let (mut timeline, mut unfinished, first) = self.0.step_fair(read)?;
-        let waiting = self.0.read_on(first, |state, position, _, _| {
-            state.recorded_queue(Some(position))
-        });
+        let mut waiting = Vec::new();
+        let recorded = self.0.read_queue(
+            |state, now| state.recorded(now.at),
+            |state, queued, _| waiting.extend(state.recorded_waiter(queued.waiter)),
+        );
+        let (mut timeline, mut unfinished) = recorded?;
         unfinished.extend(waiting);
         // Backwards, because the oldest may be forgotten meanwhile.
         let mut pages = vec![unfinished];

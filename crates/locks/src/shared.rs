@@ -14,7 +14,7 @@ use super::options::RequestLimit;
 use super::report::ReportChannel;
 use super::request::Waiting;
 use super::sampling::Measured;
-use super::state::{AfterUnlock, LockState, Moment, Overdue, RequestPosition, SlowLook};
+use super::state::{AfterUnlock, LockState, Moment, Overdue, QueuedAt, RequestPosition};
 use super::wait::{Reason, TaskLook, Wait, WaitDeadline, WaitQueue, WaitsAs, call_keeper, earlier};
 use super::wake_chain::WakeChain;
 use super::word::{HeldWord, Word};
@@ -108,20 +108,37 @@ impl LockShared {
         self.step_and(step, unlock_fair)
     }
 
-    /// Reads the rest of a list page by page; `page` also gets the number of items before. The lock
-    /// stays usable between two pages.
-    pub(super) fn read_on<T, P>(
+    /// Visits the requests in the queue, in order and each with its position, one page after the
+    /// other. The lock stays usable between two pages. The first page is of the same moment as
+    /// `first`, whose result this returns.
+    pub(super) fn read_queue<T>(
         &self,
-        (mut list, mut next): (Vec<T>, Option<P>),
-        page: impl Fn(&LockState, P, usize, Moment) -> (Vec<T>, Option<P>),
-    ) -> Vec<T> {
-        while let Some(position) = next {
-            let listed = list.len();
-            let (items, after) = self.step_fair(|state, now| page(state, position, listed, now));
-            list.extend(items);
-            next = after;
+        first: impl FnOnce(&mut LockState, Moment) -> T,
+        mut visit: impl FnMut(&LockState, QueuedAt<'_>, Moment),
+    ) -> T {
+        let mut listed = 0;
+        let mut page = |state: &LockState, after, now: Moment| {
+            let (page, next) = state.queue_page(after);
+            for (ticket, waiter) in page {
+                listed += 1;
+                let position = listed;
+                let queued = QueuedAt {
+                    ticket,
+                    waiter,
+                    position,
+                };
+                visit(state, queued, now);
+            }
+            next
+        };
+        let (result, mut next) = self.step_fair(|state, now| {
+            let result = first(state, now);
+            (result, page(state, None, now))
+        });
+        while next.is_some() {
+            next = self.step_fair(|state, now| page(state, next, now));
         }
-        list
+        result
     }
 
     #[inline(always)]
@@ -188,10 +205,19 @@ impl LockShared {
 
     /// Reports holds and waits that take long. Returns when to look again.
     fn look_at_slow(&self) -> Option<Deadline> {
-        self.reports.as_ref()?;
-        let mut look = SlowLook::default();
-        while self.step_fair(|state, now| state.look_at_slow(&mut look, now)) {}
-        self.step(|state, now| state.end_look(&look, now))
+        let waits = self.reports.as_ref()?.thresholds.waits;
+        let mut slow = Vec::new();
+        let mut left = None;
+        let first = |state: &mut LockState, now: Moment| state.look_at_slow(now);
+        let until_next = self.read_queue(first, |state, queued, now| {
+            if let Some(over) = waits
+                && let Some(wait) = queued.waiter.look_if_slow(over, &mut left, now)
+            {
+                slow.push(state.entry(wait, queued.position, now));
+            }
+        });
+        let left = until_next.into_iter().chain(left).min();
+        self.step(|state, now| state.end_look(slow, left, now))
     }
 
     #[inline(always)]
@@ -325,13 +351,10 @@ impl WaitQueue for LockShared {
             _ => state.first_deadline_of_tasks = Deadline::NEVER,
         }
         drop(state);
-        let mut next = None;
-        loop {
-            next = self.step_fair(|state, _| state.look_at_page(next, look));
-            if next.is_none() {
-                break;
-            }
-        }
+        self.read_queue(
+            |_, _| (),
+            |_, QueuedAt { ticket, waiter, .. }, _| waiter.look_at(Some(ticket), look),
+        );
         // After the queue: a request that leaves it meanwhile waits for its nodes.
         self.step(|state, _| {
             state.look_at_nodes(look);

@@ -43,7 +43,6 @@ pub(super) use inspection::MembersPage;
 use members::Members;
 pub(super) use nodes::Requested;
 pub(super) use observed::Observed;
-pub(super) use observed::SlowLook;
 
 /// The present, for steps after which another request may hold the lock.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +69,14 @@ pub(super) struct RequestPosition {
     /// Set while it is in the queue of the lock. After that, or without it, the request waits for
     /// nodes.
     ticket: Option<Ticket>,
+}
+
+/// A request in the queue, with its position; 1 is the head of the queue.
+#[derive(Clone, Copy)]
+pub(super) struct QueuedAt<'a> {
+    pub(super) ticket: Ticket,
+    pub(super) waiter: &'a LockWaiter,
+    pub(super) position: usize,
 }
 
 /// Work for after the release of the mutex, for the thread that held it.
@@ -528,17 +535,16 @@ impl LockState {
 
     /// Returns some waiting requests from a position in the queue on, and the position of the next
     /// page.
-    pub(super) fn page(
+    pub(super) fn queue_page(
         &self,
         after: Option<Ticket>,
-        listed: usize,
-        now: MonotonicTime,
-    ) -> (Vec<QueueEntry>, Option<Ticket>) {
-        let (page, next) = self.queue.page(after, PAGE);
-        let positions = page.into_iter().zip(listed + 1..);
-        let entries =
-            positions.map(|((_, waiter), position)| waiter.entry(self.lock, position, now));
-        (entries.collect(), next)
+    ) -> (Vec<(Ticket, &LockWaiter)>, Option<Ticket>) {
+        self.queue.page(after, PAGE)
+    }
+
+    /// Lists a request that waits at this position.
+    pub(super) fn entry(&self, waiter: &LockWaiter, position: usize, now: Moment) -> QueueEntry {
+        waiter.entry(self.lock, position, now.at)
     }
 
     #[cfg(loom)]

@@ -20,8 +20,8 @@ pub(crate) struct Ticket {
 /// First in, first out for each priority; between priorities by [`Ticket`], which is fixed on
 /// joining. Sorted by it.
 ///
-/// Joining behind all others and serving cost O(1), finding a position O(log n). Joining and leaving
-/// in the middle move the shorter part.
+/// Joining behind all others and serving cost O(1), finding a position O(log n). Joining and
+/// leaving in the middle move the shorter part.
 #[derive(Debug)]
 pub(crate) struct WaitList<T> {
     values: VecDeque<(Ticket, T)>,

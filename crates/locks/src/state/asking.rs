@@ -6,7 +6,7 @@ use super::*;
 use crate::evidence::Withdrawn;
 use crate::queue::MemberNumber;
 
-pub(super) struct LockWaiter {
+pub(crate) struct LockWaiter {
     /// The number of its id; the other part is the lock's.
     pub(super) number: u64,
     /// A guard that requests more nodes waits in another wait, under the number of its first.
@@ -208,6 +208,11 @@ impl LockWaiter {
             priority: Priority::Normal,
             is_reported: Cell::new(false),
         }
+    }
+
+    /// Looks at it, if a task waits.
+    pub(crate) fn look_at(&self, ticket: Option<Ticket>, look: &mut TaskLook<'_, RequestPosition>) {
+        look.at(self.position_at(ticket), self.request.head().task());
     }
 
     /// Returns its position: in the queue with a ticket, among the waits for nodes without.

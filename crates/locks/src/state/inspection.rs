@@ -23,14 +23,6 @@ impl MembersPage {
     }
 }
 
-/// Where the next page of the queue begins.
-#[derive(Clone, Copy)]
-pub(crate) struct QueuePosition {
-    cursor: Ticket,
-    listed: usize,
-    last: LockId,
-}
-
 /// Whether a person wants to see the node: intentions on ancestors say only that a descendant is
 /// locked.
 fn is_shown(mode: LockMode) -> bool {
@@ -166,39 +158,29 @@ impl LockState {
         }
     }
 
-    /// Returns some of the requests in the queue, and where the next page begins.
-    pub(crate) fn queue_page(
+    /// Describes a request in the queue, behind the request `ahead`.
+    pub(crate) fn waits_in_queue(
         &self,
-        from: Option<QueuePosition>,
+        QueuedAt {
+            waiter, position, ..
+        }: QueuedAt<'_>,
+        ahead: Option<LockId>,
         now: Moment,
-    ) -> (Vec<WaitingRequest>, Option<QueuePosition>) {
-        let (page, next) = self.queue.page(from.map(|position| position.cursor), PAGE);
-        let listed = from.map_or(0, |position| position.listed);
-        let mut ahead = from.map(|position| position.last);
-        let mut waiting = Vec::with_capacity(page.len());
-        for ((_, waiter), position) in page.into_iter().zip(listed + 1..) {
-            let request = waiter.entry(self.lock, position, now.at);
-            let holders = self.holders_ahead_of(waiter);
-            let holders = holders.take(WaitingRequest::BLOCKERS - usize::from(ahead.is_some()));
-            let blocked_by = holders.chain(ahead.replace(request.lock_id)).collect();
-            let set = waiter.nodes.as_deref().map_or(&[][..], Vec::as_slice);
-            let shown = set.iter().filter(|(_, rights)| is_shown(rights.mode()));
-            let shown = shown.take(HeldLock::LISTED);
-            waiting.push(WaitingRequest {
-                waits_for: shown
-                    .map(|(granule, rights)| node_wait((granule, *rights)))
-                    .collect(),
-                node_count: set.len(),
-                blocked_by,
-                ..waiting_request(request, waiter, now)
-            });
+    ) -> WaitingRequest {
+        let request = self.entry(waiter, position, now);
+        let holders = self.holders_ahead_of(waiter);
+        let holders = holders.take(WaitingRequest::BLOCKERS - usize::from(ahead.is_some()));
+        let set = waiter.nodes.as_deref().map_or(&[][..], Vec::as_slice);
+        let shown = set.iter().filter(|(_, rights)| is_shown(rights.mode()));
+        let shown = shown.take(HeldLock::LISTED);
+        WaitingRequest {
+            waits_for: shown
+                .map(|(granule, rights)| node_wait((granule, *rights)))
+                .collect(),
+            node_count: set.len(),
+            blocked_by: holders.chain(ahead).collect(),
+            ..waiting_request(request, waiter, now)
         }
-        let next = next.zip(ahead).map(|(cursor, last)| QueuePosition {
-            cursor,
-            listed: listed + waiting.len(),
-            last,
-        });
-        (waiting, next)
     }
 
     /// Returns the grants for which a request in the queue waits. A request for nodes waits for no

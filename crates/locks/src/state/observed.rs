@@ -5,6 +5,8 @@
 //! many. Otherwise a thread is about to make it do so.
 
 use super::recording::Recording;
+use std::cell::Cell;
+
 use super::*;
 use crate::report::{LockReport, ReportThresholds, SlowRequest};
 
@@ -15,15 +17,6 @@ pub(crate) struct Observed {
     thresholds: ReportThresholds,
     /// When the keeper looks next.
     next_look: Option<MonotonicTime>,
-}
-
-/// The part of a look at long holds and waits that was not taken yet.
-#[derive(Debug, Default)]
-pub(crate) struct SlowLook {
-    after: Option<Ticket>,
-    listed: usize,
-    /// The time until the next hold or wait exceeds its threshold.
-    left: Option<Duration>,
 }
 
 impl Observed {
@@ -44,9 +37,35 @@ impl Observed {
     }
 }
 
-/// Returns the time until something that began `lasted` ago exceeds a threshold.
-fn time_left(over: Duration, lasted: Duration) -> Option<Duration> {
-    over.checked_sub(lasted).filter(|left| !left.is_zero())
+/// Whether a hold or a wait that has `lasted` so long exceeds the threshold, and was not reported:
+/// it is now. Otherwise the time until it does counts in `left`.
+fn is_slow(
+    is_reported: &Cell<bool>,
+    over: Duration,
+    lasted: Duration,
+    left: &mut Option<Duration>,
+) -> bool {
+    if is_reported.get() {
+        return false;
+    }
+    if lasted < over {
+        sooner(left, over - lasted);
+        return false;
+    }
+    is_reported.set(true);
+    true
+}
+
+impl LockWaiter {
+    /// Returns itself if its wait exceeds the threshold and was not reported.
+    pub(crate) fn look_if_slow(
+        &self,
+        over: Duration,
+        left: &mut Option<Duration>,
+        now: Moment,
+    ) -> Option<&Self> {
+        is_slow(&self.is_reported, over, now.at - self.since, left).then_some(self)
+    }
 }
 
 /// The shorter of two times until a look.
@@ -166,40 +185,31 @@ impl LockState {
         self.outbox.push(AfterUnlock::Report(Box::new(report)));
     }
 
-    /// Reports the holds and waits that exceed their threshold, one page of the queue at a time.
-    /// Returns whether there is another page.
-    pub(crate) fn look_at_slow(&mut self, look: &mut SlowLook, now: Moment) -> bool {
-        let Some(observed) = &mut self.observed else {
-            return false;
-        };
+    /// Reports the holds and the waits for nodes that exceed their threshold, while requests wait.
+    /// Returns the time until the next of them does.
+    pub(crate) fn look_at_slow(&mut self, now: Moment) -> Option<Duration> {
+        let observed = self.observed.as_mut()?;
+        observed.next_look = None;
         let thresholds = observed.thresholds;
-        if look.after.is_none() {
-            observed.next_look = None;
-            if self.queue.is_empty() && self.waiting_for_nodes() == 0 {
-                return false;
-            }
-            if let Some(over) = thresholds.holds {
-                self.look_at_holds(look, over, now);
-            }
-            if let Some(over) = thresholds.waits {
-                self.look_at_waits_for_nodes(look, over, now);
-            }
+        if self.queue.is_empty() && self.waiting_for_nodes() == 0 {
+            return None;
         }
-        match thresholds.waits {
-            Some(over) => self.look_at_queue(look, over, now),
-            None => false,
+        let mut left = None;
+        if let Some(over) = thresholds.holds {
+            self.look_at_holds(&mut left, over, now);
         }
+        if let Some(over) = thresholds.waits {
+            self.look_at_waits_for_nodes(&mut left, over, now);
+        }
+        left
     }
 
-    fn look_at_holds(&mut self, look: &mut SlowLook, over: Duration, now: Moment) {
+    fn look_at_holds(&mut self, left: &mut Option<Duration>, over: Duration, now: Moment) {
         let mut slow = Vec::new();
-        for hold in self.holds().filter(|hold| !hold.is_reported.get()) {
-            match time_left(over, hold.since.lasted(now.at)) {
-                Some(left) => sooner(&mut look.left, left),
-                None => {
-                    hold.is_reported.set(true);
-                    slow.push(hold.info(now.at));
-                }
+        for hold in self.holds() {
+            let held_for = hold.since.lasted(now.at);
+            if is_slow(&hold.is_reported, over, held_for, left) {
+                slow.push(hold.info(now.at));
             }
         }
         for holder in slow {
@@ -207,22 +217,23 @@ impl LockState {
         }
     }
 
-    fn look_at_waits_for_nodes(&mut self, look: &mut SlowLook, over: Duration, now: Moment) {
+    fn look_at_waits_for_nodes(
+        &mut self,
+        left: &mut Option<Duration>,
+        over: Duration,
+        now: Moment,
+    ) {
         let Some(nodes) = &self.nodes else {
             return;
         };
         let mut slow = Vec::new();
-        for waiter in nodes.waiters().filter(|waiter| !waiter.is_reported.get()) {
-            match time_left(over, now.at - waiter.since) {
-                Some(left) => sooner(&mut look.left, left),
-                None => {
-                    waiter.is_reported.set(true);
-                    let ahead = nodes.table.waits_for(waiter.number);
-                    let position = 1 + ahead.map(|(_, _, ahead)| ahead).max().unwrap_or(0);
-                    let blocker = nodes.table.blockers(waiter.number).into_iter().next();
-                    let holder = blocker.and_then(|blocker| self.info_of_member(blocker, now.at));
-                    slow.push((waiter.entry(self.lock, position, now.at), holder));
-                }
+        for waiter in nodes.waiters() {
+            if let Some(waiter) = waiter.look_if_slow(over, left, now) {
+                let ahead = nodes.table.waits_for(waiter.number);
+                let position = 1 + ahead.map(|(_, _, ahead)| ahead).max().unwrap_or(0);
+                let blocker = nodes.table.blockers(waiter.number).into_iter().next();
+                let holder = blocker.and_then(|blocker| self.info_of_member(blocker, now.at));
+                slow.push((self.entry(waiter, position, now), holder));
             }
         }
         for (request, holder) in slow {
@@ -231,35 +242,21 @@ impl LockState {
         }
     }
 
-    fn look_at_queue(&mut self, look: &mut SlowLook, over: Duration, now: Moment) -> bool {
-        let (page, next) = self.queue.page(look.after, PAGE);
-        let mut slow = Vec::new();
-        for ((_, waiter), position) in page.into_iter().zip(look.listed + 1..) {
-            look.listed = position;
-            if waiter.is_reported.get() {
-                continue;
-            }
-            match time_left(over, now.at - waiter.since) {
-                Some(left) => sooner(&mut look.left, left),
-                None => {
-                    waiter.is_reported.set(true);
-                    slow.push(waiter.entry(self.lock, position, now.at));
-                }
-            }
-        }
+    /// Reports the long waits in the queue. Returns when to look next, if that is within `left`.
+    pub(crate) fn end_look(
+        &mut self,
+        slow: Vec<QueueEntry>,
+        left: Option<Duration>,
+        now: Moment,
+    ) -> Option<Deadline> {
+        let over = self.observed.as_ref()?.thresholds.waits.unwrap_or_default();
         let holder = self.current(now.at).filter(|_| !slow.is_empty());
         for request in slow {
             let ended = false;
             let slow = SlowRequest::Wait { request, ended };
             self.report(slow, over, holder.clone(), now);
         }
-        look.after = next;
-        next.is_some()
-    }
-
-    /// Ends a look. Returns when to look next.
-    pub(crate) fn end_look(&mut self, look: &SlowLook, now: Moment) -> Option<Deadline> {
-        self.look_within(look.left?, now)
+        self.look_within(left?, now)
     }
 
     /// Lets the keeper look within this time, unless it does so anyway. Looks have a distance, so
@@ -330,18 +327,10 @@ impl LockState {
         recording.map_or_else(Vec::new, |recording| recording.page(end))
     }
 
-    /// Lists a page of the queue for the timeline, and returns the position of the next page.
-    pub(crate) fn recorded_queue(
-        &self,
-        after: Option<Ticket>,
-    ) -> (Vec<TimelineEntry>, Option<Ticket>) {
-        let Some(recording) = self.recording() else {
-            return (Vec::new(), None);
-        };
-        let (page, next) = self.queue.page(after, PAGE);
+    /// Lists a request in the queue for the timeline.
+    pub(crate) fn recorded_waiter(&self, waiter: &LockWaiter) -> Option<TimelineEntry> {
         let waiting = TimelineOutcome::Waiting;
-        let page = page.into_iter();
-        let page = page.map(|(_, waiter)| recording.waiter(waiter, self.lock, None, waiting));
-        (page.collect(), next)
+        let recording = self.recording()?;
+        Some(recording.waiter(waiter, self.lock, None, waiting))
     }
 }

@@ -60,26 +60,10 @@ impl LockState {
         }
     }
 
-    /// Looks at the waits of tasks in one page of the queue. Returns the position of the next page.
-    pub(crate) fn look_at_page(
-        &self,
-        after: Option<Ticket>,
-        look: &mut TaskLook<'_, RequestPosition>,
-    ) -> Option<Ticket> {
-        let (page, next) = self.queue.page(after, PAGE);
-        for (ticket, waiter) in page {
-            look.at(
-                waiter.position_at(Some(ticket)),
-                waiter.request.head().task(),
-            );
-        }
-        next
-    }
-
     /// Looks at the waits of tasks for nodes.
     pub(crate) fn look_at_nodes(&self, look: &mut TaskLook<'_, RequestPosition>) {
         for waiter in self.nodes.iter().flat_map(|nodes| nodes.waiters()) {
-            look.at(waiter.position_at(None), waiter.request.head().task());
+            waiter.look_at(None, look);
         }
     }
 }

@@ -298,57 +298,6 @@ proptest! {
     }
 }
 
-fn granted(table: &mut LockTable<u8>, member: MemberNumber, key: u8, mode: LockMode) -> bool {
-    table.ask(member, [(key, mode.into())]) == Asked::Granted
-}
-
-/// A later request does not overtake, even if it would fit beside the holder.
-#[test]
-fn a_compatible_request_waits_behind_an_incompatible_one() {
-    let mut table = LockTable::default();
-    assert!(granted(&mut table, 1, 0, Shared));
-    assert!(!granted(&mut table, 2, 0, Exclusive));
-    assert!(!granted(&mut table, 3, 0, Shared));
-    assert_eq!(
-        table.blockers(3),
-        [1, 2],
-        "the holder, because the other waits for it"
-    );
-    assert_eq!(*table.withdraw(2), [3]);
-}
-
-#[test]
-fn a_second_upgrade_of_one_key_is_a_cycle_of_two() {
-    let mut table = LockTable::default();
-    assert!(granted(&mut table, 1, 7, Shared));
-    assert!(granted(&mut table, 2, 7, Shared));
-    assert!(!granted(&mut table, 1, 7, Exclusive));
-    let shared = Rights::from(Shared);
-    let link = |member| Link {
-        member,
-        key: 7,
-        wants: Exclusive.into(),
-        has: shared,
-        next_has: shared,
-    };
-    let refused = table.ask(2, [(7, Exclusive.into())]);
-    assert_eq!(refused, Asked::Refused(vec![link(2), link(1)]));
-    assert_eq!(table.rights(2, &7), shared, "what it had it has");
-    assert_eq!(*table.dismiss(2), [1]);
-}
-
-/// An upgrade goes ahead of the queue, because the queue may wait for it.
-#[test]
-fn an_upgrade_goes_ahead_of_the_queue() {
-    let mut table = LockTable::default();
-    assert!(granted(&mut table, 1, 0, Shared));
-    assert!(granted(&mut table, 2, 0, Shared));
-    assert!(!granted(&mut table, 3, 0, Exclusive));
-    assert!(!granted(&mut table, 1, 0, Exclusive));
-    assert_eq!(*table.dismiss(2), [1]);
-    assert_eq!(*table.dismiss(1), [3]);
-}
-
 #[test]
 fn a_million_released_keys_leave_no_entry_and_little_memory() {
     let mut table = LockTable::default();
