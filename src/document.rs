@@ -47,6 +47,6 @@ pub(crate) use doclock_document::internal::MissingNodes;
 pub(crate) use doclock_document::internal::{
     AssemblyError, BlockedUndo, Budget, ChangeDetail, Composer, DocumentHead, EditUnit, NodeTable,
     Numbering, OBJECT, Overlay, OverlaySavepoint, PieceMap, PinnedVersion, Provenance,
-    RecordedCommit, SequenceEdit, SequenceEdits, SilentTurn, Toggled, Tokens, Undoing, check_room,
-    cost, plan, same, value, walk,
+    RecordedCommit, ReversedRecords, SequenceEdit, SequenceEdits, SilentReversal, Tokens, Undoing,
+    check_room, cost, plan, same, value, walk,
 };

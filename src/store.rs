@@ -37,7 +37,7 @@ use smol_str::SmolStr;
 pub use commit::CommitError;
 pub(crate) use commit::ExecutedOperation;
 use lease::LeaseLost;
-pub(crate) use log::{CommitEdits, CommitRecord, FollowerId, TurnedEntry};
+pub(crate) use log::{CommitEdits, CommitRecord, FollowerId, ReversedEntry};
 pub use nodes::{NodeGuard, NodeLocks};
 pub(crate) use observe::{Kind, Observed};
 pub use options::StoreOptions;

@@ -68,18 +68,18 @@ pub(crate) struct CommitRecord {
     pub(crate) origin: Option<FollowerId>,
     /// What is undone together with it, if it was made in this process.
     pub(crate) unit: Option<Arc<EditUnit>>,
-    /// What it turned, if it is an undo or a redo whose versions do not tell that.
-    pub(crate) turned: Option<Arc<TurnedEntry>>,
+    /// The units that it undid or redid, if its versions do not tell that.
+    pub(crate) reversed: Option<Arc<ReversedEntry>>,
     /// What the committing call returns, if there are subscribers or commits are kept.
     pub(crate) commit: Option<Arc<TransactionResult>>,
 }
 
-/// What an undo or a redo turned. It is noted if the entry has inverse code, or if not all versions
-/// of its commits are kept.
+/// The units that an undo or a redo reversed. They are stored if the entry has inverse code, or if
+/// not all versions of its commits are kept.
 #[derive(Debug)]
-pub(crate) struct TurnedEntry {
+pub(crate) struct ReversedEntry {
     /// The units, and whether they came into effect, in their order.
-    pub(crate) turns: Vec<(Vec<Arc<EditUnit>>, bool)>,
+    pub(crate) units: Vec<(Vec<Arc<EditUnit>>, bool)>,
     /// The unit of what the code changed, if it ran, and how many changes were made before.
     pub(crate) by_code: Option<(Arc<EditUnit>, usize)>,
 }
@@ -95,7 +95,7 @@ impl CommitRecord {
             in_history: step.is_some(),
             origin: None,
             unit: None,
-            turned: None,
+            reversed: None,
             edits: CommitEdits {
                 version: commit.version,
                 edits: Change::sequence_edits(&commit.changes),
@@ -367,17 +367,22 @@ impl CommitLog {
     }
 
     /// Whether the newest unit in effect is this one, and all of its commits wait to be recorded.
-    /// Or, if it is to come `on` again, whether it was undone last.
-    pub(super) fn waits_as_newest(&self, unit: &Arc<EditUnit>, on: bool) -> bool {
+    /// Or, if it is to come into effect again, whether it was undone last.
+    pub(super) fn waits_as_newest(&self, unit: &Arc<EditUnit>, in_effect: bool) -> bool {
         let log = self.records.lock();
-        log.as_ref().is_some_and(|it| it.queue.has_newest(unit, on))
+        log.as_ref()
+            .is_some_and(|it| it.queue.has_newest(unit, in_effect))
     }
 
     /// What an undo or a redo of the newest unit changes in the document, if all of its commits
     /// wait to be recorded.
-    pub(super) fn changes_of_newest(&self, unit: &Arc<EditUnit>, on: bool) -> Option<Vec<Change>> {
+    pub(super) fn changes_of_newest(
+        &self,
+        unit: &Arc<EditUnit>,
+        in_effect: bool,
+    ) -> Option<Vec<Change>> {
         let log = self.records.lock();
-        log.as_ref()?.queue.changes_of_newest(unit, on)
+        log.as_ref()?.queue.changes_of_newest(unit, in_effect)
     }
 
     /// Notes what is undone together with kept commits, which were recorded by other means.

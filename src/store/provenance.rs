@@ -15,8 +15,8 @@ use std::sync::Arc;
 use super::log::{Taken, Unrecorded};
 use super::{CommitRecord, DataStore, FollowerId};
 use crate::document::{
-    BlockedUndo, Change, EditUnit, Overlay, Provenance, RecordedCommit, SilentTurn, Snapshot,
-    Toggled, Undoing, View,
+    BlockedUndo, Change, EditUnit, Overlay, Provenance, RecordedCommit, ReversedRecords,
+    SilentReversal, Snapshot, Undoing, View,
 };
 use crate::hashing::Secret;
 use crate::id::{NodeIds, OwnerId};
@@ -40,7 +40,7 @@ pub(super) struct Recorded {
 /// What an undo or a redo changes in the record, once it is published.
 #[derive(Debug)]
 pub(crate) struct Undone {
-    toggled: Toggled,
+    reversed: ReversedRecords,
     /// The version after which the record began.
     since: u64,
 }
@@ -76,10 +76,10 @@ impl Recorded {
             }
             // A unit that is in no history any more can no longer be undone.
             let unit = commit.unit.as_ref();
-            let unit = unit.filter(|_| !commit.is_settled(of_unit.len()));
+            let unit = unit.filter(|_| !commit.is_final(of_unit.len()));
             nth += 1;
             // One that was queued before the present record began.
-            if commit.version > self.version && commit.is_on && !commit.is_undo {
+            if commit.version > self.version && commit.is_in_effect && !commit.is_undo {
                 self.provenance.record(&commit.recorded_with(unit));
             }
         }
@@ -90,7 +90,7 @@ impl Recorded {
     fn record_undone(&mut self, commits: &[&Unrecorded], after: &Snapshot, ids: &NodeIds) {
         // What can no longer be redone has left nothing behind.
         let units = || commits.chunk_by(|one, next| one.is_of_unit_of(next));
-        if units().all(|unit| unit[0].is_settled(unit.len())) {
+        if units().all(|unit| unit[0].is_final(unit.len())) {
             return;
         }
         let mut document = after.clone();
@@ -107,31 +107,31 @@ impl Recorded {
             };
             let changes = unit.iter().flat_map(|it| it.of_the_document());
             let inverses: Vec<Change> = changes.rev().map(Change::inverse).collect();
-            let turns = [(vec![Arc::clone(of)], false)];
-            self.turn(&turns, &inverses, &mut document, ids);
+            let units = [(vec![Arc::clone(of)], false)];
+            self.reverse(&units, &inverses, &mut document, ids);
         }
     }
 
     /// Records an undo or a redo that was made with another record, before this one was made from
     /// kept commits. It led to this document by its own changes and then those of code.
-    fn turn_again(
+    fn reverse_again(
         &mut self,
-        toggled: &Toggled,
+        reversed: &ReversedRecords,
         (changes, by_code): (&[Change], &[Change]),
         mut document: Snapshot,
         ids: &NodeIds,
     ) {
         let before = document.take_back(by_code);
         if before.and_then(|()| document.take_back(changes)).is_ok() {
-            let turns = self.provenance.turned(toggled);
-            self.turn(&turns, changes, &mut document, ids);
+            let units = self.provenance.units_of(reversed);
+            self.reverse(&units, changes, &mut document, ids);
         }
     }
 
     /// Records an undo or a redo of these units, which made these changes of the document.
-    fn turn(
+    fn reverse(
         &mut self,
-        turns: &[(Vec<Arc<EditUnit>>, bool)],
+        units: &[(Vec<Arc<EditUnit>>, bool)],
         changes: &[Change],
         document: &mut Snapshot,
         ids: &NodeIds,
@@ -139,14 +139,15 @@ impl Recorded {
         let mut overlay = Overlay::new(document.clone());
         let repeated = document.repeat(changes);
         let mut undoing = self.provenance.undoing(&mut overlay, ids);
-        let mut turns = turns.iter();
-        let is_turned = turns.all(|(units, on)| undoing.turn(units, *on, true).is_ok());
-        let toggled = undoing.end();
+        let mut all = units.iter();
+        let is_reversed =
+            all.all(|(units, in_effect)| undoing.set_in_effect(units, *in_effect, true).is_ok());
+        let reversed = undoing.end();
         let made = overlay.changes();
         let is_same =
-            is_turned && repeated.is_ok() && are_same(&overlay, document, [made, changes]);
+            is_reversed && repeated.is_ok() && are_same(&overlay, document, [made, changes]);
         debug_assert!(is_same, "{made:?} instead of {changes:?}");
-        self.provenance.settle(toggled);
+        self.provenance.apply_published(reversed);
         if !is_same {
             // A record that is not of the document would misplace what later undos bring back.
             self.provenance = Provenance::default();
@@ -172,15 +173,15 @@ impl Taken {
         let mut is_apart = true;
         for (nth, commit) in self.commits.iter().enumerate().rev() {
             match runs.last_mut() {
-                Some((run, _)) if !commit.is_on && !is_apart => run.start = nth,
-                _ if !commit.is_on => runs.push((nth..nth + 1, document.clone())),
+                Some((run, _)) if !commit.is_in_effect && !is_apart => run.start = nth,
+                _ if !commit.is_in_effect => runs.push((nth..nth + 1, document.clone())),
                 _ => {
                     if document.take_back(&commit.changes).is_err() {
                         break;
                     }
                 }
             }
-            is_apart = commit.is_on || commit.follows_undone;
+            is_apart = commit.is_in_effect || commit.follows_undone;
         }
         runs.reverse();
         runs
@@ -215,7 +216,8 @@ impl DataStore {
         recorded
     }
 
-    /// Records the queue. Unless it `forgets` anything, an undo in progress can still be settled.
+    /// Records the queue. Unless it `forgets` anything, an undo in progress can still be applied
+    /// when it is published.
     fn record_queue(&self, recorded: &mut Recorded, forgets: bool) {
         let room = std::mem::take(&mut recorded.room);
         if let Some(taken) = self.0.log.take_unrecorded(room, || self.snapshot()) {
@@ -233,9 +235,9 @@ impl DataStore {
     }
 
     /// Makes sure that the next undo or redo need not record many commits while it holds the lock.
-    /// `newest` is the unit that it turns, if it is one.
-    pub(crate) fn prepare_undo(&self, newest: Option<&Arc<EditUnit>>, on: bool) {
-        if !newest.is_some_and(|unit| self.0.log.waits_as_newest(unit, on)) {
+    /// `newest` is the unit that it undoes or redoes, if it is one.
+    pub(crate) fn prepare_undo(&self, newest: Option<&Arc<EditUnit>>, in_effect: bool) {
+        if !newest.is_some_and(|unit| self.0.log.waits_as_newest(unit, in_effect)) {
             self.record_commits();
         }
     }
@@ -246,13 +248,13 @@ impl DataStore {
         &self,
         overlay: &mut Overlay,
         unit: &Arc<EditUnit>,
-        on: bool,
+        in_effect: bool,
     ) -> Result<bool, BlockedUndo> {
         let recorded = self.0.provenance.lock();
         if recorded.provenance.has_left_over() {
             return Ok(false);
         }
-        let Some(changes) = self.0.log.changes_of_newest(unit, on) else {
+        let Some(changes) = self.0.log.changes_of_newest(unit, in_effect) else {
             return Ok(false);
         };
         drop(recorded);
@@ -262,19 +264,24 @@ impl DataStore {
         Ok(true)
     }
 
-    /// Takes in the published undo or redo of a unit whose commits waited to be recorded.
-    pub(super) fn settle_newest(&self, unit: &Arc<EditUnit>, on: bool, changes: &[Change]) {
+    /// Records the published undo or redo of a unit whose commits waited to be recorded.
+    pub(super) fn apply_published_newest(
+        &self,
+        unit: &Arc<EditUnit>,
+        in_effect: bool,
+        changes: &[Change],
+    ) {
         let mut recorded = self.0.provenance.lock();
-        if self.0.log.waits_as_newest(unit, !on) {
+        if self.0.log.waits_as_newest(unit, !in_effect) {
             return;
         }
         // Another thread has recorded them meanwhile.
         self.record_queue(&mut recorded, false);
-        if recorded.provenance.is_on(unit) == Some(!on) {
+        if recorded.provenance.is_in_effect(unit) == Some(!in_effect) {
             let mut document = self.snapshot();
             if document.take_back(changes).is_ok() {
-                let turns = [(vec![Arc::clone(unit)], on)];
-                recorded.turn(&turns, changes, &mut document, &self.0.ids);
+                let units = [(vec![Arc::clone(unit)], in_effect)];
+                recorded.reverse(&units, changes, &mut document, &self.0.ids);
             }
         }
     }
@@ -291,27 +298,27 @@ impl DataStore {
         }
         let mut undoing = recorded.provenance.undoing(overlay, &self.0.ids);
         let outcome = code(&mut undoing)?;
-        let (toggled, since) = (undoing.end(), recorded.since);
-        Ok((outcome, Undone { toggled, since }))
+        let (reversed, since) = (undoing.end(), recorded.since);
+        Ok((outcome, Undone { reversed, since }))
     }
 
-    /// Takes in an undo or a redo that was published, with what code of users changed in it.
-    pub(crate) fn settle_undo(
+    /// Records a published undo or redo, with what code of users changed in it.
+    pub(crate) fn apply_published_undo(
         &self,
         undone: Undone,
         changes: &[Change],
         rest: Option<&RecordedCommit<'_>>,
     ) {
-        let Undone { toggled, since } = undone;
+        let Undone { reversed, since } = undone;
         let is_changed = changes.iter().any(Change::is_of_the_document);
         let mut recorded = self.0.provenance.lock();
         self.record_queue(&mut recorded, false);
         if !is_changed {
             let version = recorded.version;
-            recorded.provenance.note_silent(&toggled, version);
+            recorded.provenance.note_silent(&reversed, version);
         }
         if recorded.since == since {
-            recorded.provenance.settle(toggled);
+            recorded.provenance.apply_published(reversed);
         } else {
             let document = self.snapshot();
             // It is among the kept commits if these were recorded after its publication.
@@ -320,7 +327,7 @@ impl DataStore {
             }
             let by_code = rest.map_or(0, |rest| rest.changes.len());
             let changes = changes.split_at(changes.len() - by_code);
-            recorded.turn_again(&toggled, changes, document, &self.0.ids);
+            recorded.reverse_again(&reversed, changes, document, &self.0.ids);
         }
         if let Some(rest) = rest {
             recorded.provenance.record(rest);
@@ -414,7 +421,7 @@ pub(crate) struct Kept {
     /// it is repeated has none.
     pub(crate) units: Units,
     /// The undos and redos that changed nothing in the document, in their order.
-    pub(crate) silent: Vec<SilentTurn>,
+    pub(crate) silent: Vec<SilentReversal>,
 }
 
 /// Units by the version of their commit.
@@ -426,7 +433,7 @@ struct Rebuilding<'s> {
     provenance: Provenance,
     units: Units,
     /// The units that a commit put into effect or took out of it.
-    turned: HashMap<u64, Vec<Arc<EditUnit>>, Secret>,
+    reversed: HashMap<u64, Vec<Arc<EditUnit>>, Secret>,
 }
 
 impl<'s> Rebuilding<'s> {
@@ -434,7 +441,7 @@ impl<'s> Rebuilding<'s> {
         records: &[CommitRecord],
         joined: &HashMap<u64, u64, Secret>,
         document: &Snapshot,
-        silent: &[SilentTurn],
+        silent: &[SilentReversal],
         store: &'s DataStore,
     ) -> Option<Self> {
         let mut document = document.clone();
@@ -445,13 +452,13 @@ impl<'s> Rebuilding<'s> {
             store,
             provenance: Provenance::default(),
             units: Units::default(),
-            turned: HashMap::default(),
+            reversed: HashMap::default(),
         };
         let mut silent = silent.iter().peekable();
         for record in records {
             let before = document.clone();
-            while let Some(turn) = silent.next_if(|turn| turn.version < record.edits.version) {
-                rebuilding.repeat_silent(turn, &before);
+            while let Some(reversal) = silent.next_if(|it| it.version < record.edits.version) {
+                rebuilding.repeat_silent(reversal, &before);
             }
             document.repeat(record.changes()).ok()?;
             let is_undo = !record.edits.undone.is_empty();
@@ -460,13 +467,13 @@ impl<'s> Rebuilding<'s> {
             }
             rebuilding.record(record, joined, before, is_undo);
         }
-        silent.for_each(|turn| rebuilding.repeat_silent(turn, &document));
+        silent.for_each(|reversal| rebuilding.repeat_silent(reversal, &document));
         Some(rebuilding)
     }
 
-    fn repeat_silent(&mut self, turn: &SilentTurn, document: &Snapshot) {
+    fn repeat_silent(&mut self, reversal: &SilentReversal, document: &Snapshot) {
         let ids = &self.store.0.ids;
-        self.provenance.repeat_silent(turn, document, ids);
+        self.provenance.repeat_silent(reversal, document, ids);
     }
 
     fn record(
@@ -500,20 +507,21 @@ impl<'s> Rebuilding<'s> {
             ],
         });
         if let Some(unit) = unit {
-            self.turned.insert(version, vec![Arc::clone(&unit)]);
+            self.reversed.insert(version, vec![Arc::clone(&unit)]);
             self.units.insert(version, unit);
         }
     }
 
-    /// The units that a recorded undo or redo turned, and whether they came into effect.
-    fn turns_of(&self, record: &CommitRecord) -> Option<Vec<(Vec<Arc<EditUnit>>, bool)>> {
+    /// The units that a recorded undo or redo took out of effect or put into effect, and which of
+    /// the two.
+    fn reversed_units_of(&self, record: &CommitRecord) -> Option<Vec<(Vec<Arc<EditUnit>>, bool)>> {
         let is_redo = record.is_redo()?;
-        if let Some(turned) = &record.turned {
-            return Some(turned.turns.clone());
+        if let Some(reversed) = &record.reversed {
+            return Some(reversed.units.clone());
         }
         let mut units: Vec<Arc<EditUnit>> = Vec::new();
         for version in &record.edits.undone {
-            for unit in self.turned.get(version)? {
+            for unit in self.reversed.get(version)? {
                 if !units.iter().any(|known| Arc::ptr_eq(known, unit)) {
                     units.push(Arc::clone(unit));
                 }
@@ -524,11 +532,11 @@ impl<'s> Rebuilding<'s> {
 
     /// Repeats a recorded undo or redo. Returns whether the result is the recorded one.
     fn repeat_undo(&mut self, record: &CommitRecord, before: &Snapshot, after: &Snapshot) -> bool {
-        let Some(turns) = self.turns_of(record) else {
+        let Some(units) = self.reversed_units_of(record) else {
             return false;
         };
         let ids = &self.store.0.ids;
-        let by_code = record.turned.as_ref().and_then(|it| it.by_code.as_ref());
+        let by_code = record.reversed.as_ref().and_then(|it| it.by_code.as_ref());
         let changes = record.changes();
         let (changes, rest) = match by_code {
             Some((_, made)) => changes.split_at(changes.len().min(*made)),
@@ -540,16 +548,16 @@ impl<'s> Rebuilding<'s> {
         }
         let mut overlay = Overlay::new(before.clone());
         let mut undoing = self.provenance.undoing(&mut overlay, ids);
-        let mut all = turns.iter();
-        if !all.all(|(units, on)| undoing.turn(units, *on, true).is_ok()) {
+        let mut all = units.iter();
+        if !all.all(|(units, in_effect)| undoing.set_in_effect(units, *in_effect, true).is_ok()) {
             return false;
         }
-        let toggled = undoing.end();
+        let reversed = undoing.end();
         if !are_same(&overlay, &after, [overlay.changes(), changes]) {
             return false;
         }
         let version = record.edits.version;
-        self.provenance.settle(toggled);
+        self.provenance.apply_published(reversed);
         if let Some((unit, _)) = by_code {
             let mut overlay = Overlay::new(after);
             for change in rest {
@@ -563,11 +571,11 @@ impl<'s> Rebuilding<'s> {
                 selections: [None, None],
             });
         }
-        let units: Vec<_> = turns.into_iter().flat_map(|(units, _)| units).collect();
+        let units: Vec<_> = units.into_iter().flat_map(|(units, _)| units).collect();
         if let Some(unit) = units.first() {
             self.units.insert(version, Arc::clone(unit));
         }
-        self.turned.insert(version, units);
+        self.reversed.insert(version, units);
         true
     }
 }
@@ -633,11 +641,11 @@ mod tests {
         bob.execute([insert_text(3, "d").on("t")]).unwrap();
         let unit = store.newest_unit().unwrap();
         let mut overlay = Overlay::new(store.snapshot());
-        let undo = store.undo_in(&mut overlay, |it| it.turn(&[unit], false, false));
+        let undo = store.undo_in(&mut overlay, |it| it.set_in_effect(&[unit], false, false));
         let ((), undone) = undo.unwrap();
         let changes = bob.undo().commit().unwrap().changes;
         let ann = Editor::new(store.clone(), "ann").with_restored_history();
-        store.settle_undo(undone, &changes, None);
+        store.apply_published_undo(undone, &changes, None);
         let text = || store.snapshot().node("t").unwrap().text().to_string();
         ann.undo().commit().unwrap();
         assert_eq!(text(), "ab");

@@ -20,7 +20,7 @@ use super::nodes::OnNodes;
 use super::publish::CommitConditions;
 use super::{
     BatchDigest, CommitCondition, CommitError, DataStore, ExecutedOperation, FollowerId, Observed,
-    TransactionResult, TurnedEntry, Undone,
+    ReversedEntry, TransactionResult, Undone,
 };
 use crate::codes::CodedError;
 use crate::document::schema::Schema;
@@ -83,8 +83,9 @@ pub struct Transaction {
     in_history: bool,
     /// Whether it undoes or redoes edits.
     is_undo: bool,
-    /// The unit that it undoes or redoes, if all of its commits wait to be recorded.
-    turned: Option<(Arc<EditUnit>, bool)>,
+    /// The unit that it undoes or redoes, if all of its commits wait to be recorded, and
+    /// whether that is to be in effect.
+    reversed_unit: Option<(Arc<EditUnit>, bool)>,
     /// What is undone together with it.
     unit: Option<Arc<EditUnit>>,
     /// Fields that most transactions do not need.
@@ -108,8 +109,8 @@ struct Aside {
     clipboard: Option<Arc<Fragment>>,
     /// The versions whose commits the transaction undoes.
     undone: Vec<u64>,
-    /// What it turns, if these do not tell that.
-    turned: Option<Arc<TurnedEntry>>,
+    /// The units that it undoes or redoes, if these do not tell that.
+    reversed: Option<Arc<ReversedEntry>>,
     savepoints: Vec<(u64, savepoint::SavepointState)>,
     /// How many savepoints were made so far.
     saved: u64,
@@ -183,7 +184,7 @@ impl Transaction {
             lent: false,
             in_history: false,
             is_undo: false,
-            turned: None,
+            reversed_unit: None,
             unit: None,
             aside: None,
             nodes: None,
@@ -304,7 +305,7 @@ impl Transaction {
         code: impl FnOnce(&mut Undoing<'_>) -> Result<R, BlockedUndo>,
     ) -> Result<(R, Undone), BlockedUndo> {
         self.is_undo = true;
-        self.turned = None;
+        self.reversed_unit = None;
         self.held.store.undo_in(&mut self.overlay, code)
     }
 
@@ -313,11 +314,11 @@ impl Transaction {
     pub(crate) fn undo_newest(
         &mut self,
         unit: &Arc<EditUnit>,
-        on: bool,
+        in_effect: bool,
     ) -> Result<bool, BlockedUndo> {
         let store = &self.held.store;
-        let is_newest = store.undo_newest_in(&mut self.overlay, unit, on)?;
-        self.turned = is_newest.then(|| (Arc::clone(unit), on));
+        let is_newest = store.undo_newest_in(&mut self.overlay, unit, in_effect)?;
+        self.reversed_unit = is_newest.then(|| (Arc::clone(unit), in_effect));
         Ok(is_newest)
     }
 
@@ -328,7 +329,7 @@ impl Transaction {
 
     /// Records that it undoes the commits that made these versions. With none, it undoes something
     /// that its changes do not tell, or has an inverse that is code.
-    pub(crate) fn undoes(&mut self, versions: Vec<u64>, turned: Option<TurnedEntry>) {
+    pub(crate) fn undoes(&mut self, versions: Vec<u64>, reversed: Option<ReversedEntry>) {
         self.in_history = true;
         // No commit has this version.
         let versions = if versions.is_empty() {
@@ -336,10 +337,10 @@ impl Transaction {
         } else {
             versions
         };
-        let turned = turned.filter(|_| self.held.store.keeps_commits());
+        let reversed = reversed.filter(|_| self.held.store.keeps_commits());
         let aside = self.aside_mut();
         aside.undone = versions;
-        aside.turned = turned.map(Arc::new);
+        aside.reversed = reversed.map(Arc::new);
     }
 
     /// Keeps the result of this transaction under a key that the store has no receipt for.

@@ -426,15 +426,15 @@ impl Editor {
         let rewound = rewound.ok_or(nothing)?;
         let on = &mut *prepared.transaction;
         on.record(ExecutedOperation::named(name));
-        on.undoes(attempt.versions(), attempt.turned(&rewound));
+        on.undoes(attempt.versions(), attempt.reversed(&rewound));
         let store = self.store();
         let result = prepared.commit(
             |_, _| None,
             |session, result, _| {
                 let made = (result.version, &result.changes);
-                let by_code = history::settle_record(store, rewound, made);
+                let by_code = history::record_published_undo(store, rewound, made);
                 let version = result.changed.then_some(result.version);
-                session.history.settle(&attempt, by_code, version);
+                session.history.move_entry(&attempt, by_code, version);
             },
         );
         observed.ended(result.as_ref().map_err(CommitError::code));
@@ -465,8 +465,8 @@ impl Editor {
                     }
                     // It has no effect on the document, so it is undone whatever follows.
                     let made = (on.base().version(), &Changes::default());
-                    let by_code = history::settle_record(self.store(), rewound, made);
-                    state.history.settle(attempt, by_code, None);
+                    let by_code = history::record_published_undo(self.store(), rewound, made);
+                    state.history.move_entry(attempt, by_code, None);
                     *attempt = attempt.anew();
                     continue;
                 }

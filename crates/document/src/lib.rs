@@ -105,8 +105,8 @@ pub mod internal {
     pub use crate::overlay::{Overlay, OverlaySavepoint, same};
     pub use crate::piece_map::{Composer, PieceMap};
     pub use crate::provenance::{
-        BlockedUndo, ChangeDetail, EditUnit, Provenance, RecordedCommit, SilentTurn, Toggled,
-        Undoing,
+        BlockedUndo, ChangeDetail, EditUnit, Provenance, RecordedCommit, ReversedRecords,
+        SilentReversal, Undoing,
     };
     pub use crate::sequence_edit::{SequenceEdit, SequenceEdits};
     pub use crate::snapshot::{

@@ -213,7 +213,7 @@ impl<'a, M: Message + Send + 'static> Run<'a, M> {
                         let cause = Interruption::ReadOnly(Box::new(refusal));
                         return Err(self.stopped(Some(taken), cause));
                     }
-                    _ => self.settle(taken, outcome),
+                    _ => self.end_delivery(taken, outcome),
                 },
                 Err(error) => return Err(self.interrupted(Some(taken), error)),
             }
@@ -272,7 +272,7 @@ impl<'a, M: Message + Send + 'static> Run<'a, M> {
         passed.then(|| first.remove())
     }
 
-    fn settle(&mut self, taken: Taken<M>, outcome: Outcome) {
+    fn end_delivery(&mut self, taken: Taken<M>, outcome: Outcome) {
         // The claimant may finish long before its claim is stale, or may be lost with its thread.
         let patience = |event| self.inbox.options.delay(event, taken.looks);
         let delay = match &outcome {

@@ -28,7 +28,7 @@ pub(crate) struct Unrecorded {
     /// Whether it is an undo or a redo, which is recorded when it is published.
     pub(crate) is_undo: bool,
     /// Whether it is in effect. It is not if it was undone while it waited here.
-    pub(crate) is_on: bool,
+    pub(crate) is_in_effect: bool,
     /// Whether it was made when the commit before it was out of effect.
     pub(crate) follows_undone: bool,
     /// How many bytes its changes take.
@@ -44,8 +44,9 @@ pub(crate) struct ToRecord<'c> {
     pub(crate) selections: [Option<&'c Selection>; 2],
     pub(crate) origin: Option<FollowerId>,
     pub(crate) is_undo: bool,
-    /// The unit that it undoes or redoes, if all of its commits waited in the queue.
-    pub(crate) turned: Option<&'c (Arc<EditUnit>, bool)>,
+    /// The unit that it undoes or redoes, if all of its commits waited in the queue, and whether
+    /// that is to be in effect.
+    pub(crate) reversed_unit: Option<&'c (Arc<EditUnit>, bool)>,
 }
 
 /// The commits that wait to be recorded, in order.
@@ -82,7 +83,7 @@ pub(super) type Unneeded = Vec<Unrecorded>;
 impl Unrecorded {
     /// Whether its unit is in no history any more: only these commits of the queue refer to it.
     /// With too low a number it counts as one that a history has.
-    pub(crate) fn is_settled(&self, commits_of_unit: usize) -> bool {
+    pub(crate) fn is_final(&self, commits_of_unit: usize) -> bool {
         let unit = self.unit.as_ref();
         unit.is_none_or(|unit| Arc::strong_count(unit) == commits_of_unit)
     }
@@ -120,7 +121,9 @@ impl Unrecorded {
 
     /// Takes in the next commit if it goes on typing, and belongs to the same unit.
     fn take_in(&mut self, version: u64, next: &ToRecord<'_>) -> bool {
-        let is_same = next.unit.is_some_and(|unit| self.is_on && self.is_of(unit));
+        let is_same = next
+            .unit
+            .is_some_and(|unit| self.is_in_effect && self.is_of(unit));
         if !is_same || !self.details.is_empty() || !next.details.is_empty() {
             return false;
         }
@@ -161,14 +164,14 @@ impl Queue {
     pub(super) fn push(&mut self, version: u64, commit: ToRecord<'_>) -> Unneeded {
         let mut unneeded = Unneeded::new();
         self.version = version;
-        if let Some((unit, on)) = commit.turned {
-            self.turn(unit, *on);
+        if let Some((unit, in_effect)) = commit.reversed_unit {
+            self.set_in_effect(unit, *in_effect);
             return unneeded;
         }
         let ends_redo = commit.unit.is_some();
         while let Some(last) = self.commits.back()
             && ends_redo
-            && !last.is_on
+            && !last.is_in_effect
             && last.origin == commit.origin
         {
             let last = self.commits.pop_back();
@@ -177,7 +180,7 @@ impl Queue {
         }
         // As long as nothing is recorded, there is nothing that the oldest commits could move.
         for _ in 0..2 {
-            if !self.has_record && self.first_is_settled() {
+            if !self.has_record && self.first_is_final() {
                 let first = self.commits.pop_front();
                 self.of_first_unit -= 1;
                 self.removed(first, &mut unneeded);
@@ -185,7 +188,7 @@ impl Queue {
         }
         let mut follows_undone = false;
         if let Some(last) = self.commits.back_mut() {
-            follows_undone = !last.is_on;
+            follows_undone = !last.is_in_effect;
             let before = last.bytes;
             if last.take_in(version, &commit) {
                 self.bytes += last.bytes - before;
@@ -204,7 +207,7 @@ impl Queue {
             selections: [before.cloned(), after.cloned()],
             origin: commit.origin,
             is_undo: commit.is_undo,
-            is_on: true,
+            is_in_effect: true,
             follows_undone,
             bytes,
         };
@@ -226,7 +229,7 @@ impl Queue {
     /// Whether no history has the unit of the oldest commit, and the commit after it does not need
     /// it. Each call counts at most two more commits of that unit, so of a large one this is known
     /// some calls later.
-    fn first_is_settled(&mut self) -> bool {
+    fn first_is_final(&mut self) -> bool {
         let Some(first) = self.commits.front() else {
             return false;
         };
@@ -234,7 +237,8 @@ impl Queue {
         let more = self.commits.range(known..).take(2);
         let more = more.take_while(|next| next.is_of_unit_of(first)).count();
         self.of_first_unit = known + more;
-        first.is_settled(self.of_first_unit) && self.commits.get(1).is_none_or(|next| next.is_on)
+        first.is_final(self.of_first_unit)
+            && self.commits.get(1).is_none_or(|next| next.is_in_effect)
     }
 
     pub(super) fn has_many(&self) -> bool {
@@ -252,7 +256,7 @@ impl Queue {
         (self.bytes, self.of_first_unit) = (0, 0);
         let commits = std::mem::replace(&mut self.commits, room);
         self.has_record |= !commits.is_empty();
-        let has_undone = commits.iter().any(|it| !it.is_on);
+        let has_undone = commits.iter().any(|it| !it.is_in_effect);
         Some(Taken {
             since,
             version: self.version,
@@ -265,7 +269,7 @@ impl Queue {
     fn first_undone(&self) -> usize {
         let mut first = self.commits.len();
         while let Some(before) = first.checked_sub(1)
-            && !self.commits[before].is_on
+            && !self.commits[before].is_in_effect
         {
             first = before;
             if self.commits[before].follows_undone {
@@ -277,10 +281,10 @@ impl Queue {
 
     /// Where all commits of a unit are, if it is the newest one in effect. Or, if it is to come
     /// into effect, if it was undone last.
-    fn find_newest(&self, unit: &Arc<EditUnit>, on: bool) -> Option<Range<usize>> {
+    fn find_newest(&self, unit: &Arc<EditUnit>, in_effect: bool) -> Option<Range<usize>> {
         let first_undone = self.first_undone();
-        let is_own = |it: &&Unrecorded| it.is_on != on && it.is_of(unit);
-        let range = match on {
+        let is_own = |it: &&Unrecorded| it.is_in_effect != in_effect && it.is_of(unit);
+        let range = match in_effect {
             true => {
                 let own = self.commits.range(first_undone..);
                 first_undone..first_undone + own.take_while(is_own).count()
@@ -298,25 +302,31 @@ impl Queue {
     }
 
     /// Whether the newest unit in effect is this one and waits here as a whole.
-    pub(super) fn has_newest(&self, unit: &Arc<EditUnit>, on: bool) -> bool {
-        self.find_newest(unit, on).is_some()
+    pub(super) fn has_newest(&self, unit: &Arc<EditUnit>, in_effect: bool) -> bool {
+        self.find_newest(unit, in_effect).is_some()
     }
 
     /// What an undo or a redo of the newest unit changes in the document.
-    pub(super) fn changes_of_newest(&self, unit: &Arc<EditUnit>, on: bool) -> Option<Vec<Change>> {
-        let commits = self.commits.range(self.find_newest(unit, on)?);
+    pub(super) fn changes_of_newest(
+        &self,
+        unit: &Arc<EditUnit>,
+        in_effect: bool,
+    ) -> Option<Vec<Change>> {
+        let commits = self.commits.range(self.find_newest(unit, in_effect)?);
         let changes = commits.flat_map(Unrecorded::of_the_document);
-        Some(match on {
+        Some(match in_effect {
             true => changes.cloned().collect(),
             false => changes.rev().map(Change::inverse).collect(),
         })
     }
 
     /// Takes the newest unit out of effect, or puts it into effect. One that does not wait here any
-    /// more is recorded when its undo is settled.
-    fn turn(&mut self, unit: &Arc<EditUnit>, on: bool) {
-        if let Some(range) = self.find_newest(unit, on) {
-            self.commits.range_mut(range).for_each(|it| it.is_on = on);
+    /// more is recorded when its undo is applied.
+    fn set_in_effect(&mut self, unit: &Arc<EditUnit>, in_effect: bool) {
+        if let Some(range) = self.find_newest(unit, in_effect) {
+            self.commits
+                .range_mut(range)
+                .for_each(|it| it.is_in_effect = in_effect);
         }
     }
 }

@@ -126,13 +126,13 @@ impl Stretch {
     pub(super) fn is_open(&mut self) -> bool {
         let is_open = self.composed.is_empty() && !self.is_full();
         if !is_open {
-            self.settle();
+            self.replace_edits_by_map();
         }
         is_open
     }
 
     /// Replaces the edits by their map, if it is known.
-    fn settle(&mut self) {
+    fn replace_edits_by_map(&mut self) {
         if let Some(map) = self.map.take() {
             self.composed = map;
             self.edits = Vec::new();
@@ -141,12 +141,12 @@ impl Stretch {
 
     /// Appends the commits after it.
     pub(super) fn append(&mut self, next: &Self) {
-        self.settle();
+        self.replace_edits_by_map();
         if next.composed.is_empty() && !self.is_full() {
             self.edits.extend_from_slice(&next.edits);
         } else {
             self.map();
-            self.settle();
+            self.replace_edits_by_map();
             self.composed.append(next.map());
         }
         self.commits += next.commits;

@@ -81,10 +81,10 @@ impl<'t> Validated<'t> {
             .map(|kept| kept.receipt(&result));
         let store = &transaction.held.store;
         let mut none = (CommitConditions::new(), Vec::new());
-        let (conditions, undone, entry) = match &mut transaction.aside {
+        let (conditions, undone, reversed) = match &mut transaction.aside {
             Some(aside) => {
-                let turned = aside.turned.take();
-                (&mut aside.conditions, &mut aside.undone, turned)
+                let reversed = aside.reversed.take();
+                (&mut aside.conditions, &mut aside.undone, reversed)
             }
             None => (&mut none.0, &mut none.1, None),
         };
@@ -95,7 +95,7 @@ impl<'t> Validated<'t> {
         result.changes = transaction.overlay.take_changes();
         let details = transaction.overlay.take_details();
         let unit = transaction.unit.take();
-        let (turned, is_undo) = (transaction.turned.take(), transaction.is_undo);
+        let (reversed_unit, is_undo) = (transaction.reversed_unit.take(), transaction.is_undo);
         let (overlay, origin) = (&mut transaction.overlay, transaction.origin);
         let in_history = transaction.in_history && origin.is_some();
         let selections = [&result.selection_before, &result.selection_after];
@@ -106,7 +106,7 @@ impl<'t> Validated<'t> {
             selections: selections.map(|it| it.as_ref().filter(|_| unit.is_some())),
             origin,
             is_undo,
-            turned: turned.as_ref(),
+            reversed_unit: reversed_unit.as_ref(),
         };
         let record = |version, for_subscribers: bool| CommitRecord {
             edits: CommitEdits {
@@ -119,7 +119,7 @@ impl<'t> Validated<'t> {
             origin,
             // Only kept commits lead to the history of a later session.
             unit: unit.as_ref().filter(|_| store.keeps_commits()).cloned(),
-            turned: entry.clone(),
+            reversed: reversed.clone(),
             commit: for_subscribers.then(|| {
                 Arc::new(TransactionResult {
                     version,
@@ -129,8 +129,8 @@ impl<'t> Validated<'t> {
         };
         let receipt = receipt.as_ref();
         result.version = store.publish(overlay, receipt, conditions, commit, record)?;
-        if let Some((unit, on)) = &turned {
-            store.settle_newest(unit, *on, &result.changes);
+        if let Some((unit, in_effect)) = &reversed_unit {
+            store.apply_published_newest(unit, *in_effect, &result.changes);
         }
         Ok(Visible { store, result })
     }

@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 use super::{Direction, Edit};
 use crate::document::schema::SchemaViolation;
 use crate::document::{BlockedUndo, Change, ChangeDetail, EditUnit, Selection};
-use crate::store::{Transaction, TurnedEntry, Undone};
+use crate::store::{ReversedEntry, Transaction, Undone};
 use crate::time::MonotonicTime;
 use crate::transaction::error::OperationError;
 use crate::transaction::operation::Callback;
@@ -145,8 +145,9 @@ impl HistoryEntry {
         }
     }
 
-    /// What an undo or a redo of it turned, if the versions of its commits do not tell that.
-    pub(super) fn turned(&self, is_redo: bool, rewound: &Rewound) -> Option<TurnedEntry> {
+    /// The units that an undo or a redo of it reversed, if the versions of its commits do not tell
+    /// that.
+    pub(super) fn reversed(&self, is_redo: bool, rewound: &Rewound) -> Option<ReversedEntry> {
         let is_cut = self.versions.first() == Some(&0);
         if !is_cut && self.inverses.is_empty() && self.by_code.is_none() {
             return None;
@@ -154,8 +155,8 @@ impl HistoryEntry {
         let units = (self.units.to_vec(), is_redo);
         let by_code = self.by_code.iter().cloned().collect();
         let by_code = (by_code, !is_redo);
-        Some(TurnedEntry {
-            turns: match is_redo {
+        Some(ReversedEntry {
+            units: match is_redo {
                 true => vec![by_code, units],
                 false => vec![units, by_code],
             },
@@ -189,11 +190,11 @@ impl HistoryEntry {
         on.undo_units(|undoing| {
             let by_code = self.by_code.as_slice();
             if is_redo {
-                undoing.turn(by_code, false, true)?;
+                undoing.set_in_effect(by_code, false, true)?;
             }
-            undoing.turn(&self.units, is_redo, is_redo)?;
+            undoing.set_in_effect(&self.units, is_redo, is_redo)?;
             if !is_redo {
-                undoing.turn(by_code, true, true)?;
+                undoing.set_in_effect(by_code, true, true)?;
             }
             let (unit, then) = match is_redo {
                 true => (self.units.last(), &self.after),

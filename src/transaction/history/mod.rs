@@ -52,7 +52,7 @@ use smol_str::SmolStr;
 use super::operation::Callback;
 use crate::document::{BlockedUndo, Change, Changes, EditUnit, RecordedCommit, Selection};
 use crate::id::OwnerId;
-use crate::store::{DataStore, Kind, Transaction, TurnedEntry};
+use crate::store::{DataStore, Kind, ReversedEntry, Transaction};
 use crate::time::MonotonicTime;
 
 /// Undo or redo.
@@ -193,7 +193,7 @@ impl History {
         }
     }
 
-    /// The unit that the next undo or redo turns, if it is one.
+    /// The unit that the next undo or redo reverses, if it is one.
     pub(super) fn next_unit(&self, direction: Direction) -> Option<Arc<EditUnit>> {
         self.stack(direction).back()?.only_unit().cloned()
     }
@@ -392,11 +392,12 @@ impl History {
         true
     }
 
-    /// Takes in that the entry that was tried last was undone or redone, by a commit of this
-    /// version if it changed the document. `by_code` is what inverse code changed, if some ran.
+    /// Moves the entry that was tried last to the other stack: it was undone or redone, by a commit
+    /// of this version if it changed the document. `by_code` is what inverse code changed, if some
+    /// ran.
     ///
     /// If the entry was discarded meanwhile, it stays discarded.
-    pub(super) fn settle(
+    pub(super) fn move_entry(
         &mut self,
         attempt: &Attempt,
         by_code: Option<Option<Arc<EditUnit>>>,
@@ -444,9 +445,9 @@ fn position(stack: &Stack, entry: &HistoryEntry) -> Option<usize> {
     stack.iter().rposition(|it| it.number == entry.number)
 }
 
-/// Takes an undo or a redo that was published into the record of the document. If inverse code of
+/// Records a published undo or redo in the provenance of the document. If inverse code of
 /// the entry ran, returns the unit of what that changed in the document, if anything.
-pub(super) fn settle_record(
+pub(super) fn record_published_undo(
     store: &DataStore,
     rewound: Rewound,
     (version, changes): (u64, &Changes),
@@ -465,7 +466,7 @@ pub(super) fn settle_record(
         selections: [None, None],
     });
     if let Some(undone) = undone {
-        store.settle_undo(undone, changes, rest.as_ref());
+        store.apply_published_undo(undone, changes, rest.as_ref());
     }
     ran_code.then(|| by_code.map(|(unit, _)| unit))
 }
@@ -519,10 +520,10 @@ impl Attempt {
             .map_or(Vec::new(), HistoryEntry::undone_versions)
     }
 
-    /// What it turned, if the versions of its commits do not tell that.
-    pub(super) fn turned(&self, rewound: &Rewound) -> Option<TurnedEntry> {
+    /// The units that it reversed, if the versions of its commits do not tell that.
+    pub(super) fn reversed(&self, rewound: &Rewound) -> Option<ReversedEntry> {
         let is_redo = self.direction == Direction::Redo;
-        self.last()?.turned(is_redo, rewound)
+        self.last()?.reversed(is_redo, rewound)
     }
 
     /// Undoes or redoes it.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use smallvec::smallvec;
 
 use super::{Edit, History, HistoryEntry, HistoryOptions};
-use crate::document::SilentTurn;
+use crate::document::SilentReversal;
 use crate::id::OwnerId;
 use crate::store::{CommitRecord, DataStore, FollowerId, Kept, TransactionResult};
 
@@ -30,8 +30,8 @@ impl History {
         } = store.record_kept(id, owner);
         let own = records.iter().filter(|record| record.is_entry_of(id));
         own.clone().next()?;
-        for turn in &silent {
-            let pairs = turn.units.windows(2);
+        for reversal in &silent {
+            let pairs = reversal.units.windows(2);
             joined.extend(pairs.map(|pair| (pair[1], pair[0])));
         }
         let mut silent = silent.iter().peekable();
@@ -43,8 +43,8 @@ impl History {
             let Some(commit) = record.commit.as_deref() else {
                 continue;
             };
-            while let Some(turn) = silent.next_if(|turn| turn.version < commit.version) {
-                history.follow_silent(turn);
+            while let Some(reversal) = silent.next_if(|it| it.version < commit.version) {
+                history.follow_silent(reversal);
             }
             let undone = &record.edits.undone;
             if !undone.is_empty() {
@@ -74,14 +74,14 @@ impl History {
                 history.gone.extend(history.undo.pop_front());
             }
         }
-        silent.for_each(|turn| history.follow_silent(turn));
+        silent.for_each(|reversal| history.follow_silent(reversal));
         Some(history)
     }
 
     /// Repeats an undo or a redo that changed nothing in the document: it is not among the commits.
-    fn follow_silent(&mut self, turn: &SilentTurn) {
-        let is_it = |entry: &Arc<HistoryEntry>| turn.units.contains(&entry.made);
-        let (from, to) = match turn.is_redo {
+    fn follow_silent(&mut self, reversal: &SilentReversal) {
+        let is_it = |entry: &Arc<HistoryEntry>| reversal.units.contains(&entry.made);
+        let (from, to) = match reversal.is_redo {
             true => (&mut self.redo, &mut self.undo),
             false => (&mut self.undo, &mut self.redo),
         };

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::present::Done;
+use super::draft::Done;
 use super::record::Written;
 use super::sequence::{ChildItem, EdgeAt, Item, Tag, TextItem};
-use super::toggle::{Turn, Undoing};
+use super::undo::{Reversal, Undoing};
 use super::{BlockedUndo, Key, Touch};
 use crate::hashing::Secret;
 use crate::id::NodeId;
@@ -40,13 +40,13 @@ impl Undoing<'_> {
     }
 
     /// Refuses the undo if a later edit of another unit is in its way.
-    pub(super) fn check(&self, turn: &Turn, quiet: &mut QuietGaps) -> Done {
-        turn.touched.iter().try_for_each(|touch| match touch {
+    pub(super) fn check(&self, reversal: &Reversal, quiet: &mut QuietGaps) -> Done {
+        reversal.touched.iter().try_for_each(|touch| match touch {
             Touch::Text(key) => {
                 let spread = self.draft.spread(*key);
                 spread
                     .into_iter()
-                    .try_for_each(|key| self.check_text(turn, key))
+                    .try_for_each(|key| self.check_text(reversal, key))
             }
             Touch::Removed(keys) => {
                 let top = keys.first().and_then(|top| self.draft.get(*top));
@@ -59,22 +59,22 @@ impl Undoing<'_> {
                     None => Ok(()),
                 }
             }
-            Touch::Moved(key) => self.check_place(turn, *key),
+            Touch::Moved(key) => self.check_place(reversal, *key),
             Touch::Edge(key) => self.check_edge(*key),
-            Touch::Written(key) => self.check_values(turn, *key),
-            Touch::Root => self.check_root(turn),
+            Touch::Written(key) => self.check_values(reversal, *key),
+            Touch::Root => self.check_root(reversal),
             Touch::Created(_) | Touch::Kept(_) => Ok(()),
         })
     }
 
     /// Characters would return to a node that was removed.
-    fn check_text(&self, turn: &Turn, key: Key) -> Done {
+    fn check_text(&self, reversal: &Reversal, key: Key) -> Done {
         let Some(record) = self.draft.get(key).filter(|it| !it.is_present()) else {
             return Ok(());
         };
         let returns = |item: &TextItem| match item {
             TextItem::Chars(chars) => {
-                let is_of_it = chars.gone.iter().any(|it| turn.has(*it));
+                let is_of_it = chars.gone.iter().any(|it| reversal.has(*it));
                 is_of_it && chars.hidden.is_some() && chars.are_wanted()
             }
             _ => false,
@@ -133,11 +133,11 @@ impl Undoing<'_> {
         Ok(())
     }
 
-    fn check_place(&self, turn: &Turn, key: Key) -> Done {
+    fn check_place(&self, reversal: &Reversal, key: Key) -> Done {
         let Some(record) = self.draft.get(key).filter(|it| it.is_present()) else {
             return Ok(());
         };
-        let owned = record.places.iter().filter(|it| turn.has(it.by));
+        let owned = record.places.iter().filter(|it| reversal.has(it.by));
         let Some(first) = owned.map(|it| it.order).min() else {
             return Ok(());
         };
@@ -157,12 +157,16 @@ impl Undoing<'_> {
         }
     }
 
-    fn check_values(&self, turn: &Turn, key: Key) -> Done {
+    fn check_values(&self, reversal: &Reversal, key: Key) -> Done {
         let Some(record) = self.draft.get(key).filter(|it| it.is_present()) else {
             return Ok(());
         };
         let writes = &record.writes;
-        for (nth, write) in writes.iter().enumerate().filter(|(_, it)| turn.has(it.by)) {
+        for (nth, write) in writes
+            .iter()
+            .enumerate()
+            .filter(|(_, it)| reversal.has(it.by))
+        {
             let mut later = writes[nth..].iter().filter(|it| it.what.is_of(&write.what));
             let changed = later.find_map(|it| self.draft.is_later(it.by, it.version));
             if changed.is_some() {
@@ -175,9 +179,9 @@ impl Undoing<'_> {
         Ok(())
     }
 
-    fn check_root(&self, turn: &Turn) -> Done {
+    fn check_root(&self, reversal: &Reversal) -> Done {
         let root = self.draft.root.as_deref().unwrap_or(&self.draft.base.root);
-        let Some(first) = root.iter().position(|it| turn.has(it.by)) else {
+        let Some(first) = root.iter().position(|it| reversal.has(it.by)) else {
             return Ok(());
         };
         let later = root[first..].iter().find_map(|it| {
@@ -262,8 +266,8 @@ impl Undoing<'_> {
     }
 
     /// Nothing of it was undone. Refused, if a node that it created stays for others.
-    pub(super) fn check_stayed(&self, turn: &Turn) -> Done {
-        for touch in &turn.touched {
+    pub(super) fn check_stayed(&self, reversal: &Reversal) -> Done {
+        for touch in &reversal.touched {
             let Touch::Created(keys) = touch else {
                 continue;
             };

@@ -85,3 +85,28 @@ impl From<EditError> for UndoConflict {
         }
     }
 }
+
+/// Why edits cannot go out of effect, and the version of the later edit that is in the way, if
+/// known.
+#[derive(Debug)]
+pub struct BlockedUndo {
+    /// Why not.
+    pub conflict: UndoConflict,
+    /// The version of the later edit.
+    pub version: Option<u64>,
+}
+
+impl From<UndoConflict> for BlockedUndo {
+    fn from(conflict: UndoConflict) -> Self {
+        Self {
+            conflict,
+            version: None,
+        }
+    }
+}
+
+impl From<EditError> for BlockedUndo {
+    fn from(error: EditError) -> Self {
+        UndoConflict::from(error).into()
+    }
+}

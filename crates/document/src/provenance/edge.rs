@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::present::{Done, Draft};
+use super::draft::{Done, Draft};
 use super::record::{Record, spread_of};
 use super::sequence::{ChildItem, EdgeAt, Found, Item, hide};
 use super::{BlockedUndo, Key, Records, body_of};
@@ -47,7 +47,7 @@ impl Draft<'_> {
             (Some(merged), Some(wanted)) if merged != wanted => {
                 match self.are_together(edge(merged), edge(wanted)) {
                     true => {
-                        self.know_anew();
+                        self.clear_known_out();
                         self.edit(node).merged = Some(wanted);
                     }
                     false => {
@@ -81,7 +81,7 @@ impl Draft<'_> {
             return Ok(());
         };
         let mut edges = record.edges.iter();
-        let joined = edges.rposition(|edge| !edge.splits && edge.by.is_on());
+        let joined = edges.rposition(|edge| !edge.splits && edge.by.is_in_effect());
         let Some(nth) = joined.or_else(|| record.edge_wanted()) else {
             return Ok(());
         };
@@ -144,7 +144,7 @@ impl Draft<'_> {
 
     /// The edge behind which the content of a node belongs at the end of the undo or redo.
     fn edge_at_end(&self, record: &Record) -> Option<usize> {
-        record.edge_with(|tag| self.will_be_on(tag))
+        record.edge_with(|tag| self.will_be_in_effect(tag))
     }
 
     /// Whether the content behind an edge ends in another node than that of the edge.
@@ -220,7 +220,7 @@ impl Draft<'_> {
             })?;
             self.appeared.insert(body.id.clone(), node);
             self.take_out_behind(edge, holders, at);
-            self.settle_half(node, &beside)?;
+            self.place_half(node, &beside)?;
             return self.fit_edges_of(node);
         }
         let ends = self.ends_of(edge, holders, at);
@@ -237,7 +237,7 @@ impl Draft<'_> {
 
     /// Puts a node that was split off again at its own place. If the list of that is gone for good,
     /// it stays beside its left half.
-    fn settle_half(&mut self, node: Key, beside: &ChildPosition) -> Done {
+    fn place_half(&mut self, node: Key, beside: &ChildPosition) -> Done {
         let record = self.at(node);
         let (id, place) = (record.id.clone(), record.chosen());
         let list = record.places.get(place).and_then(|place| place.list);
@@ -287,7 +287,7 @@ impl Draft<'_> {
         let children = list.take_behind(edge, at[1].index, ends[1], is_closed);
         self.edit(holders[0]).text = left;
         self.edit(holders[1]).children = list;
-        self.know_anew();
+        self.clear_known_out();
         self.rehome(holders[0], [node; 2], &text, &children);
         self.take_back_behind(edge, holders);
         let record = self.edit(node);
@@ -499,7 +499,7 @@ impl Draft<'_> {
 
     fn put_in_behind(&mut self, edge: EdgeAt, holders: [Key; 2], at: [Found; 2]) {
         let node = edge.node;
-        self.know_anew();
+        self.clear_known_out();
         let record = self.edit(node);
         record.merged = Some(edge.edge);
         let text = std::mem::take(&mut *record.text);

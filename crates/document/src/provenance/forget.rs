@@ -20,8 +20,8 @@ const FEW: usize = 64;
 /// takes as long as the sequences that it changes.
 const MANY: usize = 128;
 
-/// The fate of a tag.
-enum Fate {
+/// Whether a tag is in effect, and whether that can change.
+enum TagEffect {
     /// Its unit can still be undone or redone.
     Open,
     /// It is in effect for good.
@@ -34,34 +34,34 @@ enum Fate {
 struct Units<'p>(&'p HashMap<u64, super::UnitRecord, Secret>);
 
 impl Units<'_> {
-    fn fate(&self, tag: Tag) -> Fate {
-        match (self.0.contains_key(&tag.unit()), tag.is_on()) {
-            (true, _) => Fate::Open,
-            (false, true) => Fate::Always,
-            (false, false) => Fate::Never,
+    fn effect_of(&self, tag: Tag) -> TagEffect {
+        match (self.0.contains_key(&tag.unit()), tag.is_in_effect()) {
+            (true, _) => TagEffect::Open,
+            (false, true) => TagEffect::Always,
+            (false, false) => TagEffect::Never,
         }
     }
 
     /// Makes a tag that is in effect for good one without a unit. Returns whether it can ever be in
     /// effect.
-    fn settle(&self, tag: &mut Tag) -> bool {
-        match self.fate(*tag) {
-            Fate::Open => true,
-            Fate::Always => {
+    fn make_permanent(&self, tag: &mut Tag) -> bool {
+        match self.effect_of(*tag) {
+            TagEffect::Open => true,
+            TagEffect::Always => {
                 *tag = Tag::ALWAYS;
                 true
             }
-            Fate::Never => false,
+            TagEffect::Never => false,
         }
     }
 
     /// Whether it is in effect, or can be.
     fn counts(&self, tag: Tag) -> bool {
-        !matches!(self.fate(tag), Fate::Never)
+        !matches!(self.effect_of(tag), TagEffect::Never)
     }
 
-    fn is_settled(&self, tag: Tag) -> bool {
-        !matches!(self.fate(tag), Fate::Open)
+    fn is_permanent(&self, tag: Tag) -> bool {
+        !matches!(self.effect_of(tag), TagEffect::Open)
     }
 }
 
@@ -89,15 +89,15 @@ impl Provenance {
         for key in gone {
             self.drop_record(key);
         }
-        let renumbered = self.settle_records();
-        self.settle_items(&renumbered);
+        let renumbered = self.forget_in_records();
+        self.forget_in_items(&renumbered);
         self.drop_untouched();
     }
 
     /// The lists in which an undo or a redo may put a node, and the nodes around them.
     fn lists_of_open_places(&self, units: &Units<'_>) -> HashSet<Key, Secret> {
         let places = self.records.values().flat_map(|it| &it.places);
-        let open = places.filter(|it| !units.is_settled(it.by));
+        let open = places.filter(|it| !units.is_permanent(it.by));
         let mut ahead: Vec<Key> = open.filter_map(|it| it.list).collect();
         let mut lists: HashSet<Key, Secret> = HashSet::default();
         while let Some(key) = ahead.pop() {
@@ -159,8 +159,9 @@ impl Provenance {
         }
     }
 
-    /// Settles what is recorded of nodes. Returns the new numbers of places.
-    fn settle_records(&mut self) -> HashMap<(Key, usize), usize, Secret> {
+    /// Forgets in the records of nodes what no undo or redo needs. Returns the new numbers of
+    /// places.
+    fn forget_in_records(&mut self) -> HashMap<(Key, usize), usize, Secret> {
         let units = Units(&self.units);
         let items = self.records.values().flat_map(|it| it.children.iter());
         let shown = items.filter_map(|item| match item {
@@ -173,23 +174,23 @@ impl Provenance {
             // Their numbers tell what came later.
             record.removed.retain(|tag| units.counts(*tag));
             record.kept_by.retain(|tag| units.counts(*tag));
-            let settled = record.kept_by.iter().filter(|it| units.is_settled(**it));
-            let last = settled.map(|it| it.unit()).max();
+            let permanent = record.kept_by.iter().filter(|it| units.is_permanent(**it));
+            let last = permanent.map(|it| it.unit()).max();
             record
                 .kept_by
-                .retain(|tag| !units.is_settled(*tag) || Some(tag.unit()) == last);
+                .retain(|tag| !units.is_permanent(*tag) || Some(tag.unit()) == last);
             record.born = record
                 .born
-                .filter(|born| !matches!(units.fate(*born), Fate::Always));
-            settle_writes(&mut record.writes, &units);
-            if record.merged.is_none() && record.edges.iter().all(|it| units.is_settled(it.by)) {
+                .filter(|born| !matches!(units.effect_of(*born), TagEffect::Always));
+            forget_in_writes(&mut record.writes, &units);
+            if record.merged.is_none() && record.edges.iter().all(|it| units.is_permanent(it.by)) {
                 record.edges.clear();
             }
-            let settled = record
+            let chosen = record
                 .places
                 .iter()
-                .filter(|it| it.is_active && matches!(units.fate(it.by), Fate::Always));
-            let last = settled.map(|it| it.order).max().unwrap_or(0);
+                .filter(|it| it.is_active && matches!(units.effect_of(it.by), TagEffect::Always));
+            let last = chosen.map(|it| it.order).max().unwrap_or(0);
             // A single place for good is that of the document. One of a node that can leave the
             // document is needed then.
             let can_leave =
@@ -208,11 +209,11 @@ impl Provenance {
             let mut nth = 0;
             let mut kept = 0;
             record.places.retain_mut(|place| {
-                let is_settled = units.settle(&mut place.by);
+                let can_count = units.make_permanent(&mut place.by);
                 // The first one of a created node is not a move of others, which would keep it.
                 let is_creation = nth == 0 && record.born.is_some();
                 let is_needed = nth == present || is_creation || shown.contains(&(key, nth));
-                let stays = place.order >= last && is_settled || is_needed;
+                let stays = place.order >= last && can_count || is_needed;
                 if stays {
                     renumbered.insert((key, nth), kept);
                     kept += 1;
@@ -222,7 +223,8 @@ impl Provenance {
             });
         }
         let before = self.root.first().map(|first| first.before.clone());
-        self.root.retain_mut(|write| units.settle(&mut write.by));
+        self.root
+            .retain_mut(|write| units.make_permanent(&mut write.by));
         if let Some((first, before)) = self.root.first_mut().zip(before) {
             first.before = before;
         }
@@ -232,8 +234,8 @@ impl Provenance {
         renumbered
     }
 
-    /// Settles the items of all sequences.
-    fn settle_items(&mut self, renumbered: &HashMap<(Key, usize), usize, Secret>) {
+    /// Forgets in the items of all sequences what no undo or redo needs.
+    fn forget_in_items(&mut self, renumbered: &HashMap<(Key, usize), usize, Secret>) {
         let edges: HashSet<(Key, usize), Secret> = self
             .records
             .iter()
@@ -249,7 +251,7 @@ impl Provenance {
             for item in record.text.drain(..) {
                 match item {
                     TextItem::Chars(chars) => {
-                        text.add_all(settled(chars, &units).map(TextItem::Chars));
+                        text.add_all(needed_of(chars, &units).map(TextItem::Chars));
                     }
                     TextItem::Edge(at) | TextItem::End(at) if !stays(&at) => {}
                     TextItem::Caret(unit, _) if !units.0.contains_key(&unit) => {}
@@ -331,9 +333,9 @@ impl Provenance {
 
 /// Whether a node can never be in the document again, and nothing of it elsewhere.
 fn is_gone(record: &Record, units: &Units<'_>, may_have_children: impl Fn() -> bool) -> bool {
-    let always = |tag: &Tag| matches!(units.fate(*tag), Fate::Always);
+    let always = |tag: &Tag| matches!(units.effect_of(*tag), TagEffect::Always);
     let is_removed = record.removed.iter().any(always);
-    let is_open = |tag: Tag| matches!(units.fate(tag), Fate::Open);
+    let is_open = |tag: Tag| matches!(units.effect_of(tag), TagEffect::Open);
     // With a redo of others, it may be needed for what they put into it or changed in it.
     let is_kept = || {
         let mut places = record.places.iter();
@@ -346,30 +348,30 @@ fn is_gone(record: &Record, units: &Units<'_>, may_have_children: impl Fn() -> b
     };
     let is_never = record
         .born
-        .is_some_and(|born| matches!(units.fate(born), Fate::Never) && !is_kept());
-    let is_settled = record.edges.iter().all(|it| units.is_settled(it.by));
+        .is_some_and(|born| matches!(units.effect_of(born), TagEffect::Never) && !is_kept());
+    let is_permanent = record.edges.iter().all(|it| units.is_permanent(it.by));
     match record.merged {
-        Some(_) => is_settled,
-        None => !record.is_present() && is_settled && (is_removed || is_never),
+        Some(_) => is_permanent,
+        None => !record.is_present() && is_permanent && (is_removed || is_never),
     }
 }
 
-/// Characters without what is settled. `None` if they never return.
-fn settled(mut chars: Chars, units: &Units<'_>) -> Option<Chars> {
-    if !units.settle(&mut chars.born) {
+/// Characters without what no undo or redo needs. `None` if they never return.
+fn needed_of(mut chars: Chars, units: &Units<'_>) -> Option<Chars> {
+    if !units.make_permanent(&mut chars.born) {
         return None;
     }
     if chars
         .gone
         .iter()
-        .any(|tag| matches!(units.fate(*tag), Fate::Always))
+        .any(|tag| matches!(units.effect_of(*tag), TagEffect::Always))
     {
         return None;
     }
-    chars.gone.retain(|tag| units.settle(tag));
+    chars.gone.retain(|tag| units.make_permanent(tag));
     if let Some(marked) = &mut chars.marked {
         let firsts = firsts_of(marked, |one, other| one.mark == other.mark);
-        marked.retain_mut(|it| units.settle(&mut it.by));
+        marked.retain_mut(|it| units.make_permanent(&mut it.by));
         let is_open = |mark: &_| {
             let mut all = marked.iter();
             all.any(|it| it.mark == *mark && it.by != Tag::ALWAYS)
@@ -403,9 +405,9 @@ fn firsts_of<T: Clone>(all: &[T], are_alike: impl Fn(&T, &T) -> bool) -> SmallVe
     firsts
 }
 
-fn settle_writes(writes: &mut Vec<Write>, units: &Units<'_>) {
+fn forget_in_writes(writes: &mut Vec<Write>, units: &Units<'_>) {
     let firsts = firsts_of(writes, |one, other| one.what.is_of(&other.what));
-    writes.retain_mut(|write| units.settle(&mut write.by));
+    writes.retain_mut(|write| units.make_permanent(&mut write.by));
     for first in firsts {
         if let Some(now) = writes.iter_mut().find(|it| it.what.is_of(&first.what)) {
             now.what.begin_as(&first.what);

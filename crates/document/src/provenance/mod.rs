@@ -18,14 +18,14 @@
 //! undone is forgotten (`forget`).
 
 mod check;
-mod commit;
 mod conflict;
+mod draft;
 mod edge;
 mod forget;
-mod present;
 mod record;
+mod record_commit;
 mod sequence;
-mod toggle;
+mod undo;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -40,9 +40,8 @@ use crate::id::{NodeId, OwnerId};
 use record::{Record, RootWrite};
 use sequence::{ChildItem, Item, TextItem};
 
-pub use conflict::UndoConflict;
-pub use present::BlockedUndo;
-pub use toggle::{Toggled, Undoing};
+pub use conflict::{BlockedUndo, UndoConflict};
+pub use undo::{ReversedRecords, Undoing};
 
 /// A node that is moved into another one is looked for in so many levels above it.
 const MOST_LEVELS: usize = 32;
@@ -104,7 +103,7 @@ pub struct Provenance {
     /// The nodes that the undos and redos left in the document without being wanted there.
     left_over: HashSet<Key, Secret>,
     /// The undos and redos that changed nothing in the document, in their order.
-    silent: Vec<SilentTurn>,
+    silent: Vec<SilentReversal>,
     /// The version of the newest recorded commit.
     newest: u64,
     /// How many places of nodes were recorded.
@@ -124,7 +123,7 @@ struct UnitRecord {
     unit: Arc<EditUnit>,
     /// The version of its last commit.
     last: u64,
-    is_on: bool,
+    is_in_effect: bool,
     /// Its newest step, and whether that changed the tree.
     step: (u32, bool),
     /// What it changed, each with the step.
@@ -135,7 +134,7 @@ struct UnitRecord {
 
 /// An undo or a redo that changed nothing in the document.
 #[derive(Clone, Debug)]
-pub struct SilentTurn {
+pub struct SilentReversal {
     /// The version of the document.
     pub version: u64,
     /// The versions of the first commits of the units.

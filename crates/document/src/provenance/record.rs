@@ -447,27 +447,27 @@ impl Record {
     }
 
     pub(super) fn is_created(&self) -> bool {
-        self.born.is_none_or(Tag::is_on)
+        self.born.is_none_or(Tag::is_in_effect)
     }
 
     pub(super) fn is_removed(&self) -> bool {
-        self.removed.iter().any(|tag| tag.is_on())
+        self.removed.iter().any(|tag| tag.is_in_effect())
     }
 
     /// The edge behind which its content belongs; `None` if it has its content itself.
     pub(super) fn edge_wanted(&self) -> Option<usize> {
-        self.edge_with(Tag::is_on)
+        self.edge_with(Tag::is_in_effect)
     }
 
     /// The edge behind which its content belongs when these steps are in effect.
-    pub(super) fn edge_with(&self, is_on: impl Fn(Tag) -> bool) -> Option<usize> {
+    pub(super) fn edge_with(&self, is_in_effect: impl Fn(Tag) -> bool) -> Option<usize> {
         let mut edges = self.edges.iter();
-        let joined = edges.rposition(|it| it.is_join() && is_on(it.by));
+        let joined = edges.rposition(|it| it.is_join() && is_in_effect(it.by));
         let mut edges = self.edges.iter();
-        let split = edges.position(|it| it.splits && !is_on(it.by));
+        let split = edges.position(|it| it.splits && !is_in_effect(it.by));
         joined.or(split).or_else(|| {
             // Without its creation, what others put into it stays where the unit joined it to.
-            let born = self.born.filter(|born| !is_on(*born))?;
+            let born = self.born.filter(|born| !is_in_effect(*born))?;
             let same = |it: &Edge| it.is_join() && it.by.unit() == born.unit();
             self.edges.iter().rposition(same)
         })
@@ -476,7 +476,7 @@ impl Record {
     /// Whether edits of others keep it, although its creation is not in effect or a removal is:
     /// they moved it or changed a value since.
     pub(super) fn is_kept(&self) -> bool {
-        let removal = self.removed.iter().filter(|it| it.is_on());
+        let removal = self.removed.iter().filter(|it| it.is_in_effect());
         let removal = removal.map(|it| it.unit()).max();
         // Of what is in effect for good, only the version is known.
         let time = |by: Tag, version: u64| match by {
@@ -484,8 +484,8 @@ impl Record {
             by => by.unit(),
         };
         let is_other = |by: Tag, version: u64| match removal {
-            Some(removal) => by.is_on() && time(by, version) > removal,
-            None => by.is_on() && Some(by.unit()) != self.born.map(Tag::unit),
+            Some(removal) => by.is_in_effect() && time(by, version) > removal,
+            None => by.is_in_effect() && Some(by.unit()) != self.born.map(Tag::unit),
         };
         let mut moved = self.places.iter();
         let mut writes = self.writes.iter();
@@ -496,19 +496,21 @@ impl Record {
 
     /// The place that it has by the edits before another place was made.
     pub(super) fn chosen_before(&self, order: u64) -> usize {
-        self.chosen_if(order, |_, place| place.by.is_on() || place.is_held)
+        self.chosen_if(order, |_, place| place.by.is_in_effect() || place.is_held)
     }
 
     /// The place that it has if it is not held in this one.
     pub(super) fn chosen_without(&self, held: usize) -> usize {
         self.chosen_if(u64::MAX, |nth, place| {
-            place.by.is_on() || place.is_held && nth != held
+            place.by.is_in_effect() || place.is_held && nth != held
         })
     }
 
     /// The order of the place that it has outside of all wrappers.
     pub(super) fn order_outside(&self) -> Option<u64> {
-        let place = self.chosen_if(u64::MAX, |_, it| it.by.is_on() && it.before.is_none());
+        let place = self.chosen_if(u64::MAX, |_, it| {
+            it.by.is_in_effect() && it.before.is_none()
+        });
         Some(self.places.get(place)?.order)
     }
 

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use super::Key;
-use super::toggle::Turn;
+use super::undo::Reversal;
 use crate::Node;
 use crate::mark::{Mark, Marks};
 
@@ -28,7 +28,7 @@ const MANY_EDITS: usize = 32;
 pub(super) struct Tag {
     unit: u64,
     step: u32,
-    is_on: bool,
+    is_in_effect: bool,
 }
 
 impl Tag {
@@ -36,8 +36,12 @@ impl Tag {
     pub(super) const ALWAYS: Self = Self::new(0, 0);
 
     pub(super) const fn new(unit: u64, step: u32) -> Self {
-        let is_on = true;
-        Self { unit, step, is_on }
+        let is_in_effect = true;
+        Self {
+            unit,
+            step,
+            is_in_effect,
+        }
     }
 
     pub(super) fn unit(self) -> u64 {
@@ -48,14 +52,14 @@ impl Tag {
         (self.unit, self.step)
     }
 
-    pub(super) fn is_on(self) -> bool {
-        self.is_on
+    pub(super) fn is_in_effect(self) -> bool {
+        self.is_in_effect
     }
 
-    /// Sets whether it is in effect, if it is of a step that is turned.
-    pub(super) fn turn(&mut self, turn: &Turn) {
-        if turn.has(*self) {
-            self.is_on = turn.on;
+    /// Sets whether it is in effect, if it is of a step of the reversal.
+    pub(super) fn reverse(&mut self, reversal: &Reversal) {
+        if reversal.has(*self) {
+            self.is_in_effect = reversal.in_effect;
         }
     }
 }
@@ -641,32 +645,32 @@ impl Chars {
     /// Whether they belong into the document: the unit that inserted them is in effect, and none
     /// that removed them.
     pub(super) fn are_wanted(&self) -> bool {
-        self.born.is_on() && !self.gone.iter().any(|tag| tag.is_on())
+        self.born.is_in_effect() && !self.gone.iter().any(|tag| tag.is_in_effect())
     }
 
     /// The marks that change when steps come into effect, or go out of it. Returns with each
     /// whether it is there afterwards.
-    pub(super) fn changed_marks(&self, turn: &Turn) -> Vec<(&Mark, bool)> {
+    pub(super) fn changed_marks(&self, reversal: &Reversal) -> Vec<(&Mark, bool)> {
         let Some(marked) = self.marked.as_deref() else {
             return Vec::new();
         };
         let mut changed: Vec<(&Mark, bool)> = Vec::new();
-        for Marked { mark, .. } in marked.iter().filter(|it| turn.has(it.by)) {
+        for Marked { mark, .. } in marked.iter().filter(|it| reversal.has(it.by)) {
             if changed.iter().any(|(known, _)| *known == mark) {
                 continue;
             }
             let of_mark = || marked.iter().filter(|it| it.mark == *mark);
             let base = of_mark().next().is_some_and(|first| !first.given);
-            let given = |on: bool| {
-                let is_on = |it: &&Marked| match turn.has(it.by) {
-                    true => on,
-                    false => it.by.is_on(),
+            let given = |in_effect: bool| {
+                let is_in_effect = |it: &&Marked| match reversal.has(it.by) {
+                    true => in_effect,
+                    false => it.by.is_in_effect(),
                 };
-                let last = of_mark().rfind(is_on);
+                let last = of_mark().rfind(is_in_effect);
                 last.map_or(base, |last| last.given)
             };
-            if given(turn.on) != given(!turn.on) {
-                changed.push((mark, given(turn.on)));
+            if given(reversal.in_effect) != given(!reversal.in_effect) {
+                changed.push((mark, given(reversal.in_effect)));
             }
         }
         changed

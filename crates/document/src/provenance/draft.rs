@@ -1,4 +1,5 @@
-//! Brings nodes into the document and out of it, while edits come into effect or go out of it.
+//! The draft of an undo or redo: it brings text and nodes into the document and out of it, to what
+//! the edits in effect make of them.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -7,7 +8,7 @@ use std::sync::Arc;
 
 use super::record::{Place, Record, RootWrite};
 use super::sequence::{ChildItem, Found, Item, Tag, TextItem};
-use super::{Key, Provenance, Records};
+use super::{BlockedUndo, Key, Provenance, Records};
 use smallvec::SmallVec;
 
 use crate::hashing::Secret;
@@ -15,31 +16,6 @@ use crate::id::{NodeId, NodeIds};
 use crate::mark::{Mark, Marks};
 use crate::plan;
 use crate::{Change, ChildPosition, Children, EditError, Node, Overlay, UndoConflict, View};
-
-/// Why edits cannot go out of effect, and the version of the later edit that is in the way, if
-/// known.
-#[derive(Debug)]
-pub struct BlockedUndo {
-    /// Why not.
-    pub conflict: UndoConflict,
-    /// The version of the later edit.
-    pub version: Option<u64>,
-}
-
-impl From<UndoConflict> for BlockedUndo {
-    fn from(conflict: UndoConflict) -> Self {
-        Self {
-            conflict,
-            version: None,
-        }
-    }
-}
-
-impl From<EditError> for BlockedUndo {
-    fn from(error: EditError) -> Self {
-        UndoConflict::from(error).into()
-    }
-}
 
 pub(super) type Done = Result<(), BlockedUndo>;
 
@@ -83,10 +59,10 @@ pub(super) struct Draft<'a> {
     pub(super) root: Option<Vec<RootWrite>>,
     /// The nodes that came into the document.
     pub(super) appeared: HashMap<NodeId, Key, Secret>,
-    /// The units that are turned, in order.
+    /// The units that go out of effect or come into effect, in order.
     pub(super) units: SmallVec<[u64; 1]>,
     /// Whether they come into effect.
-    pub(super) on: bool,
+    pub(super) in_effect: bool,
     /// Whether they are one unit and the newest one: nothing of others can be in its way.
     pub(super) is_newest: bool,
     /// Edits after this version refuse the undo. `None` if nothing does.
@@ -145,7 +121,7 @@ impl Draft<'_> {
 
     /// The version of a later edit of another unit that is in effect and refuses the undo.
     pub(super) fn is_later(&self, by: Tag, version: u64) -> Option<u64> {
-        if !by.is_on() || self.turns(by) {
+        if !by.is_in_effect() || self.is_reversed(by) {
             return None;
         }
         let last = self.base.units.get(&by.unit()).map(|it| it.last);
@@ -153,22 +129,22 @@ impl Draft<'_> {
         (last > self.last?).then_some(last)
     }
 
-    /// Whether a step is of a unit that is turned.
-    fn turns(&self, tag: Tag) -> bool {
+    /// Whether a step is of a unit that goes out of effect or comes into effect.
+    fn is_reversed(&self, tag: Tag) -> bool {
         self.units.binary_search(&tag.unit()).is_ok()
     }
 
     /// Whether a step is in effect at the end of the undo or redo.
-    pub(super) fn will_be_on(&self, tag: Tag) -> bool {
-        match self.turns(tag) {
-            true => self.on,
-            false => tag.is_on(),
+    pub(super) fn will_be_in_effect(&self, tag: Tag) -> bool {
+        match self.is_reversed(tag) {
+            true => self.in_effect,
+            false => tag.is_in_effect(),
         }
     }
 
     /// Whether the creation of a node is in effect at the end of the undo or redo.
     pub(super) fn will_be_created(&self, record: &Record) -> bool {
-        record.born.is_none_or(|born| self.will_be_on(born))
+        record.born.is_none_or(|born| self.will_be_in_effect(born))
     }
 
     pub(super) fn make(&mut self, change: Change) -> Done {
@@ -364,7 +340,7 @@ impl Draft<'_> {
     }
 
     /// Content went elsewhere, or edits came into effect or out of it.
-    pub(super) fn know_anew(&mut self) {
+    pub(super) fn clear_known_out(&mut self) {
         self.known_out.get_mut().clear();
     }
 
@@ -455,7 +431,7 @@ impl Draft<'_> {
     pub(super) fn wrappers_of(&self, node: Key) -> SmallVec<[Key; 1]> {
         let mut wrappers = SmallVec::new();
         let places = self.get(node).into_iter().flat_map(|it| &it.places);
-        for place in places.filter(|it| !it.by.is_on()) {
+        for place in places.filter(|it| !it.by.is_in_effect()) {
             let mut around = place.list;
             for _ in 0..super::MOST_LEVELS {
                 let Some((key, record)) = around.and_then(|key| Some((key, self.get(key)?))) else {
@@ -496,8 +472,9 @@ impl Draft<'_> {
             };
             let its = &child.places[place];
             let is_of_it = child.born.map(Tag::unit) == born;
-            let is_left = child.chosen() != place || its.is_held || its.by.is_on() && !is_of_it;
-            if is_left && Some(its.by.unit()) == born && !self.will_be_on(its.by) {
+            let is_left =
+                child.chosen() != place || its.is_held || its.by.is_in_effect() && !is_of_it;
+            if is_left && Some(its.by.unit()) == born && !self.will_be_in_effect(its.by) {
                 // A node that was wrapped often has a place in each wrapper.
                 if content.wrapped.last().map(|last| last.0) != Some(node) {
                     content.wrapped.push((node, place));
@@ -614,10 +591,10 @@ impl Draft<'_> {
         let mut moved = Vec::new();
         for (nth, (node, place)) in content.wrapped.into_iter().enumerate() {
             let it = &self.at(node).places[place];
-            let is_held = held.contains(&nth) && bound[nth] && !it.by.is_on();
+            let is_held = held.contains(&nth) && bound[nth] && !it.by.is_in_effect();
             let is_changed = is_held != it.is_held;
             if is_changed {
-                self.know_anew();
+                self.clear_known_out();
                 self.edit(node).places[place].is_held = is_held;
             }
             let record = self.at(node);
@@ -730,7 +707,7 @@ impl Draft<'_> {
 
     /// Gives a wrapper whose creation is in effect again the place that it had, unless another node
     /// has come between that and the present one.
-    pub(super) fn put_back(&mut self, wrapper: Key) {
+    pub(super) fn return_wrapper(&mut self, wrapper: Key) {
         self.release(wrapper);
         let record = self.at(wrapper);
         let Some(aside) = record.places.get(record.chosen()).filter(|it| it.is_aside) else {
@@ -947,7 +924,7 @@ impl Draft<'_> {
     }
 
     /// Moves a node from where it is to its present place.
-    pub(super) fn replace(&mut self, node: Key) -> Done {
+    pub(super) fn move_node(&mut self, node: Key) -> Done {
         if !self.at(node).is_present() {
             return match self.belongs(node) {
                 true => self.show(node),

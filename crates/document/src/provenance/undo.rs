@@ -9,10 +9,10 @@ use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use super::check::QuietGaps;
-use super::present::{Done, Draft};
+use super::draft::{Done, Draft};
 use super::record::{Record, RootWrite, Written};
 use super::sequence::{ChildItem, Item, Tag, TextItem};
-use super::{BlockedUndo, EditUnit, Key, Provenance, Records, SilentTurn, Touch, UnitRecord};
+use super::{BlockedUndo, EditUnit, Key, Provenance, Records, SilentReversal, Touch, UnitRecord};
 use crate::hashing::Secret;
 use crate::id::{NodeId, NodeIds, OwnerId};
 use crate::mark::{Mark, Marks};
@@ -23,7 +23,7 @@ use crate::{AttributePatch, Change, Overlay, Selection, Snapshot, UndoConflict, 
 pub struct Undoing<'a> {
     pub(super) draft: Draft<'a>,
     /// The units, and whether each is to be in effect.
-    turned: Vec<(u64, bool)>,
+    units: Vec<(u64, bool)>,
 }
 
 /// So often nodes are hidden and brought back until nothing changes any more.
@@ -31,12 +31,13 @@ const MOST_ROUNDS: usize = 50;
 
 /// What an undo or a redo changes in the recorded history, once it is published.
 #[derive(Debug, Default)]
-pub struct Toggled {
+pub struct ReversedRecords {
     changed: HashMap<Key, Record, Secret>,
     appeared: HashMap<NodeId, Key, Secret>,
     root: Option<Vec<RootWrite>>,
     carets: Vec<(u64, u8, Key)>,
-    turned: Vec<(u64, bool)>,
+    /// The units, and whether each came into effect.
+    units: Vec<(u64, bool)>,
 }
 
 /// More changes of the tree than this go out of effect at once: each for itself may cost as much as
@@ -45,24 +46,24 @@ const MOST_APART: usize = 256;
 
 /// Steps of units that go out of effect, or come into effect, at once.
 #[derive(Debug)]
-pub(super) struct Turn {
-    pub(super) on: bool,
+pub(super) struct Reversal {
+    pub(super) in_effect: bool,
     /// The units, and the steps of each.
     steps: SmallVec<[(u64, RangeInclusive<u32>); 1]>,
     /// What they changed, in the order in which it is changed back.
     pub(super) touched: Vec<Touch>,
 }
 
-impl Turn {
-    fn new(on: bool) -> Self {
+impl Reversal {
+    fn new(in_effect: bool) -> Self {
         Self {
-            on,
+            in_effect,
             steps: SmallVec::new(),
             touched: Vec::new(),
         }
     }
 
-    /// Whether a tag is of a step that is turned.
+    /// Whether a tag is of one of these steps.
     pub(super) fn has(&self, tag: Tag) -> bool {
         let (unit, step) = tag.step();
         let found = self.steps.binary_search_by_key(&unit, |(unit, _)| *unit);
@@ -77,7 +78,7 @@ impl Turn {
             None => self.steps.push((unit, step..=step)),
         }
         let touches = touches.iter().map(|(_, touch)| touch.clone());
-        match self.on {
+        match self.in_effect {
             true => self.touched.extend(touches),
             false => self.touched.extend(touches.rev()),
         }
@@ -109,26 +110,26 @@ impl Provenance {
                 root: None,
                 appeared: HashMap::default(),
                 units: SmallVec::new(),
-                on: false,
+                in_effect: false,
                 is_newest: false,
                 last: None,
                 showing: Vec::new(),
                 carets: Vec::new(),
                 known_out: RefCell::default(),
             },
-            turned: Vec::new(),
+            units: Vec::new(),
         }
     }
 
-    /// Takes in a published undo or redo.
-    pub fn settle(&mut self, toggled: Toggled) {
-        let Toggled {
+    /// Applies a published undo or redo to the records.
+    pub fn apply_published(&mut self, reversed: ReversedRecords) {
+        let ReversedRecords {
             changed,
             appeared,
             root,
             carets,
-            turned,
-        } = toggled;
+            units,
+        } = reversed;
         for (key, record) in changed {
             if let Some(known) = self.records.get_mut(key) {
                 match record.is_left_over() {
@@ -147,31 +148,32 @@ impl Provenance {
                 unit.carets[usize::from(nth)] = Some(key);
             }
         }
-        for (unit, on) in turned {
+        for (unit, in_effect) in units {
             if let Some(unit) = self.units.get_mut(&unit) {
-                unit.is_on = on;
+                unit.is_in_effect = in_effect;
             }
         }
     }
 
-    /// The recorded units that an undo or a redo turned, and whether they came into effect, in its
-    /// order.
-    pub fn turned(&self, toggled: &Toggled) -> Vec<(Vec<Arc<EditUnit>>, bool)> {
-        let turns = toggled.turned.chunk_by(|one, next| one.1 == next.1);
-        let units = |turn: &[(u64, bool)]| {
-            let known = turn.iter().filter_map(|(unit, _)| self.units.get(unit));
+    /// The recorded units that an undo or a redo took out of effect or put into effect, and which
+    /// of the two, in its order.
+    pub fn units_of(&self, reversed: &ReversedRecords) -> Vec<(Vec<Arc<EditUnit>>, bool)> {
+        let runs = reversed.units.chunk_by(|one, next| one.1 == next.1);
+        let units = |run: &[(u64, bool)]| {
+            let known = run.iter().filter_map(|(unit, _)| self.units.get(unit));
             known.map(|known| Arc::clone(&known.unit)).collect()
         };
-        turns.map(|turn| (units(turn), turn[0].1)).collect()
+        runs.map(|run| (units(run), run[0].1)).collect()
     }
 
-    /// Notes an undo or a redo that changed nothing in the document.
-    pub fn note_silent(&mut self, toggled: &Toggled, version: u64) {
+    /// Records an undo or a redo that changed nothing in the document.
+    pub fn note_silent(&mut self, reversed: &ReversedRecords, version: u64) {
         for is_redo in [false, true] {
-            let units = toggled.turned.iter().filter(|(_, on)| *on == is_redo);
+            let units = reversed.units.iter();
+            let units = units.filter(|(_, in_effect)| *in_effect == is_redo);
             let units: Vec<u64> = units.map(|(unit, _)| *unit).collect();
             if !units.is_empty() {
-                self.silent.push(SilentTurn {
+                self.silent.push(SilentReversal {
                     version,
                     units,
                     is_redo,
@@ -181,28 +183,30 @@ impl Provenance {
     }
 
     /// The undos and redos that changed nothing in the document, in their order.
-    pub fn silent(&self) -> &[SilentTurn] {
+    pub fn silent(&self) -> &[SilentReversal] {
         &self.silent
     }
 
     /// Repeats an undo or a redo that changes nothing in this document.
-    pub fn repeat_silent(&mut self, turn: &SilentTurn, document: &Snapshot, ids: &NodeIds) {
-        let units = turn.units.iter();
+    pub fn repeat_silent(&mut self, reversal: &SilentReversal, document: &Snapshot, ids: &NodeIds) {
+        let units = reversal.units.iter();
         let units = units.filter_map(|it| Some(Arc::clone(&self.units.get(it)?.unit)));
         let units: Vec<_> = units.collect();
         let mut overlay = Overlay::new(document.clone());
         let mut undoing = self.undoing(&mut overlay, ids);
-        let is_turned = undoing.turn(&units, turn.is_redo, true).is_ok();
-        let toggled = undoing.end();
-        if is_turned && overlay.changes().is_empty() {
-            self.settle(toggled);
+        let is_done = undoing
+            .set_in_effect(&units, reversal.is_redo, true)
+            .is_ok();
+        let reversed = undoing.end();
+        if is_done && overlay.changes().is_empty() {
+            self.apply_published(reversed);
         }
-        self.silent.push(turn.clone());
+        self.silent.push(reversal.clone());
     }
 
     /// Whether a unit is in effect, if it is recorded.
-    pub fn is_on(&self, unit: &EditUnit) -> Option<bool> {
-        self.units.get(&unit.number).map(|it| it.is_on)
+    pub fn is_in_effect(&self, unit: &EditUnit) -> Option<bool> {
+        self.units.get(&unit.number).map(|it| it.is_in_effect)
     }
 
     /// Whether a node is in the document although its creation is not in effect or a removal is:
@@ -223,7 +227,12 @@ impl Provenance {
 impl<'a> Undoing<'a> {
     /// Takes units out of effect, or puts them into effect again. Unless it is `forced`, it is
     /// refused if a later edit of another unit is in its way.
-    pub fn turn(&mut self, units: &[Arc<EditUnit>], on: bool, forced: bool) -> Done {
+    pub fn set_in_effect(
+        &mut self,
+        units: &[Arc<EditUnit>],
+        in_effect: bool,
+        forced: bool,
+    ) -> Done {
         if units.is_empty() {
             return Ok(());
         }
@@ -233,47 +242,51 @@ impl<'a> Undoing<'a> {
             numbers.iter().filter_map(|number| units.get(number))
         };
         let last = known().map(|it| it.last).max().unwrap_or(0);
-        let turns = turns_of(known(), on);
-        self.turned.extend(numbers.iter().map(|it| (*it, on)));
+        let reversals = reversals_of(known(), in_effect);
+        self.units.extend(numbers.iter().map(|it| (*it, in_effect)));
         self.draft.units = SmallVec::from_vec(numbers);
         self.draft.units.sort_unstable();
-        self.draft.on = on;
+        self.draft.in_effect = in_effect;
         self.draft.last = (!forced).then_some(last);
         self.draft.is_newest = units.len() == 1 && last == self.draft.base.newest;
         let before = self.draft.document.changes().len();
         let is_checked = !forced && !self.draft.is_newest;
-        if is_checked && turns.len() > 1 {
-            self.check_whole(&turns)?;
+        if is_checked && reversals.len() > 1 {
+            self.check_whole(&reversals)?;
         }
-        for turn in &turns {
-            self.flip(turn);
-            if is_checked && turns.len() == 1 {
-                self.check(turn, &mut QuietGaps::default())?;
+        for reversal in &reversals {
+            self.reverse_tags(reversal);
+            if is_checked && reversals.len() == 1 {
+                self.check(reversal, &mut QuietGaps::default())?;
             }
-            self.fit(turn)?;
+            self.fit(reversal)?;
         }
-        self.settle_nodes()?;
+        self.show_and_hide()?;
         let is_same = self.draft.document.changes().len() == before;
         match is_same && !forced {
-            true => turns.iter().try_for_each(|turn| self.check_stayed(turn)),
+            true => reversals
+                .iter()
+                .try_for_each(|reversal| self.check_stayed(reversal)),
             false => Ok(()),
         }
     }
 
     /// Takes all steps out of effect at once, refuses the undo if something is in its way, and puts
     /// them back into effect.
-    fn check_whole(&mut self, turns: &[Turn]) -> Done {
+    fn check_whole(&mut self, reversals: &[Reversal]) -> Done {
         let (changed, root) = (self.draft.changed.clone(), self.draft.root.clone());
-        turns.iter().for_each(|turn| self.flip(turn));
+        reversals
+            .iter()
+            .for_each(|reversal| self.reverse_tags(reversal));
         let mut quiet = QuietGaps::default();
-        let mut all = turns.iter();
-        let outcome = all.try_for_each(|turn| self.check(turn, &mut quiet));
+        let mut all = reversals.iter();
+        let outcome = all.try_for_each(|reversal| self.check(reversal, &mut quiet));
         (self.draft.changed, self.draft.root) = (changed, root);
         outcome
     }
 
     /// Ends it. The recorded history changes when the transaction is published.
-    pub fn end(self) -> Toggled {
+    pub fn end(self) -> ReversedRecords {
         let Draft {
             changed,
             root,
@@ -281,12 +294,12 @@ impl<'a> Undoing<'a> {
             carets,
             ..
         } = self.draft;
-        Toggled {
+        ReversedRecords {
             changed,
             appeared,
             root,
             carets,
-            turned: self.turned,
+            units: self.units,
         }
     }
 
@@ -316,36 +329,36 @@ impl<'a> Undoing<'a> {
         Some(crate::Position::new(record.id.clone(), found.offset))
     }
 
-    fn flip(&mut self, turn: &Turn) {
-        self.draft.know_anew();
-        let flip = |tag: &mut Tag| tag.turn(turn);
-        for touch in &turn.touched {
+    fn reverse_tags(&mut self, reversal: &Reversal) {
+        self.draft.clear_known_out();
+        let reverse = |tag: &mut Tag| tag.reverse(reversal);
+        for touch in &reversal.touched {
             match touch {
-                Touch::Text(key) => self.flip_text(*key, turn),
+                Touch::Text(key) => self.reverse_text_tags(*key, reversal),
                 Touch::Created(keys) | Touch::Removed(keys) => {
                     for key in keys {
                         let Some(record) = self.draft.record_mut(*key) else {
                             continue;
                         };
-                        record.born.iter_mut().for_each(flip);
-                        record.removed.iter_mut().for_each(flip);
-                        record.places.iter_mut().for_each(|it| flip(&mut it.by));
-                        record.edges.iter_mut().for_each(|it| flip(&mut it.by));
-                        self.flip_text(*key, turn);
+                        record.born.iter_mut().for_each(reverse);
+                        record.removed.iter_mut().for_each(reverse);
+                        record.places.iter_mut().for_each(|it| reverse(&mut it.by));
+                        record.edges.iter_mut().for_each(|it| reverse(&mut it.by));
+                        self.reverse_text_tags(*key, reversal);
                     }
                 }
                 Touch::Moved(key) | Touch::Edge(key) | Touch::Written(key) => {
                     let Some(record) = self.draft.record_mut(*key) else {
                         continue;
                     };
-                    record.born.iter_mut().for_each(flip);
-                    record.places.iter_mut().for_each(|it| flip(&mut it.by));
-                    record.edges.iter_mut().for_each(|it| flip(&mut it.by));
-                    record.writes.iter_mut().for_each(|it| flip(&mut it.by));
+                    record.born.iter_mut().for_each(reverse);
+                    record.places.iter_mut().for_each(|it| reverse(&mut it.by));
+                    record.edges.iter_mut().for_each(|it| reverse(&mut it.by));
+                    record.writes.iter_mut().for_each(|it| reverse(&mut it.by));
                 }
                 Touch::Kept(key) => {
                     if let Some(record) = self.draft.record_mut(*key) {
-                        record.kept_by.iter_mut().for_each(flip);
+                        record.kept_by.iter_mut().for_each(reverse);
                     }
                 }
                 Touch::Root => {
@@ -353,34 +366,37 @@ impl<'a> Undoing<'a> {
                         .draft
                         .root
                         .get_or_insert_with(|| self.draft.base.root.clone());
-                    root.iter_mut().for_each(|it| flip(&mut it.by));
+                    root.iter_mut().for_each(|it| reverse(&mut it.by));
                 }
             }
         }
     }
 
-    fn flip_text(&mut self, key: Key, turn: &Turn) {
+    fn reverse_text_tags(&mut self, key: Key, reversal: &Reversal) {
         for key in self.draft.spread(key) {
             let record = self.draft.edit(key);
             for item in record.text.iter_mut() {
                 let TextItem::Chars(chars) = item else {
                     continue;
                 };
-                chars.born.turn(turn);
-                chars.gone.iter_mut().for_each(|it| it.turn(turn));
+                chars.born.reverse(reversal);
+                chars.gone.iter_mut().for_each(|it| it.reverse(reversal));
                 let marked = chars.marked.iter_mut().flat_map(|it| it.iter_mut());
-                marked.for_each(|it| it.by.turn(turn));
+                marked.for_each(|it| it.by.reverse(reversal));
             }
         }
     }
 
     /// Changes the document to what the units in effect make of it.
-    fn fit(&mut self, turn: &Turn) -> Done {
-        for touch in &turn.touched {
+    fn fit(&mut self, reversal: &Reversal) -> Done {
+        for touch in &reversal.touched {
             match touch {
                 Touch::Created(keys) | Touch::Removed(keys) => {
                     for key in keys {
-                        self.fit_node(*key, matches!(touch, Touch::Created(_)) && turn.on)?;
+                        self.fit_node(
+                            *key,
+                            matches!(touch, Touch::Created(_)) && reversal.in_effect,
+                        )?;
                     }
                 }
                 Touch::Moved(key) => self.fit_place(*key)?,
@@ -389,17 +405,17 @@ impl<'a> Undoing<'a> {
                 _ => {}
             }
         }
-        for touch in &turn.touched {
+        for touch in &reversal.touched {
             match touch {
                 Touch::Text(key) => {
-                    self.fit_texts(*key, turn)?;
+                    self.fit_texts(*key, reversal)?;
                 }
                 Touch::Created(keys) | Touch::Removed(keys) => {
                     for key in keys.iter() {
-                        self.fit_texts(*key, turn)?;
+                        self.fit_texts(*key, reversal)?;
                     }
                 }
-                Touch::Written(key) => self.fit_values(*key, turn)?,
+                Touch::Written(key) => self.fit_values(*key, reversal)?,
                 _ => {}
             }
         }
@@ -414,7 +430,7 @@ impl<'a> Undoing<'a> {
         };
         if returns {
             self.draft.fit_edge(key)?;
-            self.draft.put_back(key);
+            self.draft.return_wrapper(key);
             return self.move_to_place(key);
         }
         if !record.is_present() && self.draft.belongs(key) {
@@ -429,10 +445,10 @@ impl<'a> Undoing<'a> {
 
     /// Hides nodes that are in the document without being wanted there, and brings back those that
     /// have something of another unit, until nothing changes any more.
-    fn settle_nodes(&mut self) -> Done {
+    fn show_and_hide(&mut self) -> Done {
         let mut changed = None;
         for _ in 0..MOST_ROUNDS {
-            changed = self.settle_nodes_once()?;
+            changed = self.show_and_hide_once()?;
             if changed.is_none() {
                 break;
             }
@@ -441,11 +457,11 @@ impl<'a> Undoing<'a> {
             let id = self.draft.at(key).id.clone();
             return Err(UndoConflict::SubtreeChanged { id }.into());
         }
-        self.replace_astray()
+        self.move_astray()
     }
 
     /// Returns a node that it hid or brought back.
-    fn settle_nodes_once(&mut self) -> Result<Option<Key>, BlockedUndo> {
+    fn show_and_hide_once(&mut self) -> Result<Option<Key>, BlockedUndo> {
         let mut keys: Vec<Key> = self.draft.changed.keys().copied().collect();
         let holder = |key: &Key| {
             let record = self.draft.get(*key)?;
@@ -487,12 +503,12 @@ impl<'a> Undoing<'a> {
 
     /// Moves nodes to their places that are still outside of the tree, because their lists came
     /// later.
-    fn replace_astray(&mut self) -> Done {
+    fn move_astray(&mut self) -> Done {
         let keys = self.draft.changed.keys().copied();
         let mut astray: Vec<Key> = keys.filter(|key| self.is_astray(*key)).collect();
         astray.sort_unstable();
         for key in astray {
-            self.draft.replace(key)?;
+            self.draft.move_node(key)?;
             if self.is_astray(key) {
                 let id = self.draft.at(key).id.clone();
                 return Err(UndoConflict::Moved { id }.into());
@@ -546,20 +562,20 @@ impl<'a> Undoing<'a> {
 
     /// Brings a text and its marks to what the units in effect make of it, also where it went to
     /// other nodes.
-    fn fit_texts(&mut self, key: Key, turn: &Turn) -> Done {
+    fn fit_texts(&mut self, key: Key, reversal: &Reversal) -> Done {
         self.draft.spread(key).into_iter().try_for_each(|key| {
-            self.fit_marks(key, turn)?;
+            self.fit_marks(key, reversal)?;
             self.draft.fit_text(key)
         })
     }
 
-    fn fit_marks(&mut self, key: Key, turn: &Turn) -> Done {
+    fn fit_marks(&mut self, key: Key, reversal: &Reversal) -> Done {
         let mut steps: Vec<(Mark, bool)> = Vec::new();
         let mut hidden: Vec<(usize, Vec<(Mark, bool)>)> = Vec::new();
         let mut offset = 0;
         for (index, item) in self.draft.at(key).text.iter().enumerate() {
             if let TextItem::Chars(chars) = item {
-                let changed = chars.changed_marks(turn);
+                let changed = chars.changed_marks(reversal);
                 let over = |range: std::ops::Range<usize>| {
                     let all = changed.iter();
                     all.map(move |(mark, given)| (mark.over(range.clone()), *given))
@@ -615,7 +631,7 @@ impl<'a> Undoing<'a> {
     /// Moves a node to its place of now. The halves that were split off from it go along, if they
     /// were split off after the move.
     fn move_to_place(&mut self, key: Key) -> Done {
-        self.draft.replace(key)?;
+        self.draft.move_node(key)?;
         self.move_halves(key)
     }
 
@@ -694,14 +710,14 @@ impl<'a> Undoing<'a> {
                 known
             }
         };
-        self.draft.know_anew();
+        self.draft.clear_known_out();
         let places = &mut self.draft.edit(half).places;
         if let Some(active) = active {
             places[active].is_active = false;
         }
         places[known].is_active = true;
         if was_chosen {
-            self.draft.replace(half)?;
+            self.draft.move_node(half)?;
         }
         Ok(true)
     }
@@ -733,18 +749,18 @@ impl<'a> Undoing<'a> {
         found.map(|(nth, _)| nth)
     }
 
-    fn fit_values(&mut self, key: Key, turn: &Turn) -> Done {
+    fn fit_values(&mut self, key: Key, reversal: &Reversal) -> Done {
         let Some(record) = self.draft.get(key) else {
             return Ok(());
         };
         let id = record.id.clone();
         let mut changes: Vec<Written> = Vec::new();
-        for write in record.writes.iter().filter(|it| turn.has(it.by)) {
+        for write in record.writes.iter().filter(|it| reversal.has(it.by)) {
             if changes.iter().any(|it| it.is_of(&write.what)) {
                 continue;
             }
             let all = || record.writes.iter().filter(|it| it.what.is_of(&write.what));
-            let value = match all().rfind(|it| it.by.is_on()) {
+            let value = match all().rfind(|it| it.by.is_in_effect()) {
                 Some(last) => last.what.value(true),
                 None => all().next().and_then(|first| first.what.value(false)),
             };
@@ -785,7 +801,7 @@ impl<'a> Undoing<'a> {
 
     fn fit_root(&mut self) -> Done {
         let root = self.draft.root.as_deref().unwrap_or(&self.draft.base.root);
-        let after = match root.iter().rfind(|it| it.by.is_on()) {
+        let after = match root.iter().rfind(|it| it.by.is_in_effect()) {
             Some(last) => last.after.clone(),
             None => root.first().and_then(|first| first.before.clone()),
         };
@@ -799,9 +815,12 @@ impl<'a> Undoing<'a> {
     }
 }
 
-/// What these units did, one turn for each change of the tree and one for what is between two of
-/// these, in the order in which they are turned. One for all, if there are very many.
-fn turns_of<'u>(units: impl Iterator<Item = &'u UnitRecord>, on: bool) -> SmallVec<[Turn; 1]> {
+/// What these units did: one reversal for each change of the tree and one for what is between two
+/// of these, in the order in which they are made. One for all, if there are very many.
+fn reversals_of<'u>(
+    units: impl Iterator<Item = &'u UnitRecord>,
+    in_effect: bool,
+) -> SmallVec<[Reversal; 1]> {
     let is_of_the_tree = |touches: &[(u32, Touch)]| {
         let mut touches = touches.iter();
         touches.any(|(_, touch)| touch.is_of_the_tree())
@@ -811,23 +830,23 @@ fn turns_of<'u>(units: impl Iterator<Item = &'u UnitRecord>, on: bool) -> SmallV
         steps.map(|touches| (unit.unit.number, touches, is_of_the_tree(touches)))
     };
     let mut steps: SmallVec<[_; 1]> = units.flat_map(steps).collect();
-    if !on {
+    if !in_effect {
         steps.reverse();
     }
     let apart = steps.iter().filter(|(_, _, is_apart)| *is_apart).count();
-    let mut turns: SmallVec<[Turn; 1]> = SmallVec::new();
+    let mut reversals: SmallVec<[Reversal; 1]> = SmallVec::new();
     let mut is_over = true;
     for (unit, touches, is_apart) in steps {
-        if turns.is_empty() || apart <= MOST_APART && (is_apart || is_over) {
-            turns.push(Turn::new(on));
+        if reversals.is_empty() || apart <= MOST_APART && (is_apart || is_over) {
+            reversals.push(Reversal::new(in_effect));
         }
         is_over = is_apart;
-        if let Some(turn) = turns.last_mut() {
-            turn.add_step(unit, touches);
+        if let Some(reversal) = reversals.last_mut() {
+            reversal.add_step(unit, touches);
         }
     }
-    turns.iter_mut().for_each(Turn::end);
-    turns
+    reversals.iter_mut().for_each(Reversal::end);
+    reversals
 }
 
 /// Marks with some given and taken.

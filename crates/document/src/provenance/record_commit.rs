@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::present::MOST_WRAPPED;
+use super::draft::MOST_WRAPPED;
 use super::record::{Edge, Place, Record, RootWrite};
 use super::sequence::{ChildItem, EdgeAt, Item, Tag, TextItem};
 use super::{
@@ -84,7 +84,7 @@ impl Provenance {
             let known = self.units.entry(number).or_insert_with(|| UnitRecord {
                 unit: Arc::clone(unit),
                 last: 0,
-                is_on: true,
+                is_in_effect: true,
                 step: (0, false),
                 touched: Vec::new(),
                 carets: [None; 4],
@@ -334,7 +334,7 @@ impl Provenance {
             let record = self.records.get(key)?;
             let born = record
                 .born
-                .filter(|born| !born.is_on() && !record.is_half());
+                .filter(|born| !born.is_in_effect() && !record.is_half());
             born.map(Tag::unit)
         };
         let own = unit(list)?;
@@ -371,7 +371,7 @@ impl Provenance {
             }
             // A half went along with its left half.
             let is_half = !is_here && record.places[chosen].order == its.order;
-            let is_wrapped = its.by.unit() == own && !its.by.is_on() || is_half;
+            let is_wrapped = its.by.unit() == own && !its.by.is_in_effect() || is_half;
             if is_here && unit(*node) == Some(own) {
                 ahead.push(record.children.iter());
             } else if is_wrapped && self.order_in_list(*node, top) == Some(side) {
@@ -401,7 +401,7 @@ impl Provenance {
         let Some(born) = self.records[wrapper].born else {
             return false;
         };
-        let is_of_it = |by: Tag| by.unit() == born.unit() && !by.is_on();
+        let is_of_it = |by: Tag| by.unit() == born.unit() && !by.is_in_effect();
         // Nodes that were in each other at different times lead in a circle.
         let (mut ahead, mut left) = (vec![item], MOST_WRAPPED);
         while let Some(item) = ahead.pop().filter(|_| left > 0) {
