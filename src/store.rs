@@ -2,7 +2,7 @@
 
 mod admission;
 mod calendar;
-mod commit;
+mod commit_error;
 pub(crate) mod diagnostics;
 pub mod durable;
 mod edit;
@@ -34,8 +34,7 @@ use crossbeam_channel::Receiver;
 use crossbeam_utils::CachePadded;
 use smol_str::SmolStr;
 
-pub use commit::CommitError;
-pub(crate) use commit::ExecutedOperation;
+pub use commit_error::CommitError;
 use lease::LeaseLost;
 pub(crate) use log::{CommitEdits, CommitRecord, FollowerId, ReversedEntry};
 pub use nodes::{NodeGuard, NodeLocks};
@@ -43,6 +42,7 @@ pub(crate) use observe::{Kind, Observed};
 pub use options::StoreOptions;
 pub(crate) use publish::{Bookkeeping, CommitCondition, Published};
 pub(crate) use receipts::{BatchDigest, Receipt};
+pub(crate) use result::ExecutedOperation;
 pub use result::{HookFailure, HookId, TransactionResult};
 pub(crate) use transaction::EndedBy;
 use transaction::TransactionGrant;

@@ -63,12 +63,14 @@ mod file;
 mod format;
 mod journal;
 mod open;
+mod open_error;
+mod open_options;
 #[cfg(feature = "redb")]
 mod redb;
+mod replay;
 mod replica;
 #[cfg(feature = "redb")]
 mod salvage;
-mod stored;
 mod writer;
 
 #[cfg(feature = "redb")]
@@ -88,7 +90,8 @@ pub(in crate::store) use journal::Forgetful;
 pub use journal::{
     Journal, JournalError, JournalErrorKind, JournalWrite, StoredPart, WrittenReceipt,
 };
-pub use open::{DurableOptions, OpenError, OpenProgress};
+pub use open_error::OpenError;
+pub use open_options::{DurableOptions, OpenProgress};
 #[cfg(feature = "redb")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
 pub use redb::RedbJournal;

@@ -36,8 +36,8 @@ use serde::Serialize;
 pub use filter::Filter;
 pub(super) use filter::Reach;
 
-pub use super::commit::ExecutedOperation;
 use super::log::{CommitLog, EventWait, SubscriberId};
+pub use super::result::ExecutedOperation;
 use super::{DataStore, TransactionResult};
 use crate::codes::codes;
 

@@ -11,10 +11,10 @@
 
 mod followers;
 mod journal;
-mod queue;
 mod records;
 mod stretches;
 mod subscribers;
+mod unrecorded;
 
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -35,13 +35,13 @@ use crate::document::{Change, EditUnit, SequenceEdit, SequenceEdits, Snapshot};
 use crate::id::{LockId, NodeId, OwnerId};
 use crate::sync::{Mutex, MutexGuard, rank};
 pub(super) use journal::JournalReader;
-use queue::{Queue, Unneeded};
-pub(crate) use queue::{ToRecord, Unrecorded};
 pub(super) use records::Records;
 use records::{Limit, Session};
 pub(crate) use stretches::Stretch;
 use subscribers::{Bell, Next};
 pub(super) use subscribers::{EventWait, SubscriberId};
+pub(crate) use unrecorded::{ToRecord, Unrecorded};
+use unrecorded::{Unneeded, UnrecordedQueue};
 
 slotmap::new_key_type! {
     /// The id of an editor session that follows the document.
@@ -290,7 +290,7 @@ impl CommitLog {
             return;
         };
         let origin = commit.origin;
-        _unneeded = self.queue(records, version, commit);
+        _unneeded = self.queue_unrecorded(records, version, commit);
         if self.followers.load(Ordering::Relaxed) <= u32::from(origin.is_some()) {
             return;
         }
@@ -304,13 +304,18 @@ impl CommitLog {
     }
 
     /// Queues a commit to be recorded, from the first one on that can be undone.
-    fn queue(&self, records: &mut Records, version: u64, commit: ToRecord<'_>) -> Unneeded {
-        let queue = &mut records.queue;
+    fn queue_unrecorded(
+        &self,
+        records: &mut Records,
+        version: u64,
+        commit: ToRecord<'_>,
+    ) -> Unneeded {
+        let queue = &mut records.unrecorded;
         if queue.since.is_none() {
             if commit.unit.is_none() || records.sessions.is_empty() {
                 return Unneeded::new();
             }
-            *queue = Queue::beginning_after(version - 1);
+            *queue = UnrecordedQueue::beginning_after(version - 1);
         }
         let unneeded = queue.push(version, commit);
         if queue.has_many() {
@@ -339,7 +344,7 @@ impl CommitLog {
         let mut log = self.records.lock();
         self.has_many_unrecorded.store(false, Ordering::Relaxed);
         // No commit is published while the log is locked.
-        log.as_mut()?.queue.taken(room, latest)
+        log.as_mut()?.unrecorded.taken(room, latest)
     }
 
     /// Takes the commits that wait to be recorded, with the document that they lead to, and its
@@ -358,10 +363,10 @@ impl CommitLog {
         let Some(records) = &mut *log else {
             return (Vec::new(), document, None);
         };
-        let taken = records.queue.taken(room, || document.clone());
+        let taken = records.unrecorded.taken(room, || document.clone());
         // What follows has to stay, because the record of the kept commits is made meanwhile.
-        let since = records.queue.since.unwrap_or(document.version());
-        records.queue.go_on_after(since);
+        let since = records.unrecorded.since.unwrap_or(document.version());
+        records.unrecorded.go_on_after(since);
         let kept = records.take_over(id, owner, document.version());
         (kept, document, taken)
     }
@@ -371,7 +376,7 @@ impl CommitLog {
     pub(super) fn waits_as_newest(&self, unit: &Arc<EditUnit>, in_effect: bool) -> bool {
         let log = self.records.lock();
         log.as_ref()
-            .is_some_and(|it| it.queue.has_newest(unit, in_effect))
+            .is_some_and(|it| it.unrecorded.has_newest(unit, in_effect))
     }
 
     /// What an undo or a redo of the newest unit changes in the document, if all of its commits
@@ -382,7 +387,7 @@ impl CommitLog {
         in_effect: bool,
     ) -> Option<Vec<Change>> {
         let log = self.records.lock();
-        log.as_ref()?.queue.changes_of_newest(unit, in_effect)
+        log.as_ref()?.unrecorded.changes_of_newest(unit, in_effect)
     }
 
     /// Notes what is undone together with kept commits, which were recorded by other means.
@@ -391,7 +396,7 @@ impl CommitLog {
         let Some(records) = &mut *log else {
             return;
         };
-        records.queue.go_on_after(recorded.since);
+        records.unrecorded.go_on_after(recorded.since);
         let kept = records.kept_mut();
         for record in kept.take_while(|record| record.edits.version <= recorded.version) {
             record.unit = units.get(&record.edits.version).cloned();
@@ -608,8 +613,8 @@ impl DataStore {
         let (records, cursor) = log.begin_following(&mut locked, &self.0.published, None);
         let owner = owner.clone();
         // The history of an earlier session may be restored.
-        if records.queue.since.is_none() && log.keeps_commits() {
-            records.queue = Queue::beginning_after(cursor);
+        if records.unrecorded.since.is_none() && log.keeps_commits() {
+            records.unrecorded = UnrecordedQueue::beginning_after(cursor);
         }
         let id = records.sessions.insert(Session { cursor, owner });
         (id, cursor)
@@ -627,7 +632,7 @@ impl DataStore {
             && records.sessions.is_empty()
             && !log.keeps_commits()
         {
-            queue = Some(std::mem::take(&mut records.queue));
+            queue = Some(std::mem::take(&mut records.unrecorded));
         }
         let unneeded = log.end_following(&mut records, None);
         drop(records);
@@ -718,8 +723,8 @@ impl DataStore {
         code();
     }
 
-    /// Wakes the subscribers that wait for this commit. The caller holds the store's lock, so no
-    /// other commit is published meanwhile.
+    /// Wakes the subscribers that wait for this commit. The caller excludes other commits
+    /// meanwhile.
     ///
     /// The reach is computed without the log locked. The document is dropped before this returns:
     /// otherwise the next commit would have to copy what it changes.

@@ -1,13 +1,13 @@
 //! Locks on single nodes, for work on a part of the document.
 
-mod claim;
 mod needs;
+mod on_nodes;
 mod reads;
 
 use std::fmt;
 use std::panic::Location;
 
-pub(super) use claim::OnNodes;
+pub(super) use on_nodes::OnNodes;
 
 use super::{DataStore, EndedBy, Kind, Transaction};
 use crate::document::View;

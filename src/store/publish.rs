@@ -1,4 +1,6 @@
-//! How a transaction becomes the published version, with what it leaves beside the document.
+//! How a transaction becomes the published version, in one step with its receipt and conditions.
+//!
+//! Which transaction is published next is decided in `transaction/commit.rs`.
 
 use std::sync::Arc;
 
@@ -180,7 +182,8 @@ impl DataStore {
         // are freed.
         let (_forgotten, _before);
         let next = (overlay.weight() > FOLD_IN_PLACE).then(|| {
-            // The caller holds the lock, so no other commit comes in between.
+            // The caller holds the document lock or, on nodes, the mutex `publishing`: no other
+            // commit comes in between.
             let mut next = self.snapshot();
             overlay.fold_into(&mut next);
             next

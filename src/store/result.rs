@@ -1,4 +1,4 @@
-//! The result of a commit.
+//! The result of a commit, and the operations that it executed.
 
 use std::fmt;
 use std::ops::Not;
@@ -6,10 +6,9 @@ use std::ops::Not;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::ExecutedOperation;
 use crate::codes::codes;
 use crate::document::{Change, Changes, Selection};
-use crate::id::{FencingToken, OwnerId, TransactionId};
+use crate::id::{FencingToken, NodeId, OwnerId, TransactionId};
 
 /// The result of a committed transaction.
 ///
@@ -156,3 +155,38 @@ codes! { HookFailure {
     }, 500;
     Self::TooDeep { hook, depth } => "afterHookTooDeep", 500;
 }}
+
+/// Describes an operation that was executed.
+///
+/// Serializes in camelCase: `{"type": "insertText", "nodeId": "1:4", "created": []}`.
+///
+/// The commit of an undo has one executed operation, `{"type": "undo", "created": []}`, and that of
+/// a redo has `{"type": "redo", "created": []}`. Both are without a target node and without created
+/// nodes, also if the undo inserts deleted nodes again; the changes contain these. No other
+/// operation has one of these names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ExecutedOperation {
+    /// The name of the operation in the JSON form of the DSL; `undo` or `redo` for an undo or redo.
+    #[serde(rename = "type")]
+    pub name: SmolStr,
+    /// The target node of the operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<NodeId>,
+    /// The nodes that the operation created and that still existed at its end. First come the
+    /// inserted nodes in document order, then the right halves of split nodes, the outermost first.
+    #[serde(default)]
+    pub created: Vec<NodeId>,
+}
+
+impl ExecutedOperation {
+    /// An operation without a target node that creates none.
+    pub(crate) fn named(name: SmolStr) -> Self {
+        Self {
+            name,
+            node_id: None,
+            created: Vec::new(),
+        }
+    }
+}

@@ -1,9 +1,9 @@
 //! An open transaction.
 
 mod alias;
+mod commit;
 mod lent;
 mod savepoint;
-mod stages;
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,21 +15,19 @@ pub use savepoint::{Savepoint, SavepointError};
 
 use smol_str::SmolStr;
 
-use super::durable::Durability;
 use super::nodes::OnNodes;
 use super::publish::CommitConditions;
 use super::{
-    BatchDigest, CommitCondition, CommitError, DataStore, ExecutedOperation, FollowerId, Observed,
-    ReversedEntry, TransactionResult, Undone,
+    BatchDigest, CommitCondition, DataStore, ExecutedOperation, FollowerId, Observed,
+    ReversedEntry, Undone,
 };
-use crate::codes::CodedError;
 use crate::document::schema::Schema;
 use crate::document::{
     BlockedUndo, Budget, Change, ChangeDetail, Changes, EditError, EditUnit, Fragment, Limit,
     Limits, Node, Overlay, Selection, Snapshot, Undoing, View, cost, walk,
 };
 use crate::id::{AsNodeId, LockId, NodeId, OwnerId, TransactionId};
-use crate::lock::{Grant, WaitsAs};
+use crate::lock::Grant;
 use crate::time::MonotonicTime;
 
 /// A transaction: sees its own changes, and publishes them only when it is committed.
@@ -49,8 +47,8 @@ use crate::time::MonotonicTime;
 ///   If that fails, the change returns [`EditError::NotLocked`] and the transaction can no longer
 ///   be committed. [`lock_error`](Self::lock_error) returns the reason.
 /// - The commit checks again each node that was read without a lock. If another commit has changed
-///   one of them, it fails with [`CommitError::Conflict`]. So the transaction has the effect that
-///   it would have if it ran alone at the moment of its commit.
+/// one of them, it fails with [`CommitError::Conflict`](crate::CommitError::Conflict). So the
+/// transaction has the effect that it would have if it ran alone at the moment of its commit.
 /// - Its [`base`](Self::base) advances with each lock. The commit does not check reads of the base
 ///   itself.
 ///
@@ -472,121 +470,6 @@ impl Transaction {
     #[inline]
     pub(crate) fn record(&mut self, operation: ExecutedOperation) {
         self.operations.push(operation);
-    }
-
-    /// Publishes the changes as the next version, sends the event and releases the lock.
-    ///
-    /// A transaction without changes makes no version and no event.
-    ///
-    /// # Errors
-    ///
-    /// [`CommitError`]: the document would violate the store's schema, the lock was revoked, or the
-    /// transaction was lent to the code that commits it. The transaction is rolled back then. Other
-    /// variants concern transactions on nodes, leases, idempotency keys and inboxes.
-    ///
-    /// In a [durable](crate::durable) store it waits for the journal after the release, as the
-    /// options of the store say.
-    pub fn commit(self) -> Result<TransactionResult, CommitError> {
-        self.commit_acknowledged(None)
-    }
-
-    /// Commits as [`commit`](Self::commit) does, and sets when it returns in a
-    /// [durable](crate::durable) store.
-    ///
-    /// # Errors
-    ///
-    /// As [`commit`](Self::commit).
-    ///
-    /// ```
-    /// use doclock::{DataStore, document::NodeSpec, durable::Durability};
-    ///
-    /// # let folder = tempfile::tempdir()?;
-    /// let store = DataStore::open(folder.path().join("notes.doclock"))?;
-    /// let mut transaction = store.begin("ann")?;
-    /// transaction.create(NodeSpec::new("paragraph"))?;
-    /// let result = transaction.commit_with(Durability::Later)?;
-    /// assert_eq!(store.wait_durable(result.version, None)?, 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn commit_with(self, durability: Durability) -> Result<TransactionResult, CommitError> {
-        self.commit_acknowledged(Some(durability))
-    }
-
-    /// Commits as [`commit`](Self::commit) does. In a [durable](crate::durable) store, the task
-    /// waits for the journal without blocking its thread.
-    ///
-    /// The future publishes the changes when it is first polled. If it is dropped before that, the
-    /// transaction is rolled back. If it is dropped later, the commit stays, and becomes durable
-    /// with the next write.
-    ///
-    /// # Errors
-    ///
-    /// As [`commit`](Self::commit).
-    pub async fn commit_async(mut self) -> Result<TransactionResult, CommitError> {
-        let result = self.publish_observed()?;
-        let store = self.store().clone();
-        let mut observed = std::mem::take(self.observed());
-        drop(self);
-        let acknowledged = store.acknowledge_as(WaitsAs::Task, &result, None).await;
-        observed.acknowledge(acknowledged)?;
-        Ok(result)
-    }
-
-    fn commit_acknowledged(
-        mut self,
-        durability: Option<Durability>,
-    ) -> Result<TransactionResult, CommitError> {
-        if !self.store().is_durable() {
-            return self.publish_observed();
-        }
-        let result = self.publish_observed()?;
-        let store = self.store().clone();
-        let mut observed = std::mem::take(self.observed());
-        drop(self);
-        observed.acknowledge(store.acknowledge(&result, durability))?;
-        Ok(result)
-    }
-
-    fn publish_observed(&mut self) -> Result<TransactionResult, CommitError> {
-        let outcome = self.publish_and([None, None], |_| ());
-        let noted = outcome.as_ref().map_err(CommitError::code);
-        self.held.observed.ended(noted);
-        outcome
-    }
-
-    /// Protects the grant from revocation until the transaction ends.
-    ///
-    /// # Errors
-    ///
-    /// As [`check_grant`](Self::check_grant).
-    #[inline]
-    fn seal(&self) -> Result<(), CommitError> {
-        match self.store().0.lock.seal(self.held.grant) {
-            true => Ok(()),
-            false => Err(self.grant_ended()),
-        }
-    }
-
-    /// Checks that the grant still holds. Then no other transaction was published since it began.
-    ///
-    /// # Errors
-    ///
-    /// [`CommitError::Revoked`], or [`CommitError::GrantEnded`].
-    pub(crate) fn check_grant(&self) -> Result<(), CommitError> {
-        match self.store().0.lock.is_granted(self.held.grant) {
-            true => Ok(()),
-            false => Err(self.grant_ended()),
-        }
-    }
-
-    #[cold]
-    fn grant_ended(&self) -> CommitError {
-        let (id, owner) = (self.lock_id(), self.owner.clone());
-        let holder = self.store().current_lock().map(Box::new);
-        match self.held.grant.limited {
-            true => CommitError::Revoked { id, owner, holder },
-            false => CommitError::GrantEnded { id, owner, holder },
-        }
     }
 
     /// Discards the changes and releases the lock.

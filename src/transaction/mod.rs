@@ -21,6 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod batch_json;
 pub mod dsl;
 mod edit;
 mod editor;
@@ -35,10 +36,10 @@ mod operation;
 mod pending;
 mod retry;
 mod run;
-mod script;
 mod session;
 mod user_code;
 
+pub use batch_json::{ScriptError, parse_operations};
 pub use editor::Editor;
 pub use error::{IdempotencyMismatch, OperationError, PanicPayload, TransactionError};
 pub(crate) use history::{HistoryMode, HistoryOptions, UndoError};
@@ -52,6 +53,5 @@ pub use operation::{
 pub use pending::PendingTransaction;
 pub use retry::retry;
 pub use run::RunOperations;
-pub use script::{ScriptError, parse_operations};
 
 pub use crate::store::{HookFailure, HookId, TransactionResult};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::format::{Entry, HEAD, StoredHead, entry, node_key, note_key};
 use super::redb::{create_file, sync_directory};
-use super::stored::Loaded;
+use super::replay::LoadedParts;
 use super::{JournalError, JournalWrite, OpenError};
 use crate::document::{Snapshot, View};
 use crate::store::DataStore;
@@ -60,7 +60,7 @@ impl DataStore {
             return Err(OpenError::Exists);
         }
         let (document, notes) = self.with_all_notes();
-        let (head, document) = Loaded::default().assemble(document)?;
+        let (head, document) = LoadedParts::default().assemble(document)?;
         let notes = notes.into_iter().map(|note| {
             let (key, note) = note.into_parts();
             entry(note_key(&key)?, note.as_ref())

@@ -15,7 +15,7 @@ use super::RedbJournal;
 use super::open::guarded;
 #[cfg(feature = "redb")]
 use super::redb::{Existing, Readers, RedbReader};
-use super::stored::{Loaded, repeat};
+use super::replay::{LoadedParts, replay_commit};
 use super::{Journal, JournalError, OpenError, OpenProgress, StoredPart};
 use crate::codes::codes;
 use crate::document::{Snapshot, check};
@@ -125,9 +125,9 @@ impl DurableFile {
             &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
         ) -> Result<(), JournalError>,
     ) -> Result<Self, OpenError> {
-        let mut loaded = Loaded::read(usize::MAX, progress, load)?;
+        let mut loaded = LoadedParts::read(usize::MAX, progress, load)?;
         let (head, checkpoint) = loaded.assemble(Snapshot::default())?;
-        let stored = loaded.repeat(head, checkpoint.clone(), progress)?;
+        let stored = loaded.replay(head, checkpoint.clone(), progress)?;
         Ok(Self {
             checkpoint,
             document: stored.document,
@@ -193,7 +193,7 @@ impl DurableFile {
             taken_back.map_err(|error| VersionError::differs(commit.version, error))?;
         }
         for commit in self.commits(stored + 1..=version) {
-            let repeated = repeat(&mut document, commit);
+            let repeated = replay_commit(&mut document, commit);
             repeated.map_err(|error| VersionError::differs(commit.version, error))?;
         }
         Ok(document)
@@ -231,7 +231,7 @@ impl DurableFile {
         self.check_integrity(&document)?;
         self.compare_with_checkpoint(&document)?;
         for commit in &self.commits {
-            let repeated = repeat(&mut document, commit);
+            let repeated = replay_commit(&mut document, commit);
             repeated.map_err(|error| VersionError::differs(commit.version, error))?;
             self.compare_with_checkpoint(&document)?;
         }
@@ -291,9 +291,9 @@ impl DurableFile {
         guarded(Arc::new(|_| {}), |progress| {
             let (existing, readers) = (Existing::Must, Readers::Refused);
             let mut journal = RedbJournal::open_existing(path, existing, readers, |_| {})?;
-            let mut loaded = Loaded::read(0, &*progress, |part| journal.load(part))?;
+            let mut loaded = LoadedParts::read(0, &*progress, |part| journal.load(part))?;
             let (head, checkpoint) = loaded.assemble(Snapshot::default())?;
-            loaded.repeat(head, checkpoint, &*progress)?;
+            loaded.replay(head, checkpoint, &*progress)?;
             let bytes_before = fs::metadata(path)?.len();
             journal.compact()?;
             let bytes_after = fs::metadata(path)?.len();

@@ -8,8 +8,8 @@ use std::sync::Arc;
 pub use error::{ReplicaError, TakeoverError};
 
 use super::format::{Block, BlockId, HEAD, StoredHead, Unreadable, decode};
-use super::open::{Counted, guarded, load, open_unguarded};
-use super::stored::{Stored, check_receipt};
+use super::open::{NumberedOpen, guarded, load, open_unguarded};
+use super::replay::{StoredDocument, check_receipt};
 use super::{DurableOptions, Journal, JournalError, OpenError, StoredPart};
 use crate::caught::catch;
 use crate::document::Snapshot;
@@ -99,7 +99,7 @@ use crate::store::{DataStore, TransactionResult};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Replica {
-    stored: Stored,
+    stored: StoredDocument,
     options: DurableOptions,
 }
 
@@ -240,7 +240,7 @@ impl Replica {
         };
         let stored = &mut self.stored;
         stored
-            .repeat_block(number, &block, || {})
+            .replay_block(number, &block, || {})
             .map_err(damaged)?;
         for note in &block.notes {
             if let NoteChange::Kept(note) = note {
@@ -383,9 +383,9 @@ impl Replica {
             self.take_over(journal, options)
         });
         match taken_over {
-            Ok(Takeover::Loaded(store)) => Ok(store),
-            Ok(Takeover::Counted(counted, journal)) => {
-                let continued = counted.continue_with(journal, self.stored, options);
+            Ok(Takeover::Opened(store)) => Ok(store),
+            Ok(Takeover::Numbered(numbered, journal)) => {
+                let continued = numbered.continue_with(journal, self.stored, options);
                 continued.map_err(|error| TakeoverError {
                     cause: error.into(),
                     replica: None,
@@ -404,19 +404,19 @@ impl Replica {
         options: DurableOptions,
     ) -> Result<Takeover, OpenError> {
         if self.stored.is_new {
-            return open_unguarded(journal, options).map(Takeover::Loaded);
+            return open_unguarded(journal, options).map(Takeover::Opened);
         }
         if options.document.is_some() {
             return Err(OpenError::Exists);
         }
         match self.catch_up(&mut *journal, drop) {
             Ok(()) => {
-                let counted = Counted::new(&mut *journal, &self.stored, &options)?;
-                Ok(Takeover::Counted(counted, journal))
+                let numbered = NumberedOpen::new(&mut *journal, &self.stored, &options)?;
+                Ok(Takeover::Numbered(numbered, journal))
             }
             Err(error) => match error.into_open_error() {
                 Some(error) => Err(error),
-                None => open_unguarded(journal, options).map(Takeover::Loaded),
+                None => open_unguarded(journal, options).map(Takeover::Opened),
             },
         }
     }
@@ -425,9 +425,9 @@ impl Replica {
 /// How a replica became a store.
 enum Takeover {
     /// The document was loaded from the journal.
-    Loaded(DataStore),
-    /// The open is counted, and the replica can continue.
-    Counted(Counted, Box<dyn Journal>),
+    Opened(DataStore),
+    /// The open is numbered, and the replica can continue.
+    Numbered(NumberedOpen, Box<dyn Journal>),
 }
 
 impl fmt::Debug for Replica {

@@ -16,7 +16,7 @@ use super::format::{
 };
 use super::open::guarded;
 use super::redb::{RedbReader, find};
-use super::stored::{Loaded, TOKENS_OF_AN_OPEN, check_receipt};
+use super::replay::{LoadedParts, TOKENS_OF_AN_OPEN, check_receipt};
 use super::{OpenError, StoredPart};
 use crate::document::{MissingNodes, Node, Snapshot, Tokens, View};
 use crate::id::NodeId;
@@ -139,9 +139,9 @@ impl SalvagedFile {
         if matches!(reader, RedbReader::Beside(_)) {
             return Err(OpenError::Locked);
         }
-        let mut loaded = Loaded::read(0, &|_| {}, |part| reader.load(part))?;
+        let mut loaded = LoadedParts::read(0, &|_| {}, |part| reader.load(part))?;
         let (head, checkpoint) = loaded.assemble(Snapshot::default())?;
-        let stored = loaded.repeat(head, checkpoint, &|_| {})?;
+        let stored = loaded.replay(head, checkpoint, &|_| {})?;
         let version = stored.document.version();
         let report = SalvageReport {
             is_whole: true,
@@ -175,7 +175,7 @@ impl SalvagedFile {
         let newest = match newest {
             Some(head) => head.clone(),
             // As for a new document.
-            None => Loaded::default().assemble(Snapshot::default()).ok()?.0,
+            None => LoadedParts::default().assemble(Snapshot::default()).ok()?.0,
         };
         found.truncate(TRIED);
         let last_version = found.iter().map(|remains| remains.last_version).max()?;
@@ -253,14 +253,14 @@ impl SalvagedFile {
         let notes = notes.map(|(key, note)| entry(note_key(key)?, Some(note)));
         let content = content(&self.head, &self.document, notes)?;
         // As the open will do.
-        let mut loaded = Loaded::read(0, &|_| {}, |part| {
+        let mut loaded = LoadedParts::read(0, &|_| {}, |part| {
             content.entries.iter().try_for_each(|(key, bytes)| {
                 let bytes = bytes.as_deref().unwrap_or_default();
                 part(StoredPart::Entry { key, bytes })
             })
         })?;
         let (head, checkpoint) = loaded.assemble(Snapshot::default())?;
-        loaded.repeat(head, checkpoint, &|_| {})?;
+        loaded.replay(head, checkpoint, &|_| {})?;
         create(path.as_ref(), &content)
     }
 }
@@ -434,7 +434,7 @@ impl Rebuilt {
         let mut next = Some(first);
         while let Some((number, block)) = blocks.next() {
             let block = decode(block).ok().filter(|_| Some(*number) == next);
-            if !block.is_some_and(|block| self.repeat_block(&block)) {
+            if !block.is_some_and(|block| self.replay_block(&block)) {
                 self.missing_blocks += 1 + blocks.count() as u64;
                 return self;
             }
@@ -444,7 +444,7 @@ impl Rebuilt {
     }
 
     /// Repeats a whole block, or nothing of it.
-    fn repeat_block(&mut self, block: &Block) -> bool {
+    fn replay_block(&mut self, block: &Block) -> bool {
         let mut document = self.document.clone();
         for commit in &block.commits {
             let is_next = document.version().checked_add(1) == Some(commit.version);

@@ -39,7 +39,7 @@ pub(in crate::store) struct Writer {
 }
 
 /// What writing begins with.
-pub(super) struct Beginning {
+pub(super) struct WriterStart {
     pub(super) journal: Box<dyn Journal>,
     pub(super) head: StoredHead,
     pub(super) since: SinceCheckpoint,
@@ -453,12 +453,12 @@ impl Drop for Writer {
 
 impl DataStore {
     /// Starts the thread.
-    pub(super) fn start_writer(&self, beginning: Beginning) -> Result<(), JournalError> {
+    pub(super) fn start_writer(&self, start: WriterStart) -> Result<(), JournalError> {
         let Some(writer) = &self.0.writer else {
             return Ok(());
         };
-        let commits = self.read_for_journal(beginning.unwritten);
-        let journal = JournalWriter::new(beginning, commits);
+        let commits = self.read_for_journal(start.unwritten);
+        let journal = JournalWriter::new(start, commits);
         let shared = Arc::clone(&writer.shared);
         shared.state.lock().journal = Some(Box::new(journal));
         // A model runs it in a thread of its own.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use slotmap::SlotMap;
 
-use super::queue::Queue;
 use super::stretches::Stretch;
 use super::subscribers::{Bell, Next, SubscriberId, Subscribers, Topic};
+use super::unrecorded::UnrecordedQueue;
 use super::{CommitRecord, FollowerId, HistoryStep, LaterCommits};
 use crate::id::OwnerId;
 use crate::store::TransactionResult;
@@ -70,7 +70,7 @@ pub(in crate::store) struct Records {
     /// allocators are slow if one thread frees all that another allocates.
     pub(super) written: Vec<Arc<TransactionResult>>,
     /// Commits whose provenance is not recorded yet.
-    pub(super) queue: Queue,
+    pub(super) unrecorded: UnrecordedQueue,
     /// Whether the store is gone.
     pub(super) has_ended: bool,
     pub(super) door: Door,

@@ -1,11 +1,11 @@
 //! Operations: the steps of a transaction, as data.
 
 mod callback;
-mod list;
+mod into_operations;
+mod json;
 mod node;
 mod pattern;
 mod target;
-mod wire;
 
 use serde::de::Error as _;
 use serde::ser::Error as _;
@@ -15,11 +15,11 @@ use serde_json::value::RawValue;
 use smol_str::SmolStr;
 
 pub use callback::Callback;
-pub use list::IntoOperations;
+pub use into_operations::IntoOperations;
+pub(super) use json::{Entries, Malformed, read_unit};
 pub use node::NodeOperation;
 pub use pattern::{Pattern, PatternError};
 pub use target::{Alias, Child, NodeRef, TextSpan};
-pub(super) use wire::{Batch, Malformed};
 
 use crate::document::{NodeSpec, Selection, TextUnit};
 use crate::id::FencingToken;
@@ -230,7 +230,7 @@ impl Operation {
     }
 
     /// Name, payload and alias of the JSON form.
-    fn parts(&self) -> Result<wire::Parts<'_>, serde_json::Error> {
+    fn parts(&self) -> Result<json::OperationJson<'_>, serde_json::Error> {
         let payload = match self {
             Self::Create { node, .. } => serde_json::to_value(Create { node: node.clone() })?,
             Self::On {
@@ -267,12 +267,12 @@ impl Operation {
                 ));
             }
         };
-        Ok(wire::Parts::new(self.name(), payload).in_unit(self.unit()))
+        Ok(json::OperationJson::new(self.name(), payload).in_unit(self.unit()))
     }
 
     /// Reads an operation from its JSON.
     pub(in crate::transaction) fn read(text: &RawValue) -> Result<Self, Malformed<'_>> {
-        let envelope = wire::Envelope::read(text)?;
+        let envelope = json::Envelope::read(text)?;
         if !Self::names().any(|name| name == envelope.name) {
             return Err(envelope.unknown(Self::names()));
         }
@@ -393,7 +393,7 @@ impl Serialize for Operation {
 
 impl<'de> Deserialize<'de> for Operation {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = wire::text(deserializer)?;
+        let text = json::text(deserializer)?;
         Self::read(&text).map_err(|fault| D::Error::custom(fault.reason))
     }
 }

@@ -1,6 +1,6 @@
 //! Writes to the journal: blocks of commits, and checkpoints.
 
-use super::{Beginning, CloseReport, Shared, SinceCheckpoint, panicked};
+use super::{CloseReport, Shared, SinceCheckpoint, WriterStart, panicked};
 use crate::caught::catch;
 use crate::document::Snapshot;
 use crate::store::durable::format::{Block, BlockId, Checksum, HEAD, StoredHead, encode, entry};
@@ -30,8 +30,8 @@ pub(super) struct JournalWriter {
 const MOST_ENTRIES: usize = 1024;
 
 impl JournalWriter {
-    pub(super) fn new(beginning: Beginning, commits: JournalReader) -> Self {
-        let Beginning {
+    pub(super) fn new(start: WriterStart, commits: JournalReader) -> Self {
+        let WriterStart {
             journal,
             head,
             since,
@@ -39,7 +39,7 @@ impl JournalWriter {
             checkpoint_after,
             kept_log,
             ..
-        } = beginning;
+        } = start;
         let (_, _, document) = commits.read();
         Self {
             // One that panics may read them.

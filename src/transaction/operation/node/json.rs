@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use smol_str::SmolStr;
 
 use super::NodeOperation;
-use crate::transaction::operation::wire::{self, Malformed};
+use crate::transaction::operation::json::{self, Malformed};
 use crate::transaction::operation::{NodeRef, Operation};
 
 impl NodeOperation {
@@ -66,19 +66,19 @@ impl NodeOperation {
     /// Name, payload and alias of the JSON form.
     pub(in crate::transaction::operation) fn parts(
         &self,
-    ) -> Result<wire::Parts<'_>, serde_json::Error> {
+    ) -> Result<json::OperationJson<'_>, serde_json::Error> {
         if let Self::Named { alias, operation } = self {
             return operation.parts()?.named(alias);
         }
         // The derived form is `{name: payload}`.
         let mut value = Self::serialize(self, serde_json::value::Serializer)?;
         let name = self.name();
-        Ok(wire::Parts::new(name, value[name].take()))
+        Ok(json::OperationJson::new(name, value[name].take()))
     }
 
     /// Reads an operation from its JSON within a control, which names the node.
     pub(in crate::transaction::operation) fn read(text: &RawValue) -> Result<Self, Malformed<'_>> {
-        let envelope = wire::Envelope::read(text)?;
+        let envelope = json::Envelope::read(text)?;
         if !Self::NAMES.contains(&envelope.name.as_str()) {
             return Err(envelope.unknown(Self::NAMES.iter().copied()));
         }
@@ -91,7 +91,7 @@ impl NodeOperation {
     }
 
     pub(in crate::transaction::operation) fn of_fields<'a>(
-        fields: &wire::Fields<'a>,
+        fields: &json::PayloadFields<'a>,
     ) -> Result<Self, Malformed<'a>> {
         struct Derived(NodeOperation);
 
@@ -114,7 +114,7 @@ impl Serialize for NodeOperation {
 
 impl<'de> Deserialize<'de> for NodeOperation {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = wire::text(deserializer)?;
+        let text = json::text(deserializer)?;
         Self::read(&text).map_err(|fault| serde::de::Error::custom(fault.reason))
     }
 }

@@ -1,12 +1,15 @@
-//! Reads operations from JSON text, with errors that name the position.
+//! Reads a batch of operations from JSON text. The error has the index of the operation, and the
+//! line and column at which the text is refused.
 
 use std::fmt;
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Operation;
-use super::operation::{Batch, Malformed};
+use super::operation::{Entries, Malformed, read_unit};
 use crate::codes::codes;
+use crate::document::TextUnit;
 use crate::json::{line_and_column, offset, reason};
 
 /// Why a text is not an operation batch.
@@ -112,7 +115,7 @@ pub fn parse_operations(script: &str) -> Result<Vec<Operation>, ScriptError> {
             }
             Err(fault) => fault,
         };
-        let Malformed { at, reason } = match Batch::read(item) {
+        let Malformed { at, reason } = match BatchJson::read(item) {
             Some(Ok(_)) if depth == DEEPEST => return Err(fail(too_deep())),
             Some(Ok(batch)) => {
                 ahead.push((batch.operations, depth + 1, Some(batch.unit)));
@@ -124,6 +127,42 @@ pub fn parse_operations(script: &str) -> Result<Vec<Operation>, ScriptError> {
         return Err(ScriptError::at(script, at, Some(index), reason));
     }
     Ok(operations)
+}
+
+/// Unread operations with one unit for all: `{"unit": …, "operations": …}`.
+struct BatchJson<'a> {
+    unit: TextUnit,
+    operations: &'a RawValue,
+}
+
+impl<'a> BatchJson<'a> {
+    /// Reads a batch; `None` if the text has no `operations` or is an operation.
+    fn read(text: &'a RawValue) -> Option<Result<Self, Malformed<'a>>> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Fields<'a> {
+            #[serde(borrow)]
+            unit: &'a RawValue,
+            #[serde(borrow)]
+            operations: &'a RawValue,
+        }
+
+        let text = text.get();
+        match serde_json::from_str(text) {
+            Ok(Fields { unit, operations }) => {
+                Some(read_unit(unit).map(|unit| Self { unit, operations }))
+            }
+            Err(error) => {
+                let Entries(entries) = serde_json::from_str(text).ok()?;
+                let has = |name: &str| {
+                    let mut keys = entries.iter().map(|(key, _)| key.get());
+                    keys.any(|key| serde_json::from_str::<String>(key).is_ok_and(|key| key == name))
+                };
+                let is_batch = has("operations") && !has("type");
+                is_batch.then(|| Err(Malformed::of(text, &error)))
+            }
+        }
+    }
 }
 
 fn too_deep() -> serde_json::Error {

@@ -1,8 +1,7 @@
-//! Executed operations, and errors of commits.
+//! Why a commit fails.
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::durable::{DurabilityError, JournalError};
@@ -12,41 +11,6 @@ use crate::codes::codes;
 use crate::document::schema::SchemaViolation;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId};
 use crate::lock::{LockError, LockInfo};
-
-/// Describes an operation that was executed.
-///
-/// Serializes in camelCase: `{"type": "insertText", "nodeId": "1:4", "created": []}`.
-///
-/// The commit of an undo has one executed operation, `{"type": "undo", "created": []}`, and that of
-/// a redo has `{"type": "redo", "created": []}`. Both are without a target node and without created
-/// nodes, also if the undo inserts deleted nodes again; the changes contain these. No other
-/// operation has one of these names.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ExecutedOperation {
-    /// The name of the operation in the JSON form of the DSL; `undo` or `redo` for an undo or redo.
-    #[serde(rename = "type")]
-    pub name: SmolStr,
-    /// The target node of the operation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub node_id: Option<NodeId>,
-    /// The nodes that the operation created and that still existed at its end. First come the
-    /// inserted nodes in document order, then the right halves of split nodes, the outermost first.
-    #[serde(default)]
-    pub created: Vec<NodeId>,
-}
-
-impl ExecutedOperation {
-    /// An operation without a target node that creates none.
-    pub(crate) fn named(name: SmolStr) -> Self {
-        Self {
-            name,
-            node_id: None,
-            created: Vec::new(),
-        }
-    }
-}
 
 /// An error of a commit. The transaction was rolled back, apart from [`Unknown`](Self::Unknown),
 /// [`NotStored`](Self::NotStored) and [`Fenced`](Self::Fenced).

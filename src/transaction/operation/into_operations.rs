@@ -1,4 +1,4 @@
-//! Operation batches, in any form that a caller passes.
+//! Converts what a caller passes into the operations of a batch: one, a list, or nested lists.
 
 use super::Operation;
 

@@ -1,4 +1,5 @@
-//! A stored document, as it is read: its checkpoint, the later commits, and the log.
+//! Replays a stored document: reads the parts of its checkpoint and its blocks, assembles the
+//! checkpoint, and repeats the later commits.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -20,7 +21,7 @@ pub(super) const TOKENS_OF_AN_OPEN: u32 = FencingToken::COUNTER_BITS;
 
 /// The parts of a document, as they are loaded.
 #[derive(Default)]
-pub(super) struct Loaded {
+pub(super) struct LoadedParts {
     has_head: bool,
     head: Option<StoredHead>,
     nodes: NodeTable,
@@ -67,7 +68,7 @@ impl StoredLog {
 }
 
 /// A document with its later commits repeated.
-pub(super) struct Stored {
+pub(super) struct StoredDocument {
     /// Whether no document is stored yet.
     pub(super) is_new: bool,
     pub(super) head: StoredHead,
@@ -82,7 +83,7 @@ pub(super) struct Stored {
     blocks: VecDeque<(BlockId, Block)>,
 }
 
-impl Loaded {
+impl LoadedParts {
     /// Reads all parts, which `load` passes on, and the latest commits up to so many bytes.
     pub(super) fn read(
         kept_commits: usize,
@@ -190,12 +191,12 @@ impl Loaded {
     }
 
     /// Repeats the commits after a checkpoint.
-    pub(super) fn repeat(
+    pub(super) fn replay(
         self,
         head: StoredHead,
         checkpoint: Snapshot,
         progress: &dyn Fn(OpenProgress),
-    ) -> Result<Stored, OpenError> {
+    ) -> Result<StoredDocument, OpenError> {
         if let Some(last) = self.log.last
             && last != checkpoint.version()
         {
@@ -204,7 +205,7 @@ impl Loaded {
                 checkpoint.version()
             )));
         }
-        let mut stored = Stored {
+        let mut stored = StoredDocument {
             is_new: self.is_new(),
             document: checkpoint,
             tokens: head.document.tokens,
@@ -216,7 +217,7 @@ impl Loaded {
         };
         let mut repeated = 0;
         for (id, block) in self.blocks {
-            stored.repeat_block(id.number, &block, || {
+            stored.replay_block(id.number, &block, || {
                 repeated += 1;
                 if repeated % 1024 == 0 {
                     progress(OpenProgress::Commits(repeated));
@@ -232,7 +233,7 @@ impl Loaded {
     }
 }
 
-impl Stored {
+impl StoredDocument {
     /// The number of the next block.
     pub(super) fn next_block(&self) -> u64 {
         match self.blocks.back() {
@@ -267,7 +268,7 @@ impl Stored {
 
     /// Repeats the commits of the next block, and calls `repeated` after each. After an error the
     /// document has a part of them.
-    pub(super) fn repeat_block(
+    pub(super) fn replay_block(
         &mut self,
         number: u64,
         block: &Block,
@@ -280,7 +281,7 @@ impl Stored {
             )));
         }
         for commit in &block.commits {
-            repeat(&mut self.document, commit)?;
+            replay_commit(&mut self.document, commit)?;
             repeated();
         }
         Ok(())
@@ -382,7 +383,10 @@ pub(super) fn corrupt(message: impl fmt::Display) -> OpenError {
 }
 
 /// Repeats a commit, through the checks of each change.
-pub(super) fn repeat(snapshot: &mut Snapshot, commit: &TransactionResult) -> Result<(), OpenError> {
+pub(super) fn replay_commit(
+    snapshot: &mut Snapshot,
+    commit: &TransactionResult,
+) -> Result<(), OpenError> {
     let (version, next) = (commit.version, snapshot.version() + 1);
     if version != next {
         return Err(corrupt(format_args!(

@@ -1,4 +1,5 @@
-//! The commits whose provenance is not recorded yet.
+//! The commits whose provenance is not recorded yet, in a queue. An undo of the newest unit among
+//! them takes the inverses of its changes.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -54,7 +55,7 @@ pub(crate) struct ToRecord<'c> {
 /// The newest unit is undone here as long as nothing of it is recorded: its commits stay, out of
 /// effect. Their changes are not in the document then.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
+pub(crate) struct UnrecordedQueue {
     pub(super) commits: VecDeque<Unrecorded>,
     bytes: usize,
     /// The version of the newest commit, also if that is an undo.
@@ -143,7 +144,7 @@ impl Unrecorded {
     }
 }
 
-impl Queue {
+impl UnrecordedQueue {
     /// A queue for the commits after this version.
     pub(super) fn beginning_after(version: u64) -> Self {
         Self {
@@ -357,7 +358,7 @@ mod tests {
     /// How many commits wait. `None` if nothing is recorded.
     fn waiting(editor: &Editor) -> Option<usize> {
         let log = editor.store().0.log.records.lock();
-        let queue = &log.as_ref()?.queue;
+        let queue = &log.as_ref()?.unrecorded;
         queue.since.map(|_| queue.commits.len())
     }
 

@@ -1,4 +1,5 @@
-//! How a transaction on nodes locks during its edits, and how its commit validates it.
+//! A transaction on nodes: it locks nodes while it edits, and its commit validates what it has
+//! read without a lock.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::Location;

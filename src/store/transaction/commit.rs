@@ -1,12 +1,18 @@
-//! The last stages of a transaction: validate, publish, announce, release.
+//! The commit of a transaction: validate, publish, announce, release.
 //!
 //! A [`Transaction`] that has run is [`Validated`], then [`Visible`], and then announced to
 //! subscribers. Its lock is released last, when it is dropped.
+//!
+//! Transactions on nodes hold locks on different nodes and commit beside each other. They publish
+//! in the order in which they lock the mutex `publishing`, not in the order of their grants.
 
 use std::sync::Arc;
 
 use super::{Remembered, Transaction};
+use crate::codes::CodedError;
 use crate::document::{Change, Changes, Selection};
+use crate::lock::WaitsAs;
+use crate::store::durable::Durability;
 use crate::store::log::ToRecord;
 use crate::store::publish::{CommitConditions, KeyedReceipt};
 use crate::store::{CommitEdits, CommitError, CommitRecord, DataStore, Receipt, TransactionResult};
@@ -21,6 +27,122 @@ struct Visible<'t> {
 }
 
 impl Transaction {
+    /// Publishes the changes as the next version, sends the event and releases the lock.
+    ///
+    /// A transaction without changes makes no version and no event.
+    ///
+    /// # Errors
+    ///
+    /// [`CommitError`]: the document would violate the store's schema, the lock was revoked, or the
+    /// transaction was lent to the code that commits it. The transaction is rolled back then. Other
+    /// variants concern transactions on nodes, leases, idempotency keys and inboxes.
+    ///
+    /// In a [durable](crate::durable) store it waits for the journal after the release, as the
+    /// options of the store say.
+    pub fn commit(self) -> Result<TransactionResult, CommitError> {
+        self.commit_acknowledged(None)
+    }
+
+    /// Commits as [`commit`](Self::commit) does, and sets when it returns in a
+    /// [durable](crate::durable) store.
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit).
+    ///
+    /// ```
+    /// use doclock::{DataStore, document::NodeSpec, durable::Durability};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let store = DataStore::open(folder.path().join("notes.doclock"))?;
+    /// let mut transaction = store.begin("ann")?;
+    /// transaction.create(NodeSpec::new("paragraph"))?;
+    /// let result = transaction.commit_with(Durability::Later)?;
+    /// assert_eq!(store.wait_durable(result.version, None)?, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn commit_with(self, durability: Durability) -> Result<TransactionResult, CommitError> {
+        self.commit_acknowledged(Some(durability))
+    }
+
+    /// Commits as [`commit`](Self::commit) does. In a [durable](crate::durable) store, the task
+    /// waits for the journal without blocking its thread.
+    ///
+    /// The future publishes the changes when it is first polled. If it is dropped before that, the
+    /// transaction is rolled back. If it is dropped later, the commit stays, and becomes durable
+    /// with the next write.
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit).
+    pub async fn commit_async(mut self) -> Result<TransactionResult, CommitError> {
+        let result = self.publish_observed()?;
+        let store = self.store().clone();
+        let mut observed = std::mem::take(self.observed());
+        drop(self);
+        let acknowledged = store.acknowledge_as(WaitsAs::Task, &result, None).await;
+        observed.acknowledge(acknowledged)?;
+        Ok(result)
+    }
+
+    fn commit_acknowledged(
+        mut self,
+        durability: Option<Durability>,
+    ) -> Result<TransactionResult, CommitError> {
+        if !self.store().is_durable() {
+            return self.publish_observed();
+        }
+        let result = self.publish_observed()?;
+        let store = self.store().clone();
+        let mut observed = std::mem::take(self.observed());
+        drop(self);
+        observed.acknowledge(store.acknowledge(&result, durability))?;
+        Ok(result)
+    }
+
+    fn publish_observed(&mut self) -> Result<TransactionResult, CommitError> {
+        let outcome = self.publish_and([None, None], |_| ());
+        let noted = outcome.as_ref().map_err(CommitError::code);
+        self.held.observed.ended(noted);
+        outcome
+    }
+
+    /// Protects the grant from revocation until the transaction ends.
+    ///
+    /// # Errors
+    ///
+    /// As [`check_grant`](Self::check_grant).
+    #[inline]
+    fn seal(&self) -> Result<(), CommitError> {
+        match self.store().0.lock.seal(self.held.grant) {
+            true => Ok(()),
+            false => Err(self.grant_ended()),
+        }
+    }
+
+    /// Checks that the grant still holds. If it is a grant of the document lock, no other
+    /// transaction was published since this one began. Beside one of nodes, others may have been.
+    ///
+    /// # Errors
+    ///
+    /// [`CommitError::Revoked`], or [`CommitError::GrantEnded`].
+    pub(crate) fn check_grant(&self) -> Result<(), CommitError> {
+        match self.store().0.lock.is_granted(self.held.grant) {
+            true => Ok(()),
+            false => Err(self.grant_ended()),
+        }
+    }
+
+    #[cold]
+    fn grant_ended(&self) -> CommitError {
+        let (id, owner) = (self.lock_id(), self.owner.clone());
+        let holder = self.store().current_lock().map(Box::new);
+        match self.held.grant.limited {
+            true => CommitError::Revoked { id, owner, holder },
+            false => CommitError::GrantEnded { id, owner, holder },
+        }
+    }
+
     /// Validates it, publishes it and announces it, with the selections of the submitter before and
     /// after. Calls `then` under the lock, with the result, before subscribers can read of it. The
     /// lock is released afterwards.
@@ -30,7 +152,8 @@ impl Transaction {
         selections: [Option<Selection>; 2],
         then: impl FnOnce(&TransactionResult),
     ) -> Result<TransactionResult, E> {
-        // Transactions on nodes publish one after the other; one on the whole document runs alone.
+        // Transactions on nodes publish one after the other, each after it has validated its reads.
+        // One that holds the document lock is alone.
         let shared = self.nodes.is_some().then(|| self.held.store.clone());
         let _publishing = shared.as_ref().map(|store| store.0.publishing.lock());
         let published = self.validated()?.publish(selections)?;
@@ -150,7 +273,7 @@ impl Remembered {
     /// The receipt for repetitions of a transaction with this result.
     fn receipt(&self, result: &TransactionResult) -> KeyedReceipt {
         let result = TransactionResult {
-            // The next version: only the holder of the lock publishes.
+            // The next version: no other transaction is published meanwhile.
             version: result.version + u64::from(result.changed),
             repeated: true,
             ..result.clone()

@@ -1,7 +1,10 @@
-//! Reads operations from JSON text, with errors that name the field and its position.
+//! The JSON form of one operation: refuses unknown, missing and duplicate fields, and names the
+//! field in the error.
 //!
 //! A payload is read from its text, field by field. So an error has a position within its field,
-//! and a duplicate field is an error before a map could drop one of the two.
+//! and a duplicate field is an error before a map could drop one of the two. An unknown field of
+//! the operation itself is reported behind its name, and one of the payload at its name. The line
+//! and column are counted in `batch_json.rs`.
 
 use std::fmt;
 
@@ -19,7 +22,7 @@ use crate::json::{offset, reason};
 
 /// An operation in its JSON form.
 #[derive(Serialize)]
-pub(super) struct Parts<'a> {
+pub(super) struct OperationJson<'a> {
     #[serde(rename = "type")]
     name: &'static str,
     pub(super) payload: Value,
@@ -29,7 +32,7 @@ pub(super) struct Parts<'a> {
     unit: Option<TextUnit>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> OperationJson<'a> {
     pub(super) fn new(name: &'static str, payload: Value) -> Self {
         Self {
             name,
@@ -73,7 +76,7 @@ impl<'a> Malformed<'a> {
     }
 
     /// Converts an error of serde_json, whose position is relative to the text that it read.
-    fn of(text: &'a str, error: &serde_json::Error) -> Self {
+    pub(in crate::transaction) fn of(text: &'a str, error: &serde_json::Error) -> Self {
         let at = text.floor_char_boundary(offset(text, error));
         Self::new(&text[at..], reason(error))
     }
@@ -160,7 +163,7 @@ impl<'a> Envelope<'a> {
     }
 
     /// Returns the fields of the payload, each once.
-    pub(super) fn fields(&self) -> Read<'a, Fields<'a>> {
+    pub(super) fn fields(&self) -> Read<'a, PayloadFields<'a>> {
         let text = self.payload.map_or(self.text, RawValue::get);
         let entries = match self.payload {
             Some(payload) => {
@@ -170,7 +173,7 @@ impl<'a> Envelope<'a> {
             }
             None => Vec::new(),
         };
-        let mut fields = Fields {
+        let mut fields = PayloadFields {
             operation: self.name.clone(),
             text,
             list: Vec::with_capacity(entries.len()),
@@ -189,48 +192,12 @@ impl<'a> Envelope<'a> {
     }
 }
 
-fn read_unit(unit: &RawValue) -> Read<'_, TextUnit> {
+pub(in crate::transaction) fn read_unit(unit: &RawValue) -> Read<'_, TextUnit> {
     let unit = unit.get();
     let name: Result<String, _> = serde_json::from_str(unit);
     let name = name.map_err(|error| Malformed::of(unit, &error).within("unit"))?;
     let name: StrDeserializer<'_, serde_json::Error> = name.as_str().into_deserializer();
     TextUnit::deserialize(name).map_err(|error| Malformed::new(unit, reason(&error)).within("unit"))
-}
-
-/// Unread operations with one unit for all: `{"unit": …, "operations": …}`.
-pub(in crate::transaction) struct Batch<'a> {
-    pub(in crate::transaction) unit: TextUnit,
-    pub(in crate::transaction) operations: &'a RawValue,
-}
-
-impl<'a> Batch<'a> {
-    /// Reads a batch; `None` if the text has no `operations` or is an operation.
-    pub(in crate::transaction) fn read(text: &'a RawValue) -> Option<Read<'a, Self>> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Fields<'a> {
-            #[serde(borrow)]
-            unit: &'a RawValue,
-            #[serde(borrow)]
-            operations: &'a RawValue,
-        }
-
-        let text = text.get();
-        match serde_json::from_str(text) {
-            Ok(Fields { unit, operations }) => {
-                Some(read_unit(unit).map(|unit| Self { unit, operations }))
-            }
-            Err(error) => {
-                let Entries(entries) = serde_json::from_str(text).ok()?;
-                let has = |name: &str| {
-                    let mut keys = entries.iter().map(|(key, _)| key.get());
-                    keys.any(|key| serde_json::from_str::<String>(key).is_ok_and(|key| key == name))
-                };
-                let is_batch = has("operations") && !has("type");
-                is_batch.then(|| Err(Malformed::of(text, &error)))
-            }
-        }
-    }
 }
 
 /// Returns the JSON of an operation in any input format.
@@ -240,7 +207,9 @@ pub(super) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<Raw
 }
 
 /// The fields of an object in order, duplicates included.
-struct Entries<'a>(Vec<(&'a RawValue, &'a RawValue)>);
+pub(in crate::transaction) struct Entries<'a>(
+    pub(in crate::transaction) Vec<(&'a RawValue, &'a RawValue)>,
+);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -267,7 +236,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
 }
 
 /// The payload of an operation.
-pub(super) struct Fields<'a> {
+pub(super) struct PayloadFields<'a> {
     operation: String,
     /// The complete text.
     text: &'a str,
@@ -280,7 +249,7 @@ struct Field<'a> {
     value: &'a RawValue,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> PayloadFields<'a> {
     /// Takes one field out.
     pub(super) fn split(&mut self, name: &str) -> Read<'a, Self> {
         let at = self.list.iter().position(|field| field.name == name);
