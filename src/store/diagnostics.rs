@@ -379,7 +379,7 @@ impl DataStore {
         let (keys, count) = bookkeeping.inboxes.names(Diagnostics::LISTED);
         drop(bookkeeping);
         let inboxes = keys.into_iter().map(|key| InboxDiagnostics {
-            stats: self.with_claims(&key, |claims, _| claims.stats()),
+            stats: self.with_inbox(&key, |events, _| events.stats()),
             name: key.name().clone(),
         });
         let mut inboxes: Vec<_> = inboxes.collect();

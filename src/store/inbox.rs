@@ -4,12 +4,12 @@
 //! of a message and the mark that it is done in one transaction. **Do not use it** for effects
 //! outside of the store, such as an e-mail: those cannot be part of a commit.
 
+mod channel_wait;
 mod claim;
+pub(super) mod event_table;
 mod feed;
 mod message;
 mod options;
-mod receive;
-pub(super) mod records;
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -21,7 +21,9 @@ pub use feed::{Feed, Interrupted, Interruption};
 pub use message::{HandlerError, HandlerResult, Message, Outcome};
 pub use options::InboxOptions;
 
-pub use records::{DeadLetter, DeadLetterCause, EventState, InboxInUse, InboxStats, ReasonCount};
+pub use event_table::{
+    DeadLetter, DeadLetterCause, EventState, InboxInUse, InboxStats, ReasonCount,
+};
 
 use crate::caught::catch;
 use crate::id::OwnerId;
@@ -29,8 +31,8 @@ use crate::lock::{AcquireOptions, CancelToken, LockError};
 use crate::store::{CommitError, DataStore, Transaction};
 use crate::sync::assert_unlocked;
 use crate::time::MonotonicTime;
+use event_table::{ClaimOutcome, Claimant, Delivery, EventTable, Failed, InboxKey};
 use feed::Run;
-use records::{ClaimOutcome, Claimant, Delivery, Failed, InboxKey, InboxRecords};
 
 /// Takes in messages that may be delivered more than once, and runs each event's effect once.
 ///
@@ -188,7 +190,7 @@ impl Inbox {
     ///
     /// # Errors
     ///
-    /// The outcome of this delivery: [`Outcome::Duplicate`], [`Buried`](Outcome::Buried),
+    /// The outcome of this delivery: [`Outcome::Duplicate`], [`AlreadyDead`](Outcome::AlreadyDead),
     /// [`TooOld`](Outcome::TooOld), [`Taken`](Outcome::Taken), or [`Dead`](Outcome::Dead). The last
     /// means that the event has used up its attempts and the last attempt did not report its end.
     pub fn claim(&self, message: &impl Message) -> Result<Claim, Outcome> {
@@ -206,8 +208,8 @@ impl Inbox {
         if id.is_empty() {
             // Code of the user, hence before the mutex.
             let sent_at = message.sent_at();
-            let letter = self.store.with_new_claims(&self.key, |claims, now| {
-                claims.nameless(sent_at, first, now)
+            let letter = self.store.with_new_inbox(&self.key, |events, now| {
+                events.reject_without_id(sent_at, first, now)
             });
             return Err(self.acknowledged(id, Outcome::Dead(letter)));
         }
@@ -221,15 +223,15 @@ impl Inbox {
             claim_time: self.options.claim_time,
             attempts: self.options.attempts,
         };
-        let verdict = self.store.with_new_claims(&self.key, |claims, now| {
-            claims.claim(&delivery, &claimant, now)
+        let claimed = self.store.with_new_inbox(&self.key, |events, now| {
+            events.claim(&delivery, &claimant, now)
         });
-        let outcome = match verdict {
+        let outcome = match claimed {
             ClaimOutcome::Claimed { token, attempt } => {
                 return Ok(Claim::new(self.clone(), SmolStr::new(id), token, attempt));
             }
             ClaimOutcome::Duplicate => Outcome::Duplicate,
-            ClaimOutcome::Buried => Outcome::Buried,
+            ClaimOutcome::AlreadyDead => Outcome::AlreadyDead,
             ClaimOutcome::TooOld => Outcome::TooOld,
             ClaimOutcome::Taken { remaining } => Outcome::Taken { remaining },
             ClaimOutcome::Dead(letter) => Outcome::Dead(letter),
@@ -259,14 +261,14 @@ impl Inbox {
 
     /// Returns the state of an event, or `None` if it never arrived or was forgotten.
     pub fn event(&self, id: &str) -> Option<EventState> {
-        self.with_claims(|claims, now| claims.state(id, now))
+        self.with_inbox(|events, now| events.state(id, now))
     }
 
     /// Lists the dead letters, in the order in which they died.
     ///
-    /// The list includes the latest [`DeadLetter::NAMELESS`] messages without an event id.
+    /// The list includes the latest [`DeadLetter::KEPT_WITHOUT_ID`] messages without an event id.
     pub fn dead_letters(&self) -> Vec<DeadLetter> {
-        let mut dead = self.with_claims(|claims, now| claims.dead(now));
+        let mut dead = self.with_inbox(|events, now| events.dead(now));
         dead.sort_unstable_by_key(|(number, _)| *number);
         dead.into_iter().map(|(_, letter)| letter).collect()
     }
@@ -280,7 +282,7 @@ impl Inbox {
     ///
     /// let inbox = Inbox::new(&DataStore::new(), "payments");
     /// inbox.process(&("evt-1", 5), |_, _| Err(HandlerError::poison("unknown currency")))?;
-    /// assert!(matches!(inbox.process(&("evt-1", 5), |_, _| Ok(()))?, Outcome::Buried));
+    /// assert!(matches!(inbox.process(&("evt-1", 5), |_, _| Ok(()))?, Outcome::AlreadyDead));
     ///
     /// // The program supports the currency now.
     /// assert!(inbox.revive("evt-1"));
@@ -288,7 +290,7 @@ impl Inbox {
     /// # Ok::<(), doclock::lock::LockError>(())
     /// ```
     pub fn revive(&self, id: &str) -> bool {
-        self.with_claims(|claims, now| claims.revive(id, now))
+        self.with_inbox(|events, now| events.revive(id, now))
     }
 
     /// Forgets all done or dead events that were sent before this moment. Returns how many.
@@ -317,7 +319,7 @@ impl Inbox {
     /// # Ok::<(), doclock::lock::LockError>(())
     /// ```
     pub fn prune(&self, sent_before: SystemTime) -> usize {
-        self.in_pieces(|claims, piece, _| claims.prune(sent_before, piece))
+        self.in_pieces(|events, piece, _| events.prune(sent_before, piece))
     }
 
     /// Forgets events without a time of sending, settled for at least `settled_for`. Returns how
@@ -347,7 +349,7 @@ impl Inbox {
     /// # Ok::<(), doclock::lock::LockError>(())
     /// ```
     pub fn prune_untimed(&self, settled_for: Duration) -> usize {
-        self.in_pieces(|claims, piece, now| claims.prune_untimed(settled_for, piece, now))
+        self.in_pieces(|events, piece, now| events.prune_untimed(settled_for, piece, now))
     }
 
     /// Forgets a dead event, with or without a time of sending. Returns whether the event was dead.
@@ -368,7 +370,7 @@ impl Inbox {
     /// # Ok::<(), doclock::lock::LockError>(())
     /// ```
     pub fn forget(&self, id: &str) -> bool {
-        self.with_claims(|claims, _| claims.forget(id))
+        self.with_inbox(|events, _| events.forget(id))
     }
 
     /// Removes the inbox with all its records, and frees its memory.
@@ -404,12 +406,12 @@ impl Inbox {
     /// forgotten.
     fn in_pieces(
         &self,
-        forget: impl Fn(&mut InboxRecords, usize, MonotonicTime) -> (usize, bool),
+        forget: impl Fn(&mut EventTable, usize, MonotonicTime) -> (usize, bool),
     ) -> usize {
         const PIECE: usize = 256;
         let mut forgotten = 0;
         loop {
-            let (more, over) = self.with_claims(|claims, now| forget(claims, PIECE, now));
+            let (more, over) = self.with_inbox(|events, now| forget(events, PIECE, now));
             forgotten += more;
             if over {
                 return forgotten;
@@ -419,11 +421,11 @@ impl Inbox {
 
     /// Returns the metrics and the state of the inbox.
     pub fn stats(&self) -> InboxStats {
-        self.with_claims(|claims, _| claims.stats())
+        self.with_inbox(|events, _| events.stats())
     }
 
-    fn with_claims<R>(&self, code: impl FnOnce(&mut InboxRecords, MonotonicTime) -> R) -> R {
-        self.store.with_claims(&self.key, code)
+    fn with_inbox<R>(&self, code: impl FnOnce(&mut EventTable, MonotonicTime) -> R) -> R {
+        self.store.with_inbox(&self.key, code)
     }
 }
 

@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 
 use super::DataStore;
 use super::durable::WrittenReceipt;
-use super::inbox::records::EventNote;
+use super::inbox::event_table::EventNote;
 use super::lease::table::Holding;
 use super::lease::{LeaseTarget, LeaseTargets};
 use super::receipts::Receipt;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use super::inbox::records::{EventNote, Inboxes};
+use super::inbox::event_table::{EventNote, Inboxes};
 use super::lease::table::Leases;
 use super::log::ToRecord;
 use super::notes::{Note, NoteChange, NoteKey, ReceiptNote, StoredNotes};

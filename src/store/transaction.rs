@@ -47,8 +47,8 @@ use crate::time::MonotonicTime;
 ///   If that fails, the change returns [`EditError::NotLocked`] and the transaction can no longer
 ///   be committed. [`lock_error`](Self::lock_error) returns the reason.
 /// - The commit checks again each node that was read without a lock. If another commit has changed
-/// one of them, it fails with [`CommitError::Conflict`](crate::CommitError::Conflict). So the
-/// transaction has the effect that it would have if it ran alone at the moment of its commit.
+///   one of them, it fails with [`CommitError::Conflict`](crate::CommitError::Conflict). So the
+///   transaction has the effect that it would have if it ran alone at the moment of its commit.
 /// - Its [`base`](Self::base) advances with each lock. The commit does not check reads of the base
 ///   itself.
 ///

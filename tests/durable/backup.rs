@@ -55,7 +55,7 @@ fn durable_11_what_had_its_effect_before_a_copy_has_none_again() {
         let inbox = Inbox::new(&copy, "payments");
         assert_eq!(
             inbox.process(&("bad", 1), |_, _| Ok(())).unwrap(),
-            Outcome::Buried
+            Outcome::AlreadyDead
         );
         assert_eq!(inbox.process(&old, |_, _| Ok(())).unwrap(), Outcome::TooOld);
         assert_eq!(inbox.dead_letters().len(), 2);

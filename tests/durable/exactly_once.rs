@@ -223,7 +223,10 @@ fn dead_revived_pruned_and_removed_events_stay_so_after_a_restart() {
                 (&*dead[0].event_id, &*dead[0].error),
                 ("bad 1", "unknown currency")
             );
-            assert!(matches!(deliver(&inbox, ("bad 1", 2)), Outcome::Buried));
+            assert!(matches!(
+                deliver(&inbox, ("bad 1", 2)),
+                Outcome::AlreadyDead
+            ));
             assert!(matches!(deliver(&inbox, ("old", 1)), Outcome::TooOld));
             assert!(matches!(deliver(&inbox, ("one", 2)), Outcome::Duplicate));
             let due = inbox.event("bad 2");

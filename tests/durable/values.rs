@@ -53,14 +53,14 @@ fn durable_04_the_dead_letter_of_a_message_without_an_id_survives() {
     let after: Vec<_> = inbox.dead_letters().into_iter().map(known).collect();
     assert_eq!((before.len(), &after), (2, &before));
     // Later letters push out the stored ones.
-    for _ in 0..DeadLetter::NAMELESS {
+    for _ in 0..DeadLetter::KEPT_WITHOUT_ID {
         inbox.process(&("", 1), |_, _| Ok(())).unwrap();
     }
     store.close().unwrap();
     drop((inbox, store));
     let store = folder.open();
     let letters = Inbox::new(&store, "bills").dead_letters();
-    assert_eq!(letters.len(), DeadLetter::NAMELESS);
+    assert_eq!(letters.len(), DeadLetter::KEPT_WITHOUT_ID);
     assert!(letters.iter().all(|letter| letter.sent_at.is_none()));
 }
 

@@ -45,7 +45,7 @@ fn inbox_03_transient_failures_are_retried_up_to_the_limit() {
     assert_eq!(letter.error, "no network at all");
     assert_eq!((&*letter.event_id, letter.sent_at), ("evt-1", Some(at(7))));
     bank.clock.advance(CLAIM);
-    assert_eq!(bank.process(&message, credit), Outcome::Buried);
+    assert_eq!(bank.process(&message, credit), Outcome::AlreadyDead);
     let [listed] = &bank.inbox.dead_letters()[..] else {
         panic!("{:?}", bank.inbox.dead_letters());
     };
@@ -94,7 +94,7 @@ fn inbox_03_poison_is_a_dead_letter_at_once() {
         "event \"evt-1\", poison after 1 attempt: unknown currency"
     );
     assert!(bank.ledger().is_empty());
-    assert_eq!(bank.process(&("evt-1", ()), credit), Outcome::Buried);
+    assert_eq!(bank.process(&("evt-1", ()), credit), Outcome::AlreadyDead);
 }
 
 /// A message without an id was `Dead` and in no list, so its loss was invisible.
@@ -150,7 +150,7 @@ fn inbox_03_each_message_without_an_id_is_poison_and_a_dead_letter() {
 #[test]
 fn inbox_03_of_messages_without_an_id_the_latest_are_kept() {
     let bank = Bank::new(InboxOptions::new());
-    let most = doclock::inbox::DeadLetter::NAMELESS as u64;
+    let most = doclock::inbox::DeadLetter::KEPT_WITHOUT_ID as u64;
     for nth in 0..most + 5 {
         bank.process(&("", at(nth), ()), credit);
     }

@@ -123,7 +123,7 @@ impl Reference {
             }
             None => 0,
             Some((State::Done { .. }, _)) => return Err(Outcome::Duplicate),
-            Some((State::Dead { .. }, _)) => return Err(Outcome::Buried),
+            Some((State::Dead { .. }, _)) => return Err(Outcome::AlreadyDead),
             Some((State::Claimed { until, .. } | State::Waiting { until }, _))
                 if *until > self.now =>
             {

@@ -111,9 +111,9 @@ fn inbox_03_dead_letters_are_sent_with_their_messages() {
             .attempts(2)
             .backoff(Duration::ZERO, Duration::ZERO),
     );
-    let (bury, dead) = unbounded();
+    let (died, dead) = unbounded();
     let messages = closed(&["good", "poison", "weak", "", "poison"]);
-    let feed = Feed::from(&messages).dead_letters(&bury);
+    let feed = Feed::from(&messages).dead_letters(&died);
     let handle = |transaction: &mut doclock::Transaction, message: &Event| match message.0 {
         "poison" => Err(HandlerError::poison("bad")),
         "weak" => Err(HandlerError::transient("no network")),
@@ -138,7 +138,7 @@ fn inbox_03_dead_letters_are_sent_with_their_messages() {
     let messages = closed(&["poison"]);
     bank.inbox.revive("poison");
     bank.inbox
-        .run(Feed::from(&messages).dead_letters(&bury), handle)
+        .run(Feed::from(&messages).dead_letters(&died), handle)
         .unwrap();
     let letters = bank.inbox.dead_letters();
     let events: Vec<_> = letters.iter().map(|letter| &*letter.event_id).collect();

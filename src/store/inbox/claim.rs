@@ -4,7 +4,7 @@ use std::fmt;
 
 use smol_str::{SmolStr, ToSmolStr};
 
-use super::records::{Aftermath, Failed, FailedKind};
+use super::event_table::{Failed, FailedKind, FailureOutcome};
 use super::{HandlerError, Inbox, Outcome};
 use crate::caught::CaughtPanic;
 use crate::codes::{CodedError, Retry};
@@ -108,7 +108,7 @@ impl Claim {
             ) => self.ended = true,
             Err(CommitError::Superseded { .. }) => {
                 self.ended = true;
-                self.inbox.with_claims(|claims, _| claims.superseded());
+                self.inbox.with_inbox(|events, _| events.superseded());
             }
             Err(_) => {}
         }
@@ -120,8 +120,8 @@ impl Claim {
         let Inbox { options, .. } = &self.inbox;
         let delay = options.delay(&self.event, self.attempt);
         let error = failed.error.clone();
-        let aftermath = self.inbox.with_claims(|claims, now| {
-            claims.fail(
+        let outcome = self.inbox.with_inbox(|events, now| {
+            events.fail(
                 &self.event,
                 self.token,
                 failed,
@@ -129,13 +129,13 @@ impl Claim {
                 now,
             )
         });
-        let outcome = match aftermath {
-            Aftermath::Again => Outcome::Retry {
+        let outcome = match outcome {
+            FailureOutcome::Again => Outcome::Retry {
                 after: delay,
                 error,
             },
-            Aftermath::Dead(letter) => Outcome::Dead(letter),
-            Aftermath::Superseded => Outcome::Superseded,
+            FailureOutcome::Dead(letter) => Outcome::Dead(letter),
+            FailureOutcome::Superseded => Outcome::Superseded,
         };
         self.inbox.acknowledged(&self.event, outcome)
     }
@@ -151,7 +151,7 @@ impl Claim {
     pub(super) fn withdraw(mut self) {
         self.ended = true;
         self.inbox
-            .with_claims(|claims, now| claims.withdraw(&self.event, self.token, now));
+            .with_inbox(|events, now| events.uncount_attempt(&self.event, self.token, now));
     }
 }
 
@@ -159,7 +159,7 @@ impl Drop for Claim {
     fn drop(&mut self) {
         if !self.ended {
             self.inbox
-                .with_claims(|claims, now| claims.give_up(&self.event, self.token, now));
+                .with_inbox(|events, now| events.give_up(&self.event, self.token, now));
         }
     }
 }

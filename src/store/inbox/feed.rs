@@ -7,7 +7,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, never};
 
 use super::DeadLetter;
-use super::receive::{Received, receive};
+use super::channel_wait::{Received, receive};
 use super::{HandlerResult, Inbox, Message, Outcome};
 use crate::codes::codes;
 use crate::id::OwnerId;
@@ -24,14 +24,14 @@ use crate::time::Deadline;
 /// use doclock::{DataStore, inbox::{Feed, Inbox, Outcome}, lock::CancelToken};
 ///
 /// let (to_inbox, messages) = crossbeam_channel::unbounded();
-/// let (bury, dead_letters) = crossbeam_channel::unbounded();
+/// let (died, dead_letters) = crossbeam_channel::unbounded();
 /// to_inbox.send(("evt-1", "5 €"))?;
 /// drop(to_inbox);
 ///
 /// let token = CancelToken::new();
 /// let feed = Feed::from(&messages)
 ///     .worker("worker 1")
-///     .dead_letters(&bury)
+///     .dead_letters(&died)
 ///     .cancel_token(&token)
 ///     .on_outcome(|(id, _), outcome| {
 ///         // Here the outcome is acknowledged to a broker.

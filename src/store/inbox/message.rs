@@ -163,7 +163,7 @@ pub enum Outcome {
     /// The event was already done.
     Duplicate,
     /// The event is among the dead letters.
-    Buried,
+    AlreadyDead,
     /// There is no record of the event, and it was sent no later than an event whose record was
     /// forgotten. So it may have been done.
     TooOld,
@@ -193,9 +193,11 @@ impl Outcome {
     /// If not, the message must be delivered again.
     pub fn is_settled(&self) -> bool {
         match self {
-            Self::Done { .. } | Self::Duplicate | Self::Buried | Self::TooOld | Self::Dead(_) => {
-                true
-            }
+            Self::Done { .. }
+            | Self::Duplicate
+            | Self::AlreadyDead
+            | Self::TooOld
+            | Self::Dead(_) => true,
             Self::Taken { .. } | Self::Retry { .. } | Self::Superseded => false,
         }
     }

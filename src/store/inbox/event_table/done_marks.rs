@@ -1,4 +1,4 @@
-//! The marks of done events, of which there are many.
+//! The marks of done events, by which a duplicate is recognized; there are many.
 
 use std::hash::BuildHasher;
 

@@ -1,4 +1,4 @@
-//! Waiting for a message on a channel, with a deadline and a cancel token.
+//! How a worker waits for the next message on its channel, with a deadline and a cancel token.
 
 use std::sync::Arc;
 

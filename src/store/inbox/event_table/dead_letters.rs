@@ -1,4 +1,4 @@
-//! Reports of an inbox on single events.
+//! Dead letters: events and messages that get no further attempt.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -7,9 +7,8 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::{Burial, EventProgress, InboxRecords, Open};
+use super::{Death, EventTable};
 use crate::brief::Brief;
-use crate::id::{FencingToken, OwnerId};
 use crate::lock::excess;
 use crate::time::MonotonicTime;
 use crate::time::millis;
@@ -43,7 +42,7 @@ impl fmt::Display for DeadLetterCause {
 pub struct DeadLetter {
     /// The id of the event; empty for a message that has none. Such messages are indistinguishable,
     /// so each delivery has its own letter, and an inbox keeps the latest
-    /// [`NAMELESS`](Self::NAMELESS) of them.
+    /// [`KEPT_WITHOUT_ID`](Self::KEPT_WITHOUT_ID) of them.
     pub event_id: SmolStr,
     /// The reason for which the event is dead.
     pub cause: DeadLetterCause,
@@ -60,10 +59,10 @@ pub struct DeadLetter {
 
 impl DeadLetter {
     /// The number of dead letters that an inbox keeps of messages without an event id: the latest.
-    pub const NAMELESS: usize = 1024;
+    pub const KEPT_WITHOUT_ID: usize = 1024;
 
     /// The letter of an event that is in no table.
-    pub(super) fn unnamed(error: &str) -> Self {
+    pub(super) fn of_no_event(error: &str) -> Self {
         Self {
             event_id: SmolStr::default(),
             cause: DeadLetterCause::Poison,
@@ -100,38 +99,38 @@ impl fmt::Display for DeadLetter {
 /// The latest messages without an event id. They are indistinguishable, so each delivery counts
 /// anew.
 #[derive(Default)]
-pub(super) struct Nameless(VecDeque<(Option<SystemTime>, Burial)>);
+pub(super) struct MessagesWithoutId(VecDeque<(Option<SystemTime>, Death)>);
 
-impl Nameless {
+impl MessagesWithoutId {
     /// Adds a message. Returns its letter, and the number of one that is forgotten for it.
-    pub(super) fn bury(
+    pub(super) fn add(
         &mut self,
-        burial: Burial,
+        death: Death,
         sent_at: Option<SystemTime>,
         now: MonotonicTime,
     ) -> (DeadLetter, Option<u64>) {
-        let letter = burial.letter(&SmolStr::default(), 0, sent_at, now);
-        let is_full = self.0.len() == DeadLetter::NAMELESS;
+        let letter = death.letter(&SmolStr::default(), 0, sent_at, now);
+        let is_full = self.0.len() == DeadLetter::KEPT_WITHOUT_ID;
         let forgotten = is_full.then(|| self.0.pop_front()).flatten();
-        self.0.push_back((sent_at, burial));
-        (letter, forgotten.map(|(_, burial)| burial.number))
+        self.0.push_back((sent_at, death));
+        (letter, forgotten.map(|(_, death)| death.number))
     }
 
     /// Takes in a stored message, in any order.
-    pub(super) fn restore(&mut self, burial: Burial, sent_at: Option<SystemTime>) {
-        let at = self.0.partition_point(|(_, it)| it.number < burial.number);
-        self.0.insert(at, (sent_at, burial));
+    pub(super) fn restore(&mut self, death: Death, sent_at: Option<SystemTime>) {
+        let at = self.0.partition_point(|(_, it)| it.number < death.number);
+        self.0.insert(at, (sent_at, death));
     }
 
     /// The messages with their times of sending.
     #[cfg(feature = "redb")]
-    pub(super) fn all(&self) -> impl Iterator<Item = &(Option<SystemTime>, Burial)> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &(Option<SystemTime>, Death)> {
         self.0.iter()
     }
 
     /// The numbers of the messages in the order of all deaths.
     pub(super) fn numbers(&self) -> impl Iterator<Item = u64> {
-        self.0.iter().map(|(_, burial)| burial.number)
+        self.0.iter().map(|(_, death)| death.number)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -144,10 +143,10 @@ impl Nameless {
         is_over: impl Fn(Option<SystemTime>, MonotonicTime) -> bool,
     ) -> Vec<u64> {
         let mut forgotten = Vec::new();
-        self.0.retain(|(sent_at, burial)| {
-            let is_over = is_over(*sent_at, burial.at);
+        self.0.retain(|(sent_at, death)| {
+            let is_over = is_over(*sent_at, death.at);
             if is_over {
-                forgotten.push(burial.number);
+                forgotten.push(death.number);
             }
             !is_over
         });
@@ -158,14 +157,14 @@ impl Nameless {
     }
 
     fn letters(&self, now: MonotonicTime) -> impl Iterator<Item = (u64, DeadLetter)> {
-        self.0.iter().map(move |(sent_at, burial)| {
-            let letter = burial.letter(&SmolStr::default(), 0, *sent_at, now);
-            (burial.number, letter)
+        self.0.iter().map(move |(sent_at, death)| {
+            let letter = death.letter(&SmolStr::default(), 0, *sent_at, now);
+            (death.number, letter)
         })
     }
 }
 
-impl Burial {
+impl Death {
     pub(super) fn letter(
         &self,
         id: &SmolStr,
@@ -184,84 +183,17 @@ impl Burial {
     }
 }
 
-/// The state of one event in an inbox.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum EventState {
-    /// A worker has claimed the event.
-    Claimed {
-        /// The owner of the claim.
-        owner: OwnerId,
-        /// The fencing token of the claim.
-        token: FencingToken,
-        /// The number of the attempt, counted from one.
-        attempt: u32,
-        /// How long the event has been claimed.
-        held_for: Duration,
-        /// The time until the claim is stale; zero if it is.
-        remaining: Duration,
-    },
-    /// The event failed and will be attempted again.
-    Waiting {
-        /// How often the event was attempted.
-        attempts: u32,
-        /// The time until the event is due; zero if it is.
-        remaining: Duration,
-    },
-    /// The effect of the event is committed.
-    Done {
-        /// How often the event was attempted.
-        attempts: u32,
-        /// How long ago it was done.
-        done_for: Duration,
-    },
-    /// The event will not be attempted again.
-    Dead(DeadLetter),
-}
-
-impl InboxRecords {
-    /// The state of an event, if it has a record.
-    pub(crate) fn state(&self, id: &str, now: MonotonicTime) -> Option<EventState> {
-        if let Some(done) = self.done.get(id) {
-            return Some(EventState::Done {
-                attempts: done.attempts,
-                done_for: now - done.at,
-            });
-        }
-        let (id, open) = self.open.get_key_value(id)?;
-        Some(open.state(id, now))
-    }
-
+impl EventTable {
     /// The dead events in the order of their deaths, each with its number in that order.
     pub(crate) fn dead(&self, now: MonotonicTime) -> Vec<(u64, DeadLetter)> {
-        let open = self.open.iter();
-        open.filter_map(|(id, open)| {
-            let burial = open.burial()?;
-            let letter = burial.letter(id, open.attempts, open.sent_at, now);
-            Some((burial.number, letter))
-        })
-        .chain(self.nameless.letters(now))
-        .collect()
-    }
-}
-
-impl Open {
-    fn state(&self, id: &SmolStr, now: MonotonicTime) -> EventState {
-        match &self.state {
-            EventProgress::Claimed { owner, token, span } => EventState::Claimed {
-                owner: owner.clone(),
-                token: *token,
-                attempt: self.attempts,
-                held_for: now - span.since,
-                remaining: span.left(now).unwrap_or_default(),
-            },
-            EventProgress::Waiting { span } => EventState::Waiting {
-                attempts: self.attempts,
-                remaining: span.left(now).unwrap_or_default(),
-            },
-            EventProgress::Dead(burial) => {
-                EventState::Dead(burial.letter(id, self.attempts, self.sent_at, now))
-            }
-        }
+        let event = self.not_done.iter();
+        event
+            .filter_map(|(id, event)| {
+                let death = event.death()?;
+                let letter = death.letter(id, event.attempts, event.sent_at, now);
+                Some((death.number, letter))
+            })
+            .chain(self.without_id.letters(now))
+            .collect()
     }
 }

@@ -1,4 +1,4 @@
-//! The inboxes of a store, and the mark that is published together with an effect.
+//! The event tables of all inboxes of a store, and the mark that is published with an effect.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use hashbrown::HashTable;
 use smol_str::SmolStr;
 
 use super::stored::Changed;
-use super::{EventNote, InboxRecords};
+use super::{EventNote, EventTable};
 use crate::brief::Brief;
 use crate::codes::{Retry, codes};
 use crate::hashing::Secret;
@@ -80,7 +80,7 @@ impl Inboxes {
     }
 }
 
-type Kept = (InboxKey, Box<InboxRecords>);
+type Kept = (InboxKey, Box<EventTable>);
 
 impl Inboxes {
     /// Returns the names of some inboxes, and how many there are.
@@ -93,23 +93,23 @@ impl Inboxes {
     #[cfg(feature = "redb")]
     pub(in crate::store) fn notes(&self, now: MonotonicTime) -> Vec<NoteChange> {
         let inboxes = self.table.iter();
-        let notes = inboxes.flat_map(|(key, claims)| claims.notes(&key.name, now));
+        let notes = inboxes.flat_map(|(key, events)| events.notes(&key.name, now));
         notes.collect()
     }
 
-    fn get(&self, key: &InboxKey) -> Option<&InboxRecords> {
+    fn get(&self, key: &InboxKey) -> Option<&EventTable> {
         let found = self.table.find(key.hash, |inbox| key.is_of(inbox));
-        found.map(|(_, claims)| &**claims)
+        found.map(|(_, events)| &**events)
     }
 
-    fn get_mut(&mut self, key: &InboxKey) -> Option<&mut InboxRecords> {
+    fn get_mut(&mut self, key: &InboxKey) -> Option<&mut EventTable> {
         let found = self.table.find_mut(key.hash, |inbox| key.is_of(inbox));
-        found.map(|(_, claims)| &mut **claims)
+        found.map(|(_, events)| &mut **events)
     }
 
     /// A new inbox continues after the last token of all inboxes, also of removed ones, so that no
     /// claim on a removed event matches one on a later event.
-    fn get_or_make(&mut self, key: &InboxKey, last_token: u64) -> &mut InboxRecords {
+    fn get_or_make(&mut self, key: &InboxKey, last_token: u64) -> &mut EventTable {
         let is_it = |inbox: &Kept| key.is_of(inbox);
         let are_stored = self.are_stored;
         let entry = self.table.entry(key.hash, is_it, |(key, _)| key.hash);
@@ -117,7 +117,7 @@ impl Inboxes {
             let changed = are_stored.then(|| Changed::new(key.name.clone()));
             (
                 key.clone(),
-                Box::new(InboxRecords::after(last_token, changed)),
+                Box::new(EventTable::after(last_token, changed)),
             )
         };
         &mut entry.or_insert_with(made).into_mut().1
@@ -131,8 +131,8 @@ impl Inboxes {
 
     pub(in crate::store) fn restore_watermark(&mut self, note: WatermarkNote, last_token: u64) {
         let WatermarkNote { inbox, sent_at } = note;
-        let claims = self.get_or_make(&InboxKey::new(inbox), last_token);
-        claims.restore_watermark(sent_at);
+        let events = self.get_or_make(&InboxKey::new(inbox), last_token);
+        events.restore_watermark(sent_at);
     }
 
     /// Removes an inbox, unless one of its claims holds.
@@ -140,7 +140,7 @@ impl Inboxes {
         &mut self,
         key: &InboxKey,
         now: MonotonicTime,
-    ) -> Result<Option<Box<InboxRecords>>, InboxInUse> {
+    ) -> Result<Option<Box<EventTable>>, InboxInUse> {
         /// Capacity for this many inboxes is never given back.
         const KEPT: usize = 16;
         let Ok(found) = self.table.find_entry(key.hash, |inbox| key.is_of(inbox)) else {
@@ -153,11 +153,11 @@ impl Inboxes {
                 remaining,
             });
         }
-        let ((_, claims), _) = found.remove();
+        let ((_, events), _) = found.remove();
         if let Some(room) = excess(self.table.capacity(), self.table.len(), KEPT) {
             self.table.shrink_to(room, |(key, _)| key.hash);
         }
-        Ok(Some(claims))
+        Ok(Some(events))
     }
 }
 
@@ -171,8 +171,8 @@ struct DoneMark {
 
 impl CommitCondition for DoneMark {
     fn check(&self, _last: &Published, bookkeeping: &Bookkeeping) -> Result<(), CommitError> {
-        let claims = bookkeeping.inboxes.get(&self.inbox);
-        match claims.is_some_and(|claims| claims.holds(&self.event, self.token)) {
+        let events = bookkeeping.inboxes.get(&self.inbox);
+        match events.is_some_and(|events| events.holds(&self.event, self.token)) {
             true => Ok(()),
             false => Err(CommitError::Superseded {
                 event: self.event.clone(),
@@ -182,11 +182,11 @@ impl CommitCondition for DoneMark {
     }
 
     fn apply(&mut self, bookkeeping: &mut Bookkeeping) -> Vec<NoteChange> {
-        let Some(claims) = bookkeeping.inboxes.get_mut(&self.inbox) else {
+        let Some(events) = bookkeeping.inboxes.get_mut(&self.inbox) else {
             return Vec::new();
         };
-        claims.finish(&self.event, self.at);
-        claims.take_changes()
+        events.finish(&self.event, self.at);
+        events.take_changes()
     }
 }
 
@@ -217,18 +217,18 @@ impl Transaction {
 impl DataStore {
     /// Reads or changes the records of an inbox at one moment. Commits with receipts or claims
     /// wait, so `code` must be short. Does not make a missing inbox.
-    pub(crate) fn with_claims<R>(
+    pub(crate) fn with_inbox<R>(
         &self,
         inbox: &InboxKey,
-        code: impl FnOnce(&mut InboxRecords, MonotonicTime) -> R,
+        code: impl FnOnce(&mut EventTable, MonotonicTime) -> R,
     ) -> R {
         let now = self.monotonic();
         let mut bookkeeping = self.0.bookkeeping.lock();
-        let Some(claims) = bookkeeping.inboxes.get_mut(inbox) else {
-            return code(&mut InboxRecords::default(), now);
+        let Some(events) = bookkeeping.inboxes.get_mut(inbox) else {
+            return code(&mut EventTable::default(), now);
         };
-        let result = code(claims, now);
-        let changes = claims.take_changes();
+        let result = code(events, now);
+        let changes = events.take_changes();
         self.leave_bookkeeping(bookkeeping, changes);
         result
     }
@@ -246,21 +246,21 @@ impl DataStore {
         }
     }
 
-    /// As [`with_claims`](Self::with_claims), for an inbox that takes in a message: makes a missing
+    /// As [`with_inbox`](Self::with_inbox), for an inbox that takes in a message: makes a missing
     /// inbox.
-    pub(crate) fn with_new_claims<R>(
+    pub(crate) fn with_new_inbox<R>(
         &self,
         inbox: &InboxKey,
-        code: impl FnOnce(&mut InboxRecords, MonotonicTime) -> R,
+        code: impl FnOnce(&mut EventTable, MonotonicTime) -> R,
     ) -> R {
         let now = self.monotonic();
         let mut bookkeeping = self.0.bookkeeping.lock();
         let numbers = &self.0.numbers;
         let last_token = numbers.claim_token();
-        let claims = bookkeeping.inboxes.get_or_make(inbox, last_token);
-        let result = code(claims, now);
-        numbers.note_claim_token(claims.last_token);
-        let changes = claims.take_changes();
+        let events = bookkeeping.inboxes.get_or_make(inbox, last_token);
+        let result = code(events, now);
+        numbers.note_claim_token(events.last_token);
+        let changes = events.take_changes();
         self.leave_bookkeeping(bookkeeping, changes);
         result
     }
@@ -270,8 +270,8 @@ impl DataStore {
         let now = self.monotonic();
         let mut bookkeeping = self.0.bookkeeping.lock();
         let removed = bookkeeping.inboxes.remove(inbox, now);
-        let claims = removed.as_ref().ok().and_then(Option::as_ref);
-        let changes = claims.map_or(Vec::new(), |claims| claims.forgets_all());
+        let events = removed.as_ref().ok().and_then(Option::as_ref);
+        let changes = events.map_or(Vec::new(), |events| events.forgets_all());
         self.leave_bookkeeping(bookkeeping, changes);
         // Freed when others no longer wait.
         removed.map(drop)

@@ -8,13 +8,13 @@ use std::time::{Duration, SystemTime};
 
 use smol_str::SmolStr;
 
-use super::{InboxRecords, Open};
+use super::{EventRecord, EventTable};
 use crate::lock::excess;
 use crate::time::MonotonicTime;
 
 /// The events that are done or dead. Each has exactly one entry.
 #[derive(Default)]
-pub(super) struct Settled {
+pub(super) struct SettledEvents {
     /// Done events by time of sending: the oldest on top.
     done: BinaryHeap<Reverse<(SystemTime, SmolStr)>>,
     /// Done events whose messages carry no time, in the order in which they were done.
@@ -26,8 +26,8 @@ pub(super) struct Settled {
 /// Capacity for this many events is never given back.
 const KEPT: usize = 16;
 
-impl Settled {
-    pub(super) fn done(&mut self, sent_at: Option<SystemTime>, id: SmolStr) {
+impl SettledEvents {
+    pub(super) fn add_done(&mut self, sent_at: Option<SystemTime>, id: SmolStr) {
         match sent_at {
             Some(sent_at) => self.done.push(Reverse((sent_at, id))),
             None => self.done_untimed.push_back(id),
@@ -35,7 +35,7 @@ impl Settled {
     }
 
     /// Adds an event that died with this number.
-    pub(super) fn buried(&mut self, sent_at: Option<SystemTime>, number: u64, id: SmolStr) {
+    pub(super) fn add_dead(&mut self, sent_at: Option<SystemTime>, number: u64, id: SmolStr) {
         self.dead.insert((sent_at, number), id);
     }
 
@@ -48,7 +48,7 @@ impl Settled {
     }
 
     /// Removes an event that is not dead any more.
-    pub(super) fn exhumed(&mut self, sent_at: Option<SystemTime>, number: u64) {
+    pub(super) fn remove_dead(&mut self, sent_at: Option<SystemTime>, number: u64) {
         self.dead.remove(&(sent_at, number));
     }
 
@@ -78,7 +78,7 @@ impl Settled {
     }
 }
 
-impl InboxRecords {
+impl EventTable {
     /// Forgets up to `most` done or dead events that were sent before a moment. Returns how many it
     /// forgot, and whether no such event is left.
     pub(crate) fn prune(&mut self, sent_before: SystemTime, most: usize) -> (usize, bool) {
@@ -88,18 +88,18 @@ impl InboxRecords {
                 self.note_forgotten(&id);
                 sent_at
             } else if let Some((sent_at, id)) = self.settled.pop_dead(sent_before) {
-                self.open.remove(&id);
+                self.not_done.remove(&id);
                 self.note_forgotten(&id);
                 sent_at
             } else {
                 let is_old = |sent_at: Option<_>, _| sent_at.is_some_and(|at| at < sent_before);
-                let nameless = self.nameless.forget(is_old);
-                self.note_forgotten_letters(&nameless);
+                let without_id = self.without_id.forget(is_old);
+                self.note_forgotten_letters(&without_id);
                 self.fit();
                 if forgotten > 0 {
                     self.note_watermark();
                 }
-                return (forgotten + nameless.len(), true);
+                return (forgotten + without_id.len(), true);
             };
             self.watermark = self.watermark.max(Some(sent_at));
         }
@@ -120,10 +120,10 @@ impl InboxRecords {
                 && !self.forget_dead_untimed(settled_for, now)
             {
                 let is_old = |sent_at: Option<_>, at| sent_at.is_none() && now - at >= settled_for;
-                let nameless = self.nameless.forget(is_old);
-                self.note_forgotten_letters(&nameless);
+                let without_id = self.without_id.forget(is_old);
+                self.note_forgotten_letters(&without_id);
                 self.fit();
-                return (forgotten + nameless.len(), true);
+                return (forgotten + without_id.len(), true);
             }
         }
         (most, false)
@@ -151,11 +151,11 @@ impl InboxRecords {
         let Some(((None, _), id)) = self.settled.dead.first_key_value() else {
             return false;
         };
-        let died_at = self.open.get(id).and_then(Open::burial);
-        if died_at.is_some_and(|burial| now - burial.at < settled_for) {
+        let died_at = self.not_done.get(id).and_then(EventRecord::death);
+        if died_at.is_some_and(|death| now - death.at < settled_for) {
             return false;
         }
-        self.open.remove(id);
+        self.not_done.remove(id);
         if let Some((_, id)) = self.settled.dead.pop_first() {
             self.note_forgotten(&id);
         }
@@ -164,14 +164,14 @@ impl InboxRecords {
 
     /// Forgets an event if it is dead, and returns whether it was.
     pub(crate) fn forget(&mut self, id: &str) -> bool {
-        let Some(open) = self.open.get(id) else {
+        let Some(event) = self.not_done.get(id) else {
             return false;
         };
-        let Some(burial) = open.burial() else {
+        let Some(death) = event.death() else {
             return false;
         };
-        self.settled.exhumed(open.sent_at, burial.number);
-        self.open.remove(id);
+        self.settled.remove_dead(event.sent_at, death.number);
+        self.not_done.remove(id);
         self.note_forgotten(id);
         self.fit();
         true
@@ -180,8 +180,8 @@ impl InboxRecords {
     /// Gives back the memory of forgotten events.
     fn fit(&mut self) {
         self.settled.fit();
-        if let Some(room) = excess(self.open.capacity(), self.open.len(), KEPT) {
-            self.open.shrink_to(room);
+        if let Some(room) = excess(self.not_done.capacity(), self.not_done.len(), KEPT) {
+            self.not_done.shrink_to(room);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::{Burial, DeadLetterCause, Done, EventProgress, InboxRecords, Open};
+use super::{DeadLetterCause, Death, Done, EventProgress, EventRecord, EventTable};
 use crate::store::calendar::{Calendar, Date};
 use crate::store::notes::{Note, NoteChange, NoteKey, WatermarkNote};
 use crate::time::MonotonicTime;
@@ -101,18 +101,18 @@ impl Changed {
         self.set(id, attempted, StoredState::Done { at });
     }
 
-    pub(super) fn buried(
+    pub(super) fn died(
         &mut self,
         id: &SmolStr,
         attempted: Attempted,
-        burial: &Burial,
+        death: &Death,
         now: MonotonicTime,
     ) {
         let state = StoredState::Dead {
-            number: burial.number,
-            at: Calendar::at(now).date_of(burial.at),
-            cause: burial.cause,
-            error: burial.error.clone(),
+            number: death.number,
+            at: Calendar::at(now).date_of(death.at),
+            cause: death.cause,
+            error: death.error.clone(),
         };
         self.set(id, attempted, state);
     }
@@ -122,7 +122,7 @@ impl Changed {
     }
 }
 
-impl InboxRecords {
+impl EventTable {
     pub(super) fn note_forgotten(&mut self, id: &str) {
         if let Some(changed) = &mut self.changed {
             let forgotten = changed.forgotten(id);
@@ -159,9 +159,9 @@ impl InboxRecords {
         let Some(changed) = &self.changed else {
             return Vec::new();
         };
-        let events = self.done.ids().chain(self.open.keys());
+        let events = self.done.ids().chain(self.not_done.keys());
         let events = events.map(|id| changed.forgotten(id));
-        let letters = self.nameless.numbers();
+        let letters = self.without_id.numbers();
         let letters = letters.map(|number| changed.forgotten_letter(number));
         let watermark = NoteKey::Watermark(changed.inbox.clone());
         let rest = letters.chain([NoteChange::Forgotten(watermark)]);
@@ -179,13 +179,13 @@ impl InboxRecords {
                 all.set(id, (sent_at, done.attempts), StoredState::Done { at });
             }
         }
-        for (id, open) in &self.open {
-            if let Some(burial) = open.burial() {
-                all.buried(id, (open.sent_at, open.attempts), burial, now);
+        for (id, event) in &self.not_done {
+            if let Some(death) = event.death() {
+                all.died(id, (event.sent_at, event.attempts), death, now);
             }
         }
-        for (sent_at, burial) in self.nameless.all() {
-            all.buried(&SmolStr::default(), (*sent_at, 0), burial, now);
+        for (sent_at, death) in self.without_id.all() {
+            all.died(&SmolStr::default(), (*sent_at, 0), death, now);
         }
         if let Some(sent_at) = self.watermark {
             all.watermark(sent_at);
@@ -210,7 +210,7 @@ impl InboxRecords {
         let state = match state {
             StoredState::Done { at } => {
                 let at = calendar.moment_of(at);
-                self.settled.done(sent_at, id.clone());
+                self.settled.add_done(sent_at, id.clone());
                 self.done.insert(id, Done { attempts, at });
                 return;
             }
@@ -220,27 +220,27 @@ impl InboxRecords {
                 cause,
                 error,
             } => {
-                self.burials = self.burials.max(number);
-                let burial = Burial {
+                self.deaths = self.deaths.max(number);
+                let death = Death {
                     number,
                     at: calendar.moment_of(at),
                     cause,
                     error,
                 };
                 if id.is_empty() {
-                    return self.nameless.restore(burial, sent_at);
+                    return self.without_id.restore(death, sent_at);
                 }
-                self.settled.buried(sent_at, number, id.clone());
-                EventProgress::Dead(Box::new(burial))
+                self.settled.add_dead(sent_at, number, id.clone());
+                EventProgress::Dead(Box::new(death))
             }
             StoredState::Due => EventProgress::due(calendar.now()),
         };
-        let open = Open {
+        let event = EventRecord {
             sent_at,
             attempts,
             state,
         };
-        self.open.insert(id, open);
+        self.not_done.insert(id, event);
     }
 }
 
@@ -269,10 +269,10 @@ mod tests {
 
     #[test]
     fn a_prune_that_forgets_nothing_stores_nothing() {
-        let mut claims = InboxRecords::after(0, Some(Changed::new("payments".into())));
+        let mut events = EventTable::after(0, Some(Changed::new("payments".into())));
         let epoch = SystemTime::UNIX_EPOCH;
-        claims.watermark = Some(epoch);
-        assert_eq!(claims.prune(epoch, 9), (0, true));
-        assert!(claims.take_changes().is_empty());
+        events.watermark = Some(epoch);
+        assert_eq!(events.prune(epoch, 9), (0, true));
+        assert!(events.take_changes().is_empty());
     }
 }

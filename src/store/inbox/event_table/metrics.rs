@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use smol_str::SmolStr;
 
-use super::{EventProgress, Failed, FailedKind, InboxRecords};
+use super::{EventProgress, EventTable, Failed, FailedKind};
 use crate::lock::{DurationSummary, Samples};
 
 /// How many reasons have their own counter.
@@ -144,11 +144,11 @@ pub struct InboxStats {
     pub reasons: Vec<ReasonCount>,
 }
 
-impl InboxRecords {
+impl EventTable {
     pub(crate) fn stats(&self) -> InboxStats {
-        let (mut in_flight, mut waiting, mut dead) = (0, 0, self.nameless.len());
-        for open in self.open.values() {
-            match open.state {
+        let (mut in_flight, mut waiting, mut dead) = (0, 0, self.without_id.len());
+        for event in self.not_done.values() {
+            match event.state {
                 EventProgress::Claimed { .. } => in_flight += 1,
                 EventProgress::Waiting { .. } => waiting += 1,
                 EventProgress::Dead(_) => dead += 1,
