@@ -243,16 +243,16 @@ fn durable_a_close_stores_a_receipt_without_a_commit_that_it_does_not_refuse() {
         });
 }
 
-/// Requests that wait for the journal all go on, and the door is open at the end.
+/// Requests that wait for the journal all go on, and the gate is open at the end.
 #[test]
-fn durable_requests_at_the_door_go_on_when_the_journal_has_read() {
+fn durable_requests_at_the_gate_go_on_when_the_journal_has_read() {
     Model::new("durable: admission against drain", 2)
         .reaches(["without a wait"])
         .reaches_by("requests", "after a wait")
         .check(|run| {
             let memory = Memory::default();
             let store = memory.open(later().unwritten_limit(0));
-            // It closes the door.
+            // It closes the gate.
             add(&store, Durability::Later).unwrap();
             let journal = run_journal(&store);
             let requests = [(), ()].map(|()| {
@@ -263,7 +263,7 @@ fn durable_requests_at_the_door_go_on_when_the_journal_has_read() {
             let version = 1 + count;
             assert_eq!(store.wait_durable(version, None), Ok(version));
             assert_eq!(memory.version(), version);
-            drop(store.try_lock("test").expect("the door is open"));
+            drop(store.try_lock("test").expect("the gate is open"));
             let dumps = store.admission_dump();
             let has_waited = dumps.is_some();
             let mut dumps = dumps.into_iter().flatten();

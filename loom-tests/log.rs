@@ -289,12 +289,12 @@ fn log_a_lossless_subscriber_lets_two_writers_go_on_and_reads_each_commit_once()
         });
 }
 
-/// One request of the line times out while the reader opens admission, and another follows.
+/// One request of the entry queue times out while the reader opens admission, and another follows.
 #[test]
 fn log_a_request_that_times_out_before_a_lossless_subscriber_holds_up_no_other() {
     Model::new("lossless subscriber against an expiry", 2)
         .reaches(["at once", "after a wait"])
-        .reaches_by("timer", "timed out at the door")
+        .reaches_by("timer", "timed out at the gate")
         .reaches_by("timer", "timed out behind the other request")
         .check(|run| {
             let store = store(0);
@@ -315,7 +315,7 @@ fn log_a_request_that_times_out_before_a_lossless_subscriber_holds_up_no_other()
                 let store = store.clone();
                 run.spawn("timer", move || store.expire("brief"))
             };
-            // Requests see a closed door by an atomic that loom does not know.
+            // Requests see a closed gate by an atomic that loom does not know.
             loom::thread::yield_now();
             assert_eq!(events.try_iter().count(), 1);
             timer.join();
@@ -330,7 +330,7 @@ fn log_a_request_that_times_out_before_a_lossless_subscriber_holds_up_no_other()
                 Ok(()) if has_waited => "after a wait",
                 Ok(()) => "at once",
                 Err(LockError::Timeout(timeout)) => match timeout.holder.owner_id.as_str() {
-                    "lossless subscriber" => "timed out at the door",
+                    "lossless subscriber" => "timed out at the gate",
                     _ => "timed out behind the other request",
                 },
                 Err(other) => panic!("{other}"),

@@ -346,7 +346,7 @@ impl DataStore {
     /// ```
     #[track_caller]
     pub fn acquire_lock(&self, owner: impl Into<OwnerId>) -> Result<LockId, LockError> {
-        match self.has_line() {
+        match self.has_entry_queue() {
             false => self.0.lock.acquire_lock(owner),
             true => Ok(self.request(owner).wait()?.into_id()),
         }
@@ -391,7 +391,7 @@ impl DataStore {
     /// ```
     #[track_caller]
     pub fn lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
-        match self.has_line() {
+        match self.has_entry_queue() {
             false => self.0.lock.lock(owner),
             true => self.request(owner).wait(),
         }

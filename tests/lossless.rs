@@ -221,8 +221,8 @@ fn lock_12_a_holder_that_requests_the_lock_is_refused_at_once_also_beside_a_loss
     );
 }
 
-/// Once a batch that was admitted and then queued stood in line until its after-hooks had ended,
-/// which waited for themselves.
+/// Once a batch that was admitted and then queued stayed in the entry queue until its after-hooks
+/// had ended, which waited for themselves.
 #[test]
 fn feed_01_an_after_hook_of_an_admitted_batch_can_commit() {
     let (store, events, _) = closed();
@@ -257,7 +257,7 @@ fn lock_14_a_queue_bound_counts_the_requests_that_wait_for_a_lossless_subscriber
     create_one(&store);
     let no_limit = || AcquireOptions::new().no_timeout();
     thread::scope(|scope| {
-        // The first of the line stands at the door, and the second in its queue.
+        // The first of the entry queue is at the gate, and the second in its queue.
         for waits in 1..=2 {
             scope.spawn(|| drop(store.request("waits").options(no_limit()).wait().unwrap()));
             until(|| waiting(&store) == waits);

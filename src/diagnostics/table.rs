@@ -238,8 +238,8 @@ impl Table {
     }
 
     fn admission(&mut self, admission: &AdmissionDiagnostics, log: &LogDiagnostics) {
-        let AdmissionDiagnostics { door, line } = admission;
-        let waiting = door.waiters.len() + line.waiters.len();
+        let AdmissionDiagnostics { gate, queue } = admission;
+        let waiting = gate.waiters.len() + queue.waiters.len();
         if !log.admission_closed && waiting == 0 {
             return;
         }
@@ -255,7 +255,7 @@ impl Table {
             self.text(format_args!("closed by the {}", Reader(subscriber)));
         }
         // Their ids are those of other locks, and each has the same label.
-        let requests = door.waiters.iter().chain(&line.waiters);
+        let requests = gate.waiters.iter().chain(&queue.waiters);
         for (waiter, position) in requests.zip(1..=ROWS) {
             self.row(&Row {
                 notes: traits_of(waiter),

@@ -1,9 +1,11 @@
 //! Admission: while a lossless subscriber has too much to read, or the journal too much to write,
 //! requests wait before they request the lock.
 //!
-//! They wait in a line, a FIFO lock. The first of them waits at the door, a second FIFO lock, which
-//! the log holds while admission is closed. A request leaves the line when it has the store's lock,
-//! so the order of the line is that of the grants.
+//! The log closes admission when a commit is announced and reopens it after a read: see
+//! [`CommitLog::close_if_behind`]. Meanwhile the requests wait in the entry queue, a FIFO lock. The
+//! first of them waits at the gate, a second FIFO lock, which the log holds while admission is
+//! closed. A request leaves the entry queue when it has the store's lock, so the order of the entry
+//! queue is that of the grants.
 
 use std::borrow::Cow;
 use std::panic::Location;
@@ -14,40 +16,41 @@ use smol_str::SmolStr;
 
 use super::DataStore;
 use super::diagnostics::AdmissionDiagnostics;
+use super::log::{CommitLog, Records};
 use crate::id::{LockId, OwnerId};
 use crate::lock::{
     AcquireOptions, FifoLock, Grant, LockDiagnostics, LockError, Priority, Requester, WaitsAs,
     blocking,
 };
 
-/// Where requests wait for a lossless subscriber.
+/// Counts the requests that wait for a lossless subscriber or for the journal.
 #[derive(Debug, Default)]
 pub(super) struct Admission {
-    /// How many requests stand in line, and one more while the door is closed. Requests join the
-    /// line if it is not zero.
-    in_line: AtomicUsize,
+    /// How many requests are in the entry queue, and one more while the gate is closed. Requests
+    /// join the entry queue if it is not zero.
+    entering: AtomicUsize,
 }
 
 /// The locks in which requests wait.
 #[derive(Debug)]
 pub(super) struct Locks {
-    line: FifoLock,
-    door: FifoLock,
+    queue: FifoLock,
+    gate: FifoLock,
 }
 
-/// What admission is, under the mutex of the log.
+/// Whether admission is closed, under the mutex of the log.
 #[derive(Debug, Default)]
-pub(super) struct Door {
+pub(super) struct Gate {
     pub(super) is_closed: bool,
-    /// The grant of the door, once a request has come to the closed door.
+    /// The grant of the gate, once a request has come to the closed gate.
     held: Option<LockId>,
 }
 
-/// The first of the line, which was admitted. The next one follows when this is dropped, after the
-/// lock was granted.
+/// The first of the entry queue, which was admitted. The next one follows when this is dropped,
+/// after the lock was granted.
 pub(crate) struct Admitted<'a> {
-    in_line: &'a AtomicUsize,
-    line: &'a FifoLock,
+    entering: &'a AtomicUsize,
+    queue: &'a FifoLock,
     /// `None` until it is the first.
     grant: Option<LockId>,
 }
@@ -56,56 +59,94 @@ impl Drop for Admitted<'_> {
     fn drop(&mut self) {
         if let Some(grant) = self.grant {
             // It was revoked only if its task was not polled for long.
-            let _ = self.line.release_lock(grant);
+            let _ = self.queue.release_lock(grant);
         }
-        self.in_line.fetch_sub(1, Ordering::Relaxed);
+        self.entering.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Admission {
-    /// Closes the door. The log is locked.
-    pub(super) fn close(&self, door: &mut Door) {
-        if !std::mem::replace(&mut door.is_closed, true) {
-            self.in_line.fetch_add(1, Ordering::Relaxed);
+    /// Closes the gate. The log is locked.
+    pub(super) fn close(&self, gate: &mut Gate) {
+        if !std::mem::replace(&mut gate.is_closed, true) {
+            self.entering.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Opens the door. The log is locked. The request there goes on when [`release`] is called.
+    /// Opens the gate. The log is locked. The request there goes on when [`release`] is called.
     ///
     /// [`release`]: Locks::release
-    #[must_use = "the request at the door must go on"]
-    pub(super) fn open(&self, door: &mut Door) -> Option<LockId> {
-        if std::mem::take(&mut door.is_closed) {
-            self.in_line.fetch_sub(1, Ordering::Relaxed);
+    #[must_use = "the request at the gate must go on"]
+    pub(super) fn open(&self, gate: &mut Gate) -> Option<LockId> {
+        if std::mem::take(&mut gate.is_closed) {
+            self.entering.fetch_sub(1, Ordering::Relaxed);
         }
-        door.held.take()
+        gate.held.take()
     }
 }
 
 impl Locks {
-    /// Lets the request at the door go on.
+    /// Lets the request at the gate go on.
     pub(super) fn release(&self, held: LockId) {
-        let _ = self.door.release_lock(held);
+        let _ = self.gate.release_lock(held);
     }
 }
 
-/// The owner of the door that a subscriber keeps closed.
+impl CommitLog {
+    /// Closes admission if a lossless subscriber has more to read than its limit, or the journal
+    /// more to write. Each commit that is announced calls it, with the log locked.
+    pub(super) fn close_if_behind(&self, records: &mut Records) {
+        if records.is_behind(|limit| limit) {
+            self.admission.close(&mut records.gate);
+        }
+    }
+
+    /// Reopens admission if the lossless subscribers have read enough. Half of a limit is between
+    /// closing and opening, so that not every commit waits until its predecessor is read.
+    #[must_use = "the request at the gate must go on"]
+    pub(super) fn reopen(&self, records: &mut Records) -> Option<LockId> {
+        let reopens = records.gate.is_closed && !records.is_behind(|limit| limit / 2);
+        reopens
+            .then(|| self.admission.open(&mut records.gate))
+            .flatten()
+    }
+
+    /// Lets the request at the gate go on, which [`reopen`](Self::reopen) has opened.
+    pub(super) fn let_pass(&self, held: Option<LockId>) {
+        if let (Some(held), Some(locks)) = (held, self.lazy.admission()) {
+            locks.release(held);
+        }
+    }
+
+    /// Reads or changes the state of the gate.
+    fn gate<R>(&self, use_it: impl FnOnce(&mut Gate) -> R) -> R {
+        let mut log = self.records.lock();
+        match &mut *log {
+            Some(records) => use_it(&mut records.gate),
+            // There is no subscriber.
+            None => use_it(&mut Gate::default()),
+        }
+    }
+}
+
+/// The owner of the gate that a subscriber keeps closed.
 const SUBSCRIBER: &str = "lossless subscriber";
 
-/// The owner of the door that the journal keeps closed.
+/// The owner of the gate that the journal keeps closed.
 const DISK: &str = "disk";
 
-/// A task that is the first of the line and is not polled for so long lets the next one go ahead.
+/// A task that is the first of the entry queue and is not polled for so long lets the next one go
+/// ahead.
 const UNPOLLED: Duration = Duration::from_secs(1);
 
-/// The label of the requests in the line.
-const IN_LINE: SmolStr = SmolStr::new_static("waits for admission");
+/// The label of the requests in the entry queue.
+const ENTERING: SmolStr = SmolStr::new_static("waits for admission");
 
 impl DataStore {
     /// Whether requests may have to wait before they request the lock.
     #[inline]
-    pub(super) fn has_line(&self) -> bool {
-        self.0.log.admission.in_line.load(Ordering::Relaxed) > 0
+    pub(super) fn has_entry_queue(&self) -> bool {
+        self.0.log.admission.entering.load(Ordering::Relaxed) > 0
     }
 
     /// Waits until the request may request the lock. Returns the options for that, with what is
@@ -116,18 +157,18 @@ impl DataStore {
         requester: &Requester<'_>,
         options: &'o AcquireOptions,
     ) -> Result<(Option<Admitted<'_>>, Cow<'o, AcquireOptions>), LockError> {
-        match self.has_line() {
+        match self.has_entry_queue() {
             false => Ok((None, Cow::Borrowed(options))),
             true => {
                 // On the heap: the future is larger than all the rest of the caller's.
-                let line = Box::pin(self.join_line(waits_as, requester, options));
-                let (admitted, left) = line.await?;
+                let admitted = Box::pin(self.wait_for_admission(waits_as, requester, options));
+                let (admitted, left) = admitted.await?;
                 Ok((Some(admitted), Cow::Owned(left)))
             }
         }
     }
 
-    /// Waits for the lock, and before it for lossless subscribers.
+    /// Waits for the lock, and before it for admission.
     pub(crate) async fn grant_as(
         &self,
         waits_as: WaitsAs,
@@ -145,14 +186,14 @@ impl DataStore {
         requester: &Requester<'_>,
         options: &AcquireOptions,
     ) -> Result<Option<Grant>, LockError> {
-        match self.has_line() {
+        match self.has_entry_queue() {
             false => self.0.lock.try_grant(requester, options),
             true => Ok(None),
         }
     }
 
     #[cold]
-    async fn join_line(
+    async fn wait_for_admission(
         &self,
         waits_as: WaitsAs,
         requester: &Requester<'_>,
@@ -160,16 +201,16 @@ impl DataStore {
     ) -> Result<(Admitted<'_>, AcquireOptions), LockError> {
         self.0.lock.check_reentry(requester)?;
         let log = &self.0.log;
-        let door_options = self.0.lock.companion_options();
-        // The first of the line holds it while it waits, and that wait is reported.
-        let line_options = self
+        let gate_options = self.0.lock.companion_options();
+        // The first of the entry queue holds it while it waits, and that wait is reported.
+        let queue_options = self
             .0
             .lock
-            .queue_options(door_options.clone())
+            .queue_options(gate_options.clone())
             .report_no_holds();
         let locks = log.lazy.get_or_make().admission.get_or_init(|| Locks {
-            line: FifoLock::with_options(line_options),
-            door: FifoLock::with_options(door_options),
+            queue: FifoLock::with_options(queue_options),
+            gate: FifoLock::with_options(gate_options),
         });
         let limit = options.limit(self.0.lock.timeout());
         let began = self.monotonic();
@@ -185,7 +226,7 @@ impl DataStore {
             }
         };
         let grant = async |lock: &FifoLock, priority: Priority| {
-            let options = left().or_label(IN_LINE).priority(priority);
+            let options = left().or_label(ENTERING).priority(priority);
             let options = match waits_as {
                 WaitsAs::Thread => options.no_hold_limit(),
                 WaitsAs::Task => options.hold_limit(UNPOLLED),
@@ -195,30 +236,30 @@ impl DataStore {
                 .unbound();
             lock.grant_as(waits_as, &requester, &options).await
         };
-        let in_line = &log.admission.in_line;
-        in_line.fetch_add(1, Ordering::Relaxed);
-        let line = &locks.line;
+        let entering = &log.admission.entering;
+        entering.fetch_add(1, Ordering::Relaxed);
+        let queue = &locks.queue;
         let mut admitted = Admitted {
-            in_line,
-            line,
+            entering,
+            queue,
             grant: None,
         };
-        admitted.grant = Some(grant(line, options.priority).await?.id());
+        admitted.grant = Some(grant(queue, options.priority).await?.id());
         let mut priority = Priority::Normal;
-        while log.door(|door| door.is_closed) {
-            self.hold_door(&locks.door);
-            let granted = grant(&locks.door, priority).await?;
-            self.leave_door(&locks.door, granted);
-            // A commit may close the door again. Then it stays ahead of requests that came later.
+        while log.gate(|gate| gate.is_closed) {
+            self.hold_gate(&locks.gate);
+            let granted = grant(&locks.gate, priority).await?;
+            self.leave_gate(&locks.gate, granted);
+            // A commit may close the gate again. Then it stays ahead of requests that came later.
             priority = Priority::High;
         }
         Ok((admitted, left()))
     }
 
-    /// Holds the door on behalf of the log, if it is closed. Only the first of the line is here, so
-    /// the door is free unless it is held already. Also those are here that were first and were not
-    /// admitted for so long that the next one went ahead.
-    fn hold_door(&self, lock: &FifoLock) {
+    /// Holds the gate on behalf of the log, if it is closed. Only the first of the entry queue is
+    /// here, so the gate is free unless it is held already. Also those are here that were first and
+    /// were not admitted for so long that the next one went ahead.
+    fn hold_gate(&self, lock: &FifoLock) {
         // The evidence of the requests behind it names the subscriber, or the disk.
         let subscriber = self.0.log.furthest_behind();
         let owner = OwnerId::from(subscriber.map_or(DISK, |_| SUBSCRIBER));
@@ -227,25 +268,25 @@ impl DataStore {
         let requester = options.requester(&owner, call_site, false).unbound();
         let granted = blocking(lock.grant_as(WaitsAs::Thread, &requester, &options));
         if let Ok(grant) = granted {
-            self.close_door(lock, grant.id());
+            self.keep_gate(lock, grant.id());
         }
     }
 
-    /// Leaves the door, which is open until a commit closes it again. If it is closed again and
-    /// others are here, the log keeps the grant. Otherwise they would pass the door to each other.
-    fn leave_door(&self, lock: &FifoLock, grant: Grant) {
+    /// Leaves the gate, which is open until a commit closes it again. If it is closed again and
+    /// others are here, the log keeps the grant. Otherwise they would pass the gate to each other.
+    fn leave_gate(&self, lock: &FifoLock, grant: Grant) {
         let is_kept =
-            self.0.log.door(|door| door.is_closed) && lock.queue_length() > 0 && lock.seal(grant);
+            self.0.log.gate(|gate| gate.is_closed) && lock.queue_length() > 0 && lock.seal(grant);
         match is_kept {
-            true => self.close_door(lock, grant.id()),
+            true => self.keep_gate(lock, grant.id()),
             false => drop(lock.release_lock(grant.id())),
         }
     }
 
-    /// Lets the log hold the door with this grant. Releases it if the door is open.
-    fn close_door(&self, lock: &FifoLock, grant: LockId) {
-        let unused = self.0.log.door(|door| match door.is_closed {
-            true => door.held.replace(grant),
+    /// Lets the log hold the gate with this grant. Releases it if the gate is open.
+    fn keep_gate(&self, lock: &FifoLock, grant: LockId) {
+        let unused = self.0.log.gate(|gate| match gate.is_closed {
+            true => gate.held.replace(grant),
             false => Some(grant),
         });
         if let Some(grant) = unused {
@@ -253,22 +294,22 @@ impl DataStore {
         }
     }
 
-    /// Times out the wait of `owner` for a lossless subscriber.
+    /// Times out the wait of `owner` for admission.
     #[cfg(loom)]
     pub(super) fn expire_admission(&self, owner: &OwnerId) {
         if let Some(locks) = self.0.log.lazy.admission() {
-            locks.line.expire(owner.clone());
-            locks.door.expire(owner.clone());
+            locks.queue.expire(owner.clone());
+            locks.gate.expire(owner.clone());
         }
     }
 
-    /// Reads the line and the door. `None` if no request is there.
+    /// Reads the entry queue and the gate. `None` if no request is there.
     pub(super) fn admission_diagnostics(&self) -> Option<AdmissionDiagnostics> {
-        let Locks { line, door } = self.0.log.lazy.admission()?;
-        let line = line.diagnostics();
-        let door = door.diagnostics();
-        let is_used = !(line.holders.is_empty() && door.holders.is_empty());
-        is_used.then_some(AdmissionDiagnostics { door, line })
+        let Locks { queue, gate } = self.0.log.lazy.admission()?;
+        let queue = queue.diagnostics();
+        let gate = gate.diagnostics();
+        let is_used = !(queue.holders.is_empty() && gate.holders.is_empty());
+        is_used.then_some(AdmissionDiagnostics { gate, queue })
     }
 
     /// Describes the requests that wait for a lossless subscriber or for the journal, in readable
@@ -278,6 +319,6 @@ impl DataStore {
     /// `disk` if the journal has too much to write. The others wait for the first one.
     pub fn admission_dump(&self) -> Option<[LockDiagnostics; 2]> {
         let locks = self.0.log.lazy.admission()?;
-        Some([&locks.line, &locks.door].map(FifoLock::diagnostics))
+        Some([&locks.queue, &locks.gate].map(FifoLock::diagnostics))
     }
 }

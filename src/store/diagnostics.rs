@@ -63,18 +63,18 @@ impl Diagnostics {
     pub const LISTED: usize = 64;
 }
 
-/// The requests that wait until lossless subscribers have read enough.
+/// The requests that wait until lossless subscribers, or the journal, have read enough.
 ///
-/// The first request waits at the door, and all others in line behind it. Their ids are those of
-/// these two locks. Serializes in camelCase.
+/// The first request waits at the gate, and all others behind it in the entry queue. Their ids are
+/// those of these two locks. Serializes in camelCase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AdmissionDiagnostics {
     /// The first request, which waits while admission is closed.
-    pub door: LockDiagnostics,
-    /// The line: the holder is the first request.
-    pub line: LockDiagnostics,
+    pub gate: LockDiagnostics,
+    /// The entry queue: the holder is the first request.
+    pub queue: LockDiagnostics,
 }
 
 /// The holders and the waiters of a store's lock, and the requests that are not in its queue yet:
@@ -114,17 +114,17 @@ pub struct LockDump {
 }
 
 impl LockDump {
-    /// The first request waits at the door, ahead of those in line.
+    /// The first request waits at the gate, ahead of those in the entry queue.
     pub(super) fn new(lock: LockDiagnostics, admission: Option<[LockDiagnostics; 2]>) -> Self {
         let mut dump = Self {
             lock,
             admission_closed_by: None,
             waiting_for_admission: Vec::new(),
         };
-        if let Some([line, door]) = admission {
-            let closed_by = door.holders.into_iter().next();
+        if let Some([queue, gate]) = admission {
+            let closed_by = gate.holders.into_iter().next();
             dump.admission_closed_by = closed_by.map(|held| held.holder);
-            for waiter in door.waiters.into_iter().chain(line.waiters) {
+            for waiter in gate.waiters.into_iter().chain(queue.waiters) {
                 let position = dump.waiting_for_admission.len() + 1;
                 let mut request = waiter.request;
                 request.position = position;

@@ -12,7 +12,7 @@ pub(super) struct LazyParts(OnceLock<Box<Parts>>);
 
 #[derive(Debug, Default)]
 pub(super) struct Parts {
-    /// Made when the first request has to wait for a lossless subscriber.
+    /// Made when the first request has to wait for admission.
     pub(super) admission: OnceLock<Locks>,
     pub(super) pinned: PinnedVersions,
     pub(super) registry: Registry,

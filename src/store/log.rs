@@ -25,14 +25,14 @@ use std::task::Waker;
 
 use crossbeam_channel::{Receiver, TryRecvError};
 
-use super::admission::{Admission, Door};
+use super::admission::Admission;
 use super::events::{CommitEvent, Filter, MissingCommits, Reach};
 use super::lazy::LazyParts;
 use super::provenance::{Recorded, Units};
 use super::{DataStore, LockedPublished, Published, TransactionResult};
 use crate::caught::dispose;
 use crate::document::{Change, EditUnit, SequenceEdit, SequenceEdits, Snapshot};
-use crate::id::{LockId, NodeId, OwnerId};
+use crate::id::{NodeId, OwnerId};
 use crate::sync::{Mutex, MutexGuard, rank};
 pub(super) use journal::JournalReader;
 pub(super) use records::Records;
@@ -166,7 +166,7 @@ pub(crate) struct LaterCommits {
 #[derive(Debug)]
 pub(super) struct CommitLog {
     /// `None` while no commit is recorded.
-    records: Mutex<{ rank::LOG }, Option<Box<Records>>>,
+    pub(super) records: Mutex<{ rank::LOG }, Option<Box<Records>>>,
     /// How many sessions and subscribers there are, and one more if commits are kept. It and the
     /// next two grow only while both `records` and the published state are locked.
     followers: AtomicU32,
@@ -475,9 +475,7 @@ impl CommitLog {
             return;
         };
         let woken = records.announce(version, reach.as_ref());
-        if records.is_behind(|limit| limit) {
-            self.admission.close(&mut records.door);
-        }
+        self.close_if_behind(records);
         drop(log);
         woken.for_each(Bell::ring);
     }
@@ -491,40 +489,13 @@ impl CommitLog {
         let Some((filter, channel)) = removed else {
             return;
         };
-        let door = log.as_mut().and_then(|records| self.reopen(records));
+        let opened = log.as_mut().and_then(|records| self.reopen(records));
         let unneeded = self.end_following(&mut log, Some(&filter));
         drop(log);
-        self.release(door);
+        self.let_pass(opened);
         drop((filter, unneeded));
         // With the wakers of tasks.
         dispose(channel);
-    }
-
-    /// Reopens admission if the lossless subscribers have read enough. Half of a limit is between
-    /// closing and opening, so that not every commit waits until its predecessor is read.
-    #[must_use = "the request at the door must go on"]
-    fn reopen(&self, records: &mut Records) -> Option<LockId> {
-        let reopens = records.door.is_closed && !records.is_behind(|limit| limit / 2);
-        reopens
-            .then(|| self.admission.open(&mut records.door))
-            .flatten()
-    }
-
-    /// Lets the request at the door go on, which [`reopen`](Self::reopen) has opened.
-    fn release(&self, held: Option<LockId>) {
-        if let (Some(held), Some(locks)) = (held, self.lazy.admission()) {
-            locks.release(held);
-        }
-    }
-
-    /// The state of admission.
-    pub(super) fn door<R>(&self, use_it: impl FnOnce(&mut Door) -> R) -> R {
-        let mut log = self.records.lock();
-        match &mut *log {
-            Some(records) => use_it(&mut records.door),
-            // There is no subscriber.
-            None => use_it(&mut Door::default()),
-        }
     }
 
     /// Where the lossless subscriber was made that has the most to read beyond its limit. `None` if
@@ -545,15 +516,13 @@ impl CommitLog {
     /// Lets a subscriber miss no commit; requests wait while it has more bytes to read.
     pub(super) fn read_losslessly(&self, id: SubscriberId, limit: usize) {
         let mut log = self.records.lock();
-        let door = log.as_mut().and_then(|records| {
+        let opened = log.as_mut().and_then(|records| {
             records.subscribers.read_losslessly(id, limit);
-            if records.is_behind(|limit| limit) {
-                self.admission.close(&mut records.door);
-            }
+            self.close_if_behind(records);
             self.reopen(records)
         });
         drop(log);
-        self.release(door);
+        self.let_pass(opened);
     }
 
     /// Makes a subscriber read durable commits only, if there is a journal.
@@ -591,9 +560,9 @@ impl CommitLog {
                 return Err(TryRecvError::Disconnected);
             };
             let next = records.next(id);
-            let door = self.reopen(records);
+            let opened = self.reopen(records);
             drop(log);
-            self.release(door);
+            self.let_pass(opened);
             match next {
                 Next::Event(event) => return Ok(event),
                 Next::Nothing => return Err(TryRecvError::Empty),

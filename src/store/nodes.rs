@@ -99,7 +99,7 @@ impl DataStore {
         options: AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<Transaction, LockError> {
-        if self.has_line() {
+        if self.has_entry_queue() {
             let waits_as = WaitsAs::Thread;
             return blocking(self.begin_on_as(waits_as, owner, scope, options, call_site));
         }
@@ -142,7 +142,8 @@ impl DataStore {
         let requester = options.requester(&owner, call_site, true);
         let nodes = OnNodes::new(&scope, requester.thread, call_site);
         let (admitted, left) = self.admit_as(waits_as, &requester, &options).await?;
-        // The holder of a node may wait for a transaction on others, which must not wait in line.
+        // The holder of a node may wait for a transaction on others, which must not wait in the
+        // entry queue.
         drop(admitted);
         let lock = &self.0.lock;
         let asked = lock.grant_nodes_as(waits_as, &requester, &left, scope, self);

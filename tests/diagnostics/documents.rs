@@ -214,7 +214,7 @@ fn closed_admission_names_the_subscriber_that_closes_it() {
     commit(&store);
     thread::scope(|threads| {
         let waiting = || match store.diagnostics().admission {
-            Some(admission) => admission.door.waiters.len() + admission.line.waiters.len(),
+            Some(admission) => admission.gate.waiters.len() + admission.queue.waiters.len(),
             None => 0,
         };
         for (owner, count) in [("ann", 1), ("ben", 2)] {
@@ -227,8 +227,8 @@ fn closed_admission_names_the_subscriber_that_closes_it() {
         }
         let diagnostics = store.diagnostics();
         let admission = diagnostics.admission.as_ref().unwrap();
-        let owners =
-            [&admission.door, &admission.line].map(|lock| lock.waiters[0].request.owner_id.clone());
+        let owners = [&admission.gate, &admission.queue]
+            .map(|lock| lock.waiters[0].request.owner_id.clone());
         assert_eq!(owners.map(|owner| owner.to_string()), ["ann", "ben"]);
         assert!(diagnostics.log.admission_closed);
         let closing = diagnostics

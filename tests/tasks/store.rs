@@ -259,11 +259,12 @@ fn async_03_tasks_that_wait_for_a_lossless_subscriber_for_long_are_not_polled_in
     };
     manager.execute(note()).unwrap();
     let mut tasks: Vec<_> = (0..3).map(|_| (Task::waiting(batch()), 0)).collect();
-    // Each comes to the closed door when the one ahead has been first in the line for a second.
+    // Each comes to the closed gate when the one ahead has been first in the entry queue for a
+    // second.
     polls(&mut tasks, Duration::from_millis(3_500));
     journal.recv().unwrap();
     let (first, _) = tasks.remove(0);
-    // Its commit closes the door again.
+    // Its commit closes the gate again.
     assert_eq!(first.finish().unwrap().version, 2);
     let polls = polls(&mut tasks, Duration::from_millis(500));
     assert!(polls < 10, "{polls} polls");

@@ -41,7 +41,7 @@ impl Records {
         LogDiagnostics {
             commits: self.recent.len(),
             bytes: self.bytes(),
-            admission_closed: self.door.is_closed,
+            admission_closed: self.gate.is_closed,
             subscribers: self.lagging_subscribers(),
             subscriber_count: self.subscribers.count(),
             sessions: self.lagging_sessions(),
@@ -66,7 +66,7 @@ impl Records {
     fn lagging_subscribers(&self) -> Vec<SubscriberDiagnostics> {
         let mut furthest = Furthest::new();
         let reading = self.subscribers.lossless();
-        let keeps_closed: Vec<_> = match self.door.is_closed {
+        let keeps_closed: Vec<_> = match self.gate.is_closed {
             true => reading
                 .filter(|(_, cursor, limit)| self.unread_bytes(*cursor) > limit / 2)
                 .map(|(id, ..)| id)

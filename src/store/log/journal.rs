@@ -30,9 +30,9 @@ impl JournalReader {
             return (Vec::new(), Vec::new(), snapshot);
         };
         let (commits, steps) = records.read_all(self.id, snapshot.version());
-        let door = self.log.reopen(records);
+        let opened = self.log.reopen(records);
         drop(log);
-        self.log.release(door);
+        self.log.let_pass(opened);
         (commits, steps, snapshot)
     }
 

@@ -12,7 +12,7 @@ use super::unrecorded::UnrecordedQueue;
 use super::{CommitRecord, FollowerId, HistoryStep, LaterCommits};
 use crate::id::OwnerId;
 use crate::store::TransactionResult;
-use crate::store::admission::Door;
+use crate::store::admission::Gate;
 use crate::store::events::{MissingCommits, Reach};
 
 /// How many records there may be.
@@ -73,7 +73,7 @@ pub(in crate::store) struct Records {
     pub(super) unrecorded: UnrecordedQueue,
     /// Whether the store is gone.
     pub(super) has_ended: bool,
-    pub(super) door: Door,
+    pub(in crate::store) gate: Gate,
 }
 
 #[derive(Debug)]
@@ -318,7 +318,7 @@ impl Records {
     }
 
     /// Whether a lossless subscriber has more to read than a part of its limit.
-    pub(super) fn is_behind(&self, part: impl Fn(usize) -> usize) -> bool {
+    pub(in crate::store) fn is_behind(&self, part: impl Fn(usize) -> usize) -> bool {
         let mut lossless = self.subscribers.lossless();
         lossless.any(|(_, cursor, limit)| self.unread_bytes(cursor) > part(limit))
     }
