@@ -38,9 +38,9 @@ pub use commit_error::CommitError;
 use lease::LeaseLost;
 pub(crate) use log::{CommitEdits, CommitRecord, FollowerId, ReversedEntry};
 pub use nodes::{NodeGuard, NodeLocks};
-pub(crate) use observe::{Kind, Observed};
+pub(crate) use observe::{Kind, ObservedTransaction};
 pub use options::StoreOptions;
-pub(crate) use publish::{Bookkeeping, CommitCondition, Published};
+pub(crate) use publish::{Bookkeeping, CommitCondition, PublishedState};
 pub(crate) use receipts::{BatchDigest, Receipt};
 pub(crate) use result::ExecutedOperation;
 pub use result::{HookFailure, HookId, TransactionResult};
@@ -62,7 +62,7 @@ use log::OwnLog;
 use numbers::Numbers;
 use observe::Observer;
 use provenance::Recorded;
-pub(crate) use provenance::{Kept, Undone};
+pub(crate) use provenance::{KeptHistory, Undone};
 
 /// A document store: runs one transaction at a time, in FIFO order, and serves readers at any time.
 ///
@@ -121,7 +121,7 @@ struct StoreShared {
 }
 
 /// A journal has it too, for its checkpoints.
-type LockedPublished = Mutex<{ rank::PUBLISHED }, Published>;
+type LockedPublished = Mutex<{ rank::PUBLISHED }, PublishedState>;
 
 impl DataStore {
     /// Creates an empty store with a timeout of five seconds, an unbounded queue and the system's
@@ -159,7 +159,7 @@ impl DataStore {
             observer: Observer::new(&options.lock.name, &options.lock.clock),
             name: options.lock.name.clone(),
             lock: FifoLock::with_options(options.lock),
-            published: Arc::new(Mutex::new(Published::new(snapshot))),
+            published: Arc::new(Mutex::new(PublishedState::new(snapshot))),
             bookkeeping: Mutex::new(bookkeeping),
             numbers: Numbers::after(numbering),
             publishing: Mutex::default(),
@@ -228,7 +228,7 @@ impl DataStore {
         &self,
         grant: Grant,
         owner: OwnerId,
-        observed: Observed,
+        observed: ObservedTransaction,
     ) -> Transaction {
         self.begin_in(grant, owner, EndedBy::Transaction, observed)
     }
@@ -241,7 +241,7 @@ impl DataStore {
         owner: OwnerId,
         ended_by: EndedBy,
     ) -> Transaction {
-        self.begin_in(grant, owner, ended_by, Observed::default())
+        self.begin_in(grant, owner, ended_by, ObservedTransaction::default())
     }
 
     #[inline(always)]
@@ -250,7 +250,7 @@ impl DataStore {
         grant: Grant,
         owner: OwnerId,
         ended_by: EndedBy,
-        observed: Observed,
+        observed: ObservedTransaction,
     ) -> Transaction {
         let held = TransactionGrant::new(self.clone(), grant, ended_by, observed);
         Transaction::new(self.next_transaction(grant), owner, held)

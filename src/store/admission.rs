@@ -16,7 +16,7 @@ use smol_str::SmolStr;
 
 use super::DataStore;
 use super::diagnostics::AdmissionDiagnostics;
-use super::log::{CommitLog, Records};
+use super::log::{CommitLog, CommitRecords};
 use crate::id::{LockId, OwnerId};
 use crate::lock::{
     AcquireOptions, FifoLock, Grant, LockDiagnostics, LockError, Priority, Requester, WaitsAs,
@@ -95,7 +95,7 @@ impl Locks {
 impl CommitLog {
     /// Closes admission if a lossless subscriber has more to read than its limit, or the journal
     /// more to write. Each commit that is announced calls it, with the log locked.
-    pub(super) fn close_if_behind(&self, records: &mut Records) {
+    pub(super) fn close_if_behind(&self, records: &mut CommitRecords) {
         if records.is_behind(|limit| limit) {
             self.admission.close(&mut records.gate);
         }
@@ -104,7 +104,7 @@ impl CommitLog {
     /// Reopens admission if the lossless subscribers have read enough. Half of a limit is between
     /// closing and opening, so that not every commit waits until its predecessor is read.
     #[must_use = "the request at the gate must go on"]
-    pub(super) fn reopen(&self, records: &mut Records) -> Option<LockId> {
+    pub(super) fn reopen(&self, records: &mut CommitRecords) -> Option<LockId> {
         let reopens = records.gate.is_closed && !records.is_behind(|limit| limit / 2);
         reopens
             .then(|| self.admission.open(&mut records.gate))

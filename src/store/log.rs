@@ -29,14 +29,14 @@ use super::admission::Admission;
 use super::events::{CommitEvent, Filter, MissingCommits, Reach};
 use super::lazy::LazyParts;
 use super::provenance::{Recorded, Units};
-use super::{DataStore, LockedPublished, Published, TransactionResult};
+use super::{DataStore, LockedPublished, PublishedState, TransactionResult};
 use crate::caught::dispose;
 use crate::document::{Change, EditUnit, SequenceEdit, SequenceEdits, Snapshot};
 use crate::id::{NodeId, OwnerId};
 use crate::sync::{Mutex, MutexGuard, rank};
 pub(super) use journal::JournalReader;
-pub(super) use records::Records;
-use records::{Limit, Session};
+pub(super) use records::CommitRecords;
+use records::{FollowingSession, LogLimit};
 pub(crate) use stretches::Stretch;
 use subscribers::{Bell, Next};
 pub(super) use subscribers::{EventWait, SubscriberId};
@@ -166,7 +166,7 @@ pub(crate) struct LaterCommits {
 #[derive(Debug)]
 pub(super) struct CommitLog {
     /// `None` while no commit is recorded.
-    pub(super) records: Mutex<{ rank::LOG }, Option<Box<Records>>>,
+    pub(super) records: Mutex<{ rank::LOG }, Option<Box<CommitRecords>>>,
     /// How many sessions and subscribers there are, and one more if commits are kept. It and the
     /// next two grow only while both `records` and the published state are locked.
     followers: AtomicU32,
@@ -179,13 +179,13 @@ pub(super) struct CommitLog {
     has_many_unrecorded: AtomicBool,
     /// The last version that was appended.
     head: AtomicU64,
-    limit: Limit,
+    limit: LogLimit,
     pub(super) admission: Admission,
     pub(super) lazy: LazyParts,
 }
 
 /// The log, locked for a commit.
-pub(super) type LockedLog<'a> = MutexGuard<'a, { rank::LOG }, Option<Box<Records>>>;
+pub(super) type LockedLog<'a> = MutexGuard<'a, { rank::LOG }, Option<Box<CommitRecords>>>;
 
 /// A session that has more commits to read has the older ones merged into stretches first.
 const READ_APART: usize = 128;
@@ -199,7 +199,7 @@ pub(super) struct OwnLog(Arc<CommitLog>);
 
 impl OwnLog {
     pub(super) fn new(kept: usize, limit: usize) -> Self {
-        let log = CommitLog::new(Limit { kept, more: limit });
+        let log = CommitLog::new(LogLimit { kept, more: limit });
         Self(Arc::new(log))
     }
 }
@@ -226,7 +226,7 @@ impl Drop for OwnLog {
 }
 
 impl CommitLog {
-    fn new(limit: Limit) -> Self {
+    fn new(limit: LogLimit) -> Self {
         let keeps = limit.kept > 0;
         Self {
             records: Mutex::new(keeps.then(Box::default)),
@@ -262,7 +262,7 @@ impl CommitLog {
     }
 
     /// What is left is needed, so it does not help to look again at each commit.
-    fn note_overfull_from(&self, records: &mut Records) {
+    fn note_overfull_from(&self, records: &mut CommitRecords) {
         /// What all have read stays until so many bytes have been added.
         const READ: usize = 1 << 20;
         let limit = records.applied(self.limit);
@@ -306,7 +306,7 @@ impl CommitLog {
     /// Queues a commit to be recorded, from the first one on that can be undone.
     fn queue_unrecorded(
         &self,
-        records: &mut Records,
+        records: &mut CommitRecords,
         version: u64,
         commit: ToRecord<'_>,
     ) -> Unneeded {
@@ -404,7 +404,7 @@ impl CommitLog {
     }
 
     /// Notes whether there may be too many records.
-    fn note_size(&self, records: &Records) {
+    fn note_size(&self, records: &CommitRecords) {
         if records.bytes() > records.overfull_from {
             self.overfull.store(true, Ordering::Relaxed);
         }
@@ -415,10 +415,10 @@ impl CommitLog {
     /// before its cursor.
     fn begin_following<'a>(
         &self,
-        records: &'a mut Option<Box<Records>>,
+        records: &'a mut Option<Box<CommitRecords>>,
         published: &LockedPublished,
         filter: Option<&Filter>,
-    ) -> (&'a mut Records, u64) {
+    ) -> (&'a mut CommitRecords, u64) {
         let published = published.lock();
         for count in self.counts(filter) {
             count.fetch_add(1, Ordering::Relaxed);
@@ -426,7 +426,7 @@ impl CommitLog {
         let cursor = published.version();
         drop(published);
         let records = records.get_or_insert_with(|| {
-            let mut records = Box::<Records>::default();
+            let mut records = Box::<CommitRecords>::default();
             self.note_overfull_from(&mut records);
             records
         });
@@ -437,14 +437,14 @@ impl CommitLog {
     #[must_use = "dropped under a mutex, it would hold up others"]
     fn end_following(
         &self,
-        records: &mut Option<Box<Records>>,
+        records: &mut Option<Box<CommitRecords>>,
         filter: Option<&Filter>,
-    ) -> Option<Box<Records>> {
+    ) -> Option<Box<CommitRecords>> {
         for count in self.counts(filter) {
             count.fetch_sub(1, Ordering::Relaxed);
         }
         let unneeded = records.take_if(|records| {
-            let Records {
+            let CommitRecords {
                 sessions,
                 subscribers,
                 ..
@@ -585,7 +585,7 @@ impl DataStore {
         if records.unrecorded.since.is_none() && log.keeps_commits() {
             records.unrecorded = UnrecordedQueue::beginning_after(cursor);
         }
-        let id = records.sessions.insert(Session { cursor, owner });
+        let id = records.sessions.insert(FollowingSession { cursor, owner });
         (id, cursor)
     }
 
@@ -669,7 +669,7 @@ impl DataStore {
         &self,
     ) -> (
         Option<LockedLog<'_>>,
-        MutexGuard<'_, { rank::PUBLISHED }, Published>,
+        MutexGuard<'_, { rank::PUBLISHED }, PublishedState>,
     ) {
         let log = &self.0.log;
         let is_followed = || log.followers.load(Ordering::Relaxed) > 0;
@@ -762,7 +762,7 @@ impl DataStore {
         let latest = self.version();
         match log.as_ref() {
             Some(records) => records.commits_since(version, latest),
-            None => Records::default().commits_since(version, latest),
+            None => CommitRecords::default().commits_since(version, latest),
         }
     }
 }
@@ -788,7 +788,7 @@ impl DataStore {
     pub(crate) fn log_sizes(&self) -> (usize, usize, usize) {
         let log = self.0.log.records.lock();
         let sizes = log.as_ref().map(|records| {
-            let Records {
+            let CommitRecords {
                 recent, stretches, ..
             } = &**records;
             (records.bytes(), recent.len(), stretches.len())

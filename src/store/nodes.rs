@@ -461,8 +461,8 @@ impl LockRequest for MoreNodes<'_> {
         let Self { guard, scope } = self;
         let store = &guard.store;
         let lock = &store.0.lock;
-        let claim = lock.source_of(guard.grant)?;
-        let requester = claim.requester();
+        let source = lock.source_of(guard.grant)?;
+        let requester = source.requester();
         let asked = lock.extend_nodes(waits_as, guard.grant, &requester, &options, &scope, store);
         guard.grant = asked.await?;
         Ok(())

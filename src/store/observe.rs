@@ -1,8 +1,9 @@
 //! Reports each transaction to `tracing` and `metrics`, from its request to its end.
 //!
-//! An [`Observed`] begins with the request. It notes the grant and the end under the lock, which
-//! calls no code of users. Its drop reports, so it is dropped when the lock is free: with the frame
-//! of the call, or with the transaction. Without both features it is empty and does nothing.
+//! An [`ObservedTransaction`] begins with the request. It notes the grant and the end under the
+//! lock, which calls no code of users. Its drop reports, so it is dropped when the lock is free:
+//! with the frame of the call, or with the transaction. Without both features it is empty and does
+//! nothing.
 
 use std::fmt;
 
@@ -22,11 +23,11 @@ mod outcome;
 mod span;
 
 #[cfg(not(any(feature = "tracing", feature = "metrics")))]
-pub(crate) use off::Observed;
+pub(crate) use off::ObservedTransaction;
 #[cfg(not(any(feature = "tracing", feature = "metrics")))]
 pub(super) use off::Observer;
 #[cfg(any(feature = "tracing", feature = "metrics"))]
-pub(crate) use on::Observed;
+pub(crate) use on::ObservedTransaction;
 #[cfg(any(feature = "tracing", feature = "metrics"))]
 pub(super) use on::Observer;
 
@@ -56,12 +57,12 @@ impl Kind {
 impl DataStore {
     /// Begins to observe a transaction whose request is about to be made.
     #[inline]
-    pub(crate) fn observe(&self, kind: Kind, requester: &Requester<'_>) -> Observed {
+    pub(crate) fn observe(&self, kind: Kind, requester: &Requester<'_>) -> ObservedTransaction {
         self.0.observer.observe(self.name(), kind, requester)
     }
 }
 
-impl Observed {
+impl ObservedTransaction {
     /// Notes that the request was granted, or ended without a grant.
     #[inline(always)]
     pub(crate) fn grant<T>(&mut self, granted: Result<T, LockError>) -> Result<T, LockError> {
@@ -96,8 +97,9 @@ impl Observed {
     }
 }
 
-impl fmt::Debug for Observed {
+impl fmt::Debug for ObservedTransaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Observed").finish_non_exhaustive()
+        f.debug_struct("ObservedTransaction")
+            .finish_non_exhaustive()
     }
 }

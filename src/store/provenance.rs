@@ -336,7 +336,7 @@ impl DataStore {
 
     /// Makes sure that the kept commits of an owner are recorded, of which a session takes over
     /// those that no other session has.
-    pub(crate) fn record_kept(&self, id: FollowerId, owner: &OwnerId) -> Kept {
+    pub(crate) fn record_kept(&self, id: FollowerId, owner: &OwnerId) -> KeptHistory {
         let mut recorded = self.0.provenance.lock();
         let room = std::mem::take(&mut recorded.room);
         // The later commits are queued until this is done.
@@ -353,7 +353,7 @@ impl DataStore {
         let silent = recorded.provenance.silent().to_vec();
         drop(recorded);
         drop(before);
-        Kept {
+        KeptHistory {
             records,
             joined,
             units,
@@ -413,7 +413,7 @@ impl DataStore {
 }
 
 /// The kept commits that lead to the document, and what is recorded of them.
-pub(crate) struct Kept {
+pub(crate) struct KeptHistory {
     pub(crate) records: Vec<CommitRecord>,
     /// The version of a commit, and of the one before it that it is undone together with.
     pub(crate) joined: HashMap<u64, u64, Secret>,
@@ -618,8 +618,8 @@ mod tests {
         }
     }
 
-    /// Kept commits are recorded between the publication of an undo and its record, by which the
-    /// record gets other keys.
+    /// KeptHistory commits are recorded between the publication of an undo and its record, by which
+    /// the record gets other keys.
     #[cfg(feature = "redb")]
     #[test]
     fn undo_04_a_published_undo_is_recorded_once_if_kept_commits_are_recorded_meanwhile() {

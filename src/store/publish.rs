@@ -20,12 +20,12 @@ use crate::sync::{MutexGuard, rank};
 
 /// What a store has published: the last version, and the leases, which need no version. One mutex
 /// has both, so the commit of a transaction that requires a lease appears while the lease lasts.
-pub(crate) struct Published {
+pub(crate) struct PublishedState {
     pub(super) document: Snapshot,
     pub(super) leases: Leases,
 }
 
-impl Published {
+impl PublishedState {
     /// A document that is opened. The owners of its leases had them from another store, so only
     /// their tokens continue.
     pub(super) fn new(document: Snapshot) -> Self {
@@ -64,7 +64,7 @@ pub(crate) struct Bookkeeping {
 pub(crate) trait CommitCondition: Send + Sync {
     /// Whether it holds for the last version and the bookkeeping. Both are locked, and the
     /// transaction is published at once.
-    fn check(&self, last: &Published, bookkeeping: &Bookkeeping) -> Result<(), CommitError>;
+    fn check(&self, last: &PublishedState, bookkeeping: &Bookkeeping) -> Result<(), CommitError>;
 
     /// Adds its effect, and returns what a journal has to store. All conditions of the transaction
     /// hold.
@@ -92,7 +92,7 @@ impl Bookkeeping {
 
     fn check(
         &self,
-        last: &Published,
+        last: &PublishedState,
         receipt: Option<&KeyedReceipt>,
         conditions: &CommitConditions,
     ) -> Result<(), CommitError> {
@@ -107,10 +107,10 @@ impl Bookkeeping {
         }
     }
 
-    /// Adds what a transaction leaves beside its changes. Returns what a journal has to store, and
-    /// the receipt that is forgotten.
+    /// Adds the receipt and the effects of the conditions of a transaction. Returns what a journal
+    /// has to store, and the receipt that is forgotten.
     #[must_use = "freed under the mutex, it would hold up others"]
-    fn accompany(
+    fn apply(
         &mut self,
         receipt: Option<&KeyedReceipt>,
         conditions: &mut CommitConditions,
@@ -196,7 +196,7 @@ impl DataStore {
         }
         match next {
             None => {
-                overlay.let_go_of_base();
+                overlay.release_base();
                 self.note_pinned(&published.document);
                 overlay.fold_into(&mut published.document);
             }
@@ -209,7 +209,7 @@ impl DataStore {
         let version = published.version();
         drop(published);
         _forgotten = bookkeeping.as_mut().and_then(|bookkeeping| {
-            let (notes, forgotten) = bookkeeping.accompany(receipt, conditions);
+            let (notes, forgotten) = bookkeeping.apply(receipt, conditions);
             self.store_notes_of(version, notes);
             forgotten
         });
@@ -236,7 +236,7 @@ impl DataStore {
         bookkeeping.check(&published, receipt, conditions)?;
         let version = published.version();
         drop(published);
-        let (notes, forgotten) = bookkeeping.accompany(receipt, conditions);
+        let (notes, forgotten) = bookkeeping.apply(receipt, conditions);
         self.store_notes_of(version, notes);
         drop((log, bookkeeping));
         drop(forgotten);
@@ -268,7 +268,7 @@ mod tests {
     struct Guarded(DataStore);
 
     impl CommitCondition for Guarded {
-        fn check(&self, _: &Published, _: &Bookkeeping) -> Result<(), CommitError> {
+        fn check(&self, _: &PublishedState, _: &Bookkeeping) -> Result<(), CommitError> {
             Ok(())
         }
 

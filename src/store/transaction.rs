@@ -18,7 +18,7 @@ use smol_str::SmolStr;
 use super::nodes::OnNodes;
 use super::publish::CommitConditions;
 use super::{
-    BatchDigest, CommitCondition, DataStore, ExecutedOperation, FollowerId, Observed,
+    BatchDigest, CommitCondition, DataStore, ExecutedOperation, FollowerId, ObservedTransaction,
     ReversedEntry, Undone,
 };
 use crate::document::schema::Schema;
@@ -86,8 +86,8 @@ pub struct Transaction {
     reversed_unit: Option<(Arc<EditUnit>, bool)>,
     /// What is undone together with it.
     unit: Option<Arc<EditUnit>>,
-    /// Fields that most transactions do not need.
-    aside: Option<Box<Aside>>,
+    /// `None` until one of these fields is set.
+    rare: Option<Box<RareFields>>,
     /// Set on a transaction that does not hold the whole document.
     pub(super) nodes: Option<Box<OnNodes>>,
     /// Declared last, hence dropped last: the lock outlives the other fields.
@@ -100,8 +100,9 @@ struct Remembered {
     digest: BatchDigest,
 }
 
+/// What most transactions do not need.
 #[derive(Default)]
-struct Aside {
+struct RareFields {
     aliases: Aliases,
     /// Shared with the savepoints.
     clipboard: Option<Arc<Fragment>>,
@@ -126,7 +127,7 @@ pub(super) struct TransactionGrant {
     pub(super) grant: Grant,
     ended_by: EndedBy,
     /// Dropped after the lock is released.
-    observed: Observed,
+    observed: ObservedTransaction,
 }
 
 /// What ends the grant of a transaction.
@@ -144,7 +145,7 @@ impl TransactionGrant {
         store: DataStore,
         grant: Grant,
         ended_by: EndedBy,
-        observed: Observed,
+        observed: ObservedTransaction,
     ) -> Self {
         Self {
             store,
@@ -184,7 +185,7 @@ impl Transaction {
             is_undo: false,
             reversed_unit: None,
             unit: None,
-            aside: None,
+            rare: None,
             nodes: None,
             held,
         }
@@ -192,7 +193,7 @@ impl Transaction {
 
     /// A transaction under no lock, which is not committed.
     pub(crate) fn bare(store: &DataStore, base: Snapshot) -> Self {
-        let (grant, observed) = (Grant::none(), Observed::default());
+        let (grant, observed) = (Grant::none(), ObservedTransaction::default());
         let held = TransactionGrant::new(store.clone(), grant, EndedBy::Lender, observed);
         let id = TransactionId {
             session: 0,
@@ -205,7 +206,7 @@ impl Transaction {
     pub(super) fn take_edits_of(&mut self, other: Self) {
         self.overlay = other.overlay;
         self.operations = other.operations;
-        self.aside = other.aside;
+        self.rare = other.rare;
     }
 
     /// Makes `document` the next version.
@@ -220,7 +221,7 @@ impl Transaction {
 
     /// What observes the transaction, unless its submitter does.
     #[inline(always)]
-    pub(crate) fn observed(&mut self) -> &mut Observed {
+    pub(crate) fn observed(&mut self) -> &mut ObservedTransaction {
         &mut self.held.observed
     }
 
@@ -267,12 +268,12 @@ impl Transaction {
 
     /// Returns the fragment that was copied last, in this transaction or before it by its editor.
     pub fn clipboard(&self) -> Option<&Fragment> {
-        self.aside.as_ref()?.clipboard.as_deref()
+        self.rare.as_ref()?.clipboard.as_deref()
     }
 
     pub(crate) fn set_clipboard(&mut self, fragment: Option<Fragment>) {
-        if fragment.is_some() || self.aside.is_some() {
-            self.aside_mut().clipboard = fragment.map(Arc::new);
+        if fragment.is_some() || self.rare.is_some() {
+            self.rare_mut().clipboard = fragment.map(Arc::new);
         }
     }
 
@@ -336,9 +337,9 @@ impl Transaction {
             versions
         };
         let reversed = reversed.filter(|_| self.held.store.keeps_commits());
-        let aside = self.aside_mut();
-        aside.undone = versions;
-        aside.reversed = reversed.map(Arc::new);
+        let rare = self.rare_mut();
+        rare.undone = versions;
+        rare.reversed = reversed.map(Arc::new);
     }
 
     /// Keeps the result of this transaction under a key that the store has no receipt for.
@@ -349,7 +350,7 @@ impl Transaction {
     /// Publishes the transaction only if `condition` holds, together with the effect of the
     /// condition.
     pub(crate) fn on_condition(&mut self, condition: Box<dyn CommitCondition>) {
-        self.aside_mut().conditions.push(condition);
+        self.rare_mut().conditions.push(condition);
     }
 
     /// Replaces the limits of the transaction from here on.
@@ -370,11 +371,11 @@ impl Transaction {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn set_limits(&mut self, limits: Limits) {
-        self.aside_mut().budget = Some(Budget::new(limits));
+        self.rare_mut().budget = Some(Budget::new(limits));
     }
 
     fn budget(&self) -> Option<&Budget> {
-        self.aside.as_ref()?.budget.as_ref()
+        self.rare.as_ref()?.budget.as_ref()
     }
 
     /// Spends `count` of a limit. Computes `count` only if there are limits.
@@ -432,8 +433,8 @@ impl Transaction {
     /// Checks a pending change against the limits, and counts it.
     pub(super) fn spend_on(&mut self, change: &Change) -> Result<(), EditError> {
         let is_checked = self.store().schema().is_some();
-        let Self { aside, overlay, .. } = self;
-        let budget = aside.as_mut().and_then(|aside| aside.budget.as_mut());
+        let Self { rare, overlay, .. } = self;
+        let budget = rare.as_mut().and_then(|rare| rare.budget.as_mut());
         let Some(budget) = budget else {
             return Ok(());
         };
@@ -444,8 +445,8 @@ impl Transaction {
         }
     }
 
-    fn aside_mut(&mut self) -> &mut Aside {
-        self.aside.get_or_insert_default()
+    fn rare_mut(&mut self) -> &mut RareFields {
+        self.rare.get_or_insert_default()
     }
 
     pub(crate) fn executed(&self) -> &[ExecutedOperation] {

@@ -18,7 +18,9 @@ use crate::document::{Change, Changes, EditError, Fragment, Limits, Selection};
 use crate::id::OwnerId;
 use crate::lock::{AcquireOptions, Requester, WaitsAs};
 use crate::store::durable::Durability;
-use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation, Observed, Transaction};
+use crate::store::{
+    CommitError, DataStore, EndedBy, ExecutedOperation, ObservedTransaction, Transaction,
+};
 
 /// Edits a store on behalf of an owner, and keeps the selection, clipboard and history of that
 /// owner.
@@ -345,7 +347,7 @@ impl Editor {
         options: &AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<TransactionResult, UndoError> {
-        let mut observed = Observed::default();
+        let mut observed = ObservedTransaction::default();
         let request = (options, call_site);
         let published = self.publish(waits_as, direction, key, request, &mut observed);
         let mut outcome = published.await;
@@ -365,7 +367,7 @@ impl Editor {
         direction: Direction,
         key: Option<IdempotencyKey>,
         (options, call_site): (&AcquireOptions, &'static Location<'static>),
-        observed: &mut Observed,
+        observed: &mut ObservedTransaction,
     ) -> Result<TransactionResult, UndoError> {
         let nothing = match direction {
             Direction::Undo => UndoError::NothingToUndo,

@@ -19,7 +19,7 @@ use crate::document::{Limit, LimitExceeded, Limits};
 use crate::id::{LockId, OwnerId};
 use crate::lock::{AcquireOptions, Grant, WaitsAs, blocking};
 use crate::store::durable::Durability;
-use crate::store::{CommitError, DataStore, Kind, Observed, Transaction};
+use crate::store::{CommitError, DataStore, Kind, ObservedTransaction, Transaction};
 use execution::note;
 pub use published::Published;
 use submission::first;
@@ -284,7 +284,7 @@ impl TransactionManager {
         &self,
         outcome: &mut Result<TransactionResult, E>,
         completion: Completion,
-        observed: &mut Observed,
+        observed: &mut ObservedTransaction,
     ) {
         blocking(self.complete_as(WaitsAs::Thread, outcome, completion, observed));
     }
@@ -295,7 +295,7 @@ impl TransactionManager {
         waits_as: WaitsAs,
         outcome: &mut Result<TransactionResult, E>,
         completion: Completion,
-        observed: &mut Observed,
+        observed: &mut ObservedTransaction,
     ) {
         let Ok(result) = outcome else {
             return;
@@ -351,7 +351,7 @@ impl TransactionManager {
     }
 
     /// Runs the after-hooks on a result.
-    fn follow(&self, result: &mut TransactionResult, observed: &Observed) {
+    fn follow(&self, result: &mut TransactionResult, observed: &ObservedTransaction) {
         if let Some(hooks) = &self.0.hooks {
             result.hook_failures = observed.in_span(|| hooks.run_after(result));
         }

@@ -123,7 +123,7 @@ impl Overlay {
 
     /// Drops the base, because the overlay is about to be folded in.
     #[inline]
-    pub fn let_go_of_base(&mut self) {
+    pub fn release_base(&mut self) {
         self.base = None;
     }
 
@@ -131,7 +131,7 @@ impl Overlay {
     /// in place. Only the changes remain.
     #[inline]
     pub fn fold_into(&mut self, snapshot: &mut Snapshot) {
-        self.let_go_of_base();
+        self.release_base();
         snapshot.fold(std::mem::take(&mut self.touched), self.root.take());
     }
 

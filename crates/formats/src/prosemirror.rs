@@ -12,6 +12,7 @@
 mod edit;
 mod error;
 mod names;
+mod newlines;
 mod pieces;
 mod place;
 mod read;

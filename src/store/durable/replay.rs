@@ -13,7 +13,7 @@ use crate::brief::Brief;
 use crate::document::{Node, NodeTable, Snapshot, Tokens};
 use crate::id::{FencingToken, NodeId, random_session};
 use crate::store::TransactionResult;
-use crate::store::log::Records;
+use crate::store::log::CommitRecords;
 use crate::store::notes::{Note, NoteKey};
 
 /// How far the tokens and lock ids of an open are above those of the one before, in bits.
@@ -38,7 +38,7 @@ pub(super) struct LoadedParts {
 pub(super) struct StoredLog {
     last: Option<u64>,
     /// The latest ones, as many as the store keeps.
-    pub(super) records: Records,
+    pub(super) records: CommitRecords,
     /// How many bytes the store keeps.
     limit: usize,
 }

@@ -6,7 +6,9 @@ use super::table::Holding;
 use super::{Lease, LeaseError, LeaseLost};
 use crate::id::FencingToken;
 use crate::store::notes::NoteChange;
-use crate::store::{Bookkeeping, CommitCondition, CommitError, DataStore, Published, Transaction};
+use crate::store::{
+    Bookkeeping, CommitCondition, CommitError, DataStore, PublishedState, Transaction,
+};
 
 /// The condition that a lease still lasts when the transaction is published.
 struct Required {
@@ -15,7 +17,7 @@ struct Required {
 }
 
 impl Required {
-    fn lost(&self, last: &Published) -> Option<LeaseLost> {
+    fn lost(&self, last: &PublishedState) -> Option<LeaseLost> {
         let now = self.store.monotonic();
         let leases = &last.leases;
         match leases.live(self.holding.token, now) {
@@ -26,7 +28,7 @@ impl Required {
 }
 
 impl CommitCondition for Required {
-    fn check(&self, last: &Published, _bookkeeping: &Bookkeeping) -> Result<(), CommitError> {
+    fn check(&self, last: &PublishedState, _bookkeeping: &Bookkeeping) -> Result<(), CommitError> {
         let lost = self.lost(last);
         lost.map_or(Ok(()), |lost| Err(CommitError::LeaseLost(Box::new(lost))))
     }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::records::Records;
+use super::records::CommitRecords;
 use crate::store::DataStore;
 use crate::store::diagnostics::{LogDiagnostics, SessionDiagnostics, SubscriberDiagnostics};
 use crate::store::lease::table::Leases;
@@ -36,7 +36,7 @@ impl<L: Ord, T: Ord> Furthest<L, T> {
     }
 }
 
-impl Records {
+impl CommitRecords {
     fn diagnostics(&self) -> LogDiagnostics {
         LogDiagnostics {
             commits: self.recent.len(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::records::Records;
+use super::records::CommitRecords;
 use super::subscribers::Bell;
 use super::{CommitLog, HistoryStep, SubscriberId};
 use crate::document::Snapshot;
@@ -80,7 +80,7 @@ impl Drop for JournalReader {
 
 impl DataStore {
     /// Begins with the commits of an earlier open, which end with the present version.
-    pub(in crate::store) fn begin_log(&self, records: Records) {
+    pub(in crate::store) fn begin_log(&self, records: CommitRecords) {
         let log = &self.0.log;
         log.head.store(self.version(), Ordering::Relaxed);
         *log.records.lock() = Some(Box::new(records));

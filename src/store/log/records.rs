@@ -17,7 +17,7 @@ use crate::store::events::{MissingCommits, Reach};
 
 /// How many records there may be.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limit {
+pub(super) struct LogLimit {
     /// The bytes that stay, whether they are needed or not.
     pub(super) kept: usize,
     /// The bytes beyond these.
@@ -28,7 +28,7 @@ pub(super) struct Limit {
 /// would not fit into the caches of a processor.
 const FOR_SESSIONS: usize = 256 << 10;
 
-impl Limit {
+impl LogLimit {
     /// From more bytes on, records are removed.
     pub(super) fn most(self) -> usize {
         self.kept.saturating_add(self.more)
@@ -42,21 +42,21 @@ impl Limit {
 
 /// An editor session that follows the document.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct FollowingSession {
     pub(super) cursor: u64,
     pub(super) owner: OwnerId,
 }
 
 #[derive(Debug, Default)]
-pub(in crate::store) struct Records {
+pub(in crate::store) struct CommitRecords {
     /// The cursors of the sessions. That of the only follower is too low if its own commits are not
     /// in the log. Nothing after the true one was removed or merged with what is before it.
-    pub(super) sessions: SlotMap<FollowerId, Session>,
+    pub(super) sessions: SlotMap<FollowerId, FollowingSession>,
     pub(super) subscribers: Subscribers,
     /// The older commits, for sessions.
     pub(super) stretches: VecDeque<Arc<Stretch>>,
     /// The newer commits, of consecutive versions. The first of them may be in a stretch already.
-    pub(super) recent: VecDeque<Entry>,
+    pub(super) recent: VecDeque<LogEntry>,
     /// The version before the first one since which none is missing. Cursors of sessions may be
     /// before it.
     begins_after: u64,
@@ -77,7 +77,7 @@ pub(in crate::store) struct Records {
 }
 
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct LogEntry {
     /// The size of all commits up to this one.
     appended: u64,
     pub(super) record: CommitRecord,
@@ -85,7 +85,7 @@ pub(super) struct Entry {
     topics: Box<[Topic]>,
 }
 
-impl Entry {
+impl LogEntry {
     pub(super) fn version(&self) -> u64 {
         self.record.edits.version
     }
@@ -97,7 +97,7 @@ impl Entry {
     }
 }
 
-impl Records {
+impl CommitRecords {
     /// Removes everything, to be dropped with no mutex locked.
     #[must_use = "dropped under a mutex, it would hold up others"]
     fn clear(&mut self) -> impl Sized + use<> {
@@ -129,13 +129,13 @@ impl Records {
 
     /// The last version that it has.
     fn last(&self) -> Option<u64> {
-        let recent = self.recent.back().map(Entry::version);
+        let recent = self.recent.back().map(LogEntry::version);
         recent.or_else(|| self.stretches.back().map(|stretch| stretch.last))
     }
 
     /// How many of the recent commits are not after this version.
     fn recent_until(&self, version: u64) -> usize {
-        let first = self.recent.front().map_or(0, Entry::version);
+        let first = self.recent.front().map_or(0, LogEntry::version);
         let count = version.saturating_add(1).saturating_sub(first);
         count.min(self.recent.len() as u64) as usize
     }
@@ -157,7 +157,7 @@ impl Records {
         }
         let written = [self.written.pop(), self.written.pop()];
         self.appended += record.bytes() as u64;
-        self.recent.push_back(Entry {
+        self.recent.push_back(LogEntry {
             appended: self.appended,
             record,
             topics: Box::default(),
@@ -253,7 +253,7 @@ impl Records {
     /// Returns what is to be dropped, and a stretch that is to be composed, with no mutex locked.
     pub(super) fn trim(
         &mut self,
-        limit: Limit,
+        limit: LogLimit,
         most_apart: usize,
     ) -> (impl Sized + use<>, Option<Arc<Stretch>>) {
         let limit = self.applied(limit);
@@ -268,7 +268,11 @@ impl Records {
         let mut through = 0;
         if too_large {
             let oldest = (self.beyond(limit.rest() + 1) + 1).min(self.recent.len());
-            through = self.recent.range(..oldest).last().map_or(0, Entry::version);
+            through = self
+                .recent
+                .range(..oldest)
+                .last()
+                .map_or(0, LogEntry::version);
             count = count.max(oldest);
         }
         let full = self.merge(read.min(count)..count);
@@ -276,14 +280,14 @@ impl Records {
     }
 
     /// The limit for the followers that there are.
-    pub(super) fn applied(&self, limit: Limit) -> Limit {
+    pub(super) fn applied(&self, limit: LogLimit) -> LogLimit {
         let for_sessions = self.subscribers.is_empty() && limit.kept == 0;
         let most = if for_sessions {
             FOR_SESSIONS
         } else {
             usize::MAX
         };
-        Limit {
+        LogLimit {
             more: limit.more.min(most),
             ..limit
         }

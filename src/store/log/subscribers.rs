@@ -10,7 +10,7 @@ use crossbeam_channel::{Receiver, Sender};
 use slotmap::SlotMap;
 use smallvec::SmallVec;
 
-use super::records::Entry;
+use super::records::LogEntry;
 use crate::caught::wake;
 use crate::lock::CallSite;
 use crate::store::TransactionResult;
@@ -431,7 +431,7 @@ impl Subscribers {
     pub(super) fn read_next<'a>(
         &mut self,
         id: SubscriberId,
-        unread: impl Iterator<Item = &'a Entry>,
+        unread: impl Iterator<Item = &'a LogEntry>,
     ) -> Next {
         let Some(subscriber) = self.all.get_mut(id) else {
             return Next::End;
@@ -479,8 +479,11 @@ impl Subscribers {
     }
 
     /// Counts removed commits as missed.
-    pub(super) fn miss<'e>(&mut self, removed: impl DoubleEndedIterator<Item = &'e Entry> + Clone) {
-        let Some(last) = removed.clone().next_back().map(Entry::version) else {
+    pub(super) fn miss<'e>(
+        &mut self,
+        removed: impl DoubleEndedIterator<Item = &'e LogEntry> + Clone,
+    ) {
+        let Some(last) = removed.clone().next_back().map(LogEntry::version) else {
             return;
         };
         let behind = self.all.values_mut().filter(|subscriber| !subscriber.waits);

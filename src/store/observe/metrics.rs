@@ -10,13 +10,13 @@ use metrics::{
 use smol_str::SmolStr;
 use strum::{EnumCount, VariantArray};
 
-use super::outcome::Outcome;
+use super::outcome::TransactionOutcome;
 use crate::store::DataStore;
 
 /// The metrics that each transaction changes, and what was published of the rest.
 pub(super) struct StoreMetrics {
-    /// In the order of [`Outcome`].
-    transactions: [Counter; Outcome::COUNT],
+    /// In the order of [`TransactionOutcome`].
+    transactions: [Counter; TransactionOutcome::COUNT],
     wait: Histogram,
     hold: Histogram,
     published: Mutex<Totals>,
@@ -37,12 +37,14 @@ impl StoreMetrics {
     pub(super) fn register(store: &SmolStr) -> Self {
         describe();
         let store = || store.as_str().to_owned();
-        let transactions = |outcome: Outcome| {
+        let transactions = |outcome: TransactionOutcome| {
             let name = "doclock_transactions_total";
             counter!(name, STORE => store(), "outcome" => outcome.name())
         };
         Self {
-            transactions: std::array::from_fn(|nth| transactions(Outcome::VARIANTS[nth])),
+            transactions: std::array::from_fn(|nth| {
+                transactions(TransactionOutcome::VARIANTS[nth])
+            }),
             wait: histogram!("doclock_transaction_wait_seconds", STORE => store()),
             hold: histogram!("doclock_transaction_hold_seconds", STORE => store()),
             published: Mutex::default(),
@@ -50,7 +52,12 @@ impl StoreMetrics {
     }
 
     #[inline]
-    pub(super) fn transaction(&self, outcome: Outcome, wait: Duration, hold: Option<Duration>) {
+    pub(super) fn transaction(
+        &self,
+        outcome: TransactionOutcome,
+        wait: Duration,
+        hold: Option<Duration>,
+    ) {
         self.transactions[outcome as usize].increment(1);
         self.wait.record(wait);
         if let Some(hold) = hold {

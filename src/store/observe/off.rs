@@ -10,7 +10,7 @@ use crate::time::Clock;
 pub(in crate::store) struct Observer;
 
 #[derive(Default)]
-pub(crate) struct Observed {}
+pub(crate) struct ObservedTransaction {}
 
 impl Observer {
     pub(in crate::store) fn new(_: &SmolStr, _: &Clock) -> Self {
@@ -18,12 +18,12 @@ impl Observer {
     }
 
     #[inline(always)]
-    pub(super) fn observe(&self, _: &str, _: Kind, _: &Requester<'_>) -> Observed {
-        Observed {}
+    pub(super) fn observe(&self, _: &str, _: Kind, _: &Requester<'_>) -> ObservedTransaction {
+        ObservedTransaction {}
     }
 }
 
-impl Observed {
+impl ObservedTransaction {
     #[inline(always)]
     pub(crate) fn granted(&mut self) {}
 

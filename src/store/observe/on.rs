@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 use super::Kind;
 #[cfg(feature = "metrics")]
 use super::metrics::StoreMetrics;
-use super::outcome::{Ended, Outcome};
+use super::outcome::{Ended, TransactionOutcome};
 #[cfg(feature = "tracing")]
 use super::span::TransactionSpan;
 use crate::caught::catch;
@@ -28,7 +28,7 @@ struct Shared {
 
 /// A transaction under observation, or nothing.
 #[derive(Default)]
-pub(crate) struct Observed(Option<Observing>);
+pub(crate) struct ObservedTransaction(Option<Observing>);
 
 /// With a span, an observation is boxed: a transaction is moved several times, which would cost
 /// more than the allocation.
@@ -62,16 +62,21 @@ impl Observer {
     }
 
     #[inline]
-    pub(super) fn observe(&self, store: &str, kind: Kind, requester: &Requester<'_>) -> Observed {
+    pub(super) fn observe(
+        &self,
+        store: &str,
+        kind: Kind,
+        requester: &Requester<'_>,
+    ) -> ObservedTransaction {
         #[cfg(feature = "tracing")]
         let span = TransactionSpan::open(store, kind, requester);
         #[cfg(feature = "tracing")]
         if cfg!(not(feature = "metrics")) && span.is_disabled() {
-            return Observed(None);
+            return ObservedTransaction(None);
         }
         #[cfg(not(feature = "tracing"))]
         let _ = (store, kind, requester);
-        Observed(Some(Observing::from(Observation {
+        ObservedTransaction(Some(Observing::from(Observation {
             shared: Arc::clone(&self.0),
             measured: self.0.clock.now(),
             wait: None,
@@ -90,7 +95,7 @@ impl Observer {
     }
 }
 
-impl Observed {
+impl ObservedTransaction {
     /// Notes that the request was granted, after a wait.
     #[inline]
     pub(crate) fn granted(&mut self) {
@@ -123,8 +128,8 @@ impl Observed {
             && observation.ended.is_none()
         {
             observation.end_with(match std::thread::panicking() {
-                true => Outcome::Panicked.into(),
-                false => Outcome::RolledBack.into(),
+                true => TransactionOutcome::Panicked.into(),
+                false => TransactionOutcome::RolledBack.into(),
             });
         }
     }
@@ -163,10 +168,10 @@ impl Observation {
     }
 
     /// The outcome of a call that did not return: its future was dropped, or it panicked.
-    fn end_of_call(&self) -> Outcome {
+    fn end_of_call(&self) -> TransactionOutcome {
         match self.wait.is_some() || std::thread::panicking() {
-            true => Outcome::Panicked,
-            false => Outcome::Cancelled,
+            true => TransactionOutcome::Panicked,
+            false => TransactionOutcome::Cancelled,
         }
     }
 
@@ -188,7 +193,7 @@ impl Observation {
     }
 }
 
-impl Drop for Observed {
+impl Drop for ObservedTransaction {
     #[inline]
     fn drop(&mut self) {
         if let Some(observation) = &mut self.0 {

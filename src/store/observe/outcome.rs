@@ -7,7 +7,7 @@ use crate::store::TransactionResult;
     Clone, Copy, Debug, PartialEq, Eq, strum::EnumCount, strum::VariantArray, strum::IntoStaticStr,
 )]
 #[strum(serialize_all = "snake_case")]
-pub(super) enum Outcome {
+pub(super) enum TransactionOutcome {
     Committed,
     NothingChanged,
     Repeated,
@@ -19,7 +19,7 @@ pub(super) enum Outcome {
     Cancelled,
 }
 
-impl Outcome {
+impl TransactionOutcome {
     pub(super) fn name(self) -> &'static str {
         self.into()
     }
@@ -46,7 +46,7 @@ impl Outcome {
 /// An outcome with the details that a span has.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ended {
-    pub(super) outcome: Outcome,
+    pub(super) outcome: TransactionOutcome,
     /// The code of the error, if there was one.
     #[cfg(feature = "tracing")]
     pub(super) code: Option<&'static str>,
@@ -57,8 +57,8 @@ pub(super) struct Ended {
     pub(super) operations: Option<usize>,
 }
 
-impl From<Outcome> for Ended {
-    fn from(outcome: Outcome) -> Self {
+impl From<TransactionOutcome> for Ended {
+    fn from(outcome: TransactionOutcome) -> Self {
         Self {
             outcome,
             #[cfg(feature = "tracing")]
@@ -80,12 +80,12 @@ impl From<Result<&TransactionResult, &'static str>> for Ended {
                 version: Some(result.version),
                 #[cfg(feature = "tracing")]
                 operations: Some(result.operations.len()),
-                ..Outcome::of_result(result).into()
+                ..TransactionOutcome::of_result(result).into()
             },
             Err(code) => Self {
                 #[cfg(feature = "tracing")]
                 code: Some(code),
-                ..Outcome::of_code(code).into()
+                ..TransactionOutcome::of_code(code).into()
             },
         }
     }

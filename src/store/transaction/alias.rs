@@ -92,7 +92,7 @@ impl Transaction {
         match self.named(&alias) {
             Ok(_) => Err(AliasError::Taken { alias }),
             Err(_) => {
-                self.aside_mut().aliases.give(alias, id);
+                self.rare_mut().aliases.give(alias, id);
                 Ok(())
             }
         }
@@ -105,8 +105,8 @@ impl Transaction {
     /// [`AliasError::Unknown`]: no node has this name.
     pub fn named(&self, alias: &str) -> Result<&NodeId, AliasError> {
         let alias = AliasEntry(alias.into());
-        let aside = self.aside.as_ref();
-        let node = aside.and_then(|aside| aside.aliases.nodes.get(&alias));
+        let rare = self.rare.as_ref();
+        let node = rare.and_then(|rare| rare.aliases.nodes.get(&alias));
         node.ok_or(AliasError::Unknown { alias: alias.0 })
     }
 }

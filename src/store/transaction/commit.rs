@@ -204,10 +204,10 @@ impl<'t> Validated<'t> {
             .map(|kept| kept.receipt(&result));
         let store = &transaction.held.store;
         let mut none = (CommitConditions::new(), Vec::new());
-        let (conditions, undone, reversed) = match &mut transaction.aside {
-            Some(aside) => {
-                let reversed = aside.reversed.take();
-                (&mut aside.conditions, &mut aside.undone, reversed)
+        let (conditions, undone, reversed) = match &mut transaction.rare {
+            Some(rare) => {
+                let reversed = rare.reversed.take();
+                (&mut rare.conditions, &mut rare.undone, reversed)
             }
             None => (&mut none.0, &mut none.1, None),
         };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Aside, Transaction};
+use super::{RareFields, Transaction};
 use crate::caught::catch;
 use crate::codes::codes;
 use crate::document::{self, Fragment};
@@ -69,10 +69,10 @@ impl Transaction {
     /// ```
     pub fn savepoint(&mut self) -> Savepoint {
         let state = self.state();
-        let aside = self.aside_mut();
-        aside.saved += 1;
-        let number = aside.saved;
-        aside.savepoints.push((number, state));
+        let rare = self.rare_mut();
+        rare.saved += 1;
+        let number = rare.saved;
+        rare.savepoints.push((number, state));
         Savepoint {
             transaction: self.id,
             number,
@@ -80,14 +80,14 @@ impl Transaction {
     }
 
     fn state(&self) -> SavepointState {
-        let aside = self.aside.as_deref();
+        let rare = self.rare.as_deref();
         SavepointState {
             overlay: self.overlay.savepoint(),
             operations: self.operations.len(),
-            aliases: aside.map_or(0, |aside| aside.aliases.len()),
-            conditions: aside.map_or(0, |aside| aside.conditions.len()),
-            clipboard: aside.and_then(|aside| aside.clipboard.clone()),
-            savepoints: aside.map_or(0, |aside| aside.savepoints.len()),
+            aliases: rare.map_or(0, |rare| rare.aliases.len()),
+            conditions: rare.map_or(0, |rare| rare.conditions.len()),
+            clipboard: rare.and_then(|rare| rare.clipboard.clone()),
+            savepoints: rare.map_or(0, |rare| rare.savepoints.len()),
         }
     }
 
@@ -95,11 +95,11 @@ impl Transaction {
         let ids = &self.held.store.0.ids;
         self.overlay.return_to(&state.overlay, ids);
         self.operations.truncate(state.operations);
-        if let Some(aside) = &mut self.aside {
-            aside.aliases.truncate(state.aliases);
-            aside.conditions.truncate(state.conditions);
-            aside.clipboard.clone_from(&state.clipboard);
-            aside.savepoints.truncate(state.savepoints);
+        if let Some(rare) = &mut self.rare {
+            rare.aliases.truncate(state.aliases);
+            rare.conditions.truncate(state.conditions);
+            rare.clipboard.clone_from(&state.clipboard);
+            rare.savepoints.truncate(state.savepoints);
         }
     }
 
@@ -119,24 +119,24 @@ impl Transaction {
             transaction: savepoint.transaction,
             number: savepoint.number,
         };
-        let Some(aside) = self
-            .aside
+        let Some(rare) = self
+            .rare
             .as_mut()
             .filter(|_| self.id == savepoint.transaction)
         else {
             return Err(gone);
         };
-        let mut numbers = aside.savepoints.iter().map(|(number, _)| *number);
+        let mut numbers = rare.savepoints.iter().map(|(number, _)| *number);
         let at = numbers.position(|number| number == savepoint.number);
-        let Some(at) = at.filter(|&at| at >= aside.out_of_reach) else {
+        let Some(at) = at.filter(|&at| at >= rare.out_of_reach) else {
             return Err(gone);
         };
-        aside.savepoints.truncate(at + 1);
-        let Some((number, state)) = aside.savepoints.pop() else {
+        rare.savepoints.truncate(at + 1);
+        let Some((number, state)) = rare.savepoints.pop() else {
             return Err(gone);
         };
         self.return_to(&state);
-        self.aside_mut().savepoints.push((number, state));
+        self.rare_mut().savepoints.push((number, state));
         Ok(())
     }
 
@@ -159,14 +159,11 @@ impl Transaction {
     ///
     /// The errors of `code`.
     pub fn attempt<T, E>(&mut self, code: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
-        let saved = self
-            .aside
-            .as_ref()
-            .map_or(0, |aside| aside.savepoints.len());
+        let saved = self.rare.as_ref().map_or(0, |rare| rare.savepoints.len());
         let lent = |on: &mut Self| on.lend(code).0;
         let done = self.all_or_nothing(lent)?;
-        if let Some(aside) = &mut self.aside {
-            aside.savepoints.truncate(saved);
+        if let Some(rare) = &mut self.rare {
+            rare.savepoints.truncate(saved);
         }
         Ok(done)
     }
@@ -193,7 +190,8 @@ impl Transaction {
     /// Puts the first `savepoints` savepoints out of reach. Returns how many were out of reach
     /// before.
     fn put_out_of_reach(&mut self, savepoints: usize) -> usize {
-        let reach = |aside: &mut Box<Aside>| std::mem::replace(&mut aside.out_of_reach, savepoints);
-        self.aside.as_mut().map_or(0, reach)
+        let reach =
+            |rare: &mut Box<RareFields>| std::mem::replace(&mut rare.out_of_reach, savepoints);
+        self.rare.as_mut().map_or(0, reach)
     }
 }

@@ -1,4 +1,4 @@
-//! Splitting and joining text nodes, blocks and list items.
+//! Splitting and joining text nodes, blocks and list items, and wrapping blocks in a list.
 
 use smol_str::SmolStr;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use smallvec::{SmallVec, smallvec};
 use smol_str::SmolStr;
 
+use super::grouping::Typed;
 use super::{Direction, Edit};
 use crate::document::schema::SchemaViolation;
 use crate::document::{BlockedUndo, Change, ChangeDetail, EditUnit, Selection};
@@ -38,18 +39,9 @@ pub(super) struct HistoryEntry {
     /// The versions of its commits.
     pub(super) versions: SmallVec<[u64; 2]>,
     /// Its last commit, if that replaced characters of one text.
-    typed: Option<Typed>,
+    pub(super) typed: Option<Typed>,
     /// Whether an undo was refused because of it, and the idempotency key of that undo.
     pub(super) refused: Option<Option<SmolStr>>,
-}
-
-/// A commit that replaced characters of one text.
-#[derive(Clone, Debug)]
-struct Typed {
-    id: crate::id::NodeId,
-    at: usize,
-    removed: usize,
-    inserted: usize,
 }
 
 /// Why an entry could not be undone.
@@ -249,43 +241,6 @@ impl HistoryEntry {
             by_code,
             details_by_code,
         })
-    }
-
-    /// Whether an edit continues the entry: adjacent typing or adjacent deletion.
-    pub(super) fn is_continued_by(&self, changes: &[Change]) -> bool {
-        let (Some(last), Some(next)) = (&self.typed, Typed::of(changes)) else {
-            return false;
-        };
-        let typed = last.removed == 0 && next.removed == 0;
-        let deleted = last.inserted == 0 && next.inserted == 0;
-        last.id == next.id
-            && (typed && last.at + last.inserted == next.at
-                // The Delete key removes the next character, Backspace the one before.
-                || deleted && (next.at == last.at || next.at + next.removed == last.at))
-    }
-}
-
-impl Typed {
-    fn of(changes: &[Change]) -> Option<Self> {
-        let mut changes = of_the_document(changes);
-        match (changes.next_back()?, changes.next()) {
-            (
-                Change::SpliceText {
-                    id,
-                    at,
-                    removed,
-                    inserted,
-                    ..
-                },
-                None,
-            ) => Some(Self {
-                id: id.clone(),
-                at: *at,
-                removed: removed.chars().count(),
-                inserted: inserted.chars().count(),
-            }),
-            _ => None,
-        }
     }
 }
 

@@ -34,6 +34,7 @@
 
 mod entry;
 mod error;
+mod grouping;
 mod options;
 mod rebuild;
 
@@ -272,44 +273,10 @@ impl History {
         Some(Entering { unit, place, at })
     }
 
-    fn place(&self, changes: &[Change], how: &HistoryMode, at: MonotonicTime) -> EntryPlace {
-        let new = |name: Option<&SmolStr>| EntryPlace::New {
-            name: name.cloned(),
-            open: false,
-        };
-        match how {
-            HistoryMode::MergedInto(name) => {
-                let named = |entry: &Arc<HistoryEntry>| entry.name.as_ref() == Some(name);
-                match self.undo.iter().rposition(named) {
-                    None => new(Some(name)),
-                    Some(nth) if nth + 1 == self.undo.len() => EntryPlace::Topmost { open: false },
-                    Some(nth) => EntryPlace::Older(self.undo[nth].number),
-                }
-            }
-            HistoryMode::Named(name) => new(Some(name)),
-            _ => {
-                let interval = self.options.group_interval;
-                let joins = |top: &HistoryEntry| {
-                    top.open && at - top.last < interval && top.is_continued_by(changes)
-                };
-                let grouped = self.open > 0 && self.grouping;
-                match self.undo.back() {
-                    Some(top) if grouped || (self.open == 0 && joins(top)) => {
-                        EntryPlace::Topmost { open: true }
-                    }
-                    _ => EntryPlace::New {
-                        name: self.group_name.clone(),
-                        open: true,
-                    },
-                }
-            }
-        }
-    }
-
     /// Records a commit of the editor itself.
     pub(super) fn record(&mut self, edit: Edit, entering: Option<Entering>) {
         let Some(Entering { unit, place, .. }) = entering else {
-            return self.let_go(edit);
+            return self.drop_later(edit);
         };
         if !self.redo.is_empty() {
             self.gone.extend(self.redo.drain(..));
@@ -347,7 +314,7 @@ impl History {
     }
 
     /// Keeps the code of an unrecorded edit until no lock is held.
-    fn let_go(&mut self, edit: Edit) {
+    fn drop_later(&mut self, edit: Edit) {
         if !edit.inverses.is_empty() {
             let unit = EditUnit::new(edit.version, OwnerId::default());
             let entry = HistoryEntry::new(0, edit, unit, false);

@@ -12,7 +12,7 @@ use smallvec::smallvec;
 use super::{Edit, History, HistoryEntry, HistoryOptions};
 use crate::document::SilentReversal;
 use crate::id::OwnerId;
-use crate::store::{CommitRecord, DataStore, FollowerId, Kept, TransactionResult};
+use crate::store::{CommitRecord, DataStore, FollowerId, KeptHistory, TransactionResult};
 
 impl History {
     /// Rebuilds the history of a session from the kept commits. `None` if none of them is in it.
@@ -22,7 +22,7 @@ impl History {
         owner: &OwnerId,
         store: &DataStore,
     ) -> Option<Self> {
-        let Kept {
+        let KeptHistory {
             records,
             mut joined,
             units,

@@ -13,7 +13,7 @@ use crate::lock::{
     AcquireOptions, Answer, Grant, LockError, QueuedWork, Requester, WaitsAs, blocking,
 };
 use crate::store::{
-    CommitError, DataStore, EndedBy, ExecutedOperation, Kind, Observed, Transaction,
+    CommitError, DataStore, EndedBy, ExecutedOperation, Kind, ObservedTransaction, Transaction,
 };
 use crate::transaction::history::{Edit, Entering};
 use crate::transaction::run::{OperationBatch, run_batch};
@@ -33,7 +33,7 @@ struct QueuedBatch {
     /// Whether another thread may run its code.
     any_thread: bool,
     room: Room,
-    observed: Observed,
+    observed: ObservedTransaction,
 }
 
 /// Buffers for the operations and changes of a result. The submitter frees them, so the submitter
@@ -108,7 +108,7 @@ fn requester<'a>(
 
 /// Notes the outcome of a batch, which ends its hold.
 #[inline(always)]
-pub(super) fn note(observed: &mut Observed, outcome: &BatchOutcome) {
+pub(super) fn note(observed: &mut ObservedTransaction, outcome: &BatchOutcome) {
     observed.ended(outcome.as_ref().map_err(TransactionError::observed_code));
 }
 
@@ -210,7 +210,7 @@ impl TransactionManager {
         &self,
         mut outcome: BatchOutcome,
         completion: Completion,
-        mut observed: Observed,
+        mut observed: ObservedTransaction,
     ) -> BatchOutcome {
         self.complete_as(WaitsAs::Task, &mut outcome, completion, &mut observed)
             .await;
@@ -235,7 +235,8 @@ impl TransactionManager {
         match self.repeated(submission.once.as_deref()) {
             None => Ok(self.nothing_done()),
             Some(mut outcome) => {
-                let (completion, mut unobserved) = (submission.completion, Observed::default());
+                let (completion, mut unobserved) =
+                    (submission.completion, ObservedTransaction::default());
                 self.complete_as(waits_as, &mut outcome, completion, &mut unobserved)
                     .await;
                 outcome
@@ -265,7 +266,7 @@ impl TransactionManager {
         (requester, options): (&Requester<'_>, &AcquireOptions),
         session: Option<&Session>,
         refused: Option<LockError>,
-        mut observed: Observed,
+        mut observed: ObservedTransaction,
     ) -> BatchOutcome {
         let store = &self.0.store;
         let completion = submission.completion;
@@ -333,7 +334,7 @@ impl TransactionManager {
         held: CombinerGrant<'_>,
         session: Option<&Session>,
         submission: &mut Submission,
-        observed: &mut Observed,
+        observed: &mut ObservedTransaction,
     ) -> BatchOutcome {
         let room = Room::default();
         if self.0.hooks.is_none() && !self.0.store.is_durable() {
@@ -387,7 +388,7 @@ impl TransactionManager {
         waits_as: WaitsAs,
         submission: &Submission,
         (options, call_site): (&AcquireOptions, &'static Location<'static>),
-        observed: &mut Observed,
+        observed: &mut ObservedTransaction,
     ) -> BatchOutcome {
         let Manager { store, owner, .. } = &**self.0;
         let (owner, options) = (owner.clone(), options.clone());
@@ -449,7 +450,7 @@ impl TransactionManager {
         session: Option<&Session>,
         submission: &mut Submission,
         room: Room,
-        observed: &mut Observed,
+        observed: &mut ObservedTransaction,
     ) -> BatchOutcome {
         let Manager { store, owner, .. } = &**self.0;
         let mut transaction = store.begin_granted(grant, owner.clone(), EndedBy::Lender);
@@ -469,7 +470,7 @@ impl TransactionManager {
         &self,
         prepared: Prepared<'_>,
         submission: &mut Submission,
-        observed: &Observed,
+        observed: &ObservedTransaction,
     ) -> BatchOutcome {
         let transaction = &mut *prepared.transaction;
         let Submission {

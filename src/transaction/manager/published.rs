@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::TransactionManager;
 use crate::id::FencingToken;
 use crate::store::durable::DurabilityError;
-use crate::store::{Observed, TransactionResult};
+use crate::store::{ObservedTransaction, TransactionResult};
 
 /// A transaction that is published, and whose after-hooks have not run:
 /// [`PendingTransaction::publish`](crate::transaction::PendingTransaction::publish). Without a call
@@ -54,7 +54,7 @@ impl Published {
         } = self;
         // A batch without operations has no token, and runs no hooks.
         if !result.repeated && result.fencing_token != FencingToken(0) {
-            manager.follow(&mut result, &Observed::default());
+            manager.follow(&mut result, &ObservedTransaction::default());
         }
         result
     }

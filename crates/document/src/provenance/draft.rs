@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::record::{Place, Record, RootWrite};
 use super::sequence::{ChildItem, Found, Item, Tag, TextItem};
-use super::{BlockedUndo, Key, Provenance, Records};
+use super::{BlockedUndo, Key, NodeRecords, Provenance};
 use smallvec::SmallVec;
 
 use crate::hashing::Secret;
@@ -42,7 +42,7 @@ impl WrapperContent {
 
 /// Where an item is in the parts of a list that was divided: in which of them, and where there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Spot {
+pub(super) struct PlaceInParts {
     list: usize,
     index: usize,
 }
@@ -75,7 +75,7 @@ pub(super) struct Draft<'a> {
     pub(super) known_out: RefCell<HashSet<Key, Secret>>,
 }
 
-impl Records for Draft<'_> {
+impl NodeRecords for Draft<'_> {
     fn record_mut(&mut self, key: Key) -> Option<&mut Record> {
         self.get(key)?;
         Some(self.edit(key))
@@ -567,12 +567,12 @@ impl Draft<'_> {
             let outside = |(node, place): &(Key, usize)| {
                 let record = self.at(*node);
                 let free = record.chosen_without(*place);
-                let spot = self.spot_of(&lists, *node, free);
+                let spot = self.place_in_parts(&lists, *node, free);
                 spot.filter(|_| record.merged.is_none() && record.returns_from(*place))
             };
-            let outside: Vec<Option<Spot>> = content.wrapped.iter().map(outside).collect();
+            let outside: Vec<Option<PlaceInParts>> = content.wrapped.iter().map(outside).collect();
             let own = self.place_among(wrapper, place, &lists, &outside, &held);
-            let is_beside = |it: &Option<Spot>| it.is_some_and(|it| it.list == own.list);
+            let is_beside = |it: &Option<PlaceInParts>| it.is_some_and(|it| it.list == own.list);
             bound = outside.iter().map(is_beside).collect();
             let is_wrong = |nth: usize, is_before: bool| {
                 outside[nth].is_some_and(|at| at != own && (at < own) != is_before)
@@ -626,11 +626,16 @@ impl Draft<'_> {
     }
 
     /// Where a place of a node is in one of these lists.
-    pub(super) fn spot_of(&self, lists: &[Key], node: Key, place: usize) -> Option<Spot> {
+    pub(super) fn place_in_parts(
+        &self,
+        lists: &[Key],
+        node: Key,
+        place: usize,
+    ) -> Option<PlaceInParts> {
         let of = self.at(node).places.get(place)?.list?;
         let list = lists.iter().position(|it| *it == of)?;
         let index = self.find_place(of, node, place)?.index;
-        Some(Spot { list, index })
+        Some(PlaceInParts { list, index })
     }
 
     /// Chooses a place of a wrapper behind the nodes before its content, and before those behind
@@ -640,17 +645,17 @@ impl Draft<'_> {
         wrapper: Key,
         place: usize,
         lists: &[Key],
-        outside: &[Option<Spot>],
+        outside: &[Option<PlaceInParts>],
         held: &Range<usize>,
-    ) -> Spot {
+    ) -> PlaceInParts {
         let first = outside[..held.start].iter().flatten().max().copied();
         let last = outside[held.end..].iter().flatten().min().copied();
-        let own = self.spot_of(lists, wrapper, place);
+        let own = self.place_in_parts(lists, wrapper, place);
         let Some(own) = own else {
-            return Spot::default();
+            return PlaceInParts::default();
         };
-        let is_beside = |at: Spot| outside.iter().flatten().any(|it| it.list == at.list);
-        let fits = |at: Spot| match (first, last) {
+        let is_beside = |at: PlaceInParts| outside.iter().flatten().any(|it| it.list == at.list);
+        let fits = |at: PlaceInParts| match (first, last) {
             // All of these nodes would be held, unless it is in another part of the list.
             (None, None) => !is_beside(at),
             _ => first.is_none_or(|first| first < at) && last.is_none_or(|last| at <= last),
@@ -659,13 +664,14 @@ impl Draft<'_> {
             return own;
         }
         let own_nodes = self.wrapped_by(wrapper);
-        let is_near = |at: Spot| self.is_near(lists, &own_nodes, own, at);
+        let is_near = |at: PlaceInParts| self.is_near(lists, &own_nodes, own, at);
         let order = self.at(wrapper).places[place].order;
         let places = self.at(wrapper).places.iter().enumerate();
         let all = places.filter(|(_, it)| it.order == order);
-        let mut all = all.filter_map(|(nth, _)| Some((nth, self.spot_of(lists, wrapper, nth)?)));
+        let mut all =
+            all.filter_map(|(nth, _)| Some((nth, self.place_in_parts(lists, wrapper, nth)?)));
         let known = all.find(|(_, at)| fits(*at) && is_near(*at));
-        let behind = |Spot { list, index }| Spot {
+        let behind = |PlaceInParts { list, index }| PlaceInParts {
             list,
             index: index + 1,
         };
@@ -718,7 +724,7 @@ impl Draft<'_> {
         let chosen = record.chosen();
         let mut places = record.places.iter();
         let first = places.position(|it| it.order == order && !it.is_aside);
-        let spot = |nth: usize| self.spot_of(lists.as_ref()?, wrapper, nth);
+        let spot = |nth: usize| self.place_in_parts(lists.as_ref()?, wrapper, nth);
         let is_near = match (&lists, first.and_then(spot), spot(chosen)) {
             (Some(lists), Some(first), Some(aside)) => {
                 self.is_near(lists, &self.wrapped_by(wrapper), first, aside)
@@ -763,7 +769,13 @@ impl Draft<'_> {
 
     /// Whether a wrapper can go from one spot in these lists to another. On its way it passes by no
     /// place of a node that is not its own, whether that node is there or not.
-    fn is_near(&self, lists: &[Key], own: &HashSet<Key, Secret>, from: Spot, to: Spot) -> bool {
+    fn is_near(
+        &self,
+        lists: &[Key],
+        own: &HashSet<Key, Secret>,
+        from: PlaceInParts,
+        to: PlaceInParts,
+    ) -> bool {
         let (from, to) = (from.min(to), from.max(to));
         let is_own = |item: &ChildItem| match item {
             ChildItem::Place { node, .. } => own.contains(node),

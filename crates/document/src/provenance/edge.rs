@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::draft::{Done, Draft};
 use super::record::{Record, spread_of};
 use super::sequence::{ChildItem, EdgeAt, Found, Item, hide};
-use super::{BlockedUndo, Key, Records, body_of};
+use super::{BlockedUndo, Key, NodeRecords, body_of};
 use crate::id::NodeId;
 use crate::plan::{self, follows};
 use crate::{Change, ChildPosition, Children, Node, RightHalf, SplitPoint, UndoConflict, View};

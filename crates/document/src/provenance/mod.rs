@@ -220,7 +220,7 @@ impl Provenance {
 }
 
 /// Where records are changed: the recorded history, or the draft of an undo.
-trait Records {
+trait NodeRecords {
     /// The record of a node, if it has one.
     fn record_mut(&mut self, key: Key) -> Option<&mut Record>;
 
@@ -264,7 +264,7 @@ trait Records {
     }
 }
 
-impl Records for Provenance {
+impl NodeRecords for Provenance {
     fn record_mut(&mut self, key: Key) -> Option<&mut Record> {
         self.records.get_mut(key)
     }

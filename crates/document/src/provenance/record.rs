@@ -374,7 +374,7 @@ impl Record {
         are_known
     }
 
-    /// Records that a unit removed it with its subtree.
+    /// NodeRecords that a unit removed it with its subtree.
     pub(super) fn remove(&mut self, node: &Arc<Node>, by: Tag) {
         for item in self.text.iter_mut() {
             if let TextItem::Chars(chars) = item

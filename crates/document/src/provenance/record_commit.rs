@@ -1,4 +1,4 @@
-//! Records commits: which unit inserted, removed, moved, split and joined what.
+//! NodeRecords commits: which unit inserted, removed, moved, split and joined what.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use super::draft::MOST_WRAPPED;
 use super::record::{Edge, Place, Record, RootWrite};
 use super::sequence::{ChildItem, EdgeAt, Item, Tag, TextItem};
 use super::{
-    Detail, Key, MOST_LEVELS, Provenance, RecordedCommit, Records, Touch, UnitRecord, body_of,
+    Detail, Key, MOST_LEVELS, NodeRecords, Provenance, RecordedCommit, Touch, UnitRecord, body_of,
 };
 use crate::id::NodeId;
 use crate::{Change, Node, Selection};
@@ -70,7 +70,7 @@ impl Provenance {
         }
     }
 
-    /// Records a commit that follows all others. An undo or a redo is not recorded again.
+    /// NodeRecords a commit that follows all others. An undo or a redo is not recorded again.
     pub fn record(&mut self, commit: &RecordedCommit<'_>) {
         let number = commit.unit.map_or(0, |unit| unit.number);
         self.newest = self.newest.max(commit.version);
@@ -529,7 +529,7 @@ impl Provenance {
         self.touch(by, Touch::Removed(keys));
     }
 
-    /// Records that a node had no place before its first one by a unit.
+    /// NodeRecords that a node had no place before its first one by a unit.
     fn note_detached(&mut self, node: Key) {
         if self.records[node].places.is_empty() {
             self.add_place(node, None, None, 0, Tag::ALWAYS);

@@ -629,7 +629,8 @@ impl Chars {
         self.hidden = Some(Box::new(Hidden { text, marks }));
     }
 
-    /// Records that they got a mark or lost it. A commit that gives what it took has done nothing.
+    /// NodeRecords that they got a mark or lost it. A commit that gives what it took has done
+    /// nothing.
     pub(super) fn mark(&mut self, marked: Marked) {
         let all = self.marked.get_or_insert_default();
         let last = all.iter().rposition(|it| it.mark == marked.mark);

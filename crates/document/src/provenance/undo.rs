@@ -12,7 +12,9 @@ use super::check::QuietGaps;
 use super::draft::{Done, Draft};
 use super::record::{Record, RootWrite, Written};
 use super::sequence::{ChildItem, Item, Tag, TextItem};
-use super::{BlockedUndo, EditUnit, Key, Provenance, Records, SilentReversal, Touch, UnitRecord};
+use super::{
+    BlockedUndo, EditUnit, Key, NodeRecords, Provenance, SilentReversal, Touch, UnitRecord,
+};
 use crate::hashing::Secret;
 use crate::id::{NodeId, NodeIds, OwnerId};
 use crate::mark::{Mark, Marks};
@@ -166,7 +168,7 @@ impl Provenance {
         runs.map(|run| (units(run), run[0].1)).collect()
     }
 
-    /// Records an undo or a redo that changed nothing in the document.
+    /// NodeRecords an undo or a redo that changed nothing in the document.
     pub fn note_silent(&mut self, reversed: &ReversedRecords, version: u64) {
         for is_redo in [false, true] {
             let units = reversed.units.iter();
@@ -734,7 +736,7 @@ impl<'a> Undoing<'a> {
         let lefts = &self.draft.at(left).places;
         let to = lefts.get(wanted)?;
         let lists = self.draft.parts_of(to.list?);
-        let spot = |key: Key, place: usize| self.draft.spot_of(&lists, key, place);
+        let spot = |key: Key, place: usize| self.draft.place_in_parts(&lists, key, place);
         let left_at = spot(left, wanted)?;
         let is_aside = |at: usize| {
             let from = &lefts[at];

@@ -719,8 +719,8 @@ impl<'t> Edit<'t> {
             }
             for (at, char) in text.text().chars().enumerate() {
                 let other = match into_code {
-                    true => names.unshifted(char),
-                    false => names.shifted(char),
+                    true => names.unescape_newline(char),
+                    false => names.escape_newline(char),
                 };
                 if char != other {
                     replaced.push((text.id().clone(), at, other));
@@ -897,7 +897,10 @@ fn run_of(
     let has_break = names.has_break() && slice.contains('\n');
     let has_inline = marks.iter().any(|mark| names.inline_for(mark).is_some());
     let text = match content {
-        Code => slice.chars().map(|char| names.shifted(char)).collect(),
+        Code => slice
+            .chars()
+            .map(|char| names.escape_newline(char))
+            .collect(),
         _ => slice.into(),
     };
     Run {

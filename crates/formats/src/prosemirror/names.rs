@@ -6,11 +6,6 @@ use smol_str::SmolStr;
 
 use crate::OBJECT;
 
-/// A newline is a hard break in the document. So a newline in a text of ProseMirror is the next one
-/// of these characters, U+2028, and so on. All of them end a line in Unicode, but for the last,
-/// which Unicode reserves for programs, and which is in no text.
-const SHIFTED: [char; 5] = ['\n', '\u{2028}', '\u{2029}', '\u{85}', '\u{FDD0}'];
-
 /// What a node type of ProseMirror contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -445,27 +440,6 @@ impl ProseMirrorNames {
     pub(super) fn description<'e>(&self, entry: &'e Entry, text: &str) -> Option<&'e str> {
         let described = self.describes(entry) && !text.starts_with(OBJECT);
         described.then(|| entry.written_name("alt"))
-    }
-
-    /// A character of ProseMirror's text, in a text of the document with hard breaks.
-    pub(super) fn shifted(&self, char: char) -> char {
-        match SHIFTED.iter().position(|other| *other == char) {
-            Some(nth) if self.has_break() => SHIFTED.get(nth + 1).copied().unwrap_or('\u{FFFD}'),
-            _ => char,
-        }
-    }
-
-    /// The character of ProseMirror's text for one of the document; no hard break.
-    pub(super) fn unshifted(&self, char: char) -> char {
-        match SHIFTED.iter().skip(1).position(|other| *other == char) {
-            Some(nth) if self.has_break() => SHIFTED[nth],
-            _ => char,
-        }
-    }
-
-    /// Whether a character of ProseMirror's text has no counterpart.
-    pub(super) fn is_reserved(&self, char: char) -> bool {
-        SHIFTED.last() == Some(&char) && self.has_break()
     }
 
     pub(super) fn has_break(&self) -> bool {

@@ -101,7 +101,7 @@ pub(super) fn pieces<'v>(
         let leaf = leaf.map_or(Leaf::None, |(_, leaf)| leaf);
         let of_text = matches!(leaf, Leaf::None);
         let chars = text[start..end].iter().map(|&char| match of_text {
-            true => names.unshifted(char),
+            true => names.unescape_newline(char),
             false => char,
         });
         pieces.push(Piece {

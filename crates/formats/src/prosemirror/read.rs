@@ -179,7 +179,7 @@ impl Run {
         match content {
             ProseMirrorContent::Code => {
                 let chars = self.text.chars();
-                chars.map(|char| names.unshifted(char)).collect()
+                chars.map(|char| names.unescape_newline(char)).collect()
             }
             _ => self.text.clone(),
         }
@@ -307,7 +307,10 @@ impl<'o> Reader<'o> {
             if text.contains(|char| names.is_reserved(char)) {
                 self.drop(DroppedPart::Noncharacter);
             }
-            let text: String = text.chars().map(|char| names.shifted(char)).collect();
+            let text: String = text
+                .chars()
+                .map(|char| names.escape_newline(char))
+                .collect();
             self.drop_attributes(&node.kind, &attributes);
             let marks = self.marks(node.marks, within);
             parts.say(&text, marks, || self.place());
@@ -324,7 +327,7 @@ impl<'o> Reader<'o> {
                 self.drop_attributes(&node.kind, &attributes);
                 let marks = self.marks(node.marks, within);
                 let newline = match in_code {
-                    true => options.names.shifted('\n'),
+                    true => options.names.escape_newline('\n'),
                     false => '\n',
                 };
                 parts.say(newline.encode_utf8(&mut [0; 4]), marks, || self.place());

@@ -16,7 +16,9 @@ use crate::id::FencingToken;
 use crate::lock::excess;
 use crate::store::calendar::Calendar;
 use crate::store::notes::{NoteChange, WatermarkNote};
-use crate::store::{Bookkeeping, CommitCondition, CommitError, DataStore, Published, Transaction};
+use crate::store::{
+    Bookkeeping, CommitCondition, CommitError, DataStore, PublishedState, Transaction,
+};
 use crate::sync::{MutexGuard, rank};
 use crate::time::millis;
 use crate::time::{Clock, MonotonicTime};
@@ -170,7 +172,7 @@ struct DoneMark {
 }
 
 impl CommitCondition for DoneMark {
-    fn check(&self, _last: &Published, bookkeeping: &Bookkeeping) -> Result<(), CommitError> {
+    fn check(&self, _last: &PublishedState, bookkeeping: &Bookkeeping) -> Result<(), CommitError> {
         let events = bookkeeping.inboxes.get(&self.inbox);
         match events.is_some_and(|events| events.holds(&self.event, self.token)) {
             true => Ok(()),
