@@ -214,7 +214,7 @@ impl DataStore {
         if !notes.is_empty()
             && let Some(writer) = &self.0.writer
         {
-            writer.note(version, notes);
+            writer.add_notes(version, notes);
         }
     }
 

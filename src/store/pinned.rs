@@ -74,7 +74,7 @@ pub struct KeptVersion {
 }
 
 impl Pinned {
-    fn note(&mut self, replaced: Replaced) {
+    fn add(&mut self, replaced: Replaced) {
         if self.versions.len() < KeptVersions::LISTED {
             return self.versions.push(replaced);
         }
@@ -112,7 +112,7 @@ impl DataStore {
     fn note_replaced(&self, pinned: PinnedVersion, version: u64) {
         let at = self.monotonic();
         let pinned_versions = &self.0.log.lazy.get_or_make().pinned;
-        pinned_versions.0.lock().note(Replaced {
+        pinned_versions.0.lock().add(Replaced {
             pinned,
             version,
             at,

@@ -315,7 +315,7 @@ impl DataStore {
         self.record_queue(&mut recorded, false);
         if !is_changed {
             let version = recorded.version;
-            recorded.provenance.note_silent(&reversed, version);
+            recorded.provenance.record_silent(&reversed, version);
         }
         if recorded.since == since {
             recorded.provenance.apply_published(reversed);

@@ -20,7 +20,7 @@ use crate::id::{LockId, OwnerId};
 use crate::lock::{AcquireOptions, Grant, WaitsAs, blocking};
 use crate::store::durable::Durability;
 use crate::store::{CommitError, DataStore, Kind, ObservedTransaction, Transaction};
-use execution::note;
+use execution::observe_end;
 pub use published::Published;
 use submission::first;
 pub(super) use submission::{Completion, Submission};
@@ -251,7 +251,7 @@ impl TransactionManager {
         let mut observed = std::mem::take(transaction.observed());
         let prepared = Prepared::new(&mut transaction, None, false);
         let mut outcome = self.carry_out_in(prepared, &mut submission, &observed);
-        note(&mut observed, &outcome);
+        observe_end(&mut observed, &outcome);
         drop(transaction);
         self.complete(&mut outcome, Completion::Here(None), &mut observed);
         outcome

@@ -66,8 +66,9 @@ impl SequenceEdit {
         !matches!(self, Self::Other(_))
     }
 
-    /// Takes in the next edit if both are one: typed letters become a word, and so do deleted ones.
-    pub fn take_in(&mut self, next: &Self) -> bool {
+    /// Merges the next edit into it if both are one: typed letters become a word, and so do deleted
+    /// ones.
+    pub fn try_merge(&mut self, next: &Self) -> bool {
         let (Self::Text(splice), Self::Text(next)) = (self, next) else {
             return false;
         };

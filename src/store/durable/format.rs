@@ -65,7 +65,7 @@ impl Block {
     /// Notes the tokens of its commits, and makes its changes of the notes.
     pub(super) fn note_in(&self, tokens: &mut Tokens, notes: &mut HashMap<NoteKey, Note>) {
         for commit in &self.commits {
-            tokens.note(commit.fencing_token.get());
+            tokens.raise_lock(commit.fencing_token.get());
         }
         for change in self.notes.iter().cloned() {
             match change.into_parts() {

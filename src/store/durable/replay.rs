@@ -304,9 +304,9 @@ impl StoredDocument {
         self.document.version() - commits.sum::<u64>()
     }
 
-    /// Takes note of a later checkpoint, which has blocks that were added. Of the blocks before it,
-    /// so many bytes stay apart, and the older ones count as one.
-    pub(super) fn note_checkpoint(&mut self, head: StoredHead, apart: usize) {
+    /// Continues after a later checkpoint, which has blocks that were added. Of the blocks before
+    /// it, so many bytes stay apart, and the older ones count as one.
+    pub(super) fn continue_after_checkpoint(&mut self, head: StoredHead, apart: usize) {
         let Self { kept, blocks, .. } = self;
         let until = blocks.partition_point(|(id, _)| id.number < head.next_block);
         let checkpointed = blocks.drain(..until);
@@ -337,10 +337,10 @@ impl StoredDocument {
     pub(super) fn since_checkpoint(&mut self) -> SinceCheckpoint {
         let mut since = SinceCheckpoint::new(self.head.next_block);
         for (number, bytes) in std::mem::take(&mut self.kept) {
-            since.note_kept(number, bytes);
+            since.add_kept_block(number, bytes);
         }
         for (id, block) in std::mem::take(&mut self.blocks) {
-            since.note(&block.commits, block.notes, id.bytes);
+            since.add_block(&block.commits, block.notes, id.bytes);
         }
         since
     }

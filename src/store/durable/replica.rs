@@ -323,7 +323,8 @@ impl Replica {
         {
             return Err(ReplicaError::Differs { block: last });
         }
-        self.stored.note_checkpoint(head, self.options.kept_log);
+        self.stored
+            .continue_after_checkpoint(head, self.options.kept_log);
         Ok(())
     }
 

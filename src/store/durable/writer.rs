@@ -364,7 +364,7 @@ impl Writer {
 
     /// Adds notes for the journal, which belong to a version. A store that closes takes no more:
     /// otherwise the close could wait for ever later ones.
-    pub(in crate::store) fn note(&self, version: u64, notes: Vec<NoteChange>) {
+    pub(in crate::store) fn add_notes(&self, version: u64, notes: Vec<NoteChange>) {
         let bytes: usize = notes.iter().map(NoteChange::bytes).sum();
         let mut state = self.shared.state.lock();
         if state.closes || state.end.is_some() {

@@ -72,7 +72,7 @@ impl Stretch {
             stretch.last = commit.version;
             stretch.commits += 1;
             for edit in &commit.edits {
-                let joined = edits.last_mut().is_some_and(|last| last.take_in(edit));
+                let joined = edits.last_mut().is_some_and(|last| last.try_merge(edit));
                 if !joined && edit.is_of_a_sequence() {
                     edits.push(edit.clone());
                 }

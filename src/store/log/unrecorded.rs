@@ -120,8 +120,8 @@ impl Unrecorded {
         changes.filter(|change| change.is_of_the_document())
     }
 
-    /// Takes in the next commit if it goes on typing, and belongs to the same unit.
-    fn take_in(&mut self, version: u64, next: &ToRecord<'_>) -> bool {
+    /// Merges the next commit into it if that goes on typing, and belongs to the same unit.
+    fn try_merge(&mut self, version: u64, next: &ToRecord<'_>) -> bool {
         let is_same = next
             .unit
             .is_some_and(|unit| self.is_in_effect && self.is_of(unit));
@@ -191,7 +191,7 @@ impl UnrecordedQueue {
         if let Some(last) = self.commits.back_mut() {
             follows_undone = !last.is_in_effect;
             let before = last.bytes;
-            if last.take_in(version, &commit) {
+            if last.try_merge(version, &commit) {
                 self.bytes += last.bytes - before;
                 return unneeded;
             }

@@ -47,7 +47,7 @@ impl OnNodes {
             call_site,
             takes_locks: true,
         };
-        nodes.note(scope);
+        nodes.add_locks(scope);
         nodes
     }
 
@@ -62,7 +62,7 @@ impl OnNodes {
         Self { options, ..self }
     }
 
-    fn note(&mut self, scope: &Scope) {
+    fn add_locks(&mut self, scope: &Scope) {
         for (granule, rights) in scope.parts() {
             let locked = self.locked.entry(granule.clone()).or_default();
             *locked = locked.and(*rights);
@@ -198,7 +198,7 @@ impl Transaction {
             return Ok(false);
         };
         if !nodes.takes_locks {
-            nodes.note(&missing);
+            nodes.add_locks(&missing);
             return Ok(false);
         }
         let requester = Requester {
@@ -224,7 +224,7 @@ impl Transaction {
                 transient: error.retry() == Retry::Now,
             });
         }
-        nodes.note(&missing);
+        nodes.add_locks(&missing);
         // Nodes locked before are unchanged; newly locked nodes must be read as they are now.
         let current = self.held.store.snapshot_under(self.held.grant);
         self.overlay.advance(current);

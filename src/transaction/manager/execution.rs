@@ -106,9 +106,9 @@ fn requester<'a>(
     }
 }
 
-/// Notes the outcome of a batch, which ends its hold.
+/// Ends the observation of a batch with its outcome, which ends its hold.
 #[inline(always)]
-pub(super) fn note(observed: &mut ObservedTransaction, outcome: &BatchOutcome) {
+pub(super) fn observe_end(observed: &mut ObservedTransaction, outcome: &BatchOutcome) {
     observed.ended(outcome.as_ref().map_err(TransactionError::observed_code));
 }
 
@@ -272,7 +272,7 @@ impl TransactionManager {
         let completion = submission.completion;
         // A completed batch need not wait.
         if let Some(mut outcome) = self.repeated(submission.once.as_deref()) {
-            note(&mut observed, &outcome);
+            observe_end(&mut observed, &outcome);
             self.complete_as(waits_as, &mut outcome, completion, &mut observed)
                 .await;
             return outcome;
@@ -361,7 +361,7 @@ impl TransactionManager {
         let mut observed = self.0.store.observe(Kind::OnNodes, &requester);
         // A completed batch need not wait.
         if let Some(mut outcome) = self.repeated(submission.once.as_deref()) {
-            note(&mut observed, &outcome);
+            observe_end(&mut observed, &outcome);
             self.complete_as(waits_as, &mut outcome, completion, &mut observed)
                 .await;
             return outcome;
@@ -377,7 +377,7 @@ impl TransactionManager {
             retry::pause_as(waits_as, attempt).await;
             attempt += 1;
         };
-        note(&mut observed, &outcome);
+        observe_end(&mut observed, &outcome);
         self.complete_as(waits_as, &mut outcome, completion, &mut observed)
             .await;
         outcome
@@ -408,7 +408,7 @@ impl TransactionManager {
         };
         if outcome.is_ok() {
             // An error may be that of an attempt that is followed by another.
-            note(observed, &outcome);
+            observe_end(observed, &outcome);
         }
         let lock_error = transaction.take_lock_error();
         drop(transaction);
@@ -462,7 +462,7 @@ impl TransactionManager {
             Ok(prepared) => self.carry_out_in(prepared, submission, observed),
             Err(repeated) => *repeated,
         };
-        note(observed, &outcome);
+        observe_end(observed, &outcome);
         outcome
     }
 

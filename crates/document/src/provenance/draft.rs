@@ -33,8 +33,8 @@ impl WrapperContent {
         self.wrapped.iter().any(|(it, _)| *it == node)
     }
 
-    /// Notes content behind so many of the nodes.
-    fn note(&mut self, at: usize) {
+    /// Adds content behind so many of the nodes.
+    fn add(&mut self, at: usize) {
         let between = self.between.get_or_insert(at..at);
         *between = at.min(between.start)..at.max(between.end);
     }
@@ -160,7 +160,7 @@ impl Draft<'_> {
 
     /// Brings a text to what the units in effect make of it. The text of a node that is not in the
     /// document is hidden as a whole.
-    pub(super) fn fit_text(&mut self, key: Key) -> Done {
+    pub(super) fn update_text(&mut self, key: Key) -> Done {
         let record = self.at(key);
         let is_present = record.is_present();
         let is_wrong = |item: &TextItem| match item {
@@ -463,7 +463,7 @@ impl Draft<'_> {
             left -= 1;
             let ChildItem::Place { node, place, .. } = *item else {
                 if item.width() > 0 {
-                    content.note(content.wrapped.len());
+                    content.add(content.wrapped.len());
                 }
                 continue;
             };
@@ -507,7 +507,7 @@ impl Draft<'_> {
         for (place, at) in places {
             let [behind, before] = self.between_remembered(&content, place);
             let at = behind.map_or(at, |behind| behind.max(at));
-            content.note(before.map_or(at, |before| before.min(at)));
+            content.add(before.map_or(at, |before| before.min(at)));
         }
         content
     }
@@ -874,7 +874,8 @@ impl Draft<'_> {
             self.appeared.insert(id, *key);
         }
         self.make(Change::InsertSubtree { at, nodes })?;
-        keys.into_iter().try_for_each(|key| self.fit_edges_of(key))
+        keys.into_iter()
+            .try_for_each(|key| self.update_edges_of(key))
     }
 
     /// Gives a node the text and the children that belong into it. The children follow.

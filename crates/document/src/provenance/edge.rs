@@ -28,15 +28,17 @@ impl Draft<'_> {
 
     /// Opens or closes the edges in the sequences of a node, as far as they are not as the units in
     /// effect want them.
-    pub(super) fn fit_edges_of(&mut self, key: Key) -> Done {
+    pub(super) fn update_edges_of(&mut self, key: Key) -> Done {
         let items = self.get(key).into_iter().flat_map(|it| it.text.iter());
         let nodes: Vec<Key> = items.filter_map(Item::edge).map(|at| at.node).collect();
-        nodes.into_iter().try_for_each(|node| self.fit_edge(node))
+        nodes
+            .into_iter()
+            .try_for_each(|node| self.update_edge(node))
     }
 
     /// Brings the content of a node to where the units in effect want it: into the node itself, or
     /// behind one of its edges.
-    pub(super) fn fit_edge(&mut self, node: Key) -> Done {
+    pub(super) fn update_edge(&mut self, node: Key) -> Done {
         self.break_circle(node)?;
         let Some(record) = self.get(node) else {
             return Ok(());
@@ -56,7 +58,7 @@ impl Draft<'_> {
                         self.close(edge(wanted))?;
                         // An edge may have been in the content of its own node until now.
                         let holder = self.at(node).edges[wanted].text_in;
-                        self.fit_edges_of(holder)?;
+                        self.update_edges_of(holder)?;
                     }
                 }
                 Ok(())
@@ -221,7 +223,7 @@ impl Draft<'_> {
             self.appeared.insert(body.id.clone(), node);
             self.take_out_behind(edge, holders, at);
             self.place_half(node, &beside)?;
-            return self.fit_edges_of(node);
+            return self.update_edges_of(node);
         }
         let ends = self.ends_of(edge, holders, at);
         self.evacuate(holders, at, ends)?;
@@ -232,7 +234,7 @@ impl Draft<'_> {
         if self.belongs(node) {
             self.show(node)?;
         }
-        self.fit_edges_of(node)
+        self.update_edges_of(node)
     }
 
     /// Puts a node that was split off again at its own place. If the list of that is gone for good,
@@ -412,7 +414,7 @@ impl Draft<'_> {
     /// Brings what was put into nodes into the document: text into the first, children into the
     /// second.
     fn show_content(&mut self, [left, list]: [Key; 2]) -> Done {
-        self.fit_text(left)?;
+        self.update_text(left)?;
         if self.at(list).is_present() {
             self.show_children(list)?;
         }

@@ -75,8 +75,8 @@ pub(super) trait Item: Clone {
     /// Splits off the items from an index on, within its width.
     fn split_off(&mut self, at: usize) -> Self;
 
-    /// Takes in the next item if both share their history.
-    fn take_in(&mut self, next: &Self) -> bool;
+    /// Merges the next item into it if both share their history. Returns whether it did.
+    fn try_merge(&mut self, next: &Self) -> bool;
 
     /// Untouched items.
     fn untouched(len: usize) -> Self;
@@ -185,7 +185,7 @@ impl<I: Item> Sequence<I> {
     /// Adds an item at the end, or to the last one if both share their history.
     pub(super) fn add(&mut self, item: I) {
         let last = self.last_mut();
-        if !last.is_some_and(|last| last.take_in(&item)) {
+        if !last.is_some_and(|last| last.try_merge(&item)) {
             self.push(item);
         }
     }
@@ -326,9 +326,9 @@ impl<I: Item> Sequence<I> {
     pub(super) fn insert_at(&mut self, offset: usize, new: I) {
         let index = self.gap(offset);
         let before = index.checked_sub(1).map(|before| &mut self.items[before]);
-        let is_taken_in = before.is_some_and(|it| it.width() > 0 && it.take_in(&new));
+        let is_merged = before.is_some_and(|it| it.width() > 0 && it.try_merge(&new));
         let mut offset = self.near.get().offset;
-        match is_taken_in {
+        match is_merged {
             true => offset += new.width(),
             false => self.items.insert(index, new),
         }
@@ -700,7 +700,7 @@ impl Item for TextItem {
         Self::Chars(rest)
     }
 
-    fn take_in(&mut self, next: &Self) -> bool {
+    fn try_merge(&mut self, next: &Self) -> bool {
         let (Self::Chars(chars), Self::Chars(next)) = (self, next) else {
             return false;
         };
@@ -763,7 +763,7 @@ impl Item for ChildItem {
         }
     }
 
-    fn take_in(&mut self, next: &Self) -> bool {
+    fn try_merge(&mut self, next: &Self) -> bool {
         match (self, next) {
             (Self::Untouched(len), Self::Untouched(more)) => {
                 *len = (*len + more).min(END);

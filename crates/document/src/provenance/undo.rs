@@ -169,7 +169,7 @@ impl Provenance {
     }
 
     /// NodeRecords an undo or a redo that changed nothing in the document.
-    pub fn note_silent(&mut self, reversed: &ReversedRecords, version: u64) {
+    pub fn record_silent(&mut self, reversed: &ReversedRecords, version: u64) {
         for is_redo in [false, true] {
             let units = reversed.units.iter();
             let units = units.filter(|(_, in_effect)| *in_effect == is_redo);
@@ -261,7 +261,7 @@ impl<'a> Undoing<'a> {
             if is_checked && reversals.len() == 1 {
                 self.check(reversal, &mut QuietGaps::default())?;
             }
-            self.fit(reversal)?;
+            self.update_document(reversal)?;
         }
         self.show_and_hide()?;
         let is_same = self.draft.document.changes().len() == before;
@@ -390,34 +390,34 @@ impl<'a> Undoing<'a> {
     }
 
     /// Changes the document to what the units in effect make of it.
-    fn fit(&mut self, reversal: &Reversal) -> Done {
+    fn update_document(&mut self, reversal: &Reversal) -> Done {
         for touch in &reversal.touched {
             match touch {
                 Touch::Created(keys) | Touch::Removed(keys) => {
                     for key in keys {
-                        self.fit_node(
+                        self.update_node(
                             *key,
                             matches!(touch, Touch::Created(_)) && reversal.in_effect,
                         )?;
                     }
                 }
-                Touch::Moved(key) => self.fit_place(*key)?,
-                Touch::Edge(key) => self.draft.fit_edge(*key)?,
-                Touch::Root => self.fit_root()?,
+                Touch::Moved(key) => self.update_place(*key)?,
+                Touch::Edge(key) => self.draft.update_edge(*key)?,
+                Touch::Root => self.update_root()?,
                 _ => {}
             }
         }
         for touch in &reversal.touched {
             match touch {
                 Touch::Text(key) => {
-                    self.fit_texts(*key, reversal)?;
+                    self.update_texts(*key, reversal)?;
                 }
                 Touch::Created(keys) | Touch::Removed(keys) => {
                     for key in keys.iter() {
-                        self.fit_texts(*key, reversal)?;
+                        self.update_texts(*key, reversal)?;
                     }
                 }
-                Touch::Written(key) => self.fit_values(*key, reversal)?,
+                Touch::Written(key) => self.update_values(*key, reversal)?,
                 _ => {}
             }
         }
@@ -426,12 +426,12 @@ impl<'a> Undoing<'a> {
 
     /// Brings a node into the document or out of it. `returns` says that its creation comes into
     /// effect.
-    fn fit_node(&mut self, key: Key, returns: bool) -> Done {
+    fn update_node(&mut self, key: Key, returns: bool) -> Done {
         let Some(record) = self.draft.get(key) else {
             return Ok(());
         };
         if returns {
-            self.draft.fit_edge(key)?;
+            self.draft.update_edge(key)?;
             self.draft.return_wrapper(key);
             return self.move_to_place(key);
         }
@@ -440,7 +440,7 @@ impl<'a> Undoing<'a> {
         } else if self.is_hollow(key) {
             self.draft.hide(key)?;
         } else if record.is_present() {
-            self.draft.fit_edge(key)?;
+            self.draft.update_edge(key)?;
         }
         self.move_halves(key)
     }
@@ -564,14 +564,14 @@ impl<'a> Undoing<'a> {
 
     /// Brings a text and its marks to what the units in effect make of it, also where it went to
     /// other nodes.
-    fn fit_texts(&mut self, key: Key, reversal: &Reversal) -> Done {
+    fn update_texts(&mut self, key: Key, reversal: &Reversal) -> Done {
         self.draft.spread(key).into_iter().try_for_each(|key| {
-            self.fit_marks(key, reversal)?;
-            self.draft.fit_text(key)
+            self.update_marks(key, reversal)?;
+            self.draft.update_text(key)
         })
     }
 
-    fn fit_marks(&mut self, key: Key, reversal: &Reversal) -> Done {
+    fn update_marks(&mut self, key: Key, reversal: &Reversal) -> Done {
         let mut steps: Vec<(Mark, bool)> = Vec::new();
         let mut hidden: Vec<(usize, Vec<(Mark, bool)>)> = Vec::new();
         let mut offset = 0;
@@ -607,7 +607,7 @@ impl<'a> Undoing<'a> {
     }
 
     /// Moves a node to its place of now.
-    fn fit_place(&mut self, key: Key) -> Done {
+    fn update_place(&mut self, key: Key) -> Done {
         if self.draft.get(key).is_none() {
             return Ok(());
         }
@@ -642,7 +642,7 @@ impl<'a> Undoing<'a> {
         let mut ahead = vec![key];
         while let Some(key) = ahead.pop() {
             for (half, place) in self.draft.at(key).halves.clone() {
-                if self.draft.get(half).is_some() && self.fit_half(key, half, place)? {
+                if self.draft.get(half).is_some() && self.update_half(key, half, place)? {
                     ahead.push(half);
                 }
             }
@@ -652,7 +652,7 @@ impl<'a> Undoing<'a> {
 
     /// Lets a half have its place behind the node that it was split off from. Returns whether that
     /// is another place than before.
-    fn fit_half(&mut self, left: Key, half: Key, place: usize) -> Result<bool, BlockedUndo> {
+    fn update_half(&mut self, left: Key, half: Key, place: usize) -> Result<bool, BlockedUndo> {
         let record = self.draft.at(half);
         let order = record.places[place].order;
         let mut lefts = self.draft.at(left).places.iter();
@@ -751,7 +751,7 @@ impl<'a> Undoing<'a> {
         found.map(|(nth, _)| nth)
     }
 
-    fn fit_values(&mut self, key: Key, reversal: &Reversal) -> Done {
+    fn update_values(&mut self, key: Key, reversal: &Reversal) -> Done {
         let Some(record) = self.draft.get(key) else {
             return Ok(());
         };
@@ -801,7 +801,7 @@ impl<'a> Undoing<'a> {
         }
     }
 
-    fn fit_root(&mut self) -> Done {
+    fn update_root(&mut self) -> Done {
         let root = self.draft.root.as_deref().unwrap_or(&self.draft.base.root);
         let after = match root.iter().rfind(|it| it.by.is_in_effect()) {
             Some(last) => last.after.clone(),

@@ -55,7 +55,7 @@ impl<'a> TouchedNodes<'a> {
             removed: false,
         };
         for change in changes {
-            touched.take_in(change, base);
+            touched.add_change(change, base);
         }
         let parents = touched.retyped.iter().filter_map(|id| after.parent(id));
         for parent in parents.collect::<Vec<_>>() {
@@ -65,7 +65,7 @@ impl<'a> TouchedNodes<'a> {
         touched
     }
 
-    fn take_in(&mut self, change: &'a Change, base: &'a impl View) {
+    fn add_change(&mut self, change: &'a Change, base: &'a impl View) {
         match change {
             Change::InsertSubtree { at, nodes } => {
                 for node in nodes {

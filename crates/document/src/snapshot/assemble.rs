@@ -134,8 +134,8 @@ impl Tokens {
         self.lock.max(self.lease).max(self.claim)
     }
 
-    /// Takes note of the token of a commit.
-    pub fn note(&mut self, lock: u64) {
+    /// Raises the last lock token to that of a commit.
+    pub fn raise_lock(&mut self, lock: u64) {
         self.lock = lock.max(self.lock);
     }
 }

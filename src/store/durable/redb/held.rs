@@ -103,14 +103,14 @@ impl HeldStorage {
     }
 
     fn set_len_below(&self, len: u64) -> io::Result<()> {
-        self.note(Difference::Several);
+        self.add_unsynced(Difference::Several);
         self.final_error(self.0.below.set_len(len))?;
         self.0.len.store(len, Ordering::Relaxed);
         Ok(())
     }
 
     fn write_below(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.note(Difference::Several);
+        self.add_unsynced(Difference::Several);
         self.0.below.write(offset, data)
     }
 
@@ -125,7 +125,7 @@ impl HeldStorage {
         if self.unsynced().changes.and(difference) == Difference::Several {
             self.sync_due()?;
         }
-        self.note(difference);
+        self.add_unsynced(difference);
         self.final_error(self.0.below.write(offset, data))
     }
 
@@ -146,8 +146,8 @@ impl HeldStorage {
         *self.0.unsynced.lock()
     }
 
-    /// Takes note of a change that is about to be made.
-    fn note(&self, change: Difference) {
+    /// Adds a change that is about to be made to those that are not synced.
+    fn add_unsynced(&self, change: Difference) {
         let mut unsynced = self.0.unsynced.lock();
         unsynced.changes = unsynced.changes.and(change);
     }

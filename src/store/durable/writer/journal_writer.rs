@@ -113,7 +113,7 @@ impl JournalWriter {
         self.report.writes += 1;
         self.answered += shared.advance(document.clone(), noted);
         let Block { commits, notes, .. } = block;
-        self.since.note(&commits, notes, id.bytes);
+        self.since.add_block(&commits, notes, id.bytes);
         self.last_block = Some(id.checksum);
         self.commits.note_durable(document.version(), commits);
         self.document = document;

@@ -49,13 +49,13 @@ impl SinceCheckpoint {
         self.next_block
     }
 
-    /// Notes a block that the checkpoint has, and that is kept.
-    pub(in crate::store::durable) fn note_kept(&mut self, number: u64, bytes: usize) {
+    /// Adds a block that the checkpoint has, and that is kept.
+    pub(in crate::store::durable) fn add_kept_block(&mut self, number: u64, bytes: usize) {
         self.kept.push_back((number, bytes));
     }
 
-    /// Notes the next block.
-    pub(in crate::store::durable) fn note(
+    /// Adds the next block.
+    pub(in crate::store::durable) fn add_block(
         &mut self,
         commits: &[Arc<TransactionResult>],
         notes: Vec<NoteChange>,
@@ -150,7 +150,7 @@ mod tests {
             "targets": [{"node": "a"}], "owner": "w", "token": 1, "ends": [0, 0], "lasts": 9,
         }}});
         let mut since = SinceCheckpoint::new(1);
-        since.note(&[], vec![serde_json::from_value(lease).unwrap()], 1);
+        since.add_block(&[], vec![serde_json::from_value(lease).unwrap()], 1);
         let document = Snapshot::default();
         let (entries, _) = since.checkpoint(&document, 0).unwrap();
         let [(_, Some(_))] = &entries[..] else {

@@ -67,7 +67,7 @@ impl SettledEvents {
         Some((oldest.0?, self.dead.remove(&oldest)?))
     }
 
-    fn fit(&mut self) {
+    fn shrink(&mut self) {
         if let Some(room) = excess(self.done.capacity(), self.done.len(), KEPT) {
             self.done.shrink_to(room);
         }
@@ -95,7 +95,7 @@ impl EventTable {
                 let is_old = |sent_at: Option<_>, _| sent_at.is_some_and(|at| at < sent_before);
                 let without_id = self.without_id.forget(is_old);
                 self.note_forgotten_letters(&without_id);
-                self.fit();
+                self.shrink();
                 if forgotten > 0 {
                     self.note_watermark();
                 }
@@ -122,7 +122,7 @@ impl EventTable {
                 let is_old = |sent_at: Option<_>, at| sent_at.is_none() && now - at >= settled_for;
                 let without_id = self.without_id.forget(is_old);
                 self.note_forgotten_letters(&without_id);
-                self.fit();
+                self.shrink();
                 return (forgotten + without_id.len(), true);
             }
         }
@@ -173,13 +173,13 @@ impl EventTable {
         self.settled.remove_dead(event.sent_at, death.number);
         self.not_done.remove(id);
         self.note_forgotten(id);
-        self.fit();
+        self.shrink();
         true
     }
 
     /// Gives back the memory of forgotten events.
-    fn fit(&mut self) {
-        self.settled.fit();
+    fn shrink(&mut self) {
+        self.settled.shrink();
         if let Some(room) = excess(self.not_done.capacity(), self.not_done.len(), KEPT) {
             self.not_done.shrink_to(room);
         }
