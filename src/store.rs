@@ -61,7 +61,7 @@ use durable::Writer;
 use log::OwnLog;
 use numbers::Numbers;
 use observe::Observer;
-use provenance::Recorded;
+use provenance::RecordedProvenance;
 pub(crate) use provenance::{KeptHistory, Undone};
 
 /// A document store: runs one transaction at a time, in FIFO order, and serves readers at any time.
@@ -111,7 +111,7 @@ struct StoreShared {
     /// Set if the document is durable. Dropped before the log, of which it writes all commits.
     writer: Option<Box<Writer>>,
     log: OwnLog,
-    provenance: Mutex<{ rank::PROVENANCE }, Recorded>,
+    provenance: Mutex<{ rank::PROVENANCE }, RecordedProvenance>,
     /// Dropped after all that its keeper serves, so that the keeper ends.
     lock: FifoLock,
     ids: CachePadded<NodeIds>,

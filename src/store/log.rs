@@ -28,7 +28,7 @@ use crossbeam_channel::{Receiver, TryRecvError};
 use super::admission::Admission;
 use super::events::{CommitEvent, Filter, MissingCommits, Reach};
 use super::lazy::LazyParts;
-use super::provenance::{Recorded, Units};
+use super::provenance::{RecordedProvenance, Units};
 use super::{DataStore, LockedPublished, PublishedState, TransactionResult};
 use crate::caught::dispose;
 use crate::document::{Change, EditUnit, SequenceEdit, SequenceEdits, Snapshot};
@@ -146,7 +146,7 @@ impl CommitRecord {
 
 /// The commits that waited to be recorded.
 #[derive(Debug)]
-pub(super) struct Taken {
+pub(super) struct TakenCommits {
     /// The version after which it was begun to record.
     pub(super) since: u64,
     /// The version of the newest commit.
@@ -340,11 +340,11 @@ impl CommitLog {
         &self,
         room: VecDeque<Unrecorded>,
         latest: impl FnOnce() -> Snapshot,
-    ) -> Option<Taken> {
+    ) -> Option<TakenCommits> {
         let mut log = self.records.lock();
         self.has_many_unrecorded.store(false, Ordering::Relaxed);
         // No commit is published while the log is locked.
-        log.as_mut()?.unrecorded.taken(room, latest)
+        log.as_mut()?.unrecorded.take(room, latest)
     }
 
     /// Takes the commits that wait to be recorded, with the document that they lead to, and its
@@ -356,14 +356,14 @@ impl CommitLog {
         owner: &OwnerId,
         room: VecDeque<Unrecorded>,
         latest: impl FnOnce() -> Snapshot,
-    ) -> (Vec<CommitRecord>, Snapshot, Option<Taken>) {
+    ) -> (Vec<CommitRecord>, Snapshot, Option<TakenCommits>) {
         let mut log = self.records.lock();
         self.has_many_unrecorded.store(false, Ordering::Relaxed);
         let document = latest();
         let Some(records) = &mut *log else {
             return (Vec::new(), document, None);
         };
-        let taken = records.unrecorded.taken(room, || document.clone());
+        let taken = records.unrecorded.take(room, || document.clone());
         // What follows has to stay, because the record of the kept commits is made meanwhile.
         let since = records.unrecorded.since.unwrap_or(document.version());
         records.unrecorded.go_on_after(since);
@@ -391,7 +391,7 @@ impl CommitLog {
     }
 
     /// Notes what is undone together with kept commits, which were recorded by other means.
-    pub(super) fn set_units(&self, units: &Units, recorded: &Recorded) {
+    pub(super) fn set_units(&self, units: &Units, recorded: &RecordedProvenance) {
         let mut log = self.records.lock();
         let Some(records) = &mut *log else {
             return;

@@ -12,7 +12,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::log::{Taken, Unrecorded};
+use super::log::{TakenCommits, Unrecorded};
 use super::{CommitRecord, DataStore, FollowerId};
 use crate::document::{
     BlockedUndo, Change, EditUnit, Overlay, Provenance, RecordedCommit, ReversedRecords,
@@ -25,7 +25,7 @@ use crate::sync::rank;
 
 /// What is recorded since the first editor came.
 #[derive(Debug, Default)]
-pub(super) struct Recorded {
+pub(super) struct RecordedProvenance {
     /// The version before the first commit that is recorded.
     pub(super) since: u64,
     /// The version up to which commits are recorded.
@@ -45,7 +45,7 @@ pub(crate) struct Undone {
     since: u64,
 }
 
-impl Recorded {
+impl RecordedProvenance {
     /// Begins anew, after this version.
     fn beginning_after(version: u64) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl Recorded {
 
     /// Records commits in their order. `forgets` is whether it forgets meanwhile what is no longer
     /// needed: without that, each commit would take longer than the one before.
-    fn record(&mut self, taken: &Taken, ids: &NodeIds, forgets: bool) {
+    fn record(&mut self, taken: &TakenCommits, ids: &NodeIds, forgets: bool) {
         let mut undone = taken.undone_runs().into_iter().peekable();
         let mut nth = 0;
         let mut of_unit = 0..0;
@@ -155,7 +155,7 @@ impl Recorded {
     }
 }
 
-impl Taken {
+impl TakenCommits {
     /// The end of the commits from an index on that belong to one unit.
     fn end_of_unit(&self, nth: usize) -> usize {
         let mut commits = self.commits.range(nth..);
@@ -188,7 +188,7 @@ impl Taken {
     }
 }
 
-type LockedRecord<'a> = MutexGuard<'a, { rank::PROVENANCE }, Recorded>;
+type LockedRecord<'a> = MutexGuard<'a, { rank::PROVENANCE }, RecordedProvenance>;
 
 impl DataStore {
     /// Records the queued commits.
@@ -218,16 +218,21 @@ impl DataStore {
 
     /// Records the queue. Unless it `forgets` anything, an undo in progress can still be applied
     /// when it is published.
-    fn record_queue(&self, recorded: &mut Recorded, forgets: bool) {
+    fn record_queue(&self, recorded: &mut RecordedProvenance, forgets: bool) {
         let room = std::mem::take(&mut recorded.room);
         if let Some(taken) = self.0.log.take_unrecorded(room, || self.snapshot()) {
             self.record_taken(recorded, taken, forgets);
         }
     }
 
-    fn record_taken(&self, recorded: &mut Recorded, mut taken: Taken, forgets: bool) {
+    fn record_taken(
+        &self,
+        recorded: &mut RecordedProvenance,
+        mut taken: TakenCommits,
+        forgets: bool,
+    ) {
         if taken.since != recorded.since {
-            *recorded = Recorded::beginning_after(taken.since);
+            *recorded = RecordedProvenance::beginning_after(taken.since);
         }
         recorded.record(&taken, &self.0.ids, forgets);
         taken.commits.clear();
@@ -365,12 +370,12 @@ impl DataStore {
     /// Returns their units, and the record before, to be dropped with no mutex locked.
     fn record_kept_in(
         &self,
-        recorded: &mut Recorded,
+        recorded: &mut RecordedProvenance,
         id: FollowerId,
         records: &[CommitRecord],
         joined: &HashMap<u64, u64, Secret>,
         document: &Snapshot,
-    ) -> (Units, Option<Recorded>) {
+    ) -> (Units, Option<RecordedProvenance>) {
         let mut own = records.iter().filter(|record| record.is_entry_of(id));
         let Some(first_needed) = own.next().map(|record| record.edits.version) else {
             return (Units::default(), None);
@@ -393,7 +398,7 @@ impl DataStore {
         let Rebuilding {
             provenance, units, ..
         } = rebuilt;
-        let rebuilt = Recorded {
+        let rebuilt = RecordedProvenance {
             since: first.saturating_sub(1),
             version: document.version(),
             provenance,

@@ -163,7 +163,7 @@ pub(super) struct Run<'a, M> {
     inbox: &'a Inbox,
     feed: Feed<'a, M>,
     worker: OwnerId,
-    waiting: BTreeMap<FeedPosition, Taken<M>>,
+    waiting: BTreeMap<FeedPosition, TakenMessage<M>>,
     /// How many messages have waited.
     waited: u64,
     connected: bool,
@@ -175,7 +175,7 @@ pub(super) struct Run<'a, M> {
 type FeedPosition = (Deadline, u64);
 
 /// A message that was taken from the channel.
-struct Taken<M> {
+struct TakenMessage<M> {
     message: M,
     /// How often the message was checked.
     looks: u32,
@@ -223,7 +223,7 @@ impl<'a, M: Message + Send + 'static> Run<'a, M> {
 
     /// The next message, new or due: the only place where a worker waits. `None` when the channel
     /// is disconnected and no message waits.
-    fn next(&mut self) -> Result<Option<Taken<M>>, Interrupted<M>> {
+    fn next(&mut self) -> Result<Option<TakenMessage<M>>, Interrupted<M>> {
         let nothing = never();
         loop {
             if self.is_cancelled() {
@@ -254,7 +254,7 @@ impl<'a, M: Message + Send + 'static> Run<'a, M> {
                 }
             };
             match received {
-                Received::Message(message) => return Ok(Some(Taken { message, looks: 0 })),
+                Received::Message(message) => return Ok(Some(TakenMessage { message, looks: 0 })),
                 Received::Disconnected => self.connected = false,
                 Received::Due | Received::Cancelled => {}
             }
@@ -265,14 +265,14 @@ impl<'a, M: Message + Send + 'static> Run<'a, M> {
         self.feed.cancel.is_some_and(CancelToken::is_cancelled)
     }
 
-    fn due(&mut self) -> Option<Taken<M>> {
+    fn due(&mut self) -> Option<TakenMessage<M>> {
         let first = self.waiting.first_entry()?;
         let (deadline, _) = *first.key();
         let passed = self.inbox.store.clock().until(deadline).is_none();
         passed.then(|| first.remove())
     }
 
-    fn end_delivery(&mut self, taken: Taken<M>, outcome: Outcome) {
+    fn end_delivery(&mut self, taken: TakenMessage<M>, outcome: Outcome) {
         // The claimant may finish long before its claim is stale, or may be lost with its thread.
         let patience = |event| self.inbox.options.delay(event, taken.looks);
         let delay = match &outcome {
@@ -303,7 +303,7 @@ impl<'a, M: Message + Send + 'static> Run<'a, M> {
         (deadline, self.waited)
     }
 
-    fn interrupted(&mut self, taken: Option<Taken<M>>, error: LockError) -> Interrupted<M> {
+    fn interrupted(&mut self, taken: Option<TakenMessage<M>>, error: LockError) -> Interrupted<M> {
         let cause = match error {
             LockError::Cancelled(_) => Interruption::Cancelled,
             error => Interruption::Lock(error),
@@ -311,7 +311,7 @@ impl<'a, M: Message + Send + 'static> Run<'a, M> {
         self.stopped(taken, cause)
     }
 
-    fn stopped(&mut self, taken: Option<Taken<M>>, cause: Interruption) -> Interrupted<M> {
+    fn stopped(&mut self, taken: Option<TakenMessage<M>>, cause: Interruption) -> Interrupted<M> {
         let waiting = std::mem::take(&mut self.waiting).into_values();
         let messages = taken.into_iter().chain(waiting);
         Interrupted {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{FollowerId, Taken};
+use super::{FollowerId, TakenCommits};
 use crate::document::{
     Change, ChangeDetail, Changes, EditUnit, RecordedCommit, Selection, Snapshot,
 };
@@ -248,17 +248,17 @@ impl UnrecordedQueue {
 
     /// Takes out all commits, and leaves this empty queue in their place. `latest` gets the
     /// document that they lead to.
-    pub(super) fn taken(
+    pub(super) fn take(
         &mut self,
         room: VecDeque<Unrecorded>,
         latest: impl FnOnce() -> Snapshot,
-    ) -> Option<Taken> {
+    ) -> Option<TakenCommits> {
         let since = self.since?;
         (self.bytes, self.of_first_unit) = (0, 0);
         let commits = std::mem::replace(&mut self.commits, room);
         self.has_record |= !commits.is_empty();
         let has_undone = commits.iter().any(|it| !it.is_in_effect);
-        Some(Taken {
+        Some(TakenCommits {
             since,
             version: self.version,
             commits,

@@ -5,20 +5,20 @@ use std::ops::Range;
 
 use super::draft::Done;
 use super::record::Written;
-use super::sequence::{ChildItem, EdgeAt, Item, Tag, TextItem};
+use super::sequence::{ChildItem, EdgeAt, Item, StepTag, TextItem};
 use super::undo::{Reversal, Undoing};
-use super::{BlockedUndo, Key, Touch};
+use super::{BlockedUndo, RecordKey, TouchedItem};
 use crate::hashing::Secret;
 use crate::id::NodeId;
 use crate::{UndoConflict, View};
 
 /// For each child list a range of adjacent hidden children, none of which has content elsewhere:
 /// they are in the way of no child between them. Valid as long as nothing changes.
-pub(super) type QuietGaps = HashMap<Key, Range<usize>, Secret>;
+pub(super) type QuietGaps = HashMap<RecordKey, Range<usize>, Secret>;
 
 impl Undoing<'_> {
     /// The later removal because of which a node is not in the document.
-    fn later_removal(&self, key: Key) -> Option<u64> {
+    fn later_removal(&self, key: RecordKey) -> Option<u64> {
         let record = self.draft.get(key)?;
         if record.is_present() {
             return None;
@@ -27,7 +27,7 @@ impl Undoing<'_> {
         removed.find_map(|by| self.draft.is_later(*by, 0))
     }
 
-    fn gone(&self, key: Key) -> Done {
+    fn gone(&self, key: RecordKey) -> Done {
         match self.later_removal(key) {
             Some(version) => Err(BlockedUndo {
                 conflict: UndoConflict::NodeGone {
@@ -42,13 +42,13 @@ impl Undoing<'_> {
     /// Refuses the undo if a later edit of another unit is in its way.
     pub(super) fn check(&self, reversal: &Reversal, quiet: &mut QuietGaps) -> Done {
         reversal.touched.iter().try_for_each(|touch| match touch {
-            Touch::Text(key) => {
+            TouchedItem::Text(key) => {
                 let spread = self.draft.spread(*key);
                 spread
                     .into_iter()
                     .try_for_each(|key| self.check_text(reversal, key))
             }
-            Touch::Removed(keys) => {
+            TouchedItem::Removed(keys) => {
                 let top = keys.first().and_then(|top| self.draft.get(*top));
                 let place = top.and_then(|top| top.places.get(top.chosen()));
                 match place.and_then(|place| place.list) {
@@ -59,16 +59,16 @@ impl Undoing<'_> {
                     None => Ok(()),
                 }
             }
-            Touch::Moved(key) => self.check_place(reversal, *key),
-            Touch::Edge(key) => self.check_edge(*key),
-            Touch::Written(key) => self.check_values(reversal, *key),
-            Touch::Root => self.check_root(reversal),
-            Touch::Created(_) | Touch::Kept(_) => Ok(()),
+            TouchedItem::Moved(key) => self.check_place(reversal, *key),
+            TouchedItem::Edge(key) => self.check_edge(*key),
+            TouchedItem::Written(key) => self.check_values(reversal, *key),
+            TouchedItem::Root => self.check_root(reversal),
+            TouchedItem::Created(_) | TouchedItem::Kept(_) => Ok(()),
         })
     }
 
     /// Characters would return to a node that was removed.
-    fn check_text(&self, reversal: &Reversal, key: Key) -> Done {
+    fn check_text(&self, reversal: &Reversal, key: RecordKey) -> Done {
         let Some(record) = self.draft.get(key).filter(|it| !it.is_present()) else {
             return Ok(());
         };
@@ -87,7 +87,7 @@ impl Undoing<'_> {
 
     /// The nodes on both sides of the place of a removed node were joined: it would return before
     /// or behind the text of both.
-    fn check_neighbours(&self, list: Key, key: Key, quiet: &mut QuietGaps) -> Done {
+    fn check_neighbours(&self, list: RecordKey, key: RecordKey, quiet: &mut QuietGaps) -> Done {
         let record = self.draft.at(key);
         let found = self.draft.find_place(list, key, record.chosen());
         let Some(found) = found.filter(|_| !record.is_present()) else {
@@ -115,7 +115,7 @@ impl Undoing<'_> {
             };
             let content = self.draft.content_elsewhere(*node, list);
             is_quiet &= content.is_empty();
-            let crosses = |(_, at): &(Tag, usize)| (*at > found.index) != is_behind;
+            let crosses = |(_, at): &(StepTag, usize)| (*at > found.index) != is_behind;
             let crossing = content.iter().filter(|it| crosses(it));
             let later = crossing.filter_map(|(by, _)| self.draft.is_later(*by, 0));
             if let Some(version) = later.max() {
@@ -133,7 +133,7 @@ impl Undoing<'_> {
         Ok(())
     }
 
-    fn check_place(&self, reversal: &Reversal, key: Key) -> Done {
+    fn check_place(&self, reversal: &Reversal, key: RecordKey) -> Done {
         let Some(record) = self.draft.get(key).filter(|it| it.is_present()) else {
             return Ok(());
         };
@@ -157,7 +157,7 @@ impl Undoing<'_> {
         }
     }
 
-    fn check_values(&self, reversal: &Reversal, key: Key) -> Done {
+    fn check_values(&self, reversal: &Reversal, key: RecordKey) -> Done {
         let Some(record) = self.draft.get(key).filter(|it| it.is_present()) else {
             return Ok(());
         };
@@ -197,7 +197,7 @@ impl Undoing<'_> {
         }
     }
 
-    fn check_edge(&self, key: Key) -> Done {
+    fn check_edge(&self, key: RecordKey) -> Done {
         let Some(record) = self.draft.get(key) else {
             return Ok(());
         };
@@ -228,16 +228,16 @@ impl Undoing<'_> {
 
     /// The end of the content of a joined node was split off, and is before the place to which the
     /// node would return.
-    fn check_rest(&self, key: Key, edge: usize) -> Done {
+    fn check_rest(&self, key: RecordKey, edge: usize) -> Done {
         let record = self.draft.at(key);
         let at = EdgeAt { node: key, edge };
         let holder = record.edges[edge].text_in;
-        let has_end = |key: &Key| {
+        let has_end = |key: &RecordKey| {
             let items = &self.draft.at(*key).text;
             items.iter().any(|item| *item == TextItem::End(at))
         };
         let rest = self.draft.spread(holder).into_iter().find(has_end);
-        let place = |key: Key| {
+        let place = |key: RecordKey| {
             let record = self.draft.at(key);
             let list = record.places.get(record.chosen())?.list?;
             Some((
@@ -268,7 +268,7 @@ impl Undoing<'_> {
     /// Nothing of it was undone. Refused, if a node that it created stays for others.
     pub(super) fn check_stayed(&self, reversal: &Reversal) -> Done {
         for touch in &reversal.touched {
-            let Touch::Created(keys) = touch else {
+            let TouchedItem::Created(keys) = touch else {
                 continue;
             };
             for key in keys {
@@ -292,10 +292,10 @@ impl Undoing<'_> {
     }
 
     /// The versions of the edits of others for which a node stays.
-    fn foreign(&self, key: Key) -> Vec<u64> {
+    fn foreign(&self, key: RecordKey) -> Vec<u64> {
         let record = self.draft.at(key);
         let mut found = Vec::new();
-        let mut note = |by: Tag, version: u64| found.extend(self.draft.is_later(by, version));
+        let mut note = |by: StepTag, version: u64| found.extend(self.draft.is_later(by, version));
         for item in record.text.iter() {
             if let TextItem::Chars(chars) = item
                 && chars.are_wanted()
@@ -318,7 +318,7 @@ impl Undoing<'_> {
         let children = self.draft.document.node(&record.id).map(|it| &it.children);
         let mut children = children.into_iter().flat_map(|it| it.iter());
         if is_new && children.any(|id| self.draft.key_of(id).is_none()) {
-            note(Tag::ALWAYS, u64::MAX);
+            note(StepTag::ALWAYS, u64::MAX);
         }
         record.writes.iter().for_each(|it| note(it.by, it.version));
         record.places.iter().for_each(|it| note(it.by, it.version));

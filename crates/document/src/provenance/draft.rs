@@ -7,8 +7,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::record::{Place, Record, RootWrite};
-use super::sequence::{ChildItem, Found, Item, Tag, TextItem};
-use super::{BlockedUndo, Key, NodeRecords, Provenance};
+use super::sequence::{ChildItem, Found, Item, StepTag, TextItem};
+use super::{BlockedUndo, NodeRecords, Provenance, RecordKey};
 use smallvec::SmallVec;
 
 use crate::hashing::Secret;
@@ -23,13 +23,13 @@ pub(super) type Done = Result<(), BlockedUndo>;
 #[derive(Debug, Default)]
 pub(super) struct WrapperContent {
     /// The nodes that it wrapped, each with its place in it.
-    pub(super) wrapped: Vec<(Key, usize)>,
+    pub(super) wrapped: Vec<(RecordKey, usize)>,
     /// Which of these are between its first and its last content. `None` if it has none.
     pub(super) between: Option<Range<usize>>,
 }
 
 impl WrapperContent {
-    fn has_wrapped(&self, node: Key) -> bool {
+    fn has_wrapped(&self, node: RecordKey) -> bool {
         self.wrapped.iter().any(|(it, _)| *it == node)
     }
 
@@ -55,10 +55,10 @@ pub(super) struct Draft<'a> {
     pub(super) base: &'a Provenance,
     pub(super) document: &'a mut Overlay,
     pub(super) ids: &'a NodeIds,
-    pub(super) changed: HashMap<Key, Record, Secret>,
+    pub(super) changed: HashMap<RecordKey, Record, Secret>,
     pub(super) root: Option<Vec<RootWrite>>,
     /// The nodes that came into the document.
-    pub(super) appeared: HashMap<NodeId, Key, Secret>,
+    pub(super) appeared: HashMap<NodeId, RecordKey, Secret>,
     /// The units that go out of effect or come into effect, in order.
     pub(super) units: SmallVec<[u64; 1]>,
     /// Whether they come into effect.
@@ -68,50 +68,50 @@ pub(super) struct Draft<'a> {
     /// Edits after this version refuse the undo. `None` if nothing does.
     pub(super) last: Option<u64>,
     /// The nodes that are being brought into the document.
-    pub(super) showing: Vec<Key>,
+    pub(super) showing: Vec<RecordKey>,
     /// Where carets went.
-    pub(super) carets: Vec<(u64, u8, Key)>,
+    pub(super) carets: Vec<(u64, u8, RecordKey)>,
     /// The nodes of which [`Self::belongs`] knows that they do not, until content goes elsewhere.
-    pub(super) known_out: RefCell<HashSet<Key, Secret>>,
+    pub(super) known_out: RefCell<HashSet<RecordKey, Secret>>,
 }
 
 impl NodeRecords for Draft<'_> {
-    fn record_mut(&mut self, key: Key) -> Option<&mut Record> {
+    fn record_mut(&mut self, key: RecordKey) -> Option<&mut Record> {
         self.get(key)?;
         Some(self.edit(key))
     }
 
-    fn move_caret(&mut self, unit: u64, nth: u8, to: Key) {
+    fn move_caret(&mut self, unit: u64, nth: u8, to: RecordKey) {
         self.carets.push((unit, nth, to));
     }
 }
 
 impl Draft<'_> {
-    pub(super) fn get(&self, key: Key) -> Option<&Record> {
+    pub(super) fn get(&self, key: RecordKey) -> Option<&Record> {
         self.changed
             .get(&key)
             .or_else(|| self.base.records.get(key))
     }
 
     /// A record that exists: keys come from records.
-    pub(super) fn at(&self, key: Key) -> &Record {
+    pub(super) fn at(&self, key: RecordKey) -> &Record {
         self.get(key).expect("the record of a key")
     }
 
-    pub(super) fn edit(&mut self, key: Key) -> &mut Record {
+    pub(super) fn edit(&mut self, key: RecordKey) -> &mut Record {
         let base = self.base;
         self.changed
             .entry(key)
             .or_insert_with(|| base.records[key].clone())
     }
 
-    pub(super) fn key_of(&self, id: &NodeId) -> Option<Key> {
+    pub(super) fn key_of(&self, id: &NodeId) -> Option<RecordKey> {
         let appeared = self.appeared.get(id).copied();
         appeared.or_else(|| self.base.known(id))
     }
 
     /// The node, in the document or not.
-    pub(super) fn node(&self, key: Key) -> Option<&Node> {
+    pub(super) fn node(&self, key: RecordKey) -> Option<&Node> {
         let record = self.get(key)?;
         match &record.body {
             Some(body) => Some(body),
@@ -120,7 +120,7 @@ impl Draft<'_> {
     }
 
     /// The version of a later edit of another unit that is in effect and refuses the undo.
-    pub(super) fn is_later(&self, by: Tag, version: u64) -> Option<u64> {
+    pub(super) fn is_later(&self, by: StepTag, version: u64) -> Option<u64> {
         if !by.is_in_effect() || self.is_reversed(by) {
             return None;
         }
@@ -130,12 +130,12 @@ impl Draft<'_> {
     }
 
     /// Whether a step is of a unit that goes out of effect or comes into effect.
-    fn is_reversed(&self, tag: Tag) -> bool {
+    fn is_reversed(&self, tag: StepTag) -> bool {
         self.units.binary_search(&tag.unit()).is_ok()
     }
 
     /// Whether a step is in effect at the end of the undo or redo.
-    pub(super) fn will_be_in_effect(&self, tag: Tag) -> bool {
+    pub(super) fn will_be_in_effect(&self, tag: StepTag) -> bool {
         match self.is_reversed(tag) {
             true => self.in_effect,
             false => tag.is_in_effect(),
@@ -160,7 +160,7 @@ impl Draft<'_> {
 
     /// Brings a text to what the units in effect make of it. The text of a node that is not in the
     /// document is hidden as a whole.
-    pub(super) fn update_text(&mut self, key: Key) -> Done {
+    pub(super) fn update_text(&mut self, key: RecordKey) -> Done {
         let record = self.at(key);
         let is_present = record.is_present();
         let is_wrong = |item: &TextItem| match item {
@@ -243,7 +243,7 @@ impl Draft<'_> {
 
     // --- Values ---
 
-    pub(super) fn set_value(&mut self, key: Key, change: Change) -> Done {
+    pub(super) fn set_value(&mut self, key: RecordKey, change: Change) -> Done {
         if self.at(key).is_present() {
             return self.make(change);
         }
@@ -267,7 +267,12 @@ impl Draft<'_> {
     // --- Places ---
 
     /// Where a place of a node is among the children of its list.
-    pub(super) fn find_place(&self, list: Key, node: Key, place: usize) -> Option<Found> {
+    pub(super) fn find_place(
+        &self,
+        list: RecordKey,
+        node: RecordKey,
+        place: usize,
+    ) -> Option<Found> {
         let is_it = |item: &ChildItem| {
             matches!(item, ChildItem::Place { node: of, place: which, .. }
                 if (*of, *which) == (node, place))
@@ -275,12 +280,12 @@ impl Draft<'_> {
         self.get(list)?.children.find_only(is_it)
     }
 
-    pub(super) fn is_shown(&self, list: Key, found: Found) -> bool {
+    pub(super) fn is_shown(&self, list: RecordKey, found: Found) -> bool {
         let items = &self.at(list).children;
         matches!(items[found.index], ChildItem::Place { shown: true, .. })
     }
 
-    pub(super) fn show_item(&mut self, list: Key, index: usize, is_shown: bool) {
+    pub(super) fn show_item(&mut self, list: RecordKey, index: usize, is_shown: bool) {
         if let ChildItem::Place { shown, .. } = self.edit(list).children.item_mut(index) {
             *shown = is_shown;
         }
@@ -288,7 +293,7 @@ impl Draft<'_> {
 
     /// The place where a node is shown, with the list that shows it. `None` if it is in no list, or
     /// nothing is recorded of its place.
-    pub(super) fn shown_place(&self, node: Key) -> Option<(Key, Found)> {
+    pub(super) fn shown_place(&self, node: RecordKey) -> Option<(RecordKey, Found)> {
         let places = self.at(node).places.iter().enumerate();
         let mut lists = places
             .rev()
@@ -300,7 +305,7 @@ impl Draft<'_> {
     }
 
     /// Whether a node belongs into the document: it is wanted there, or something is in it.
-    pub(super) fn belongs(&self, key: Key) -> bool {
+    pub(super) fn belongs(&self, key: RecordKey) -> bool {
         let mut known_out = self.known_out.borrow_mut();
         let mut seen = Vec::new();
         let mut ahead = vec![key];
@@ -334,7 +339,7 @@ impl Draft<'_> {
     }
 
     /// Whether a node that is not in the document belongs there, at this place.
-    pub(super) fn returns_to(&self, node: Key, place: usize) -> bool {
+    pub(super) fn returns_to(&self, node: RecordKey, place: usize) -> bool {
         let record = self.get(node).filter(|it| !it.is_present());
         record.is_some_and(|it| it.chosen() == place) && self.belongs(node)
     }
@@ -360,7 +365,11 @@ impl Draft<'_> {
 
     /// Where the content of a hidden node went that others joined or moved away: by which edit, and
     /// the item of the list that has it now.
-    pub(super) fn content_elsewhere(&self, node: Key, list: Key) -> Vec<(Tag, usize)> {
+    pub(super) fn content_elsewhere(
+        &self,
+        node: RecordKey,
+        list: RecordKey,
+    ) -> Vec<(StepTag, usize)> {
         let mut found = Vec::new();
         let Some(record) = self.get(node) else {
             return found;
@@ -386,7 +395,7 @@ impl Draft<'_> {
     }
 
     /// The item of a list that is a node or has it in its subtree.
-    fn item_with(&self, node: Key, list: Key) -> Option<usize> {
+    fn item_with(&self, node: RecordKey, list: RecordKey) -> Option<usize> {
         let mut at = node;
         for _ in 0..super::MOST_LEVELS {
             let record = self.get(at)?;
@@ -414,7 +423,7 @@ impl Draft<'_> {
 
     /// The wrapper from which a node goes to its present place in a list: it is in that list, and
     /// stays for content of others although its creation is not in effect.
-    pub(super) fn wrapper_of(&self, node: Key, list: Option<Key>) -> Option<Key> {
+    pub(super) fn wrapper_of(&self, node: RecordKey, list: Option<RecordKey>) -> Option<RecordKey> {
         let (mut at, _) = self.shown_place(node)?;
         for _ in 0..super::MOST_LEVELS {
             let record = self.get(at)?;
@@ -428,7 +437,7 @@ impl Draft<'_> {
     }
 
     /// The wrappers that stay although their creation is not in effect, and that wrapped a node.
-    pub(super) fn wrappers_of(&self, node: Key) -> SmallVec<[Key; 1]> {
+    pub(super) fn wrappers_of(&self, node: RecordKey) -> SmallVec<[RecordKey; 1]> {
         let mut wrappers = SmallVec::new();
         let places = self.get(node).into_iter().flat_map(|it| &it.places);
         for place in places.filter(|it| !it.by.is_in_effect()) {
@@ -437,7 +446,7 @@ impl Draft<'_> {
                 let Some((key, record)) = around.and_then(|key| Some((key, self.get(key)?))) else {
                     break;
                 };
-                if record.born.map(Tag::unit) != Some(place.by.unit()) {
+                if record.born.map(StepTag::unit) != Some(place.by.unit()) {
                     break;
                 }
                 if record.is_present() && self.is_left_over(record) {
@@ -450,13 +459,13 @@ impl Draft<'_> {
     }
 
     /// The nodes that a wrapper wrapped, and where its content is among them.
-    pub(super) fn content_of(&self, wrapper: Key) -> WrapperContent {
+    pub(super) fn content_of(&self, wrapper: RecordKey) -> WrapperContent {
         let mut content = WrapperContent::default();
         // The places of content, and how many wrapped nodes are before each.
         let mut places: Vec<(&Place, usize)> = Vec::new();
-        let born = self.at(wrapper).born.map(Tag::unit);
+        let born = self.at(wrapper).born.map(StepTag::unit);
         // The items that follow, the next one last.
-        let items = |key: Key| self.at(key).children.iter().rev();
+        let items = |key: RecordKey| self.at(key).children.iter().rev();
         let mut ahead: Vec<&ChildItem> = items(wrapper).collect();
         let mut left = MOST_WRAPPED;
         while let Some(item) = ahead.pop().filter(|_| left > 0) {
@@ -471,7 +480,7 @@ impl Draft<'_> {
                 continue;
             };
             let its = &child.places[place];
-            let is_of_it = child.born.map(Tag::unit) == born;
+            let is_of_it = child.born.map(StepTag::unit) == born;
             let is_left =
                 child.chosen() != place || its.is_held || its.by.is_in_effect() && !is_of_it;
             if is_left && Some(its.by.unit()) == born && !self.will_be_in_effect(its.by) {
@@ -483,7 +492,7 @@ impl Draft<'_> {
             }
             // A half belongs to the node that it was split off from, whether it is still here or
             // has left with that node.
-            let is_wrapped = |left: Key| content.has_wrapped(left);
+            let is_wrapped = |left: RecordKey| content.has_wrapped(left);
             if child.chosen() != place {
                 let there = child.places.get(child.chosen());
                 let beside = there.filter(|it| it.order == its.order);
@@ -498,7 +507,7 @@ impl Draft<'_> {
             });
             if goes_along {
                 content.wrapped.push((node, place));
-            } else if !self.will_be_created(child) && child.born.map(Tag::unit) == born {
+            } else if !self.will_be_created(child) && child.born.map(StepTag::unit) == born {
                 ahead.extend(items(node));
             } else if self.belongs(node) || self.is_about_to_open(child) {
                 places.push((its, content.wrapped.len()));
@@ -518,7 +527,8 @@ impl Draft<'_> {
         let [behind, before] = place.beyond.map(|node| {
             let node = node?;
             let wrapped = &content.wrapped;
-            let is_of_it = |(key, _): &(Key, usize)| self.with_lefts(*key).any(|it| it == node);
+            let is_of_it =
+                |(key, _): &(RecordKey, usize)| self.with_lefts(*key).any(|it| it == node);
             let (_, held) = wrapped.iter().find(|(key, _)| *key == node)?;
             let record = self.at(node);
             let outside = record.places.get(record.chosen_without(*held));
@@ -543,15 +553,15 @@ impl Draft<'_> {
     /// Gives a wrapper whose creation is not in effect a place among the nodes that it wrapped, so
     /// that its content keeps its order. What cannot keep its order outside of it is held in it.
     /// Returns the nodes that are to be moved.
-    pub(super) fn order_wrapper(&mut self, wrapper: Key) -> Vec<Key> {
+    pub(super) fn order_wrapper(&mut self, wrapper: RecordKey) -> Vec<RecordKey> {
         let record = self.at(wrapper);
         let place = record.chosen();
         let list = record.places.get(place).and_then(|it| it.list);
         // A wrapper in another one of its unit is a part of that.
-        let born = record.born.map(Tag::unit);
+        let born = record.born.map(StepTag::unit);
         let is_inner = |list| {
             let list: Option<&Record> = self.get(list);
-            list.is_some_and(|it| it.born.map(Tag::unit) == born && self.is_left_over(it))
+            list.is_some_and(|it| it.born.map(StepTag::unit) == born && self.is_left_over(it))
         };
         let list = list.filter(|list| self.is_left_over(record) && !is_inner(*list));
         let Some(list) = list else {
@@ -564,7 +574,7 @@ impl Draft<'_> {
             let lists = self.parts_of(list);
             // Where the nodes are without it, if that is in the same list or another part of it,
             // and they were there when they were wrapped.
-            let outside = |(node, place): &(Key, usize)| {
+            let outside = |(node, place): &(RecordKey, usize)| {
                 let record = self.at(*node);
                 let free = record.chosen_without(*place);
                 let spot = self.place_in_parts(&lists, *node, free);
@@ -610,14 +620,14 @@ impl Draft<'_> {
     }
 
     /// A node, the one that it was split off from, and so on.
-    pub(super) fn with_lefts(&self, node: Key) -> impl Iterator<Item = Key> {
-        let left = |key: &Key| self.get(*key).and_then(Record::left_half);
+    pub(super) fn with_lefts(&self, node: RecordKey) -> impl Iterator<Item = RecordKey> {
+        let left = |key: &RecordKey| self.get(*key).and_then(Record::left_half);
         std::iter::successors(Some(node), left).take(super::MOST_LEVELS)
     }
 
     /// The lists that a list was divided into, itself among them, in the order of their items.
-    pub(super) fn parts_of(&self, list: Key) -> SmallVec<[Key; 2]> {
-        let first = |list: Key| self.with_lefts(list).last();
+    pub(super) fn parts_of(&self, list: RecordKey) -> SmallVec<[RecordKey; 2]> {
+        let first = |list: RecordKey| self.with_lefts(list).last();
         let all = first(list);
         // What was divided last comes first.
         let mut parts = self.spread(all.unwrap_or(list));
@@ -628,8 +638,8 @@ impl Draft<'_> {
     /// Where a place of a node is in one of these lists.
     pub(super) fn place_in_parts(
         &self,
-        lists: &[Key],
-        node: Key,
+        lists: &[RecordKey],
+        node: RecordKey,
         place: usize,
     ) -> Option<PlaceInParts> {
         let of = self.at(node).places.get(place)?.list?;
@@ -642,9 +652,9 @@ impl Draft<'_> {
     /// it. Returns where that is.
     fn place_among(
         &mut self,
-        wrapper: Key,
+        wrapper: RecordKey,
         place: usize,
-        lists: &[Key],
+        lists: &[RecordKey],
         outside: &[Option<PlaceInParts>],
         held: &Range<usize>,
     ) -> PlaceInParts {
@@ -693,7 +703,7 @@ impl Draft<'_> {
     }
 
     /// Gives a wrapper a place at this index, beside the one that it has.
-    fn add_aside(&mut self, wrapper: Key, place: usize, list: Key, at: usize) -> usize {
+    fn add_aside(&mut self, wrapper: RecordKey, place: usize, list: RecordKey, at: usize) -> usize {
         let places = &mut self.edit(wrapper).places;
         places.push(Place {
             list: Some(list),
@@ -713,7 +723,7 @@ impl Draft<'_> {
 
     /// Gives a wrapper whose creation is in effect again the place that it had, unless another node
     /// has come between that and the present one.
-    pub(super) fn return_wrapper(&mut self, wrapper: Key) {
+    pub(super) fn return_wrapper(&mut self, wrapper: RecordKey) {
         self.release(wrapper);
         let record = self.at(wrapper);
         let Some(aside) = record.places.get(record.chosen()).filter(|it| it.is_aside) else {
@@ -743,14 +753,14 @@ impl Draft<'_> {
     }
 
     /// A wrapper and the nodes that its unit put into it.
-    fn wrapped_by(&self, wrapper: Key) -> HashSet<Key, Secret> {
-        let born = self.at(wrapper).born.map(Tag::unit);
+    fn wrapped_by(&self, wrapper: RecordKey) -> HashSet<RecordKey, Secret> {
+        let born = self.at(wrapper).born.map(StepTag::unit);
         let (mut all, mut ahead) = (HashSet::default(), vec![wrapper]);
         while let Some(key) = ahead.pop().filter(|_| all.len() < MOST_WRAPPED) {
             let Some(record) = self.get(key).filter(|_| all.insert(key)) else {
                 continue;
             };
-            if record.born.map(Tag::unit) != born {
+            if record.born.map(StepTag::unit) != born {
                 // Its halves go with it.
                 ahead.extend(record.halves.iter().map(|(half, _)| *half));
                 continue;
@@ -771,8 +781,8 @@ impl Draft<'_> {
     /// place of a node that is not its own, whether that node is there or not.
     fn is_near(
         &self,
-        lists: &[Key],
-        own: &HashSet<Key, Secret>,
+        lists: &[RecordKey],
+        own: &HashSet<RecordKey, Secret>,
         from: PlaceInParts,
         to: PlaceInParts,
     ) -> bool {
@@ -795,7 +805,7 @@ impl Draft<'_> {
     }
 
     /// Ends that nodes are held in a wrapper.
-    fn release(&mut self, wrapper: Key) {
+    fn release(&mut self, wrapper: RecordKey) {
         let held = self.at(wrapper).children.iter().filter_map(|item| {
             let ChildItem::Place { node, place, .. } = *item else {
                 return None;
@@ -809,7 +819,7 @@ impl Draft<'_> {
     }
 
     /// Brings a node with its subtree into the document, to its present place.
-    pub(super) fn show(&mut self, node: Key) -> Done {
+    pub(super) fn show(&mut self, node: RecordKey) -> Done {
         let record = self.at(node);
         if record.is_present() || record.merged.is_some() {
             return Ok(());
@@ -835,7 +845,7 @@ impl Draft<'_> {
     }
 
     /// Brings the list of a node into the document.
-    fn show_list_of(&mut self, node: Key) -> Result<Option<Key>, BlockedUndo> {
+    fn show_list_of(&mut self, node: RecordKey) -> Result<Option<RecordKey>, BlockedUndo> {
         let record = self.at(node);
         let list = record.places.get(record.chosen()).and_then(|it| it.list);
         let Some(list) = list else {
@@ -856,7 +866,7 @@ impl Draft<'_> {
         outcome.map(|()| Some(list))
     }
 
-    fn insert(&mut self, node: Key, at: Option<ChildPosition>) -> Done {
+    fn insert(&mut self, node: RecordKey, at: Option<ChildPosition>) -> Done {
         let (mut keys, mut nodes) = (Vec::new(), Vec::new());
         let mut ahead = vec![(node, at.as_ref().map(|at| at.parent.clone()))];
         while let Some((key, parent)) = ahead.pop() {
@@ -879,7 +889,12 @@ impl Draft<'_> {
     }
 
     /// Gives a node the text and the children that belong into it. The children follow.
-    fn fill(&mut self, key: Key, body: &mut Node, ahead: &mut Vec<(Key, Option<NodeId>)>) {
+    fn fill(
+        &mut self,
+        key: RecordKey,
+        body: &mut Node,
+        ahead: &mut Vec<(RecordKey, Option<NodeId>)>,
+    ) {
         let (mut text, mut marks) = (String::new(), Vec::new());
         let mut len = 0;
         for item in self.edit(key).text.iter_mut() {
@@ -913,7 +928,7 @@ impl Draft<'_> {
     }
 
     /// Takes a node with its subtree out of the document.
-    pub(super) fn hide(&mut self, node: Key) -> Done {
+    pub(super) fn hide(&mut self, node: RecordKey) -> Done {
         if !self.at(node).is_present() {
             return Ok(());
         }
@@ -937,7 +952,7 @@ impl Draft<'_> {
     }
 
     /// Moves a node from where it is to its present place.
-    pub(super) fn move_node(&mut self, node: Key) -> Done {
+    pub(super) fn move_node(&mut self, node: RecordKey) -> Done {
         if !self.at(node).is_present() {
             return match self.belongs(node) {
                 true => self.show(node),

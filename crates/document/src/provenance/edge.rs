@@ -12,13 +12,13 @@ use smallvec::SmallVec;
 use super::draft::{Done, Draft};
 use super::record::{Record, spread_of};
 use super::sequence::{ChildItem, EdgeAt, Found, Item, hide};
-use super::{BlockedUndo, Key, NodeRecords, body_of};
+use super::{BlockedUndo, NodeRecords, RecordKey, body_of};
 use crate::id::NodeId;
 use crate::plan::{self, follows};
 use crate::{Change, ChildPosition, Children, Node, RightHalf, SplitPoint, UndoConflict, View};
 
 impl Draft<'_> {
-    pub(super) fn find_edge(&self, edge: EdgeAt) -> Option<([Key; 2], [Found; 2])> {
+    pub(super) fn find_edge(&self, edge: EdgeAt) -> Option<([RecordKey; 2], [Found; 2])> {
         let it = self.get(edge.node)?.edges.get(edge.edge)?;
         let [text_in, child_in] = [it.text_in, it.child_in];
         let text = self.get(text_in)?.text.find_edge(edge)?;
@@ -28,9 +28,9 @@ impl Draft<'_> {
 
     /// Opens or closes the edges in the sequences of a node, as far as they are not as the units in
     /// effect want them.
-    pub(super) fn update_edges_of(&mut self, key: Key) -> Done {
+    pub(super) fn update_edges_of(&mut self, key: RecordKey) -> Done {
         let items = self.get(key).into_iter().flat_map(|it| it.text.iter());
-        let nodes: Vec<Key> = items.filter_map(Item::edge).map(|at| at.node).collect();
+        let nodes: Vec<RecordKey> = items.filter_map(Item::edge).map(|at| at.node).collect();
         nodes
             .into_iter()
             .try_for_each(|node| self.update_edge(node))
@@ -38,7 +38,7 @@ impl Draft<'_> {
 
     /// Brings the content of a node to where the units in effect want it: into the node itself, or
     /// behind one of its edges.
-    pub(super) fn update_edge(&mut self, node: Key) -> Done {
+    pub(super) fn update_edge(&mut self, node: RecordKey) -> Done {
         self.break_circle(node)?;
         let Some(record) = self.get(node) else {
             return Ok(());
@@ -78,7 +78,7 @@ impl Draft<'_> {
     /// If this node is to go behind an edge that is in its own content, one of the edges around
     /// that is opened: that of the earliest of the halves to which it goes. If it is joined to
     /// none, that is the earliest join, which is without effect. [`close`](Self::close) follows.
-    fn break_circle(&mut self, node: Key) -> Done {
+    fn break_circle(&mut self, node: RecordKey) -> Done {
         let Some(record) = self.get(node) else {
             return Ok(());
         };
@@ -131,7 +131,7 @@ impl Draft<'_> {
     }
 
     /// The closed edges in the text of a node that have another edge behind them.
-    fn closed_around(&self, node: Key, edge: EdgeAt) -> Vec<EdgeAt> {
+    fn closed_around(&self, node: RecordKey, edge: EdgeAt) -> Vec<EdgeAt> {
         let mut around: Vec<EdgeAt> = Vec::new();
         for item in self.at(node).text.iter() {
             match (item.edge(), item.end()) {
@@ -239,7 +239,7 @@ impl Draft<'_> {
 
     /// Puts a node that was split off again at its own place. If the list of that is gone for good,
     /// it stays beside its left half.
-    fn place_half(&mut self, node: Key, beside: &ChildPosition) -> Done {
+    fn place_half(&mut self, node: RecordKey, beside: &ChildPosition) -> Done {
         let record = self.at(node);
         let (id, place) = (record.id.clone(), record.chosen());
         let list = record.places.get(place).and_then(|place| place.list);
@@ -262,7 +262,7 @@ impl Draft<'_> {
     }
 
     /// Gives a node that is at this position its place there.
-    fn place_at(&mut self, node: Key, place: usize, at: &ChildPosition) {
+    fn place_at(&mut self, node: RecordKey, place: usize, at: &ChildPosition) {
         let Some(list) = self.key_of(&at.parent) else {
             return;
         };
@@ -276,7 +276,7 @@ impl Draft<'_> {
     }
 
     /// Moves the items behind an edge to its node, apart from other edges of the node.
-    fn take_out_behind(&mut self, edge: EdgeAt, holders: [Key; 2], at: [Found; 2]) {
+    fn take_out_behind(&mut self, edge: EdgeAt, holders: [RecordKey; 2], at: [Found; 2]) {
         let node = edge.node;
         let ends = self.ends_of(edge, holders, at);
         let mut left = std::mem::take(&mut self.edit(holders[0]).text);
@@ -300,7 +300,7 @@ impl Draft<'_> {
 
     /// The content of a joined node ends in a half that was split off from it: what comes behind
     /// that end belongs to the node that it was joined to.
-    fn take_back_behind(&mut self, edge: EdgeAt, holders: [Key; 2]) {
+    fn take_back_behind(&mut self, edge: EdgeAt, holders: [RecordKey; 2]) {
         for key in self.spread(holders[0]) {
             let rest = self.at(key).text.rest_behind_end(edge);
             if let Some(rest) = rest.filter(|_| key != holders[0]) {
@@ -320,7 +320,7 @@ impl Draft<'_> {
     }
 
     /// A node and the nodes to which items of it went.
-    pub(super) fn spread(&self, key: Key) -> SmallVec<[Key; 2]> {
+    pub(super) fn spread(&self, key: RecordKey) -> SmallVec<[RecordKey; 2]> {
         spread_of(key, |key| self.get(key))
     }
 
@@ -413,7 +413,7 @@ impl Draft<'_> {
 
     /// Brings what was put into nodes into the document: text into the first, children into the
     /// second.
-    fn show_content(&mut self, [left, list]: [Key; 2]) -> Done {
+    fn show_content(&mut self, [left, list]: [RecordKey; 2]) -> Done {
         self.update_text(left)?;
         if self.at(list).is_present() {
             self.show_children(list)?;
@@ -423,7 +423,7 @@ impl Draft<'_> {
 
     /// A half came back to a node whose join is undone, with the end of the content that was
     /// joined: what is behind that end returns to the node that it was joined to.
-    fn return_rest(&mut self, node: Key) -> Done {
+    fn return_rest(&mut self, node: RecordKey) -> Done {
         let ends = self.at(node).text.iter().filter_map(Item::end);
         let own: SmallVec<[EdgeAt; 1]> = ends.filter(|end| end.node == node).collect();
         for edge in own {
@@ -446,13 +446,13 @@ impl Draft<'_> {
     }
 
     /// The later edit that put something between two halves, or moved one of them.
-    fn later_between(&self, left: Key, right: Key) -> Option<u64> {
-        let moves = |key: Key| self.at(key).places.iter();
+    fn later_between(&self, left: RecordKey, right: RecordKey) -> Option<u64> {
+        let moves = |key: RecordKey| self.at(key).places.iter();
         let moved = [left, right].into_iter().flat_map(moves);
         let moved = moved
             .filter_map(|it| self.is_later(it.by, it.version))
             .max();
-        let place = |key: Key| {
+        let place = |key: RecordKey| {
             let node = self.document.node(&self.at(key).id)?;
             plan::place(self.document, node)
         };
@@ -481,7 +481,7 @@ impl Draft<'_> {
     }
 
     /// Brings the children of a node into the document that belong there.
-    fn show_children(&mut self, list: Key) -> Done {
+    fn show_children(&mut self, list: RecordKey) -> Done {
         let places = self.at(list).children.iter().filter_map(|item| match item {
             ChildItem::Place {
                 node,
@@ -490,7 +490,7 @@ impl Draft<'_> {
             } => Some((*node, *place)),
             _ => None,
         });
-        let places: Vec<(Key, usize)> = places.collect();
+        let places: Vec<(RecordKey, usize)> = places.collect();
         for (node, place) in places {
             if self.returns_to(node, place) {
                 self.show(node)?;
@@ -499,7 +499,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn put_in_behind(&mut self, edge: EdgeAt, holders: [Key; 2], at: [Found; 2]) {
+    fn put_in_behind(&mut self, edge: EdgeAt, holders: [RecordKey; 2], at: [Found; 2]) {
         let node = edge.node;
         self.clear_known_out();
         let record = self.edit(node);
@@ -514,7 +514,7 @@ impl Draft<'_> {
     }
 
     /// Where the content behind an edge ends.
-    fn ends_of(&self, edge: EdgeAt, holders: [Key; 2], at: [Found; 2]) -> [usize; 2] {
+    fn ends_of(&self, edge: EdgeAt, holders: [RecordKey; 2], at: [Found; 2]) -> [usize; 2] {
         let [left, list] = holders.map(|key| self.at(key));
         let belongs_to = |around: EdgeAt| self.belongs_to(edge, around);
         [
@@ -536,7 +536,7 @@ impl Draft<'_> {
     }
 
     /// Takes what is between these places out of the document.
-    fn evacuate(&mut self, holders: [Key; 2], at: [Found; 2], ends: [usize; 2]) -> Done {
+    fn evacuate(&mut self, holders: [RecordKey; 2], at: [Found; 2], ends: [usize; 2]) -> Done {
         let [left, list] = holders;
         let id = self.at(left).id.clone();
         if self.at(left).is_present()
@@ -557,7 +557,7 @@ impl Draft<'_> {
             } => Some(*node),
             _ => None,
         });
-        let shown: Vec<Key> = shown.collect();
+        let shown: Vec<RecordKey> = shown.collect();
         shown.into_iter().try_for_each(|node| self.hide(node))
     }
 }

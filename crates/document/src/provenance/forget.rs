@@ -9,8 +9,8 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::record::{Record, Write, spread_of};
-use super::sequence::{Chars, ChildItem, EdgeAt, Marked, Sequence, Tag, TextItem};
-use super::{Key, Provenance, Touch};
+use super::sequence::{Chars, ChildItem, EdgeAt, Marked, Sequence, StepTag, TextItem};
+use super::{Provenance, RecordKey, TouchedItem};
 use crate::hashing::Secret;
 
 /// So many units are recorded before it is looked for the first that can be forgotten.
@@ -34,7 +34,7 @@ enum TagEffect {
 struct Units<'p>(&'p HashMap<u64, super::UnitRecord, Secret>);
 
 impl Units<'_> {
-    fn effect_of(&self, tag: Tag) -> TagEffect {
+    fn effect_of(&self, tag: StepTag) -> TagEffect {
         match (self.0.contains_key(&tag.unit()), tag.is_in_effect()) {
             (true, _) => TagEffect::Open,
             (false, true) => TagEffect::Always,
@@ -44,11 +44,11 @@ impl Units<'_> {
 
     /// Makes a tag that is in effect for good one without a unit. Returns whether it can ever be in
     /// effect.
-    fn make_permanent(&self, tag: &mut Tag) -> bool {
+    fn make_permanent(&self, tag: &mut StepTag) -> bool {
         match self.effect_of(*tag) {
             TagEffect::Open => true,
             TagEffect::Always => {
-                *tag = Tag::ALWAYS;
+                *tag = StepTag::ALWAYS;
                 true
             }
             TagEffect::Never => false,
@@ -56,11 +56,11 @@ impl Units<'_> {
     }
 
     /// Whether it is in effect, or can be.
-    fn counts(&self, tag: Tag) -> bool {
+    fn counts(&self, tag: StepTag) -> bool {
         !matches!(self.effect_of(tag), TagEffect::Never)
     }
 
-    fn is_permanent(&self, tag: Tag) -> bool {
+    fn is_permanent(&self, tag: StepTag) -> bool {
         !matches!(self.effect_of(tag), TagEffect::Open)
     }
 }
@@ -79,7 +79,7 @@ impl Provenance {
         self.kept_units = self.units.len();
         let units = Units(&self.units);
         let lists = self.lists_of_open_places(&units);
-        let gone: Vec<Key> = self
+        let gone: Vec<RecordKey> = self
             .records
             .iter()
             .filter(|(key, record)| is_gone(record, &units, || lists.contains(key)))
@@ -95,11 +95,11 @@ impl Provenance {
     }
 
     /// The lists in which an undo or a redo may put a node, and the nodes around them.
-    fn lists_of_open_places(&self, units: &Units<'_>) -> HashSet<Key, Secret> {
+    fn lists_of_open_places(&self, units: &Units<'_>) -> HashSet<RecordKey, Secret> {
         let places = self.records.values().flat_map(|it| &it.places);
         let open = places.filter(|it| !units.is_permanent(it.by));
-        let mut ahead: Vec<Key> = open.filter_map(|it| it.list).collect();
-        let mut lists: HashSet<Key, Secret> = HashSet::default();
+        let mut ahead: Vec<RecordKey> = open.filter_map(|it| it.list).collect();
+        let mut lists: HashSet<RecordKey, Secret> = HashSet::default();
         while let Some(key) = ahead.pop() {
             let Some(record) = self.records.get(key).filter(|_| lists.insert(key)) else {
                 continue;
@@ -112,8 +112,8 @@ impl Provenance {
 
     /// Notes where the text of nodes is whose records are going to be dropped. Units that changed
     /// it in these nodes find it there.
-    pub(super) fn pass_on_texts(&mut self, gone: &[Key]) {
-        let mut heirs: HashMap<Key, SmallVec<[Key; 2]>, Secret> = HashMap::default();
+    pub(super) fn pass_on_texts(&mut self, gone: &[RecordKey]) {
+        let mut heirs: HashMap<RecordKey, SmallVec<[RecordKey; 2]>, Secret> = HashMap::default();
         for key in gone {
             let mut all = spread_of(*key, |key| self.records.get(key));
             all.retain(|heir| !gone.contains(heir));
@@ -124,9 +124,9 @@ impl Provenance {
         if heirs.is_empty() {
             return;
         }
-        let heirs_of = |keys: &[Key]| {
+        let heirs_of = |keys: &[RecordKey]| {
             let all = keys.iter().filter_map(|key| heirs.get(key));
-            all.flatten().copied().collect::<SmallVec<[Key; 2]>>()
+            all.flatten().copied().collect::<SmallVec<[RecordKey; 2]>>()
         };
         for record in self.records.values_mut() {
             let heirs = heirs_of(&record.spread);
@@ -137,11 +137,13 @@ impl Provenance {
             while let Some((step, touch)) = unit.touched.get(at) {
                 at += 1;
                 let heirs = match touch {
-                    Touch::Text(key) => heirs_of(&[*key]),
-                    Touch::Created(keys) | Touch::Removed(keys) => heirs_of(keys),
+                    TouchedItem::Text(key) => heirs_of(&[*key]),
+                    TouchedItem::Created(keys) | TouchedItem::Removed(keys) => heirs_of(keys),
                     _ => continue,
                 };
-                let touches = heirs.into_iter().map(|heir| (*step, Touch::Text(heir)));
+                let touches = heirs
+                    .into_iter()
+                    .map(|heir| (*step, TouchedItem::Text(heir)));
                 let touches: SmallVec<[_; 2]> = touches.collect();
                 let more = touches.len();
                 unit.touched.splice(at..at, touches);
@@ -150,7 +152,7 @@ impl Provenance {
         }
     }
 
-    fn drop_record(&mut self, key: Key) {
+    fn drop_record(&mut self, key: RecordKey) {
         self.left_over.remove(&key);
         if let Some(record) = self.records.remove(key)
             && self.ids.get(&record.id) == Some(&key)
@@ -161,14 +163,14 @@ impl Provenance {
 
     /// Forgets in the records of nodes what no undo or redo needs. Returns the new numbers of
     /// places.
-    fn forget_in_records(&mut self) -> HashMap<(Key, usize), usize, Secret> {
+    fn forget_in_records(&mut self) -> HashMap<(RecordKey, usize), usize, Secret> {
         let units = Units(&self.units);
         let items = self.records.values().flat_map(|it| it.children.iter());
         let shown = items.filter_map(|item| match item {
             ChildItem::Place { node, place, shown } if *shown => Some((*node, *place)),
             _ => None,
         });
-        let shown: HashSet<(Key, usize), Secret> = shown.collect();
+        let shown: HashSet<(RecordKey, usize), Secret> = shown.collect();
         let mut renumbered = HashMap::default();
         for (key, record) in &mut self.records {
             // Their numbers tell what came later.
@@ -197,7 +199,7 @@ impl Provenance {
                 record.born.is_some() || !record.removed.is_empty() || !record.edges.is_empty();
             if let [place] = &record.places[..]
                 && !can_leave
-                && place.by == Tag::ALWAYS
+                && place.by == StepTag::ALWAYS
                 && place.beside.is_none()
                 && record.body.is_none()
             {
@@ -228,23 +230,23 @@ impl Provenance {
         if let Some((first, before)) = self.root.first_mut().zip(before) {
             first.before = before;
         }
-        if self.root.iter().all(|write| write.by == Tag::ALWAYS) {
+        if self.root.iter().all(|write| write.by == StepTag::ALWAYS) {
             self.root.clear();
         }
         renumbered
     }
 
     /// Forgets in the items of all sequences what no undo or redo needs.
-    fn forget_in_items(&mut self, renumbered: &HashMap<(Key, usize), usize, Secret>) {
-        let edges: HashSet<(Key, usize), Secret> = self
+    fn forget_in_items(&mut self, renumbered: &HashMap<(RecordKey, usize), usize, Secret>) {
+        let edges: HashSet<(RecordKey, usize), Secret> = self
             .records
             .iter()
             .flat_map(|(key, record)| (0..record.edges.len()).map(move |edge| (key, edge)))
             .collect();
         let stays = |at: &EdgeAt| edges.contains(&(at.node, at.edge));
-        let known: HashSet<Key, Secret> = self.records.keys().collect();
+        let known: HashSet<RecordKey, Secret> = self.records.keys().collect();
         let unplaced = self.records.iter().filter(|(_, it)| it.places.is_empty());
-        let unplaced: HashSet<Key, Secret> = unplaced.map(|(key, _)| key).collect();
+        let unplaced: HashSet<RecordKey, Secret> = unplaced.map(|(key, _)| key).collect();
         let units = Units(&self.units);
         for record in self.records.values_mut() {
             let mut text = Sequence::from(Vec::with_capacity(record.text.len()));
@@ -299,7 +301,7 @@ impl Provenance {
 
     /// Drops records that say nothing and to which nothing refers.
     fn drop_untouched(&mut self) {
-        let mut referred: HashSet<Key, Secret> = HashSet::default();
+        let mut referred: HashSet<RecordKey, Secret> = HashSet::default();
         for record in self.records.values() {
             referred.extend(record.places.iter().filter_map(|place| place.list));
             referred.extend(record.places.iter().filter_map(|it| Some(it.beside?.0)));
@@ -315,7 +317,7 @@ impl Provenance {
             .records
             .iter()
             .filter(|(key, record)| record.says_nothing() && !referred.contains(key));
-        let said_nothing: Vec<Key> = said_nothing.map(|(key, _)| key).collect();
+        let said_nothing: Vec<RecordKey> = said_nothing.map(|(key, _)| key).collect();
         self.pass_on_texts(&said_nothing);
         for key in said_nothing {
             self.drop_record(key);
@@ -333,9 +335,9 @@ impl Provenance {
 
 /// Whether a node can never be in the document again, and nothing of it elsewhere.
 fn is_gone(record: &Record, units: &Units<'_>, may_have_children: impl Fn() -> bool) -> bool {
-    let always = |tag: &Tag| matches!(units.effect_of(*tag), TagEffect::Always);
+    let always = |tag: &StepTag| matches!(units.effect_of(*tag), TagEffect::Always);
     let is_removed = record.removed.iter().any(always);
-    let is_open = |tag: Tag| matches!(units.effect_of(tag), TagEffect::Open);
+    let is_open = |tag: StepTag| matches!(units.effect_of(tag), TagEffect::Open);
     // With a redo of others, it may be needed for what they put into it or changed in it.
     let is_kept = || {
         let mut places = record.places.iter();
@@ -374,7 +376,7 @@ fn needed_of(mut chars: Chars, units: &Units<'_>) -> Option<Chars> {
         marked.retain_mut(|it| units.make_permanent(&mut it.by));
         let is_open = |mark: &_| {
             let mut all = marked.iter();
-            all.any(|it| it.mark == *mark && it.by != Tag::ALWAYS)
+            all.any(|it| it.mark == *mark && it.by != StepTag::ALWAYS)
         };
         let open: Vec<bool> = marked.iter().map(|it| is_open(&it.mark)).collect();
         let mut open = open.into_iter();
@@ -382,8 +384,8 @@ fn needed_of(mut chars: Chars, units: &Units<'_>) -> Option<Chars> {
         for first in firsts {
             // Whether it was there before is told by the first change of it.
             let now = marked.iter().find(|it| it.mark == first.mark);
-            if now.is_some_and(|now| now.by != Tag::ALWAYS && now.given != first.given) {
-                let (by, given) = (Tag::ALWAYS, !first.given);
+            if now.is_some_and(|now| now.by != StepTag::ALWAYS && now.given != first.given) {
+                let (by, given) = (StepTag::ALWAYS, !first.given);
                 marked.insert(0, Marked { by, given, ..first });
             }
         }
@@ -415,7 +417,7 @@ fn forget_in_writes(writes: &mut Vec<Write>, units: &Units<'_>) {
     }
     let is_open = |write: &Write| {
         let mut all = writes.iter();
-        all.any(|it| it.what.is_of(&write.what) && it.by != Tag::ALWAYS)
+        all.any(|it| it.what.is_of(&write.what) && it.by != StepTag::ALWAYS)
     };
     let open: Vec<bool> = writes.iter().map(is_open).collect();
     let mut open = open.into_iter();

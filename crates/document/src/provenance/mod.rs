@@ -48,7 +48,7 @@ const MOST_LEVELS: usize = 32;
 
 slotmap::new_key_type! {
     /// A node, as one of those that ever had its id.
-    struct Key;
+    struct RecordKey;
 }
 
 /// Edits that are undone and redone together. They are recorded as long as anything else refers to
@@ -95,13 +95,13 @@ pub enum Detail {
 /// The recorded history of a document since some version.
 #[derive(Debug, Default)]
 pub struct Provenance {
-    records: SlotMap<Key, Record>,
+    records: SlotMap<RecordKey, Record>,
     /// The node that had this id last.
-    ids: HashMap<NodeId, Key, Secret>,
+    ids: HashMap<NodeId, RecordKey, Secret>,
     units: HashMap<u64, UnitRecord, Secret>,
     root: Vec<RootWrite>,
     /// The nodes that the undos and redos left in the document without being wanted there.
-    left_over: HashSet<Key, Secret>,
+    left_over: HashSet<RecordKey, Secret>,
     /// The undos and redos that changed nothing in the document, in their order.
     silent: Vec<SilentReversal>,
     /// The version of the newest recorded commit.
@@ -127,9 +127,9 @@ struct UnitRecord {
     /// Its newest step, and whether that changed the tree.
     step: (u32, bool),
     /// What it changed, each with the step.
-    touched: Vec<(u32, Touch)>,
+    touched: Vec<(u32, TouchedItem)>,
     /// The texts with the ends of the selections before and after it.
-    carets: [Option<Key>; 4],
+    carets: [Option<RecordKey>; 4],
 }
 
 /// An undo or a redo that changed nothing in the document.
@@ -145,24 +145,24 @@ pub struct SilentReversal {
 
 /// Something that a unit changed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Touch {
+enum TouchedItem {
     /// The text of a node, or its marks.
-    Text(Key),
+    Text(RecordKey),
     /// Nodes that it created, the topmost first.
-    Created(SmallVec<[Key; 1]>),
+    Created(SmallVec<[RecordKey; 1]>),
     /// Nodes that it removed, the topmost first.
-    Removed(SmallVec<[Key; 1]>),
-    Moved(Key),
+    Removed(SmallVec<[RecordKey; 1]>),
+    Moved(RecordKey),
     /// The edge of a node that it split off or joined.
-    Edge(Key),
+    Edge(RecordKey),
     /// The type or attributes of a node.
-    Written(Key),
+    Written(RecordKey),
     /// A node that stays because it was edited.
-    Kept(Key),
+    Kept(RecordKey),
     Root,
 }
 
-impl Touch {
+impl TouchedItem {
     /// Whether it changed which nodes there are, or where they are.
     fn is_of_the_tree(&self) -> bool {
         match self {
@@ -222,14 +222,20 @@ impl Provenance {
 /// Where records are changed: the recorded history, or the draft of an undo.
 trait NodeRecords {
     /// The record of a node, if it has one.
-    fn record_mut(&mut self, key: Key) -> Option<&mut Record>;
+    fn record_mut(&mut self, key: RecordKey) -> Option<&mut Record>;
 
     /// Notes that a caret of a unit goes to the text of a node.
-    fn move_caret(&mut self, unit: u64, nth: u8, to: Key);
+    fn move_caret(&mut self, unit: u64, nth: u8, to: RecordKey);
 
     /// Notes that these items go from a node to others: its text to the first, its children to the
     /// second.
-    fn rehome(&mut self, from: Key, to: [Key; 2], text: &[TextItem], children: &[ChildItem]) {
+    fn rehome(
+        &mut self,
+        from: RecordKey,
+        to: [RecordKey; 2],
+        text: &[TextItem],
+        children: &[ChildItem],
+    ) {
         if let Some(from) = self.record_mut(from) {
             from.spread_to(to[0]);
         }
@@ -265,11 +271,11 @@ trait NodeRecords {
 }
 
 impl NodeRecords for Provenance {
-    fn record_mut(&mut self, key: Key) -> Option<&mut Record> {
+    fn record_mut(&mut self, key: RecordKey) -> Option<&mut Record> {
         self.records.get_mut(key)
     }
 
-    fn move_caret(&mut self, unit: u64, nth: u8, to: Key) {
+    fn move_caret(&mut self, unit: u64, nth: u8, to: RecordKey) {
         if let Some(unit) = self.units.get_mut(&unit) {
             unit.carets[usize::from(nth)] = Some(to);
         }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use smallvec::{SmallVec, smallvec};
 use smol_str::SmolStr;
 
-use super::Key;
-use super::sequence::{Chars, ChildItem, Hidden, Marked, Sequence, Tag, TextItem, hide};
+use super::RecordKey;
+use super::sequence::{Chars, ChildItem, Hidden, Marked, Sequence, StepTag, TextItem, hide};
 use crate::id::NodeId;
 use crate::mark::{Mark, Marks};
 use crate::{AttributePatch, Change, MarksChange, Node, Value};
@@ -17,9 +17,9 @@ use crate::{AttributePatch, Change, MarksChange, Node, Value};
 pub(super) struct Record {
     pub(super) id: NodeId,
     /// The unit that created it. `None` if it was there before.
-    pub(super) born: Option<Tag>,
+    pub(super) born: Option<StepTag>,
     /// The units that removed it, with a subtree.
-    pub(super) removed: SmallVec<[Tag; 1]>,
+    pub(super) removed: SmallVec<[StepTag; 1]>,
     /// The node itself, while it is not in the document.
     pub(super) body: Option<Arc<Node>>,
     pub(super) text: Sequence<TextItem>,
@@ -28,7 +28,7 @@ pub(super) struct Record {
     /// touched its place.
     pub(super) places: Vec<Place>,
     /// The nodes that were split off from it, each with the place that it got.
-    pub(super) halves: SmallVec<[(Key, usize); 1]>,
+    pub(super) halves: SmallVec<[(RecordKey, usize); 1]>,
     /// Where it was split off or joined to another node, in this order.
     pub(super) edges: SmallVec<[Edge; 1]>,
     /// The edge behind which its content is.
@@ -36,22 +36,22 @@ pub(super) struct Record {
     pub(super) writes: Vec<Write>,
     /// The units that edited it while it stayed for others, although its creation was not in effect
     /// or a removal was.
-    pub(super) kept_by: SmallVec<[Tag; 1]>,
+    pub(super) kept_by: SmallVec<[StepTag; 1]>,
     /// Nodes to which characters of its text went.
-    pub(super) spread: SmallVec<[Key; 1]>,
+    pub(super) spread: SmallVec<[RecordKey; 1]>,
 }
 
 /// A place of a node.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
-    pub(super) by: Tag,
+    pub(super) by: StepTag,
     pub(super) version: u64,
     /// A number that rises with each place of any node. Places that a half has beside the places of
     /// the other half share it, and so do the places aside of a wrapper; one of them is active.
     pub(super) order: u64,
     pub(super) is_active: bool,
     /// The node in whose child list it is. `None` if it is in none.
-    pub(super) list: Option<Key>,
+    pub(super) list: Option<RecordKey>,
     /// Whether it is beside the place that a wrapper had, for content that stays without its
     /// creation.
     pub(super) is_aside: bool,
@@ -62,25 +62,25 @@ pub(super) struct Place {
     /// all wrappers.
     pub(super) before: Option<u64>,
     /// The left half behind which a split put it, and which place that half had then.
-    pub(super) beside: Option<(Key, usize)>,
+    pub(super) beside: Option<(RecordKey, usize)>,
     /// Set if the node was put into a wrapper that was there without its creation: the last of the
     /// nodes that were before the wrapper in the document, but have their place in the wrapper
     /// behind this one, and the first of those that were behind the wrapper, but have it before
     /// this one. As long as the creation is not in effect, the wrapper stays between the two.
-    pub(super) beyond: [Option<Key>; 2],
+    pub(super) beyond: [Option<RecordKey>; 2],
 }
 
 /// Where a node was split off from another, or joined to another.
 #[derive(Clone, Debug)]
 pub(super) struct Edge {
-    pub(super) by: Tag,
+    pub(super) by: StepTag,
     /// Whether the unit split the node off. Otherwise it joined it.
     pub(super) splits: bool,
     /// The node that it was split off from, or joined to.
-    pub(super) left: Key,
+    pub(super) left: RecordKey,
     /// The nodes that have the edge in their text and in their children.
-    pub(super) text_in: Key,
-    pub(super) child_in: Key,
+    pub(super) text_in: RecordKey,
+    pub(super) child_in: RecordKey,
     /// Whether a later join went the other way: the edge is in the content of its own node, which
     /// has its content itself.
     pub(super) is_overruled: bool,
@@ -89,7 +89,7 @@ pub(super) struct Edge {
 /// A change of a value of a node.
 #[derive(Clone, Debug)]
 pub(super) struct Write {
-    pub(super) by: Tag,
+    pub(super) by: StepTag,
     pub(super) version: u64,
     pub(super) what: Written,
 }
@@ -103,7 +103,7 @@ pub(super) enum Written {
 /// A change of the root.
 #[derive(Clone, Debug)]
 pub(super) struct RootWrite {
-    pub(super) by: Tag,
+    pub(super) by: StepTag,
     pub(super) version: u64,
     pub(super) before: Option<NodeId>,
     pub(super) after: Option<NodeId>,
@@ -111,11 +111,11 @@ pub(super) struct RootWrite {
 
 /// A node and the nodes to which items of it went.
 pub(super) fn spread_of<'r>(
-    key: Key,
-    record: impl Fn(Key) -> Option<&'r Record>,
-) -> SmallVec<[Key; 2]> {
-    let mut all: SmallVec<[Key; 2]> = SmallVec::new();
-    let mut ahead: SmallVec<[Key; 2]> = SmallVec::from_slice(&[key]);
+    key: RecordKey,
+    record: impl Fn(RecordKey) -> Option<&'r Record>,
+) -> SmallVec<[RecordKey; 2]> {
+    let mut all: SmallVec<[RecordKey; 2]> = SmallVec::new();
+    let mut ahead: SmallVec<[RecordKey; 2]> = SmallVec::from_slice(&[key]);
     while let Some(key) = ahead.pop() {
         let Some(record) = record(key) else {
             continue;
@@ -208,7 +208,7 @@ impl Record {
         Self::of(id, Sequence::untouched(), Sequence::untouched())
     }
 
-    pub(super) fn created(node: &Node, by: Tag) -> Self {
+    pub(super) fn created(node: &Node, by: StepTag) -> Self {
         let mut text = Sequence::default();
         if !node.text.is_empty() {
             text.add(TextItem::Chars(Chars::new(node.text.len(), by)));
@@ -219,7 +219,7 @@ impl Record {
         }
     }
 
-    pub(super) fn split_off(id: NodeId, left: Key, by: Tag) -> Self {
+    pub(super) fn split_off(id: NodeId, left: RecordKey, by: StepTag) -> Self {
         let edge = Edge {
             by,
             splits: true,
@@ -242,8 +242,8 @@ impl Record {
         at: usize,
         removed: &str,
         inserted: &str,
-        by: Tag,
-        born: Tag,
+        by: StepTag,
+        born: StepTag,
         marks: Option<&Marks>,
     ) {
         let (gone, new) = (removed.chars().count(), inserted.chars().count());
@@ -257,8 +257,14 @@ impl Record {
         }
     }
 
-    fn hide_text(&mut self, range: Range<usize>, removed: &str, by: Tag, marks: Option<&Marks>) {
-        if by == Tag::ALWAYS {
+    fn hide_text(
+        &mut self,
+        range: Range<usize>,
+        removed: &str,
+        by: StepTag,
+        marks: Option<&Marks>,
+    ) {
+        if by == StepTag::ALWAYS {
             return self.text.remove_within(&range);
         }
         let (mut letters, mut reached) = (removed.chars(), 0);
@@ -278,7 +284,7 @@ impl Record {
         }
     }
 
-    pub(super) fn set_marks(&mut self, marks: &MarksChange, version: u64, by: Tag) {
+    pub(super) fn set_marks(&mut self, marks: &MarksChange, version: u64, by: StepTag) {
         let MarksChange { removed, added } = marks;
         self.text.begin_edits(removed.len().max(added.len()));
         for mark in removed.minus(added) {
@@ -290,7 +296,7 @@ impl Record {
         self.text.end_edits();
     }
 
-    fn set_mark(&mut self, mark: &Mark, given: bool, version: u64, by: Tag) {
+    fn set_mark(&mut self, mark: &Mark, given: bool, version: u64, by: StepTag) {
         let within = mark.bounds();
         let mark = Mark {
             range: None,
@@ -304,7 +310,7 @@ impl Record {
                 let mut marked = chars.marked.iter().flat_map(|all| all.iter());
                 marked.any(|it| it.mark == mark)
             };
-            if chars.hidden.is_none() && (by != Tag::ALWAYS || is_known()) {
+            if chars.hidden.is_none() && (by != StepTag::ALWAYS || is_known()) {
                 chars.mark(Marked {
                     by,
                     version,
@@ -315,7 +321,7 @@ impl Record {
         }
     }
 
-    pub(super) fn write(&mut self, change: &Change, version: u64, by: Tag) {
+    pub(super) fn write(&mut self, change: &Change, version: u64, by: StepTag) {
         let mut write = |what: Written| {
             // What the creating unit wrote is a part of the creation.
             let is_known = self.writes.iter().any(|it| it.what.is_of(&what));
@@ -329,7 +335,8 @@ impl Record {
                 }
                 return;
             }
-            if is_known || by != Tag::ALWAYS && self.born.map(Tag::unit) != Some(by.unit()) {
+            if is_known || by != StepTag::ALWAYS && self.born.map(StepTag::unit) != Some(by.unit())
+            {
                 self.writes.push(Write { by, version, what });
             }
         };
@@ -350,7 +357,7 @@ impl Record {
         self.children.remove_within(&(index..index + 1));
     }
 
-    pub(super) fn spread_to(&mut self, to: Key) {
+    pub(super) fn spread_to(&mut self, to: RecordKey) {
         if !self.spread.contains(&to) {
             self.spread.push(to);
         }
@@ -375,7 +382,7 @@ impl Record {
     }
 
     /// NodeRecords that a unit removed it with its subtree.
-    pub(super) fn remove(&mut self, node: &Arc<Node>, by: Tag) {
+    pub(super) fn remove(&mut self, node: &Arc<Node>, by: StepTag) {
         for item in self.text.iter_mut() {
             if let TextItem::Chars(chars) = item
                 && chars.hidden.is_none()
@@ -395,7 +402,7 @@ impl Record {
     pub(super) fn says_nothing(&self) -> bool {
         let is_plain = |item: &TextItem| match item {
             TextItem::Chars(chars) => {
-                chars.born == Tag::ALWAYS
+                chars.born == StepTag::ALWAYS
                     && chars.gone.is_empty()
                     && chars.marked.is_none()
                     && chars.hidden.is_none()
@@ -436,7 +443,7 @@ impl Record {
     }
 
     /// The node that it was split off from.
-    pub(super) fn left_half(&self) -> Option<Key> {
+    pub(super) fn left_half(&self) -> Option<RecordKey> {
         let first = self.edges.first().filter(|edge| edge.splits);
         first.map(|edge| edge.left)
     }
@@ -447,7 +454,7 @@ impl Record {
     }
 
     pub(super) fn is_created(&self) -> bool {
-        self.born.is_none_or(Tag::is_in_effect)
+        self.born.is_none_or(StepTag::is_in_effect)
     }
 
     pub(super) fn is_removed(&self) -> bool {
@@ -456,11 +463,11 @@ impl Record {
 
     /// The edge behind which its content belongs; `None` if it has its content itself.
     pub(super) fn edge_wanted(&self) -> Option<usize> {
-        self.edge_with(Tag::is_in_effect)
+        self.edge_with(StepTag::is_in_effect)
     }
 
     /// The edge behind which its content belongs when these steps are in effect.
-    pub(super) fn edge_with(&self, is_in_effect: impl Fn(Tag) -> bool) -> Option<usize> {
+    pub(super) fn edge_with(&self, is_in_effect: impl Fn(StepTag) -> bool) -> Option<usize> {
         let mut edges = self.edges.iter();
         let joined = edges.rposition(|it| it.is_join() && is_in_effect(it.by));
         let mut edges = self.edges.iter();
@@ -479,13 +486,13 @@ impl Record {
         let removal = self.removed.iter().filter(|it| it.is_in_effect());
         let removal = removal.map(|it| it.unit()).max();
         // Of what is in effect for good, only the version is known.
-        let time = |by: Tag, version: u64| match by {
-            Tag::ALWAYS => version,
+        let time = |by: StepTag, version: u64| match by {
+            StepTag::ALWAYS => version,
             by => by.unit(),
         };
-        let is_other = |by: Tag, version: u64| match removal {
+        let is_other = |by: StepTag, version: u64| match removal {
             Some(removal) => by.is_in_effect() && time(by, version) > removal,
-            None => by.is_in_effect() && Some(by.unit()) != self.born.map(Tag::unit),
+            None => by.is_in_effect() && Some(by.unit()) != self.born.map(StepTag::unit),
         };
         let mut moved = self.places.iter();
         let mut writes = self.writes.iter();
@@ -530,7 +537,7 @@ impl Record {
         };
         let in_effect = known().filter(|(nth, it)| is_in_effect(*nth, it));
         // Without the moves in effect, it is where its creation left it, or where it was first.
-        let creation = self.born.filter(|_| !self.is_half()).map(Tag::unit);
+        let creation = self.born.filter(|_| !self.is_half()).map(StepTag::unit);
         let created = known().filter(|(_, it)| Some(it.by.unit()) == creation);
         let last = in_effect.max_by_key(|(_, it)| it.order);
         let last = last.or_else(|| created.max_by_key(|(_, it)| it.order));
@@ -544,7 +551,7 @@ impl Record {
     }
 
     /// Whether its content is in this node, behind an edge.
-    pub(super) fn is_in(&self, left: Key) -> bool {
+    pub(super) fn is_in(&self, left: RecordKey) -> bool {
         let merged = self.merged.and_then(|edge| self.edges.get(edge));
         merged.is_some_and(|edge| edge.text_in == left)
     }

@@ -8,9 +8,10 @@ use smallvec::SmallVec;
 
 use super::draft::MOST_WRAPPED;
 use super::record::{Edge, Place, Record, RootWrite};
-use super::sequence::{ChildItem, EdgeAt, Item, Tag, TextItem};
+use super::sequence::{ChildItem, EdgeAt, Item, StepTag, TextItem};
 use super::{
-    Detail, Key, MOST_LEVELS, NodeRecords, Provenance, RecordedCommit, Touch, UnitRecord, body_of,
+    Detail, MOST_LEVELS, NodeRecords, Provenance, RecordKey, RecordedCommit, TouchedItem,
+    UnitRecord, body_of,
 };
 use crate::id::NodeId;
 use crate::{Change, Node, Selection};
@@ -23,7 +24,7 @@ fn splices_in_a_row(node: &NodeId, changes: &[Change]) -> usize {
 
 impl Provenance {
     /// The record of a node that is in the document, or was last.
-    fn key(&mut self, id: &NodeId) -> Key {
+    fn key(&mut self, id: &NodeId) -> RecordKey {
         match self.ids.get(id) {
             Some(key) => *key,
             None => {
@@ -35,30 +36,30 @@ impl Provenance {
     }
 
     /// The record of a node, if it has one.
-    pub(super) fn known(&self, id: &NodeId) -> Option<Key> {
+    pub(super) fn known(&self, id: &NodeId) -> Option<RecordKey> {
         self.ids.get(id).copied()
     }
 
     /// The record of a node that a change of this unit touches: a change that is never undone
     /// touches only what is recorded.
-    fn key_for(&mut self, id: &NodeId, by: Tag) -> Option<Key> {
+    fn key_for(&mut self, id: &NodeId, by: StepTag) -> Option<RecordKey> {
         match by {
-            Tag::ALWAYS => self.known(id).inspect(|_| self.recorded += 1),
+            StepTag::ALWAYS => self.known(id).inspect(|_| self.recorded += 1),
             _ => Some(self.key(id)),
         }
     }
 
     /// Notes that a unit edits a node. It keeps one that is only there for others.
-    fn keep(&mut self, key: Key, by: Tag) {
+    fn keep(&mut self, key: RecordKey, by: StepTag) {
         let record = &mut self.records[key];
         let is_new = !record.exists() && !record.kept_by.contains(&by);
-        if is_new && by != Tag::ALWAYS {
+        if is_new && by != StepTag::ALWAYS {
             record.kept_by.push(by);
-            self.touch(by, Touch::Kept(key));
+            self.touch(by, TouchedItem::Kept(key));
         }
     }
 
-    fn touch(&mut self, by: Tag, touch: Touch) {
+    fn touch(&mut self, by: StepTag, touch: TouchedItem) {
         let Some(unit) = self.units.get_mut(&by.unit()) else {
             return;
         };
@@ -101,7 +102,7 @@ impl Provenance {
             let detail = details.next_if(|detail| detail.change == nth);
             let by = match commit.unit {
                 Some(_) => all.step_of(change, number),
-                None => Tag::ALWAYS,
+                None => StepTag::ALWAYS,
             };
             let detail = detail.map(|detail| &detail.what);
             all.record_change(change, commit.version, by, detail);
@@ -132,19 +133,25 @@ impl Provenance {
 
     /// The step of a change of this unit. Each change of the tree is a step of its own, and so are
     /// the other changes between two of these.
-    fn step_of(&mut self, change: &Change, unit: u64) -> Tag {
+    fn step_of(&mut self, change: &Change, unit: u64) -> StepTag {
         let Some(known) = self.units.get_mut(&unit) else {
-            return Tag::ALWAYS;
+            return StepTag::ALWAYS;
         };
         let (step, of_the_tree) = &mut known.step;
         if *of_the_tree || change.is_of_the_tree() {
             *step = step.saturating_add(1);
         }
         *of_the_tree = change.is_of_the_tree();
-        Tag::new(unit, *step)
+        StepTag::new(unit, *step)
     }
 
-    fn record_change(&mut self, change: &Change, version: u64, by: Tag, detail: Option<&Detail>) {
+    fn record_change(
+        &mut self,
+        change: &Change,
+        version: u64,
+        by: StepTag,
+        detail: Option<&Detail>,
+    ) {
         match change {
             Change::SpliceText {
                 id,
@@ -156,7 +163,7 @@ impl Provenance {
                 if let Some(key) = self.key_for(id, by) {
                     // Its place in time is known, although it is never undone.
                     let born = match by {
-                        Tag::ALWAYS => Tag::new(version, 0),
+                        StepTag::ALWAYS => StepTag::new(version, 0),
                         by => by,
                     };
                     let marks = match detail {
@@ -165,14 +172,14 @@ impl Provenance {
                     };
                     self.records[key].splice(*at, removed, inserted, by, born, marks);
                     self.keep(key, by);
-                    self.touch(by, Touch::Text(key));
+                    self.touch(by, TouchedItem::Text(key));
                 }
             }
             Change::SetMarks { id, marks } => {
                 if let Some(key) = self.key_for(id, by) {
                     self.records[key].set_marks(marks, version, by);
                     self.keep(key, by);
-                    self.touch(by, Touch::Text(key));
+                    self.touch(by, TouchedItem::Text(key));
                 }
             }
             Change::InsertSubtree { at, nodes } => {
@@ -217,11 +224,11 @@ impl Provenance {
             Change::PatchAttrs { id, .. } | Change::SetType { id, .. } => {
                 if let Some(key) = self.key_for(id, by) {
                     self.records[key].write(change, version, by);
-                    self.touch(by, Touch::Written(key));
+                    self.touch(by, TouchedItem::Written(key));
                 }
             }
             Change::SetRoot { before, after } => {
-                if by != Tag::ALWAYS || !self.root.is_empty() {
+                if by != StepTag::ALWAYS || !self.root.is_empty() {
                     let [before, after] = [before.clone(), after.clone()];
                     self.root.push(RootWrite {
                         by,
@@ -229,7 +236,7 @@ impl Provenance {
                         before,
                         after,
                     });
-                    self.touch(by, Touch::Root);
+                    self.touch(by, TouchedItem::Root);
                 }
             }
             Change::SetSelection { .. } => {}
@@ -241,12 +248,12 @@ impl Provenance {
         list: Option<(&NodeId, usize)>,
         nodes: &[Arc<Node>],
         version: u64,
-        by: Tag,
+        by: StepTag,
     ) {
         let Some(top) = nodes.first() else {
             return;
         };
-        if by == Tag::ALWAYS {
+        if by == StepTag::ALWAYS {
             // Earlier nodes of these ids are others.
             for node in nodes {
                 self.ids.remove(&node.id);
@@ -258,7 +265,7 @@ impl Provenance {
             }
             return;
         }
-        let keys: SmallVec<[Key; 1]> = nodes
+        let keys: SmallVec<[RecordKey; 1]> = nodes
             .iter()
             .map(|node| {
                 let key = self.records.insert(Record::created(node, by));
@@ -284,17 +291,17 @@ impl Provenance {
             self.insert_place(list, top, place, index);
             self.keep(list, by);
         }
-        self.touch(by, Touch::Created(keys));
+        self.touch(by, TouchedItem::Created(keys));
     }
 
     /// Adds a place of a node, and returns which of its places it is.
     fn add_place(
         &mut self,
-        node: Key,
-        list: Option<Key>,
-        beside: Option<(Key, usize)>,
+        node: RecordKey,
+        list: Option<RecordKey>,
+        beside: Option<(RecordKey, usize)>,
         version: u64,
-        by: Tag,
+        by: StepTag,
     ) -> usize {
         self.placed += 1;
         let list_born = list.and_then(|list| self.records.get(list)?.born);
@@ -317,7 +324,7 @@ impl Provenance {
     }
 
     /// Gives a node its place in a list, at an index.
-    fn insert_place(&mut self, list: Key, node: Key, place: usize, index: usize) {
+    fn insert_place(&mut self, list: RecordKey, node: RecordKey, place: usize, index: usize) {
         let shown = true;
         self.insert_child(list, index, ChildItem::Place { node, place, shown });
         let sides = [Ordering::Less, Ordering::Greater];
@@ -329,13 +336,18 @@ impl Provenance {
     /// before the wrapper in the document. On the other side, of those with places before that of
     /// the child, the first one that is behind the wrapper. `None` unless the wrapper is there
     /// without its creation.
-    fn wrapped_beyond(&self, list: Key, child: Key, side: Ordering) -> Option<Key> {
-        let unit = |key: Key| {
+    fn wrapped_beyond(
+        &self,
+        list: RecordKey,
+        child: RecordKey,
+        side: Ordering,
+    ) -> Option<RecordKey> {
+        let unit = |key: RecordKey| {
             let record = self.records.get(key)?;
             let born = record
                 .born
                 .filter(|born| !born.is_in_effect() && !record.is_half());
-            born.map(Tag::unit)
+            born.map(StepTag::unit)
         };
         let own = unit(list)?;
         let around = std::iter::successors(Some(list), |key| {
@@ -384,7 +396,7 @@ impl Provenance {
     /// Inserts a child at an index of a list: behind the tombstones that are there. In a wrapper
     /// that stays without its creation it comes before those of wrapped nodes that are behind the
     /// wrapper now.
-    fn insert_child(&mut self, list: Key, index: usize, item: ChildItem) {
+    fn insert_child(&mut self, list: RecordKey, index: usize, item: ChildItem) {
         let (gap, mut at) = self.child_gap(list, index);
         if !self.records[list].is_created() {
             let start = gap.start;
@@ -397,11 +409,11 @@ impl Provenance {
 
     /// Whether a hidden item is the place that a wrapper gave to a node which is behind the wrapper
     /// now.
-    fn is_wrapped_behind(&self, item: &ChildItem, wrapper: Key) -> bool {
+    fn is_wrapped_behind(&self, item: &ChildItem, wrapper: RecordKey) -> bool {
         let Some(born) = self.records[wrapper].born else {
             return false;
         };
-        let is_of_it = |by: Tag| by.unit() == born.unit() && !by.is_in_effect();
+        let is_of_it = |by: StepTag| by.unit() == born.unit() && !by.is_in_effect();
         // Nodes that were in each other at different times lead in a circle.
         let (mut ahead, mut left) = (vec![item], MOST_WRAPPED);
         while let Some(item) = ahead.pop().filter(|_| left > 0) {
@@ -428,13 +440,13 @@ impl Provenance {
     }
 
     /// Whether a node is behind another one, or one around that, in the same list.
-    fn is_behind(&self, node: Key, other: Key) -> bool {
+    fn is_behind(&self, node: RecordKey, other: RecordKey) -> bool {
         self.order_in_list(node, other) == Some(Ordering::Greater)
     }
 
     /// The order of a node and another one, or one around that, if they are in the same list.
-    fn order_in_list(&self, node: Key, other: Key) -> Option<Ordering> {
-        let place = |key: Key| {
+    fn order_in_list(&self, node: RecordKey, other: RecordKey) -> Option<Ordering> {
+        let place = |key: RecordKey| {
             let record = self.records.get(key)?;
             Some((
                 key,
@@ -446,7 +458,7 @@ impl Provenance {
         let around = std::iter::successors(place(other), |(_, _, list)| place(*list));
         let mut around = around.take(MOST_LEVELS);
         let (other, other_nth, _) = around.find(|(_, _, of)| *of == list)?;
-        let index = |key: Key, nth: usize| {
+        let index = |key: RecordKey, nth: usize| {
             let is_it = |item: &ChildItem| matches!(item, ChildItem::Place { node, place, .. } if (*node, *place) == (key, nth));
             Some(self.records[list].children.find_only(is_it)?.index)
         };
@@ -454,11 +466,11 @@ impl Provenance {
     }
 
     /// Makes an item of the child that a node has at an index.
-    fn item_of_child(&mut self, node: Key, list: Key, index: usize) -> usize {
+    fn item_of_child(&mut self, node: RecordKey, list: RecordKey, index: usize) -> usize {
         let at = self.records[list].children.cut(&(index..index + 1)).start;
         if matches!(self.records[list].children[at], ChildItem::Untouched(_)) {
             if self.records[node].places.is_empty() {
-                self.add_place(node, Some(list), None, 0, Tag::ALWAYS);
+                self.add_place(node, Some(list), None, 0, StepTag::ALWAYS);
             }
             *self.records[list].children.item_mut(at) = ChildItem::Place {
                 node,
@@ -470,32 +482,33 @@ impl Provenance {
     }
 
     /// Hides the item of a child.
-    fn hide_child(&mut self, node: Key, list: Key, index: usize) {
+    fn hide_child(&mut self, node: RecordKey, list: RecordKey, index: usize) {
         let at = self.item_of_child(node, list, index);
         if let ChildItem::Place { shown, .. } = self.records[list].children.item_mut(at) {
             *shown = false;
         }
     }
 
-    fn record_removal(&mut self, list: Option<(&NodeId, usize)>, nodes: &[Arc<Node>], by: Tag) {
+    fn record_removal(&mut self, list: Option<(&NodeId, usize)>, nodes: &[Arc<Node>], by: StepTag) {
         let Some(top) = nodes.first() else {
             return;
         };
-        if by == Tag::ALWAYS {
+        if by == StepTag::ALWAYS {
             if let Some((parent, index)) = list
                 && let Some(list) = self.known(parent)
             {
                 self.records[list].remove_child(index);
             }
             let keys = nodes.iter().filter_map(|node| self.ids.remove(&node.id));
-            let keys: Vec<Key> = keys.collect();
+            let keys: Vec<RecordKey> = keys.collect();
             self.pass_on_texts(&keys);
             for key in keys {
                 self.records.remove(key);
             }
             return;
         }
-        let mut keys: SmallVec<[Key; 1]> = nodes.iter().map(|node| self.key(&node.id)).collect();
+        let mut keys: SmallVec<[RecordKey; 1]> =
+            nodes.iter().map(|node| self.key(&node.id)).collect();
         match list {
             Some((parent, index)) => {
                 let list = self.key(parent);
@@ -526,13 +539,13 @@ impl Provenance {
             }
             nth += 1;
         }
-        self.touch(by, Touch::Removed(keys));
+        self.touch(by, TouchedItem::Removed(keys));
     }
 
     /// NodeRecords that a node had no place before its first one by a unit.
-    fn note_detached(&mut self, node: Key) {
+    fn note_detached(&mut self, node: RecordKey) {
         if self.records[node].places.is_empty() {
-            self.add_place(node, None, None, 0, Tag::ALWAYS);
+            self.add_place(node, None, None, 0, StepTag::ALWAYS);
         }
     }
 
@@ -542,9 +555,9 @@ impl Provenance {
         from: Option<(&NodeId, usize)>,
         to: Option<(&NodeId, usize)>,
         version: u64,
-        by: Tag,
+        by: StepTag,
     ) {
-        if by == Tag::ALWAYS && self.known(id).is_none() {
+        if by == StepTag::ALWAYS && self.known(id).is_none() {
             if let Some((parent, index)) = from
                 && let Some(list) = self.known(parent)
             {
@@ -572,7 +585,7 @@ impl Provenance {
             self.insert_place(list, node, place, index);
             self.keep(list, by);
         }
-        self.touch(by, Touch::Moved(node));
+        self.touch(by, TouchedItem::Moved(node));
     }
 
     fn record_split(
@@ -582,9 +595,9 @@ impl Provenance {
         right_id: &NodeId,
         (parent, index): (&NodeId, usize),
         version: u64,
-        by: Tag,
+        by: StepTag,
     ) {
-        if by == Tag::ALWAYS && self.known(id).is_none() {
+        if by == StepTag::ALWAYS && self.known(id).is_none() {
             self.ids.remove(right_id);
             if let Some(list) = self.known(parent) {
                 let at = self.records[list].children.behind(index);
@@ -617,12 +630,12 @@ impl Provenance {
                 shown: true,
             },
         );
-        self.touch(by, Touch::Edge(right));
+        self.touch(by, TouchedItem::Edge(right));
     }
 
     /// Where the right half of a node comes: behind the hidden nodes that were joined into the left
     /// half, and behind those that were moved into it, if no other node is before these.
-    fn behind_left_half(&mut self, list: Key, left: Key, index: usize) -> usize {
+    fn behind_left_half(&mut self, list: RecordKey, left: RecordKey, index: usize) -> usize {
         let start = self.records[list].children.behind(index);
         let hidden = self.records[list].children[start..].iter();
         let hidden = hidden.take_while(|item| item.width() == 0);
@@ -644,7 +657,7 @@ impl Provenance {
     /// All items without a width at an index of a list. Returns also where among them a child is
     /// inserted or the list divided: behind the last node whose content another node has, unless
     /// that is behind the gap.
-    fn child_gap(&mut self, list: Key, index: usize) -> (Range<usize>, usize) {
+    fn child_gap(&mut self, list: RecordKey, index: usize) -> (Range<usize>, usize) {
         let children = &mut self.records[list].children;
         let gap = children.whole_gap(index);
         let at = children.gap_in(&gap);
@@ -663,7 +676,7 @@ impl Provenance {
     }
 
     /// Whether a node is in the subtree of another, as far as its places are recorded.
-    fn is_within(&self, node: Key, top: Key) -> bool {
+    fn is_within(&self, node: RecordKey, top: RecordKey) -> bool {
         let mut at = node;
         for _ in 0..MOST_LEVELS {
             let record = self.records.get(at);
@@ -679,7 +692,7 @@ impl Provenance {
 
     /// Moves the content of a node after these offsets to its right half, which is empty. Leaves
     /// the edge of that there.
-    fn divide(&mut self, left: Key, right: Key, [text, children]: [usize; 2]) {
+    fn divide(&mut self, left: RecordKey, right: RecordKey, [text, children]: [usize; 2]) {
         let record = &mut self.records[left];
         let text_gap = record.text.whole_gap(text);
         let mut text_at = record.text.gap_in(&text_gap);
@@ -719,11 +732,11 @@ impl Provenance {
         body: Node,
         lengths: Option<[usize; 2]>,
         (parent, index): (&NodeId, usize),
-        by: Tag,
+        by: StepTag,
     ) {
         let right_id = body.id.clone();
         let is_known = |id: &NodeId| self.known(id).is_some();
-        if by == Tag::ALWAYS && !is_known(id) && !is_known(&right_id) {
+        if by == StepTag::ALWAYS && !is_known(id) && !is_known(&right_id) {
             if let Some(list) = self.known(parent) {
                 self.records[list].remove_child(index);
             }
@@ -753,15 +766,15 @@ impl Provenance {
         let text = std::mem::take(&mut *self.records[right].text);
         let children = std::mem::take(&mut *self.records[right].children);
         self.put_at_end(left, right, edge, text, children);
-        self.touch(by, Touch::Edge(right));
+        self.touch(by, TouchedItem::Edge(right));
     }
 
     /// Appends the content of a joined node. What was split off before from the end comes behind
     /// it, and so does what was joined before, unless it was before the joined node.
     fn put_at_end(
         &mut self,
-        left: Key,
-        right: Key,
+        left: RecordKey,
+        right: RecordKey,
         edge: usize,
         text: Vec<TextItem>,
         children: Vec<ChildItem>,

@@ -12,7 +12,7 @@ use std::ops::{Deref, DerefMut, Range};
 use smallvec::SmallVec;
 use smol_str::SmolStr;
 
-use super::Key;
+use super::RecordKey;
 use super::undo::Reversal;
 use crate::Node;
 use crate::mark::{Mark, Marks};
@@ -25,13 +25,13 @@ const MANY_EDITS: usize = 32;
 
 /// A step of a unit of edits that inserted or removed something, and whether it is in effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tag {
+pub(super) struct StepTag {
     unit: u64,
     step: u32,
     is_in_effect: bool,
 }
 
-impl Tag {
+impl StepTag {
     /// Of edits that are never undone.
     pub(super) const ALWAYS: Self = Self::new(0, 0);
 
@@ -562,7 +562,7 @@ pub(super) fn hide(items: &mut [TextItem], node: &Node, mut offset: usize) -> us
 /// The edges of a node in the sequence of another: where it was split off or joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EdgeAt {
-    pub(super) node: Key,
+    pub(super) node: RecordKey,
     pub(super) edge: usize,
 }
 
@@ -581,8 +581,8 @@ pub(super) enum TextItem {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Chars {
     pub(super) len: usize,
-    pub(super) born: Tag,
-    pub(super) gone: SmallVec<[Tag; 1]>,
+    pub(super) born: StepTag,
+    pub(super) gone: SmallVec<[StepTag; 1]>,
     /// The marks that units gave and took, in order.
     #[expect(
         clippy::box_collection,
@@ -596,7 +596,7 @@ pub(super) struct Chars {
 /// A mark that a unit gave or took.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Marked {
-    pub(super) by: Tag,
+    pub(super) by: StepTag,
     /// The version of the commit.
     pub(super) version: u64,
     /// Without a range.
@@ -612,7 +612,7 @@ pub(super) struct Hidden {
 }
 
 impl Chars {
-    pub(super) fn new(len: usize, born: Tag) -> Self {
+    pub(super) fn new(len: usize, born: StepTag) -> Self {
         Self {
             len,
             born,
@@ -716,7 +716,7 @@ impl Item for TextItem {
     }
 
     fn untouched(len: usize) -> Self {
-        Self::Chars(Chars::new(len, Tag::ALWAYS))
+        Self::Chars(Chars::new(len, StepTag::ALWAYS))
     }
 
     edge_items!();
@@ -729,7 +729,7 @@ pub(super) enum ChildItem {
     Untouched(usize),
     /// A place that a node has or had.
     Place {
-        node: Key,
+        node: RecordKey,
         /// Which of its places.
         place: usize,
         /// Whether the node is there.
@@ -801,12 +801,12 @@ mod tests {
         let chars = |hidden: bool| {
             (1..4usize, 0..3u64).prop_map(move |(len, unit)| {
                 let hidden = hidden.then(Box::default);
-                let chars = Chars::new(len, Tag::new(unit, 0));
+                let chars = Chars::new(len, StepTag::new(unit, 0));
                 TextItem::Chars(Chars { hidden, ..chars })
             })
         };
         let edge = |edge| EdgeAt {
-            node: Key::default(),
+            node: RecordKey::default(),
             edge,
         };
         let item = prop_oneof![
@@ -831,7 +831,7 @@ mod tests {
             for (what, at, more, unit) in edits {
                 let at = at.min(len);
                 let range = at..(at + more).min(len);
-                let by = Tag::new(unit, 0);
+                let by = StepTag::new(unit, 0);
                 match what {
                     0 => {
                         let new = TextItem::Chars(Chars::new(more + 1, by));

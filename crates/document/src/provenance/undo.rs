@@ -11,9 +11,10 @@ use smol_str::SmolStr;
 use super::check::QuietGaps;
 use super::draft::{Done, Draft};
 use super::record::{Record, RootWrite, Written};
-use super::sequence::{ChildItem, Item, Tag, TextItem};
+use super::sequence::{ChildItem, Item, StepTag, TextItem};
 use super::{
-    BlockedUndo, EditUnit, Key, NodeRecords, Provenance, SilentReversal, Touch, UnitRecord,
+    BlockedUndo, EditUnit, NodeRecords, Provenance, RecordKey, SilentReversal, TouchedItem,
+    UnitRecord,
 };
 use crate::hashing::Secret;
 use crate::id::{NodeId, NodeIds, OwnerId};
@@ -34,10 +35,10 @@ const MOST_ROUNDS: usize = 50;
 /// What an undo or a redo changes in the recorded history, once it is published.
 #[derive(Debug, Default)]
 pub struct ReversedRecords {
-    changed: HashMap<Key, Record, Secret>,
-    appeared: HashMap<NodeId, Key, Secret>,
+    changed: HashMap<RecordKey, Record, Secret>,
+    appeared: HashMap<NodeId, RecordKey, Secret>,
     root: Option<Vec<RootWrite>>,
-    carets: Vec<(u64, u8, Key)>,
+    carets: Vec<(u64, u8, RecordKey)>,
     /// The units, and whether each came into effect.
     units: Vec<(u64, bool)>,
 }
@@ -53,7 +54,7 @@ pub(super) struct Reversal {
     /// The units, and the steps of each.
     steps: SmallVec<[(u64, RangeInclusive<u32>); 1]>,
     /// What they changed, in the order in which it is changed back.
-    pub(super) touched: Vec<Touch>,
+    pub(super) touched: Vec<TouchedItem>,
 }
 
 impl Reversal {
@@ -66,14 +67,14 @@ impl Reversal {
     }
 
     /// Whether a tag is of one of these steps.
-    pub(super) fn has(&self, tag: Tag) -> bool {
+    pub(super) fn has(&self, tag: StepTag) -> bool {
         let (unit, step) = tag.step();
         let found = self.steps.binary_search_by_key(&unit, |(unit, _)| *unit);
         found.is_ok_and(|at| self.steps[at].1.contains(&step))
     }
 
     /// Adds what a step changed.
-    fn add_step(&mut self, unit: u64, touches: &[(u32, Touch)]) {
+    fn add_step(&mut self, unit: u64, touches: &[(u32, TouchedItem)]) {
         let step = touches[0].0;
         match self.steps.last_mut().filter(|last| last.0 == unit) {
             Some((_, steps)) => *steps = step.min(*steps.start())..=step.max(*steps.end()),
@@ -94,7 +95,7 @@ impl Reversal {
             .iter()
             .any(|(_, steps)| steps.start() < steps.end());
         if has_several || self.steps.len() > 1 {
-            let mut known: HashSet<Touch, Secret> = HashSet::default();
+            let mut known: HashSet<TouchedItem, Secret> = HashSet::default();
             self.touched.retain(|touch| known.insert(touch.clone()));
         }
     }
@@ -333,11 +334,11 @@ impl<'a> Undoing<'a> {
 
     fn reverse_tags(&mut self, reversal: &Reversal) {
         self.draft.clear_known_out();
-        let reverse = |tag: &mut Tag| tag.reverse(reversal);
+        let reverse = |tag: &mut StepTag| tag.reverse(reversal);
         for touch in &reversal.touched {
             match touch {
-                Touch::Text(key) => self.reverse_text_tags(*key, reversal),
-                Touch::Created(keys) | Touch::Removed(keys) => {
+                TouchedItem::Text(key) => self.reverse_text_tags(*key, reversal),
+                TouchedItem::Created(keys) | TouchedItem::Removed(keys) => {
                     for key in keys {
                         let Some(record) = self.draft.record_mut(*key) else {
                             continue;
@@ -349,7 +350,7 @@ impl<'a> Undoing<'a> {
                         self.reverse_text_tags(*key, reversal);
                     }
                 }
-                Touch::Moved(key) | Touch::Edge(key) | Touch::Written(key) => {
+                TouchedItem::Moved(key) | TouchedItem::Edge(key) | TouchedItem::Written(key) => {
                     let Some(record) = self.draft.record_mut(*key) else {
                         continue;
                     };
@@ -358,12 +359,12 @@ impl<'a> Undoing<'a> {
                     record.edges.iter_mut().for_each(|it| reverse(&mut it.by));
                     record.writes.iter_mut().for_each(|it| reverse(&mut it.by));
                 }
-                Touch::Kept(key) => {
+                TouchedItem::Kept(key) => {
                     if let Some(record) = self.draft.record_mut(*key) {
                         record.kept_by.iter_mut().for_each(reverse);
                     }
                 }
-                Touch::Root => {
+                TouchedItem::Root => {
                     let root = self
                         .draft
                         .root
@@ -374,7 +375,7 @@ impl<'a> Undoing<'a> {
         }
     }
 
-    fn reverse_text_tags(&mut self, key: Key, reversal: &Reversal) {
+    fn reverse_text_tags(&mut self, key: RecordKey, reversal: &Reversal) {
         for key in self.draft.spread(key) {
             let record = self.draft.edit(key);
             for item in record.text.iter_mut() {
@@ -393,31 +394,31 @@ impl<'a> Undoing<'a> {
     fn update_document(&mut self, reversal: &Reversal) -> Done {
         for touch in &reversal.touched {
             match touch {
-                Touch::Created(keys) | Touch::Removed(keys) => {
+                TouchedItem::Created(keys) | TouchedItem::Removed(keys) => {
                     for key in keys {
                         self.update_node(
                             *key,
-                            matches!(touch, Touch::Created(_)) && reversal.in_effect,
+                            matches!(touch, TouchedItem::Created(_)) && reversal.in_effect,
                         )?;
                     }
                 }
-                Touch::Moved(key) => self.update_place(*key)?,
-                Touch::Edge(key) => self.draft.update_edge(*key)?,
-                Touch::Root => self.update_root()?,
+                TouchedItem::Moved(key) => self.update_place(*key)?,
+                TouchedItem::Edge(key) => self.draft.update_edge(*key)?,
+                TouchedItem::Root => self.update_root()?,
                 _ => {}
             }
         }
         for touch in &reversal.touched {
             match touch {
-                Touch::Text(key) => {
+                TouchedItem::Text(key) => {
                     self.update_texts(*key, reversal)?;
                 }
-                Touch::Created(keys) | Touch::Removed(keys) => {
+                TouchedItem::Created(keys) | TouchedItem::Removed(keys) => {
                     for key in keys.iter() {
                         self.update_texts(*key, reversal)?;
                     }
                 }
-                Touch::Written(key) => self.update_values(*key, reversal)?,
+                TouchedItem::Written(key) => self.update_values(*key, reversal)?,
                 _ => {}
             }
         }
@@ -426,7 +427,7 @@ impl<'a> Undoing<'a> {
 
     /// Brings a node into the document or out of it. `returns` says that its creation comes into
     /// effect.
-    fn update_node(&mut self, key: Key, returns: bool) -> Done {
+    fn update_node(&mut self, key: RecordKey, returns: bool) -> Done {
         let Some(record) = self.draft.get(key) else {
             return Ok(());
         };
@@ -463,9 +464,9 @@ impl<'a> Undoing<'a> {
     }
 
     /// Returns a node that it hid or brought back.
-    fn show_and_hide_once(&mut self) -> Result<Option<Key>, BlockedUndo> {
-        let mut keys: Vec<Key> = self.draft.changed.keys().copied().collect();
-        let holder = |key: &Key| {
+    fn show_and_hide_once(&mut self) -> Result<Option<RecordKey>, BlockedUndo> {
+        let mut keys: Vec<RecordKey> = self.draft.changed.keys().copied().collect();
+        let holder = |key: &RecordKey| {
             let record = self.draft.get(*key)?;
             Some(record.edges.get(record.merged?)?.text_in)
         };
@@ -507,7 +508,7 @@ impl<'a> Undoing<'a> {
     /// later.
     fn move_astray(&mut self) -> Done {
         let keys = self.draft.changed.keys().copied();
-        let mut astray: Vec<Key> = keys.filter(|key| self.is_astray(*key)).collect();
+        let mut astray: Vec<RecordKey> = keys.filter(|key| self.is_astray(*key)).collect();
         astray.sort_unstable();
         for key in astray {
             self.draft.move_node(key)?;
@@ -520,7 +521,7 @@ impl<'a> Undoing<'a> {
     }
 
     /// Whether a node is outside of the tree, although it has a place in a node.
-    fn is_astray(&self, key: Key) -> bool {
+    fn is_astray(&self, key: RecordKey) -> bool {
         let record = self.draft.at(key);
         let place = record.places.get(record.chosen());
         let node = self.draft.document.node(&record.id);
@@ -531,7 +532,7 @@ impl<'a> Undoing<'a> {
 
     /// Whether a node is in the document though it is not wanted there, and nothing of another unit
     /// keeps it.
-    fn is_hollow(&self, key: Key) -> bool {
+    fn is_hollow(&self, key: RecordKey) -> bool {
         let Some(top) = self.draft.get(key) else {
             return false;
         };
@@ -564,14 +565,14 @@ impl<'a> Undoing<'a> {
 
     /// Brings a text and its marks to what the units in effect make of it, also where it went to
     /// other nodes.
-    fn update_texts(&mut self, key: Key, reversal: &Reversal) -> Done {
+    fn update_texts(&mut self, key: RecordKey, reversal: &Reversal) -> Done {
         self.draft.spread(key).into_iter().try_for_each(|key| {
             self.update_marks(key, reversal)?;
             self.draft.update_text(key)
         })
     }
 
-    fn update_marks(&mut self, key: Key, reversal: &Reversal) -> Done {
+    fn update_marks(&mut self, key: RecordKey, reversal: &Reversal) -> Done {
         let mut steps: Vec<(Mark, bool)> = Vec::new();
         let mut hidden: Vec<(usize, Vec<(Mark, bool)>)> = Vec::new();
         let mut offset = 0;
@@ -607,7 +608,7 @@ impl<'a> Undoing<'a> {
     }
 
     /// Moves a node to its place of now.
-    fn update_place(&mut self, key: Key) -> Done {
+    fn update_place(&mut self, key: RecordKey) -> Done {
         if self.draft.get(key).is_none() {
             return Ok(());
         }
@@ -619,7 +620,7 @@ impl<'a> Undoing<'a> {
 
     /// A node is going to leave a wrapper that stays for content of others, although its creation
     /// is not in effect.
-    fn order_wrapper_of(&mut self, key: Key) -> Done {
+    fn order_wrapper_of(&mut self, key: RecordKey) -> Done {
         let record = self.draft.at(key);
         let list = record.places.get(record.chosen()).and_then(|it| it.list);
         if let Some(wrapper) = self.draft.wrapper_of(key, list) {
@@ -632,13 +633,13 @@ impl<'a> Undoing<'a> {
 
     /// Moves a node to its place of now. The halves that were split off from it go along, if they
     /// were split off after the move.
-    fn move_to_place(&mut self, key: Key) -> Done {
+    fn move_to_place(&mut self, key: RecordKey) -> Done {
         self.draft.move_node(key)?;
         self.move_halves(key)
     }
 
     /// Moves the halves of a node behind it. Those that were split off later are nearer to it.
-    fn move_halves(&mut self, key: Key) -> Done {
+    fn move_halves(&mut self, key: RecordKey) -> Done {
         let mut ahead = vec![key];
         while let Some(key) = ahead.pop() {
             for (half, place) in self.draft.at(key).halves.clone() {
@@ -652,7 +653,12 @@ impl<'a> Undoing<'a> {
 
     /// Lets a half have its place behind the node that it was split off from. Returns whether that
     /// is another place than before.
-    fn update_half(&mut self, left: Key, half: Key, place: usize) -> Result<bool, BlockedUndo> {
+    fn update_half(
+        &mut self,
+        left: RecordKey,
+        half: RecordKey,
+        place: usize,
+    ) -> Result<bool, BlockedUndo> {
         let record = self.draft.at(half);
         let order = record.places[place].order;
         let mut lefts = self.draft.at(left).places.iter();
@@ -729,14 +735,14 @@ impl<'a> Undoing<'a> {
     /// order.
     fn place_behind_aside(
         &self,
-        half: Key,
+        half: RecordKey,
         order: u64,
-        (left, wanted): (Key, usize),
+        (left, wanted): (RecordKey, usize),
     ) -> Option<usize> {
         let lefts = &self.draft.at(left).places;
         let to = lefts.get(wanted)?;
         let lists = self.draft.parts_of(to.list?);
-        let spot = |key: Key, place: usize| self.draft.place_in_parts(&lists, key, place);
+        let spot = |key: RecordKey, place: usize| self.draft.place_in_parts(&lists, key, place);
         let left_at = spot(left, wanted)?;
         let is_aside = |at: usize| {
             let from = &lefts[at];
@@ -751,7 +757,7 @@ impl<'a> Undoing<'a> {
         found.map(|(nth, _)| nth)
     }
 
-    fn update_values(&mut self, key: Key, reversal: &Reversal) -> Done {
+    fn update_values(&mut self, key: RecordKey, reversal: &Reversal) -> Done {
         let Some(record) = self.draft.get(key) else {
             return Ok(());
         };
@@ -823,7 +829,7 @@ fn reversals_of<'u>(
     units: impl Iterator<Item = &'u UnitRecord>,
     in_effect: bool,
 ) -> SmallVec<[Reversal; 1]> {
-    let is_of_the_tree = |touches: &[(u32, Touch)]| {
+    let is_of_the_tree = |touches: &[(u32, TouchedItem)]| {
         let mut touches = touches.iter();
         touches.any(|(_, touch)| touch.is_of_the_tree())
     };

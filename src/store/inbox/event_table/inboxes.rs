@@ -40,7 +40,7 @@ impl InboxKey {
         &self.name
     }
 
-    fn is_of(&self, inbox: &Kept) -> bool {
+    fn is_of(&self, inbox: &NamedInbox) -> bool {
         self.name == inbox.0.name
     }
 }
@@ -68,7 +68,7 @@ codes! { InboxInUse {
 
 /// The inboxes of one store that have taken in a message. An inbox without an entry is empty.
 pub(crate) struct Inboxes {
-    table: HashTable<Kept>,
+    table: HashTable<NamedInbox>,
     /// Whether a journal stores them.
     pub(in crate::store) are_stored: bool,
 }
@@ -82,7 +82,7 @@ impl Inboxes {
     }
 }
 
-type Kept = (InboxKey, Box<EventTable>);
+type NamedInbox = (InboxKey, Box<EventTable>);
 
 impl Inboxes {
     /// Returns the names of some inboxes, and how many there are.
@@ -112,7 +112,7 @@ impl Inboxes {
     /// A new inbox continues after the last token of all inboxes, also of removed ones, so that no
     /// claim on a removed event matches one on a later event.
     fn get_or_make(&mut self, key: &InboxKey, last_token: u64) -> &mut EventTable {
-        let is_it = |inbox: &Kept| key.is_of(inbox);
+        let is_it = |inbox: &NamedInbox| key.is_of(inbox);
         let are_stored = self.are_stored;
         let entry = self.table.entry(key.hash, is_it, |(key, _)| key.hash);
         let made = || {
