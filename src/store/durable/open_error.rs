@@ -56,8 +56,8 @@ pub enum OpenError {
     /// The journal cannot be read or written.
     #[error(transparent)]
     Journal(JournalError),
-    /// The number of the open, or the [epoch](Journal::epoch) of its journal, has no room in a
-    /// fencing token.
+    /// The number of the open, or the [epoch](super::Journal::epoch) of its journal, has no room in
+    /// a fencing token.
     #[error("the epoch {epoch} of the open is too large: the limit is {largest}")]
     EpochTooLarge {
         /// The number of the open.

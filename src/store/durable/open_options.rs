@@ -73,7 +73,7 @@ impl fmt::Debug for DurableOptions {
 }
 
 impl DurableOptions {
-    /// Creates the options that [`DataStore::open`] uses.
+    /// Creates the options that [`DataStore::open`](crate::DataStore::open) uses.
     pub fn new() -> Self {
         Self::default()
     }
@@ -93,8 +93,9 @@ impl DurableOptions {
     }
 
     /// Sets how many bytes of commits may wait for the journal. Beyond that, requests for the lock
-    /// wait before they request it, as for a [lossless subscriber](DataStore::subscribe_lossless).
-    /// The error of a request that times out names the holder `disk`.
+    /// wait before they request it, as for a [lossless
+    /// subscriber](crate::DataStore::subscribe_lossless). The error of a request that times out
+    /// names the holder `disk`.
     ///
     /// The default is 4 MiB. The sizes are estimates. What waits is written at once, so a commit
     /// waits the longer for its write, the greater this is.
@@ -108,8 +109,8 @@ impl DurableOptions {
     }
 
     /// Sets how many bytes of records are written before a checkpoint takes their place. The
-    /// default is 4 MiB. An open repeats at most about so much, and [`close`](DataStore::close)
-    /// leaves nothing to repeat.
+    /// default is 4 MiB. An open repeats at most about so much, and
+    /// [`close`](crate::DataStore::close) leaves nothing to repeat.
     pub fn checkpoint_after(mut self, bytes: usize) -> Self {
         self.checkpoint_after = bytes;
         self
@@ -120,7 +121,7 @@ impl DurableOptions {
     ///
     /// After an open the store has their commits, as far as
     /// [`StoreOptions::kept_commits`] has room for them. So
-    /// [`commits_since`](DataStore::commits_since) returns commits of earlier processes, and
+    /// [`commits_since`](crate::DataStore::commits_since) returns commits of earlier processes, and
     /// [`Editor::with_restored_history`](crate::Editor::with_restored_history) finds what can be
     /// undone. Without `kept_commits`, records are kept on the disk and not loaded.
     ///
@@ -161,11 +162,11 @@ impl DurableOptions {
     }
 
     /// Begins with an existing document: one that was loaded, or the
-    /// [snapshot](DataStore::snapshot) of another store. Its version and its numberings continue,
-    /// as for [`StoreOptions::document`].
+    /// [snapshot](crate::DataStore::snapshot) of another store. Its version and its numberings
+    /// continue, as for [`StoreOptions::document`].
     ///
-    /// The open fails with [`OpenError::Exists`] if there is a file or journal with a document
-    /// already.
+    /// The open fails with [`OpenError::Exists`](super::OpenError::Exists) if there is a file or
+    /// journal with a document already.
     ///
     /// ```
     /// use doclock::{DataStore, Snapshot, document::NodeSpec, durable::DurableOptions};
@@ -192,7 +193,8 @@ impl DurableOptions {
         self
     }
 
-    /// Makes the open fail with [`OpenError::Missing`] if there is no file.
+    /// Makes the open fail with [`OpenError::Missing`](super::OpenError::Missing) if there is no
+    /// file.
     #[cfg(feature = "redb")]
     #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
     pub fn only_existing(mut self) -> Self {
@@ -200,7 +202,7 @@ impl DurableOptions {
         self
     }
 
-    /// Makes the open fail with [`OpenError::Exists`] if there is a file.
+    /// Makes the open fail with [`OpenError::Exists`](super::OpenError::Exists) if there is a file.
     #[cfg(feature = "redb")]
     #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
     pub fn only_new(mut self) -> Self {
