@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::info::millis;
-use super::inspect::{Inspected, Primitive, PrimitiveState, Registrable, Sealed};
 use super::node::{NodeWait, RefusedDeadlock};
+use super::registrable::{Inspected, Primitive, PrimitiveState, Registrable, Sealed};
 use super::shared::LockShared;
 use super::state::{LockState, MembersPage, Moment};
 use super::{FifoLock, LockInfo, QueueEntry};

@@ -12,6 +12,7 @@ use crossbeam_channel::Receiver;
 
 use super::batch::Batch;
 use super::error::CancelEvidence;
+use super::holder_word::Word;
 use super::keeper::{Keeper, KeeperSlot, KeeperThread};
 use super::options::{PackedDuration, RequestLimit};
 use super::report::ReportChannel;
@@ -23,7 +24,6 @@ use super::state::{
 };
 use super::wait::{WaitDeadline, WaitQueue, WaitsAs, blocking};
 use super::wake_chain::WakeChain;
-use super::word::Word;
 use super::{
     AcquireOptions, Grant, JoinError, LockError, LockGuard, LockInfo, LockOptions, LockReport,
     LockRequest, LockStats, PendingRequest, QueueEntry, ReleaseError, Timeline,

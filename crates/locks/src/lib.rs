@@ -33,28 +33,28 @@ mod diagnostics;
 mod error;
 mod evidence;
 mod fifo;
-mod fit;
 mod guard;
+mod hold_start;
+mod holder_word;
 mod info;
-mod inspect;
 pub mod keyed;
 pub mod limiter;
 pub mod node;
 mod options;
-mod pace;
 mod pending;
 mod queue;
+mod registrable;
 mod report;
 mod revocation;
 mod sampling;
 mod shared;
-mod since;
+mod shrink;
+mod spin_time;
 mod state;
 mod stats;
 mod steps;
 pub mod time;
 mod timeline;
-mod word;
 
 // What only `internal` shows.
 #[allow(missing_docs, missing_debug_implementations)]
@@ -97,12 +97,12 @@ pub use error::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvide
 pub use fifo::{FifoLock, ReleaseOutcome};
 pub use guard::LockGuard;
 pub use info::{CallSite, LockInfo, QueueEntry};
-pub use inspect::{PrimitiveState, Registrable};
 use node::{Deadlock, NodeWait};
 pub use options::{AcquireOptions, LockOptions};
 #[doc(hidden)]
 pub use pending::LockRequest;
 pub use pending::PendingRequest;
+pub use registrable::{PrimitiveState, Registrable};
 pub use report::{LockReport, SlowRequest};
 pub use revocation::Revocation;
 pub use stats::{DurationSummary, LockStats};
@@ -117,14 +117,14 @@ pub(crate) use wait::{WaitsAs, blocking};
 pub mod internal {
     pub use crate::batch::BatchLimit;
     pub use crate::fifo::Answer;
-    pub use crate::fit::excess;
-    pub use crate::inspect::Primitive;
     pub use crate::keeper::{Keeper, Kept};
     pub use crate::mailbox::{Mailbox, Rest};
     pub use crate::node::scope::{Granule, Tree};
     pub use crate::queue::Rights;
+    pub use crate::registrable::Primitive;
     pub use crate::request::{QueuedWork, Requester};
     pub use crate::samples::Samples;
+    pub use crate::shrink::excess;
     pub use crate::wait::{WaitsAs, blocking};
     pub use crate::wake_chain::{Sleeper, WakeChain};
     pub use crate::{Grant, caught, sync};

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::batch::BatchLimit;
 use super::fifo::FifoLock;
+use super::holder_word::{HeldWord, Word};
 use super::keeper::{Keeper, KeeperSlot, KeeperThread};
 use super::node::Scope;
 use super::options::RequestLimit;
@@ -17,7 +18,6 @@ use super::sampling::Measured;
 use super::state::{AfterUnlock, LockState, Moment, Overdue, QueuedAt, RequestPosition};
 use super::wait::{Reason, TaskLook, Wait, WaitDeadline, WaitQueue, WaitsAs, call_keeper, earlier};
 use super::wake_chain::WakeChain;
-use super::word::{HeldWord, Word};
 use super::{Grant, LockReport};
 use crate::id::LockId;
 #[cfg(loom)]

@@ -3,46 +3,48 @@
 //!
 //! Time comes in as an argument and outcomes go out as return values; nothing here sleeps or wakes.
 
-mod asking;
 mod hold_limits;
 mod holder;
 mod inspection;
 mod members;
 mod nodes;
-mod observed;
 mod recording;
+mod requests;
 mod revoking;
 mod tasks;
+mod timeline_and_reports;
+mod withdrawal;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::TimeoutEvidence;
+use super::holder_word::HeldWord;
 use super::node::{Granule, NodeWait, Scope};
 use super::options::{PackedDuration, RequestLimit};
-use super::pace::Pace;
 use super::report::LockReport;
 use super::request::{LockOutcome, RequestOutcome, RequestSource, Requester, Waiting};
 use super::revocation::LastRevocations;
 use super::sampling::{Measured, Sampling};
+use super::spin_time::Pace;
 use super::stats::{LockStats, Recorder};
 use super::wait::{Reason, TaskLook};
-use super::word::HeldWord;
 use super::{Grant, JoinError, LockError, LockInfo, QueueEntry, ReleaseError};
 use super::{Timeline, TimelineEntry, TimelineOutcome};
 use crate::id::{FencingToken, LockId, OwnerId};
 use crate::queue::{CapacityPart, Divisible, Priority, Queue, Rights, Ticket};
 use crate::time::{Clock, Deadline, MonotonicTime};
 
-pub(super) use asking::HowToWait;
-use asking::{LockWaiter, Obstacles};
 use hold_limits::HoldLimits;
 pub(super) use holder::Overdue;
 use holder::{Joined, LockHolder};
 pub(super) use inspection::MembersPage;
 use members::Members;
 pub(super) use nodes::Requested;
-pub(super) use observed::Observed;
+pub(super) use requests::HowToWait;
+use requests::LockWaiter;
+pub(super) use timeline_and_reports::Observed;
+use withdrawal::Obstacles;
 
 /// The present, for steps after which another request may hold the lock.
 #[derive(Clone, Copy, Debug)]

@@ -4,11 +4,11 @@ use std::borrow::Borrow;
 use std::sync::Arc;
 
 use super::execution::Joiner;
+use crate::hold_start::HoldStart;
 use crate::id::{FencingToken, LockId};
 use crate::queue::{Exclusive, Queue, Ticket};
 use crate::request::{RequestSource, Requester, Waiting};
 use crate::sampling::Measured;
-use crate::since::HoldStart;
 use crate::time::MonotonicTime;
 use crate::{Grant, LockInfo, QueueEntry};
 

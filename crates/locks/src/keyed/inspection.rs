@@ -8,7 +8,7 @@ use super::KeyedLock;
 use super::shard::Shard;
 use super::shared::KeyedShared;
 use super::stats::KeyedStats;
-use crate::inspect::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable, Sealed};
+use crate::registrable::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable, Sealed};
 use crate::{LockCounters, LockInfo, QueueEntry};
 
 impl<K, V> KeyedLock<K, V> {

@@ -41,10 +41,10 @@ pub use permit::{CallCancellation, Permit};
 use state::{AfterLimiterUnlock, CallOutcome, CallTicket, Granted, LeftCall, LimiterState};
 
 use super::CancelToken;
-use super::inspect::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable, Sealed};
 use super::keeper::{Keeper, KeeperSlot};
-use super::pace::Pace;
+use super::registrable::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable, Sealed};
 use super::request::TaskRequest;
+use super::spin_time::Pace;
 use super::wait::{Reason, TaskLook, Wait, WaitQueue, WaitsAs};
 use crate::caught::run_all;
 use crate::hashing::Secret;

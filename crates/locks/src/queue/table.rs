@@ -26,8 +26,8 @@ use smallvec::SmallVec;
 
 use super::wait_list::{Ticket, WaitList};
 use super::{Priority, Rights};
-use crate::fit::excess;
 use crate::hashing::Secret;
+use crate::shrink::excess;
 use crate::steps::step;
 
 /// A member holds rights and makes requests. Numbered by its lock type, in the order of first

@@ -1,51 +1,8 @@
-//! The steps for requests of tasks.
+//! What only requests of tasks need: whether a grant was noticed, and looks at deadlines.
 
 use super::*;
 
 impl LockState {
-    /// Removes the request of a task that is gone, and counts it as cancelled. If it was granted
-    /// meanwhile, its grant ends, unless it left work: that runs to its end. Returns the request,
-    /// to drop it when the mutex is free.
-    pub(crate) fn abandon(
-        &mut self,
-        waiting_at: RequestPosition,
-        now: Moment,
-    ) -> Option<Arc<dyn Waiting>> {
-        let queued = waiting_at
-            .ticket
-            .and_then(|ticket| self.queue.withdraw(ticket));
-        let Some(waiter) = queued else {
-            return self.abandon_later(waiting_at, now);
-        };
-        self.recorder_of(waiter.part).counts.cancellations += 1;
-        self.observe_failure(&waiter, 1, TimelineOutcome::Cancelled, now);
-        // Requests behind it may fit where it did not.
-        let next = self.grant_next(now, None);
-        self.outbox.extend(next);
-        Some(waiter.request)
-    }
-
-    /// Abandons a request that is no longer in the queue.
-    fn abandon_later(
-        &mut self,
-        waiting_at: RequestPosition,
-        now: Moment,
-    ) -> Option<Arc<dyn Waiting>> {
-        let RequestPosition { number, wait, .. } = waiting_at;
-        let id = self.id(number);
-        if let Some(holder) = self.holder_of(id).filter(|holder| holder.source.untaken) {
-            match &mut holder.joined {
-                Some(joined) => joined.last = true,
-                None => {
-                    let next = self.end(now, None);
-                    self.outbox.extend(next);
-                }
-            }
-            return None;
-        }
-        self.abandon_nodes(number, wait, now)
-    }
-
     /// Records that the task knows of its grant.
     pub(crate) fn take_note_of(&mut self, id: LockId) {
         if let Some(hold) = self.hold_of(id) {

@@ -175,7 +175,6 @@ fn a_store_that_cannot_be_opened_is_refused_and_stays_as_it_is() {
 }
 
 /// The editors would add nodes outside of its tree.
-#[cfg(feature = "redb")]
 #[test]
 fn a_document_of_another_program_is_refused_and_stays_as_it_is() {
     use doclock::{DataStore, NodeId, TransactionManager, dsl::*};

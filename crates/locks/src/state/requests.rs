@@ -1,9 +1,8 @@
-//! Requests for a lock, and their withdrawal from the queue.
+//! What a request passes on its way into the queue: refusals, and its place there.
 
 use std::cell::Cell;
 
 use super::*;
-use crate::evidence::Withdrawn;
 use crate::queue::MemberNumber;
 
 pub(crate) struct LockWaiter {
@@ -29,15 +28,6 @@ pub(crate) struct HowToWait {
     pub(crate) at_once: bool,
     pub(crate) bound: Option<usize>,
     pub(crate) priority: Priority,
-}
-
-/// What a request that is about to fail has waited for.
-#[derive(Default)]
-pub(super) struct Obstacles {
-    /// `None` for the holder of the whole lock.
-    pub(super) holder: Option<LockInfo>,
-    pub(super) node: Option<NodeWait>,
-    pub(super) ahead: Vec<QueueEntry>,
 }
 
 impl LockState {
@@ -125,68 +115,6 @@ impl LockState {
             wait,
             ticket,
         }
-    }
-
-    /// Removes a waiter from the queue, or from the waits for nodes. Does nothing when that wait is
-    /// over, because the request was granted or withdrawn before: then that outcome counts, even if
-    /// it waits again.
-    pub(crate) fn withdraw(&mut self, waiting_at: RequestPosition, reason: Reason, now: Moment) {
-        let position = waiting_at
-            .ticket
-            .and_then(|ticket| self.queue.ahead_of(ticket));
-        let (Some(ticket), Some(ahead)) = (waiting_at.ticket, position) else {
-            return self.withdraw_from_nodes(waiting_at, reason, now);
-        };
-        let listed = match reason {
-            Reason::Expired(_) => ahead.min(TimeoutEvidence::AHEAD),
-            Reason::Cancelled => 0,
-        };
-        let obstacles = Obstacles {
-            ahead: self.entries(now.at).take(listed).collect(),
-            ..Obstacles::default()
-        };
-        let Some(waiter) = self.queue.withdraw(ticket) else {
-            return;
-        };
-        let failed = self.fail(&waiter, ahead + 1, obstacles, reason, now);
-        self.outbox
-            .push(AfterUnlock::Answer(waiter.request, failed));
-        // Requests behind it may fit where it did not.
-        let next = self.grant_next(now, None);
-        self.outbox.extend(next);
-    }
-
-    /// Returns the outcome of a waiter that fails for an external reason.
-    pub(super) fn fail(
-        &mut self,
-        waiter: &LockWaiter,
-        position: usize,
-        obstacles: Obstacles,
-        reason: Reason,
-        now: Moment,
-    ) -> LockOutcome {
-        let counts = &mut self.recorder_of(waiter.part).counts;
-        let outcome = match reason {
-            Reason::Expired(_) => {
-                counts.timeouts += 1;
-                TimelineOutcome::TimedOut
-            }
-            Reason::Cancelled => {
-                counts.cancellations += 1;
-                TimelineOutcome::Cancelled
-            }
-        };
-        self.observe_failure(waiter, position, outcome, now);
-        let withdrawn = Withdrawn {
-            id: self.id(waiter.number),
-            owner: waiter.request.head().requester().owner.clone(),
-            waited: now.at - waiter.since,
-            position,
-            ahead: obstacles.ahead,
-            node: obstacles.node,
-        };
-        let holder = || obstacles.holder.unwrap_or_else(|| self.holder_info(now.at));
-        RequestOutcome::Failed(Box::new(withdrawn.because(reason, holder)))
     }
 }
 

@@ -1,0 +1,120 @@
+//! How a request leaves the lock without a grant: by its timeout, its token, or the end of its task.
+
+use super::*;
+use crate::evidence::Withdrawn;
+
+/// What a request that is about to fail has waited for.
+#[derive(Default)]
+pub(super) struct Obstacles {
+    /// `None` for the holder of the whole lock.
+    pub(super) holder: Option<LockInfo>,
+    pub(super) node: Option<NodeWait>,
+    pub(super) ahead: Vec<QueueEntry>,
+}
+
+impl LockState {
+    /// Removes a waiter from the queue, or from the waits for nodes. Does nothing when that wait is
+    /// over, because the request was granted or withdrawn before: then that outcome counts, even if
+    /// it waits again.
+    pub(crate) fn withdraw(&mut self, waiting_at: RequestPosition, reason: Reason, now: Moment) {
+        let position = waiting_at
+            .ticket
+            .and_then(|ticket| self.queue.ahead_of(ticket));
+        let (Some(ticket), Some(ahead)) = (waiting_at.ticket, position) else {
+            return self.withdraw_from_nodes(waiting_at, reason, now);
+        };
+        let listed = match reason {
+            Reason::Expired(_) => ahead.min(TimeoutEvidence::AHEAD),
+            Reason::Cancelled => 0,
+        };
+        let obstacles = Obstacles {
+            ahead: self.entries(now.at).take(listed).collect(),
+            ..Obstacles::default()
+        };
+        let Some(waiter) = self.queue.withdraw(ticket) else {
+            return;
+        };
+        let failed = self.fail(&waiter, ahead + 1, obstacles, reason, now);
+        self.outbox
+            .push(AfterUnlock::Answer(waiter.request, failed));
+        // Requests behind it may fit where it did not.
+        let next = self.grant_next(now, None);
+        self.outbox.extend(next);
+    }
+
+    /// Returns the outcome of a waiter that fails for an external reason.
+    pub(super) fn fail(
+        &mut self,
+        waiter: &LockWaiter,
+        position: usize,
+        obstacles: Obstacles,
+        reason: Reason,
+        now: Moment,
+    ) -> LockOutcome {
+        let counts = &mut self.recorder_of(waiter.part).counts;
+        let outcome = match reason {
+            Reason::Expired(_) => {
+                counts.timeouts += 1;
+                TimelineOutcome::TimedOut
+            }
+            Reason::Cancelled => {
+                counts.cancellations += 1;
+                TimelineOutcome::Cancelled
+            }
+        };
+        self.observe_failure(waiter, position, outcome, now);
+        let withdrawn = Withdrawn {
+            id: self.id(waiter.number),
+            owner: waiter.request.head().requester().owner.clone(),
+            waited: now.at - waiter.since,
+            position,
+            ahead: obstacles.ahead,
+            node: obstacles.node,
+        };
+        let holder = || obstacles.holder.unwrap_or_else(|| self.holder_info(now.at));
+        RequestOutcome::Failed(Box::new(withdrawn.because(reason, holder)))
+    }
+
+    /// Removes the request of a task that is gone, and counts it as cancelled. If it was granted
+    /// meanwhile, its grant ends, unless it left work: that runs to its end. Returns the request,
+    /// to drop it when the mutex is free.
+    pub(crate) fn abandon(
+        &mut self,
+        waiting_at: RequestPosition,
+        now: Moment,
+    ) -> Option<Arc<dyn Waiting>> {
+        let queued = waiting_at
+            .ticket
+            .and_then(|ticket| self.queue.withdraw(ticket));
+        let Some(waiter) = queued else {
+            return self.abandon_later(waiting_at, now);
+        };
+        self.recorder_of(waiter.part).counts.cancellations += 1;
+        self.observe_failure(&waiter, 1, TimelineOutcome::Cancelled, now);
+        // Requests behind it may fit where it did not.
+        let next = self.grant_next(now, None);
+        self.outbox.extend(next);
+        Some(waiter.request)
+    }
+
+    /// Abandons a request that is no longer in the queue.
+    fn abandon_later(
+        &mut self,
+        waiting_at: RequestPosition,
+        now: Moment,
+    ) -> Option<Arc<dyn Waiting>> {
+        let RequestPosition { number, wait, .. } = waiting_at;
+        let id = self.id(number);
+        if let Some(holder) = self.holder_of(id).filter(|holder| holder.source.untaken) {
+            match &mut holder.joined {
+                Some(joined) => joined.last = true,
+                None => {
+                    let next = self.end(now, None);
+                    self.outbox.extend(next);
+                }
+            }
+            return None;
+        }
+        self.abandon_nodes(number, wait, now)
+    }
+}
