@@ -1,4 +1,4 @@
-//! How a request leaves the lock without a grant: by its timeout, its token, or the end of its task.
+//! How a request leaves without a grant: by its timeout, its token, or the end of its task.
 
 use super::*;
 use crate::evidence::Withdrawn;
