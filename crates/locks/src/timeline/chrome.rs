@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::time::Duration;
 
-use serde::ser::{SerializeSeq, SerializeStruct};
 use serde::{Serialize, Serializer};
 use smol_str::SmolStr;
 
@@ -39,131 +38,77 @@ impl Timeline {
     ///
     /// [Trace Event Format]: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
     pub fn chrome_trace(&self) -> impl Serialize {
-        ChromeTrace(self)
+        ChromeTrace { events: self }
     }
 }
 
-struct ChromeTrace<'a>(&'a Timeline);
-
-impl Serialize for ChromeTrace<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut trace = serializer.serialize_struct("ChromeTrace", 1)?;
-        trace.serialize_field("traceEvents", &TraceEvents(self.0))?;
-        trace.end()
-    }
+#[derive(Serialize)]
+struct ChromeTrace<'a> {
+    #[serde(rename = "traceEvents", serialize_with = "events")]
+    events: &'a Timeline,
 }
 
-struct TraceEvents<'a>(&'a Timeline);
-
-impl Serialize for TraceEvents<'_> {
-    // Slices on tracks, not asynchronous events: Perfetto binds flow arrows to slices of tracks
-    // alone, and shows asynchronous events under their process, not under an owner. Slices of one
-    // track must nest, so requests that overlap have different tracks.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let layout = self.0.layout();
-        let mut events = Events {
-            sequence: serializer.serialize_seq(None)?,
-            entries: &self.0.entries,
-            layout: &layout,
-        };
-        events.write(&Event::metadata(0, "process_name", "doclock"))?;
-        for (track, name) in layout.tracks.iter().enumerate() {
-            events.write(&Event::metadata(track, "thread_name", &name.to_string()))?;
-            events.write(&Event::SortIndex {
-                pid: PROCESS,
-                tid: thread(track),
-                name: "thread_sort_index",
-                args: SortIndex { sort_index: track },
-            })?;
-        }
-        for &position in &layout.order {
-            events.write_request(position)?;
-            if let Some(giver) = layout.givers[position] {
-                events.write_arrow(giver, position)?;
-            }
-        }
-        events.sequence.end()
-    }
+/// Serializes the events one by one.
+// Slices on tracks, not asynchronous events: Perfetto binds flow arrows to slices of tracks alone,
+// and shows asynchronous events under their process, not under an owner. Slices of one track must
+// nest, so requests that overlap have different tracks.
+fn events<S: Serializer>(timeline: &Timeline, serializer: S) -> Result<S::Ok, S::Error> {
+    let layout = timeline.layout();
+    let process = Event::metadata(0, "process_name", Args::Name("doclock".into()));
+    let tracks = layout.tracks.iter().enumerate().flat_map(|(track, name)| {
+        let name = Args::Name(name.to_string());
+        [
+            Event::metadata(track, "thread_name", name),
+            Event::metadata(track, "thread_sort_index", Args::SortIndex(track)),
+        ]
+    });
+    let requests = layout.order.iter().flat_map(|&position| {
+        let arrow = layout.givers[position].map(|giver| arrow(&layout, giver, position));
+        let request = request(&timeline.entries[position], &layout, position);
+        request
+            .into_iter()
+            .flatten()
+            .chain(arrow.into_iter().flatten())
+    });
+    serializer.collect_seq([process].into_iter().chain(tracks).chain(requests))
 }
 
 const PROCESS: usize = 1;
 
-/// Perfetto takes a thread with the number of its process for the main thread.
-fn thread(track: usize) -> usize {
-    PROCESS + 1 + track
-}
-
-/// Exact up to 104 days.
-fn micros(time: Duration) -> f64 {
-    time.as_nanos() as f64 / 1e3
-}
-
-#[derive(Serialize)]
-#[serde(tag = "ph")]
-enum Event<'a> {
-    #[serde(rename = "M")]
-    Metadata {
-        pid: usize,
-        tid: usize,
-        name: &'static str,
-        args: ThreadName<'a>,
-    },
-    #[serde(rename = "M")]
-    SortIndex {
-        pid: usize,
-        tid: usize,
-        name: &'static str,
-        args: SortIndex,
-    },
-    #[serde(rename = "X")]
-    Slice {
-        pid: usize,
-        tid: usize,
-        ts: f64,
-        dur: f64,
-        cat: &'static str,
-        name: Cow<'static, str>,
-        args: RequestArgs<'a>,
-    },
-    #[serde(rename = "i")]
-    Instant {
-        pid: usize,
-        tid: usize,
-        ts: f64,
-        s: &'static str,
-        cat: &'static str,
-        name: &'static str,
-        args: RequestArgs<'a>,
-    },
-    #[serde(rename = "s")]
-    FlowStart {
-        pid: usize,
-        tid: usize,
-        ts: f64,
-        cat: &'static str,
-        name: &'static str,
-        id: usize,
-    },
-    #[serde(rename = "f")]
-    FlowEnd {
-        pid: usize,
-        tid: usize,
-        ts: f64,
-        cat: &'static str,
-        name: &'static str,
-        id: usize,
-        bp: &'static str,
-    },
+/// One event of the format.
+#[derive(Default, Serialize)]
+struct Event<'a> {
+    /// The kind of the event.
+    ph: &'static str,
+    pid: usize,
+    tid: usize,
+    name: Cow<'static, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ts: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dur: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cat: Option<&'static str>,
+    /// The number of an arrow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<usize>,
+    /// Where an arrow ends: at the slice around it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bp: Option<&'static str>,
+    /// How far an instant is drawn: on its track.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    s: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    args: Option<Args<'a>>,
 }
 
 #[derive(Serialize)]
-struct ThreadName<'a> {
-    name: &'a str,
-}
-
-#[derive(Serialize)]
-struct SortIndex {
-    sort_index: usize,
+#[serde(rename_all = "snake_case")]
+enum Args<'a> {
+    Name(String),
+    SortIndex(usize),
+    #[serde(untagged)]
+    Request(RequestArgs<'a>),
 }
 
 #[derive(Clone, Copy, Serialize)]
@@ -178,35 +123,72 @@ struct RequestArgs<'a> {
 }
 
 impl<'a> Event<'a> {
-    fn metadata(track: usize, name: &'static str, value: &'a str) -> Self {
-        Self::Metadata {
+    fn on(track: usize, ph: &'static str, name: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            ph,
             pid: PROCESS,
-            tid: thread(track),
-            name,
-            args: ThreadName { name: value },
+            // Perfetto takes a thread with the number of its process for the main thread.
+            tid: PROCESS + 1 + track,
+            name: name.into(),
+            ..Self::default()
         }
     }
 
-    fn slice(tid: usize, cat: &'static str, span: Range<Duration>, args: RequestArgs<'a>) -> Self {
+    fn metadata(track: usize, name: &'static str, args: Args<'a>) -> Self {
+        Self {
+            args: Some(args),
+            ..Self::on(track, "M", name)
+        }
+    }
+
+    fn slice(
+        track: usize,
+        cat: &'static str,
+        span: &Range<Duration>,
+        args: RequestArgs<'a>,
+    ) -> Self {
         let name = match args.label {
             Some(label) => Cow::Owned(format!("{cat} ({label})")),
             None => Cow::Borrowed(cat),
         };
-        Self::Slice {
-            pid: PROCESS,
-            tid,
-            ts: micros(span.start),
-            dur: micros(span.end - span.start),
-            cat,
-            name,
-            args,
+        Self {
+            dur: Some(micros(span.end - span.start)),
+            args: Some(Args::Request(args)),
+            ..Self::on(track, "X", name).at(cat, span.start)
+        }
+    }
+
+    fn at(self, cat: &'static str, time: Duration) -> Self {
+        Self {
+            ts: Some(micros(time)),
+            cat: Some(cat),
+            ..self
         }
     }
 }
 
-/// The name of the instant at the end of a request, if it ended in an unusual way.
-fn instant(outcome: TimelineOutcome) -> Option<&'static str> {
-    match outcome {
+/// Exact up to 104 days.
+fn micros(time: Duration) -> f64 {
+    time.as_nanos() as f64 / 1e3
+}
+
+/// The wait and the hold of a request, and an instant at its end if it ended in an unusual way.
+fn request<'a>(
+    entry: &'a TimelineEntry,
+    layout: &TimelineLayout<'_>,
+    position: usize,
+) -> [Option<Event<'a>>; 3] {
+    let track = layout.track_of[position];
+    let args = RequestArgs {
+        lock_id: entry.lock_id,
+        label: entry.label.as_ref(),
+        call_site: &entry.call_site,
+        nodes: entry.nodes,
+        outcome: entry.outcome,
+    };
+    let (wait, hold) = (layout.wait(position), layout.hold(position));
+    let end = hold.as_ref().map_or(wait.end, |hold| hold.end);
+    let instant = match entry.outcome {
         TimelineOutcome::TimedOut => Some("timeout"),
         TimelineOutcome::Revoked => Some("revocation"),
         TimelineOutcome::Deadlock => Some("deadlock"),
@@ -215,76 +197,33 @@ fn instant(outcome: TimelineOutcome) -> Option<&'static str> {
         | TimelineOutcome::Holding
         | TimelineOutcome::Released
         | TimelineOutcome::Extended => None,
-    }
+    };
+    [
+        (!wait.is_empty()).then(|| Event::slice(track, "wait", &wait, args)),
+        hold.map(|hold| Event::slice(track, "hold", &hold, args)),
+        instant.map(|name| Event {
+            s: Some("t"),
+            args: Some(Args::Request(args)),
+            ..Event::on(track, "i", name).at("end", end)
+        }),
+    ]
 }
 
-/// Serializes events as elements of one sequence.
-struct Events<'a, S> {
-    sequence: S,
-    entries: &'a [TimelineEntry],
-    layout: &'a TimelineLayout<'a>,
-}
-
-impl<S: SerializeSeq> Events<'_, S> {
-    fn write(&mut self, event: &Event<'_>) -> Result<(), S::Error> {
-        self.sequence.serialize_element(event)
-    }
-
-    fn write_request(&mut self, position: usize) -> Result<(), S::Error> {
-        let entry = &self.entries[position];
-        let tid = thread(self.layout.track_of[position]);
-        let request = RequestArgs {
-            lock_id: entry.lock_id,
-            label: entry.label.as_ref(),
-            call_site: &entry.call_site,
-            nodes: entry.nodes,
-            outcome: entry.outcome,
-        };
-        let wait = self.layout.wait(position);
-        let mut end = wait.end;
-        if !wait.is_empty() {
-            self.write(&Event::slice(tid, "wait", wait, request))?;
-        }
-        if let Some(hold) = self.layout.hold(position) {
-            end = hold.end;
-            self.write(&Event::slice(tid, "hold", hold, request))?;
-        }
-        let Some(name) = instant(entry.outcome) else {
-            return Ok(());
-        };
-        self.write(&Event::Instant {
-            pid: PROCESS,
-            tid,
-            ts: micros(end),
-            s: "t",
-            cat: "end",
-            name,
-            args: request,
-        })
-    }
-
-    /// Writes the arrow of a hand-off. It begins a nanosecond before the end of the hold, so that
-    /// it belongs to this slice alone.
-    fn write_arrow(&mut self, giver: usize, taker: usize) -> Result<(), S::Error> {
-        let hold = self.layout.hold(giver);
-        let hold = hold.unwrap_or_else(|| self.layout.wait(giver));
-        let last = hold.end.saturating_sub(Duration::from_nanos(1));
-        self.write(&Event::FlowStart {
-            pid: PROCESS,
-            tid: thread(self.layout.track_of[giver]),
-            ts: micros(last.max(hold.start)),
-            cat: "hand-off",
-            name: "hand-off",
-            id: taker,
-        })?;
-        self.write(&Event::FlowEnd {
-            pid: PROCESS,
-            tid: thread(self.layout.track_of[taker]),
-            ts: micros(self.layout.wait(taker).end),
-            cat: "hand-off",
-            name: "hand-off",
-            id: taker,
-            bp: "e",
-        })
-    }
+/// The arrow of a hand-off. It begins a nanosecond before the end of the hold, so that it belongs
+/// to this slice alone.
+fn arrow(layout: &TimelineLayout<'_>, giver: usize, taker: usize) -> [Event<'static>; 2] {
+    let hold = layout.hold(giver);
+    let hold = hold.unwrap_or_else(|| layout.wait(giver));
+    let last = hold.end.saturating_sub(Duration::from_nanos(1));
+    let tip = |position: usize, ph, time| Event {
+        id: Some(taker),
+        ..Event::on(layout.track_of[position], ph, "hand-off").at("hand-off", time)
+    };
+    [
+        tip(giver, "s", last.max(hold.start)),
+        Event {
+            bp: Some("e"),
+            ..tip(taker, "f", layout.wait(taker).end)
+        },
+    ]
 }
