@@ -12,11 +12,12 @@ use super::info::millis;
 use super::node::{NodeWait, RefusedDeadlock};
 use super::registrable::{Inspected, Primitive, PrimitiveState, Registrable, Sealed};
 use super::shared::LockShared;
-use super::state::{LockState, MembersPage, Moment};
+use super::state::{LockState, MembersPage};
 use super::{FifoLock, LockInfo, QueueEntry};
 use crate::brief::Brief;
 use crate::id::{LockId, NodeId};
 use crate::queue::{LockMode, MemberNumber, Priority};
+use crate::time::MonotonicTime;
 
 /// The holders and the waiters of a lock, and which of them wait for which.
 ///
@@ -277,7 +278,7 @@ impl FifoLock {
         let (mut queued, mut ahead) = (Vec::new(), None);
         let (totals, members) = self.0.read_queue(
             |state, now| {
-                let totals = (state.counters(), state.last_deadlocks(now.at));
+                let totals = (state.counters(), state.last_deadlocks(now));
                 (totals, state.members_page(None, now))
             },
             |state, at, now| {
@@ -319,7 +320,7 @@ impl FifoLock {
     fn members_from(
         &self,
         mut members: MembersPage,
-        page: impl Fn(&LockState, Option<MemberNumber>, Moment<'_>) -> MembersPage,
+        page: impl Fn(&LockState, Option<MemberNumber>, MonotonicTime) -> MembersPage,
     ) -> MembersPage {
         while let Some(last) = members.next {
             members.extend(self.0.step_fair(|state, now| page(state, Some(last), now)));

@@ -20,7 +20,7 @@ use super::request::{QueuedWork, Request, RequestOutcome, Requester, TaskRequest
 use super::sampling::Sampling;
 use super::shared::{DefaultTimeout, LockShared};
 use super::state::{
-    AfterUnlock, Combiner, CombinerKind, HowToWait, LockState, Moment, Observed, Requested,
+    AfterUnlock, Combiner, CombinerKind, HowToWait, LockState, Observed, Requested,
 };
 use super::wait::{WaitDeadline, WaitQueue, WaitsAs, blocking};
 use super::wake_chain::WakeChain;
@@ -31,7 +31,7 @@ use super::{
 use crate::id::{LockId, OwnerId, random_session};
 use crate::queue::CapacityPart;
 use crate::sync::{Mutex, thread_number};
-use crate::time::Clock;
+use crate::time::{Clock, MonotonicTime};
 
 /// A lock that is granted strictly in FIFO order.
 ///
@@ -240,22 +240,24 @@ impl FifoLock {
         options: &AcquireOptions,
         work: &mut Option<W>,
     ) -> Result<Answer<W::Reply>, LockError> {
-        let ask =
-            |state: &mut LockState, now: Moment, how: HowToWait, request: &Arc<Request<W>>| {
-                if state.held().is_none() {
-                    state.source().assign(requester);
-                    let grant = self.0.take(state, requester.hold_limit, || None);
-                    return Ok(Requested::Granted(grant));
-                }
-                state.refuse_reentry(requester, CapacityPart::Whole, now.at)?;
-                if how.at_once {
-                    return Err(state.would_block(requester, None, now.at));
-                }
-                state.reject_excess(requester, CapacityPart::Whole, how.bound)?;
-                let request = Arc::clone(request);
-                let waiting_at = state.join_queue(request, how.priority, None, now.at);
-                Ok(Requested::Waits(waiting_at))
-            };
+        let ask = |state: &mut LockState,
+                   now: MonotonicTime,
+                   how: HowToWait,
+                   request: &Arc<Request<W>>| {
+            if state.held().is_none() {
+                state.source().assign(requester);
+                let grant = self.0.take(state, requester.hold_limit, || None);
+                return Ok(Requested::Granted(grant));
+            }
+            state.refuse_reentry(requester, CapacityPart::Whole, now)?;
+            if how.at_once {
+                return Err(state.would_block(requester, None, now));
+            }
+            state.reject_excess(requester, CapacityPart::Whole, how.bound)?;
+            let request = Arc::clone(request);
+            let waiting_at = state.join_queue(request, how.priority, None, now);
+            Ok(Requested::Waits(waiting_at))
+        };
         let asked = self.ask_in_step(waits_as, requester, options, None, work, ask);
         Ok(asked.await?.0)
     }
@@ -271,7 +273,7 @@ impl FifoLock {
         work: &mut Option<W>,
         ask: impl FnOnce(
             &mut LockState,
-            Moment,
+            MonotonicTime,
             HowToWait,
             &Arc<Request<W>>,
         ) -> Result<Requested, LockError>,
@@ -404,7 +406,7 @@ impl FifoLock {
     #[doc(hidden)]
     pub fn check_reentry(&self, requester: &Requester<'_>) -> Result<(), LockError> {
         let (mut state, now) = self.0.enter();
-        state.refuse_reentry(requester, CapacityPart::Whole, now.at)
+        state.refuse_reentry(requester, CapacityPart::Whole, now)
     }
 
     /// Options of a lock that requests pass before this one: with its clock, keeper and reports.
@@ -456,7 +458,7 @@ impl FifoLock {
 
     /// Returns the holder of the lock.
     pub fn current_lock(&self) -> Option<LockInfo> {
-        self.0.step(|state, now| state.current(now.at))
+        self.0.step(|state, now| state.current(now))
     }
 
     /// Returns the number of waiting requests.
@@ -473,7 +475,7 @@ impl FifoLock {
     /// Returns the waiting requests, and what `first` reads in the moment of the first page.
     fn queue_with<T>(
         &self,
-        first: impl FnOnce(&mut LockState, Moment) -> T,
+        first: impl FnOnce(&mut LockState, MonotonicTime) -> T,
     ) -> (Vec<QueueEntry>, T) {
         let mut queue = Vec::new();
         let read = self.0.read_queue(first, |state, queued, now| {
@@ -485,7 +487,7 @@ impl FifoLock {
     /// Returns the counters and the state of one moment. The first 32 waiters are of that moment
     /// too; the others are read page by page, as in the [diagnostics](Self::diagnostics).
     pub fn lock_stats(&self) -> LockStats {
-        let (queue, stats) = self.queue_with(|state, now| state.stats(now.at));
+        let (queue, stats) = self.queue_with(|state, now| state.stats(now));
         LockStats { queue, ..stats }
     }
 
@@ -513,7 +515,7 @@ impl FifoLock {
     pub fn timeline(&self) -> Option<Timeline> {
         let mut waiting = Vec::new();
         let recorded = self.0.read_queue(
-            |state, now| state.recorded(now.at),
+            |state, now| state.recorded(now),
             |state, queued, _| waiting.extend(state.recorded_waiter(queued.waiter)),
         );
         let (mut timeline, mut unfinished) = recorded?;
@@ -521,7 +523,8 @@ impl FifoLock {
         // Backwards, because the oldest may be forgotten meanwhile.
         let mut pages = vec![unfinished];
         loop {
-            let page = |state: &mut LockState, _: Moment| state.recorded_page(timeline.forgotten);
+            let page =
+                |state: &mut LockState, _: MonotonicTime| state.recorded_page(timeline.forgotten);
             let page = self.0.step_fair(page);
             if page.is_empty() {
                 break;
@@ -627,7 +630,7 @@ impl FifoLock {
         let this = thread_number();
         let now = self.0.step(|state, now| {
             state.bind(grant.id(), this);
-            now.at
+            now
         });
         let mut batch = Batch::new(self.0.batch, &self.0.wake_chain);
         batch.goes_on(now);
@@ -666,8 +669,8 @@ impl FifoLock {
         let mut ending = ending;
         loop {
             let (next, now) = self.0.step(|state, now| {
-                let combiner = batch.goes_on(now.at).then_some(combiner);
-                (state.part_from_grant(ending, now, combiner), now.at)
+                let combiner = batch.goes_on(now).then_some(combiner);
+                (state.part_from_grant(ending, now, combiner), now)
             });
             match next {
                 Some(AfterUnlock::Serve(request, grant)) => {

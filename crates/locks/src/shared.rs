@@ -15,7 +15,7 @@ use super::options::RequestLimit;
 use super::report::ReportChannel;
 use super::request::Waiting;
 use super::sampling::Measured;
-use super::state::{AfterUnlock, LockState, Moment, Overdue, QueuedAt, RequestPosition};
+use super::state::{AfterUnlock, LockState, Overdue, QueuedAt, RequestPosition};
 use super::wait::{Reason, TaskLook, Wait, WaitDeadline, WaitQueue, WaitsAs, call_keeper, earlier};
 use super::wake_chain::WakeChain;
 use super::{Grant, LockReport};
@@ -23,7 +23,7 @@ use crate::id::LockId;
 #[cfg(loom)]
 use crate::id::OwnerId;
 use crate::sync::{Mutex, MutexGuard, rank, unlock_fair};
-use crate::time::{Clock, Deadline};
+use crate::time::{Clock, Deadline, MonotonicTime};
 
 /// In this order, from the beginning of a cache line: the word, the mutex and the fields that a
 /// request uses are side by side. Requesting and granting threads take these lines from each
@@ -60,7 +60,7 @@ impl LockShared {
         waiting_at: RequestPosition,
         waits_as: WaitsAs,
         deadline: WaitDeadline,
-        now: Moment,
+        now: MonotonicTime,
     ) -> Wait<RequestPosition> {
         if let (WaitsAs::Task, Some((_, deadline))) = (waits_as, deadline) {
             let first = &mut state.first_deadline_of_tasks;
@@ -76,7 +76,7 @@ impl LockShared {
 
     /// Locks the state and pins the holder: no other thread changes the word until the mutex is
     /// free again.
-    pub(super) fn enter(&self) -> (MutexGuard<'_, { rank::LOCK }, LockState>, Moment<'_>) {
+    pub(super) fn enter(&self) -> (MutexGuard<'_, { rank::LOCK }, LockState>, MonotonicTime) {
         let mut state = self.state.lock();
         if let Some(held) = state.shown
             && !held.is_pinned()
@@ -89,22 +89,19 @@ impl LockShared {
             }
         }
         // Read under the mutex, so that no hold begins before the previous one ended.
-        let now = Moment {
-            at: self.clock.now(),
-            clock: &self.clock,
-        };
-        state.observe(now.at);
+        let now = self.clock.now();
+        state.observe(now);
         (state, now)
     }
 
     /// Takes a step, and delivers the outcomes of other requests when the mutex is free again.
-    pub(super) fn step<T>(&self, step: impl FnOnce(&mut LockState, Moment) -> T) -> T {
+    pub(super) fn step<T>(&self, step: impl FnOnce(&mut LockState, MonotonicTime) -> T) -> T {
         self.step_and(step, drop)
     }
 
     /// Takes a step as [`step`](Self::step) does. A thread that waits for the state meanwhile gets
     /// it next, before this one can lock it again.
-    pub(super) fn step_fair<T>(&self, step: impl FnOnce(&mut LockState, Moment) -> T) -> T {
+    pub(super) fn step_fair<T>(&self, step: impl FnOnce(&mut LockState, MonotonicTime) -> T) -> T {
         self.step_and(step, unlock_fair)
     }
 
@@ -113,11 +110,11 @@ impl LockShared {
     /// `first`, whose result this returns.
     pub(super) fn read_queue<T>(
         &self,
-        first: impl FnOnce(&mut LockState, Moment) -> T,
-        mut visit: impl FnMut(&LockState, QueuedAt<'_>, Moment),
+        first: impl FnOnce(&mut LockState, MonotonicTime) -> T,
+        mut visit: impl FnMut(&LockState, QueuedAt<'_>, MonotonicTime),
     ) -> T {
         let mut listed = 0;
-        let mut page = |state: &LockState, after, now: Moment| {
+        let mut page = |state: &LockState, after, now: MonotonicTime| {
             let (page, next) = state.queue_page(after);
             for (ticket, waiter) in page {
                 listed += 1;
@@ -144,7 +141,7 @@ impl LockShared {
     #[inline(always)]
     fn step_and<'s, T>(
         &'s self,
-        step: impl FnOnce(&mut LockState, Moment) -> T,
+        step: impl FnOnce(&mut LockState, MonotonicTime) -> T,
         let_go: impl FnOnce(MutexGuard<'s, { rank::LOCK }, LockState>),
     ) -> T {
         let (mut state, now) = self.enter();
@@ -208,7 +205,7 @@ impl LockShared {
         let waits = self.reports.as_ref()?.thresholds.waits;
         let mut slow = Vec::new();
         let mut left = None;
-        let first = |state: &mut LockState, now: Moment| state.look_at_slow(now);
+        let first = |state: &mut LockState, now: MonotonicTime| state.look_at_slow(now);
         let until_next = self.read_queue(first, |state, queued, now| {
             if let Some(over) = waits
                 && let Some(wait) = queued.waiter.look_if_slow(over, &mut left, now)
@@ -247,7 +244,10 @@ impl LockShared {
     }
 
     /// Takes a step that may grant the lock, and wakes the waiters when the mutex is free again.
-    pub(super) fn hand_on(&self, step: impl FnOnce(&mut LockState, Moment) -> Option<AfterUnlock>) {
+    pub(super) fn hand_on(
+        &self,
+        step: impl FnOnce(&mut LockState, MonotonicTime) -> Option<AfterUnlock>,
+    ) {
         if let Some(next) = self.step(step) {
             self.deliver(next);
         }
@@ -264,8 +264,8 @@ impl LockShared {
         let (measured, overdue) = match state.hold_limit_of(hold_limit) {
             None => (state.sampling.measure(|| self.clock.now()), None),
             Some(limit) => {
-                let measured = Measured::once(self.clock.now());
-                (Some(measured), Overdue::after(limit, &self.clock))
+                let now = self.clock.now();
+                (Some(Measured::once(now)), Overdue::after(limit, now))
             }
         };
         let grant = state.take(scope, measured, overdue);

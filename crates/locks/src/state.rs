@@ -46,14 +46,6 @@ use requests::LockWaiter;
 pub(super) use timeline_and_reports::Observed;
 use withdrawal::Obstacles;
 
-/// The present, for steps after which another request may hold the lock.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Moment<'a> {
-    pub(super) at: MonotonicTime,
-    /// The source of deadlines; read only for a hold with a limit.
-    pub(super) clock: &'a Clock,
-}
-
 /// Nodes, with the locks on their ancestors.
 pub(super) type NodeSet = Vec<(Granule, Rights)>;
 
@@ -352,16 +344,16 @@ impl LockState {
 
     /// Ends the hold; the next request in the queue becomes the holder in the same step. The
     /// `combiner` runs its work, if there is a combiner and the work allows it.
-    fn end(&mut self, now: Moment, combiner: Option<Combiner>) -> Option<AfterUnlock> {
+    fn end(&mut self, now: MonotonicTime, combiner: Option<Combiner>) -> Option<AfterUnlock> {
         self.recorder().counts.releases += 1;
         self.observe_end(self.holder.grant.id(), TimelineOutcome::Released, now);
         self.vacate(now, combiner)
     }
 
-    fn vacate(&mut self, now: Moment, combiner: Option<Combiner>) -> Option<AfterUnlock> {
+    fn vacate(&mut self, now: MonotonicTime, combiner: Option<Combiner>) -> Option<AfterUnlock> {
         self.held = false;
         if let Some((since, weight)) = self.holder.since.known() {
-            let hold = now.at - since;
+            let hold = now - since;
             self.pace.take_in(hold);
             self.recorder().hold.record(hold, weight);
         }
@@ -371,7 +363,11 @@ impl LockState {
 
     /// Grants the lock: to the next request in the queue, or to all requests for nodes ahead of the
     /// first for the whole lock.
-    fn grant_next(&mut self, now: Moment, combiner: Option<Combiner>) -> Option<AfterUnlock> {
+    fn grant_next(
+        &mut self,
+        now: MonotonicTime,
+        combiner: Option<Combiner>,
+    ) -> Option<AfterUnlock> {
         let waiter = loop {
             let mut waiter = self.queue.next()?;
             match waiter.nodes.take() {
@@ -389,7 +385,7 @@ impl LockState {
         } = waiter;
         let id = self.id(number);
         let metrics = &mut self.metrics;
-        metrics.wait.record_wait(now.at - since, &mut metrics.hold);
+        metrics.wait.record_wait(now - since, &mut metrics.hold);
         debug_assert!(!self.held, "granted beside a holder");
         let combiner = combiner.filter(|combiner| combiner.runs(&*request));
         let requester = request.head().requester();
@@ -400,10 +396,8 @@ impl LockState {
         let overdue = self.overdue(requester.hold_limit, now);
         let measured = match combiner {
             // The combiner continues at once, and need not lock the mutex again for the metrics.
-            Some(_) if self.queue.is_empty() && overdue.is_none() => {
-                self.sampling.measure(|| now.at)
-            }
-            _ => Some(Measured::once(now.at)),
+            Some(_) if self.queue.is_empty() && overdue.is_none() => self.sampling.measure(|| now),
+            _ => Some(Measured::once(now)),
         };
         let grant = self.hold(id, measured, overdue);
         self.watch_holder(overdue);
@@ -423,7 +417,7 @@ impl LockState {
     pub(super) fn release(
         &mut self,
         id: LockId,
-        now: Moment,
+        now: MonotonicTime,
     ) -> Result<Option<AfterUnlock>, ReleaseError> {
         if let Some(holder) = self.holder_of(id) {
             return match holder.has_transaction() {
@@ -445,7 +439,11 @@ impl LockState {
     }
 
     /// Ends the grant, or leaves that to the transaction that is open under it.
-    pub(super) fn release_or_defer(&mut self, id: LockId, now: Moment) -> Option<AfterUnlock> {
+    pub(super) fn release_or_defer(
+        &mut self,
+        id: LockId,
+        now: MonotonicTime,
+    ) -> Option<AfterUnlock> {
         match self.release(id, now) {
             Ok(next) => next,
             Err(ReleaseError::TransactionOpen { .. }) => {
@@ -497,7 +495,7 @@ impl LockState {
     pub(super) fn part_from_grant(
         &mut self,
         id: LockId,
-        now: Moment,
+        now: MonotonicTime,
         combiner: Option<Combiner>,
     ) -> Option<AfterUnlock> {
         if !self.held {
@@ -545,8 +543,13 @@ impl LockState {
     }
 
     /// Lists a request that waits at this position.
-    pub(super) fn entry(&self, waiter: &LockWaiter, position: usize, now: Moment) -> QueueEntry {
-        waiter.entry(self.lock, position, now.at)
+    pub(super) fn entry(
+        &self,
+        waiter: &LockWaiter,
+        position: usize,
+        now: MonotonicTime,
+    ) -> QueueEntry {
+        waiter.entry(self.lock, position, now)
     }
 
     #[cfg(loom)]

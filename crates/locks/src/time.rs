@@ -111,8 +111,7 @@ impl Clock {
 
     /// Returns the deadline `limit` from now. `None` for more nanoseconds than a clock can count.
     pub fn deadline(&self, limit: Duration) -> Option<Deadline> {
-        u64::try_from(limit.as_nanos()).ok()?;
-        Some(self.due(limit))
+        Deadline::after(limit, self.now())
     }
 
     /// Returns the deadline `delay` from now, at most the last that the clock can count, so it
@@ -128,11 +127,6 @@ impl Clock {
             Source::System(_) => Pause::For(left),
             _ => Pause::UntilAdvanced,
         })
-    }
-
-    /// Returns the time until `deadline`; zero once it has passed, `None` if it never comes.
-    pub fn left(&self, deadline: Deadline) -> Option<Duration> {
-        (deadline != Deadline::NEVER).then(|| deadline.0 - self.now())
     }
 
     /// Registers `listener` for jumps of the time. The system clock never jumps.
@@ -169,6 +163,18 @@ pub struct Deadline(MonotonicTime);
 impl Deadline {
     /// The last moment that a clock can count.
     pub const NEVER: Self = Self(MonotonicTime(u64::MAX));
+
+    /// Returns the deadline `limit` after `now`. `None` for more nanoseconds than a clock can
+    /// count.
+    pub fn after(limit: Duration, now: MonotonicTime) -> Option<Self> {
+        u64::try_from(limit.as_nanos()).ok()?;
+        Some(Self(now.saturating_add(limit)))
+    }
+
+    /// Returns the time until the deadline; zero once it has passed, `None` if it never comes.
+    pub fn left(self, now: MonotonicTime) -> Option<Duration> {
+        (self != Self::NEVER).then(|| self.0 - now)
+    }
 }
 
 /// How a thread waits for a deadline that lies ahead.

@@ -177,6 +177,6 @@ impl FifoLock {
     /// Returns the metrics of the node locks.
     #[doc(hidden)]
     pub fn node_stats(&self) -> NodeLockStats {
-        self.0.step(|state, now| state.node_stats(now.at))
+        self.0.step(|state, now| state.node_stats(now))
     }
 }

@@ -22,8 +22,8 @@ pub(super) struct HoldLimits {
 
 impl LockState {
     /// Returns when a hold that begins now exceeds the limit of its request.
-    pub(super) fn overdue(&mut self, limit: RequestLimit, now: Moment) -> Option<Overdue> {
-        Overdue::after(self.hold_limit_of(limit)?, now.clock)
+    pub(super) fn overdue(&mut self, limit: RequestLimit, now: MonotonicTime) -> Option<Overdue> {
+        Overdue::after(self.hold_limit_of(limit)?, now)
     }
 
     /// Returns the hold limit of a request that is granted now.
@@ -52,7 +52,7 @@ impl LockState {
 
     /// Returns when the keeper must look on behalf of a request that begins to wait, unless it
     /// looks no later anyway.
-    pub(crate) fn watch_holders(&mut self, now: Moment) -> Option<Deadline> {
+    pub(crate) fn watch_holders(&mut self, now: MonotonicTime) -> Option<Deadline> {
         // The keeper finds what is already overdue.
         let due = self.due(now, |_| false)?;
         self.look_no_later_than(due)
@@ -75,7 +75,7 @@ impl LockState {
     /// must look again.
     pub(crate) fn revoke_overdue(
         &mut self,
-        now: Moment,
+        now: MonotonicTime,
         has_passed: impl Fn(Deadline) -> bool,
     ) -> Option<Deadline> {
         let limits = self.hold_limits.as_mut()?;
@@ -101,7 +101,7 @@ impl LockState {
         self.hold_limits().next_look
     }
 
-    fn revoke_overdue_holder(&mut self, now: Moment, has_passed: impl Fn(Deadline) -> bool) {
+    fn revoke_overdue_holder(&mut self, now: MonotonicTime, has_passed: impl Fn(Deadline) -> bool) {
         let Some(overdue) = self.holder.overdue else {
             return;
         };
@@ -113,14 +113,14 @@ impl LockState {
 
     /// Returns when the first of the holders that delay any request exceeds its limit. A holder
     /// that has exceeded it but cannot be revoked now is due again one limit later.
-    fn due(&self, now: Moment, has_passed: impl Fn(Deadline) -> bool) -> Option<Deadline> {
+    fn due(&self, now: MonotonicTime, has_passed: impl Fn(Deadline) -> bool) -> Option<Deadline> {
         // To list the holders that delay a request takes a time that grows with the number of
         // waiters.
         if !self.had_limits {
             return None;
         }
         let due = |overdue: Overdue| match has_passed(overdue.at) {
-            true => now.clock.deadline(overdue.limit()),
+            true => Deadline::after(overdue.limit(), now),
             false => Some(overdue.at),
         };
         if self.held {

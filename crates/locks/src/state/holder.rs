@@ -8,7 +8,7 @@ use crate::id::FencingToken;
 use crate::node::Scope;
 use crate::options::PackedDuration;
 use crate::request::RequestSource;
-use crate::time::{Clock, Deadline, MonotonicTime};
+use crate::time::{Deadline, MonotonicTime};
 use crate::{Grant, LockInfo};
 
 /// When a hold exceeds its limit.
@@ -21,9 +21,9 @@ pub(crate) struct Overdue {
 impl Overdue {
     /// Returns when a hold that begins now exceeds the limit. `None` if the clock cannot count that
     /// far.
-    pub(crate) fn after(limit: Duration, clock: &Clock) -> Option<Self> {
+    pub(crate) fn after(limit: Duration, now: MonotonicTime) -> Option<Self> {
         Some(Self {
-            at: clock.deadline(limit)?,
+            at: Deadline::after(limit, now)?,
             limit: PackedDuration::new(limit)?,
         })
     }

@@ -57,7 +57,11 @@ impl LockState {
     }
 
     /// Returns the holder of the whole lock, or some of the members that share it.
-    pub(crate) fn members_page(&self, after: Option<MemberNumber>, now: Moment) -> MembersPage {
+    pub(crate) fn members_page(
+        &self,
+        after: Option<MemberNumber>,
+        now: MonotonicTime,
+    ) -> MembersPage {
         if let Some(holder) = self.holder() {
             return MembersPage {
                 holders: vec![self.held_by(holder, now)],
@@ -89,7 +93,7 @@ impl LockState {
     pub(crate) fn page_of_node_locks(
         &self,
         after: Option<MemberNumber>,
-        now: Moment,
+        now: MonotonicTime,
     ) -> MembersPage {
         let mut page = self.members_page(after, now);
         if self.holder().is_some_and(|holder| holder.scope.is_none()) {
@@ -98,7 +102,7 @@ impl LockState {
         page
     }
 
-    fn held_by(&self, holder: &LockHolder, now: Moment) -> HeldLock {
+    fn held_by(&self, holder: &LockHolder, now: MonotonicTime) -> HeldLock {
         let scope = holder.scope.as_ref();
         let nodes = scope.into_iter().flat_map(Scope::nodes);
         let nodes = nodes.map(|(id, mode)| (id.clone(), mode));
@@ -106,7 +110,7 @@ impl LockState {
         Self::held_lock(holder, nodes, count, now)
     }
 
-    fn held_by_member(&self, nodes: &Members, hold: &LockHolder, now: Moment) -> HeldLock {
+    fn held_by_member(&self, nodes: &Members, hold: &LockHolder, now: MonotonicTime) -> HeldLock {
         let number = hold.grant.id().number;
         // A deep tree has many intentions: the search for others is bounded too.
         let held = nodes.table.held(number).take(4 * HeldLock::LISTED);
@@ -121,10 +125,10 @@ impl LockState {
         hold: &LockHolder,
         nodes: impl Iterator<Item = (NodeId, LockMode)>,
         node_count: usize,
-        now: Moment,
+        now: MonotonicTime,
     ) -> HeldLock {
         HeldLock {
-            holder: hold.info(now.at),
+            holder: hold.info(now),
             in_transaction: hold.has_transaction(),
             hold_limit: hold.overdue.map(Overdue::limit),
             nodes: nodes.take(HeldLock::LISTED).collect(),
@@ -136,7 +140,7 @@ impl LockState {
         &self,
         nodes: &Members,
         waiter: &LockWaiter,
-        now: Moment,
+        now: MonotonicTime,
     ) -> WaitingRequest {
         let number = waiter.number;
         let waits_for = nodes.table.waits_for(number).take(HeldLock::LISTED);
@@ -146,7 +150,7 @@ impl LockState {
         let blockers = nodes
             .table
             .nearest_blockers(number, WaitingRequest::BLOCKERS);
-        let request = waiter.entry(self.lock, position, now.at);
+        let request = waiter.entry(self.lock, position, now);
         WaitingRequest {
             waits_for: waits_for
                 .into_iter()
@@ -165,7 +169,7 @@ impl LockState {
             waiter, position, ..
         }: QueuedAt<'_>,
         ahead: Option<LockId>,
-        now: Moment,
+        now: MonotonicTime,
     ) -> WaitingRequest {
         let request = self.entry(waiter, position, now);
         let holders = self.holders_ahead_of(waiter);
@@ -196,7 +200,7 @@ impl LockState {
 }
 
 /// Describes a request without what it waits for.
-fn waiting_request(entry: QueueEntry, waiter: &LockWaiter, now: Moment) -> WaitingRequest {
+fn waiting_request(entry: QueueEntry, waiter: &LockWaiter, now: MonotonicTime) -> WaitingRequest {
     let request = waiter.request.head();
     WaitingRequest {
         request: entry,
@@ -210,7 +214,7 @@ fn waiting_request(entry: QueueEntry, waiter: &LockWaiter, now: Moment) -> Waiti
             None => WaiterKind::Thread,
         },
         priority: waiter.priority,
-        time_left: now.clock.left(request.deadline),
+        time_left: request.deadline.left(now),
         waits_for: Vec::new(),
         node_count: 0,
         blocked_by: Vec::new(),

@@ -52,16 +52,16 @@ impl LockState {
         request: Arc<dyn Waiting>,
         set: NodeSet,
         how: HowToWait,
-        now: Moment,
+        now: MonotonicTime,
     ) -> Result<Requested, LockError> {
         let requester = request.head().requester();
-        self.refuse_reentry(&requester, CapacityPart::Share, now.at)?;
+        self.refuse_reentry(&requester, CapacityPart::Share, now)?;
         let admitted = self.queue.try_take(&CapacityPart::Share);
         let nodes = self.nodes.get_or_insert_default();
         let in_the_way = admitted.then(|| nodes.table.in_the_way(0, &set)).flatten();
         if !admitted || in_the_way.is_some() {
             let refused = match how.at_once {
-                true => Err(self.would_block(&requester, in_the_way, now.at)),
+                true => Err(self.would_block(&requester, in_the_way, now)),
                 false => self.reject_excess(&requester, CapacityPart::Share, how.bound),
             };
             if let Err(error) = refused {
@@ -72,20 +72,18 @@ impl LockState {
             }
         }
         if !admitted {
-            let waiting_at = self.join_queue(request, how.priority, Some(Box::new(set)), now.at);
+            let waiting_at = self.join_queue(request, how.priority, Some(Box::new(set)), now);
             // It may be ahead of all requests for the whole lock.
             let next = self.grant_next(now, None);
             self.outbox.extend(next);
             return Ok(Requested::Waits(waiting_at));
         }
         let number = self.next_id().number;
-        Ok(match self.enroll(number, &requester, set, now.at) {
-            true => {
-                Requested::Granted(self.grant_member(number, now.at, requester.hold_limit, now))
-            }
+        Ok(match self.enroll(number, &requester, set, now) {
+            true => Requested::Granted(self.grant_member(number, now, requester.hold_limit, now)),
             false => {
                 let part = CapacityPart::Share;
-                let waiter = LockWaiter::new(number, WaitId(number), part, request, now.at);
+                let waiter = LockWaiter::new(number, WaitId(number), part, request, now);
                 Requested::Waits(self.wait_for_nodes(waiter))
             }
         })
@@ -99,7 +97,7 @@ impl LockState {
         tree: &dyn Tree,
         request: Arc<dyn Waiting>,
         how: HowToWait,
-        now: Moment,
+        now: MonotonicTime,
     ) -> Result<Requested, LockError> {
         let id = grant.id();
         if let Some(held) = self.holder_of(id).and_then(|holder| holder.scope.as_mut()) {
@@ -127,26 +125,26 @@ impl LockState {
         let in_the_way = nodes.table.in_the_way(number, &set);
         if in_the_way.is_some() {
             if how.at_once {
-                return Err(self.would_block(&requester, in_the_way, now.at));
+                return Err(self.would_block(&requester, in_the_way, now));
             }
             self.reject_excess(&requester, CapacityPart::Share, how.bound)?;
         }
         let nodes = self.nodes.get_or_insert_default();
         Ok(match nodes.table.ask(number, set) {
             Asked::Granted => {
-                Requested::Granted(self.grant_member(number, now.at, requester.hold_limit, now))
+                Requested::Granted(self.grant_member(number, now, requester.hold_limit, now))
             }
             Asked::Waits => {
                 let wait = self.next_wait();
                 let part = CapacityPart::Share;
-                let waiter = LockWaiter::new(number, wait, part, request, now.at);
+                let waiter = LockWaiter::new(number, wait, part, request, now);
                 Requested::Waits(self.wait_for_nodes(waiter))
             }
             Asked::Refused(cycle) => {
                 let part = CapacityPart::Share;
-                let refused = LockWaiter::new(number, WaitId(number), part, request, now.at);
-                self.record_wait(&refused, TimelineOutcome::Deadlock, now.at);
-                return Err(self.deadlock(cycle, now.at));
+                let refused = LockWaiter::new(number, WaitId(number), part, request, now);
+                self.record_wait(&refused, TimelineOutcome::Deadlock, now);
+                return Err(self.deadlock(cycle, now));
             }
         })
     }
@@ -171,7 +169,7 @@ impl LockState {
         grant: Grant,
         scope: &Scope,
         tree: &dyn Tree,
-        now: Moment,
+        now: MonotonicTime,
     ) -> Option<Grant> {
         let number = grant.id().number;
         if self.member(grant.id()).is_none() {
@@ -186,27 +184,27 @@ impl LockState {
         let asked = nodes.table.ask(number, set);
         debug_assert_eq!(asked, Asked::Granted, "no lock is in the way");
         // Its limit counts from its first grant.
-        Some(self.grant_member(number, now.at, RequestLimit::OfTheLock, now))
+        Some(self.grant_member(number, now, RequestLimit::OfTheLock, now))
     }
 
     /// Admits a request that has waited in the queue for a share.
-    pub(super) fn admit(&mut self, waiter: LockWaiter, set: NodeSet, now: Moment) {
+    pub(super) fn admit(&mut self, waiter: LockWaiter, set: NodeSet, now: MonotonicTime) {
         let requester = waiter.request.head().requester();
-        match self.enroll(waiter.number, &requester, set, now.at) {
+        match self.enroll(waiter.number, &requester, set, now) {
             true => self.grant_waiter(waiter, now),
             false => drop(self.wait_for_nodes(waiter)),
         }
     }
 
     /// Grants a member all for which this request waited.
-    fn grant_waiter(&mut self, waiter: LockWaiter, now: Moment) {
+    fn grant_waiter(&mut self, waiter: LockWaiter, now: MonotonicTime) {
         let LockWaiter { number, since, .. } = waiter;
         if self.observed.is_some() {
             self.report_wait(&waiter, 1, now);
             // The entry of a first grant is recorded at its end.
             let member = self.member_of_number(number);
             if member.is_some_and(|member| member.hold.is_granted()) {
-                self.record_wait(&waiter, TimelineOutcome::Extended, now.at);
+                self.record_wait(&waiter, TimelineOutcome::Extended, now);
             }
         }
         let limit = waiter.request.head().requester().hold_limit;
@@ -264,16 +262,16 @@ impl LockState {
         number: u64,
         since: MonotonicTime,
         limit: RequestLimit,
-        now: Moment,
+        now: MonotonicTime,
     ) -> Grant {
         let id = self.id(number);
         self.last_token += 1;
         let overdue = self.overdue(limit, now);
         let granted = Grant::new(id, FencingToken(self.last_token), overdue.is_some());
         let nodes = self.nodes.get_or_insert_default();
-        if now.at != since {
+        if now != since {
             let metrics = &mut nodes.metrics;
-            metrics.wait.record_wait(now.at - since, &mut metrics.hold);
+            metrics.wait.record_wait(now - since, &mut metrics.hold);
         }
         let Some(member) = nodes.list.get_mut(&number) else {
             debug_assert!(false, "only members are granted nodes");
@@ -285,8 +283,8 @@ impl LockState {
         } else {
             nodes.metrics.counts.acquisitions += 1;
             hold.grant = granted;
-            hold.since.begin(Some(Measured::once(now.at)));
-            (hold.waited, hold.overdue) = (PackedDuration::new(now.at - since), overdue);
+            hold.since.begin(Some(Measured::once(now)));
+            (hold.waited, hold.overdue) = (PackedDuration::new(now - since), overdue);
         }
         // It may have gone ahead of the queue, so more requests may wait for it.
         let (grant, overdue) = (hold.grant, hold.overdue);
@@ -295,7 +293,7 @@ impl LockState {
     }
 
     /// Grants the members that the table has served.
-    fn grant_served(&mut self, served: impl IntoIterator<Item = MemberNumber>, now: Moment) {
+    fn grant_served(&mut self, served: impl IntoIterator<Item = MemberNumber>, now: MonotonicTime) {
         for number in served {
             let Some(waiter) = self.stop_waiting(number) else {
                 debug_assert!(false, "who was served had asked");
@@ -318,7 +316,7 @@ impl LockState {
         &mut self,
         waiting_at: RequestPosition,
         reason: Reason,
-        now: Moment,
+        now: MonotonicTime,
     ) {
         let RequestPosition { number, wait, .. } = waiting_at;
         let nodes = self.nodes.as_ref();
@@ -346,11 +344,11 @@ impl LockState {
             match &member.asking {
                 Some(asking) if !has => {
                     if queued.len() < TimeoutEvidence::AHEAD {
-                        queued.push(asking.entry(self.lock, queued.len() + 1, now.at));
+                        queued.push(asking.entry(self.lock, queued.len() + 1, now));
                     }
                 }
                 _ => {
-                    holder.get_or_insert_with(|| member.hold.info(now.at));
+                    holder.get_or_insert_with(|| member.hold.info(now));
                 }
             }
         }
@@ -416,7 +414,7 @@ impl LockState {
     pub(super) fn release_member(
         &mut self,
         id: LockId,
-        now: Moment,
+        now: MonotonicTime,
     ) -> Option<Result<Option<AfterUnlock>, ReleaseError>> {
         if self.member(id)?.hold.source.transaction {
             return Some(Err(ReleaseError::TransactionOpen { id }));
@@ -425,7 +423,11 @@ impl LockState {
     }
 
     /// Ends the locks of a member. Returns the first outcome that follows from that.
-    pub(super) fn part_from_nodes(&mut self, id: LockId, now: Moment) -> Option<AfterUnlock> {
+    pub(super) fn part_from_nodes(
+        &mut self,
+        id: LockId,
+        now: MonotonicTime,
+    ) -> Option<AfterUnlock> {
         self.member(id)?;
         self.recorder_of(CapacityPart::Share).counts.releases += 1;
         self.observe_end(id, TimelineOutcome::Released, now);
@@ -439,7 +441,7 @@ impl LockState {
         &mut self,
         number: u64,
         wait: WaitId,
-        now: Moment,
+        now: MonotonicTime,
     ) -> Option<Arc<dyn Waiting>> {
         let nodes = self.nodes.as_mut()?;
         let member = nodes.list.get_mut(&number)?;
@@ -466,7 +468,7 @@ impl LockState {
     }
 
     /// Removes a member with all its locks. If it waits for more, its request fails.
-    pub(super) fn leave(&mut self, number: u64, now: Moment) {
+    pub(super) fn leave(&mut self, number: u64, now: MonotonicTime) {
         if let Some(asking) = self.stop_waiting(number) {
             let id = self.id(number);
             let verdict = RequestOutcome::Failed(Box::new(LockError::Revoked { id }));
@@ -478,8 +480,8 @@ impl LockState {
             && hold.is_granted()
             && let Some((since, weight)) = hold.since.known()
         {
-            nodes.metrics.hold.record(now.at - since, weight);
-            self.pace.take_in(now.at - since);
+            nodes.metrics.hold.record(now - since, weight);
+            self.pace.take_in(now - since);
         }
         let served = nodes.table.dismiss(number);
         self.grant_served(served, now);

@@ -16,11 +16,11 @@ impl LockState {
     }
 
     /// Revokes a grant that exceeds its limit.
-    pub(super) fn revoke(&mut self, id: LockId, overdue: Overdue, now: Moment) {
+    pub(super) fn revoke(&mut self, id: LockId, overdue: Overdue, now: MonotonicTime) {
         let Some(hold) = self.hold_of(id) else {
             return;
         };
-        let (is_released_by_id, info) = (hold.is_released_by_id(), hold.info(now.at));
+        let (is_released_by_id, info) = (hold.is_released_by_id(), hold.info(now));
         if is_released_by_id {
             self.remember_revocation(id);
         }
@@ -28,13 +28,10 @@ impl LockState {
         let part = self.part_held();
         self.recorder_of(part).counts.revocations += 1;
         match part {
-            CapacityPart::Whole => self
-                .hold_limits()
-                .last_revocations
-                .push(info, limit, now.at),
+            CapacityPart::Whole => self.hold_limits().last_revocations.push(info, limit, now),
             CapacityPart::Share => {
                 let nodes = self.nodes.get_or_insert_default();
-                nodes.last_revocations.push(info, limit, now.at);
+                nodes.last_revocations.push(info, limit, now);
             }
         }
         self.observe_end(id, TimelineOutcome::Revoked, now);

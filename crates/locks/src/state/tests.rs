@@ -46,23 +46,20 @@ impl Taken {
         });
         self.state.source().assign(&requester);
         let limit = self.state.hold_limit.map(PackedDuration::get);
-        let overdue = limit.and_then(|limit| Overdue::after(limit, &self.clock));
+        let overdue = limit.and_then(|limit| Overdue::after(limit, at));
         self.state.take(|| None, measured, overdue).id()
     }
 
     /// Takes a step of the state at the present.
-    fn step<T>(&mut self, step: impl FnOnce(&mut LockState, Moment) -> T) -> T {
-        let now = Moment {
-            at: self.clock.now(),
-            clock: &self.clock,
-        };
-        self.state.observe(now.at);
+    fn step<T>(&mut self, step: impl FnOnce(&mut LockState, MonotonicTime) -> T) -> T {
+        let now = self.clock.now();
+        self.state.observe(now);
         step(&mut self.state, now)
     }
 
     /// Looks at the lock.
     fn look(&mut self) -> LockInfo {
-        self.step(|state, now| state.current(now.at)).unwrap()
+        self.step(|state, now| state.current(now)).unwrap()
     }
 
     fn release(&mut self, id: LockId) {

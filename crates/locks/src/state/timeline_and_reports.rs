@@ -62,9 +62,9 @@ impl LockWaiter {
         &self,
         over: Duration,
         left: &mut Option<Duration>,
-        now: Moment,
+        now: MonotonicTime,
     ) -> Option<&Self> {
-        is_slow(&self.is_reported, over, now.at - self.since, left).then_some(self)
+        is_slow(&self.is_reported, over, now - self.since, left).then_some(self)
     }
 }
 
@@ -78,14 +78,14 @@ impl LockState {
 
     /// Records and reports the end of a hold, of the whole lock or of nodes.
     #[inline]
-    pub(super) fn observe_end(&mut self, id: LockId, outcome: TimelineOutcome, now: Moment) {
+    pub(super) fn observe_end(&mut self, id: LockId, outcome: TimelineOutcome, now: MonotonicTime) {
         if self.observed.is_some() {
             self.observe_end_of_hold(id, outcome, now);
         }
     }
 
     #[inline(never)]
-    fn observe_end_of_hold(&mut self, id: LockId, outcome: TimelineOutcome, now: Moment) {
+    fn observe_end_of_hold(&mut self, id: LockId, outcome: TimelineOutcome, now: MonotonicTime) {
         let nodes = self.part_held() == CapacityPart::Share;
         let Some(mut observed) = self.observed.take() else {
             return;
@@ -94,14 +94,14 @@ impl LockState {
         let mut slow = None;
         if let Some(hold) = self.hold_of(id).filter(|hold| hold.is_granted()) {
             if let Some(recording) = &mut observed.recording {
-                recording.push(recording.hold(hold, nodes, Some(now.at), outcome));
+                recording.push(recording.hold(hold, nodes, Some(now), outcome));
             }
-            let held_for = hold.began().map_or(Duration::ZERO, |began| now.at - began);
+            let held_for = hold.began().map_or(Duration::ZERO, |began| now - began);
             hold.waited = None;
             let was_reported = hold.is_reported.take();
             slow = threshold
                 .filter(|over| held_for >= *over && !was_reported)
-                .map(|over| (over, hold.info(now.at)));
+                .map(|over| (over, hold.info(now)));
         }
         self.observed = Some(observed);
         if let Some((over, holder)) = slow {
@@ -111,9 +111,9 @@ impl LockState {
 
     /// Records that a request which waited holds the whole lock, and reports a long wait.
     #[inline]
-    pub(super) fn observe_grant(&mut self, waiter: &LockWaiter, now: Moment) {
+    pub(super) fn observe_grant(&mut self, waiter: &LockWaiter, now: MonotonicTime) {
         if self.observed.is_some() {
-            self.holder.waited = PackedDuration::new(now.at - waiter.since);
+            self.holder.waited = PackedDuration::new(now - waiter.since);
             self.report_wait(waiter, 1, now);
         }
     }
@@ -125,23 +125,23 @@ impl LockState {
         waiter: &LockWaiter,
         position: usize,
         outcome: TimelineOutcome,
-        now: Moment,
+        now: MonotonicTime,
     ) {
         if self.observed.is_some() {
-            self.record_wait(waiter, outcome, now.at);
+            self.record_wait(waiter, outcome, now);
             self.report_wait(waiter, position, now);
         }
     }
 
     /// Reports a wait that ends now, if it was long.
     #[inline(never)]
-    pub(super) fn report_wait(&mut self, waiter: &LockWaiter, position: usize, now: Moment) {
+    pub(super) fn report_wait(&mut self, waiter: &LockWaiter, position: usize, now: MonotonicTime) {
         let thresholds = self.observed.as_ref().map(|observed| observed.thresholds);
         if let Some(threshold) = thresholds.and_then(|thresholds| thresholds.waits)
-            && now.at - waiter.since >= threshold
+            && now - waiter.since >= threshold
             && !waiter.is_reported.get()
         {
-            let request = waiter.entry(self.lock, position, now.at);
+            let request = waiter.entry(self.lock, position, now);
             let slow = SlowRequest::Wait {
                 request,
                 ended: true,
@@ -170,10 +170,10 @@ impl LockState {
         slow: SlowRequest,
         threshold: Duration,
         holder: Option<LockInfo>,
-        now: Moment,
+        now: MonotonicTime,
     ) {
         let waiting = self.queue.len() + self.waiting_for_nodes();
-        let first = self.entries(now.at).take(LockReport::FIRST).collect();
+        let first = self.entries(now).take(LockReport::FIRST).collect();
         let report = LockReport {
             slow,
             threshold,
@@ -187,7 +187,7 @@ impl LockState {
 
     /// Reports the holds and the waits for nodes that exceed their threshold, while requests wait.
     /// Returns the time until the next of them does.
-    pub(crate) fn look_at_slow(&mut self, now: Moment) -> Option<Duration> {
+    pub(crate) fn look_at_slow(&mut self, now: MonotonicTime) -> Option<Duration> {
         let observed = self.observed.as_mut()?;
         observed.next_look = None;
         let thresholds = observed.thresholds;
@@ -204,12 +204,12 @@ impl LockState {
         left
     }
 
-    fn look_at_holds(&mut self, left: &mut Option<Duration>, over: Duration, now: Moment) {
+    fn look_at_holds(&mut self, left: &mut Option<Duration>, over: Duration, now: MonotonicTime) {
         let mut slow = Vec::new();
         for hold in self.holds() {
-            let held_for = hold.since.lasted(now.at);
+            let held_for = hold.since.lasted(now);
             if is_slow(&hold.is_reported, over, held_for, left) {
-                slow.push(hold.info(now.at));
+                slow.push(hold.info(now));
             }
         }
         for holder in slow {
@@ -221,7 +221,7 @@ impl LockState {
         &mut self,
         left: &mut Option<Duration>,
         over: Duration,
-        now: Moment,
+        now: MonotonicTime,
     ) {
         let Some(nodes) = &self.nodes else {
             return;
@@ -232,7 +232,7 @@ impl LockState {
                 let ahead = nodes.table.waits_for(waiter.number);
                 let position = 1 + ahead.map(|(_, _, ahead)| ahead).max().unwrap_or(0);
                 let blocker = nodes.table.blockers(waiter.number).into_iter().next();
-                let holder = blocker.and_then(|blocker| self.info_of_member(blocker, now.at));
+                let holder = blocker.and_then(|blocker| self.info_of_member(blocker, now));
                 slow.push((self.entry(waiter, position, now), holder));
             }
         }
@@ -247,10 +247,10 @@ impl LockState {
         &mut self,
         slow: Vec<QueueEntry>,
         left: Option<Duration>,
-        now: Moment,
+        now: MonotonicTime,
     ) -> Option<Deadline> {
         let over = self.observed.as_ref()?.thresholds.waits.unwrap_or_default();
-        let holder = self.current(now.at).filter(|_| !slow.is_empty());
+        let holder = self.current(now).filter(|_| !slow.is_empty());
         for request in slow {
             let ended = false;
             let slow = SlowRequest::Wait { request, ended };
@@ -261,22 +261,22 @@ impl LockState {
 
     /// Lets the keeper look within this time, unless it does so anyway. Looks have a distance, so
     /// that many requests cause few looks.
-    fn look_within(&mut self, left: Duration, now: Moment) -> Option<Deadline> {
+    fn look_within(&mut self, left: Duration, now: MonotonicTime) -> Option<Deadline> {
         let observed = self.observed.as_mut()?;
         let distance = observed.thresholds.shortest()? / 32;
         let left = left.max(distance);
-        let at = now.at.saturating_add(left);
+        let at = now.saturating_add(left);
         if observed.next_look.is_some_and(|next| next <= at) {
             return None;
         }
         observed.next_look = Some(at);
-        now.clock.deadline(left)
+        Deadline::after(left, now)
     }
 
     /// Lets the keeper look when the present holder or a new waiter exceeds its threshold. Called
     /// with each request that begins to wait, and with each grant that other requests wait for.
     #[inline]
-    pub(crate) fn watch_slow(&mut self, now: Moment) -> Option<Deadline> {
+    pub(crate) fn watch_slow(&mut self, now: MonotonicTime) -> Option<Deadline> {
         match &self.observed {
             None => None,
             Some(_) => self.watch_slow_requests(now),
@@ -284,7 +284,7 @@ impl LockState {
     }
 
     #[inline(never)]
-    fn watch_slow_requests(&mut self, now: Moment) -> Option<Deadline> {
+    fn watch_slow_requests(&mut self, now: MonotonicTime) -> Option<Deadline> {
         let observed = self.observed.as_ref()?;
         if self.queue.is_empty() && self.waiting_for_nodes() == 0 {
             return None;
@@ -293,7 +293,7 @@ impl LockState {
         let mut left = waits;
         if let Some(over) = holds {
             let held_for = match self.held && !self.holder.is_reported.get() {
-                true => self.holder.since.lasted(now.at),
+                true => self.holder.since.lasted(now),
                 false => Duration::ZERO,
             };
             sooner(&mut left, over.saturating_sub(held_for));

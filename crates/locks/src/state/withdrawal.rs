@@ -16,7 +16,12 @@ impl LockState {
     /// Removes a waiter from the queue, or from the waits for nodes. Does nothing when that wait is
     /// over, because the request was granted or withdrawn before: then that outcome counts, even if
     /// it waits again.
-    pub(crate) fn withdraw(&mut self, waiting_at: RequestPosition, reason: Reason, now: Moment) {
+    pub(crate) fn withdraw(
+        &mut self,
+        waiting_at: RequestPosition,
+        reason: Reason,
+        now: MonotonicTime,
+    ) {
         let position = waiting_at
             .ticket
             .and_then(|ticket| self.queue.ahead_of(ticket));
@@ -28,7 +33,7 @@ impl LockState {
             Reason::Cancelled => 0,
         };
         let obstacles = Obstacles {
-            ahead: self.entries(now.at).take(listed).collect(),
+            ahead: self.entries(now).take(listed).collect(),
             ..Obstacles::default()
         };
         let Some(waiter) = self.queue.withdraw(ticket) else {
@@ -49,7 +54,7 @@ impl LockState {
         position: usize,
         obstacles: Obstacles,
         reason: Reason,
-        now: Moment,
+        now: MonotonicTime,
     ) -> LockOutcome {
         let counts = &mut self.recorder_of(waiter.part).counts;
         let outcome = match reason {
@@ -66,12 +71,12 @@ impl LockState {
         let withdrawn = Withdrawn {
             id: self.id(waiter.number),
             owner: waiter.request.head().requester().owner.clone(),
-            waited: now.at - waiter.since,
+            waited: now - waiter.since,
             position,
             ahead: obstacles.ahead,
             node: obstacles.node,
         };
-        let holder = || obstacles.holder.unwrap_or_else(|| self.holder_info(now.at));
+        let holder = || obstacles.holder.unwrap_or_else(|| self.holder_info(now));
         RequestOutcome::Failed(Box::new(withdrawn.because(reason, holder)))
     }
 
@@ -81,7 +86,7 @@ impl LockState {
     pub(crate) fn abandon(
         &mut self,
         waiting_at: RequestPosition,
-        now: Moment,
+        now: MonotonicTime,
     ) -> Option<Arc<dyn Waiting>> {
         let queued = waiting_at
             .ticket
@@ -101,7 +106,7 @@ impl LockState {
     fn abandon_later(
         &mut self,
         waiting_at: RequestPosition,
-        now: Moment,
+        now: MonotonicTime,
     ) -> Option<Arc<dyn Waiting>> {
         let RequestPosition { number, wait, .. } = waiting_at;
         let id = self.id(number);
