@@ -12,7 +12,7 @@ use super::info::millis;
 use super::node::{NodeWait, RefusedDeadlock};
 use super::registrable::{Inspected, Primitive, PrimitiveState, Registrable, Sealed};
 use super::shared::LockShared;
-use super::state::{LockState, MembersPage};
+use super::state::{LockState, MembersPage, PAGE};
 use super::{FifoLock, LockInfo, QueueEntry};
 use crate::brief::Brief;
 use crate::id::{LockId, NodeId};
@@ -275,8 +275,8 @@ impl FifoLock {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn diagnostics(&self) -> LockDiagnostics {
-        let (mut queued, mut ahead) = (Vec::new(), None);
-        let (totals, members) = self.0.read_queue(
+        let mut ahead = None;
+        let ((totals, members), mut queued) = self.0.read_queue(
             |state, now| {
                 let totals = (state.counters(), state.last_deadlocks(now));
                 (totals, state.members_page(None, now))
@@ -284,7 +284,7 @@ impl FifoLock {
             |state, at, now| {
                 let waiting = state.waits_in_queue(at, ahead, now);
                 ahead = Some(waiting.request.lock_id);
-                queued.push(waiting);
+                waiting
             },
         );
         let ([document, nodes], deadlocks) = totals;
@@ -293,9 +293,15 @@ impl FifoLock {
             mut waiters,
             ..
         } = self.members_from(members, LockState::members_page);
-        // A request that has left the queue meanwhile waits for its nodes.
-        let listed: HashSet<_> = waiters.iter().map(|waits| waits.request.lock_id).collect();
-        queued.retain(|waits: &WaitingRequest| !listed.contains(&waits.request.lock_id));
+        if queued.len() > PAGE {
+            // Requests that have left the queue between two pages wait for their nodes.
+            let page = self.0.step_fair(|state, now| state.members_page(None, now));
+            let members = self.members_from(page, LockState::members_page);
+            waiters.extend(members.waiters);
+        }
+        let mut listed = HashSet::new();
+        waiters.retain(|waits| listed.insert(waits.request.lock_id));
+        queued.retain(|waits| listed.insert(waits.request.lock_id));
         waiters.extend(queued);
         LockDiagnostics {
             holders,

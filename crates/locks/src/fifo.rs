@@ -469,25 +469,23 @@ impl FifoLock {
     /// Returns the waiting requests in queue order. The first 32 are of one moment; the others are
     /// read page by page, as in the [diagnostics](Self::diagnostics).
     pub fn queue_info(&self) -> Vec<QueueEntry> {
-        self.queue_with(|_, _| ()).0
+        self.queue_with(|_, _| ()).1
     }
 
     /// Returns the waiting requests, and what `first` reads in the moment of the first page.
     fn queue_with<T>(
         &self,
         first: impl FnOnce(&mut LockState, MonotonicTime) -> T,
-    ) -> (Vec<QueueEntry>, T) {
-        let mut queue = Vec::new();
-        let read = self.0.read_queue(first, |state, queued, now| {
-            queue.push(state.entry(queued.waiter, queued.position, now));
-        });
-        (queue, read)
+    ) -> (T, Vec<QueueEntry>) {
+        self.0.read_queue(first, |state, queued, now| {
+            state.entry(queued.waiter, queued.position, now)
+        })
     }
 
     /// Returns the counters and the state of one moment. The first 32 waiters are of that moment
     /// too; the others are read page by page, as in the [diagnostics](Self::diagnostics).
     pub fn lock_stats(&self) -> LockStats {
-        let (queue, stats) = self.queue_with(|state, now| state.stats(now));
+        let (stats, queue) = self.queue_with(|state, now| state.stats(now));
         LockStats { queue, ..stats }
     }
 
@@ -513,13 +511,15 @@ impl FifoLock {
     /// # Ok::<(), doclock_locks::LockError>(())
     /// ```
     pub fn timeline(&self) -> Option<Timeline> {
-        let mut waiting = Vec::new();
-        let recorded = self.0.read_queue(
+        if !self.0.state.lock().is_recorded() {
+            return None;
+        }
+        let (recorded, waiting) = self.0.read_queue(
             |state, now| state.recorded(now),
-            |state, queued, _| waiting.extend(state.recorded_waiter(queued.waiter)),
+            |state, queued, _| state.recorded_waiter(queued.waiter),
         );
         let (mut timeline, mut unfinished) = recorded?;
-        unfinished.extend(waiting);
+        unfinished.extend(waiting.into_iter().flatten());
         // Backwards, because the oldest may be forgotten meanwhile.
         let mut pages = vec![unfinished];
         loop {

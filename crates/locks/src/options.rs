@@ -202,7 +202,7 @@ impl LockOptions {
     /// Records the last `requests` requests that ended, for [`FifoLock::timeline`]. They are not
     /// recorded by default.
     ///
-    /// A recorded request takes about 120 bytes. Every hold is measured then, so every grant reads
+    /// A recorded request takes about 150 bytes. Every hold is measured then, so every grant reads
     /// the clock and every release locks the mutex of the lock: the cost is in
     /// `crates/bench/LOG.md`, "Diagnostics".
     ///

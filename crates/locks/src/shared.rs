@@ -15,7 +15,7 @@ use super::options::RequestLimit;
 use super::report::ReportChannel;
 use super::request::Waiting;
 use super::sampling::Measured;
-use super::state::{AfterUnlock, LockState, Overdue, QueuedAt, RequestPosition};
+use super::state::{AfterUnlock, LockState, Overdue, QueuedAt, RequestPosition, SlowLook};
 use super::wait::{Reason, TaskLook, Wait, WaitDeadline, WaitQueue, WaitsAs, call_keeper, earlier};
 use super::wake_chain::WakeChain;
 use super::{Grant, LockReport};
@@ -105,18 +105,18 @@ impl LockShared {
         self.step_and(step, unlock_fair)
     }
 
-    /// Visits the requests in the queue, in order and each with its position, one page after the
+    /// Reads the requests in the queue, in order and each with its position, one page after the
     /// other. The lock stays usable between two pages. The first page is of the same moment as
-    /// `first`, whose result this returns.
-    pub(super) fn read_queue<T>(
+    /// `first`, whose result this returns, too.
+    pub(super) fn read_queue<T, I>(
         &self,
         first: impl FnOnce(&mut LockState, MonotonicTime) -> T,
-        mut visit: impl FnMut(&LockState, QueuedAt<'_>, MonotonicTime),
-    ) -> T {
+        mut item: impl FnMut(&LockState, QueuedAt<'_>, MonotonicTime) -> I,
+    ) -> (T, Vec<I>) {
         let mut listed = 0;
-        let mut page = |state: &LockState, after, now: MonotonicTime| {
+        let mut page = |state: &LockState, after, now| {
             let (page, next) = state.queue_page(after);
-            for (ticket, waiter) in page {
+            let page = page.into_iter().map(|(ticket, waiter)| {
                 listed += 1;
                 let position = listed;
                 let queued = QueuedAt {
@@ -124,18 +124,21 @@ impl LockShared {
                     waiter,
                     position,
                 };
-                visit(state, queued, now);
-            }
-            next
+                item(state, queued, now)
+            });
+            (page.collect::<Vec<_>>(), next)
         };
-        let (result, mut next) = self.step_fair(|state, now| {
+        let (result, (mut list, mut next)) = self.step_fair(|state, now| {
             let result = first(state, now);
             (result, page(state, None, now))
         });
         while next.is_some() {
-            next = self.step_fair(|state, now| page(state, next, now));
+            let (items, after) = self.step_fair(|state, now| page(state, next, now));
+            // Without the mutex, because a long list may move.
+            list.extend(items);
+            next = after;
         }
-        result
+        (result, list)
     }
 
     #[inline(always)]
@@ -202,19 +205,10 @@ impl LockShared {
 
     /// Reports holds and waits that take long. Returns when to look again.
     fn look_at_slow(&self) -> Option<Deadline> {
-        let waits = self.reports.as_ref()?.thresholds.waits;
-        let mut slow = Vec::new();
-        let mut left = None;
-        let first = |state: &mut LockState, now: MonotonicTime| state.look_at_slow(now);
-        let until_next = self.read_queue(first, |state, queued, now| {
-            if let Some(over) = waits
-                && let Some(wait) = queued.waiter.look_if_slow(over, &mut left, now)
-            {
-                slow.push(state.entry(wait, queued.position, now));
-            }
-        });
-        let left = until_next.into_iter().chain(left).min();
-        self.step(|state, now| state.end_look(slow, left, now))
+        self.reports.as_ref()?;
+        let mut look = SlowLook::default();
+        while self.step_fair(|state, now| state.look_at_slow(&mut look, now)) {}
+        self.step(|state, now| state.end_look(&look, now))
     }
 
     #[inline(always)]
@@ -344,12 +338,15 @@ impl WaitQueue for LockShared {
 
     fn look_at_tasks(&self, look: &mut TaskLook<'_, RequestPosition>) {
         let mut state = self.state.lock();
-        match state.first_deadline_of_tasks {
-            Deadline::NEVER => return,
-            deadline if self.clock.until(deadline).is_some() => return look.again_at(deadline),
-            // The queue is read to its end. Tasks that join meanwhile set it again.
-            _ => state.first_deadline_of_tasks = Deadline::NEVER,
+        let first = state.first_deadline_of_tasks;
+        if self.clock.until(first).is_some() {
+            if first != Deadline::NEVER {
+                look.again_at(first);
+            }
+            return;
         }
+        // The queue is read to its end. Tasks that join meanwhile set it again.
+        state.first_deadline_of_tasks = Deadline::NEVER;
         drop(state);
         self.read_queue(
             |_, _| (),

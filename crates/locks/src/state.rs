@@ -43,7 +43,7 @@ use members::Members;
 pub(super) use nodes::Requested;
 pub(super) use requests::HowToWait;
 use requests::LockWaiter;
-pub(super) use timeline_and_reports::Observed;
+pub(super) use timeline_and_reports::{Observed, SlowLook};
 use withdrawal::Obstacles;
 
 /// Nodes, with the locks on their ancestors.
@@ -171,7 +171,7 @@ pub(super) struct LockState {
 }
 
 /// How many requests or members one step reads.
-const PAGE: usize = 32;
+pub(super) const PAGE: usize = 32;
 
 impl LockState {
     pub(crate) fn overtaking_bound(&self) -> u32 {

@@ -39,7 +39,7 @@ pub mod rank {
     pub const HOOKS: u8 = 9;
     /// The waits that a cancel token ends.
     pub const TOKEN: u8 = 10;
-    /// The outcome of one request.
+    /// The outcome of one request, and its work.
     pub const REQUEST: u8 = 11;
     /// The wake-up chain.
     pub const WAKE_CHAIN: u8 = 12;

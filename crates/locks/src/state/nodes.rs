@@ -188,7 +188,9 @@ impl LockState {
     }
 
     /// Admits a request that has waited in the queue for a share.
-    pub(super) fn admit(&mut self, waiter: LockWaiter, set: NodeSet, now: MonotonicTime) {
+    pub(super) fn admit(&mut self, mut waiter: LockWaiter, set: NodeSet, now: MonotonicTime) {
+        // The queues of nodes know no priorities.
+        waiter.priority = Priority::Normal;
         let requester = waiter.request.head().requester();
         match self.enroll(waiter.number, &requester, set, now) {
             true => self.grant_waiter(waiter, now),

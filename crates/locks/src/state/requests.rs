@@ -21,7 +21,7 @@ pub(crate) struct LockWaiter {
     pub(super) is_reported: Cell<bool>,
 }
 
-/// How a request for nodes waits, if it must.
+/// How a request waits, if it must.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HowToWait {
     /// It may not wait.

@@ -19,6 +19,15 @@ pub(crate) struct Observed {
     next_look: Option<MonotonicTime>,
 }
 
+/// The part of a look at long holds and waits that was not taken yet.
+#[derive(Debug, Default)]
+pub(crate) struct SlowLook {
+    after: Option<Ticket>,
+    listed: usize,
+    /// The time until the next hold or wait exceeds its threshold.
+    left: Option<Duration>,
+}
+
 impl Observed {
     /// `None` if the options ask for neither a timeline nor reports.
     pub(crate) fn of(
@@ -185,23 +194,46 @@ impl LockState {
         self.outbox.push(AfterUnlock::Report(Box::new(report)));
     }
 
-    /// Reports the holds and the waits for nodes that exceed their threshold, while requests wait.
-    /// Returns the time until the next of them does.
-    pub(crate) fn look_at_slow(&mut self, now: MonotonicTime) -> Option<Duration> {
-        let observed = self.observed.as_mut()?;
-        observed.next_look = None;
+    /// Reports the holds and waits that exceed their threshold, one page of the queue at a time.
+    /// Returns whether there is another page.
+    pub(crate) fn look_at_slow(&mut self, look: &mut SlowLook, now: MonotonicTime) -> bool {
+        let Some(observed) = &mut self.observed else {
+            return false;
+        };
         let thresholds = observed.thresholds;
-        if self.queue.is_empty() && self.waiting_for_nodes() == 0 {
-            return None;
+        if look.after.is_none() {
+            observed.next_look = None;
+            if self.queue.is_empty() && self.waiting_for_nodes() == 0 {
+                return false;
+            }
+            if let Some(over) = thresholds.holds {
+                self.look_at_holds(&mut look.left, over, now);
+            }
+            if let Some(over) = thresholds.waits {
+                self.look_at_waits_for_nodes(&mut look.left, over, now);
+            }
         }
-        let mut left = None;
-        if let Some(over) = thresholds.holds {
-            self.look_at_holds(&mut left, over, now);
+        let waits = thresholds.waits;
+        waits.is_some_and(|over| self.look_at_queue(look, over, now))
+    }
+
+    fn look_at_queue(&mut self, look: &mut SlowLook, over: Duration, now: MonotonicTime) -> bool {
+        let (page, next) = self.queue_page(look.after);
+        let mut slow = Vec::new();
+        for (_, waiter) in page {
+            look.listed += 1;
+            if let Some(waiter) = waiter.look_if_slow(over, &mut look.left, now) {
+                slow.push(self.entry(waiter, look.listed, now));
+            }
         }
-        if let Some(over) = thresholds.waits {
-            self.look_at_waits_for_nodes(&mut left, over, now);
+        let holder = self.current(now).filter(|_| !slow.is_empty());
+        for request in slow {
+            let ended = false;
+            let slow = SlowRequest::Wait { request, ended };
+            self.report(slow, over, holder.clone(), now);
         }
-        left
+        look.after = next;
+        next.is_some()
     }
 
     fn look_at_holds(&mut self, left: &mut Option<Duration>, over: Duration, now: MonotonicTime) {
@@ -242,21 +274,9 @@ impl LockState {
         }
     }
 
-    /// Reports the long waits in the queue. Returns when to look next, if that is within `left`.
-    pub(crate) fn end_look(
-        &mut self,
-        slow: Vec<QueueEntry>,
-        left: Option<Duration>,
-        now: MonotonicTime,
-    ) -> Option<Deadline> {
-        let over = self.observed.as_ref()?.thresholds.waits.unwrap_or_default();
-        let holder = self.current(now).filter(|_| !slow.is_empty());
-        for request in slow {
-            let ended = false;
-            let slow = SlowRequest::Wait { request, ended };
-            self.report(slow, over, holder.clone(), now);
-        }
-        self.look_within(left?, now)
+    /// Ends a look. Returns when to look next.
+    pub(crate) fn end_look(&mut self, look: &SlowLook, now: MonotonicTime) -> Option<Deadline> {
+        self.look_within(look.left?, now)
     }
 
     /// Lets the keeper look within this time, unless it does so anyway. Looks have a distance, so
@@ -315,6 +335,10 @@ impl LockState {
         let waiting = TimelineOutcome::Waiting;
         let waiters = waiters.map(|waiter| recording.waiter(waiter, self.lock, None, waiting));
         Some((recording.timeline(now), holds.chain(waiters).collect()))
+    }
+
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.recording().is_some()
     }
 
     fn recording(&self) -> Option<&Recording> {
