@@ -37,6 +37,7 @@ mod fit;
 mod guard;
 mod info;
 mod inspect;
+mod key_table;
 pub mod keyed;
 pub mod limiter;
 pub mod node;

@@ -34,7 +34,7 @@ impl<K, V> KeyedLock<K, V> {
         let mut keys = Vec::new();
         for shard in self.0.each() {
             for entry in shard.entries() {
-                keys.push(entry.key.clone());
+                keys.push(entry.key().clone());
             }
         }
         keys
@@ -170,7 +170,7 @@ impl<K: Eq + Hash, V> KeyedLock<K, V> {
         let (hash, shard) = self.0.look_up(key);
         shard
             .find_key(hash, key)
-            .map_or(0, |entry| entry.holder.waiting())
+            .map_or(0, |entry| entry.state.waiting())
     }
 
     /// Returns the requests that wait for a key, in queue order.

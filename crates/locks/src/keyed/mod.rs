@@ -390,8 +390,8 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         let request = Arc::new(Request::new(&requester(&own, &PLAIN, caller), None));
         let waiting_at = active.join_task(request.clone(), now);
         let spins = active.state.pace.spins(None);
-        let owner = active.entry.holder.source.owner.clone();
-        let id = active.state.id(active.entry.holder.number);
+        let owner = active.entry.state.source.owner.clone();
+        let id = active.state.id(active.entry.state.number);
         let queued = KeyedRequest::new(&self.0, waiting_at, request, spins, None);
         Some(Execution { queued, id, owner })
     }

@@ -163,9 +163,7 @@ impl<K, V> KeyedShared<K, V> {
         });
         let made = self.others.set(Box::new(others));
         debug_assert!(made.is_ok(), "looked up under the same mutex");
-        let active = first
-            .entries()
-            .map(|entry| Self::index(entry.entry_id.hash));
+        let active = first.entries().map(|entry| Self::index(entry.id.hash));
         let gathered = active.fold(0, |bits, index| bits | 1 << index);
         self.gathered.store(gathered, Ordering::Release);
     }
@@ -190,10 +188,12 @@ impl<K, V> KeyedShared<K, V> {
     /// Returns the shard that issued this number.
     #[inline(always)]
     fn shard_with(&self, number: u64) -> MutexGuard<'_, { rank::KEYS }, Shard<K, V>> {
-        self.shard_at((number % (SHARDS as u64 + 1)) as usize)
+        match self.others.get() {
+            Some(_) => self.shard_at((number % (SHARDS as u64 + 1)) as usize),
+            None => self.lock_first(),
+        }
     }
 
-    #[inline(always)]
     fn shard_at(&self, index: usize) -> MutexGuard<'_, { rank::KEYS }, Shard<K, V>> {
         match self.others.get() {
             Some(others) if index < SHARDS => others[index].0.lock(),
@@ -223,8 +223,8 @@ impl<K, V> KeyedShared<K, V> {
 
     fn shard_of(&self, waiting_at: KeyedPosition) -> MutexGuard<'_, { rank::KEYS }, Shard<K, V>> {
         match waiting_at {
-            KeyedPosition::Turn(entry_id, _) | KeyedPosition::Join(entry_id, _) => {
-                self.shard_with(entry_id.began)
+            KeyedPosition::Turn(key, _) | KeyedPosition::Join(key, _) => {
+                self.shard_with(key.number)
             }
             KeyedPosition::Drain { shard, .. } => self.shard_at(shard),
         }
@@ -357,17 +357,17 @@ impl<K, V> KeyedShared<K, V> {
 
     #[inline(always)]
     pub(super) fn end(&self, hold: Hold, ending: &Ending<'_, V>) {
-        let mut shard = self.shard_with(hold.entry_id.began);
+        let mut shard = self.shard_with(hold.key.number);
         let ended = shard.end(hold, &self.clock);
         let left = ended.as_ref().is_some_and(|ended| ended.gone.is_some())
             && self.others.get().is_some()
             && shard.is_last_of(SHARDS, |hash| {
-                Self::index(hash) == Self::index(hold.entry_id.hash)
+                Self::index(hash) == Self::index(hold.key.hash)
             });
         let requests = shard.state.requests();
         drop(shard);
         if left {
-            self.leave_first(hold.entry_id.hash, requests);
+            self.leave_first(hold.key.hash, requests);
         }
         if let Some(ended) = ended {
             self.finish(ended, ending);
@@ -413,15 +413,15 @@ impl<K, V> KeyedShared<K, V> {
 
     /// Records that a task knows of its hold.
     pub(super) fn take_note_of(&self, hold: Hold) {
-        if let Some(active) = self.shard_with(hold.entry_id.began).active(hold.entry_id) {
-            active.entry.holder.source.untaken = false;
+        if let Some(active) = self.shard_with(hold.key.number).active(hold.key) {
+            active.entry.state.source.untaken = false;
         }
     }
 
     /// Binds a hold to the thread that is about to execute its task.
     pub(super) fn tie(&self, hold: Hold) {
-        if let Some(active) = self.shard_with(hold.entry_id.began).active(hold.entry_id) {
-            active.entry.holder.source.thread = thread_number();
+        if let Some(active) = self.shard_with(hold.key.number).active(hold.key) {
+            active.entry.state.source.thread = thread_number();
         }
     }
 }
