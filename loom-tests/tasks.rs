@@ -720,17 +720,15 @@ fn tasks_a_turn_of_dropped_work_is_given_up() {
                 let lock = lock.clone();
                 run.spawn("others", move || {
                     let work = std::future::ready(());
-                    let plain = AcquireOptions::new();
-                    block_on(lock.execute_exclusive_async(&1, "behind", plain, work)).unwrap();
+                    let executed =
+                        async { lock.request(&1, "behind").await?.execute_async(work).await };
+                    block_on(executed).unwrap();
                 })
             };
             let theirs = lock.clone();
             let mut task = polled(async move {
                 let work = std::future::ready(());
-                let plain = AcquireOptions::new();
-                theirs
-                    .execute_exclusive_async(&1, "task", plain, work)
-                    .await
+                theirs.request(&1, "task").await?.execute_async(work).await
             });
             let outcome = match poll(&mut task) {
                 Some(_) => "executed",

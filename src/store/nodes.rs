@@ -420,6 +420,7 @@ pub struct NodesRequest {
 
 impl LockRequest for NodesRequest {
     type Granted = NodeGuard;
+    type Error = LockError;
 
     async fn grant_as(
         self,
@@ -450,6 +451,7 @@ pub struct MoreNodes<'a> {
 
 impl LockRequest for MoreNodes<'_> {
     type Granted = ();
+    type Error = LockError;
 
     async fn grant_as(
         self,

@@ -24,10 +24,7 @@ fn keyed<F: Future<Output = u32> + Send + 'static>(
     work: F,
 ) -> Task<Result<u32, LockError>> {
     let lock = lock.clone();
-    Task::new(async move {
-        lock.execute_exclusive_async("k", owner, plain(), work)
-            .await
-    })
+    Task::new(async move { lock.request("k", owner).await?.execute_async(work).await })
 }
 
 #[test]
@@ -56,7 +53,7 @@ fn async_02_keyed_futures_that_are_dropped_give_their_turn_up() {
     assert!(running.poll().is_none());
     let theirs = lock.clone();
     let joined = theirs.current_execution("k").unwrap();
-    let mut joined = Task::new(joined.join_async(plain()));
+    let mut joined = Task::new(joined.request_result().into_future());
     assert!(joined.poll().is_none());
     let mut waiting = keyed(&lock, "waiting", async { 1 });
     let mut granted = keyed(&lock, "granted", async { 2 });
@@ -93,14 +90,10 @@ fn async_01_keyed_tasks_time_out_and_name_an_untaken_grant() {
     let mut late = keyed(&lock, "late", async { 1 });
     assert!(late.poll().is_none());
     let theirs = lock.clone();
-    let all = async move {
-        theirs
-            .wait_for_all_existing_tasks_async("all", plain())
-            .await
-    };
+    let all = async move { theirs.request_drain("all").await };
     let mut all = Task::waiting(all);
     let joined = lock.current_execution("k").unwrap();
-    let mut joined = Task::waiting(joined.join_async(plain()));
+    let mut joined = Task::waiting(joined.request_result().into_future());
     clock.advance(Duration::from_secs(1));
     eventually("they time out", || {
         late.is_woken() && all.is_woken() && joined.is_woken()

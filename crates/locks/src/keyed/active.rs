@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::entry::{ActiveKey, Hold, KeyedPosition, KeyedWaiter, QueuedTurn};
-use super::execution::Joiner;
+use super::join::Joiner;
 use super::shard::ShardState;
 use crate::queue::Priority;
 use crate::request::{Requester, Waiting};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::execution::Joiner;
+use super::join::Joiner;
 use crate::id::{FencingToken, LockId};
 use crate::key_table::{KeyEntry, KeyId};
 use crate::queue::{Exclusive, Queue, Ticket};

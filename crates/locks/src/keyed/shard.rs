@@ -14,7 +14,7 @@ use super::entry::{
     ActiveKey, Hold, KeyHolder, KeyedPosition, KeyedWaiter, QueuedDrain, QueuedTurn,
 };
 use super::epochs::{EndedEpochs, Epochs};
-use super::execution::{Ended, Joiner};
+use super::join::{Ended, Joiner};
 use crate::error::CancelEvidence;
 use crate::id::{FencingToken, LockId};
 use crate::key_table::{KeyId, KeyTable};
@@ -100,7 +100,7 @@ impl<K, V> Shard<K, V> {
     // --- Requests ---
 
     /// Grants an idle key to the request, and takes the copy of the key. For an active key, returns
-    /// a handle to its queue.
+    /// its id.
     #[inline(always)]
     pub(super) fn try_take<Q>(
         &mut self,
@@ -109,14 +109,14 @@ impl<K, V> Shard<K, V> {
         copy: &mut Option<K>,
         requester: &Requester<'_>,
         clock: &Clock,
-    ) -> Result<Hold, Active<'_, K, V>>
+    ) -> Result<Hold, KeyId>
     where
         K: Borrow<Q>,
         Q: Eq + ?Sized,
     {
         let state = &mut self.state;
         let vacant = match self.entries.place(hash, |own| own.borrow() == key) {
-            Ok(entry) => return Err(Active { entry, state }),
+            Ok(entry) => return Err(entry.id),
             Err(vacant) => vacant,
         };
         let key = copy.take().expect("the caller has copied the key");

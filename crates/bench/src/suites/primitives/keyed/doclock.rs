@@ -70,14 +70,13 @@ impl Subject for Named {
     }
 
     fn note(&self) -> &'static str {
-        "the same for an owner who says what for: execute_exclusive_with"
+        "the same for an owner who says what for: request"
     }
 
     fn run(&self, keys: &mut dyn Iterator<Item = u64>, count: &mut u64) -> Result {
         for key in keys {
-            let options = AcquireOptions::new().label("counting");
-            self.lock
-                .execute_exclusive_with(&key, &self.owner, options, || *count += 1)?;
+            let request = self.lock.request(&key, &self.owner).label("counting");
+            request.wait()?.execute(|| *count += 1)?;
         }
         Ok(())
     }
