@@ -679,7 +679,7 @@ fn tasks_slots_of_a_call_that_is_dropped_are_returned() {
             let mut permit = Some(permit);
             let held = permit.take_if(|_| run.has("holder"));
             let holder = run.spawn("holder", move || drop(held));
-            let mut task = polled(limiter.acquire_async("mail"));
+            let mut task = polled(limiter.request("mail").into_future());
             let first = poll(&mut task);
             let behind = {
                 let limiter = limiter.clone();

@@ -150,6 +150,13 @@ fn lock_18_every_public_type_is_send_and_sync() {
     is_shared(&store.request_transaction_on("a", nodes()));
     is_shared(&store.node_locks().request("a", nodes()));
     is_shared(&doclock::lock::FifoLock::new().request("a"));
+    let keyed = doclock::lock::keyed::KeyedLock::<&'static str>::new();
+    is_shared(&keyed.request(&"a", "b"));
+    is_shared(&keyed.request_drain("b"));
+    let turn = keyed.reserve(&"a").unwrap();
+    is_shared(&keyed.current_execution(&"a").unwrap().request_result());
+    drop(turn);
+    is_shared(&doclock::lock::limiter::InFlightLimiter::new(1).request("a"));
     shared::<doclock::lock::Priority>();
     shared::<doclock::lock::QueueEntry>();
     shared::<doclock::lock::ReleaseError>();
@@ -163,7 +170,6 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::keyed::TaskPanic>();
     shared::<doclock::lock::keyed::Reservation<&'static str, ()>>();
     shared::<doclock::lock::limiter::Aimd>();
-    shared::<doclock::lock::limiter::CallOptions<&'static str>>();
     shared::<doclock::lock::limiter::CallEvidence>();
     shared::<doclock::lock::limiter::InFlightLimiter<&'static str>>();
     shared::<doclock::lock::limiter::KeySnapshot<&'static str>>();

@@ -155,7 +155,7 @@ impl Subjects {
                     self.maybe(polls, run).await;
                 }
                 _ => {
-                    let permit = self.limiter.acquire_async(random.below(2));
+                    let permit = self.limiter.request(random.below(2)).into_future();
                     let permit = self.maybe(polls, permit).await;
                     if holds && permit.is_some() {
                         pause().await;

@@ -156,6 +156,11 @@ fn async_04_every_future_can_be_spawned_on_a_thread_pool() {
     });
     let reserved = keyed.reserve("key").unwrap();
     spawnable(reserved.execute_async(async { 1 }));
+    let borrowed = KeyedLock::<&'static str, u32>::new();
+    spawnable(async move {
+        let turn = borrowed.request(&"key", "ann").await?;
+        turn.execute_async(async { 1 }).await
+    });
     let theirs = keyed.clone();
     spawnable(async move { theirs.request_drain("ann").await });
     let reserved = keyed.reserve("key").unwrap();
@@ -163,10 +168,9 @@ fn async_04_every_future_can_be_spawned_on_a_thread_pool() {
     spawnable(joined.request_result().into_future());
     drop(reserved);
     let limiter = InFlightLimiter::<String>::new(1);
-    spawnable(limiter.acquire_async(String::from("mail")));
+    spawnable(limiter.request(String::from("mail")).into_future());
     spawnable(async move {
-        limiter
-            .run_async(String::from("mail"), |_| async { 1 })
-            .await
+        let permit = limiter.request(String::from("mail")).await;
+        permit.map(drop)
     });
 }

@@ -49,7 +49,7 @@ use crate::wait::{WaitsAs, blocking};
 /// ```
 #[must_use = "nothing is requested before it waits"]
 pub struct PendingRequest<'a, R> {
-    request: R,
+    pub(crate) request: R,
     options: AcquireOptions,
     call_site: &'static Location<'static>,
     borrows: PhantomData<&'a ()>,
@@ -103,6 +103,11 @@ impl<R> PendingRequest<'_, R> {
     /// Zero: it does not wait. The default is that of the lock.
     pub fn timeout(self, limit: Duration) -> Self {
         self.with(|options| options.timeout(limit))
+    }
+
+    /// Lets the request wait without limit.
+    pub fn no_timeout(self) -> Self {
+        self.with(AcquireOptions::no_timeout)
     }
 
     /// Lets the request fail at once instead of waiting.
@@ -159,27 +164,32 @@ impl<R> fmt::Debug for PendingRequest<'_, R> {
 
 impl<'a, R: LockRequest + Unpin + 'a> IntoFuture for PendingRequest<'a, R> {
     type Output = Result<R::Granted, R::Error>;
-    type IntoFuture = GrantFuture<'a, R>;
+    type IntoFuture = GrantFuture<'a, R, R::Granted, R::Error>;
 
-    fn into_future(self) -> GrantFuture<'a, R> {
+    fn into_future(self) -> Self::IntoFuture {
         GrantFuture::Begins(self.request, self.options, self.call_site)
     }
 }
 
 /// The wait of a task for its grant: the future of a [`PendingRequest`].
 ///
-/// A guard of a free lock is taken in the first poll, without an allocation.
+/// What is free is taken in the first poll, without an allocation.
+// The types of the result are parameters: a task is `Send` only if the compiler need not look them
+// up for keys of any lifetime.
 #[must_use = "nothing is requested before it is polled"]
-pub enum GrantFuture<'a, R: LockRequest> {
+pub enum GrantFuture<'a, R, G, E> {
     #[doc(hidden)]
     Begins(R, AcquireOptions, &'static Location<'static>),
     #[doc(hidden)]
     Ended,
     #[doc(hidden)]
-    Waits(Pin<Box<dyn Future<Output = Result<R::Granted, R::Error>> + Send + 'a>>),
+    Waits(Pin<Box<dyn Future<Output = Result<G, E>> + Send + 'a>>),
 }
 
-impl<'a, R: LockRequest + 'a> GrantFuture<'a, R> {
+impl<'a, R, G, E> GrantFuture<'a, R, G, E>
+where
+    R: LockRequest<Granted = G, Error = E> + 'a,
+{
     #[cold]
     fn begin_to_wait(&mut self) {
         if let Self::Begins(request, options, call_site) = mem::replace(self, Self::Ended) {
@@ -189,8 +199,11 @@ impl<'a, R: LockRequest + 'a> GrantFuture<'a, R> {
     }
 }
 
-impl<'a, R: LockRequest + Unpin + 'a> Future for GrantFuture<'a, R> {
-    type Output = Result<R::Granted, R::Error>;
+impl<'a, R, G, E> Future for GrantFuture<'a, R, G, E>
+where
+    R: LockRequest<Granted = G, Error = E> + Unpin + 'a,
+{
+    type Output = Result<G, E>;
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -209,7 +222,7 @@ impl<'a, R: LockRequest + Unpin + 'a> Future for GrantFuture<'a, R> {
     }
 }
 
-impl<R: LockRequest> fmt::Debug for GrantFuture<'_, R> {
+impl<R, G, E> fmt::Debug for GrantFuture<'_, R, G, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("GrantFuture")
     }

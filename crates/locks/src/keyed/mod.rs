@@ -40,9 +40,10 @@ pub use request::{DrainRequest, KeyRequest};
 pub use reservation::Reservation;
 pub use stats::KeyedStats;
 
+use super::options::PLAIN;
 use super::request::Request;
 use super::wait::{WaitsAs, blocking};
-use super::{AcquireOptions, LockError, PendingRequest};
+use super::{LockError, PendingRequest};
 use crate::id::OwnerId;
 use shared::{KeyedRequest, KeyedShared};
 
@@ -72,18 +73,20 @@ use shared::{KeyedRequest, KeyedShared};
 ///
 /// Each key is strictly first in, first out. The end of a task grants the key to the next request
 /// in the same step, so no request comes in between. A request that times out or is cancelled
-/// leaves the queue from any position. [Priorities](AcquireOptions::priority) have no effect here,
-/// nor have [`without_combining`](AcquireOptions::without_combining) and
-/// [`unbound`](AcquireOptions::unbound): one thread executes a task, and it cannot wait for itself.
-/// A [`hold_limit`](AcquireOptions::hold_limit) has no effect either: a running task is not
-/// revoked. There is no order between keys.
+/// leaves the queue from any position. [Priorities] have no effect here, nor have
+/// [`without_combining`](crate::AcquireOptions::without_combining) and
+/// [`unbound`](crate::AcquireOptions::unbound): one thread executes a task, and it cannot wait for
+/// itself. A [`hold_limit`](crate::AcquireOptions::hold_limit) has no effect either: a running task
+/// is not revoked. There is no order between keys.
+///
+/// [Priorities]: crate::AcquireOptions::priority
 ///
 /// # Waiting
 ///
-/// Waits have no timeout by default; [`KeyedOptions`] and [`AcquireOptions`] set one. A thread that
-/// requests the key of the task that it executes fails at once. Two threads that each execute a
-/// task for one key and request the other's key wait for each other. To hold several keys at once,
-/// request them in one order, or with a timeout.
+/// Waits have no timeout by default; [`KeyedOptions`] and a [request](Self::request) set one. A
+/// thread that requests the key of the task that it executes fails at once. Two threads that each
+/// execute a task for one key and request the other's key wait for each other. To hold several keys
+/// at once, request them in one order, or with a timeout.
 ///
 /// # Panics
 ///
@@ -371,9 +374,6 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         PendingRequest::new(DrainRequest { lock: self, owner })
     }
 }
-
-/// The options of requests that set none.
-static PLAIN: AcquireOptions = AcquireOptions::PLAIN;
 
 impl<K, V> Clone for KeyedLock<K, V> {
     fn clone(&self) -> Self {
