@@ -165,12 +165,14 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::keyed::Execution<&'static str, ()>>();
     shared::<doclock::lock::keyed::ExecutionError>();
     shared::<doclock::lock::keyed::KeyedLock<&'static str, ()>>();
+    shared::<doclock::lock::keyed::KeyRequest<'static, &'static str, (), &'static str>>();
     shared::<doclock::lock::keyed::KeyedOptions>();
     shared::<doclock::lock::keyed::KeyedStats>();
     shared::<doclock::lock::keyed::TaskPanic>();
     shared::<doclock::lock::keyed::Reservation<&'static str, ()>>();
     shared::<doclock::lock::limiter::Aimd>();
     shared::<doclock::lock::limiter::CallEvidence>();
+    shared::<doclock::lock::limiter::CallRequest<&'static str>>();
     shared::<doclock::lock::limiter::InFlightLimiter<&'static str>>();
     shared::<doclock::lock::limiter::KeySnapshot<&'static str>>();
     shared::<doclock::lock::limiter::LimiterError>();

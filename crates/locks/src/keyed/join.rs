@@ -7,7 +7,7 @@ use std::panic::Location;
 
 use smol_str::SmolStr;
 
-use super::shared::KeyedRequest;
+use super::queued::KeyedRequest;
 use crate::brief::Brief;
 use crate::caught::{CaughtPanic, catch};
 use crate::codes::codes;
@@ -56,28 +56,15 @@ impl<K: Send + 'static, V: Send + 'static> Execution<K, V> {
     /// If cloning the result panics, the panic resumes here, and nowhere else.
     ///
     /// ```
-    /// use doclock_locks::keyed::{ExecutionError, KeyedLock};
-    /// use std::sync::Barrier;
-    /// use std::thread;
+    /// use doclock_locks::keyed::KeyedLock;
     ///
     /// let tokens: KeyedLock<String, u32> = KeyedLock::new();
-    /// let (has_begun, may_end) = (Barrier::new(2), Barrier::new(2));
-    /// thread::scope(|threads| {
-    ///     threads.spawn(|| {
-    ///         tokens.execute_exclusive("service", || {
-    ///             has_begun.wait();
-    ///             may_end.wait();
-    ///             4711
-    ///         })
-    ///     });
-    ///     has_begun.wait();
-    ///     // Another thread already refreshes this token.
-    ///     let refresh = tokens.current_execution("service").expect("it may not end yet");
-    ///     may_end.wait();
-    ///     assert_eq!(refresh.join()?, 4711);
-    ///     Ok::<(), ExecutionError>(())
-    /// })?;
-    /// # Ok::<(), ExecutionError>(())
+    /// let refresh = tokens.reserve("service")?;
+    /// // Another thread finds that the token is already refreshed.
+    /// let running = tokens.current_execution("service").expect("the turn has the key");
+    /// refresh.execute(|| 4711)?;
+    /// assert_eq!(running.join()?, 4711);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn join(self) -> Result<V, ExecutionError> {
         self.request_result().wait()

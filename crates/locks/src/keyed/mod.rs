@@ -20,6 +20,7 @@ mod execution;
 mod inspection;
 mod join;
 mod options;
+mod queued;
 mod request;
 mod reservation;
 mod shard;
@@ -35,8 +36,7 @@ use std::sync::Arc;
 
 pub use join::{Execution, ExecutionError, TaskPanic};
 pub use options::KeyedOptions;
-#[doc(hidden)]
-pub use request::{DrainRequest, KeyRequest};
+pub use request::KeyRequest;
 pub use reservation::Reservation;
 pub use stats::KeyedStats;
 
@@ -45,7 +45,9 @@ use super::request::Request;
 use super::wait::{WaitsAs, blocking};
 use super::{LockError, PendingRequest};
 use crate::id::OwnerId;
-use shared::{KeyedRequest, KeyedShared};
+use queued::KeyedRequest;
+use request::DrainRequest;
+use shared::KeyedShared;
 
 /// Executes tasks by key: tasks of one key one at a time in FIFO order, tasks of different keys at
 /// the same time.
@@ -54,20 +56,6 @@ use shared::{KeyedRequest, KeyedShared};
 /// data, and its result or panic belongs to the caller. A key needs no registration: it exists only
 /// while a task of it is executed, waits or has reserved a turn. `K` is the type of the keys, `V`
 /// the result of the tasks.
-///
-/// ```
-/// use doclock_locks::{LockError, keyed::KeyedLock};
-/// use std::thread;
-///
-/// let accounts: KeyedLock<String, u64> = KeyedLock::new();
-/// thread::scope(|threads| {
-///     threads.spawn(|| accounts.execute_exclusive("ann", || 100));
-///     threads.spawn(|| accounts.execute_exclusive("bob", || 200));
-/// });
-/// assert_eq!(accounts.execute_exclusive("ann", || 300)?, 300);
-/// assert_eq!(accounts.active_keys_count(), 0);
-/// # Ok::<(), LockError>(())
-/// ```
 ///
 /// # Fairness
 ///
@@ -156,26 +144,15 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     ///
     /// ```
     /// use doclock_locks::{LockError, keyed::KeyedLock};
-    /// use std::collections::HashMap;
-    /// use std::sync::Mutex;
     /// use std::thread;
     ///
-    /// let accounts: KeyedLock<&str> = KeyedLock::new();
-    /// let balances = Mutex::new(HashMap::from([("ann", 0), ("bob", 0)]));
-    /// // Reads, thinks about it, and writes: without the lock, deposits would be lost.
-    /// let deposit = |account: &'static str| {
-    ///     accounts.execute_exclusive(&account, || {
-    ///         let balance = balances.lock().unwrap()[account];
-    ///         thread::yield_now();
-    ///         balances.lock().unwrap().insert(account, balance + 1);
-    ///     })
-    /// };
+    /// let accounts: KeyedLock<String, u64> = KeyedLock::new();
     /// thread::scope(|threads| {
-    ///     for account in ["ann", "bob", "ann", "ann"] {
-    ///         threads.spawn(move || deposit(account));
-    ///     }
+    ///     threads.spawn(|| accounts.execute_exclusive("ann", || 100));
+    ///     threads.spawn(|| accounts.execute_exclusive("bob", || 200));
     /// });
-    /// assert_eq!(*balances.lock().unwrap(), HashMap::from([("ann", 3), ("bob", 1)]));
+    /// assert_eq!(accounts.execute_exclusive("ann", || 300)?, 300);
+    /// assert_eq!(accounts.active_keys_count(), 0);
     /// # Ok::<(), LockError>(())
     /// ```
     #[track_caller]
@@ -249,29 +226,18 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     ///
     /// ```
     /// use doclock_locks::{LockError, keyed::KeyedLock};
-    /// use std::sync::{Mutex, mpsc};
+    /// use std::sync::mpsc;
     /// use std::thread;
     ///
-    /// let accounts: KeyedLock<&str> = KeyedLock::new();
-    /// let (to_pool, messages) = mpsc::channel();
-    /// let (messages, done) = (Mutex::new(messages), Mutex::new(Vec::new()));
-    /// thread::scope(|threads| -> Result<(), LockError> {
-    ///     for _ in 0..4 {
-    ///         threads.spawn(|| {
-    ///             loop {
-    ///                 let next = messages.lock().unwrap().recv();
-    ///                 let Ok((turn, message)): Result<(doclock_locks::keyed::Reservation<_, _>, u32), _> = next else { break };
-    ///                 turn.execute(|| done.lock().unwrap().push(message)).unwrap();
-    ///             }
-    ///         });
-    ///     }
-    ///     for message in 0..100 {
-    ///         to_pool.send((accounts.reserve(&"ann")?, message)).unwrap();
-    ///     }
-    ///     drop(to_pool);
-    ///     Ok(())
-    /// })?;
-    /// assert!(done.into_inner().unwrap().into_iter().eq(0..100));
+    /// let accounts: KeyedLock<&str, u32> = KeyedLock::new();
+    /// let (to_pool, turns) = mpsc::channel();
+    /// for message in 0..100 {
+    ///     to_pool.send((accounts.reserve(&"ann")?, message)).unwrap();
+    /// }
+    /// drop(to_pool);
+    /// let executed = move || turns.iter().map(|(turn, message)| turn.execute(|| message)).sum();
+    /// let sum: Result<u32, LockError> = thread::spawn(executed).join().unwrap();
+    /// assert_eq!(sum, Ok(4950));
     /// # Ok::<(), LockError>(())
     /// ```
     #[track_caller]
@@ -321,20 +287,14 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     ///
     /// ```
     /// use doclock_locks::{LockError, keyed::KeyedLock};
-    /// use std::sync::atomic::{AtomicU32, Ordering};
     /// use std::thread;
     ///
-    /// let accounts: KeyedLock<u32, u32> = KeyedLock::new();
-    /// let done = AtomicU32::new(0);
-    /// thread::scope(|threads| {
-    ///     for account in 0..8 {
-    ///         let turn = accounts.reserve(&(account % 3))?;
-    ///         threads.spawn(|| turn.execute(|| done.fetch_add(1, Ordering::Relaxed)));
-    ///     }
-    ///     accounts.wait_for_all_existing_tasks()?;
-    ///     assert_eq!(done.load(Ordering::Relaxed), 8);
-    ///     Ok::<(), LockError>(())
-    /// })?;
+    /// let accounts: KeyedLock<u32> = KeyedLock::new();
+    /// let turn = accounts.reserve(&4711)?;
+    /// let worker = thread::spawn(move || turn.execute(|| ()));
+    /// accounts.wait_for_all_existing_tasks()?;
+    /// assert_eq!(accounts.stats().total_releases, 1);
+    /// worker.join().unwrap()?;
     /// # Ok::<(), LockError>(())
     /// ```
     #[track_caller]

@@ -9,9 +9,8 @@ use super::{KeyedLock, Reservation};
 use crate::id::OwnerId;
 use crate::{AcquireOptions, LockError, LockRequest, PendingRequest, WaitsAs};
 
-/// A request for a turn at a key.
+/// A request for a turn at a key: [`KeyedLock::request`].
 #[derive(Debug)]
-#[doc(hidden)]
 pub struct KeyRequest<'a, K, V, Q: ?Sized> {
     pub(super) lock: &'a KeyedLock<K, V>,
     pub(super) key: &'a Q,

@@ -1,6 +1,7 @@
 //! A turn that is reserved before its task is executed.
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use super::execution::run_to_end;
@@ -104,7 +105,12 @@ impl<K: Send + 'static, V: 'static> Reservation<K, V> {
     ///
     /// If the given future panics, the panic resumes here after the hand-off of the key.
     pub async fn execute_async(mut self, task: impl Future<Output = V>) -> Result<V, LockError> {
-        self.wait_for_turn(WaitsAs::Task).await?;
+        if self.position.waits.is_some() {
+            // In a box, this future is `Send` for keys of any lifetime.
+            let wait: Pin<Box<dyn Future<Output = _> + Send + '_>> =
+                Box::pin(self.wait_for_turn(WaitsAs::Task));
+            wait.await?;
+        }
         let hold = self.position.hold;
         if self.thread != 0 {
             self.shared.bind(hold, 0);

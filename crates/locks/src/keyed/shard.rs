@@ -5,7 +5,6 @@
 //! change.
 
 use std::borrow::Borrow;
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -135,45 +134,38 @@ impl<K, V> Shard<K, V> {
         LockError::Cancelled(Box::new(CancelEvidence::before_joining(requester.owner)))
     }
 
-    /// Joins the waits for all present requests. `None` when there are none.
+    /// Joins the waits for all present requests. `None` when there are none. Refuses a thread that
+    /// has one of them itself.
     pub(super) fn join_drain(
         &mut self,
         request: Arc<dyn Waiting>,
+        requester: &Requester<'_>,
         now: MonotonicTime,
-    ) -> Option<KeyedPosition> {
-        let epoch = self.state.present.close()?;
+    ) -> Result<Option<KeyedPosition>, LockError> {
+        let state = &mut self.state;
+        self.entries.try_each(|entry| {
+            entry.state.since.observe(now);
+            Active { entry, state }.refuse_reentry(requester, now)
+        })?;
+        let Some(epoch) = self.state.present.close() else {
+            return Ok(None);
+        };
         let waiter = KeyedWaiter {
             number: self.state.next_number(),
             since: now,
             request,
         };
-        let observed: Result<(), Infallible> = self.entries.try_each(|entry| {
-            entry.state.since.observe(now);
-            Ok(())
-        });
-        let Ok(()) = observed;
         let oldest = self.state.present.oldest();
         let drains = self.state.drains.get_or_insert_with(|| {
             let mut drains = Queue::new(EndedEpochs::default(), 0);
             drains.give_back(&oldest);
             Box::new(drains)
         });
-        Some(KeyedPosition::Drain {
+        Ok(Some(KeyedPosition::Drain {
             shard: self.state.index as usize,
             epoch,
             ticket: drains.join(epoch, Priority::Normal, QueuedDrain { waiter, epoch }),
-        })
-    }
-
-    /// Refuses a wait for all present requests if the thread has one of them itself.
-    pub(super) fn refuse_drain(
-        &mut self,
-        requester: &Requester<'_>,
-        now: MonotonicTime,
-    ) -> Result<(), LockError> {
-        let state = &mut self.state;
-        self.entries
-            .try_each(|entry| Active { entry, state }.refuse_reentry(requester, now))
+        }))
     }
 
     // --- Ending ---

@@ -1,27 +1,29 @@
-//! The shards of a keyed lock, and the waits at them.
+//! The shards of a keyed lock, and what a request finds there.
 
 use std::borrow::Borrow;
 use std::convert::Infallible;
 use std::hash::{BuildHasher, Hash};
+use std::iter;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::KeyedOptions;
 use super::entry::{Hold, KeyedPosition};
+use super::queued::KeyedRequest;
 use super::reservation::Reservation;
 use super::shard::Shard;
 use super::stats::KeyedDurations;
 use crate::hashing::Secret;
 use crate::id::random_session;
-use crate::keeper::{Keeper, KeeperSlot};
+use crate::keeper::KeeperSlot;
 use crate::key_table::KeyId;
 use crate::options;
-use crate::request::{QueuedWork, Request, RequestOutcome, Requester, TaskRequest, Waiting};
+use crate::request::{Request, Requester};
 use crate::sampling::Sampling;
-use crate::sync::{AtomicU64, Mutex, MutexGuard, rank, thread_number};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, rank};
 use crate::time::Clock;
-use crate::wait::{Reason, TaskLook, Wait, WaitDeadline, WaitQueue, WaitsAs};
+use crate::wait::WaitDeadline;
 use crate::{AcquireOptions, CancelToken, LockError};
 
 /// Enough that threads seldom meet at one. Two in a model, so that they do meet.
@@ -48,15 +50,17 @@ pub(super) struct KeyedShared<K, V> {
     timeout: Option<options::PackedDuration>,
     queue_bound: usize,
     pub(super) metrics: Mutex<{ rank::METRICS }, KeyedDurations>,
-    keeper: KeeperSlot,
-    first: Mutex<{ rank::KEYS }, Shard<K, V>>,
+    pub(super) keeper: KeeperSlot,
+    first: ShardMutex<K, V>,
 }
 
 pub(super) type Others<K, V> = [PaddedShard<K, V>; SHARDS];
 
 /// On cache lines of its own, so that threads at different shards do not contend for one.
 #[repr(align(128))]
-pub(super) struct PaddedShard<K, V>(Mutex<{ rank::KEYS }, Shard<K, V>>);
+pub(super) struct PaddedShard<K, V>(ShardMutex<K, V>);
+
+pub(super) type ShardMutex<K, V> = Mutex<{ rank::KEYS }, Shard<K, V>>;
 
 pub(super) type KeyedGuard<'a, K, V> = MutexGuard<'a, { rank::KEYS }, Shard<K, V>>;
 
@@ -210,27 +214,18 @@ impl<K, V> KeyedShared<K, V> {
         }
     }
 
-    /// Returns all shards, one after the other.
-    pub(super) fn each(&self) -> impl Iterator<Item = KeyedGuard<'_, K, V>> {
-        let others = std::iter::once_with(|| self.others.get());
+    /// Locks all shards, one after the other.
+    pub(super) fn each<'a, T: 'a>(
+        &'a self,
+        lock: impl Fn(&'a ShardMutex<K, V>) -> T + 'a,
+    ) -> impl Iterator<Item = T> + 'a {
+        let others = iter::once_with(|| self.others.get());
         let others = others.flatten().flat_map(|others| others.iter());
-        let others = others.map(|shard| shard.0.lock());
-        std::iter::once_with(|| self.first.lock()).chain(others)
+        let others = others.map(|shard| &shard.0);
+        iter::once(&self.first).chain(others).map(lock)
     }
 
-    /// Returns the shards one after the other, as [`each`](Self::each) does, and `None` for a shard
-    /// that stays locked for long: by code of a user, who compares or clones a key there.
-    pub(super) fn each_within(
-        &self,
-        limit: Duration,
-    ) -> impl Iterator<Item = Option<KeyedGuard<'_, K, V>>> {
-        let others = std::iter::once_with(|| self.others.get());
-        let others = others.flatten().flat_map(|others| others.iter());
-        let others = others.map(move |shard| shard.0.lock_within(limit));
-        std::iter::once_with(move || self.first.lock_within(limit)).chain(others)
-    }
-
-    fn shard_of(&self, waiting_at: KeyedPosition) -> KeyedGuard<'_, K, V> {
+    pub(super) fn shard_of(&self, waiting_at: KeyedPosition) -> KeyedGuard<'_, K, V> {
         match waiting_at {
             KeyedPosition::Turn(key, _) | KeyedPosition::Join(key, _) => {
                 self.shard_with(key.number)
@@ -356,7 +351,7 @@ impl<K: 'static, V: 'static> KeyedShared<K, V> {
     }
 
     /// Removes a waiter from its queue, if it is still there, without answering it.
-    fn leave(&self, waiting_at: KeyedPosition) {
+    pub(super) fn leave(&self, waiting_at: KeyedPosition) {
         self.shard_of(waiting_at).leave(waiting_at);
     }
 
@@ -367,145 +362,14 @@ impl<K: 'static, V: 'static> KeyedShared<K, V> {
         deadline: WaitDeadline,
     ) -> Result<Vec<KeyedRequest<K, V, Infallible>>, LockError> {
         let mut queued = Vec::new();
-        for mut shard in self.each() {
-            let now = self.clock.now();
-            shard.refuse_drain(requester, now)?;
+        for mut shard in self.each(Mutex::lock) {
             let request = Arc::new(Request::new(requester, None));
-            let waiting_at = shard.join_drain(request.clone(), now);
+            let waiting_at = shard.join_drain(request.clone(), requester, self.clock.now())?;
             queued.extend(
                 waiting_at
                     .map(|waiting_at| KeyedRequest::new(self, waiting_at, request, 0, deadline)),
             );
         }
         Ok(queued)
-    }
-}
-
-impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShared<K, V> {
-    type Ticket = KeyedPosition;
-
-    fn clock(&self) -> &Clock {
-        &self.clock
-    }
-
-    fn withdraw(&self, waiting_at: KeyedPosition, reason: Reason) {
-        let answer = {
-            let mut shard = self.shard_of(waiting_at);
-            let now = self.clock.now();
-            shard.withdraw(waiting_at, reason, now)
-        };
-        if let Some(next) = answer {
-            next.deliver();
-        }
-    }
-
-    fn keeper(&self) -> &Arc<Keeper> {
-        self.keeper.get(&self.clock)
-    }
-
-    /// A turn that was granted is ended with its [`Reservation`].
-    fn abandon(&self, waiting_at: KeyedPosition) {
-        self.shard_of(waiting_at).abandon(waiting_at);
-    }
-
-    fn look_at_tasks(&self, look: &mut TaskLook<'_, KeyedPosition>) {
-        for shard in self.each() {
-            shard.each_waiting(|waiting_at, request| look.at(waiting_at, request.task()));
-        }
-    }
-}
-
-/// A request in a queue, which leaves it on drop.
-pub(super) struct KeyedRequest<K: 'static, V: 'static, W: QueuedWork> {
-    shared: Arc<KeyedShared<K, V>>,
-    request: Arc<Request<W>>,
-    waiting_at: KeyedPosition,
-    spins: u32,
-    pub(super) deadline: WaitDeadline,
-    /// Whether it still waits for its outcome.
-    is_queued: bool,
-}
-
-impl<K: 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
-    pub(super) fn new(
-        shared: &Arc<KeyedShared<K, V>>,
-        waiting_at: KeyedPosition,
-        request: Arc<Request<W>>,
-        spins: u32,
-        deadline: WaitDeadline,
-    ) -> Self {
-        Self {
-            shared: Arc::clone(shared),
-            request,
-            waiting_at,
-            spins,
-            deadline,
-            is_queued: true,
-        }
-    }
-
-    /// Lets its timeout begin now.
-    pub(super) fn begin_timeout(&mut self, options: &AcquireOptions) {
-        self.deadline = self.shared.deadline(options);
-    }
-
-    /// Refuses a wait for the calling thread itself.
-    pub(super) fn refuse_self(&self) -> Result<(), LockError> {
-        let requester = Requester {
-            thread: thread_number(),
-            ..self.request.requester()
-        };
-        let mut shard = self.shared.shard_of(self.waiting_at);
-        let now = self.shared.clock.now();
-        shard.refuse_self(self.waiting_at, &requester, now)
-    }
-}
-
-impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
-    pub(super) async fn wait(
-        mut self,
-        waits_as: WaitsAs,
-        cancel: Option<&CancelToken>,
-    ) -> RequestOutcome<W::Reply> {
-        let deadline = self.deadline;
-        let (shared, request) = (Arc::clone(&self.shared), Arc::clone(&self.request));
-        if let Err(error) = waits_as.attend(&shared) {
-            let error = LockError::no_keeper(request.requester().owner, &error);
-            return RequestOutcome::Failed(Box::new(error));
-        }
-        if let Some(task) = TaskRequest::of(waits_as, deadline) {
-            request.wait_in_task(task);
-        }
-        self.is_queued = false;
-        let wait = Wait {
-            ticket: self.waiting_at,
-            deadline,
-            spins: self.spins,
-            keeper_looks: None,
-        };
-        waits_as.wait(&shared, &request, cancel, wait).await
-    }
-}
-
-impl<K: Send + 'static, V: 'static> KeyedRequest<K, V, Infallible> {
-    pub(super) async fn wait_for_grant(
-        self,
-        waits_as: WaitsAs,
-        cancel: Option<&CancelToken>,
-    ) -> Result<(), LockError> {
-        match self.wait(waits_as, cancel).await {
-            RequestOutcome::Granted(_) => Ok(()),
-            RequestOutcome::Failed(error) => Err(*error),
-            RequestOutcome::Done(never) => match never {},
-            RequestOutcome::Panicked(panic) => panic.resume(),
-        }
-    }
-}
-
-impl<K: 'static, V: 'static, W: QueuedWork> Drop for KeyedRequest<K, V, W> {
-    fn drop(&mut self) {
-        if self.is_queued {
-            self.shared.leave(self.waiting_at);
-        }
     }
 }

@@ -18,7 +18,7 @@
 mod adaptive;
 mod caller;
 mod error;
-mod keys;
+mod key_state;
 mod metrics;
 mod options;
 mod permit;
@@ -33,13 +33,11 @@ use std::time::Duration;
 pub use adaptive::Aimd;
 use caller::{UntakenSlots, WaitingCaller};
 pub use error::{CallEvidence, LimiterError, LimiterLoad};
-use keys::HashedKey;
 pub use metrics::{KeySnapshot, LimiterMetrics, LimiterSnapshot, LimiterTotals};
 pub use options::LimiterOptions;
 use permit::HeldSlots;
 pub use permit::{CallCancellation, Permit};
 use request::Call;
-#[doc(hidden)]
 pub use request::CallRequest;
 use state::{AfterLimiterUnlock, CallOutcome, CallTicket, Granted, LimiterState};
 
@@ -105,28 +103,6 @@ impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
 /// stays the same. If a grant and a cancellation or a timeout race, the grant wins: the call runs,
 /// and its signal reports whether it was cancelled. Clones are handles of the same limiter. Waiting
 /// calls and permits keep it alive.
-///
-/// ```
-/// use doclock_locks::limiter::{InFlightLimiter, LimiterError, LimiterOptions};
-/// use std::time::Duration;
-///
-/// let limiter = InFlightLimiter::with_options(LimiterOptions::new(8).limit("payments", 1));
-///
-/// let paid = limiter.run("payments", |_| "paid")?;
-/// assert_eq!(paid, "paid");
-///
-/// // While one call runs, the next waits, or does not.
-/// let permit = limiter.acquire("payments")?;
-/// let impatient = limiter.request("payments").timeout(Duration::from_millis(1));
-/// let error = impatient.run(|_| "paid twice").unwrap_err();
-/// assert!(matches!(error, LimiterError::Timeout { .. }));
-/// assert_eq!(
-///     error.to_string(),
-///     "call to \"payments\" timed out after 1ms: queue position 1, 1 of 1 slots taken, 1 call waiting",
-/// );
-/// drop(permit);
-/// # Ok::<(), LimiterError>(())
-/// ```
 pub struct InFlightLimiter<K: LimiterKey>(Arc<LimiterShared<K>>);
 
 struct LimiterShared<K: LimiterKey> {
@@ -251,7 +227,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             return None;
         }
         let shared = &self.0;
-        let HashedKey { hash, .. } = shared.name(call.key.as_ref()?);
+        let hash = Secret.hash_one(call.key.as_ref()?);
         let mut state = shared.state.lock();
         state.try_take(&mut call.key, hash, call.weight, &shared.clock)
     }
@@ -271,43 +247,42 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             .key
             .as_ref()
             .expect("a call has its key until the grant");
-        let name = shared.name(key);
+        let hash = Secret.hash_one(key);
         let cancelled = call.is_cancelled();
         waits_as
             .attend(shared)
             .map_err(|error| call.no_keeper(&error))?;
         // Copied without the mutex. The call keeps its key for the error.
-        let mut copy = Some(name.key.clone());
+        let mut copy = Some(key.clone());
         let (caller, wait) = {
             let mut state = shared.state.lock();
             if cancelled {
-                let load = state.turn_away(name, |counts| counts.cancelled += 1);
+                let load = state.turn_away(key, hash, |counts| counts.cancelled += 1);
                 drop(state);
                 let call = call.evidence(load);
                 return Err(LimiterError::Cancelled { call });
             }
-            let most = state.most(name);
+            let most = state.most(key, hash);
             if call.weight > most {
-                state.turn_away(name, |counts| counts.too_heavy += 1);
+                state.turn_away(key, hash, |counts| counts.too_heavy += 1);
                 drop(state);
                 return Err(call.too_heavy(most));
             }
-            if let Some(granted) = state.try_take(&mut copy, name.hash, call.weight, &shared.clock)
-            {
+            if let Some(granted) = state.try_take(&mut copy, hash, call.weight, &shared.clock) {
                 return Ok((granted, [call.key, copy]));
             }
             if limit.is_some_and(|limit| limit.is_zero()) {
-                let load = state.turn_away(name, |counts| counts.declined += 1);
+                let load = state.turn_away(key, hash, |counts| counts.declined += 1);
                 drop(state);
                 let call = call.evidence(load);
                 return Err(LimiterError::Busy { call });
             }
-            let queued = state.load(name).queued;
+            let queued = state.load(key, hash).queued;
             let bounds = [call.options.queue_bound, shared.queue_bound]
                 .into_iter()
                 .flatten();
             if let Some(bound) = bounds.min().filter(|&bound| queued >= bound) {
-                let load = state.turn_away(name, |counts| counts.rejected += 1);
+                let load = state.turn_away(key, hash, |counts| counts.rejected += 1);
                 drop(state);
                 let call = call.evidence(load);
                 return Err(LimiterError::QueueFull { bound, call });
@@ -318,7 +293,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             let task = TaskRequest::of(waits_as, deadline);
             let caller = Arc::new(WaitingCaller::new(task));
             let (now, request) = (shared.clock.now(), Arc::clone(&caller));
-            let ticket = state.join(&mut copy, name.hash, call.weight, now, request);
+            let ticket = state.join(&mut copy, hash, call.weight, now, request);
             drop(state);
             let wait = Wait {
                 ticket,
@@ -349,8 +324,8 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// Returns the present load of a key. A key that is not in use is idle, with the limit that it
     /// would have.
     pub fn load(&self, key: &K) -> LimiterLoad {
-        let name = self.0.name(key);
-        self.0.state.lock().load(name)
+        let hash = Secret.hash_one(key);
+        self.0.state.lock().load(key, hash)
     }
 
     /// Returns the metrics and the state of one moment. Other threads wait meanwhile, a few
@@ -380,7 +355,8 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expire(&self, key: &K, position: usize) {
-        let waiting = self.0.state.lock().waiting_at(self.0.name(key), position);
+        let hash = Secret.hash_one(key);
+        let waiting = self.0.state.lock().waiting_at(key, hash, position);
         if let Some(position) = waiting {
             self.0.withdraw(position, Reason::Expired(Duration::ZERO));
         }
@@ -388,12 +364,6 @@ impl<K: LimiterKey> InFlightLimiter<K> {
 }
 
 impl<K: LimiterKey> LimiterShared<K> {
-    #[inline]
-    fn name<'a>(&self, key: &'a K) -> HashedKey<'a, K> {
-        let hash = Secret.hash_one(key);
-        HashedKey { key, hash }
-    }
-
     /// Delivers the outcomes of calls. Runs without the mutex, before everything else.
     #[inline]
     fn answer(&self, next: &mut AfterLimiterUnlock<K, Arc<WaitingCaller<K>>>) {

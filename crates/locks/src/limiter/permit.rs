@@ -97,18 +97,9 @@ impl<K: LimiterKey> fmt::Debug for Permit<K> {
 ///
 /// let limiter = InFlightLimiter::new(1);
 /// let token = CancelToken::new();
-/// let pages = limiter.request("report").cancel_token(&token).run(|signal| {
-///     let mut pages = 0;
-///     while !signal.is_cancelled() {
-///         pages += 1;
-///         if pages == 3 {
-///             token.cancel(); // as another thread would
-///         }
-///     }
-///     pages
-/// })?;
-/// assert_eq!(pages, 3);
-/// assert_eq!(limiter.load(&"report").in_flight, 0);
+/// let running = limiter.request("report").cancel_token(&token).wait()?;
+/// token.cancel(); // as another thread would
+/// assert!(running.signal().is_cancelled());
 /// # Ok::<(), doclock_locks::limiter::LimiterError>(())
 /// ```
 #[derive(Clone, Debug, Default)]

@@ -15,8 +15,7 @@ use crate::sync::assert_unlocked;
 use crate::wait::{Reason, WaitsAs};
 use crate::{AcquireOptions, CancelToken, LockRequest, PendingRequest};
 
-/// A request for the slots of a call.
-#[doc(hidden)]
+/// A request for the slots of a call: [`InFlightLimiter::request`].
 pub struct CallRequest<K: LimiterKey> {
     pub(super) limiter: InFlightLimiter<K>,
     /// Taken out with the grant.

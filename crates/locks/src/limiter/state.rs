@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use super::adaptive::Adaptive;
 use super::error::LimiterLoad;
-use super::keys::{HashedKey, KeyState, KeyTicket, OwnQueue, WaitingCall};
+use super::key_state::{KeyState, KeyTicket, OwnQueue, WaitingCall};
 use super::metrics::{CallCounters, CallMetrics, KeySnapshot, LimiterSnapshot, LimiterTotals};
 use super::options::KeyLimit;
 use crate::key_table::{KeyEntry, KeyId, KeyTable};
@@ -128,9 +128,9 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
     // --- Requests ---
 
     /// Returns the most slots that a call may take: the lowest limit.
-    pub(super) fn most(&self, name: HashedKey<'_, K>) -> usize {
+    pub(super) fn most(&self, key: &K, hash: u64) -> usize {
         let own = self
-            .find(name)
+            .find(key, hash)
             .map_or(self.default_limit, KeyState::least_limit);
         own.min(self.turns.capacity().limit())
     }
@@ -205,15 +205,16 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
     /// Counts a call that ends without having joined a queue, and returns the load of its key.
     pub(super) fn turn_away(
         &mut self,
-        name: HashedKey<'_, K>,
+        key: &K,
+        hash: u64,
         count: impl FnOnce(&mut CallCounters),
     ) -> LimiterLoad {
-        let metrics = match self.keys.place(name.hash, |key| key == name.key) {
+        let metrics = match self.keys.place(hash, |own| own == key) {
             Ok(entry) => entry.state.metrics(&mut self.others),
             Err(_) => &mut self.others,
         };
         count(&mut metrics.counts);
-        self.load(name)
+        self.load(key, hash)
     }
 
     // --- Ending ---
@@ -347,12 +348,12 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
 
     // --- Inspection ---
 
-    pub(super) fn load(&self, name: HashedKey<'_, K>) -> LimiterLoad {
-        self.load_of(self.find(name))
+    pub(super) fn load(&self, key: &K, hash: u64) -> LimiterLoad {
+        self.load_of(self.find(key, hash))
     }
 
-    fn find(&self, name: HashedKey<'_, K>) -> Option<&KeyState<T>> {
-        let entry = self.keys.find(name.hash, |key| key == name.key)?;
+    fn find(&self, key: &K, hash: u64) -> Option<&KeyState<T>> {
+        let entry = self.keys.find(hash, |own| own == key)?;
         Some(&entry.state)
     }
 
@@ -423,8 +424,8 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
 
     /// Returns the call at this position of a key's queue, from 1.
     #[cfg(loom)]
-    pub(super) fn waiting_at(&self, name: HashedKey<'_, K>, position: usize) -> Option<CallTicket> {
-        let entry = self.keys.find(name.hash, |key| key == name.key)?;
+    pub(super) fn waiting_at(&self, key: &K, hash: u64, position: usize) -> Option<CallTicket> {
+        let entry = self.keys.find(hash, |own| own == key)?;
         let mut waiting = entry.state.queue.waiting();
         let (ticket, _) = waiting.nth(position.checked_sub(1)?)?;
         let key = entry.id;

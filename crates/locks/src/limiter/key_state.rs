@@ -6,21 +6,6 @@ use crate::queue::{Queue, Slots, Ticket};
 use crate::sampling::Measured;
 use crate::time::MonotonicTime;
 
-/// A key as callers pass it, with its hash.
-#[derive(Debug)]
-pub(super) struct HashedKey<'a, K> {
-    pub(super) key: &'a K,
-    pub(super) hash: u64,
-}
-
-impl<K> Copy for HashedKey<'_, K> {}
-
-impl<K> Clone for HashedKey<'_, K> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
 /// The state of a key beside its name.
 pub(super) struct KeyState<T> {
     pub(super) queue: Queue<Slots, WaitingCall<T>>,
