@@ -2,10 +2,7 @@
 
 use std::ops::Range;
 
-use doclock::{
-    OwnerId,
-    lock::{AcquireOptions, keyed::KeyedLock},
-};
+use doclock::{OwnerId, lock::keyed::KeyedLock};
 
 use super::Subject;
 use super::kept::Table;
