@@ -73,6 +73,12 @@ pub trait LockRequest: Sized + Send {
         Ok(None)
     }
 
+    /// Takes what a thread asks for, as [`try_grant_to_task`](Self::try_grant_to_task) does, without
+    /// moving the options. `None` if [`grant_as`](Self::grant_as) is as cheap.
+    fn try_grant_to_thread(&mut self, _options: &AcquireOptions) -> Option<Self::Granted> {
+        None
+    }
+
     /// Makes the request, and waits if needed.
     fn grant_as(
         self,
@@ -148,7 +154,11 @@ impl<'a, R: LockRequest + 'a> PendingRequest<'a, R> {
     /// [`NoKeeper`](crate::LockError::NoKeeper) is an error of tasks alone, and a task that
     /// requests again what it holds waits until its timeout instead of getting
     /// [`Reentrant`](crate::LockError::Reentrant).
-    pub fn wait(self) -> Result<R::Granted, R::Error> {
+    #[inline]
+    pub fn wait(mut self) -> Result<R::Granted, R::Error> {
+        if let Some(granted) = self.request.try_grant_to_thread(&self.options) {
+            return Ok(granted);
+        }
         let (request, options, call_site) = self.into_parts();
         blocking(request.grant_as(WaitsAs::Thread, options, call_site))
     }

@@ -34,45 +34,40 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
         options: &AcquireOptions,
         _: &'static Location<'static>,
     ) -> Result<Option<Permit<K>>, LimiterError> {
+        Ok(self.try_grant_to_thread(options))
+    }
+
+    #[inline]
+    fn try_grant_to_thread(&mut self, options: &AcquireOptions) -> Option<Permit<K>> {
+        let (key, weight) = (self.key.take(), self.weight);
         let mut call = Call {
-            key: self.key.take(),
-            weight: self.weight,
+            key,
+            weight,
             options,
         };
         let Some(granted) = self.limiter.try_grant(&mut call) else {
             self.key = call.key;
-            return Ok(None);
+            return None;
         };
         let limiter = self.limiter.clone();
-        let held = HeldSlots::by(limiter, granted, options, call.key);
-        Ok(Some(Permit(held)))
+        Some(Permit(HeldSlots::by(limiter, granted, options, call.key)))
     }
 
+    /// Both endings have tried.
     async fn grant_as(
         self,
         waits_as: WaitsAs,
         options: AcquireOptions,
         _: &'static Location<'static>,
     ) -> Result<Permit<K>, LimiterError> {
-        let Self {
-            limiter,
-            key,
-            weight,
-        } = self;
-        let options = &options;
+        let (limiter, options) = (self.limiter, &options);
         let call = Call {
-            key,
-            weight,
+            key: self.key,
+            weight: self.weight,
             options,
         };
-        match waits_as {
-            WaitsAs::Thread => HeldSlots::of(limiter, call, Permit),
-            // The future has tried.
-            WaitsAs::Task => {
-                let (granted, keys) = limiter.grant(waits_as, call).await?;
-                Ok(Permit(HeldSlots::by(limiter, granted, options, keys)))
-            }
-        }
+        let (granted, keys) = limiter.grant(waits_as, call).await?;
+        Ok(Permit(HeldSlots::by(limiter, granted, options, keys)))
     }
 }
 
@@ -94,9 +89,15 @@ impl<K: LimiterKey> PendingRequest<'_, CallRequest<K>> {
     ///
     /// [`LimiterError`]; the task has not run then.
     pub fn run<R>(self, task: impl FnOnce(&CallCancellation) -> R) -> Result<R, LimiterError> {
-        let permit = self.wait()?;
+        let (request, options, _) = self.into_parts();
+        let call = Call {
+            key: request.key,
+            weight: request.weight,
+            options: &options,
+        };
+        let slots = HeldSlots::of(&request.limiter, call, |slots| slots)?;
         assert_unlocked("a call is made");
-        Ok(task(permit.signal()))
+        Ok(task(&slots.signal))
     }
 }
 
