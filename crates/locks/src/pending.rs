@@ -73,8 +73,8 @@ pub trait LockRequest: Sized + Send {
         Ok(None)
     }
 
-    /// Takes what a thread asks for, as [`try_grant_to_task`](Self::try_grant_to_task) does, without
-    /// moving the options. `None` if [`grant_as`](Self::grant_as) is as cheap.
+    /// Takes what a thread asks for, as [`try_grant_to_task`](Self::try_grant_to_task) does,
+    /// without moving the options. `None` if [`grant_as`](Self::grant_as) is as cheap.
     fn try_grant_to_thread(&mut self, _options: &AcquireOptions) -> Option<Self::Granted> {
         None
     }
