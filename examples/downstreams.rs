@@ -20,9 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{Given, number, print_line, wanted};
-use doclock::lock::limiter::{
-    CallOptions, InFlightLimiter, LimiterError, LimiterOptions, LimiterSnapshot,
-};
+use doclock::lock::limiter::{InFlightLimiter, LimiterError, LimiterOptions, LimiterSnapshot};
 use lexopt::prelude::*;
 
 const HELP: &str = "\
@@ -173,7 +171,7 @@ fn call(limiter: Option<&InFlightLimiter<&'static str>>, which: usize) -> Result
             thread::sleep(takes);
             Ok(())
         }
-        Some(limiter) => limiter.run(CallOptions::to(name), |_| thread::sleep(takes)),
+        Some(limiter) => limiter.run(name, |_| thread::sleep(takes)),
     }
 }
 

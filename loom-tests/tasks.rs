@@ -679,7 +679,7 @@ fn tasks_slots_of_a_call_that_is_dropped_are_returned() {
             let mut permit = Some(permit);
             let held = permit.take_if(|_| run.has("holder"));
             let holder = run.spawn("holder", move || drop(held));
-            let mut task = polled(limiter.acquire_async("mail"));
+            let mut task = polled(limiter.request("mail").into_future());
             let first = poll(&mut task);
             let behind = {
                 let limiter = limiter.clone();
@@ -720,17 +720,15 @@ fn tasks_a_turn_of_dropped_work_is_given_up() {
                 let lock = lock.clone();
                 run.spawn("others", move || {
                     let work = std::future::ready(());
-                    let plain = AcquireOptions::new();
-                    block_on(lock.execute_exclusive_async(&1, "behind", plain, work)).unwrap();
+                    let executed =
+                        async { lock.request(&1, "behind").await?.execute_async(work).await };
+                    block_on(executed).unwrap();
                 })
             };
             let theirs = lock.clone();
             let mut task = polled(async move {
                 let work = std::future::ready(());
-                let plain = AcquireOptions::new();
-                theirs
-                    .execute_exclusive_async(&1, "task", plain, work)
-                    .await
+                theirs.request(&1, "task").await?.execute_async(work).await
             });
             let outcome = match poll(&mut task) {
                 Some(_) => "executed",

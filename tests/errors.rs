@@ -165,7 +165,7 @@ fn lease_lost() -> LeaseLost {
 fn call() -> Box<CallEvidence> {
     let limiter = InFlightLimiter::new(1);
     let _held = limiter.acquire("mail").unwrap();
-    match limiter.try_acquire("mail") {
+    match limiter.request("mail").no_wait().wait() {
         Err(LimiterError::Busy { call }) => call,
         other => panic!("{other:?}"),
     }

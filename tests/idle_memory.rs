@@ -13,7 +13,7 @@ use doclock::{
     lock::{
         FifoLock, LockOptions,
         keyed::{KeyedLock, KeyedOptions},
-        limiter::{CallOptions, InFlightLimiter, LimiterOptions},
+        limiter::{InFlightLimiter, LimiterOptions},
         node::Scope,
     },
     time::ManualClock,
@@ -164,9 +164,7 @@ fn idle_objects_are_small_also_after_uncontended_use() {
     let used = kept(|| {
         let limiter = limiter();
         for (time, key) in times().zip(0..) {
-            limiter
-                .run(CallOptions::to(key), |_| clock.advance(time))
-                .unwrap();
+            limiter.run(key, |_| clock.advance(time)).unwrap();
         }
         limiter
     });

@@ -223,8 +223,11 @@ fn errors_of_inboxes_show_events_in_brief() {
 #[test]
 fn errors_of_keys_and_schemas_show_names_in_brief() {
     let limiter: InFlightLimiter<String> = InFlightLimiter::new(1);
-    let _permit = limiter.try_acquire(long('k')).unwrap();
-    assert_brief(&limiter.try_acquire(long('k')).unwrap_err(), &['k']);
+    let _permit = limiter.request(long('k')).no_wait().wait().unwrap();
+    assert_brief(
+        &limiter.request(long('k')).no_wait().wait().unwrap_err(),
+        &['k'],
+    );
 
     let schema = Schema::builder().node("note", NodeType::new()).build();
     let store = DataStore::with_options(StoreOptions::new().schema(schema.unwrap()));

@@ -7,7 +7,7 @@ use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
 use doclock::lock::{
-    AcquireOptions, LockError,
+    LockError,
     keyed::{KeyedLock, Reservation},
 };
 
@@ -163,10 +163,8 @@ impl Intake<'_> {
     /// in any worker.
     pub fn take_in_turn(&self, message: Message) -> Result<(), LockError> {
         let owner = format!("message {}", message.number);
-        let options = AcquireOptions::new().label(message.account);
-        let turn = self
-            .accounts
-            .reserve_with(&message.account, owner, options)?;
+        let request = self.accounts.request(&message.account, owner);
+        let turn = request.label(message.account).reserve()?;
         let _ = self.jobs.send((message, Some(turn)));
         Ok(())
     }

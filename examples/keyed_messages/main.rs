@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 
 use args::{Command, Options};
 use bank::{ACCOUNTS, Bank, Intake, Ledger, Message};
-use doclock::lock::{AcquireOptions, LockError};
+use doclock::lock::LockError;
 
 /// An error crosses threads.
 type Failure = Box<dyn Error + Send + Sync>;
@@ -139,8 +139,8 @@ fn close(bank: &Bank) -> Result<String, Failure> {
         "closing, with {} accounts active and {} messages waiting\n",
         stats.active_keys, stats.queue_length
     );
-    let soon = AcquireOptions::new().timeout(Duration::from_millis(5));
-    match accounts.wait_for_all_existing_tasks_with("closing", soon) {
+    let soon = Duration::from_millis(5);
+    match accounts.request_drain("closing").timeout(soon).wait() {
         Ok(()) => writeln!(text, "  within 5 ms: all are booked")?,
         Err(LockError::Timeout(evidence)) => writeln!(text, "  within 5 ms: no. {evidence}")?,
         Err(other) => return Err(other.into()),

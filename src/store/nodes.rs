@@ -424,6 +424,7 @@ pub struct NodesRequest {
 
 impl LockRequest for NodesRequest {
     type Granted = NodeGuard;
+    type Error = LockError;
 
     async fn grant_as(
         self,
@@ -454,6 +455,7 @@ pub struct MoreNodes<'a> {
 
 impl LockRequest for MoreNodes<'_> {
     type Granted = ();
+    type Error = LockError;
 
     async fn grant_as(
         self,

@@ -147,9 +147,10 @@ pub struct StoreRequest {
 
 impl LockRequest for StoreRequest {
     type Granted = LockGuard;
+    type Error = LockError;
 
     fn try_grant_to_task(
-        &self,
+        &mut self,
         options: &AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<Option<LockGuard>, LockError> {
@@ -182,6 +183,7 @@ pub struct TransactionRequest {
 
 impl LockRequest for TransactionRequest {
     type Granted = Transaction;
+    type Error = LockError;
 
     async fn grant_as(
         self,

@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 
 use doclock::lock::{
     CancelToken,
-    limiter::{CallOptions, InFlightLimiter, LimiterError, LimiterOptions, Permit},
+    limiter::{InFlightLimiter, LimiterError, LimiterOptions, Permit},
 };
 
 /// The first request of the token waits for a limiter. Its withdrawal drops its key, which pauses
@@ -48,9 +48,9 @@ impl LateCancel {
         let limiter = InFlightLimiter::with_options(LimiterOptions::new(1).global_limit(1));
         let slot = limiter.acquire(None).unwrap();
         let call = {
-            let limiter = limiter.clone();
-            let call = CallOptions::to(Some(Key)).no_timeout().cancel_token(&token);
-            thread::spawn(move || limiter.run(call, |_| ()))
+            let call = limiter.request(Some(Key)).no_timeout();
+            let call = call.cancel_token(&token);
+            thread::spawn(move || call.run(|_| ()))
         };
         until_attached(&token, 1);
         Self {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread;
 
-use doclock::lock::{AcquireOptions, keyed::KeyedLock};
+use doclock::lock::keyed::KeyedLock;
 
 use crate::keys::{CODE, Ends, Key, Script};
 use crate::{OnDrop, ends};
@@ -11,28 +11,28 @@ use crate::{OnDrop, ends};
 type Lock = KeyedLock<Key, u32>;
 type Step = fn(&Lock, &Key);
 
-fn at_once() -> AcquireOptions {
-    AcquireOptions::new().no_wait()
-}
-
 /// Every public method. None waits for the end of another.
 const STEPS: &[Step] = &[
-    |lock, key| drop(lock.execute_exclusive_with(key, "ann", at_once(), || 1)),
+    |lock, key| {
+        if let Ok(turn) = lock.request(key, "ann").no_wait().wait() {
+            drop(turn.execute(|| 1));
+        }
+    },
     |lock, key| {
         if !lock.is_active_key(key) {
             drop(lock.execute_exclusive(key, || 1));
         }
     },
     |lock, key| drop(lock.reserve(key)),
-    |lock, key| drop(lock.reserve_with(key, "ann", at_once())),
+    |lock, key| drop(lock.request(key, "ann").no_wait().reserve()),
     |lock, key| {
         if let Some(running) = lock.current_execution(key) {
             let _ = format!("{running:?} {} {}", running.id(), running.owner());
-            drop(running.join_with(at_once()));
+            drop(running.request_result().no_wait().wait());
         }
     },
     |lock, key| drop(lock.current_execution(key)),
-    |lock, _| drop(lock.wait_for_all_existing_tasks_with("ann", at_once())),
+    |lock, _| drop(lock.request_drain("ann").no_wait().wait()),
     |lock, _| {
         if lock.active_keys_count() == 0 {
             drop(lock.wait_for_all_existing_tasks());
@@ -47,7 +47,7 @@ const STEPS: &[Step] = &[
     |lock, key| drop(lock.queue_info(key)),
     |lock, _| drop(format!("{lock:?}")),
     |lock, key| {
-        if let Ok(turn) = lock.reserve_with(key, "ann", at_once()) {
+        if let Ok(turn) = lock.request(key, "ann").no_wait().reserve() {
             let _ = format!("{turn:?} {}", turn.id());
             drop(turn.execute(|| 2));
         }

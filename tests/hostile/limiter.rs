@@ -9,8 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use doclock::lock::{
-    CancelToken,
-    limiter::{CallOptions, InFlightLimiter, LimiterError, LimiterOptions},
+    AcquireOptions, CancelToken,
+    limiter::{InFlightLimiter, LimiterError, LimiterOptions},
 };
 
 use crate::keys::{CODE, Ends, Key, Script};
@@ -19,24 +19,34 @@ use crate::{OnDrop, ends, message};
 type Limiter = InFlightLimiter<Key>;
 type Step = fn(&Limiter, Key);
 
-fn at_once(key: Key) -> CallOptions<Key> {
-    CallOptions::to(key).timeout(Duration::ZERO)
-}
-
 /// Every public method. None waits for the end of another.
 const STEPS: &[Step] = &[
-    |limiter, key| drop(limiter.run(at_once(key), |_| ())),
-    |limiter, key| drop(limiter.try_run(key, |_| ())),
-    |limiter, key| drop(limiter.acquire(at_once(key))),
-    |limiter, key| drop(limiter.acquire(CallOptions::to(key).timeout(Duration::from_millis(1)))),
-    |limiter, key| drop(limiter.acquire(CallOptions::to(key).queue_bound(0))),
-    |limiter, key| drop(limiter.acquire(CallOptions::to(key).weight(9))),
+    |limiter, key| drop(limiter.request(key).timeout(Duration::ZERO).run(|_| ())),
+    |limiter, key| drop(limiter.request(key).no_wait().run(|_| ())),
+    |limiter, key| drop(limiter.request(key).timeout(Duration::ZERO).wait()),
+    |limiter, key| {
+        drop(
+            limiter
+                .request(key)
+                .timeout(Duration::from_millis(1))
+                .wait(),
+        )
+    },
+    |limiter, key| {
+        drop(
+            limiter
+                .request(key)
+                .options(AcquireOptions::new().queue_bound(0))
+                .wait(),
+        )
+    },
+    |limiter, key| drop(limiter.request(key).weight(9).wait()),
     |limiter, key| {
         let token = CancelToken::new();
         token.cancel();
-        drop(limiter.acquire(CallOptions::to(key).cancel_token(&token)));
+        drop(limiter.request(key).cancel_token(&token).wait());
     },
-    |limiter, key| drop(limiter.try_acquire(key)),
+    |limiter, key| drop(limiter.request(key).no_wait().wait()),
     |limiter, key| {
         let _ = limiter.load(&key);
     },
@@ -46,7 +56,7 @@ const STEPS: &[Step] = &[
         let _ = (snapshot.key(&key), snapshot.to_string());
     },
     |limiter, _| drop(format!("{limiter:?}")),
-    |_, key| drop(format!("{:?}", CallOptions::to(key).clone())),
+    |limiter, key| drop(format!("{:?}", limiter.request(key))),
 ];
 
 /// All steps, for a key at its limit, a configured key, and an idle one.
@@ -69,7 +79,7 @@ fn is_at_rest(limiter: &Limiter) {
     assert_eq!((snapshot.in_flight, snapshot.queued), (0, 0));
     assert_eq!(snapshot.keys.len(), 1);
     let key = Key::new(1, &Script::default());
-    assert!(limiter.try_acquire(key).is_ok());
+    assert!(limiter.request(key).no_wait().wait().is_ok());
 }
 
 /// No mutex is locked while a key is hashed, dropped or formatted.
@@ -169,10 +179,9 @@ fn limiter_03_a_token_cancels_every_request_though_keys_panic_when_they_are_drop
         let slot = limiter.acquire(Key::new(0, &plain)).unwrap();
         let token = CancelToken::new();
         let call = |id| {
-            let call = CallOptions::to(Key::new(id, &script)).no_timeout();
+            let call = limiter.request(Key::new(id, &script)).no_timeout();
             let call = call.cancel_token(&token);
-            let waiting = limiter.clone();
-            thread::spawn(move || waiting.acquire(call).map(drop))
+            thread::spawn(move || call.wait().map(drop))
         };
         let calls = [1, 2, 3].map(call);
         while limiter.snapshot().queued < 3 {
@@ -218,11 +227,11 @@ fn limiter_03_a_key_that_panics_between_two_grants_costs_no_later_one() {
     ends(|| {
         let limiter = Limiter::with_options(LimiterOptions::new(3).global_limit(3));
         let (script, plain) = (Script::default(), Script::default());
-        let slots = CallOptions::to(Key::new(0, &plain)).weight(3);
-        let slots = limiter.acquire(slots).unwrap();
+        let slots = limiter.request(Key::new(0, &plain)).weight(3);
+        let slots = slots.wait().unwrap();
         let call = |id, script| -> Call {
-            let call = CallOptions::to(Key::new(id, script)).no_timeout();
-            let call = limiter.acquire_async(call);
+            let call = limiter.request(Key::new(id, script)).no_timeout();
+            let call = call.into_future();
             Box::pin(async { call.await.map(drop) })
         };
         let mut calls = [call(1, &plain), call(2, &script), call(3, &plain)];

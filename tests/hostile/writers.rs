@@ -93,7 +93,7 @@ impl Things {
         drop(self.keyed.reserve(&7));
         let _ = (
             self.limiter.snapshot(),
-            self.limiter.try_acquire(7).map(drop),
+            self.limiter.request(7).no_wait().wait().map(drop),
         );
         let hook = self.hooks.before(|_, operations| Ok(operations));
         assert!(self.hooks.remove(hook));
@@ -141,7 +141,7 @@ impl Things {
             write(&self.keyed.stats(), Some(&self.keyed.stats()));
         }
         {
-            let permit = self.limiter.try_acquire(1).unwrap();
+            let permit = self.limiter.request(1).no_wait().wait().unwrap();
             write(&self.limiter, None);
             write(&permit, None);
             write(&self.limiter.snapshot(), Some(&self.limiter.snapshot()));
@@ -174,7 +174,7 @@ impl Things {
         let store = &self.store;
         let _held = self.lock.lock("ann");
         let _turn = self.keyed.reserve(&1).unwrap();
-        let _permit = self.limiter.try_acquire(1).unwrap();
+        let _permit = self.limiter.request(1).no_wait().wait().unwrap();
         let _guard = store.try_lock("ann").unwrap();
         write(&|writer| serde_json::to_writer(writer, &store.current_lock()));
         write(&|writer| serde_json::to_writer(writer, &store.lock_stats()));

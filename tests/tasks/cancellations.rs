@@ -10,10 +10,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use doclock::document::NodeSpec;
+use doclock::lock::FifoLock;
 use doclock::lock::keyed::KeyedLock;
 use doclock::lock::limiter::InFlightLimiter;
 use doclock::lock::node::Scope;
-use doclock::lock::{AcquireOptions, FifoLock};
 use doclock::{DataStore, TransactionManager, View, dsl::*};
 
 use crate::common::at_rest;
@@ -150,14 +150,12 @@ impl Subjects {
                             pause().await;
                         }
                     };
-                    let options = AcquireOptions::new();
-                    let run = self
-                        .keyed
-                        .execute_exclusive_async(&key, "task", options, work);
+                    let turn = self.keyed.request(&key, "task");
+                    let run = async { turn.await?.execute_async(work).await };
                     self.maybe(polls, run).await;
                 }
                 _ => {
-                    let permit = self.limiter.acquire_async(random.below(2));
+                    let permit = self.limiter.request(random.below(2)).into_future();
                     let permit = self.maybe(polls, permit).await;
                     if holds && permit.is_some() {
                         pause().await;

@@ -148,29 +148,29 @@ fn async_04_every_future_can_be_spawned_on_a_thread_pool() {
     let theirs = keyed.clone();
     spawnable(async move {
         let key = String::from("key");
-        let options = AcquireOptions::new();
         theirs
-            .execute_exclusive_async(&key, "ann", options, async { 1 })
+            .request(&key, "ann")
+            .await?
+            .execute_async(async { 1 })
             .await
     });
     let reserved = keyed.reserve("key").unwrap();
     spawnable(reserved.execute_async(async { 1 }));
-    let theirs = keyed.clone();
+    let borrowed = KeyedLock::<&'static str, u32>::new();
     spawnable(async move {
-        let options = AcquireOptions::new();
-        theirs
-            .wait_for_all_existing_tasks_async("ann", options)
-            .await
+        let turn = borrowed.request(&"key", "ann").await?;
+        turn.execute_async(async { 1 }).await
     });
+    let theirs = keyed.clone();
+    spawnable(async move { theirs.request_drain("ann").await });
     let reserved = keyed.reserve("key").unwrap();
     let joined = keyed.current_execution("key").unwrap();
-    spawnable(joined.join_async(options()));
+    spawnable(joined.request_result().into_future());
     drop(reserved);
     let limiter = InFlightLimiter::<String>::new(1);
-    spawnable(limiter.acquire_async(String::from("mail")));
+    spawnable(limiter.request(String::from("mail")).into_future());
     spawnable(async move {
-        limiter
-            .run_async(String::from("mail"), |_| async { 1 })
-            .await
+        let permit = limiter.request(String::from("mail")).await;
+        permit.map(drop)
     });
 }

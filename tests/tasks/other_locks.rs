@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use doclock::document::NodeSpec;
 use doclock::lock::keyed::{ExecutionError, KeyedLock, KeyedOptions};
-use doclock::lock::limiter::{CallOptions, InFlightLimiter, LimiterError, LimiterOptions};
+use doclock::lock::limiter::{InFlightLimiter, LimiterError, LimiterOptions};
 use doclock::lock::node::Scope;
 use doclock::lock::{AcquireOptions, CancelToken, LockError};
 use doclock::time::ManualClock;
@@ -24,10 +24,7 @@ fn keyed<F: Future<Output = u32> + Send + 'static>(
     work: F,
 ) -> Task<Result<u32, LockError>> {
     let lock = lock.clone();
-    Task::new(async move {
-        lock.execute_exclusive_async("k", owner, plain(), work)
-            .await
-    })
+    Task::new(async move { lock.request("k", owner).await?.execute_async(work).await })
 }
 
 #[test]
@@ -56,7 +53,7 @@ fn async_02_keyed_futures_that_are_dropped_give_their_turn_up() {
     assert!(running.poll().is_none());
     let theirs = lock.clone();
     let joined = theirs.current_execution("k").unwrap();
-    let mut joined = Task::new(joined.join_async(plain()));
+    let mut joined = Task::new(joined.request_result().into_future());
     assert!(joined.poll().is_none());
     let mut waiting = keyed(&lock, "waiting", async { 1 });
     let mut granted = keyed(&lock, "granted", async { 2 });
@@ -93,14 +90,10 @@ fn async_01_keyed_tasks_time_out_and_name_an_untaken_grant() {
     let mut late = keyed(&lock, "late", async { 1 });
     assert!(late.poll().is_none());
     let theirs = lock.clone();
-    let all = async move {
-        theirs
-            .wait_for_all_existing_tasks_async("all", plain())
-            .await
-    };
+    let all = async move { theirs.request_drain("all").await };
     let mut all = Task::waiting(all);
     let joined = lock.current_execution("k").unwrap();
-    let mut joined = Task::waiting(joined.join_async(plain()));
+    let mut joined = Task::waiting(joined.request_result().into_future());
     clock.advance(Duration::from_secs(1));
     eventually("they time out", || {
         late.is_woken() && all.is_woken() && joined.is_woken()
@@ -137,18 +130,21 @@ fn async_02_nothing_of_a_keyed_lock_happens_before_the_first_poll() {
 
 fn call(limiter: &InFlightLimiter<&'static str>) -> Task<Result<(), LimiterError>> {
     let limiter = limiter.clone();
-    Task::new(async move { limiter.run_async("mail", |_| pending()).await })
+    Task::new(async move {
+        let _permit = limiter.request("mail").await?;
+        pending().await
+    })
 }
 
 #[test]
 fn async_01_calls_of_tasks_and_threads_are_granted_in_one_order() {
     let limiter = InFlightLimiter::new(1);
     let permit = limiter.acquire("mail").unwrap();
-    let mut first = Task::waiting(limiter.acquire_async("mail"));
+    let mut first = Task::waiting(limiter.request("mail").into_future());
     let theirs = limiter.clone();
     let second = std::thread::spawn(move || theirs.acquire("mail").unwrap());
     eventually("the thread waits", || limiter.load(&"mail").queued == 2);
-    let mut third = Task::waiting(limiter.acquire_async("mail"));
+    let mut third = Task::waiting(limiter.request("mail").into_future());
     drop(permit);
     drop(first.poll().unwrap().unwrap());
     drop(second.join().unwrap());
@@ -161,9 +157,9 @@ fn async_02_calls_whose_futures_are_dropped_return_their_slots() {
     let limiter = InFlightLimiter::new(1);
     let mut running = call(&limiter);
     assert!(running.poll().is_none());
-    let waiting = Task::waiting(limiter.acquire_async("mail"));
-    let granted = Task::waiting(limiter.acquire_async("mail"));
-    let mut last = Task::waiting(limiter.acquire_async("mail"));
+    let waiting = Task::waiting(limiter.request("mail").into_future());
+    let granted = Task::waiting(limiter.request("mail").into_future());
+    let mut last = Task::waiting(limiter.request("mail").into_future());
     drop(waiting);
     assert_eq!(limiter.load(&"mail").queued, 2);
     drop(running);
@@ -172,7 +168,7 @@ fn async_02_calls_whose_futures_are_dropped_return_their_slots() {
     assert!(last.is_woken());
     drop(last.poll().unwrap().unwrap());
     assert_eq!(limiter.snapshot().in_flight, 0);
-    let unpolled = limiter.acquire_async("mail");
+    let unpolled = limiter.request("mail").into_future();
     assert_eq!(limiter.snapshot().in_flight, 0);
     drop(unpolled);
 }
@@ -182,10 +178,10 @@ fn async_01_calls_of_tasks_time_out_and_are_cancelled() {
     let clock = ManualClock::new();
     let limiter = InFlightLimiter::with_options(LimiterOptions::new(1).clock(clock.clock()));
     let _permit = limiter.acquire("mail").unwrap();
-    let mut late = Task::waiting(limiter.acquire_async("mail"));
+    let mut late = Task::waiting(limiter.request("mail").into_future());
     let token = CancelToken::new();
-    let patient = CallOptions::to("mail").no_timeout().cancel_token(&token);
-    let mut cancelled = Task::waiting(limiter.acquire_async(patient));
+    let patient = limiter.request("mail").no_timeout().cancel_token(&token);
+    let mut cancelled = Task::waiting(patient.into_future());
     clock.advance(Duration::from_secs(5));
     eventually("it times out", || late.is_woken());
     assert!(matches!(
@@ -305,11 +301,13 @@ impl Drop for Fragile {
 fn async_01_a_key_that_panics_when_the_keeper_drops_it_holds_up_no_other_timeout() {
     let options = LimiterOptions::<Fragile>::new(1).global_limit(1);
     let limiter = InFlightLimiter::with_options(options);
-    let held = limiter.acquire(CallOptions::to(Fragile(0))).unwrap();
+    let held = limiter.request(Fragile(0)).wait().unwrap();
     let calls: Vec<_> = (1..4)
         .map(|key| {
-            let call = CallOptions::to(Fragile(key)).timeout(Duration::from_millis(20));
-            Task::waiting(limiter.acquire_async(call))
+            let call = limiter
+                .request(Fragile(key))
+                .timeout(Duration::from_millis(20));
+            Task::waiting(call.into_future())
         })
         .collect();
     for mut call in calls {

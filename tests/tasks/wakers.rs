@@ -8,7 +8,7 @@ use std::task::{Context, Wake, Waker};
 
 use doclock::lock::{
     AcquireOptions, CancelToken, FifoLock,
-    limiter::{CallOptions, InFlightLimiter, LimiterOptions},
+    limiter::{InFlightLimiter, LimiterOptions},
 };
 use doclock::{DataStore, lock::node::Scope};
 
@@ -171,7 +171,7 @@ fn async_04_a_waker_that_panics_in_drop_costs_nothing_in_any_future() {
     let _slot = limiter.acquire("mail").unwrap();
     let _held = store.lock("holder").unwrap();
     let plain = || AcquireOptions::new().no_timeout().cancel_token(&token);
-    let call = || CallOptions::to("mail").no_timeout().cancel_token(&token);
+    let call = || limiter.request("mail").no_timeout().cancel_token(&token);
     let futures = || {
         let events = Arc::clone(&events);
         [
@@ -183,7 +183,7 @@ fn async_04_a_waker_that_panics_in_drop_costs_nothing_in_any_future() {
                     .options(plain())
                     .into_future(),
             ),
-            waiting(limiter.acquire_async(call())),
+            waiting(call().into_future()),
             waiting(async move { events.recv_async().await.map(drop) }),
         ]
     };

@@ -122,7 +122,8 @@ fn keyed_cancel_against_hand_off_and_eviction() {
             let options = AcquireOptions::new().cancel_token(&token);
             let turns = turns.clone();
             spawn(&lock, move |lock| {
-                lock.execute_exclusive_with(&KEY, "w0", options, || turns.take(&lock))
+                let turn = lock.request(&KEY, "w0").options(options).wait()?;
+                turn.execute(|| turns.take(&lock))
             })
         };
         let other = {
@@ -169,7 +170,11 @@ fn keyed_expiry_against_hand_off() {
         let turns = Turns::default();
         let held = lock.reserve(&KEY).unwrap();
         let limited = AcquireOptions::new().timeout(Duration::from_millis(1));
-        let impatient = lock.reserve_with(&KEY, "impatient", limited).unwrap();
+        let impatient = lock
+            .request(&KEY, "impatient")
+            .options(limited)
+            .reserve()
+            .unwrap();
         let impatient = {
             let turns = turns.clone();
             spawn(&lock, move |lock| impatient.execute(|| turns.take(&lock)))
@@ -282,7 +287,7 @@ fn keyed_waiting_for_all_against_a_later_task_that_does_not_end() {
         let waiting = {
             let options = AcquireOptions::new().cancel_token(&token);
             act(run, "waiter", &lock, move |lock| {
-                lock.wait_for_all_existing_tasks_with("closing", options)
+                lock.request_drain("closing").options(options).wait()
             })
         };
         let waits = format!("{token:?}").contains("waiting: 1");

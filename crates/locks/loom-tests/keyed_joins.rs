@@ -26,8 +26,7 @@ type Joined = Option<(OwnerId, Result<u64, ExecutionError>)>;
 fn join(run: &Run, task: fn() -> u64) -> (Joined, Vec<Option<u64>>) {
     let lock = Lock::new();
     let execute = move |lock: Lock, owner: &str, task: fn() -> u64| {
-        let options = AcquireOptions::new();
-        let execute = || lock.execute_exclusive_with(&KEY, owner, options, task);
+        let execute = || lock.request(&KEY, owner).wait()?.execute(task);
         let result = catch_unwind(AssertUnwindSafe(execute)).ok();
         result.map(Result::unwrap)
     };
@@ -96,8 +95,7 @@ fn keyed_joins_against_a_dropped_reservation() {
         .reaches_by("next", "joined the next");
     model.check(|run| {
         let lock = Lock::new();
-        let idler = lock.reserve_with(&KEY, "idler", AcquireOptions::new());
-        let idler = idler.unwrap();
+        let idler = lock.request(&KEY, "idler").reserve().unwrap();
         let next = run.has("next").then(|| lock.reserve(&KEY).unwrap());
         let next = run.spawn("next", move || next.map(|next| next.execute(|| 7)));
         let joiner = spawn(&lock, |lock| {
@@ -172,7 +170,7 @@ fn keyed_joins_against_cancel_against_completion() {
         let [first, second] = executions;
         let cancelled = {
             let options = AcquireOptions::new().cancel_token(&token);
-            thread::spawn(move || first.join_with(options))
+            thread::spawn(move || first.request_result().options(options).wait())
         };
         let patient = thread::spawn(move || second.join());
         let canceller = run.spawn("canceller", move || token.cancel());
@@ -202,7 +200,7 @@ fn keyed_joins_against_its_deadline() {
         let execution = lock.current_execution(&KEY).unwrap();
         let joiner = thread::spawn(move || {
             let limit = Duration::from_millis(1);
-            execution.join_with(AcquireOptions::new().timeout(limit))
+            execution.request_result().timeout(limit).wait()
         });
         let mover = run.spawn("mover", move || clock.advance(Duration::from_millis(1)));
         assert_eq!(turn.execute(|| 7), Ok(7));

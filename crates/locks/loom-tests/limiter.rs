@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use doclock_locks::{
-    CancelToken,
-    limiter::{CallOptions, InFlightLimiter, LimiterError, LimiterOptions},
+    CancelToken, PendingRequest,
+    limiter::{CallRequest, InFlightLimiter, LimiterError, LimiterOptions},
 };
 use loom::thread::{self, JoinHandle};
 
@@ -24,13 +24,12 @@ impl Record {
     /// Runs a call of some weight; never more than `slots` are taken meanwhile.
     fn run(
         &self,
-        limiter: &Limiter,
         name: &'static str,
-        call: CallOptions<&'static str>,
+        call: PendingRequest<'static, CallRequest<&'static str>>,
         weight: usize,
         slots: usize,
     ) -> Result<(), LimiterError> {
-        limiter.run(call.weight(weight), |_| {
+        call.weight(weight).run(|_| {
             {
                 let (taken, names) = &mut *self.0.lock().unwrap();
                 *taken += weight;
@@ -107,12 +106,12 @@ fn limiter_slot_return_against_cancel() {
         let token = CancelToken::new();
         let held = limiter.acquire("k").unwrap();
         let calls = [
-            ("a", CallOptions::to("k").cancel_token(&token)),
-            ("b", CallOptions::to("k")),
+            ("a", limiter.request("k").cancel_token(&token)),
+            ("b", limiter.request("k")),
         ];
         let callers = calls.map(|(name, call)| {
-            spawn(&limiter, &record, move |limiter, record| {
-                record.run(limiter, name, call, 1, 1)
+            spawn(&limiter, &record, move |_, record| {
+                record.run(name, call, 1, 1)
             })
         });
         let canceller = run.spawn("canceller", move || token.cancel());
@@ -134,7 +133,7 @@ fn limiter_slot_return_against_expiry() {
         let held = limiter.acquire("k").unwrap();
         let callers = ["a", "b"].map(|name| {
             spawn(&limiter, &record, move |limiter, record| {
-                record.run(limiter, name, CallOptions::to("k"), 1, 1)
+                record.run(name, limiter.request("k"), 1, 1)
             })
         });
         // Of the call at the head of the queue, if there is one.
@@ -157,13 +156,11 @@ fn limiter_heavy_head_of_queue_against_a_light_call() {
         let (limiter, record) = (limiter(2), Record::default());
         let held = limiter.acquire("k").unwrap();
         let heavy = act(run, "heavy", &limiter, &record, |limiter, record| {
-            record.run(limiter, "heavy", CallOptions::to("k"), 2, 2)
+            record.run("heavy", limiter.request("k"), 2, 2)
         });
         let light = spawn(&limiter, &record, |limiter, record| {
             let behind = limiter.load(&"k").queued > 0;
-            record
-                .run(limiter, "light", CallOptions::to("k"), 1, 2)
-                .unwrap();
+            record.run("light", limiter.request("k"), 1, 2).unwrap();
             behind
         });
         drop(held);
@@ -202,12 +199,12 @@ fn limiter_light_calls_proceed_when_the_heavy_one_is_cancelled() {
         let (limiter, record) = (limiter(2), Record::default());
         let token = CancelToken::new();
         let held = limiter.acquire("k").unwrap();
-        let call = CallOptions::to("k").cancel_token(&token);
-        let heavy = spawn(&limiter, &record, |limiter, record| {
-            record.run(limiter, "heavy", call, 2, 2)
+        let call = limiter.request("k").cancel_token(&token);
+        let heavy = spawn(&limiter, &record, |_, record| {
+            record.run("heavy", call, 2, 2)
         });
         let light = spawn(&limiter, &record, |limiter, record| {
-            record.run(limiter, "light", CallOptions::to("k"), 1, 2)
+            record.run("light", limiter.request("k"), 1, 2)
         });
         let canceller = run.spawn("canceller", move || token.cancel());
         // The held slot does not come back before the light call ran, so the light call must
@@ -234,9 +231,7 @@ fn limiter_two_keys_under_the_global_limit() {
         let held = limiter.acquire("a").unwrap();
         let call = |key: &'static str| {
             move |limiter: &Limiter, record: &Record| {
-                record
-                    .run(limiter, key, CallOptions::to(key), 1, 1)
-                    .unwrap();
+                record.run(key, limiter.request(key), 1, 1).unwrap();
             }
         };
         let a = spawn(&limiter, &record, call("a"));
@@ -262,12 +257,12 @@ fn limiter_another_key_proceeds_when_the_next_heavy_call_is_cancelled() {
         let record = Record::default();
         let token = CancelToken::new();
         let held = limiter.acquire("held").unwrap();
-        let call = CallOptions::to("heavy").cancel_token(&token);
-        let heavy = spawn(&limiter, &record, |limiter, record| {
-            record.run(limiter, "heavy", call, 2, 2)
+        let call = limiter.request("heavy").cancel_token(&token);
+        let heavy = spawn(&limiter, &record, |_, record| {
+            record.run("heavy", call, 2, 2)
         });
         let light = spawn(&limiter, &record, |limiter, record| {
-            record.run(limiter, "light", CallOptions::to("light"), 1, 2)
+            record.run("light", limiter.request("light"), 1, 2)
         });
         let canceller = run.spawn("canceller", move || token.cancel());
         // No slot is returned: the light call must continue when the heavy one leaves the turn to

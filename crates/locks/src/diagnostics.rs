@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::ops::{AddAssign, Not};
+use std::ops::Not;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,18 +87,6 @@ pub struct LockCounters {
     pub refusals: u64,
     /// The number of revoked grants.
     pub revocations: u64,
-}
-
-impl AddAssign for LockCounters {
-    fn add_assign(&mut self, other: Self) {
-        self.acquisitions += other.acquisitions;
-        self.releases += other.releases;
-        self.timeouts += other.timeouts;
-        self.cancellations += other.cancellations;
-        self.rejections += other.rejections;
-        self.refusals += other.refusals;
-        self.revocations += other.revocations;
-    }
 }
 
 /// A grant of a lock, or of nodes.

@@ -757,10 +757,11 @@ pub struct GuardRequest {
 
 impl LockRequest for GuardRequest {
     type Granted = LockGuard;
+    type Error = LockError;
 
     #[inline]
     fn try_grant_to_task(
-        &self,
+        &mut self,
         options: &AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<Option<LockGuard>, LockError> {

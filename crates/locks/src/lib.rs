@@ -37,6 +37,7 @@ mod guard;
 mod hold_start;
 mod holder_word;
 mod info;
+mod key_table;
 pub mod keyed;
 pub mod limiter;
 pub mod node;

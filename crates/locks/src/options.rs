@@ -49,6 +49,9 @@ pub struct AcquireOptions {
     pub priority: Priority,
 }
 
+/// The options of requests that set none.
+pub(super) static PLAIN: AcquireOptions = AcquireOptions::PLAIN;
+
 /// A limit of one request, such as its timeout.
 #[derive(Clone, Copy, Debug, Default)]
 #[doc(hidden)]

@@ -1,4 +1,4 @@
-//! A lock request before it is made: its options, and the two ways to wait for it.
+//! A request before it is made: its options, and the two ways to wait for it.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use smol_str::SmolStr;
 
-use super::{AcquireOptions, CancelToken, LockError};
+use super::{AcquireOptions, CancelToken};
 use crate::wait::{WaitsAs, blocking};
 
 /// A request that has not been made, with its options. `R` determines what is granted: a guard, a
-/// transaction, or nodes.
+/// transaction, nodes, a turn at a key, or slots of a limiter.
 ///
 /// Errors and statistics name the line that created it. Threads and tasks wait in one queue:
 ///
@@ -49,7 +49,7 @@ use crate::wait::{WaitsAs, blocking};
 /// ```
 #[must_use = "nothing is requested before it waits"]
 pub struct PendingRequest<'a, R> {
-    request: R,
+    pub(crate) request: R,
     options: AcquireOptions,
     call_site: &'static Location<'static>,
     borrows: PhantomData<&'a ()>,
@@ -60,15 +60,23 @@ pub struct PendingRequest<'a, R> {
 pub trait LockRequest: Sized + Send {
     /// What it is granted.
     type Granted;
+    /// Why it was not granted.
+    type Error;
 
     /// Takes what a task asks for if it is free and the queue is empty. `None` if not, or if only
     /// [`grant_as`](Self::grant_as) can tell.
     fn try_grant_to_task(
-        &self,
+        &mut self,
         _options: &AcquireOptions,
         _call_site: &'static Location<'static>,
-    ) -> Result<Option<Self::Granted>, LockError> {
+    ) -> Result<Option<Self::Granted>, Self::Error> {
         Ok(None)
+    }
+
+    /// Takes what a thread asks for, as [`try_grant_to_task`](Self::try_grant_to_task) does,
+    /// without moving the options. `None` if [`grant_as`](Self::grant_as) is as cheap.
+    fn try_grant_to_thread(&mut self, _options: &AcquireOptions) -> Option<Self::Granted> {
+        None
     }
 
     /// Makes the request, and waits if needed.
@@ -77,10 +85,10 @@ pub trait LockRequest: Sized + Send {
         waits_as: WaitsAs,
         options: AcquireOptions,
         call_site: &'static Location<'static>,
-    ) -> impl Future<Output = Result<Self::Granted, LockError>> + Send;
+    ) -> impl Future<Output = Result<Self::Granted, Self::Error>> + Send;
 }
 
-impl<'a, R: LockRequest + 'a> PendingRequest<'a, R> {
+impl<R> PendingRequest<'_, R> {
     #[doc(hidden)]
     #[track_caller]
     pub fn new(request: R) -> Self {
@@ -103,6 +111,16 @@ impl<'a, R: LockRequest + 'a> PendingRequest<'a, R> {
         self.with(|options| options.timeout(limit))
     }
 
+    /// Lets the request wait without limit.
+    pub fn no_timeout(self) -> Self {
+        self.with(AcquireOptions::no_timeout)
+    }
+
+    /// Lets the request fail at once instead of waiting.
+    pub fn no_wait(self) -> Self {
+        self.timeout(Duration::ZERO)
+    }
+
     /// Lets `token` cancel the request while it waits.
     pub fn cancel_token(self, token: &CancelToken) -> Self {
         self.with(|options| options.cancel_token(token))
@@ -120,16 +138,28 @@ impl<'a, R: LockRequest + 'a> PendingRequest<'a, R> {
         self
     }
 
+    pub(crate) fn into_parts(self) -> (R, AcquireOptions, &'static Location<'static>) {
+        (self.request, self.options, self.call_site)
+    }
+}
+
+impl<'a, R: LockRequest + 'a> PendingRequest<'a, R> {
     /// Makes the request and blocks the calling thread until the grant, a cancellation, or the end
     /// of the timeout. If a grant races one of the others, the grant wins.
     ///
     /// # Errors
     ///
-    /// [`LockError`]; nothing is granted then. It is the same in a task, with two differences:
-    /// [`LockError::NoKeeper`] is an error of tasks alone, and a task that requests again what it
-    /// holds waits until its timeout instead of getting [`LockError::Reentrant`].
-    pub fn wait(self) -> Result<R::Granted, LockError> {
-        let (request, options, call_site) = (self.request, self.options, self.call_site);
+    /// [`LockError`](crate::LockError), except for a limiter and a join, which have error types of
+    /// their own; nothing is granted then. It is the same in a task, with two differences:
+    /// [`NoKeeper`](crate::LockError::NoKeeper) is an error of tasks alone, and a task that
+    /// requests again what it holds waits until its timeout instead of getting
+    /// [`Reentrant`](crate::LockError::Reentrant).
+    #[inline]
+    pub fn wait(mut self) -> Result<R::Granted, R::Error> {
+        if let Some(granted) = self.request.try_grant_to_thread(&self.options) {
+            return Ok(granted);
+        }
+        let (request, options, call_site) = self.into_parts();
         blocking(request.grant_as(WaitsAs::Thread, options, call_site))
     }
 }
@@ -143,28 +173,33 @@ impl<R> fmt::Debug for PendingRequest<'_, R> {
 }
 
 impl<'a, R: LockRequest + Unpin + 'a> IntoFuture for PendingRequest<'a, R> {
-    type Output = Result<R::Granted, LockError>;
-    type IntoFuture = GrantFuture<'a, R>;
+    type Output = Result<R::Granted, R::Error>;
+    type IntoFuture = GrantFuture<'a, R, R::Granted, R::Error>;
 
-    fn into_future(self) -> GrantFuture<'a, R> {
+    fn into_future(self) -> Self::IntoFuture {
         GrantFuture::Begins(self.request, self.options, self.call_site)
     }
 }
 
 /// The wait of a task for its grant: the future of a [`PendingRequest`].
 ///
-/// A guard of a free lock is taken in the first poll, without an allocation.
+/// What is free is taken in the first poll, without an allocation.
+// The types of the result are parameters: a task is `Send` only if the compiler need not look them
+// up for keys of any lifetime.
 #[must_use = "nothing is requested before it is polled"]
-pub enum GrantFuture<'a, R: LockRequest> {
+pub enum GrantFuture<'a, R, G, E> {
     #[doc(hidden)]
     Begins(R, AcquireOptions, &'static Location<'static>),
     #[doc(hidden)]
     Ended,
     #[doc(hidden)]
-    Waits(Pin<Box<dyn Future<Output = Result<R::Granted, LockError>> + Send + 'a>>),
+    Waits(Pin<Box<dyn Future<Output = Result<G, E>> + Send + 'a>>),
 }
 
-impl<'a, R: LockRequest + 'a> GrantFuture<'a, R> {
+impl<'a, R, G, E> GrantFuture<'a, R, G, E>
+where
+    R: LockRequest<Granted = G, Error = E> + 'a,
+{
     #[cold]
     fn begin_to_wait(&mut self) {
         if let Self::Begins(request, options, call_site) = mem::replace(self, Self::Ended) {
@@ -174,12 +209,15 @@ impl<'a, R: LockRequest + 'a> GrantFuture<'a, R> {
     }
 }
 
-impl<'a, R: LockRequest + Unpin + 'a> Future for GrantFuture<'a, R> {
-    type Output = Result<R::Granted, LockError>;
+impl<'a, R, G, E> Future for GrantFuture<'a, R, G, E>
+where
+    R: LockRequest<Granted = G, Error = E> + Unpin + 'a,
+{
+    type Output = Result<G, E>;
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Self::Begins(request, options, call_site) = &*self {
+        if let Self::Begins(request, options, call_site) = &mut *self {
             let granted = request.try_grant_to_task(options, call_site);
             if let Some(granted) = granted.transpose() {
                 *self = Self::Ended;
@@ -194,7 +232,7 @@ impl<'a, R: LockRequest + Unpin + 'a> Future for GrantFuture<'a, R> {
     }
 }
 
-impl<R: LockRequest> fmt::Debug for GrantFuture<'_, R> {
+impl<R, G, E> fmt::Debug for GrantFuture<'_, R, G, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("GrantFuture")
     }

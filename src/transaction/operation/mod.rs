@@ -26,7 +26,7 @@ use crate::id::FencingToken;
 
 /// One step of a transaction. The functions in [`dsl`](crate::dsl) create operations.
 ///
-/// All variants except [`CallOptions`](Self::Call) are data: `{"type": "insertText", "payload":
+/// All variants except [`Call`](Self::Call) are data: `{"type": "insertText", "payload":
 /// {"nodeId": "1:4", "offset": 0, "text": "x"}}`. Next to `type` and `payload` there may be an
 /// `alias` (see [`named`](Self::named)) and a `unit` (see [`in_unit`](Self::in_unit)).
 #[derive(Clone, Debug, PartialEq)]

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::entry::{Hold, KeyEntry, KeyedPosition, KeyedWaiter, QueuedTurn};
-use super::execution::Joiner;
+use super::entry::{ActiveKey, Hold, KeyedPosition, KeyedWaiter, QueuedTurn};
+use super::join::Joiner;
 use super::shard::ShardState;
 use crate::queue::Priority;
 use crate::request::{Requester, Waiting};
@@ -12,7 +12,7 @@ use crate::time::MonotonicTime;
 use crate::{LockError, LockInfo, QueueEntry};
 
 pub(super) struct Active<'a, K, V> {
-    pub(super) entry: &'a mut KeyEntry<K, V>,
+    pub(super) entry: &'a mut ActiveKey<K, V>,
     pub(super) state: &'a mut ShardState,
 }
 
@@ -23,7 +23,7 @@ impl<K, V> Active<'_, K, V> {
         requester: &Requester<'_>,
         now: MonotonicTime,
     ) -> Result<(), LockError> {
-        if requester.thread == 0 || self.entry.holder.source.thread != requester.thread {
+        if requester.thread == 0 || self.entry.state.source.thread != requester.thread {
             return Ok(());
         }
         self.state.counts.refusals += 1;
@@ -41,7 +41,7 @@ impl<K, V> Active<'_, K, V> {
         bound: usize,
         now: MonotonicTime,
     ) -> Result<(), LockError> {
-        let waiting = self.entry.holder.waiting();
+        let waiting = self.entry.state.waiting();
         if limit.is_some_and(|limit| limit.is_zero()) {
             return Err(LockError::WouldBlock {
                 owner: requester.owner.clone(),
@@ -66,21 +66,18 @@ impl<K, V> Active<'_, K, V> {
         request: Arc<dyn Waiting>,
         now: MonotonicTime,
     ) -> (KeyedPosition, Hold) {
-        let entry_id = self.entry.entry_id;
+        let key = self.entry.id;
         let waiter = self.waiter(request, now);
         let number = waiter.number;
         let epoch = self.state.present.arrive();
         let turn = QueuedTurn { waiter, epoch };
         let ticket = self
             .entry
-            .holder
+            .state
             .queues()
             .turns
             .join((), Priority::Normal, turn);
-        (
-            KeyedPosition::Turn(entry_id, ticket),
-            Hold { entry_id, number },
-        )
+        (KeyedPosition::Turn(key, ticket), Hold { key, number })
     }
 
     /// Joins the task that is executed, to wait for its result.
@@ -93,16 +90,16 @@ impl<K, V> Active<'_, K, V> {
         let waiter = self.waiter(request, now);
         let ticket = self
             .entry
-            .holder
+            .state
             .queues()
             .joins
             .join((), Priority::Normal, waiter);
-        KeyedPosition::Join(self.entry.entry_id, ticket)
+        KeyedPosition::Join(self.entry.id, ticket)
     }
 
     /// Creates a waiter. The hold of the holder is measured from here on.
     fn waiter<R: ?Sized>(&mut self, request: Arc<R>, now: MonotonicTime) -> KeyedWaiter<R> {
-        self.entry.holder.since.observe(now);
+        self.entry.state.since.observe(now);
         KeyedWaiter {
             number: self.state.next_number(),
             since: now,
@@ -112,13 +109,13 @@ impl<K, V> Active<'_, K, V> {
 
     /// Returns the holder of the key. The hold is measured from here on.
     pub(super) fn current(&mut self, now: MonotonicTime) -> LockInfo {
-        self.entry.holder.since.observe(now);
-        self.entry.holder.info(self.state.lock, now)
+        self.entry.state.since.observe(now);
+        self.entry.state.info(self.state.lock, now)
     }
 
     /// Returns the requests that wait for the key, in queue order.
     pub(super) fn queue(&self, now: MonotonicTime) -> impl Iterator<Item = QueueEntry> {
-        let positions = self.entry.holder.waiters().zip(1..);
+        let positions = self.entry.state.waiters().zip(1..);
         positions.map(move |(waiter, position)| waiter.entry(self.state.lock, position, now))
     }
 }

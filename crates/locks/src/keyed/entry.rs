@@ -1,30 +1,24 @@
 //! One active key: its holder and its waiters.
 
-use std::borrow::Borrow;
 use std::sync::Arc;
 
-use super::execution::Joiner;
+use super::join::Joiner;
 use crate::hold_start::HoldStart;
 use crate::id::{FencingToken, LockId};
+use crate::key_table::{KeyEntry, KeyId};
 use crate::queue::{Exclusive, Queue, Ticket};
 use crate::request::{RequestSource, Requester, Waiting};
 use crate::sampling::Measured;
 use crate::time::MonotonicTime;
 use crate::{Grant, LockInfo, QueueEntry};
 
-/// Identifies an entry while its key stays active. Never reused for another entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct EntryId {
-    /// The hash of the key.
-    pub(super) hash: u64,
-    /// The number of the request that made the key active.
-    pub(super) began: u64,
-}
+/// A key that is held, with its holder and its waiters.
+pub(super) type ActiveKey<K, V> = KeyEntry<K, KeyHolder<V>>;
 
 /// A grant of a key, with the number of its request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hold {
-    pub(super) entry_id: EntryId,
+    pub(super) key: KeyId,
     pub(super) number: u64,
 }
 
@@ -32,22 +26,15 @@ pub(super) struct Hold {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum KeyedPosition {
     /// In the queue of a key.
-    Turn(EntryId, Ticket),
+    Turn(KeyId, Ticket),
     /// Among the requests for the result of the task that held the key at that moment.
-    Join(EntryId, Ticket),
+    Join(KeyId, Ticket),
     /// For all requests of a shard up to this epoch.
     Drain {
         shard: usize,
         epoch: u64,
         ticket: Ticket,
     },
-}
-
-/// Small, because it is moved into the table and out of it. The rest is in a box that is reused.
-pub(super) struct KeyEntry<K, V> {
-    pub(super) entry_id: EntryId,
-    pub(super) key: K,
-    pub(super) holder: Box<KeyHolder<V>>,
 }
 
 pub(super) struct KeyHolder<V> {
@@ -82,18 +69,6 @@ pub(super) struct KeyedWaiter<R: ?Sized> {
     pub(super) number: u64,
     pub(super) since: MonotonicTime,
     pub(super) request: Arc<R>,
-}
-
-impl<K, V> KeyEntry<K, V> {
-    /// Whether the entry is that of `key`. Only keys with the same hash are compared.
-    #[inline(always)]
-    pub(super) fn is<Q>(&self, hash: u64, key: &Q) -> bool
-    where
-        K: Borrow<Q>,
-        Q: Eq + ?Sized,
-    {
-        self.entry_id.hash == hash && self.key.borrow() == key
-    }
 }
 
 impl<V> KeyHolder<V> {

@@ -1,280 +1,107 @@
-//! Sharing the result of a task that another thread executes.
+//! The execution of a task under a hold, and the hand-off of the key at its end.
 
-use std::convert::Infallible;
-use std::fmt;
-use std::marker::PhantomData;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
 
-use smol_str::SmolStr;
-
-use super::shared::KeyedRequest;
-use crate::brief::Brief;
+use super::entry::Hold;
+use super::join::Ending;
+use super::shard::AnsweredRequests;
+use super::shared::{KeyedShared, SHARDS};
 use crate::caught::{CaughtPanic, catch};
-use crate::codes::codes;
-use crate::id::{LockId, OwnerId};
-use crate::request::{QueuedWork, Request, RequestOutcome, Waiting};
+use crate::state::AfterUnlock;
 use crate::sync::assert_unlocked;
-use crate::{AcquireOptions, Grant, LockError, WaitsAs, blocking};
 
-/// A running task that other threads can join:
-/// [`KeyedLock::current_execution`](super::KeyedLock::current_execution).
-///
-/// An `Execution` gets the result, however late it is joined. Dropping it does not affect the task.
-#[must_use = "it is joined with `join`"]
-pub struct Execution<K: 'static, V: Send + 'static> {
-    pub(super) queued: KeyedRequest<K, V, Join<V>>,
-    pub(super) id: LockId,
-    pub(super) owner: OwnerId,
-}
-
-impl<K: 'static, V: Send + 'static> Execution<K, V> {
-    /// Returns the id of the grant under which the task is executed.
-    pub fn id(&self) -> LockId {
-        self.id
+impl<K, V> KeyedShared<K, V> {
+    /// Executes a task under a hold, and ends the hold.
+    #[inline(always)]
+    pub(super) fn execute(&self, hold: Hold, task: impl FnOnce() -> V) -> V {
+        // Nothing observes the state that a panic leaves before the panic resumes.
+        assert_unlocked("a task is called");
+        self.end_with(hold, catch(task))
     }
 
-    /// Returns the owner that executes the task.
-    pub fn owner(&self) -> &OwnerId {
-        &self.owner
-    }
-}
-
-impl<K: Send + 'static, V: Send + 'static> Execution<K, V> {
-    /// Waits until the task ends, and returns a clone of its result.
-    ///
-    /// Blocks until then, or until the lock's timeout. If the result and the timeout race, the
-    /// result wins. The executing thread makes one clone for each joined request. It does so after
-    /// the hand-off of the key and before its own call returns.
-    ///
-    /// # Errors
-    ///
-    /// [`ExecutionError`]: the task panicked, or was never executed; the wait ended first; or the
-    /// calling thread executes the task itself.
-    ///
-    /// # Panics
-    ///
-    /// If cloning the result panics, the panic resumes here, and nowhere else.
-    ///
-    /// ```
-    /// use doclock_locks::keyed::{ExecutionError, KeyedLock};
-    /// use std::sync::Barrier;
-    /// use std::thread;
-    ///
-    /// let tokens: KeyedLock<String, u32> = KeyedLock::new();
-    /// let (has_begun, may_end) = (Barrier::new(2), Barrier::new(2));
-    /// thread::scope(|threads| {
-    ///     threads.spawn(|| {
-    ///         tokens.execute_exclusive("service", || {
-    ///             has_begun.wait();
-    ///             may_end.wait();
-    ///             4711
-    ///         })
-    ///     });
-    ///     has_begun.wait();
-    ///     // Another thread already refreshes this token.
-    ///     let refresh = tokens.current_execution("service").expect("it may not end yet");
-    ///     may_end.wait();
-    ///     assert_eq!(refresh.join()?, 4711);
-    ///     Ok::<(), ExecutionError>(())
-    /// })?;
-    /// # Ok::<(), ExecutionError>(())
-    /// ```
-    pub fn join(self) -> Result<V, ExecutionError> {
-        self.join_with(AcquireOptions::new())
-    }
-
-    /// Waits as [`join`](Self::join) does, with a timeout or a cancel token of its own. The timeout
-    /// begins with this call. With [`no_wait`](AcquireOptions::no_wait) the call only checks for a
-    /// result. Queue bounds and priorities have no effect here.
-    ///
-    /// # Errors
-    ///
-    /// As [`join`](Self::join).
-    pub fn join_with(self, options: AcquireOptions) -> Result<V, ExecutionError> {
-        self.queued.refuse_self()?;
-        blocking(self.join_as(WaitsAs::Thread, options))
-    }
-
-    /// Waits as [`join_with`](Self::join_with) does, in a task.
-    ///
-    /// If the future is dropped, the request leaves; the task goes on.
-    ///
-    /// # Errors
-    ///
-    /// As [`join`](Self::join). Work that joins itself waits until its timeout.
-    ///
-    /// # Panics
-    ///
-    /// As [`join`](Self::join).
-    pub async fn join_async(self, options: AcquireOptions) -> Result<V, ExecutionError> {
-        self.join_as(WaitsAs::Task, options).await
-    }
-
-    async fn join_as(
-        self,
-        waits_as: WaitsAs,
-        options: AcquireOptions,
-    ) -> Result<V, ExecutionError> {
-        let Self {
-            mut queued,
-            id,
-            owner,
-        } = self;
-        queued.begin_timeout(&options);
-        match queued.wait(waits_as, options.cancel.as_ref()).await {
-            RequestOutcome::Done(result) => result,
-            RequestOutcome::Failed(error) => Err(ExecutionError::Lock(*error)),
-            RequestOutcome::Panicked(panic) => panic.resume(),
-            RequestOutcome::Granted(_) => {
-                debug_assert!(false, "a join requests no grant");
-                Err(ExecutionError::Abandoned { id, owner })
+    /// Ends the hold of a task with its result or its panic.
+    #[inline(always)]
+    pub(super) fn end_with(&self, hold: Hold, ended: Result<V, CaughtPanic>) -> V {
+        match ended {
+            Ok(value) => {
+                self.end(hold, &Ending::Done(&value));
+                value
+            }
+            Err(panic) => {
+                self.end(hold, &Ending::Panicked(&panic));
+                panic.resume()
             }
         }
     }
-}
 
-impl<K: 'static, V: Send + 'static> fmt::Debug for Execution<K, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Execution")
-            .field("id", &self.id)
-            .field("owner", &self.owner)
-            .finish_non_exhaustive()
-    }
-}
-
-/// The error of a join that returned no result.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ExecutionError {
-    /// The task panicked. The panic resumes in the thread that executed the task.
-    #[error(transparent)]
-    Panicked(Box<TaskPanic>),
-    /// The task was not executed: its [`Reservation`](super::Reservation) was dropped.
-    #[error("task {id} of {owner} was not executed: its reservation was dropped", owner = Brief(.owner))]
-    Abandoned {
-        /// The id of the grant.
-        id: LockId,
-        /// The owner that had reserved it.
-        owner: OwnerId,
-    },
-    /// The wait ended before the task.
-    #[error(transparent)]
-    Lock(#[from] LockError),
-}
-
-codes! { inherent ExecutionError {
-    Self::Panicked(panic) => as panic;
-    Self::Abandoned { id, owner } => "taskAbandoned", 503;
-    Self::Lock(error) => as error;
-}}
-
-/// A panic of a task, as reported to the requests that joined it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TaskPanic {
-    /// The id of the grant under which the task was executed.
-    pub id: LockId,
-    /// The owner that executed it.
-    pub owner: OwnerId,
-    /// The label of the request.
-    pub label: Option<SmolStr>,
-    /// The message of the panic, if it had one.
-    pub message: Option<String>,
-}
-
-impl fmt::Display for TaskPanic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "task {} of {}", self.id, Brief(&self.owner))?;
-        if let Some(label) = &self.label {
-            write!(f, " ({})", Brief(label))?;
+    /// Ends a hold. The next request in the queue gets the key in the same step.
+    #[inline(always)]
+    pub(super) fn end(&self, hold: Hold, ending: &Ending<'_, V>) {
+        let mut shard = self.shard_with(hold.key.number);
+        let ended = shard.end(hold, &self.clock);
+        let left = ended.as_ref().is_some_and(|ended| ended.gone.is_some())
+            && self.others.get().is_some()
+            && shard.is_last_of(SHARDS, |hash| {
+                Self::index(hash) == Self::index(hold.key.hash)
+            });
+        let requests = shard.state.requests();
+        drop(shard);
+        if left {
+            self.leave_first(hold.key.hash, requests);
         }
-        match &self.message {
-            Some(message) => write!(f, " panicked: {message}"),
-            None => f.write_str(" panicked"),
-        }
-    }
-}
-
-impl std::error::Error for TaskPanic {}
-
-codes! { inherent TaskPanic {
-    Self { id, owner, label, message } => "taskPanicked" {
-        id: id,
-        owner: owner,
-        label: label,
-        panic_message: message,
-    }, 500;
-}}
-
-/// The outcome of a task.
-pub(super) enum Ending<'a, V> {
-    Done(&'a V),
-    Panicked(&'a CaughtPanic),
-    Abandoned,
-}
-
-/// A task that has ended.
-pub(super) struct Ended {
-    pub(super) id: LockId,
-    pub(super) owner: OwnerId,
-    pub(super) label: Option<SmolStr>,
-}
-
-impl Ended {
-    fn panicked(&self, panic: &CaughtPanic) -> ExecutionError {
-        ExecutionError::Panicked(Box::new(TaskPanic {
-            id: self.id,
-            owner: self.owner.clone(),
-            label: self.label.clone(),
-            message: panic.message().map(str::to_owned),
-        }))
-    }
-
-    fn abandoned(&self) -> ExecutionError {
-        ExecutionError::Abandoned {
-            id: self.id,
-            owner: self.owner.clone(),
-        }
-    }
-}
-
-/// The request of a join: it brings no work and gets a result.
-pub(super) struct Join<V>(Infallible, PhantomData<fn() -> V>);
-
-impl<V: Send + 'static> QueuedWork for Join<V> {
-    type Reply = Result<V, ExecutionError>;
-
-    fn is_for_any_thread(&self) -> bool {
-        match self.0 {}
-    }
-
-    fn is_brief(&self) -> bool {
-        match self.0 {}
-    }
-
-    fn run(&mut self, _: Grant) -> Self::Reply {
-        match self.0 {}
-    }
-}
-
-/// A request that gets the result. It carries the clone function, so that only joins need `V:
-/// Clone`.
-pub(super) trait Joiner<V>: Waiting {
-    /// Called once, without the mutex of any lock.
-    fn share(&self, task: &Ended, ending: &Ending<'_, V>);
-}
-
-impl<V: Clone + Send + 'static> Joiner<V> for Request<Join<V>> {
-    fn share(&self, task: &Ended, ending: &Ending<'_, V>) {
-        assert_unlocked("a result is cloned");
-        let outcome = match ending {
-            // Nothing can observe the state that a panicking clone leaves.
-            Ending::Done(value) => match catch(|| V::clone(value)) {
-                Ok(value) => RequestOutcome::Done(Ok(value)),
-                Err(panic) => RequestOutcome::Panicked(panic),
-            },
-            Ending::Panicked(panic) => RequestOutcome::Done(Err(task.panicked(panic))),
-            Ending::Abandoned => RequestOutcome::Done(Err(task.abandoned())),
+        let Some(ended) = ended else {
+            return;
         };
-        self.answer(outcome);
+        if ended.held.is_some() || ended.waited.is_some() {
+            self.answer(ended.held, ended.waited, ending);
+        }
+        drop(ended.gone);
     }
+
+    /// Answers the requests that waited for the end of a hold.
+    #[cold]
+    fn answer(
+        &self,
+        held: Option<(Duration, u16)>,
+        waited: Option<Box<AnsweredRequests<V>>>,
+        ending: &Ending<'_, V>,
+    ) {
+        let wait = waited.as_ref().and_then(|waited| waited.wait);
+        let joined = waited.map(|waited| {
+            waited.answers.into_iter().for_each(AfterUnlock::deliver);
+            (waited.task, waited.joiners)
+        });
+        self.metrics.lock().record(held, wait);
+        if let Some((task, joiners)) = joined {
+            // Requests that left meanwhile leave their clones behind, and dropping these is code of
+            // users. So no handle is dropped before all requests are answered.
+            for joiner in &joiners {
+                joiner.share(&task, ending);
+            }
+        }
+    }
+
+    /// Binds a hold to the thread that executes its task; zero for a task of an executor, which
+    /// knows of the hold from now on.
+    pub(super) fn bind(&self, hold: Hold, thread: u64) {
+        if let Some(active) = self.shard_with(hold.key.number).active(hold.key) {
+            let source = &mut active.entry.state.source;
+            (source.thread, source.untaken) = (thread, false);
+        }
+    }
+}
+
+/// Polls a future of a user to its end, or to its panic.
+pub(super) async fn run_to_end<V>(task: impl Future<Output = V>) -> Result<V, CaughtPanic> {
+    assert_unlocked("a task is polled");
+    let mut task = pin!(task);
+    // Nothing observes the state that a panic leaves before the panic resumes.
+    poll_fn(|context| match catch(|| task.as_mut().poll(context)) {
+        Ok(poll) => poll.map(Ok),
+        Err(panic) => Poll::Ready(Err(panic)),
+    })
+    .await
 }

@@ -5,16 +5,16 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use super::KeyedLock;
-use super::shard::Shard;
-use super::shared::KeyedShared;
+use super::shared::{KeyedGuard, KeyedShared, ShardMutex};
 use super::stats::KeyedStats;
 use crate::registrable::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable, Sealed};
-use crate::{LockCounters, LockInfo, QueueEntry};
+use crate::sync::Mutex;
+use crate::{LockInfo, QueueEntry};
 
 impl<K, V> KeyedLock<K, V> {
     /// Returns the number of active keys. Reads the shards one after the other.
     pub fn active_keys_count(&self) -> usize {
-        let sizes = self.0.each().map(|shard| shard.sizes());
+        let sizes = self.0.each(|shard| shard.lock().sizes());
         sizes.map(|[active, ..]| active).sum()
     }
 
@@ -32,9 +32,9 @@ impl<K, V> KeyedLock<K, V> {
     {
         // If a clone panics, the clones before it are dropped without a mutex.
         let mut keys = Vec::new();
-        for shard in self.0.each() {
+        for shard in self.0.each(Mutex::lock) {
             for entry in shard.entries() {
-                keys.push(entry.key.clone());
+                keys.push(entry.key().clone());
             }
         }
         keys
@@ -56,66 +56,32 @@ impl<K, V> KeyedLock<K, V> {
     /// # Ok::<(), doclock_locks::LockError>(())
     /// ```
     pub fn stats(&self) -> KeyedStats {
-        let mut sums = ShardSums::default();
-        self.0.each().for_each(|shard| sums.add(&shard));
-        self.0.stats_of(sums)
-    }
-}
-
-/// The sums over some shards.
-#[derive(Default)]
-struct ShardSums {
-    counts: LockCounters,
-    joins: u64,
-    sizes: [usize; 3],
-}
-
-impl ShardSums {
-    fn add<K, V>(&mut self, shard: &Shard<K, V>) {
-        self.counts += shard.state.counts;
-        self.joins += shard.state.joins;
-        for (sum, size) in self.sizes.iter_mut().zip(shard.sizes()) {
-            *sum += size;
-        }
+        let stats = self.0.stats(|shard| Some(shard.lock()));
+        stats.expect("each shard was waited for")
     }
 }
 
 impl<K, V> KeyedShared<K, V> {
-    fn stats_of(&self, sums: ShardSums) -> KeyedStats {
-        let ShardSums {
-            counts,
-            joins,
-            sizes,
-        } = sums;
-        let [wait, hold] = self.metrics.lock().summaries(&counts);
-        let [active_keys, queue_length, capacity] = sizes;
-        KeyedStats {
-            total_acquisitions: counts.acquisitions,
-            total_releases: counts.releases,
-            total_joins: joins,
-            total_timeouts: counts.timeouts,
-            total_cancellations: counts.cancellations,
-            total_rejections: counts.rejections,
-            total_refusals: counts.refusals,
-            wait,
-            hold,
-            active_keys,
-            queue_length,
-            capacity,
+    /// Returns the sums over all shards. `None` if one cannot be locked.
+    fn stats<'a>(
+        &'a self,
+        lock: impl Fn(&'a ShardMutex<K, V>) -> Option<KeyedGuard<'a, K, V>> + 'a,
+    ) -> Option<KeyedStats> {
+        let mut stats = KeyedStats::default();
+        for shard in self.each(lock) {
+            let shard = shard?;
+            stats.add(&shard);
         }
+        self.metrics.lock().summarize(&mut stats);
+        Some(stats)
     }
 }
 
 impl<K: Send + 'static, V: Send + 'static> Inspected for KeyedShared<K, V> {
+    /// A shard stays locked for long if code of a user compares or clones a key there.
     fn inspect(self: Arc<Self>) -> PrimitiveState {
-        let mut sums = ShardSums::default();
-        for shard in self.each_within(BUSY_AFTER) {
-            match shard {
-                Some(shard) => sums.add(&shard),
-                None => return PrimitiveState::Busy,
-            }
-        }
-        PrimitiveState::Keyed(self.stats_of(sums))
+        let stats = self.stats(|shard| shard.lock_within(BUSY_AFTER));
+        stats.map_or(PrimitiveState::Busy, PrimitiveState::Keyed)
     }
 }
 
@@ -170,7 +136,7 @@ impl<K: Eq + Hash, V> KeyedLock<K, V> {
         let (hash, shard) = self.0.look_up(key);
         shard
             .find_key(hash, key)
-            .map_or(0, |entry| entry.holder.waiting())
+            .map_or(0, |entry| entry.state.waiting())
     }
 
     /// Returns the requests that wait for a key, in queue order.

@@ -18,12 +18,15 @@ mod entry;
 mod epochs;
 mod execution;
 mod inspection;
-mod leaving;
+mod join;
 mod options;
+mod queued;
+mod request;
 mod reservation;
 mod shard;
 mod shared;
 mod stats;
+mod withdrawal;
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -31,18 +34,20 @@ use std::hash::Hash;
 use std::panic::Location;
 use std::sync::Arc;
 
-pub use execution::{Execution, ExecutionError, TaskPanic};
+pub use join::{Execution, ExecutionError, TaskPanic};
 pub use options::KeyedOptions;
+pub use request::KeyRequest;
 pub use reservation::Reservation;
 pub use stats::KeyedStats;
 
-use super::options::RequestLimit;
-use super::request::{Request, Requester};
+use super::options::PLAIN;
+use super::request::Request;
 use super::wait::{WaitsAs, blocking};
-use super::{AcquireOptions, LockError};
+use super::{LockError, PendingRequest};
 use crate::id::OwnerId;
-use crate::sync::thread_number;
-use shared::{KeyedRequest, KeyedShared};
+use queued::KeyedRequest;
+use request::DrainRequest;
+use shared::KeyedShared;
 
 /// Executes tasks by key: tasks of one key one at a time in FIFO order, tasks of different keys at
 /// the same time.
@@ -52,36 +57,24 @@ use shared::{KeyedRequest, KeyedShared};
 /// while a task of it is executed, waits or has reserved a turn. `K` is the type of the keys, `V`
 /// the result of the tasks.
 ///
-/// ```
-/// use doclock_locks::{LockError, keyed::KeyedLock};
-/// use std::thread;
-///
-/// let accounts: KeyedLock<String, u64> = KeyedLock::new();
-/// thread::scope(|threads| {
-///     threads.spawn(|| accounts.execute_exclusive("ann", || 100));
-///     threads.spawn(|| accounts.execute_exclusive("bob", || 200));
-/// });
-/// assert_eq!(accounts.execute_exclusive("ann", || 300)?, 300);
-/// assert_eq!(accounts.active_keys_count(), 0);
-/// # Ok::<(), LockError>(())
-/// ```
-///
 /// # Fairness
 ///
 /// Each key is strictly first in, first out. The end of a task grants the key to the next request
 /// in the same step, so no request comes in between. A request that times out or is cancelled
-/// leaves the queue from any position. [Priorities](AcquireOptions::priority) have no effect here,
-/// nor have [`without_combining`](AcquireOptions::without_combining) and
-/// [`unbound`](AcquireOptions::unbound): one thread executes a task, and it cannot wait for itself.
-/// A [`hold_limit`](AcquireOptions::hold_limit) has no effect either: a running task is not
-/// revoked. There is no order between keys.
+/// leaves the queue from any position. [Priorities] have no effect here, nor have
+/// [`without_combining`](crate::AcquireOptions::without_combining) and
+/// [`unbound`](crate::AcquireOptions::unbound): one thread executes a task, and it cannot wait for
+/// itself. A [`hold_limit`](crate::AcquireOptions::hold_limit) has no effect either: a running task
+/// is not revoked. There is no order between keys.
+///
+/// [Priorities]: crate::AcquireOptions::priority
 ///
 /// # Waiting
 ///
-/// Waits have no timeout by default; [`KeyedOptions`] and [`AcquireOptions`] set one. A thread that
-/// requests the key of the task that it executes fails at once. Two threads that each execute a
-/// task for one key and request the other's key wait for each other. To hold several keys at once,
-/// request them in one order, or with a timeout.
+/// Waits have no timeout by default; [`KeyedOptions`] and a [request](Self::request) set one. A
+/// thread that requests the key of the task that it executes fails at once. Two threads that each
+/// execute a task for one key and request the other's key wait for each other. To hold several keys
+/// at once, request them in one order, or with a timeout.
 ///
 /// # Panics
 ///
@@ -151,26 +144,15 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     ///
     /// ```
     /// use doclock_locks::{LockError, keyed::KeyedLock};
-    /// use std::collections::HashMap;
-    /// use std::sync::Mutex;
     /// use std::thread;
     ///
-    /// let accounts: KeyedLock<&str> = KeyedLock::new();
-    /// let balances = Mutex::new(HashMap::from([("ann", 0), ("bob", 0)]));
-    /// // Reads, thinks about it, and writes: without the lock, deposits would be lost.
-    /// let deposit = |account: &'static str| {
-    ///     accounts.execute_exclusive(&account, || {
-    ///         let balance = balances.lock().unwrap()[account];
-    ///         thread::yield_now();
-    ///         balances.lock().unwrap().insert(account, balance + 1);
-    ///     })
-    /// };
+    /// let accounts: KeyedLock<String, u64> = KeyedLock::new();
     /// thread::scope(|threads| {
-    ///     for account in ["ann", "bob", "ann", "ann"] {
-    ///         threads.spawn(move || deposit(account));
-    ///     }
+    ///     threads.spawn(|| accounts.execute_exclusive("ann", || 100));
+    ///     threads.spawn(|| accounts.execute_exclusive("bob", || 200));
     /// });
-    /// assert_eq!(*balances.lock().unwrap(), HashMap::from([("ann", 3), ("bob", 1)]));
+    /// assert_eq!(accounts.execute_exclusive("ann", || 300)?, 300);
+    /// assert_eq!(accounts.active_keys_count(), 0);
     /// # Ok::<(), LockError>(())
     /// ```
     #[track_caller]
@@ -181,118 +163,51 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
     {
         let owner = OwnerId::default();
-        let requester = requester(&owner, &PLAIN, Location::caller());
-        self.execute(key, &requester, &PLAIN, task)
-    }
-
-    /// Executes a task as [`execute_exclusive`](Self::execute_exclusive) does, with an owner for
-    /// errors and listings, and with options of this request: a timeout or none, a cancel token, a
-    /// queue bound, a label.
-    ///
-    /// A cancel token cancels a waiting request, but no task that has begun.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError`], and the task is not executed. Beside the errors there: the request was not
-    /// allowed to wait, or was cancelled.
-    ///
-    /// ```
-    /// use doclock_locks::{AcquireOptions, LockError, keyed::KeyedLock};
-    ///
-    /// let caches: KeyedLock<String> = KeyedLock::new();
-    /// caches.execute_exclusive("prices", || {
-    ///     // Another thread already refreshes the cache.
-    ///     let refused = std::thread::scope(|threads| {
-    ///         let other = || caches.execute_exclusive_with("prices", "ann", AcquireOptions::new().no_wait(), || ());
-    ///         threads.spawn(other).join().unwrap()
-    ///     });
-    ///     assert!(matches!(refused, Err(LockError::WouldBlock { .. })));
-    /// })?;
-    /// # Ok::<(), LockError>(())
-    /// ```
-    #[track_caller]
-    pub fn execute_exclusive_with<Q>(
-        &self,
-        key: &Q,
-        owner: impl Into<OwnerId>,
-        options: AcquireOptions,
-        task: impl FnOnce() -> V,
-    ) -> Result<V, LockError>
-    where
-        K: Borrow<Q>,
-        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
-    {
-        let owner = owner.into();
-        let requester = requester(&owner, &options, Location::caller());
-        self.execute(key, &requester, &options, task)
-    }
-
-    #[inline(always)]
-    fn execute<Q>(
-        &self,
-        key: &Q,
-        requester: &Requester<'_>,
-        options: &AcquireOptions,
-        task: impl FnOnce() -> V,
-    ) -> Result<V, LockError>
-    where
-        K: Borrow<Q>,
-        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
-    {
-        let position = self.0.ask(key, requester, options, false)?;
+        let requester = PLAIN.requester(&owner, Location::caller(), false);
+        let position = self.0.ask(key, &requester, &PLAIN, false)?;
         if let Some(waits) = position.waits {
-            blocking(waits.wait_for_grant(WaitsAs::Thread, options.cancel.as_ref()))?;
+            blocking(waits.wait_for_grant(WaitsAs::Thread, None))?;
         }
         Ok(self.0.execute(position.hold, task))
     }
 
-    /// Waits for the key in a task of an executor, and runs the given future with it.
+    /// Requests a key, to be ended with [`wait`](PendingRequest::wait) or `.await`. Both return the
+    /// turn that has the key, and [`Reservation::execute`] or [`Reservation::execute_async`] runs a
+    /// task with it.
     ///
-    /// Nothing happens before the first poll. Tasks and threads wait in one queue, and the timeout
-    /// works as for threads. If the future that this returns is dropped, the request leaves the
-    /// queue, or the key is released and the given future is dropped unfinished. A task that
-    /// requests the key again that it holds waits until its timeout.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError`], and the given future is not polled, as for
-    /// [`execute_exclusive_with`](Self::execute_exclusive_with).
-    ///
-    /// # Panics
-    ///
-    /// If the given future panics, the panic resumes here after the hand-off of the key.
+    /// The owner is for errors and listings. A cancel token cancels a waiting request, but no task
+    /// that has begun. Tasks and threads wait in one queue. A task that requests the key again that
+    /// it holds waits until its timeout.
     ///
     /// ```
-    /// use doclock_locks::{AcquireOptions, LockError, keyed::KeyedLock};
+    /// use doclock_locks::{LockError, keyed::KeyedLock};
+    ///
+    /// let caches: KeyedLock<String, u32> = KeyedLock::new();
+    /// let turn = caches.request("prices", "ann").label("refresh").wait()?;
+    /// // Another thread already refreshes the cache.
+    /// let refused = std::thread::scope(|threads| {
+    ///     let other = || caches.request("prices", "bob").no_wait().wait().map(drop);
+    ///     threads.spawn(other).join().unwrap()
+    /// });
+    /// assert!(matches!(refused, Err(LockError::WouldBlock { .. })));
+    /// assert_eq!(turn.execute(|| 42)?, 42);
     ///
     /// # pollster::block_on(async {
-    /// let caches: KeyedLock<String, u32> = KeyedLock::new();
-    /// let refresh = async { 42 };
-    /// let options = AcquireOptions::new().label("refresh");
-    /// let fresh = caches.execute_exclusive_async("prices", "ann", options, refresh).await?;
-    /// assert_eq!(fresh, 42);
+    /// let turn = caches.request("prices", "bob").await?;
+    /// assert_eq!(turn.execute_async(async { 43 }).await?, 43);
     /// # Ok::<(), LockError>(())
-    /// # }).unwrap();
+    /// # })?;
+    /// # Ok::<(), LockError>(())
     /// ```
     #[track_caller]
-    pub fn execute_exclusive_async<Q>(
-        &self,
-        key: &Q,
+    pub fn request<'a, Q: ?Sized>(
+        &'a self,
+        key: &'a Q,
         owner: impl Into<OwnerId>,
-        options: AcquireOptions,
-        task: impl Future<Output = V>,
-    ) -> impl Future<Output = Result<V, LockError>>
-    where
-        K: Borrow<Q>,
-        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
-    {
-        let (owner, call_site) = (owner.into(), Location::caller());
-        async move {
-            let requester = requester_of_task(&owner, &options, call_site);
-            let position = self.0.ask(key, &requester, &options, true)?;
-            let turn = Reservation::new(&self.0, position, options.cancel);
-            turn.execute_async(task).await
-        }
+    ) -> PendingRequest<'a, KeyRequest<'a, K, V, Q>> {
+        let owner = owner.into();
+        let lock = self;
+        PendingRequest::new(KeyRequest { lock, key, owner })
     }
 
     /// Reserves a queue position for a task that is executed later, perhaps by another thread.
@@ -311,29 +226,18 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     ///
     /// ```
     /// use doclock_locks::{LockError, keyed::KeyedLock};
-    /// use std::sync::{Mutex, mpsc};
+    /// use std::sync::mpsc;
     /// use std::thread;
     ///
-    /// let accounts: KeyedLock<&str> = KeyedLock::new();
-    /// let (to_pool, messages) = mpsc::channel();
-    /// let (messages, done) = (Mutex::new(messages), Mutex::new(Vec::new()));
-    /// thread::scope(|threads| -> Result<(), LockError> {
-    ///     for _ in 0..4 {
-    ///         threads.spawn(|| {
-    ///             loop {
-    ///                 let next = messages.lock().unwrap().recv();
-    ///                 let Ok((turn, message)): Result<(doclock_locks::keyed::Reservation<_, _>, u32), _> = next else { break };
-    ///                 turn.execute(|| done.lock().unwrap().push(message)).unwrap();
-    ///             }
-    ///         });
-    ///     }
-    ///     for message in 0..100 {
-    ///         to_pool.send((accounts.reserve(&"ann")?, message)).unwrap();
-    ///     }
-    ///     drop(to_pool);
-    ///     Ok(())
-    /// })?;
-    /// assert!(done.into_inner().unwrap().into_iter().eq(0..100));
+    /// let accounts: KeyedLock<&str, u32> = KeyedLock::new();
+    /// let (to_pool, turns) = mpsc::channel();
+    /// for message in 0..100 {
+    ///     to_pool.send((accounts.reserve(&"ann")?, message)).unwrap();
+    /// }
+    /// drop(to_pool);
+    /// let executed = move || turns.iter().map(|(turn, message)| turn.execute(|| message)).sum();
+    /// let sum: Result<u32, LockError> = thread::spawn(executed).join().unwrap();
+    /// assert_eq!(sum, Ok(4950));
     /// # Ok::<(), LockError>(())
     /// ```
     #[track_caller]
@@ -342,33 +246,7 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         K: Borrow<Q>,
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
     {
-        self.reserve_with(key, OwnerId::default(), AcquireOptions::new())
-    }
-
-    /// Reserves a queue position as [`reserve`](Self::reserve) does, with an owner for errors and
-    /// listings, and with options of this request. A timeout begins here; [`Reservation::execute`]
-    /// checks it and the cancel token.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError`]: the queue is full; the key is not free and the request was not allowed to
-    /// wait; its token was already cancelled.
-    #[track_caller]
-    pub fn reserve_with<Q>(
-        &self,
-        key: &Q,
-        owner: impl Into<OwnerId>,
-        options: AcquireOptions,
-    ) -> Result<Reservation<K, V>, LockError>
-    where
-        K: Borrow<Q>,
-        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
-    {
-        let owner = owner.into();
-        // The executing thread is not known yet.
-        let requester = requester_of_task(&owner, &options, Location::caller());
-        let position = self.0.ask(key, &requester, &options, true)?;
-        Ok(Reservation::new(&self.0, position, options.cancel))
+        self.request(key, OwnerId::default()).reserve()
     }
 
     /// Returns the task that is executed for a key, so that a caller can share its result. `None`
@@ -387,11 +265,11 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         let mut active = shard.active_key(hash, key)?;
         let now = self.0.clock.now();
         let (own, caller) = (OwnerId::default(), Location::caller());
-        let request = Arc::new(Request::new(&requester(&own, &PLAIN, caller), None));
+        let request = Arc::new(Request::new(&PLAIN.requester(&own, caller, false), None));
         let waiting_at = active.join_task(request.clone(), now);
         let spins = active.state.pace.spins(None);
-        let owner = active.entry.holder.source.owner.clone();
-        let id = active.state.id(active.entry.holder.number);
+        let owner = active.entry.state.source.owner.clone();
+        let id = active.state.id(active.entry.state.number);
         let queued = KeyedRequest::new(&self.0, waiting_at, request, spins, None);
         Some(Execution { queued, id, owner })
     }
@@ -409,115 +287,51 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     ///
     /// ```
     /// use doclock_locks::{LockError, keyed::KeyedLock};
-    /// use std::sync::atomic::{AtomicU32, Ordering};
     /// use std::thread;
     ///
-    /// let accounts: KeyedLock<u32, u32> = KeyedLock::new();
-    /// let done = AtomicU32::new(0);
-    /// thread::scope(|threads| {
-    ///     for account in 0..8 {
-    ///         let turn = accounts.reserve(&(account % 3))?;
-    ///         threads.spawn(|| turn.execute(|| done.fetch_add(1, Ordering::Relaxed)));
-    ///     }
-    ///     accounts.wait_for_all_existing_tasks()?;
-    ///     assert_eq!(done.load(Ordering::Relaxed), 8);
-    ///     Ok::<(), LockError>(())
-    /// })?;
+    /// let accounts: KeyedLock<u32> = KeyedLock::new();
+    /// let turn = accounts.reserve(&4711)?;
+    /// let worker = thread::spawn(move || turn.execute(|| ()));
+    /// accounts.wait_for_all_existing_tasks()?;
+    /// assert_eq!(accounts.stats().total_releases, 1);
+    /// worker.join().unwrap()?;
     /// # Ok::<(), LockError>(())
     /// ```
     #[track_caller]
     pub fn wait_for_all_existing_tasks(&self) -> Result<(), LockError> {
-        self.wait_for_all_existing_tasks_with(OwnerId::default(), AcquireOptions::new())
+        self.request_drain(OwnerId::default()).wait()
     }
 
-    /// Waits as [`wait_for_all_existing_tasks`](Self::wait_for_all_existing_tasks) does, with an
-    /// owner for errors, and a timeout or a cancel token of its own. Queue bounds have no effect
-    /// here.
+    /// Requests the end of all present tasks, as
+    /// [`wait_for_all_existing_tasks`](Self::wait_for_all_existing_tasks) does, with an owner for
+    /// errors, and options: a timeout or a cancel token. End it with [`wait`](PendingRequest::wait)
+    /// or `.await`.
     ///
-    /// # Errors
-    ///
-    /// [`LockError`]. Beside the errors there: the call was not allowed to wait, or was cancelled.
     /// A timeout names the holder of the key whose task came first among the remaining tasks. Its
-    /// queue position is the number of remaining tasks in the same part of the table.
+    /// queue position is the number of remaining tasks in the same part of the table. A task of an
+    /// executor that is one of the tasks itself waits until its timeout. Queue bounds have no
+    /// effect here.
+    ///
+    /// ```
+    /// use doclock_locks::{LockError, keyed::KeyedLock};
+    /// use std::time::Duration;
+    ///
+    /// let accounts: KeyedLock<u32> = KeyedLock::new();
+    /// let running = accounts.reserve(&4711)?;
+    /// let soon = Duration::from_millis(1);
+    /// let late = accounts.request_drain("shutdown").timeout(soon).wait();
+    /// assert!(matches!(late, Err(LockError::Timeout(_))));
+    /// drop(running);
+    /// accounts.request_drain("shutdown").timeout(soon).wait()?;
+    /// # Ok::<(), LockError>(())
+    /// ```
     #[track_caller]
-    pub fn wait_for_all_existing_tasks_with(
+    pub fn request_drain(
         &self,
         owner: impl Into<OwnerId>,
-        options: AcquireOptions,
-    ) -> Result<(), LockError> {
+    ) -> PendingRequest<'_, DrainRequest<'_, K, V>> {
         let owner = owner.into();
-        let requester = requester(&owner, &options, Location::caller());
-        blocking(self.wait_for_all_as(WaitsAs::Thread, &requester, &options))
-    }
-
-    /// Waits as [`wait_for_all_existing_tasks`](Self::wait_for_all_existing_tasks) does, in a task
-    /// of an executor.
-    ///
-    /// If the future is dropped, nothing waits any more. A task that executes one of them itself
-    /// waits until its timeout.
-    ///
-    /// # Errors
-    ///
-    /// As [`wait_for_all_existing_tasks_with`](Self::wait_for_all_existing_tasks_with).
-    #[track_caller]
-    pub fn wait_for_all_existing_tasks_async(
-        &self,
-        owner: impl Into<OwnerId>,
-        options: AcquireOptions,
-    ) -> impl Future<Output = Result<(), LockError>> {
-        let (owner, call_site) = (owner.into(), Location::caller());
-        async move {
-            let requester = requester_of_task(&owner, &options, call_site);
-            self.wait_for_all_as(WaitsAs::Task, &requester, &options)
-                .await
-        }
-    }
-
-    async fn wait_for_all_as(
-        &self,
-        waits_as: WaitsAs,
-        requester: &Requester<'_>,
-        options: &AcquireOptions,
-    ) -> Result<(), LockError> {
-        let deadline = self.0.deadline(options);
-        for queued in self.0.join_drains(requester, deadline)? {
-            let cancel = options.cancel.as_ref();
-            queued.wait_for_grant(waits_as, cancel).await?;
-        }
-        Ok(())
-    }
-}
-
-/// The options of requests that set none.
-static PLAIN: AcquireOptions = AcquireOptions::PLAIN;
-
-/// Describes a request whose work the calling thread itself runs.
-#[inline(always)]
-fn requester<'a>(
-    owner: &'a OwnerId,
-    options: &'a AcquireOptions,
-    call_site: &'static Location<'static>,
-) -> Requester<'a> {
-    Requester {
-        owner,
-        label: options.label.as_ref(),
-        call_site,
-        thread: thread_number(),
-        bound: true,
-        transaction: false,
-        hold_limit: RequestLimit::OfTheLock,
-    }
-}
-
-/// Describes a request that is not bound to a thread.
-fn requester_of_task<'a>(
-    owner: &'a OwnerId,
-    options: &'a AcquireOptions,
-    call_site: &'static Location<'static>,
-) -> Requester<'a> {
-    Requester {
-        thread: 0,
-        ..requester(owner, options, call_site)
+        PendingRequest::new(DrainRequest { lock: self, owner })
     }
 }
 

@@ -1,30 +1,34 @@
 //! A turn that is reserved before its task is executed.
 
 use std::fmt;
-use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
 
-use super::execution::Ending;
+use super::execution::run_to_end;
+use super::join::Ending;
 use super::shared::{KeyedShared, KeyedWait};
-use crate::caught::catch;
 use crate::id::LockId;
-use crate::sync::assert_unlocked;
+use crate::sync::thread_number;
 use crate::wait::{WaitsAs, blocking};
 use crate::{CancelToken, LockError};
 
-/// A queue position for a key, or the key itself:
-/// [`KeyedLock::reserve`](super::KeyedLock::reserve).
+/// A turn at a key: the key itself, or a queue position for it.
+///
+/// [`KeyedLock::reserve`](super::KeyedLock::reserve) takes a position without waiting. A
+/// [request](super::KeyedLock::request) that has waited returns the key.
 ///
 /// Dropping it gives up the turn, and the next request in the queue gets the key. It may move to
-/// the thread that executes the task, so it is bound to no thread before that. Thus a thread that
-/// keeps a turn and requests the same key, or waits for all, waits for itself without an error.
+/// the thread that executes the task, so a position is bound to no thread before that. Thus a
+/// thread that keeps a position and requests the same key, or waits for all, waits for itself
+/// without an error. The key that a thread waited for is bound to that thread until another one
+/// executes the task.
 #[must_use = "a turn that is dropped is given up"]
 pub struct Reservation<K: 'static, V: 'static> {
     shared: Arc<KeyedShared<K, V>>,
     position: KeyedWait<K, V>,
     cancel: Option<CancelToken>,
+    /// The thread to which it is bound; zero for none.
+    thread: u64,
     is_used: bool,
 }
 
@@ -33,11 +37,13 @@ impl<K: 'static, V: 'static> Reservation<K, V> {
         shared: &Arc<KeyedShared<K, V>>,
         position: KeyedWait<K, V>,
         cancel: Option<CancelToken>,
+        thread: u64,
     ) -> Self {
         Self {
             shared: Arc::clone(shared),
             position,
             cancel,
+            thread,
             is_used: false,
         }
     }
@@ -53,7 +59,8 @@ impl<K: 'static, V: 'static> Reservation<K, V> {
 
     /// Returns the id of the request and of its grant.
     pub fn id(&self) -> LockId {
-        self.shared.id(self.position.hold)
+        let (number, lock) = (self.position.hold.number, self.shared.lock);
+        LockId { number, lock }
     }
 }
 
@@ -67,24 +74,22 @@ impl<K: Send + 'static, V: 'static> Reservation<K, V> {
     /// # Errors
     ///
     /// [`LockError`], and the task is not executed: the wait timed out or was cancelled; the
-    /// calling thread already executes a task for the same key.
+    /// calling thread already executes a task for the same key. There is none if the request has
+    /// already waited.
     ///
     /// # Panics
     ///
     /// If the task panics, the panic resumes here after the hand-off of the key.
     pub fn execute(mut self, task: impl FnOnce() -> V) -> Result<V, LockError> {
-        self.is_used = true;
-        if let Some(waits) = self.position.waits.take() {
-            waits.refuse_self()?;
-            blocking(waits.wait_for_grant(WaitsAs::Thread, self.cancel.as_ref()))?;
+        blocking(self.wait_for_turn(WaitsAs::Thread))?;
+        let (hold, thread) = (self.position.hold, thread_number());
+        if self.thread != thread {
+            self.shared.bind(hold, thread);
         }
-        let hold = self.position.hold;
-        self.shared.tie(hold);
+        self.is_used = true;
         Ok(self.shared.execute(hold, task))
     }
-}
 
-impl<K: Send + 'static, V: 'static> Reservation<K, V> {
     /// Waits for the turn in a task, executes the given future, and releases the key.
     ///
     /// The timeout and the order are those of [`execute`](Self::execute). If the future that this
@@ -100,31 +105,36 @@ impl<K: Send + 'static, V: 'static> Reservation<K, V> {
     ///
     /// If the given future panics, the panic resumes here after the hand-off of the key.
     pub async fn execute_async(mut self, task: impl Future<Output = V>) -> Result<V, LockError> {
+        if self.position.waits.is_some() {
+            // In a box, this future is `Send` for keys of any lifetime.
+            let wait: Pin<Box<dyn Future<Output = _> + Send + '_>> =
+                Box::pin(self.wait_for_turn(WaitsAs::Task));
+            wait.await?;
+        }
         let hold = self.position.hold;
-        if let Some(waits) = self.position.waits.take() {
-            let cancel = self.cancel.as_ref();
-            waits.wait_for_grant(WaitsAs::Task, cancel).await?;
-            self.shared.take_note_of(hold);
+        if self.thread != 0 {
+            self.shared.bind(hold, 0);
         }
-        assert_unlocked("a task is polled");
-        let mut task = pin!(task);
-        // Nothing observes the state that a panic leaves before the panic resumes.
-        let ended = poll_fn(|context| match catch(|| task.as_mut().poll(context)) {
-            Ok(poll) => poll.map(Ok),
-            Err(panic) => Poll::Ready(Err(panic)),
-        });
-        let ended = ended.await;
+        let ended = run_to_end(task).await;
         self.is_used = true;
-        match ended {
-            Ok(value) => {
-                self.shared.end(hold, &Ending::Done(&value));
-                Ok(value)
-            }
-            Err(panic) => {
-                self.shared.end(hold, &Ending::Panicked(&panic));
-                panic.resume()
-            }
+        Ok(self.shared.end_with(hold, ended))
+    }
+
+    /// Waits until the key is granted, if it is not yet.
+    pub(super) async fn wait_for_turn(&mut self, waits_as: WaitsAs) -> Result<(), LockError> {
+        let Some(waits) = self.position.waits.take() else {
+            return Ok(());
+        };
+        // A request that is bound to its thread was refused before it joined the queue.
+        if waits_as == WaitsAs::Thread && self.thread == 0 {
+            waits.refuse_self()?;
         }
+        let cancel = self.cancel.as_ref();
+        waits.wait_for_grant(waits_as, cancel).await?;
+        if waits_as == WaitsAs::Task {
+            self.shared.bind(self.position.hold, 0);
+        }
+        Ok(())
     }
 }
 

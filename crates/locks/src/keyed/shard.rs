@@ -1,24 +1,22 @@
 //! The data behind the mutex of one shard: its active keys and its counters.
 //!
 //! Time comes in as an argument and outcomes go out as return values; nothing here sleeps or wakes.
-//! The only code of users that runs here is the comparison of keys with the same hash
-//! ([`KeyEntry::is`]), before any change.
+//! The only code of users that runs here is the comparison of keys with the same hash, before any
+//! change.
 
 use std::borrow::Borrow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry as Slot;
-
 use super::active::Active;
 use super::entry::{
-    EntryId, Hold, KeyEntry, KeyHolder, KeyedPosition, KeyedWaiter, QueuedDrain, QueuedTurn,
+    ActiveKey, Hold, KeyHolder, KeyedPosition, KeyedWaiter, QueuedDrain, QueuedTurn,
 };
 use super::epochs::{EndedEpochs, Epochs};
-use super::execution::{Ended, Joiner};
+use super::join::{Ended, Joiner};
 use crate::error::CancelEvidence;
 use crate::id::{FencingToken, LockId};
+use crate::key_table::{KeyId, KeyTable};
 use crate::queue::{Priority, Queue};
 use crate::request::{RequestOutcome, Requester, Waiting};
 use crate::sampling::{Measured, Sampling};
@@ -28,9 +26,7 @@ use crate::time::{Clock, MonotonicTime};
 use crate::{Grant, LockCounters, LockError};
 
 pub(super) struct Shard<K, V> {
-    entries: HashTable<KeyEntry<K, V>>,
-    /// The box of the key that became idle last, for reuse.
-    spare: Option<Box<KeyHolder<V>>>,
+    entries: KeyTable<K, KeyHolder<V>>,
     pub(super) state: ShardState,
 }
 
@@ -73,15 +69,6 @@ pub(super) struct AnsweredRequests<V> {
 }
 
 impl<K, V> Shard<K, V> {
-    /// The table keeps room for this many keys. The first shard keeps the least, because most locks
-    /// have no other.
-    fn kept(&self) -> usize {
-        match self.state.index + 1 == self.state.shards {
-            true => 3,
-            false => 14,
-        }
-    }
-
     /// Creates one of several shards; its requests are numbered from `requests` on.
     pub(super) fn new(
         lock: u32,
@@ -89,9 +76,10 @@ impl<K, V> Shard<K, V> {
         requests: u64,
         sampling: Sampling,
     ) -> Self {
+        // The first shard keeps room for the fewest keys, because most locks have no other.
+        let kept = if index + 1 == shards { 3 } else { 14 };
         Self {
-            entries: HashTable::new(),
-            spare: None,
+            entries: KeyTable::new(kept),
             state: ShardState {
                 lock,
                 index,
@@ -108,15 +96,10 @@ impl<K, V> Shard<K, V> {
         }
     }
 
-    #[cold]
-    fn vacant() -> Box<KeyHolder<V>> {
-        Box::new(KeyHolder::vacant())
-    }
-
     // --- Requests ---
 
     /// Grants an idle key to the request, and takes the copy of the key. For an active key, returns
-    /// a handle to its queue.
+    /// its id.
     #[inline(always)]
     pub(super) fn try_take<Q>(
         &mut self,
@@ -125,39 +108,25 @@ impl<K, V> Shard<K, V> {
         copy: &mut Option<K>,
         requester: &Requester<'_>,
         clock: &Clock,
-    ) -> Result<Hold, Active<'_, K, V>>
+    ) -> Result<Hold, KeyId>
     where
         K: Borrow<Q>,
         Q: Eq + ?Sized,
     {
-        let is_key = |entry: &KeyEntry<K, V>| entry.is(hash, key);
-        let slot = self
-            .entries
-            .entry(hash, is_key, |entry| entry.entry_id.hash);
-        let vacant = match slot {
-            Slot::Occupied(occupied) => {
-                let entry = occupied.into_mut();
-                let state = &mut self.state;
-                return Err(Active { entry, state });
-            }
-            Slot::Vacant(vacant) => vacant,
+        let state = &mut self.state;
+        let vacant = match self.entries.place(hash, |own| own.borrow() == key) {
+            Ok(entry) => return Err(entry.id),
+            Err(vacant) => vacant,
         };
         let key = copy.take().expect("the caller has copied the key");
-        let state = &mut self.state;
         let number = state.next_number();
-        let began = number;
-        let entry_id = EntryId { hash, began };
         state.counts.acquisitions += 1;
         let epoch = state.present.arrive();
         let measured = state.sampling.measure(|| clock.now());
-        let mut holder = self.spare.take().unwrap_or_else(Self::vacant);
-        holder.begin(number, epoch, requester, measured);
-        vacant.insert(KeyEntry {
-            entry_id,
-            key,
-            holder,
-        });
-        Ok(Hold { entry_id, number })
+        let entry = vacant.insert(number, key, KeyHolder::vacant);
+        entry.state.begin(number, epoch, requester, measured);
+        let key = entry.id;
+        Ok(Hold { key, number })
     }
 
     pub(super) fn refuse_cancelled(&mut self, requester: &Requester<'_>) -> LockError {
@@ -165,45 +134,38 @@ impl<K, V> Shard<K, V> {
         LockError::Cancelled(Box::new(CancelEvidence::before_joining(requester.owner)))
     }
 
-    /// Joins the waits for all present requests. `None` when there are none.
+    /// Joins the waits for all present requests. `None` when there are none. Refuses a thread that
+    /// has one of them itself.
     pub(super) fn join_drain(
         &mut self,
         request: Arc<dyn Waiting>,
+        requester: &Requester<'_>,
         now: MonotonicTime,
-    ) -> Option<KeyedPosition> {
-        let epoch = self.state.present.close()?;
+    ) -> Result<Option<KeyedPosition>, LockError> {
+        let state = &mut self.state;
+        self.entries.try_each(|entry| {
+            entry.state.since.observe(now);
+            Active { entry, state }.refuse_reentry(requester, now)
+        })?;
+        let Some(epoch) = self.state.present.close() else {
+            return Ok(None);
+        };
         let waiter = KeyedWaiter {
             number: self.state.next_number(),
             since: now,
             request,
         };
-        for entry in &mut self.entries {
-            entry.holder.since.observe(now);
-        }
         let oldest = self.state.present.oldest();
         let drains = self.state.drains.get_or_insert_with(|| {
             let mut drains = Queue::new(EndedEpochs::default(), 0);
             drains.give_back(&oldest);
             Box::new(drains)
         });
-        Some(KeyedPosition::Drain {
+        Ok(Some(KeyedPosition::Drain {
             shard: self.state.index as usize,
             epoch,
             ticket: drains.join(epoch, Priority::Normal, QueuedDrain { waiter, epoch }),
-        })
-    }
-
-    /// Refuses a wait for all present requests if the thread has one of them itself.
-    pub(super) fn refuse_drain(
-        &mut self,
-        requester: &Requester<'_>,
-        now: MonotonicTime,
-    ) -> Result<(), LockError> {
-        for entry in &mut self.entries {
-            let state = &mut self.state;
-            Active { entry, state }.refuse_reentry(requester, now)?;
-        }
-        Ok(())
+        }))
     }
 
     // --- Ending ---
@@ -211,60 +173,38 @@ impl<K, V> Shard<K, V> {
     /// Ends a hold: grants the key to the next request in the same step, or removes the idle key.
     #[inline(always)]
     pub(super) fn end(&mut self, hold: Hold, clock: &Clock) -> Option<EndedHold<K, V>> {
-        let is_entry = |entry: &KeyEntry<K, V>| entry.entry_id == hold.entry_id;
-        let mut found = self.entries.find_entry(hold.entry_id.hash, is_entry).ok()?;
-        let holder = &mut *found.get_mut().holder;
-        if holder.number != hold.number {
-            return None;
-        }
         let state = &mut self.state;
-        state.counts.releases += 1;
-        // A waiter has read the clock when its wait began, so the start is known where it matters.
-        let measured = holder.since.known().map(|known| (known, clock.now()));
-        let held = measured.map(|((since, weight), now)| (now - since, weight));
-        if let Some((held, _)) = held {
-            state.pace.take_in(held);
-        }
-        let is_last = state.present.leave(holder.epoch);
-        let mut waited = None;
-        let mut is_idle = true;
-        if is_last || holder.queues.is_some() {
-            let now = measured.map_or_else(MonotonicTime::default, |(_, now)| now);
-            let answered = state.hand_over(holder, now, is_last);
-            is_idle = answered.wait.is_none();
-            waited = Some(answered);
-        }
-        let mut gone = None;
-        if is_idle {
-            let (KeyEntry { key, holder, .. }, _) = found.remove();
-            self.keep(holder);
-            self.fit();
-            gone = Some(key);
-        }
+        let mut ended = None;
+        let gone = self.entries.remove_if(hold.key, |entry| {
+            let holder = &mut entry.state;
+            if holder.number != hold.number {
+                return false;
+            }
+            state.counts.releases += 1;
+            // A waiter has read the clock when its wait began, so the start is known where it
+            // matters.
+            let measured = holder.since.known().map(|known| (known, clock.now()));
+            let held = measured.map(|((since, weight), now)| (now - since, weight));
+            if let Some((held, _)) = held {
+                state.pace.take_in(held);
+            }
+            let is_last = state.present.leave(holder.epoch);
+            let mut waited = None;
+            let mut is_idle = true;
+            if is_last || holder.queues.is_some() {
+                let now = measured.map_or_else(MonotonicTime::default, |(_, now)| now);
+                let answered = state.hand_over(holder, now, is_last);
+                is_idle = answered.wait.is_none();
+                waited = Some(answered);
+            }
+            if is_idle {
+                holder.clear();
+            }
+            ended = Some((held, waited));
+            is_idle
+        });
+        let (held, waited) = ended?;
         Some(EndedHold { gone, held, waited })
-    }
-
-    /// Keeps what can be reused.
-    #[inline(always)]
-    fn keep(&mut self, mut holder: Box<KeyHolder<V>>) {
-        holder.clear();
-        self.spare = Some(holder);
-    }
-
-    /// Shrinks the table when seven eighths of it are unused. The hysteresis: before the next
-    /// allocation, the number of keys must double or fall by three quarters.
-    #[inline(always)]
-    fn fit(&mut self) {
-        let capacity = self.entries.capacity();
-        if capacity > self.kept() && self.entries.len() <= capacity / 8 {
-            self.shrink();
-        }
-    }
-
-    #[cold]
-    fn shrink(&mut self) {
-        let room = self.kept().max(self.entries.len() * 2);
-        self.entries.shrink_to(room, |entry| entry.entry_id.hash);
     }
 
     // --- Inspection ---
@@ -273,28 +213,23 @@ impl<K, V> Shard<K, V> {
     #[inline(always)]
     pub(super) fn is_last_of(&self, index: usize, belongs: impl Fn(u64) -> bool) -> bool {
         self.state.index as usize == index
-            && !self
-                .entries
-                .iter()
-                .any(|entry| belongs(entry.entry_id.hash))
+            && !self.entries.iter().any(|entry| belongs(entry.id.hash))
     }
 
-    pub(super) fn find(&self, entry_id: EntryId) -> Option<&KeyEntry<K, V>> {
-        self.entries
-            .find(entry_id.hash, |entry| entry.entry_id == entry_id)
+    pub(super) fn find(&self, key: KeyId) -> Option<&ActiveKey<K, V>> {
+        self.entries.get(key)
     }
 
-    pub(super) fn find_key<Q>(&self, hash: u64, key: &Q) -> Option<&KeyEntry<K, V>>
+    pub(super) fn find_key<Q>(&self, hash: u64, key: &Q) -> Option<&ActiveKey<K, V>>
     where
         K: Borrow<Q>,
         Q: Eq + ?Sized,
     {
-        self.entries.find(hash, |entry| entry.is(hash, key))
+        self.entries.find(hash, |own| own.borrow() == key)
     }
 
-    pub(super) fn active(&mut self, entry_id: EntryId) -> Option<Active<'_, K, V>> {
-        let is_entry = |entry: &KeyEntry<K, V>| entry.entry_id == entry_id;
-        let entry = self.entries.find_mut(entry_id.hash, is_entry)?;
+    pub(super) fn active(&mut self, key: KeyId) -> Option<Active<'_, K, V>> {
+        let entry = self.entries.get_mut(key)?;
         let state = &mut self.state;
         Some(Active { entry, state })
     }
@@ -304,22 +239,20 @@ impl<K, V> Shard<K, V> {
         K: Borrow<Q>,
         Q: Eq + ?Sized,
     {
-        let is_key = |entry: &KeyEntry<K, V>| entry.is(hash, key);
-        let entry = self.entries.find_mut(hash, is_key)?;
-        let state = &mut self.state;
-        Some(Active { entry, state })
+        let id = self.find_key(hash, key)?.id;
+        self.active(id)
     }
 
-    pub(super) fn entries(&self) -> impl Iterator<Item = &KeyEntry<K, V>> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = &ActiveKey<K, V>> {
         self.entries.iter()
     }
 
     /// Returns the number of active keys, the number of waiting requests, and for how many keys
     /// there is room.
     pub(super) fn sizes(&self) -> [usize; 3] {
-        let active = self.entries.len();
+        let [active, capacity] = self.entries.sizes();
         let waiting = self.state.present.len().saturating_sub(active);
-        [active, waiting, self.entries.capacity()]
+        [active, waiting, capacity]
     }
 }
 

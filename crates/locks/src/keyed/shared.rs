@@ -1,30 +1,29 @@
-//! The shards of a keyed lock, and the waits at them.
+//! The shards of a keyed lock, and what a request finds there.
 
 use std::borrow::Borrow;
 use std::convert::Infallible;
 use std::hash::{BuildHasher, Hash};
+use std::iter;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::KeyedOptions;
-use super::active::Active;
 use super::entry::{Hold, KeyedPosition};
-use super::execution::Ending;
+use super::queued::KeyedRequest;
 use super::reservation::Reservation;
-use super::shard::{AnsweredRequests, EndedHold, Shard};
+use super::shard::Shard;
 use super::stats::KeyedDurations;
-use crate::caught::catch;
 use crate::hashing::Secret;
-use crate::id::{LockId, random_session};
-use crate::keeper::{Keeper, KeeperSlot};
+use crate::id::random_session;
+use crate::keeper::KeeperSlot;
+use crate::key_table::KeyId;
 use crate::options;
-use crate::request::{QueuedWork, Request, RequestOutcome, Requester, TaskRequest, Waiting};
+use crate::request::{Request, Requester};
 use crate::sampling::Sampling;
-use crate::state::AfterUnlock;
-use crate::sync::{AtomicU64, Mutex, MutexGuard, assert_unlocked, rank, thread_number};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, rank};
 use crate::time::Clock;
-use crate::wait::{Reason, TaskLook, Wait, WaitDeadline, WaitQueue, WaitsAs};
+use crate::wait::WaitDeadline;
 use crate::{AcquireOptions, CancelToken, LockError};
 
 /// Enough that threads seldom meet at one. Two in a model, so that they do meet.
@@ -44,22 +43,36 @@ pub(super) struct KeyedShared<K, V> {
     /// first.
     gathered: AtomicU64,
     /// Made under the mutex of the first shard.
-    others: OnceLock<Box<Others<K, V>>>,
+    pub(super) others: OnceLock<Box<Others<K, V>>>,
     /// The lock's number, a part of its ids.
-    lock: u32,
+    pub(super) lock: u32,
     pub(super) clock: Clock,
     timeout: Option<options::PackedDuration>,
     queue_bound: usize,
     pub(super) metrics: Mutex<{ rank::METRICS }, KeyedDurations>,
-    keeper: KeeperSlot,
-    first: Mutex<{ rank::KEYS }, Shard<K, V>>,
+    pub(super) keeper: KeeperSlot,
+    first: ShardMutex<K, V>,
 }
 
-type Others<K, V> = [PaddedShard<K, V>; SHARDS];
+pub(super) type Others<K, V> = [PaddedShard<K, V>; SHARDS];
 
 /// On cache lines of its own, so that threads at different shards do not contend for one.
 #[repr(align(128))]
-struct PaddedShard<K, V>(Mutex<{ rank::KEYS }, Shard<K, V>>);
+pub(super) struct PaddedShard<K, V>(ShardMutex<K, V>);
+
+pub(super) type ShardMutex<K, V> = Mutex<{ rank::KEYS }, Shard<K, V>>;
+
+pub(super) type KeyedGuard<'a, K, V> = MutexGuard<'a, { rank::KEYS }, Shard<K, V>>;
+
+/// What a request finds. The guard comes first: the copy of the key is dropped without the mutex.
+enum Asked<'a, K, V> {
+    Granted(Hold),
+    Active {
+        shard: KeyedGuard<'a, K, V>,
+        key: KeyId,
+        copy: Option<K>,
+    },
+}
 
 /// The turn of a request, and its wait if it waits.
 pub(super) struct KeyedWait<K: 'static, V: 'static> {
@@ -94,13 +107,13 @@ impl<K, V> KeyedShared<K, V> {
     /// Returns the shard of a key. The bits that select it are none of those by which its table
     /// finds it: the lowest, and the highest seven.
     #[inline(always)]
-    fn index(hash: u64) -> usize {
+    pub(super) fn index(hash: u64) -> usize {
         (hash >> 40) as usize % SHARDS
     }
 
     /// Returns the hash of a key, and its shard.
     #[inline(always)]
-    pub(super) fn look_up<Q>(&self, key: &Q) -> (u64, MutexGuard<'_, { rank::KEYS }, Shard<K, V>>)
+    pub(super) fn look_up<Q>(&self, key: &Q) -> (u64, KeyedGuard<'_, K, V>)
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
@@ -115,7 +128,7 @@ impl<K, V> KeyedShared<K, V> {
         (hash, shard)
     }
 
-    fn look_up_in_first<Q>(&self, hash: u64, key: &Q) -> MutexGuard<'_, { rank::KEYS }, Shard<K, V>>
+    fn look_up_in_first<Q>(&self, hash: u64, key: &Q) -> KeyedGuard<'_, K, V>
     where
         K: Borrow<Q>,
         Q: Eq + ?Sized,
@@ -137,12 +150,12 @@ impl<K, V> KeyedShared<K, V> {
 
     /// Locks the first shard. Makes the others if threads meet too often here.
     #[inline]
-    fn lock_first(&self) -> MutexGuard<'_, { rank::KEYS }, Shard<K, V>> {
+    fn lock_first(&self) -> KeyedGuard<'_, K, V> {
         self.first.try_lock().unwrap_or_else(|| self.meet())
     }
 
     #[cold]
-    fn meet(&self) -> MutexGuard<'_, { rank::KEYS }, Shard<K, V>> {
+    fn meet(&self) -> KeyedGuard<'_, K, V> {
         let mut first = self.first.lock();
         if self.others.get().is_none() {
             first.state.meetings += 1;
@@ -163,9 +176,7 @@ impl<K, V> KeyedShared<K, V> {
         });
         let made = self.others.set(Box::new(others));
         debug_assert!(made.is_ok(), "looked up under the same mutex");
-        let active = first
-            .entries()
-            .map(|entry| Self::index(entry.entry_id.hash));
+        let active = first.entries().map(|entry| Self::index(entry.id.hash));
         let gathered = active.fold(0, |bits, index| bits | 1 << index);
         self.gathered.store(gathered, Ordering::Release);
     }
@@ -179,7 +190,7 @@ impl<K, V> KeyedShared<K, V> {
     /// Records that a key of the first shard is idle; its requests are numbered up to `requests`
     /// now. If it was the last of its own shard, threads no longer look in the first.
     #[cold]
-    fn leave_first(&self, hash: u64, requests: u64) {
+    pub(super) fn leave_first(&self, hash: u64, requests: u64) {
         let index = Self::index(hash);
         if let Some(others) = self.others.get() {
             others[index].0.lock().state.follow(requests);
@@ -189,42 +200,35 @@ impl<K, V> KeyedShared<K, V> {
 
     /// Returns the shard that issued this number.
     #[inline(always)]
-    fn shard_with(&self, number: u64) -> MutexGuard<'_, { rank::KEYS }, Shard<K, V>> {
-        self.shard_at((number % (SHARDS as u64 + 1)) as usize)
+    pub(super) fn shard_with(&self, number: u64) -> KeyedGuard<'_, K, V> {
+        match self.others.get() {
+            Some(_) => self.shard_at((number % (SHARDS as u64 + 1)) as usize),
+            None => self.lock_first(),
+        }
     }
 
-    #[inline(always)]
-    fn shard_at(&self, index: usize) -> MutexGuard<'_, { rank::KEYS }, Shard<K, V>> {
+    fn shard_at(&self, index: usize) -> KeyedGuard<'_, K, V> {
         match self.others.get() {
             Some(others) if index < SHARDS => others[index].0.lock(),
             _ => self.lock_first(),
         }
     }
 
-    /// Returns all shards, one after the other.
-    pub(super) fn each(&self) -> impl Iterator<Item = MutexGuard<'_, { rank::KEYS }, Shard<K, V>>> {
-        let others = std::iter::once_with(|| self.others.get());
+    /// Locks all shards, one after the other.
+    pub(super) fn each<'a, T: 'a>(
+        &'a self,
+        lock: impl Fn(&'a ShardMutex<K, V>) -> T + 'a,
+    ) -> impl Iterator<Item = T> + 'a {
+        let others = iter::once_with(|| self.others.get());
         let others = others.flatten().flat_map(|others| others.iter());
-        let others = others.map(|shard| shard.0.lock());
-        std::iter::once_with(|| self.first.lock()).chain(others)
+        let others = others.map(|shard| &shard.0);
+        iter::once(&self.first).chain(others).map(lock)
     }
 
-    /// Returns the shards one after the other, as [`each`](Self::each) does, and `None` for a shard
-    /// that stays locked for long: by code of a user, who compares or clones a key there.
-    pub(super) fn each_within(
-        &self,
-        limit: Duration,
-    ) -> impl Iterator<Item = Option<MutexGuard<'_, { rank::KEYS }, Shard<K, V>>>> {
-        let others = std::iter::once_with(|| self.others.get());
-        let others = others.flatten().flat_map(|others| others.iter());
-        let others = others.map(move |shard| shard.0.lock_within(limit));
-        std::iter::once_with(move || self.first.lock_within(limit)).chain(others)
-    }
-
-    fn shard_of(&self, waiting_at: KeyedPosition) -> MutexGuard<'_, { rank::KEYS }, Shard<K, V>> {
+    pub(super) fn shard_of(&self, waiting_at: KeyedPosition) -> KeyedGuard<'_, K, V> {
         match waiting_at {
-            KeyedPosition::Turn(entry_id, _) | KeyedPosition::Join(entry_id, _) => {
-                self.shard_with(entry_id.began)
+            KeyedPosition::Turn(key, _) | KeyedPosition::Join(key, _) => {
+                self.shard_with(key.number)
             }
             KeyedPosition::Drain { shard, .. } => self.shard_at(shard),
         }
@@ -245,16 +249,14 @@ impl<K, V> KeyedShared<K, V> {
 }
 
 impl<K: 'static, V: 'static> KeyedShared<K, V> {
-    /// Returns a turn at a key, or a queue position for it. A thread may reserve a turn while it
-    /// executes another at the same key, because a reservation does not wait.
+    /// Grants an idle key. For an active one, returns all that a wait needs.
     #[inline(always)]
-    pub(super) fn ask<Q>(
-        self: &Arc<Self>,
+    fn try_ask<Q>(
+        &self,
         key: &Q,
         requester: &Requester<'_>,
         options: &AcquireOptions,
-        reserves: bool,
-    ) -> Result<KeyedWait<K, V>, LockError>
+    ) -> Result<Asked<'_, K, V>, LockError>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
@@ -270,26 +272,65 @@ impl<K: 'static, V: 'static> KeyedShared<K, V> {
         if is_cancelled {
             return Err(shard.refuse_cancelled(requester));
         }
-        let active = match shard.try_take(hash, key, &mut copy, requester, &self.clock) {
-            Ok(hold) => return Ok(KeyedWait { hold, waits: None }),
-            Err(active) => active,
-        };
-        let position = self.join_queue(active, requester, options, reserves)?;
-        drop(shard);
-        // If the drop of the copy panics, the turn is given up.
-        let turn = Reservation::new(self, position, None);
-        drop(copy);
-        Ok(turn.into_place())
+        match shard.try_take(hash, key, &mut copy, requester, &self.clock) {
+            Ok(hold) => Ok(Asked::Granted(hold)),
+            Err(key) => Ok(Asked::Active { shard, key, copy }),
+        }
+    }
+
+    /// Grants an idle key. `None` if the key is active.
+    pub(super) fn try_grant<Q>(
+        &self,
+        key: &Q,
+        requester: &Requester<'_>,
+        options: &AcquireOptions,
+    ) -> Result<Option<Hold>, LockError>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
+    {
+        match self.try_ask(key, requester, options)? {
+            Asked::Granted(hold) => Ok(Some(hold)),
+            Asked::Active { .. } => Ok(None),
+        }
+    }
+
+    /// Returns a turn at a key, or a queue position for it. A thread may reserve a turn while it
+    /// executes another at the same key, because a reservation does not wait.
+    #[inline(always)]
+    pub(super) fn ask<Q>(
+        self: &Arc<Self>,
+        key: &Q,
+        requester: &Requester<'_>,
+        options: &AcquireOptions,
+        reserves: bool,
+    ) -> Result<KeyedWait<K, V>, LockError>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
+    {
+        match self.try_ask(key, requester, options)? {
+            Asked::Granted(hold) => Ok(KeyedWait { hold, waits: None }),
+            Asked::Active { shard, key, copy } => {
+                let position = self.join_queue(shard, key, requester, options, reserves)?;
+                // If the drop of the copy panics, the turn is given up.
+                let turn = Reservation::new(self, position, None, 0);
+                drop(copy);
+                Ok(turn.into_place())
+            }
+        }
     }
 
     #[cold]
     fn join_queue(
         self: &Arc<Self>,
-        mut active: Active<'_, K, V>,
+        mut shard: KeyedGuard<'_, K, V>,
+        key: KeyId,
         requester: &Requester<'_>,
         options: &AcquireOptions,
         reserves: bool,
     ) -> Result<KeyedWait<K, V>, LockError> {
+        let mut active = shard.active(key).expect("it was just found");
         let now = self.clock.now();
         if !reserves {
             active.refuse_reentry(requester, now)?;
@@ -310,7 +351,7 @@ impl<K: 'static, V: 'static> KeyedShared<K, V> {
     }
 
     /// Removes a waiter from its queue, if it is still there, without answering it.
-    fn leave(&self, waiting_at: KeyedPosition) {
+    pub(super) fn leave(&self, waiting_at: KeyedPosition) {
         self.shard_of(waiting_at).leave(waiting_at);
     }
 
@@ -321,237 +362,14 @@ impl<K: 'static, V: 'static> KeyedShared<K, V> {
         deadline: WaitDeadline,
     ) -> Result<Vec<KeyedRequest<K, V, Infallible>>, LockError> {
         let mut queued = Vec::new();
-        for mut shard in self.each() {
-            let now = self.clock.now();
-            shard.refuse_drain(requester, now)?;
+        for mut shard in self.each(Mutex::lock) {
             let request = Arc::new(Request::new(requester, None));
-            let waiting_at = shard.join_drain(request.clone(), now);
+            let waiting_at = shard.join_drain(request.clone(), requester, self.clock.now())?;
             queued.extend(
                 waiting_at
                     .map(|waiting_at| KeyedRequest::new(self, waiting_at, request, 0, deadline)),
             );
         }
         Ok(queued)
-    }
-}
-
-impl<K, V> KeyedShared<K, V> {
-    // --- Executing ---
-
-    /// Executes a task under a hold, and ends the hold.
-    #[inline(always)]
-    pub(super) fn execute(&self, hold: Hold, task: impl FnOnce() -> V) -> V {
-        // Nothing observes the state that a panic leaves before the panic resumes.
-        assert_unlocked("a task is called");
-        match catch(task) {
-            Ok(value) => {
-                self.end(hold, &Ending::Done(&value));
-                value
-            }
-            Err(panic) => {
-                self.end(hold, &Ending::Panicked(&panic));
-                panic.resume()
-            }
-        }
-    }
-
-    #[inline(always)]
-    pub(super) fn end(&self, hold: Hold, ending: &Ending<'_, V>) {
-        let mut shard = self.shard_with(hold.entry_id.began);
-        let ended = shard.end(hold, &self.clock);
-        let left = ended.as_ref().is_some_and(|ended| ended.gone.is_some())
-            && self.others.get().is_some()
-            && shard.is_last_of(SHARDS, |hash| {
-                Self::index(hash) == Self::index(hold.entry_id.hash)
-            });
-        let requests = shard.state.requests();
-        drop(shard);
-        if left {
-            self.leave_first(hold.entry_id.hash, requests);
-        }
-        if let Some(ended) = ended {
-            self.finish(ended, ending);
-        }
-    }
-
-    /// Does the rest of ending a hold, with no mutex held.
-    #[inline(always)]
-    fn finish(&self, ended: EndedHold<K, V>, ending: &Ending<'_, V>) {
-        let EndedHold { gone, held, waited } = ended;
-        if held.is_some() || waited.is_some() {
-            self.answer(held, waited, ending);
-        }
-        drop(gone);
-    }
-
-    #[cold]
-    fn answer(
-        &self,
-        held: Option<(Duration, u16)>,
-        waited: Option<Box<AnsweredRequests<V>>>,
-        ending: &Ending<'_, V>,
-    ) {
-        let wait = waited.as_ref().and_then(|waited| waited.wait);
-        let joined = waited.map(|waited| {
-            waited.answers.into_iter().for_each(AfterUnlock::deliver);
-            (waited.task, waited.joiners)
-        });
-        self.metrics.lock().record(held, wait);
-        if let Some((task, joiners)) = joined {
-            // Requests that left meanwhile leave their clones behind, and dropping these is code of
-            // users. So no handle is dropped before all requests are answered.
-            for joiner in &joiners {
-                joiner.share(&task, ending);
-            }
-        }
-    }
-
-    pub(super) fn id(&self, hold: Hold) -> LockId {
-        let (number, lock) = (hold.number, self.lock);
-        LockId { number, lock }
-    }
-
-    /// Records that a task knows of its hold.
-    pub(super) fn take_note_of(&self, hold: Hold) {
-        if let Some(active) = self.shard_with(hold.entry_id.began).active(hold.entry_id) {
-            active.entry.holder.source.untaken = false;
-        }
-    }
-
-    /// Binds a hold to the thread that is about to execute its task.
-    pub(super) fn tie(&self, hold: Hold) {
-        if let Some(active) = self.shard_with(hold.entry_id.began).active(hold.entry_id) {
-            active.entry.holder.source.thread = thread_number();
-        }
-    }
-}
-
-impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShared<K, V> {
-    type Ticket = KeyedPosition;
-
-    fn clock(&self) -> &Clock {
-        &self.clock
-    }
-
-    fn withdraw(&self, waiting_at: KeyedPosition, reason: Reason) {
-        let answer = {
-            let mut shard = self.shard_of(waiting_at);
-            let now = self.clock.now();
-            shard.withdraw(waiting_at, reason, now)
-        };
-        if let Some(next) = answer {
-            next.deliver();
-        }
-    }
-
-    fn keeper(&self) -> &Arc<Keeper> {
-        self.keeper.get(&self.clock)
-    }
-
-    /// A turn that was granted is ended with its [`Reservation`].
-    fn abandon(&self, waiting_at: KeyedPosition) {
-        self.shard_of(waiting_at).abandon(waiting_at);
-    }
-
-    fn look_at_tasks(&self, look: &mut TaskLook<'_, KeyedPosition>) {
-        for shard in self.each() {
-            shard.each_waiting(|waiting_at, request| look.at(waiting_at, request.head().task()));
-        }
-    }
-}
-
-/// A request in a queue, which leaves it on drop.
-pub(super) struct KeyedRequest<K: 'static, V: 'static, W: QueuedWork> {
-    shared: Arc<KeyedShared<K, V>>,
-    request: Arc<Request<W>>,
-    waiting_at: KeyedPosition,
-    spins: u32,
-    pub(super) deadline: WaitDeadline,
-    /// Whether it still waits for its outcome.
-    is_queued: bool,
-}
-
-impl<K: 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
-    pub(super) fn new(
-        shared: &Arc<KeyedShared<K, V>>,
-        waiting_at: KeyedPosition,
-        request: Arc<Request<W>>,
-        spins: u32,
-        deadline: WaitDeadline,
-    ) -> Self {
-        Self {
-            shared: Arc::clone(shared),
-            request,
-            waiting_at,
-            spins,
-            deadline,
-            is_queued: true,
-        }
-    }
-
-    /// Lets its timeout begin now.
-    pub(super) fn begin_timeout(&mut self, options: &AcquireOptions) {
-        self.deadline = self.shared.deadline(options);
-    }
-
-    /// Refuses a wait for the calling thread itself.
-    pub(super) fn refuse_self(&self) -> Result<(), LockError> {
-        let requester = Requester {
-            thread: thread_number(),
-            ..self.request.head().requester()
-        };
-        let mut shard = self.shared.shard_of(self.waiting_at);
-        let now = self.shared.clock.now();
-        shard.refuse_self(self.waiting_at, &requester, now)
-    }
-}
-
-impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
-    pub(super) async fn wait(
-        mut self,
-        waits_as: WaitsAs,
-        cancel: Option<&CancelToken>,
-    ) -> RequestOutcome<W::Reply> {
-        let deadline = self.deadline;
-        let (shared, request) = (Arc::clone(&self.shared), Arc::clone(&self.request));
-        if let Err(error) = waits_as.attend(&shared) {
-            let error = LockError::no_keeper(request.head().requester().owner, &error);
-            return RequestOutcome::Failed(Box::new(error));
-        }
-        if let Some(task) = TaskRequest::of(waits_as, deadline) {
-            request.wait_in_task(task);
-        }
-        self.is_queued = false;
-        let wait = Wait {
-            ticket: self.waiting_at,
-            deadline,
-            spins: self.spins,
-            keeper_looks: None,
-        };
-        let answered = waits_as.wait(&shared, &request, cancel, wait).await;
-        request.open(answered).0
-    }
-}
-
-impl<K: Send + 'static, V: 'static> KeyedRequest<K, V, Infallible> {
-    pub(super) async fn wait_for_grant(
-        self,
-        waits_as: WaitsAs,
-        cancel: Option<&CancelToken>,
-    ) -> Result<(), LockError> {
-        match self.wait(waits_as, cancel).await {
-            RequestOutcome::Granted(_) => Ok(()),
-            RequestOutcome::Failed(error) => Err(*error),
-            RequestOutcome::Done(never) => match never {},
-            RequestOutcome::Panicked(panic) => panic.resume(),
-        }
-    }
-}
-
-impl<K: 'static, V: 'static, W: QueuedWork> Drop for KeyedRequest<K, V, W> {
-    fn drop(&mut self) {
-        if self.is_queued {
-            self.shared.leave(self.waiting_at);
-        }
     }
 }

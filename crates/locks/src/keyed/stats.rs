@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::shard::Shard;
 use crate::stats::{write_counts, write_durations};
-use crate::{DurationSummary, LockCounters, Samples};
+use crate::{DurationSummary, Samples};
 
 /// The measured durations, of all keys.
 #[derive(Debug, Default)]
@@ -25,14 +26,12 @@ impl KeyedDurations {
         }
     }
 
-    /// Returns the distributions of waits and of holds.
-    pub(super) fn summaries(&self, counts: &LockCounters) -> [DurationSummary; 2] {
+    /// Adds the distributions of waits and of holds to the counts.
+    pub(super) fn summarize(&self, stats: &mut KeyedStats) {
         let waits = self.wait.count();
-        let grants = counts.acquisitions.max(waits);
-        [
-            self.wait.summary(grants, grants - waits),
-            self.hold.summary(counts.releases, 0),
-        ]
+        let grants = stats.total_acquisitions.max(waits);
+        stats.wait = self.wait.summary(grants, grants - waits);
+        stats.hold = self.hold.summary(stats.total_releases, 0);
     }
 }
 
@@ -41,7 +40,7 @@ impl KeyedDurations {
 /// The shards are read one after the other, so an event meanwhile counts in some and not in others.
 /// Serializes in camelCase with durations in milliseconds. [`Display`](fmt::Display) prints a
 /// table.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct KeyedStats {
@@ -76,6 +75,23 @@ pub struct KeyedStats {
     /// For how many active keys there is room without allocating. Follows `active_keys` down when
     /// most of it is unused.
     pub capacity: usize,
+}
+
+impl KeyedStats {
+    pub(super) fn add<K, V>(&mut self, shard: &Shard<K, V>) {
+        let counts = &shard.state.counts;
+        let [active, waiting, capacity] = shard.sizes();
+        self.total_acquisitions += counts.acquisitions;
+        self.total_releases += counts.releases;
+        self.total_joins += shard.state.joins;
+        self.total_timeouts += counts.timeouts;
+        self.total_cancellations += counts.cancellations;
+        self.total_rejections += counts.rejections;
+        self.total_refusals += counts.refusals;
+        self.active_keys += active;
+        self.queue_length += waiting;
+        self.capacity += capacity;
+    }
 }
 
 impl fmt::Display for KeyedStats {

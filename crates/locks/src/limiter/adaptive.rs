@@ -23,16 +23,6 @@ use crate::time::MonotonicTime;
 ///
 /// The latency is the time from the grant to the return of the slot. When the limit falls, running
 /// calls continue; the next grant waits until fewer calls are in flight than the limit.
-///
-/// ```
-/// use doclock_locks::limiter::{Aimd, InFlightLimiter, LimiterOptions};
-/// use std::time::Duration;
-///
-/// let search = Aimd::new(Duration::from_millis(50)).between(2, 32).start(8);
-/// let limiter = InFlightLimiter::with_options(LimiterOptions::new(4).adaptive("search", search));
-/// assert_eq!(limiter.run("search", |_| "found")?, "found");
-/// # Ok::<(), doclock_locks::limiter::LimiterError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Aimd {

@@ -18,29 +18,30 @@
 mod adaptive;
 mod caller;
 mod error;
-mod keys;
+mod key_state;
 mod metrics;
 mod options;
 mod permit;
+mod request;
 mod state;
 
 use std::fmt::{self, Debug};
 use std::hash::{BuildHasher, Hash};
-use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 pub use adaptive::Aimd;
 use caller::{UntakenSlots, WaitingCaller};
 pub use error::{CallEvidence, LimiterError, LimiterLoad};
-use keys::HashedKey;
 pub use metrics::{KeySnapshot, LimiterMetrics, LimiterSnapshot, LimiterTotals};
-pub use options::{CallOptions, LimiterOptions};
+pub use options::LimiterOptions;
 use permit::HeldSlots;
 pub use permit::{CallCancellation, Permit};
-use state::{AfterLimiterUnlock, CallOutcome, CallTicket, Granted, LeftCall, LimiterState};
+use request::Call;
+pub use request::CallRequest;
+use state::{AfterLimiterUnlock, CallOutcome, CallTicket, Granted, LimiterState};
 
-use super::CancelToken;
+use super::PendingRequest;
 use super::keeper::{Keeper, KeeperSlot};
 use super::registrable::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable, Sealed};
 use super::request::TaskRequest;
@@ -69,8 +70,8 @@ impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
 /// downstream cannot take the threads of all others.
 ///
 /// A key names a downstream. Each key has a number of slots. A call takes one slot, or as many as
-/// its [weight](CallOptions::weight) says, and returns them when it ends or panics. A key that is
-/// idle and was not configured by name takes no memory.
+/// its [weight](PendingRequest::weight) says, and returns them when it ends or panics. A key that
+/// is idle and was not configured by name takes no memory.
 ///
 /// # Fairness
 ///
@@ -85,10 +86,10 @@ impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
 ///
 /// # Blocking
 ///
-/// [`run`](Self::run) and [`acquire`](Self::acquire) block the calling thread until the grant, a
-/// cancellation, or the end of the timeout (five seconds by default). No other method waits. The
-/// timeout limits the wait only, not the running call; the call's [`CallCancellation`] reports its
-/// cancellation.
+/// [`run`](Self::run), [`acquire`](Self::acquire) and a [request](Self::request) block the calling
+/// thread until the grant, a cancellation, or the end of the timeout (five seconds by default). No
+/// other method waits. The timeout limits the wait only, not the running call; the call's
+/// [`CallCancellation`] reports its cancellation.
 ///
 /// A thread that holds slots may request more. It waits for itself if it holds all slots.
 ///
@@ -102,28 +103,6 @@ impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
 /// stays the same. If a grant and a cancellation or a timeout race, the grant wins: the call runs,
 /// and its signal reports whether it was cancelled. Clones are handles of the same limiter. Waiting
 /// calls and permits keep it alive.
-///
-/// ```
-/// use doclock_locks::limiter::{CallOptions, InFlightLimiter, LimiterError, LimiterOptions};
-/// use std::time::Duration;
-///
-/// let limiter = InFlightLimiter::with_options(LimiterOptions::new(8).limit("payments", 1));
-///
-/// let paid = limiter.run("payments", |_| "paid")?;
-/// assert_eq!(paid, "paid");
-///
-/// // While one call runs, the next waits, or does not.
-/// let permit = limiter.acquire("payments")?;
-/// let impatient = CallOptions::to("payments").timeout(Duration::from_millis(1));
-/// let error = limiter.run(impatient, |_| "paid twice").unwrap_err();
-/// assert!(matches!(error, LimiterError::Timeout { .. }));
-/// assert_eq!(
-///     error.to_string(),
-///     "call to \"payments\" timed out after 1ms: queue position 1, 1 of 1 slots taken, 1 call waiting",
-/// );
-/// drop(permit);
-/// # Ok::<(), LimiterError>(())
-/// ```
 pub struct InFlightLimiter<K: LimiterKey>(Arc<LimiterShared<K>>);
 
 struct LimiterShared<K: LimiterKey> {
@@ -160,70 +139,32 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         }))
     }
 
-    /// Runs a task in the calling thread when its slots are granted, and returns its result.
+    /// Runs a task in the calling thread when a slot of the key is granted, and returns its result.
     ///
     /// The task receives its [`CallCancellation`]. If it panics, its slots are returned and the
-    /// panic resumes in the caller.
+    /// panic resumes in the caller. [`request`](Self::request) has options.
     ///
     /// # Errors
     ///
     /// As [`acquire`](Self::acquire); the task has not run then.
-    ///
-    /// ```
-    /// use doclock_locks::limiter::{CallOptions, InFlightLimiter};
-    ///
-    /// let limiter: InFlightLimiter<&str> = InFlightLimiter::new(4);
-    /// let answer = limiter.run(CallOptions::to("inventory").weight(2), |signal| match signal.is_cancelled() {
-    ///     true => "never mind",
-    ///     false => "12 in stock",
-    /// })?;
-    /// assert_eq!(answer, "12 in stock");
-    /// # Ok::<(), doclock_locks::limiter::LimiterError>(())
-    /// ```
     pub fn run<R>(
         &self,
-        call: impl Into<CallOptions<K>>,
+        key: K,
         task: impl FnOnce(&CallCancellation) -> R,
     ) -> Result<R, LimiterError> {
-        let call = call.into();
-        let limit = call.wait.or(self.0.timeout);
-        let slots = HeldSlots::of(self, call, limit, |slots| slots)?;
+        let slots = HeldSlots::of(self, Call::to(key), |slots| slots)?;
         assert_unlocked("a call is made");
         Ok(task(&slots.signal))
     }
 
-    /// Runs a task as [`run`](Self::run) does, but never waits, whatever the options of the call.
+    /// Acquires a slot of the key for the life of the returned permit.
+    ///
+    /// Blocks until the grant, or the end of the timeout.
     ///
     /// # Errors
     ///
-    /// As [`try_acquire`](Self::try_acquire); the task has not run then.
-    ///
-    /// ```
-    /// use doclock_locks::limiter::{InFlightLimiter, LimiterError};
-    ///
-    /// let limiter = InFlightLimiter::new(1);
-    /// let nested = limiter.try_run("payments", |_| limiter.try_run("payments", |_| ()))?;
-    /// assert!(matches!(nested, Err(LimiterError::Busy { .. })));
-    /// # Ok::<(), LimiterError>(())
-    /// ```
-    pub fn try_run<R>(
-        &self,
-        call: impl Into<CallOptions<K>>,
-        task: impl FnOnce(&CallCancellation) -> R,
-    ) -> Result<R, LimiterError> {
-        let slots = HeldSlots::of(self, call.into(), Some(Duration::ZERO), |slots| slots)?;
-        assert_unlocked("a call is made");
-        Ok(task(&slots.signal))
-    }
-
-    /// Acquires the slots of a call for the life of the returned permit.
-    ///
-    /// Blocks until the grant, a cancellation, or the end of the timeout.
-    ///
-    /// # Errors
-    ///
-    /// [`LimiterError`]: the wait timed out, was cancelled, or was not allowed; the queue was full;
-    /// the call is heavier than its limit. No slot is held then.
+    /// [`LimiterError`]: the wait timed out, or was not allowed; the queue was full; the key has no
+    /// slots. No slot is held then.
     ///
     /// ```
     /// use doclock_locks::limiter::InFlightLimiter;
@@ -235,171 +176,113 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// assert_eq!(limiter.load(&"shipping").in_flight, 0);
     /// # Ok::<(), doclock_locks::limiter::LimiterError>(())
     /// ```
-    pub fn acquire(&self, call: impl Into<CallOptions<K>>) -> Result<Permit<K>, LimiterError> {
-        let call = call.into();
-        let limit = call.wait.or(self.0.timeout);
-        HeldSlots::of(self.clone(), call, limit, Permit)
+    pub fn acquire(&self, key: K) -> Result<Permit<K>, LimiterError> {
+        HeldSlots::of(self.clone(), Call::to(key), Permit)
     }
 
-    /// Acquires the slots of a call in a task, for the life of the returned permit.
+    /// Requests the slots of a call with options, to be ended with [`wait`](PendingRequest::wait)
+    /// or `.await` for a [`Permit`], or with [`run`](PendingRequest::run).
     ///
-    /// Nothing happens before the first poll. If the future is dropped, the call leaves its queue;
-    /// slots that were granted meanwhile are returned.
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire`](Self::acquire), and [`LimiterError::NoKeeper`].
-    ///
-    /// ```
-    /// use doclock_locks::limiter::InFlightLimiter;
-    ///
-    /// # pollster::block_on(async {
-    /// let limiter = InFlightLimiter::new(4);
-    /// let permit = limiter.acquire_async("shipping").await?;
-    /// assert_eq!(limiter.load(&"shipping").in_flight, 1);
-    /// drop(permit);
-    /// # Ok::<(), doclock_locks::limiter::LimiterError>(())
-    /// # }).unwrap();
-    /// ```
-    pub fn acquire_async(
-        &self,
-        call: impl Into<CallOptions<K>>,
-    ) -> impl Future<Output = Result<Permit<K>, LimiterError>> + Send + 'static
-    where
-        K: Sync,
-    {
-        let (limiter, mut call) = (self.clone(), call.into());
-        async move {
-            if let Some(granted) = limiter.try_grant(&mut call) {
-                return Ok(Permit(HeldSlots::by(limiter, granted, call)));
-            }
-            let limit = call.wait.or(limiter.0.timeout);
-            let (granted, copy) = limiter.grant(WaitsAs::Task, &call, limit).await?;
-            let held = HeldSlots::by(limiter, granted, call);
-            drop(copy);
-            Ok(Permit(held))
-        }
-    }
-
-    /// Runs a task of an executor when its slots are granted, and returns its result.
-    ///
-    /// `task` is called with the [`CallCancellation`]. The future that it returns is polled with
-    /// the slots held. If the future that this returns is dropped, the call leaves its queue, or
-    /// its future is dropped unfinished and the slots are returned.
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire_async`](Self::acquire_async); the task has not run then.
-    ///
-    /// ```
-    /// use doclock_locks::limiter::InFlightLimiter;
-    ///
-    /// # pollster::block_on(async {
-    /// let limiter = InFlightLimiter::new(4);
-    /// let answer = limiter.run_async("inventory", |_| async { "12 in stock" }).await?;
-    /// assert_eq!(answer, "12 in stock");
-    /// # Ok::<(), doclock_locks::limiter::LimiterError>(())
-    /// # }).unwrap();
-    /// ```
-    pub async fn run_async<F: Future>(
-        &self,
-        call: impl Into<CallOptions<K>>,
-        task: impl FnOnce(CallCancellation) -> F,
-    ) -> Result<F::Output, LimiterError>
-    where
-        K: Sync,
-    {
-        let permit = self.acquire_async(call).await?;
-        assert_unlocked("a call is made");
-        Ok(task(permit.signal().clone()).await)
-    }
-
-    /// Acquires the slots of a call if they are free and no call waits for them. Never waits and
-    /// never overtakes.
-    ///
-    /// # Errors
-    ///
-    /// [`LimiterError::Busy`] where [`acquire`](Self::acquire) would wait; or the call was
-    /// cancelled, or is heavier than its limit.
+    /// It takes one slot, or as many as its [`weight`](PendingRequest::weight) says. A cancel token
+    /// cancels the call while it waits; a running call reads it from its [`CallCancellation`]. With
+    /// [`no_wait`](PendingRequest::no_wait) it never waits and never overtakes: the error is
+    /// [`LimiterError::Busy`]. A label and a priority have no effect here.
     ///
     /// ```
     /// use doclock_locks::limiter::{InFlightLimiter, LimiterError};
+    /// use std::time::Duration;
     ///
-    /// let limiter = InFlightLimiter::new(1);
-    /// let permit = limiter.try_acquire("checkout")?;
-    /// let error = limiter.try_acquire("checkout").unwrap_err();
+    /// let limiter = InFlightLimiter::new(4);
+    /// let call = limiter.request("inventory").weight(2).timeout(Duration::from_millis(50));
+    /// let answer = call.run(|signal| match signal.is_cancelled() {
+    ///     true => "never mind",
+    ///     false => "12 in stock",
+    /// })?;
+    /// assert_eq!(answer, "12 in stock");
+    ///
+    /// # pollster::block_on(async {
+    /// let permit = limiter.request("inventory").weight(4).await?;
+    /// let error = limiter.request("inventory").no_wait().wait().unwrap_err();
     /// assert_eq!(
     ///     error.to_string(),
-    ///     "no free slot for \"checkout\": 1 of 1 slots taken, 0 calls waiting",
+    ///     "no free slot for \"inventory\": 4 of 4 slots taken, 0 calls waiting",
     /// );
     /// # Ok::<(), LimiterError>(())
+    /// # })?;
+    /// # Ok::<(), LimiterError>(())
     /// ```
-    pub fn try_acquire(&self, call: impl Into<CallOptions<K>>) -> Result<Permit<K>, LimiterError> {
-        HeldSlots::of(self.clone(), call.into(), Some(Duration::ZERO), Permit)
+    #[track_caller]
+    pub fn request(&self, key: K) -> PendingRequest<'static, CallRequest<K>> {
+        PendingRequest::new(CallRequest {
+            limiter: self.clone(),
+            key: Some(key),
+            weight: 1,
+        })
     }
 
     /// Acquires free slots. The caller must return them.
     #[inline(always)]
-    fn try_grant(&self, call: &mut CallOptions<K>) -> Option<Granted> {
+    fn try_grant(&self, call: &mut Call<'_, K>) -> Option<Granted> {
         if call.is_cancelled() {
             return None;
         }
         let shared = &self.0;
-        let HashedKey { hash, .. } = shared.name(call.key.as_ref()?);
+        let hash = Secret.hash_one(call.key.as_ref()?);
         let mut state = shared.state.lock();
         state.try_take(&mut call.key, hash, call.weight, &shared.clock)
     }
 
     /// Acquires slots as [`try_grant`](Self::try_grant) does, but waits if needed and allowed.
-    /// Returns the copy of the key, which must be dropped after a [`HeldSlots`] owns the slots: the
-    /// drop is code of users.
+    /// Returns the keys that are not used, which must be dropped after a [`HeldSlots`] owns the
+    /// slots: the drop is code of users.
     #[cold]
     async fn grant(
         &self,
         waits_as: WaitsAs,
-        call: &CallOptions<K>,
-        limit: Option<Duration>,
-    ) -> Result<(Granted, Option<K>), LimiterError> {
+        call: Call<'_, K>,
+    ) -> Result<(Granted, [Option<K>; 2]), LimiterError> {
         let shared = &self.0;
+        let limit = call.options.limit(shared.timeout);
         let key = call
             .key
             .as_ref()
             .expect("a call has its key until the grant");
-        let name = shared.name(key);
+        let hash = Secret.hash_one(key);
         let cancelled = call.is_cancelled();
         waits_as
             .attend(shared)
             .map_err(|error| call.no_keeper(&error))?;
         // Copied without the mutex. The call keeps its key for the error.
-        let mut copy = Some(name.key.clone());
+        let mut copy = Some(key.clone());
         let (caller, wait) = {
             let mut state = shared.state.lock();
             if cancelled {
-                let load = state.turn_away(name, |counts| counts.cancelled += 1);
+                let load = state.turn_away(key, hash, |counts| counts.cancelled += 1);
                 drop(state);
                 let call = call.evidence(load);
                 return Err(LimiterError::Cancelled { call });
             }
-            let most = state.most(name);
+            let most = state.most(key, hash);
             if call.weight > most {
-                state.turn_away(name, |counts| counts.too_heavy += 1);
+                state.turn_away(key, hash, |counts| counts.too_heavy += 1);
                 drop(state);
                 return Err(call.too_heavy(most));
             }
-            if let Some(granted) = state.try_take(&mut copy, name.hash, call.weight, &shared.clock)
-            {
-                return Ok((granted, copy));
+            if let Some(granted) = state.try_take(&mut copy, hash, call.weight, &shared.clock) {
+                return Ok((granted, [call.key, copy]));
             }
             if limit.is_some_and(|limit| limit.is_zero()) {
-                let load = state.turn_away(name, |counts| counts.declined += 1);
+                let load = state.turn_away(key, hash, |counts| counts.declined += 1);
                 drop(state);
                 let call = call.evidence(load);
                 return Err(LimiterError::Busy { call });
             }
-            let queued = state.load(name).queued;
-            let bounds = [call.queue_bound, shared.queue_bound].into_iter().flatten();
+            let queued = state.load(key, hash).queued;
+            let bounds = [call.options.queue_bound, shared.queue_bound]
+                .into_iter()
+                .flatten();
             if let Some(bound) = bounds.min().filter(|&bound| queued >= bound) {
-                let load = state.turn_away(name, |counts| counts.rejected += 1);
+                let load = state.turn_away(key, hash, |counts| counts.rejected += 1);
                 drop(state);
                 let call = call.evidence(load);
                 return Err(LimiterError::QueueFull { bound, call });
@@ -410,7 +293,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             let task = TaskRequest::of(waits_as, deadline);
             let caller = Arc::new(WaitingCaller::new(task));
             let (now, request) = (shared.clock.now(), Arc::clone(&caller));
-            let ticket = state.join(&mut copy, name.hash, call.weight, now, request);
+            let ticket = state.join(&mut copy, hash, call.weight, now, request);
             drop(state);
             let wait = Wait {
                 ticket,
@@ -421,9 +304,9 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             };
             (caller, wait)
         };
-        let cancel = call.cancel.as_ref();
+        let cancel = call.options.cancel.as_ref();
         match waits_as.wait(shared, &caller, cancel, wait).await {
-            Ok(slots) => Ok((slots.take(), copy)),
+            Ok(slots) => Ok((slots.take(), [call.key, copy])),
             Err(left) => Err(call.error(*left)),
         }
     }
@@ -441,8 +324,8 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// Returns the present load of a key. A key that is not in use is idle, with the limit that it
     /// would have.
     pub fn load(&self, key: &K) -> LimiterLoad {
-        let name = self.0.name(key);
-        self.0.state.lock().load(name)
+        let hash = Secret.hash_one(key);
+        self.0.state.lock().load(key, hash)
     }
 
     /// Returns the metrics and the state of one moment. Other threads wait meanwhile, a few
@@ -472,69 +355,15 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expire(&self, key: &K, position: usize) {
-        let waiting = self.0.state.lock().waiting_at(self.0.name(key), position);
+        let hash = Secret.hash_one(key);
+        let waiting = self.0.state.lock().waiting_at(key, hash, position);
         if let Some(position) = waiting {
             self.0.withdraw(position, Reason::Expired(Duration::ZERO));
         }
     }
 }
 
-impl<K: Debug> CallOptions<K> {
-    #[inline]
-    fn is_cancelled(&self) -> bool {
-        self.cancel.as_ref().is_some_and(CancelToken::is_cancelled)
-    }
-
-    fn shown_key(&self) -> String {
-        self.key
-            .as_ref()
-            .map_or_else(String::new, |key| format!("{key:?}"))
-    }
-
-    /// Returns the evidence of a call that never joined the queue.
-    fn evidence(&self, load: LimiterLoad) -> Box<CallEvidence> {
-        Box::new(CallEvidence {
-            key: self.shown_key(),
-            weight: self.weight,
-            waited: Duration::ZERO,
-            position: None,
-            load,
-        })
-    }
-
-    fn too_heavy(&self, limit: usize) -> LimiterError {
-        LimiterError::TooHeavy {
-            key: self.shown_key(),
-            weight: self.weight,
-            limit,
-        }
-    }
-
-    fn no_keeper(&self, error: &io::Error) -> LimiterError {
-        LimiterError::NoKeeper {
-            key: self.shown_key(),
-            reason: error.to_string(),
-        }
-    }
-
-    fn error(&self, left: LeftCall) -> LimiterError {
-        let mut call = self.evidence(left.load);
-        call.waited = left.waited;
-        call.position = Some(left.position);
-        match left.reason {
-            Reason::Expired(limit) => LimiterError::Timeout { limit, call },
-            Reason::Cancelled => LimiterError::Cancelled { call },
-        }
-    }
-}
-
 impl<K: LimiterKey> LimiterShared<K> {
-    #[inline]
-    fn name<'a>(&self, key: &'a K) -> HashedKey<'a, K> {
-        let hash = Secret.hash_one(key);
-        HashedKey { key, hash }
-    }
-
     /// Delivers the outcomes of calls. Runs without the mutex, before everything else.
     #[inline]
     fn answer(&self, next: &mut AfterLimiterUnlock<K, Arc<WaitingCaller<K>>>) {

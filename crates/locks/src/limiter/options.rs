@@ -1,11 +1,10 @@
-//! Options of a limiter and of one call.
+//! Options of a limiter.
 
 use std::time::Duration;
 
 use super::Aimd;
-use crate::options::RequestLimit;
+use crate::LockOptions;
 use crate::time::Clock;
-use crate::{CancelToken, LockOptions};
 
 /// Options of a new [`InFlightLimiter`](super::InFlightLimiter).
 ///
@@ -103,84 +102,5 @@ impl<K: PartialEq> LimiterOptions<K> {
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
-    }
-}
-
-/// A call: its key, its weight, and the options of its wait. A key alone is a call of weight one
-/// with the limiter's settings.
-///
-/// ```
-/// use doclock_locks::limiter::{CallOptions, InFlightLimiter};
-/// use std::time::Duration;
-///
-/// let limiter = InFlightLimiter::new(4);
-/// limiter.run("payments", |_| ())?;
-/// let call = CallOptions::to("payments").weight(2).timeout(Duration::from_millis(50)).queue_bound(8);
-/// limiter.run(call, |_| ())?;
-/// # Ok::<(), doclock_locks::limiter::LimiterError>(())
-/// ```
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct CallOptions<K> {
-    /// Taken out with the grant.
-    pub(super) key: Option<K>,
-    pub(super) weight: usize,
-    pub(super) wait: RequestLimit,
-    pub(super) cancel: Option<CancelToken>,
-    pub(super) queue_bound: Option<usize>,
-}
-
-impl<K> CallOptions<K> {
-    /// Creates a call to this downstream.
-    pub fn to(key: K) -> Self {
-        Self {
-            key: Some(key),
-            weight: 1,
-            wait: RequestLimit::OfTheLock,
-            cancel: None,
-            queue_bound: None,
-        }
-    }
-
-    /// Sets how many slots the call takes, of the key's limit and of the global limit. Zero counts
-    /// as one. A weight above the number of slots is an error at once.
-    ///
-    /// While a heavy call is at the head of its queue, lighter calls behind it wait too, even if
-    /// they would fit.
-    pub fn weight(mut self, slots: usize) -> Self {
-        self.weight = slots.max(1);
-        self
-    }
-
-    /// Sets the timeout of the wait. Zero: the call does not wait. The running call is not limited.
-    pub fn timeout(mut self, limit: Duration) -> Self {
-        self.wait = RequestLimit::Of(Some(limit));
-        self
-    }
-
-    /// Lets the call wait without limit.
-    pub fn no_timeout(mut self) -> Self {
-        self.wait = RequestLimit::Of(None);
-        self
-    }
-
-    /// Lets `token` cancel the call while it waits. A running call reads the token from its
-    /// [`CallCancellation`](super::CallCancellation).
-    pub fn cancel_token(mut self, token: &CancelToken) -> Self {
-        self.cancel = Some(token.clone());
-        self
-    }
-
-    /// Rejects the call at once if `bound` calls already wait for this key. The smaller of this
-    /// bound and the limiter's own applies.
-    pub fn queue_bound(mut self, bound: usize) -> Self {
-        self.queue_bound = Some(bound);
-        self
-    }
-}
-
-impl<K> From<K> for CallOptions<K> {
-    fn from(key: K) -> Self {
-        Self::to(key)
     }
 }

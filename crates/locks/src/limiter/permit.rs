@@ -4,12 +4,12 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::thread;
-use std::time::Duration;
 
+use super::request::Call;
 use super::state::Granted;
-use super::{CallOptions, InFlightLimiter, LimiterError, LimiterKey};
-use crate::CancelToken;
+use super::{InFlightLimiter, LimiterError, LimiterKey};
 use crate::wait::{WaitsAs, blocking};
+use crate::{AcquireOptions, CancelToken};
 
 /// Slots that are returned on drop, to a limiter that it owns a handle of or borrows.
 pub(super) struct HeldSlots<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> {
@@ -20,34 +20,33 @@ pub(super) struct HeldSlots<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> {
 }
 
 impl<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> HeldSlots<K, L> {
-    /// Acquires slots. `wrap` receives them in place: one more copy costs as much as a lock.
+    /// Acquires slots in a thread. `wrap` receives them in place: one more copy costs as much as a
+    /// lock.
     #[inline(always)]
     pub(super) fn of<R>(
         limiter: L,
-        mut call: CallOptions<K>,
-        limit: Option<Duration>,
+        mut call: Call<'_, K>,
         wrap: impl FnOnce(Self) -> R,
     ) -> Result<R, LimiterError> {
+        let options = call.options;
         if let Some(granted) = limiter.borrow().try_grant(&mut call) {
-            return Ok(wrap(Self::by(limiter, granted, call)));
+            return Ok(wrap(Self::by(limiter, granted, options, call.key)));
         }
-        let granted = limiter.borrow().grant(WaitsAs::Thread, &call, limit);
-        let (granted, copy) = blocking(granted)?;
-        let held = Self::by(limiter, granted, call);
-        drop(copy);
-        Ok(wrap(held))
+        let (granted, keys) = blocking(limiter.borrow().grant(WaitsAs::Thread, call))?;
+        Ok(wrap(Self::by(limiter, granted, options, keys)))
     }
 
+    /// Holds granted slots, and drops the keys that are not used.
     #[inline(always)]
-    pub(super) fn by(limiter: L, granted: Granted, mut call: CallOptions<K>) -> Self {
+    pub(super) fn by<U>(limiter: L, granted: Granted, options: &AcquireOptions, keys: U) -> Self {
         let held = Self {
             limiter,
             granted,
-            signal: CallCancellation(call.cancel.take()),
+            signal: CallCancellation(options.cancel.clone()),
             key: PhantomData,
         };
-        // Dropping the key is code of users. If it panics, the slots are returned.
-        drop(call);
+        // Dropping a key is code of users. If it panics, the slots are returned.
+        drop(keys);
         held
     }
 }
@@ -94,23 +93,13 @@ impl<K: LimiterKey> fmt::Debug for Permit<K> {
 /// check the signal and return early.
 ///
 /// ```
-/// use doclock_locks::{CancelToken, limiter::{CallOptions, InFlightLimiter}};
+/// use doclock_locks::{CancelToken, limiter::InFlightLimiter};
 ///
 /// let limiter = InFlightLimiter::new(1);
 /// let token = CancelToken::new();
-/// let call = CallOptions::to("report").cancel_token(&token);
-/// let pages = limiter.run(call, |signal| {
-///     let mut pages = 0;
-///     while !signal.is_cancelled() {
-///         pages += 1;
-///         if pages == 3 {
-///             token.cancel(); // as another thread would
-///         }
-///     }
-///     pages
-/// })?;
-/// assert_eq!(pages, 3);
-/// assert_eq!(limiter.load(&"report").in_flight, 0);
+/// let running = limiter.request("report").cancel_token(&token).wait()?;
+/// token.cancel(); // as another thread would
+/// assert!(running.signal().is_cancelled());
 /// # Ok::<(), doclock_locks::limiter::LimiterError>(())
 /// ```
 #[derive(Clone, Debug, Default)]

@@ -2,6 +2,9 @@
 //! key, and the queue of keys.
 //!
 //! Time comes in as an argument and outcomes go out as return values; nothing here sleeps or wakes.
+//! Code of users runs here where a key is looked up (`Eq`, of keys with the same hash) and where
+//! one is listed (`Clone`), before any change. Slots are returned by number, so no code of a key
+//! can fail then.
 //!
 //! Invariants, whenever the mutex is free:
 //!
@@ -18,9 +21,10 @@ use std::time::Duration;
 
 use super::adaptive::Adaptive;
 use super::error::LimiterLoad;
-use super::keys::{HashedKey, KeyId, KeyState, KeyTicket, LimiterKeys, OwnQueue, WaitingCall};
+use super::key_state::{KeyState, KeyTicket, OwnQueue, WaitingCall};
 use super::metrics::{CallCounters, CallMetrics, KeySnapshot, LimiterSnapshot, LimiterTotals};
 use super::options::KeyLimit;
+use crate::key_table::{KeyEntry, KeyId, KeyTable};
 use crate::queue::{Priority, Queue, Slots, Ticket};
 use crate::sampling::{Measured, Sampling};
 use crate::time::{Clock, MonotonicTime};
@@ -28,7 +32,11 @@ use crate::wait::Reason;
 
 /// `T` is the data that a lock type keeps for each waiting call.
 pub(super) struct LimiterState<K, T> {
-    keys: LimiterKeys<K, T>,
+    keys: KeyTable<K, KeyState<T>>,
+    /// How many keys were added.
+    added: u64,
+    /// Of keys that were not configured by name.
+    default_limit: usize,
     /// The queue of keys in front of the global limit. A key that was served joins again at the
     /// end, which makes it a round robin.
     turns: Queue<Slots, KeyId>,
@@ -83,10 +91,15 @@ impl<K, T> Default for AfterLimiterUnlock<K, T> {
 }
 
 impl<K: Clone + Eq, T> LimiterState<K, T> {
+    /// The table keeps room for this many keys.
+    const KEPT: usize = 14;
+
     pub(super) fn new(default_limit: usize, global_limit: Option<usize>, clock: &Clock) -> Self {
         let global = Slots::new(global_limit.unwrap_or(usize::MAX));
         Self {
-            keys: LimiterKeys::new(default_limit),
+            keys: KeyTable::new(Self::KEPT),
+            added: 0,
+            default_limit,
             turns: Queue::new(global, 0),
             global_limit,
             others: CallMetrics::new(Sampling::new(clock)),
@@ -103,16 +116,22 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
             }
         };
         let metrics = CallMetrics::new(sampling);
-        let own = OwnQueue { metrics, adaptive };
-        self.keys.add_own(key, hash, limit, own);
+        let own = Box::new(OwnQueue { metrics, adaptive });
+        let place = self.keys.place(hash, |other| *other == key);
+        debug_assert!(place.is_err(), "each key is configured once");
+        if let Err(place) = place {
+            place.insert(self.added, key, || KeyState::new(limit, Some(own)));
+            self.added += 1;
+        }
     }
 
     // --- Requests ---
 
     /// Returns the most slots that a call may take: the lowest limit.
-    pub(super) fn most(&self, name: HashedKey<'_, K>) -> usize {
-        let known = self.keys.find(name);
-        let own = known.map_or(self.keys.default_limit(), |(_, state)| state.least_limit());
+    pub(super) fn most(&self, key: &K, hash: u64) -> usize {
+        let own = self
+            .find(key, hash)
+            .map_or(self.default_limit, KeyState::least_limit);
         own.min(self.turns.capacity().limit())
     }
 
@@ -126,13 +145,20 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
         weight: usize,
         clock: &Clock,
     ) -> Option<Granted> {
-        let name = HashedKey {
-            key: key.as_ref()?,
-            hash,
+        let name = key.as_ref()?;
+        let entry = match self.keys.place(hash, |other| other == name) {
+            Ok(entry) => entry,
+            Err(place) => {
+                let free = self.turns.is_empty() && self.turns.capacity().fits(weight);
+                let limit = self.default_limit;
+                if !free || weight > limit {
+                    return None;
+                }
+                self.added += 1;
+                place.insert(self.added, key.take()?, || KeyState::new(limit, None))
+            }
         };
-        let Some((key, state)) = self.keys.find_mut(name) else {
-            return self.try_take_anew(key, hash, weight, clock);
-        };
+        let (key, state) = (entry.id, &mut entry.state);
         if weight > state.least_limit() || !state.queue.try_take(&weight) {
             return None;
         }
@@ -142,27 +168,6 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
             return None;
         }
         let began = state.metrics(&mut self.others).begin(clock);
-        Some(Granted { key, weight, began })
-    }
-
-    /// Takes slots as [`LimiterState::try_take`] does, for a key that is idle and was not
-    /// configured.
-    #[inline(always)]
-    fn try_take_anew(
-        &mut self,
-        key: &mut Option<K>,
-        hash: u64,
-        weight: usize,
-        clock: &Clock,
-    ) -> Option<Granted> {
-        let free = self.turns.is_empty() && self.turns.capacity().fits(weight);
-        if !free || weight > self.keys.default_limit() {
-            return None;
-        }
-        let (key, state) = self.keys.add(key.take()?, hash);
-        let taken = state.queue.try_take(&weight) && self.turns.try_take(&weight);
-        debug_assert!(taken, "it fits both limits, and no call waits");
-        let began = self.others.begin(clock);
         Some(Granted { key, weight, began })
     }
 
@@ -181,17 +186,17 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
             since: now,
             request,
         };
-        let known = key
-            .as_ref()
-            .and_then(|key| self.keys.find(HashedKey { key, hash }));
-        let key = match known.map(|(id, _)| id) {
-            Some(id) => id,
-            None => {
-                let key = key.take().expect("a declined call keeps its key");
-                self.keys.add(key, hash).0
+        let name = key.as_ref().expect("a declined call keeps its key");
+        let entry = match self.keys.place(hash, |other| other == name) {
+            Ok(entry) => entry,
+            Err(place) => {
+                let key = key.take().expect("it was just there");
+                let limit = self.default_limit;
+                self.added += 1;
+                place.insert(self.added, key, || KeyState::new(limit, None))
             }
         };
-        let state = self.keys.get_mut(key).expect("it was just found or added");
+        let (key, state) = (entry.id, &mut entry.state);
         let ticket = state.queue.join(weight, Priority::Normal, waiter);
         self.update_turn(key);
         CallTicket { key, ticket }
@@ -200,16 +205,16 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
     /// Counts a call that ends without having joined a queue, and returns the load of its key.
     pub(super) fn turn_away(
         &mut self,
-        name: HashedKey<'_, K>,
+        key: &K,
+        hash: u64,
         count: impl FnOnce(&mut CallCounters),
     ) -> LimiterLoad {
-        let known = self.keys.find_mut(name);
-        let metrics = match known {
-            Some((_, state)) => state.metrics(&mut self.others),
-            None => &mut self.others,
+        let metrics = match self.keys.place(hash, |own| own == key) {
+            Ok(entry) => entry.state.metrics(&mut self.others),
+            Err(_) => &mut self.others,
         };
         count(&mut metrics.counts);
-        self.load(name)
+        self.load(key, hash)
     }
 
     // --- Ending ---
@@ -224,11 +229,8 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
         next: &mut AfterLimiterUnlock<K, T>,
     ) {
         let CallTicket { key, ticket } = position;
-        let Some(state) = self.keys.get(key) else {
-            return;
-        };
-        let load = self.load_of(Some(state));
-        let Some(state) = self.keys.get_mut(key) else {
+        let load = self.load_of(self.keys.get(key).map(|entry| &entry.state));
+        let Some(KeyEntry { state, .. }) = self.keys.get_mut(key) else {
             return;
         };
         let ahead = state.queue.ahead_of(ticket);
@@ -259,7 +261,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
         self.update_turn(key);
         self.serve(now, next);
         if over {
-            next.gone = self.keys.remove(key);
+            next.gone = self.keys.remove_if(key, |_| true);
         }
     }
 
@@ -275,7 +277,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
         next: &mut AfterLimiterUnlock<K, T>,
     ) {
         let Granted { key, weight, began } = granted;
-        let Some(state) = self.keys.get_mut(key) else {
+        let Some(KeyEntry { state, .. }) = self.keys.get_mut(key) else {
             debug_assert!(false, "a key is kept while it has slots out");
             return;
         };
@@ -294,7 +296,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
             self.serve(now, next);
         }
         if over {
-            next.gone = self.keys.remove(key);
+            next.gone = self.keys.remove_if(key, |_| true);
         }
     }
 
@@ -302,7 +304,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
 
     /// Restores invariant 3 after a change of the queue or limit of a key.
     fn update_turn(&mut self, id: KeyId) {
-        let Some(state) = self.keys.get_mut(id) else {
+        let Some(KeyEntry { state, .. }) = self.keys.get_mut(id) else {
             return;
         };
         let capacity = state.queue.capacity();
@@ -323,7 +325,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
     /// Restores invariant 4: grants to keys in turn while the first fits.
     fn serve(&mut self, now: MonotonicTime, next: &mut AfterLimiterUnlock<K, T>) {
         while let Some(id) = self.turns.next() {
-            let Some(state) = self.keys.get_mut(id) else {
+            let Some(KeyEntry { state, .. }) = self.keys.get_mut(id) else {
                 debug_assert!(false, "a key is kept while a call waits for it");
                 continue;
             };
@@ -346,15 +348,20 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
 
     // --- Inspection ---
 
-    pub(super) fn load(&self, name: HashedKey<'_, K>) -> LimiterLoad {
-        self.load_of(self.keys.find(name).map(|(_, state)| state))
+    pub(super) fn load(&self, key: &K, hash: u64) -> LimiterLoad {
+        self.load_of(self.find(key, hash))
+    }
+
+    fn find(&self, key: &K, hash: u64) -> Option<&KeyState<T>> {
+        let entry = self.keys.find(hash, |own| own == key)?;
+        Some(&entry.state)
     }
 
     fn load_of(&self, state: Option<&KeyState<T>>) -> LimiterLoad {
         let slots = state.map(|state| state.queue.capacity());
         LimiterLoad {
             in_flight: slots.map_or(0, Slots::taken),
-            limit: slots.map_or(self.keys.default_limit(), Slots::limit),
+            limit: slots.map_or(self.default_limit, Slots::limit),
             queued: state.map_or(0, |state| state.queue.len()),
             total_in_flight: self.turns.capacity().taken(),
             global_limit: self.global_limit,
@@ -364,13 +371,14 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
     /// Writes the keys to `keys`. If a clone panics, the caller drops the earlier clones without
     /// the mutex.
     pub(super) fn snapshot(&self, keys: &mut Vec<KeySnapshot<K>>) -> LimiterSnapshot<K> {
-        let entries = self.keys.in_order();
+        let mut entries: Vec<_> = self.keys.iter().collect();
+        entries.sort_unstable_by_key(|entry| entry.id.number);
         let own = entries.iter().filter_map(|entry| entry.state.own.as_ref());
         let all = own.map(|own| &own.metrics).chain([&self.others]);
         let total = CallMetrics::sum(all);
         for entry in entries {
             keys.push(KeySnapshot {
-                key: entry.key.clone(),
+                key: entry.key().clone(),
                 limit: entry.state.queue.capacity().limit(),
                 in_flight: entry.state.queue.capacity().taken(),
                 queued: entry.state.queue.len(),
@@ -416,10 +424,11 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
 
     /// Returns the call at this position of a key's queue, from 1.
     #[cfg(loom)]
-    pub(super) fn waiting_at(&self, name: HashedKey<'_, K>, position: usize) -> Option<CallTicket> {
-        let (key, state) = self.keys.find(name)?;
-        let mut waiting = state.queue.waiting();
+    pub(super) fn waiting_at(&self, key: &K, hash: u64, position: usize) -> Option<CallTicket> {
+        let entry = self.keys.find(hash, |own| own == key)?;
+        let mut waiting = entry.state.queue.waiting();
         let (ticket, _) = waiting.nth(position.checked_sub(1)?)?;
+        let key = entry.id;
         Some(CallTicket { key, ticket })
     }
 }

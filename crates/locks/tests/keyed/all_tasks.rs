@@ -11,7 +11,7 @@ fn waiting_for_all(lock: &Lock, options: AcquireOptions) -> JoinHandle<Result<()
     let token = CancelToken::new();
     let options = options.cancel_token(&token);
     let lock = lock.clone();
-    let thread = thread::spawn(move || lock.wait_for_all_existing_tasks_with("closing", options));
+    let thread = thread::spawn(move || lock.request_drain("closing").options(options).wait());
     until_waiting_with(&token, 1);
     thread
 }
@@ -143,7 +143,7 @@ fn keyed_04_a_wait_for_all_can_time_out_and_be_cancelled() {
     let options = plain().cancel_token(&token);
     let cancelled = {
         let lock = lock.clone();
-        thread::spawn(move || lock.wait_for_all_existing_tasks_with("closing", options))
+        thread::spawn(move || lock.request_drain("closing").options(options).wait())
     };
     until_waiting_with(&token, 1);
     token.cancel();
@@ -152,7 +152,7 @@ fn keyed_04_a_wait_for_all_can_time_out_and_be_cancelled() {
         Err(LockError::Cancelled(_))
     ));
 
-    let eager = lock.wait_for_all_existing_tasks_with("closing", plain().no_wait());
+    let eager = lock.request_drain("closing").no_wait().wait();
     assert!(matches!(
         eager,
         Err(LockError::WouldBlock { waiting: 1, .. })

@@ -125,7 +125,7 @@ fn keyed_01_a_key_that_panics_when_it_is_dropped_is_idle_all_the_same() {
         let lock = lock.clone();
         let token = CancelToken::new();
         let options = plain().cancel_token(&token);
-        let all = thread::spawn(move || lock.wait_for_all_existing_tasks_with("all", options));
+        let all = thread::spawn(move || lock.request_drain("all").options(options).wait());
         until_waiting_with(&token, 1);
         all
     };

@@ -101,7 +101,7 @@ fn keyed_03_a_join_of_a_task_that_panics_reports_its_id_owner_and_message() {
 #[test]
 fn keyed_03_a_join_of_a_dropped_reservation_reports_it() {
     let lock = Lock::new();
-    let turn = lock.reserve_with("ann", "idler", plain()).unwrap();
+    let turn = lock.request("ann", "idler").reserve().unwrap();
     let joined = current(&lock, "ann");
     let id = turn.id();
     drop(turn);
@@ -137,7 +137,7 @@ fn keyed_03_joining_has_limits_and_can_be_cancelled() {
     let late = current(&lock, "ann");
     let token = CancelToken::new();
     let limited = plain().timeout(4 * MS).cancel_token(&token);
-    let waiting = thread::spawn(move || late.join_with(limited));
+    let waiting = thread::spawn(move || late.request_result().options(limited).wait());
     until_waiting_with(&token, 1);
     clock.advance(3 * MS);
     assert!(!waiting.is_finished());
@@ -152,7 +152,7 @@ fn keyed_03_joining_has_limits_and_can_be_cancelled() {
 
     let given_up = current(&lock, "ann");
     let options = plain().cancel_token(&token);
-    let waiting = thread::spawn(move || given_up.join_with(options));
+    let waiting = thread::spawn(move || given_up.request_result().options(options).wait());
     until_waiting_with(&token, 1);
     token.cancel();
     let cancelled = waiting.join().unwrap();
@@ -161,7 +161,7 @@ fn keyed_03_joining_has_limits_and_can_be_cancelled() {
         Err(ExecutionError::Lock(LockError::Cancelled(_)))
     ));
 
-    let eager = current(&lock, "ann").join_with(plain().no_wait());
+    let eager = current(&lock, "ann").request_result().no_wait().wait();
     assert!(matches!(
         eager,
         Err(ExecutionError::Lock(LockError::WouldBlock { .. }))
@@ -169,7 +169,7 @@ fn keyed_03_joining_has_limits_and_can_be_cancelled() {
     let in_time = current(&lock, "ann");
     drop(current(&lock, "ann"));
     assert_eq!(task.end(1), Ok(1));
-    assert_eq!(in_time.join_with(plain().no_wait()), Ok(1));
+    assert_eq!(in_time.request_result().no_wait().wait(), Ok(1));
     let stats = lock.stats();
     assert_eq!((stats.total_timeouts, stats.total_cancellations), (1, 1));
     at_rest(&lock);

@@ -75,7 +75,20 @@ fn spawn(
     task: impl FnOnce() -> u32 + Send + 'static,
 ) -> JoinHandle<Result<u32, LockError>> {
     let (lock, key, owner) = (lock.clone(), key.to_owned(), owner.to_owned());
-    thread::spawn(move || lock.execute_exclusive_with(key.as_str(), owner, options, task))
+    thread::spawn(move || execute(&lock, &key, &owner, options, task))
+}
+
+/// Executes a task with options.
+#[track_caller]
+fn execute(
+    lock: &Lock,
+    key: &str,
+    owner: &str,
+    options: AcquireOptions,
+    task: impl FnOnce() -> u32,
+) -> Result<u32, LockError> {
+    let turn = lock.request(key, owner).options(options).wait()?;
+    turn.execute(task)
 }
 
 /// Like [`spawn`]; returns when the request is in the queue.

@@ -88,7 +88,8 @@ fn keyed_01_a_grant_that_races_the_limit_wins() {
                     let task = || {
                         done.fetch_add(1, Ordering::Relaxed);
                     };
-                    match lock.execute_exclusive_with(&1, "racer", options, task) {
+                    let turn = lock.request(&1, "racer").options(options).wait();
+                    match turn.and_then(|turn| turn.execute(task)) {
                         Ok(()) => {}
                         Err(LockError::Timeout(_) | LockError::WouldBlock { .. }) => {
                             errors.fetch_add(1, Ordering::Relaxed);
@@ -150,7 +151,7 @@ fn keyed_01_cancelling_in_mid_queue_disturbs_no_other_request() {
 
     // A cancelled token fails a request at once.
     let options = plain().cancel_token(&token);
-    let refused = lock.execute_exclusive_with("bob", "late", options, || 1);
+    let refused = execute(&lock, "bob", "late", options, || 1);
     assert!(matches!(refused, Err(LockError::Cancelled(evidence)) if evidence.queued.is_none()));
     assert_eq!(lock.stats().total_cancellations, 11);
     at_rest(&lock);
@@ -159,7 +160,7 @@ fn keyed_01_cancelling_in_mid_queue_disturbs_no_other_request() {
 #[test]
 fn keyed_01_no_wait_fails_whenever_the_key_has_a_request() {
     let lock = Lock::new();
-    let eager = || lock.execute_exclusive_with("ann", "eager", plain().no_wait(), || 1);
+    let eager = || execute(&lock, "ann", "eager", plain().no_wait(), || 1);
     assert_eq!(eager(), Ok(1));
     let holder = running(&lock, "ann", "holder");
     match eager() {
@@ -176,10 +177,13 @@ fn keyed_01_no_wait_fails_whenever_the_key_has_a_request() {
         }
         other => panic!("{other:?}"),
     }
-    let reserved = lock.reserve_with("ann", "eager", plain().no_wait());
+    let reserved = lock
+        .request("ann", "eager")
+        .options(plain().no_wait())
+        .reserve();
     assert!(matches!(reserved, Err(LockError::WouldBlock { .. })));
     assert_eq!(
-        lock.execute_exclusive_with("bob", "eager", plain().no_wait(), || 2),
+        execute(&lock, "bob", "eager", plain().no_wait(), || 2),
         Ok(2)
     );
     assert_eq!(holder.end(0), Ok(0));
@@ -198,7 +202,7 @@ fn keyed_01_a_full_queue_rejects_at_once() {
         (plain().queue_bound(1), 1),
         (plain().queue_bound(9), 2),
     ] {
-        match lock.execute_exclusive_with("ann", "excess", options, || 9) {
+        match execute(&lock, "ann", "excess", options, || 9) {
             Err(LockError::QueueFull { waiting, bound, .. }) => {
                 assert_eq!((waiting, bound), (2, allowed));
             }
@@ -218,10 +222,10 @@ fn keyed_01_a_full_queue_rejects_at_once() {
 #[test]
 fn keyed_01_a_task_that_requests_its_own_key_is_refused_at_once() {
     let lock = Lock::new();
-    let outer = lock.execute_exclusive_with("ann", "outer", plain().label("transfer"), || {
+    let outer = execute(&lock, "ann", "outer", plain().label("transfer"), || {
         // Even without a timeout, and even if it claims to be unbound.
         let inner = plain().no_timeout().unbound();
-        match lock.execute_exclusive_with("ann", "inner", inner, || 0) {
+        match execute(&lock, "ann", "inner", inner, || 0) {
             Err(LockError::Reentrant { owner, holder }) => {
                 assert_eq!(
                     (owner.as_str(), holder.owner_id.as_str()),
@@ -245,8 +249,16 @@ fn keyed_01_the_timeout_of_a_reservation_starts_when_it_is_made() {
     let (lock, clock) = timed();
     let holder = running(&lock, "ann", "holder");
     let limited = || plain().timeout(10 * MS);
-    let late = lock.reserve_with("ann", "late", limited()).unwrap();
-    let in_time = lock.reserve_with("ann", "in time", limited()).unwrap();
+    let late = lock
+        .request("ann", "late")
+        .options(limited())
+        .reserve()
+        .unwrap();
+    let in_time = lock
+        .request("ann", "in time")
+        .options(limited())
+        .reserve()
+        .unwrap();
     clock.advance(10 * MS);
     // Its timeout passes before it begins to wait.
     let evidence = timeout_of(late.execute(|| 1));
@@ -263,8 +275,16 @@ fn keyed_01_a_reservation_can_be_cancelled_until_its_grant() {
     let lock = Lock::new();
     let token = CancelToken::new();
     let options = || AcquireOptions::new().cancel_token(&token);
-    let come = lock.reserve_with("ann", "come", options()).unwrap();
-    let waits = lock.reserve_with("ann", "waits", options()).unwrap();
+    let come = lock
+        .request("ann", "come")
+        .options(options())
+        .reserve()
+        .unwrap();
+    let waits = lock
+        .request("ann", "waits")
+        .options(options())
+        .reserve()
+        .unwrap();
     token.cancel();
     assert!(matches!(waits.execute(|| 1), Err(LockError::Cancelled(_))));
     assert_eq!(come.execute(|| 2), Ok(2));
@@ -339,8 +359,7 @@ fn keyed_01_a_cancellation_that_comes_late_ends_no_other_wait() {
         let (ended, goes_on) = (Arc::clone(&ended), Arc::clone(&goes_on));
         let (lock, options) = (lock.clone(), plain().cancel_token(late.token()));
         thread::spawn(move || {
-            lock.execute_exclusive_with("ann", "waiter", options, || 1)
-                .unwrap();
+            execute(&lock, "ann", "waiter", options, || 1).unwrap();
             ended.wait();
             goes_on.wait();
             lock.execute_exclusive("ann", || 2)

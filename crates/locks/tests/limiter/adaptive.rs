@@ -38,8 +38,8 @@ impl Downstream {
     /// Returns the limit after a call of this latency that was cancelled.
     fn after_cancelled(&self, latency: Duration) -> usize {
         let token = CancelToken::new();
-        let call = CallOptions::to("it").cancel_token(&token);
-        let permit = self.limiter.acquire(call).unwrap();
+        let call = self.limiter.request("it").cancel_token(&token);
+        let permit = call.wait().unwrap();
         self.clock.advance(latency);
         token.cancel();
         drop(permit);
@@ -124,8 +124,8 @@ fn limiter_09_a_call_that_was_broken_off_counts_when_it_was_slow() {
 fn limiter_09_settings_out_of_range_are_clamped() {
     let downstream = Downstream::new(Aimd::new(MS).between(0, 0).start(7).backoff(100));
     assert_eq!(downstream.limit(), 1);
-    let heavy = CallOptions::to("it").weight(2);
-    let refused = downstream.limiter.acquire(heavy).unwrap_err();
+    let heavy = downstream.limiter.request("it").weight(2);
+    let refused = heavy.wait().unwrap_err();
     assert!(matches!(refused, LimiterError::TooHeavy { limit: 1, .. }));
     let downstream = Downstream::new(Aimd::new(MS).between(3, 1).start(0).backoff(0));
     assert_eq!([(); 4].map(|()| downstream.after(2 * MS)), [3; 4]);
@@ -136,8 +136,8 @@ fn limiter_09_the_largest_limit_neither_overflows_nor_falls_to_zero() {
     const MOST: usize = usize::MAX;
     let downstream = Downstream::new(Aimd::new(10 * MS).between(MOST, MOST));
     for _ in 0..Aimd::WINDOW {
-        let heavy = CallOptions::to("it").weight(MOST);
-        drop(downstream.limiter.acquire(heavy).unwrap());
+        let heavy = downstream.limiter.request("it").weight(MOST);
+        drop(heavy.wait().unwrap());
         assert_eq!(downstream.limit(), MOST);
     }
     let rules = Aimd::new(10 * MS).between(1, MOST).start(MOST).backoff(50);

@@ -7,11 +7,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use doclock_locks::{
-    CancelToken,
-    limiter::{CallEvidence, CallOptions, InFlightLimiter, LimiterError, LimiterOptions},
+    AcquireOptions, CancelToken,
+    limiter::{CallEvidence, InFlightLimiter, LimiterError, LimiterOptions},
 };
 
-use crate::{Limiter, MS, Started, at_rest, patient, timed, until_queued};
+use crate::{Limiter, MS, Started, at_rest, timed, until_queued};
 
 fn timeout_of<T: std::fmt::Debug>(result: Result<T, LimiterError>) -> (Duration, CallEvidence) {
     match result {
@@ -38,8 +38,11 @@ fn limiter_03_a_call_cancelled_while_waiting_leaves_the_queue_and_never_runs() {
         let mut callers = Vec::new();
         for (nth, name) in ["a", "b", "c", "d", "e"].into_iter().enumerate() {
             let call = match nth % 2 {
-                0 => patient("payments"),
-                _ => patient("payments").cancel_token(&token),
+                0 => limiter.request("payments").no_timeout(),
+                _ => limiter
+                    .request("payments")
+                    .no_timeout()
+                    .cancel_token(&token),
             };
             callers.push(started.line_up(scope, limiter, "payments", name, call));
         }
@@ -78,10 +81,10 @@ fn limiter_03_a_call_cancelled_in_advance_is_refused_even_a_free_slot() {
     let limiter: Limiter = InFlightLimiter::new(1);
     let token = CancelToken::new();
     token.cancel();
-    let call = CallOptions::to("payments").cancel_token(&token);
-    let evidence = cancelled(limiter.run(call.clone(), |_| unreachable!("it runs")));
+    let call = || limiter.request("payments").cancel_token(&token);
+    let evidence = cancelled(call().run(|_| unreachable!("it runs")));
     assert_eq!((evidence.position, evidence.waited), (None, Duration::ZERO));
-    cancelled(limiter.try_acquire(call));
+    cancelled(call().no_wait().wait());
     assert_eq!(limiter.snapshot().total.cancelled, 2);
     at_rest(&limiter, 0);
 }
@@ -92,9 +95,9 @@ fn limiter_03_cancelled_while_running_the_task_sees_the_signal_and_the_slot_come
     let token = CancelToken::new();
     let (running, runs) = mpsc::channel();
     thread::scope(|scope| {
-        let call = CallOptions::to("payments").cancel_token(&token);
+        let call = limiter.request("payments").cancel_token(&token);
         let task = scope.spawn(|| {
-            limiter.run(call, |signal| {
+            call.run(|signal| {
                 assert!(!signal.is_cancelled());
                 running.send(()).unwrap();
                 while !signal.is_cancelled() {
@@ -104,7 +107,7 @@ fn limiter_03_cancelled_while_running_the_task_sees_the_signal_and_the_slot_come
             })
         });
         runs.recv().unwrap();
-        let next = scope.spawn(|| limiter.run(patient("payments"), |_| "next"));
+        let next = scope.spawn(|| limiter.request("payments").no_timeout().run(|_| "next"));
         until_queued(&limiter, "payments", 1);
         token.cancel();
         assert_eq!(task.join().unwrap(), Ok("broken off"));
@@ -122,9 +125,12 @@ fn limiter_03_the_signal_carries_the_token_on_to_calls_made_within() {
     let inner = limiter.acquire("inner").unwrap();
     thread::scope(|scope| {
         let outer = scope.spawn(|| {
-            limiter.run(CallOptions::to("outer").cancel_token(&token), |signal| {
-                let call = patient("inner").cancel_token(signal.token().unwrap());
-                limiter.run(call, |_| unreachable!("it runs"))
+            limiter.request("outer").cancel_token(&token).run(|signal| {
+                let call = limiter
+                    .request("inner")
+                    .no_timeout()
+                    .cancel_token(signal.token().unwrap());
+                call.run(|_| unreachable!("it runs"))
             })
         });
         until_queued(&limiter, "inner", 1);
@@ -164,7 +170,7 @@ fn limiter_03_races_of_return_and_cancel_leak_nothing() {
         scope.spawn(move || cancel.into_iter().for_each(|token| token.cancel()));
         scope.spawn(|| {
             for round in 1..=rounds {
-                let permit = limiter.acquire(patient("payments")).unwrap();
+                let permit = limiter.request("payments").no_timeout().wait().unwrap();
                 turn.store(round, SeqCst);
                 let ended = || turn.load(SeqCst) == 0;
                 match round % 16 {
@@ -178,11 +184,14 @@ fn limiter_03_races_of_return_and_cancel_leak_nothing() {
         for round in 1..=rounds {
             until(&|| turn.load(SeqCst) == round);
             let token = CancelToken::new();
-            let call = patient("payments").cancel_token(&token);
+            let call = limiter
+                .request("payments")
+                .no_timeout()
+                .cancel_token(&token);
             if round % 16 != 1 {
                 tokens.send(token).unwrap();
             }
-            match limiter.run(call, |_| ()) {
+            match call.run(|_| ()) {
                 Ok(()) => granted += 1,
                 Err(LimiterError::Cancelled { .. }) => gone += 1,
                 Err(other) => panic!("{other}"),
@@ -203,8 +212,8 @@ fn limiter_04_a_wait_times_out_with_its_own_error_and_never_early() {
     let (limiter, clock) = timed(LimiterOptions::new(1));
     let held = limiter.acquire("payments").unwrap();
     thread::scope(|scope| {
-        let call = CallOptions::to("payments").timeout(100 * MS);
-        let waiter = scope.spawn(|| limiter.run(call, |_| unreachable!("it runs")));
+        let call = limiter.request("payments").timeout(100 * MS);
+        let waiter = scope.spawn(|| call.run(|_| unreachable!("it runs")));
         until_queued(&limiter, "payments", 1);
         clock.advance(100 * MS - Duration::from_nanos(1));
         assert_eq!(limiter.load(&"payments").queued, 1, "it still waits");
@@ -246,8 +255,8 @@ fn limiter_04_on_the_systems_clock_too() {
 #[test]
 fn limiter_04_the_limit_is_on_waiting_not_on_running() {
     let (limiter, clock) = timed(LimiterOptions::new(1));
-    let call = CallOptions::to("payments").timeout(10 * MS);
-    let answer = limiter.run(call, |signal| {
+    let call = limiter.request("payments").timeout(10 * MS);
+    let answer = call.run(|signal| {
         clock.advance(Duration::from_secs(3600));
         assert!(!signal.is_cancelled());
         "late"
@@ -277,23 +286,41 @@ fn limiter_05_a_full_queue_rejects_at_once() {
     let held = limiter.acquire("payments").unwrap();
     thread::scope(|scope| {
         let (limiter, started) = (&limiter, &started);
-        started.line_up(scope, limiter, "payments", "a", patient("payments"));
-        started.line_up(scope, limiter, "payments", "b", patient("payments"));
-        let error = limiter.acquire(patient("payments")).unwrap_err();
+        started.line_up(
+            scope,
+            limiter,
+            "payments",
+            "a",
+            limiter.request("payments").no_timeout(),
+        );
+        started.line_up(
+            scope,
+            limiter,
+            "payments",
+            "b",
+            limiter.request("payments").no_timeout(),
+        );
+        let error = limiter.request("payments").no_timeout().wait().unwrap_err();
         assert_eq!(
             error.to_string(),
             "queue for \"payments\" is full: bound 2, 1 of 1 slots taken, 2 calls waiting"
         );
         // The smaller of both bounds counts.
         for (own, counts) in [(0, 0), (1, 1), (3, 2)] {
-            match limiter.acquire(patient("payments").queue_bound(own)) {
+            match limiter
+                .request("payments")
+                .options(AcquireOptions::new().no_timeout().queue_bound(own))
+                .wait()
+            {
                 Err(LimiterError::QueueFull { bound, .. }) => assert_eq!(bound, counts),
                 other => panic!("{other:?}"),
             }
         }
         // Another key has another queue.
         limiter
-            .run(CallOptions::to("shipping").queue_bound(0), |_| ())
+            .request("shipping")
+            .options(AcquireOptions::new().queue_bound(0))
+            .run(|_| ())
             .unwrap();
         drop(held);
     });
@@ -319,7 +346,7 @@ fn a_panic_returns_the_slots_and_resumes_in_the_caller() {
         while limiter.load(&"payments").in_flight < 2 {
             thread::yield_now();
         }
-        let next = scope.spawn(|| limiter.run(patient("payments"), |_| "next"));
+        let next = scope.spawn(|| limiter.request("payments").no_timeout().run(|_| "next"));
         let payload = torn.join().unwrap().unwrap_err();
         assert_eq!(payload.downcast_ref(), Some(&"torn"));
         assert_eq!(next.join().unwrap(), Ok("next"));

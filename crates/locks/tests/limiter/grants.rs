@@ -4,9 +4,12 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 
-use doclock_locks::limiter::{CallOptions, InFlightLimiter, LimiterOptions};
+use doclock_locks::{
+    AcquireOptions,
+    limiter::{InFlightLimiter, LimiterOptions},
+};
 
-use crate::{Limiter, Started, at_rest, busy, patient, timed, until_queued};
+use crate::{Limiter, Started, at_rest, busy, timed, until_queued};
 
 /// Counts calls in flight, and their maximum.
 #[derive(Default)]
@@ -45,11 +48,9 @@ fn limiter_01_never_more_than_the_limits_of_the_key_and_of_all_in_flight() {
                     let which = (nth * 7 + thread) % KEYS.len();
                     let (key, limit) = KEYS[which];
                     let weight = 1 + (nth + thread) % limit.min(3);
-                    let call = patient(key).weight(weight);
+                    let call = limiter.request(key).no_timeout().weight(weight);
                     let task = || gauges[which].within(weight, limit, thread::yield_now);
-                    limiter
-                        .run(call, |_| all.within(weight, ALL, task))
-                        .unwrap();
+                    call.run(|_| all.within(weight, ALL, task)).unwrap();
                 }
             });
         }
@@ -67,7 +68,9 @@ fn limiter_01_as_many_run_as_there_are_slots() {
         for _ in 0..8 {
             scope.spawn(|| {
                 limiter
-                    .run(patient("payments"), |_| barrier.wait())
+                    .request("payments")
+                    .no_timeout()
+                    .run(|_| barrier.wait())
                     .unwrap()
             });
         }
@@ -79,7 +82,10 @@ fn limiter_01_as_many_run_as_there_are_slots() {
 fn limiter_01_keys_do_not_wait_for_each_other() {
     let limiter: Limiter = InFlightLimiter::new(1);
     let _payments = limiter.acquire("payments").unwrap();
-    assert_eq!(limiter.try_run("inventory", |_| "there"), Ok("there"));
+    assert_eq!(
+        limiter.request("inventory").no_wait().run(|_| "there"),
+        Ok("there")
+    );
 }
 
 #[test]
@@ -93,9 +99,13 @@ fn limiter_02_calls_to_one_key_start_in_the_order_of_requests() {
         for (nth, name) in NAMES.into_iter().enumerate() {
             // A limit, a bound or neither makes no difference.
             let call = match nth % 3 {
-                0 => patient("payments"),
-                1 => CallOptions::to("payments").queue_bound(100),
-                _ => CallOptions::to("payments").timeout(std::time::Duration::from_secs(600)),
+                0 => limiter.request("payments").no_timeout(),
+                1 => limiter
+                    .request("payments")
+                    .options(AcquireOptions::new().queue_bound(100)),
+                _ => limiter
+                    .request("payments")
+                    .timeout(std::time::Duration::from_secs(600)),
             };
             started.line_up(scope, limiter, "payments", name, call);
         }
@@ -122,7 +132,7 @@ fn limiter_07_keys_alternate_under_the_global_limit() {
             ("inventory", "i2"),
             ("shipping", "s1"),
         ] {
-            started.line_up(scope, limiter, key, name, patient(key));
+            started.line_up(scope, limiter, key, name, limiter.request(key).no_timeout());
         }
         drop(first);
     });
@@ -139,9 +149,27 @@ fn limiter_07_a_key_at_its_own_limit_is_skipped() {
     let fast = limiter.acquire("fast").unwrap();
     thread::scope(|scope| {
         let (limiter, started) = (&limiter, &started);
-        let waiting = started.line_up(scope, limiter, "slow", "slow", patient("slow"));
-        let f1 = started.line_up(scope, limiter, "fast", "f1", patient("fast"));
-        let f2 = started.line_up(scope, limiter, "fast", "f2", patient("fast"));
+        let waiting = started.line_up(
+            scope,
+            limiter,
+            "slow",
+            "slow",
+            limiter.request("slow").no_timeout(),
+        );
+        let f1 = started.line_up(
+            scope,
+            limiter,
+            "fast",
+            "f1",
+            limiter.request("fast").no_timeout(),
+        );
+        let f2 = started.line_up(
+            scope,
+            limiter,
+            "fast",
+            "f2",
+            limiter.request("fast").no_timeout(),
+        );
         drop(fast);
         f1.join().unwrap().unwrap();
         f2.join().unwrap().unwrap();
@@ -156,16 +184,18 @@ fn limiter_07_a_key_at_its_own_limit_is_skipped() {
 #[test]
 fn limiter_08_a_try_gets_a_free_slot_or_fails_at_once() {
     let limiter: Limiter = InFlightLimiter::new(2);
-    let first = limiter.try_acquire("payments").unwrap();
-    let second = limiter.try_acquire("payments").unwrap();
-    let evidence = busy(limiter.try_acquire("payments"));
+    let first = limiter.request("payments").no_wait().wait().unwrap();
+    let second = limiter.request("payments").no_wait().wait().unwrap();
+    let evidence = busy(limiter.request("payments").no_wait().wait());
     assert_eq!((evidence.load.in_flight, evidence.load.limit), (2, 2));
     assert_eq!((evidence.position, evidence.load.queued), (None, 0));
     // A timeout of zero is a try.
-    let zero = CallOptions::to("payments").timeout(std::time::Duration::ZERO);
-    busy(limiter.acquire(zero));
+    let zero = limiter
+        .request("payments")
+        .timeout(std::time::Duration::ZERO);
+    busy(zero.wait());
     drop(first);
-    assert_eq!(limiter.try_run("payments", |_| 7), Ok(7));
+    assert_eq!(limiter.request("payments").no_wait().run(|_| 7), Ok(7));
     drop(second);
     assert_eq!(limiter.snapshot().total.declined, 2);
     at_rest(&limiter, 0);
@@ -174,22 +204,16 @@ fn limiter_08_a_try_gets_a_free_slot_or_fails_at_once() {
 #[test]
 fn limiter_08_a_try_never_overtakes_waiting_calls() {
     let (limiter, clock) = timed(LimiterOptions::new(3));
-    let held = limiter
-        .acquire(CallOptions::to("payments").weight(2))
-        .unwrap();
+    let held = limiter.request("payments").weight(2).wait().unwrap();
     thread::scope(|scope| {
-        let heavy = scope.spawn(|| {
-            limiter
-                .acquire(CallOptions::to("payments").weight(2))
-                .map(drop)
-        });
+        let heavy = scope.spawn(|| limiter.request("payments").weight(2).wait().map(drop));
         until_queued(&limiter, "payments", 1);
         // One slot is free, and would be enough.
-        let evidence = busy(limiter.try_acquire("payments"));
+        let evidence = busy(limiter.request("payments").no_wait().wait());
         assert_eq!((evidence.load.in_flight, evidence.load.queued), (2, 1));
         clock.advance(std::time::Duration::from_secs(5));
         heavy.join().unwrap().unwrap_err();
-        drop(limiter.try_acquire("payments").unwrap());
+        drop(limiter.request("payments").no_wait().wait().unwrap());
     });
     drop(held);
     at_rest(&limiter, 0);
@@ -199,13 +223,18 @@ fn limiter_08_a_try_never_overtakes_waiting_calls() {
 fn limiter_08_a_try_does_not_overtake_another_key_under_the_global_limit() {
     let options = LimiterOptions::new(4).global_limit(4);
     let limiter: Limiter = InFlightLimiter::with_options(options);
-    let held = limiter
-        .acquire(CallOptions::to("payments").weight(2))
-        .unwrap();
+    let held = limiter.request("payments").weight(2).wait().unwrap();
     thread::scope(|scope| {
-        let heavy = scope.spawn(|| limiter.run(patient("shipping").weight(3), |_| ()).unwrap());
+        let heavy = scope.spawn(|| {
+            limiter
+                .request("shipping")
+                .no_timeout()
+                .weight(3)
+                .run(|_| ())
+                .unwrap()
+        });
         until_queued(&limiter, "shipping", 1);
-        let evidence = busy(limiter.try_acquire("inventory"));
+        let evidence = busy(limiter.request("inventory").no_wait().wait());
         let load = evidence.load;
         assert_eq!((load.in_flight, load.limit), (0, 4));
         assert_eq!((load.total_in_flight, load.global_limit), (2, Some(4)));
@@ -225,7 +254,7 @@ fn a_million_used_keys_leave_no_entry() {
     };
     for key in 0..keys {
         let permit = limiter.acquire(key).unwrap();
-        limiter.try_acquire(key).unwrap_err();
+        limiter.request(key).no_wait().wait().unwrap_err();
         drop(permit);
     }
     let snapshot = limiter.snapshot();
@@ -245,7 +274,7 @@ fn a_permit_may_be_returned_by_another_thread_and_outlives_every_handle() {
     let permit = sendable(limiter.acquire("payments").unwrap());
     thread::scope(|scope| {
         let handle = limiter.clone();
-        let waiter = scope.spawn(move || handle.run(patient("payments"), |_| "ran"));
+        let waiter = scope.spawn(move || handle.request("payments").no_timeout().run(|_| "ran"));
         until_queued(&limiter, "payments", 1);
         drop(limiter);
         scope.spawn(move || drop(permit));

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use doclock_locks::limiter::{CallOptions, InFlightLimiter, LimiterOptions};
+use doclock_locks::limiter::{InFlightLimiter, LimiterOptions};
 
 thread_local! {
     /// How many more calls of a key's code succeed in this thread; `None` for all.
@@ -88,12 +88,13 @@ fn a_key_that_panics_in_any_call_leaves_no_entry() {
         failed += 1;
     }
     assert!(failed > 0);
-    drop(limiter.try_acquire(Frail(0)).unwrap());
+    drop(limiter.request(Frail(0)).no_wait().wait().unwrap());
     // Rejected at once, with the key in the error.
     let held = limiter.acquire(Frail(0)).unwrap();
-    for call in [0, 1].map(|key| move || CallOptions::to(Frail(key)).timeout(Duration::ZERO)) {
+    for key in [0, 1] {
+        let call = || limiter.request(Frail(key)).timeout(Duration::ZERO);
         failed = 0;
-        while fails(failed, || drop(limiter.acquire(call()))) {
+        while fails(failed, || drop(call().wait())) {
             assert_eq!(limiter.snapshot().keys.len(), 1);
             failed += 1;
         }

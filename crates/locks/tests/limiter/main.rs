@@ -13,13 +13,16 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use doclock_locks::{
-    limiter::{CallEvidence, CallOptions, InFlightLimiter, LimiterError, LimiterOptions, Permit},
+    PendingRequest,
+    limiter::{CallEvidence, CallRequest, InFlightLimiter, LimiterError, LimiterOptions, Permit},
     time::ManualClock,
 };
 
 const MS: Duration = Duration::from_millis(1);
 
 type Limiter = InFlightLimiter<&'static str>;
+
+type Call = PendingRequest<'static, CallRequest<&'static str>>;
 
 /// A limiter on a clock that the test moves.
 fn timed(options: LimiterOptions<&'static str>) -> (Limiter, ManualClock) {
@@ -33,10 +36,6 @@ fn until_queued(limiter: &Limiter, key: &'static str, count: usize) {
     while limiter.load(&key).queued != count {
         thread::yield_now();
     }
-}
-
-fn patient(key: &'static str) -> CallOptions<&'static str> {
-    CallOptions::to(key).no_timeout()
 }
 
 /// The names of calls in the order of their runs.
@@ -59,10 +58,10 @@ impl Started {
         limiter: &'scope Limiter,
         key: &'static str,
         name: &'static str,
-        call: CallOptions<&'static str>,
+        call: Call,
     ) -> ScopedJoinHandle<'scope, Result<(), LimiterError>> {
         let queued = limiter.load(&key).queued;
-        let caller = scope.spawn(move || limiter.run(call, |_| self.note(name)));
+        let caller = scope.spawn(move || call.run(|_| self.note(name)));
         until_queued(limiter, key, queued + 1);
         caller
     }

@@ -4,11 +4,11 @@ use std::thread;
 use std::time::Duration;
 
 use doclock_locks::{
-    CancelToken,
-    limiter::{Aimd, CallOptions, LimiterError, LimiterOptions},
+    AcquireOptions, CancelToken,
+    limiter::{Aimd, LimiterError, LimiterOptions},
 };
 
-use crate::{MS, Started, at_rest, patient, timed, until_queued};
+use crate::{MS, Started, at_rest, timed, until_queued};
 
 #[test]
 fn limiter_09_the_limit_falls_while_calls_are_slow_and_rises_when_they_are_fast() {
@@ -18,9 +18,9 @@ fn limiter_09_the_limit_falls_while_calls_are_slow_and_rises_when_they_are_fast(
     // As many calls as allowed at a time, each as long as `latency`.
     let wave = |latency| {
         let permits: Vec<_> = (0..limit())
-            .map(|_| limiter.try_acquire("search").unwrap())
+            .map(|_| limiter.request("search").no_wait().wait().unwrap())
             .collect();
-        limiter.try_acquire("search").unwrap_err();
+        limiter.request("search").no_wait().wait().unwrap_err();
         clock.advance(latency);
         drop(permits);
         limit()
@@ -55,7 +55,13 @@ fn limiter_09_a_falling_limit_keeps_calls_in_flight_and_grants_none_above_it() {
             (2, 2),
             "the second slow one lowers"
         );
-        let waiter = started.line_up(scope, limiter, "search", "waiter", patient("search"));
+        let waiter = started.line_up(
+            scope,
+            limiter,
+            "search",
+            "waiter",
+            limiter.request("search").no_timeout(),
+        );
         permits.pop();
         waiter.join().unwrap().unwrap();
     });
@@ -74,7 +80,7 @@ fn limiter_09_a_limit_that_rises_admits_waiting_calls() {
     thread::scope(|scope| {
         let callers = [(); 2].map(|()| {
             let queued = limiter.load(&"search").queued;
-            let caller = scope.spawn(|| limiter.acquire(patient("search")).unwrap());
+            let caller = scope.spawn(|| limiter.request("search").no_timeout().wait().unwrap());
             until_queued(&limiter, "search", queued + 1);
             caller
         });
@@ -96,15 +102,22 @@ fn limiter_10_the_counters_record_each_outcome() {
     let token = CancelToken::new();
     let started = Started::default();
     let held = limiter.acquire("payments").unwrap();
-    let other = limiter
-        .acquire(CallOptions::to("shipping").weight(2))
-        .unwrap();
+    let other = limiter.request("shipping").weight(2).wait().unwrap();
     thread::scope(|scope| {
         let (limiter, started) = (&limiter, &started);
-        let granted = started.line_up(scope, limiter, "payments", "a", patient("payments"));
-        let call = patient("payments").cancel_token(&token);
+        let granted = started.line_up(
+            scope,
+            limiter,
+            "payments",
+            "a",
+            limiter.request("payments").no_timeout(),
+        );
+        let call = limiter
+            .request("payments")
+            .no_timeout()
+            .cancel_token(&token);
         let gone = started.line_up(scope, limiter, "payments", "b", call);
-        let call = CallOptions::to("payments").timeout(30 * MS);
+        let call = limiter.request("payments").timeout(30 * MS);
         let late = started.line_up(scope, limiter, "payments", "c", call);
 
         let snapshot = limiter.snapshot();
@@ -127,9 +140,11 @@ fn limiter_10_the_counters_record_each_outcome() {
         );
 
         limiter
-            .acquire(patient("payments").queue_bound(3))
+            .request("payments")
+            .options(AcquireOptions::new().no_timeout().queue_bound(3))
+            .wait()
             .unwrap_err();
-        limiter.try_acquire("shipping").unwrap_err();
+        limiter.request("shipping").no_wait().wait().unwrap_err();
         clock.advance(30 * MS);
         late.join().unwrap().unwrap_err();
         token.cancel();
@@ -178,9 +193,7 @@ fn limiter_10_percentiles_of_the_latency_are_within_one_per_cent() {
 fn limiter_10_a_snapshot_is_a_table_and_json() {
     let (limiter, clock) = timed(LimiterOptions::new(4).limit("payments", 2).global_limit(8));
     limiter.run("payments", |_| clock.advance(5 * MS)).unwrap();
-    let _permit = limiter
-        .acquire(CallOptions::to("shipping").weight(3))
-        .unwrap();
+    let _permit = limiter.request("shipping").weight(3).wait().unwrap();
     let snapshot = limiter.snapshot();
     let table = snapshot.to_string();
     let lines: Vec<Vec<&str>> = table
@@ -200,9 +213,7 @@ fn limiter_10_a_snapshot_is_a_table_and_json() {
 #[test]
 fn errors_are_values() {
     let (limiter, _clock) = timed(LimiterOptions::new(1));
-    let error = limiter
-        .acquire(CallOptions::to("payments").weight(2))
-        .unwrap_err();
+    let error = limiter.request("payments").weight(2).wait().unwrap_err();
     assert_eq!(error.clone(), error);
     let error: Box<dyn std::error::Error + Send + Sync> = error.into();
     assert!(error.downcast::<LimiterError>().is_ok());

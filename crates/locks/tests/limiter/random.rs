@@ -91,12 +91,14 @@ impl Subject {
     /// Whether the call got slots at once; `None` where it never can.
     fn ask(&mut self, asked: Caller, wait: bool) -> Option<bool> {
         let token = CancelToken::new();
-        let call = CallOptions::to(Key(asked.key))
+        let call = self
+            .limiter
+            .request(Key(asked.key))
             .weight(asked.weight)
             .no_timeout()
             .cancel_token(&token);
         let granted = if wait {
-            let mut future: Waiting = Box::pin(self.limiter.acquire_async(call));
+            let mut future: Waiting = Box::pin(call.into_future());
             match poll(&mut future) {
                 Poll::Ready(granted) => granted,
                 Poll::Pending => {
@@ -106,7 +108,7 @@ impl Subject {
                 }
             }
         } else {
-            self.limiter.try_acquire(call)
+            call.no_wait().wait()
         };
         match granted {
             Ok(permit) => {

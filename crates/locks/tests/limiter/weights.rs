@@ -4,10 +4,10 @@ use std::thread;
 
 use doclock_locks::{
     CancelToken,
-    limiter::{Aimd, CallOptions, InFlightLimiter, LimiterError, LimiterOptions},
+    limiter::{Aimd, InFlightLimiter, LimiterError, LimiterOptions},
 };
 
-use crate::{Limiter, MS, Started, at_rest, patient, timed, until_queued};
+use crate::{Limiter, MS, Started, at_rest, timed, until_queued};
 
 #[test]
 fn limiter_06_a_heavy_call_waits_only_for_earlier_calls() {
@@ -16,11 +16,25 @@ fn limiter_06_a_heavy_call_waits_only_for_earlier_calls() {
     let held = [(); 4].map(|()| limiter.acquire("batch").unwrap());
     thread::scope(|scope| {
         let (limiter, started) = (&limiter, &started);
-        let early = started.line_up(scope, limiter, "batch", "early", patient("batch"));
-        let heavy = patient("batch").weight(4);
+        let early = started.line_up(
+            scope,
+            limiter,
+            "batch",
+            "early",
+            limiter.request("batch").no_timeout(),
+        );
+        let heavy = limiter.request("batch").no_timeout().weight(4);
         let heavy = started.line_up(scope, limiter, "batch", "heavy", heavy);
         let late: Vec<_> = ["late 1", "late 2", "late 3"]
-            .map(|name| started.line_up(scope, limiter, "batch", name, patient("batch")))
+            .map(|name| {
+                started.line_up(
+                    scope,
+                    limiter,
+                    "batch",
+                    name,
+                    limiter.request("batch").no_timeout(),
+                )
+            })
             .into();
         // Every slot but one is returned: the light calls would fit many times.
         let [a, b, c, last] = held;
@@ -41,19 +55,20 @@ fn limiter_06_a_heavy_call_waits_only_for_earlier_calls() {
 #[test]
 fn limiter_06_a_heavy_call_holds_as_many_slots_as_it_weighs() {
     let (limiter, _clock) = timed(LimiterOptions::new(5));
-    let heavy = limiter.acquire(CallOptions::to("batch").weight(3)).unwrap();
+    let heavy = limiter.request("batch").weight(3).wait().unwrap();
     assert_eq!((heavy.weight(), limiter.load(&"batch").in_flight), (3, 3));
-    let two = limiter
-        .try_acquire(CallOptions::to("batch").weight(2))
-        .unwrap();
-    limiter.try_acquire("batch").unwrap_err();
+    let two = limiter.request("batch").weight(2).no_wait().wait().unwrap();
+    limiter.request("batch").no_wait().wait().unwrap_err();
     drop(heavy);
     assert_eq!(limiter.load(&"batch").in_flight, 2);
     drop(two);
     // A weight of zero does not bypass a limit.
     assert_eq!(
         limiter
-            .try_acquire(CallOptions::to("batch").weight(0))
+            .request("batch")
+            .weight(0)
+            .no_wait()
+            .wait()
             .unwrap()
             .weight(),
         1
@@ -78,8 +93,8 @@ fn limiter_06_a_call_too_heavy_to_ever_run_is_refused_at_once() {
         ("search", 3, 2),
         ("other", usize::MAX, 4),
     ] {
-        let call = CallOptions::to(key).weight(weight);
-        let error = limiter.acquire(call).unwrap_err();
+        let call = limiter.request(key).weight(weight);
+        let error = call.wait().unwrap_err();
         let expected = LimiterError::TooHeavy {
             key: format!("{key:?}"),
             weight,
@@ -87,9 +102,7 @@ fn limiter_06_a_call_too_heavy_to_ever_run_is_refused_at_once() {
         };
         assert_eq!(error, expected);
     }
-    let error = limiter
-        .acquire(CallOptions::to("other").weight(5))
-        .unwrap_err();
+    let error = limiter.request("other").weight(5).wait().unwrap_err();
     assert_eq!(
         error.to_string(),
         "call to \"other\" takes 5 slots: the limit is 4"
@@ -109,10 +122,21 @@ fn limiter_06_light_calls_proceed_together_when_the_heavy_call_ahead_gives_up() 
     let held = limiter.acquire("batch").unwrap();
     thread::scope(|scope| {
         let (limiter, started) = (&limiter, &started);
-        let heavy = patient("batch").weight(3).cancel_token(&token);
+        let heavy = limiter
+            .request("batch")
+            .no_timeout()
+            .weight(3)
+            .cancel_token(&token);
         let heavy = started.line_up(scope, limiter, "batch", "heavy", heavy);
-        let lights = ["l1", "l2"]
-            .map(|name| started.line_up(scope, limiter, "batch", name, patient("batch")));
+        let lights = ["l1", "l2"].map(|name| {
+            started.line_up(
+                scope,
+                limiter,
+                "batch",
+                name,
+                limiter.request("batch").no_timeout(),
+            )
+        });
         assert!(started.names().is_empty());
         token.cancel();
         // No slot was returned, and both run.
@@ -132,7 +156,7 @@ fn limiter_06_under_the_global_limit_a_heavy_call_is_overtaken_once_by_each_othe
     let options = LimiterOptions::new(4).global_limit(4);
     let limiter: Limiter = InFlightLimiter::with_options(options);
     let started = Started::default();
-    let first = limiter.acquire(CallOptions::to("first").weight(4)).unwrap();
+    let first = limiter.request("first").weight(4).wait().unwrap();
     thread::scope(|scope| {
         let (limiter, started) = (&limiter, &started);
         for (key, name, weight) in [
@@ -144,7 +168,13 @@ fn limiter_06_under_the_global_limit_a_heavy_call_is_overtaken_once_by_each_othe
             ("a", "a3", 1),
             ("b", "b3", 1),
         ] {
-            started.line_up(scope, limiter, key, name, patient(key).weight(weight));
+            started.line_up(
+                scope,
+                limiter,
+                key,
+                name,
+                limiter.request(key).no_timeout().weight(weight),
+            );
         }
         drop(first);
     });

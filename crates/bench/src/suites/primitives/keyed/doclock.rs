@@ -2,10 +2,7 @@
 
 use std::ops::Range;
 
-use doclock::{
-    OwnerId,
-    lock::{AcquireOptions, keyed::KeyedLock},
-};
+use doclock::{OwnerId, lock::keyed::KeyedLock};
 
 use super::Subject;
 use super::kept::Table;
@@ -70,14 +67,13 @@ impl Subject for Named {
     }
 
     fn note(&self) -> &'static str {
-        "the same for an owner who says what for: execute_exclusive_with"
+        "the same for an owner who says what for: request"
     }
 
     fn run(&self, keys: &mut dyn Iterator<Item = u64>, count: &mut u64) -> Result {
         for key in keys {
-            let options = AcquireOptions::new().label("counting");
-            self.lock
-                .execute_exclusive_with(&key, &self.owner, options, || *count += 1)?;
+            let request = self.lock.request(&key, &self.owner).label("counting");
+            request.wait()?.execute(|| *count += 1)?;
         }
         Ok(())
     }

@@ -77,20 +77,14 @@ impl<K, V> Shard<K, V> {
     /// Visits all requests that wait.
     pub(super) fn each_waiting(&self, mut visit: impl FnMut(KeyedPosition, &dyn Waiting)) {
         for entry in self.entries() {
-            let Some(queues) = &entry.holder.queues else {
+            let Some(queues) = &entry.state.queues else {
                 continue;
             };
             for (ticket, turn) in queues.turns.waiting() {
-                visit(
-                    KeyedPosition::Turn(entry.entry_id, ticket),
-                    &*turn.waiter.request,
-                );
+                visit(KeyedPosition::Turn(entry.id, ticket), &*turn.waiter.request);
             }
             for (ticket, waiter) in queues.joins.waiting() {
-                visit(
-                    KeyedPosition::Join(entry.entry_id, ticket),
-                    &*waiter.request,
-                );
+                visit(KeyedPosition::Join(entry.id, ticket), &*waiter.request);
             }
         }
         let drains = self.state.drains.iter().flat_map(|drains| drains.waiting());
@@ -111,15 +105,15 @@ impl<K, V> Shard<K, V> {
         requester: &Requester<'_>,
         now: MonotonicTime,
     ) -> Result<(), LockError> {
-        let entry_id = match waiting_at {
-            KeyedPosition::Turn(entry_id, _) | KeyedPosition::Join(entry_id, _)
+        let key = match waiting_at {
+            KeyedPosition::Turn(key, _) | KeyedPosition::Join(key, _)
                 if self.position(waiting_at).is_some() =>
             {
-                entry_id
+                key
             }
             _ => return Ok(()),
         };
-        let refused = match self.active(entry_id) {
+        let refused = match self.active(key) {
             Some(mut active) => active.refuse_reentry(requester, now),
             None => Ok(()),
         };
@@ -130,16 +124,16 @@ impl<K, V> Shard<K, V> {
     /// waits.
     fn position(&self, waiting_at: KeyedPosition) -> Option<usize> {
         match waiting_at {
-            KeyedPosition::Turn(entry_id, ticket) => self
-                .find(entry_id)?
-                .holder
+            KeyedPosition::Turn(key, ticket) => self
+                .find(key)?
+                .state
                 .queues
                 .as_ref()?
                 .turns
                 .ahead_of(ticket),
-            KeyedPosition::Join(entry_id, ticket) => self
-                .find(entry_id)?
-                .holder
+            KeyedPosition::Join(key, ticket) => self
+                .find(key)?
+                .state
                 .queues
                 .as_ref()?
                 .joins
@@ -155,22 +149,22 @@ impl<K, V> Shard<K, V> {
         now: MonotonicTime,
     ) -> Option<QueueView> {
         let ahead = self.position(waiting_at)?;
-        let (entry_id, position, listed) = match waiting_at {
-            KeyedPosition::Turn(entry_id, _) => (entry_id, ahead + 1, listed.min(ahead)),
+        let (key, position, listed) = match waiting_at {
+            KeyedPosition::Turn(key, _) => (key, ahead + 1, listed.min(ahead)),
             // All joined requests are answered together.
-            KeyedPosition::Join(entry_id, _) => (entry_id, 1, 0),
+            KeyedPosition::Join(key, _) => (key, 1, 0),
             KeyedPosition::Drain { epoch, .. } => {
                 let first = self
                     .entries()
-                    .filter(|entry| entry.holder.epoch <= epoch)
-                    .min_by_key(|entry| entry.holder.number)?;
-                (first.entry_id, self.state.present.left(epoch), 0)
+                    .filter(|entry| entry.state.epoch <= epoch)
+                    .min_by_key(|entry| entry.state.number)?;
+                (first.id, self.state.present.left(epoch), 0)
             }
         };
-        let mut active = self.active(entry_id)?;
+        let mut active = self.active(key)?;
         Some(QueueView {
             position,
-            waiting: active.entry.holder.waiting(),
+            waiting: active.entry.state.waiting(),
             ahead: active.queue(now).take(listed).collect(),
             holder: active.current(now),
         })
@@ -180,15 +174,15 @@ impl<K, V> Shard<K, V> {
     /// request ahead in this queue.
     fn take_out(&mut self, waiting_at: KeyedPosition) -> Option<KeyedWaiter<dyn Waiting>> {
         match waiting_at {
-            KeyedPosition::Turn(entry_id, ticket) => {
-                let turns = &mut self.active(entry_id)?.entry.holder.queues.as_mut()?.turns;
+            KeyedPosition::Turn(key, ticket) => {
+                let turns = &mut self.active(key)?.entry.state.queues.as_mut()?.turns;
                 let QueuedTurn { waiter, epoch } = turns.withdraw(ticket)?;
                 let last = self.state.present.leave(epoch);
                 debug_assert!(!last, "the holder came in no later epoch");
                 Some(waiter)
             }
-            KeyedPosition::Join(entry_id, ticket) => {
-                let joins = &mut self.active(entry_id)?.entry.holder.queues.as_mut()?.joins;
+            KeyedPosition::Join(key, ticket) => {
+                let joins = &mut self.active(key)?.entry.state.queues.as_mut()?.joins;
                 let KeyedWaiter {
                     number,
                     since,

@@ -1,0 +1,77 @@
+//! The state of a key.
+
+use super::adaptive::{Adaptive, Sample};
+use super::metrics::CallMetrics;
+use crate::queue::{Queue, Slots, Ticket};
+use crate::sampling::Measured;
+use crate::time::MonotonicTime;
+
+/// The state of a key beside its name.
+pub(super) struct KeyState<T> {
+    pub(super) queue: Queue<Slots, WaitingCall<T>>,
+    pub(super) turn: Option<KeyTicket>,
+    /// Set for a key that was configured by name.
+    pub(super) own: Option<Box<OwnQueue>>,
+}
+
+/// The ticket of a key in the queue of keys, and its demand there.
+pub(super) struct KeyTicket {
+    pub(super) ticket: Ticket,
+    pub(super) weight: usize,
+}
+
+pub(super) struct OwnQueue {
+    pub(super) metrics: CallMetrics,
+    pub(super) adaptive: Option<Adaptive>,
+}
+
+pub(super) struct WaitingCall<T> {
+    pub(super) weight: usize,
+    pub(super) since: MonotonicTime,
+    pub(super) request: T,
+}
+
+impl<T> KeyState<T> {
+    pub(super) fn new(limit: usize, own: Option<Box<OwnQueue>>) -> Self {
+        Self {
+            queue: Queue::new(Slots::new(limit), 0),
+            turn: None,
+            own,
+        }
+    }
+
+    /// Whether the key is idle and was not configured by name.
+    pub(super) fn is_over(&self) -> bool {
+        self.own.is_none() && self.queue.is_empty() && self.queue.capacity().taken() == 0
+    }
+
+    /// Returns the lowest number of slots that the limit can fall to.
+    pub(super) fn least_limit(&self) -> usize {
+        let adaptive = self.own.as_ref().and_then(|own| own.adaptive.as_ref());
+        adaptive.map_or(self.queue.capacity().limit(), Adaptive::least)
+    }
+
+    /// Returns the metrics in which its calls count.
+    pub(super) fn metrics<'a>(&'a mut self, others: &'a mut CallMetrics) -> &'a mut CallMetrics {
+        match &mut self.own {
+            Some(own) => &mut own.metrics,
+            None => others,
+        }
+    }
+
+    /// Updates an adaptive limit with a call that returns its slots.
+    #[inline(always)]
+    pub(super) fn learn(&mut self, began: Option<Measured>, ended: MonotonicTime, whole: bool) {
+        let own = self.own.as_mut();
+        let adaptive = own.and_then(|own| own.adaptive.as_mut());
+        if let (Some(adaptive), Some(began)) = (adaptive, began) {
+            adaptive.take_in(Sample {
+                began: began.at,
+                ended,
+                whole,
+                in_flight: self.queue.capacity().taken(),
+            });
+            self.queue.capacity_mut().set_limit(adaptive.limit());
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! A call before its slots are granted.
+
+use std::fmt::{self, Debug};
+use std::io;
+use std::panic::Location;
+use std::time::Duration;
+
+use super::permit::HeldSlots;
+use super::state::LeftCall;
+use super::{
+    CallCancellation, CallEvidence, InFlightLimiter, LimiterError, LimiterKey, LimiterLoad, Permit,
+};
+use crate::options::PLAIN;
+use crate::sync::assert_unlocked;
+use crate::wait::{Reason, WaitsAs};
+use crate::{AcquireOptions, CancelToken, LockRequest, PendingRequest};
+
+/// A request for the slots of a call: [`InFlightLimiter::request`].
+pub struct CallRequest<K: LimiterKey> {
+    pub(super) limiter: InFlightLimiter<K>,
+    /// Taken out with the grant.
+    pub(super) key: Option<K>,
+    pub(super) weight: usize,
+}
+
+impl<K: LimiterKey> Unpin for CallRequest<K> {}
+
+impl<K: LimiterKey> LockRequest for CallRequest<K> {
+    type Granted = Permit<K>;
+    type Error = LimiterError;
+
+    fn try_grant_to_task(
+        &mut self,
+        options: &AcquireOptions,
+        _: &'static Location<'static>,
+    ) -> Result<Option<Permit<K>>, LimiterError> {
+        Ok(self.try_grant_to_thread(options))
+    }
+
+    #[inline]
+    fn try_grant_to_thread(&mut self, options: &AcquireOptions) -> Option<Permit<K>> {
+        let (key, weight) = (self.key.take(), self.weight);
+        let mut call = Call {
+            key,
+            weight,
+            options,
+        };
+        let Some(granted) = self.limiter.try_grant(&mut call) else {
+            self.key = call.key;
+            return None;
+        };
+        let limiter = self.limiter.clone();
+        Some(Permit(HeldSlots::by(limiter, granted, options, call.key)))
+    }
+
+    /// Both endings have tried.
+    async fn grant_as(
+        self,
+        waits_as: WaitsAs,
+        options: AcquireOptions,
+        _: &'static Location<'static>,
+    ) -> Result<Permit<K>, LimiterError> {
+        let (limiter, options) = (self.limiter, &options);
+        let call = Call {
+            key: self.key,
+            weight: self.weight,
+            options,
+        };
+        let (granted, keys) = limiter.grant(waits_as, call).await?;
+        Ok(Permit(HeldSlots::by(limiter, granted, options, keys)))
+    }
+}
+
+impl<K: LimiterKey> PendingRequest<'_, CallRequest<K>> {
+    /// Sets how many slots the call takes, of the key's limit and of the global limit. Zero counts
+    /// as one. A weight above the number of slots is an error at once.
+    ///
+    /// While a heavy call is at the head of its queue, lighter calls behind it wait too, even if
+    /// they would fit.
+    pub fn weight(mut self, slots: usize) -> Self {
+        self.request.weight = slots.max(1);
+        self
+    }
+
+    /// Waits for the slots in the calling thread, as [`wait`](Self::wait) does, runs a task with
+    /// them, and returns its result. [`InFlightLimiter::run`] is the short form.
+    ///
+    /// # Errors
+    ///
+    /// [`LimiterError`]; the task has not run then.
+    pub fn run<R>(self, task: impl FnOnce(&CallCancellation) -> R) -> Result<R, LimiterError> {
+        let (request, options, _) = self.into_parts();
+        let call = Call {
+            key: request.key,
+            weight: request.weight,
+            options: &options,
+        };
+        let slots = HeldSlots::of(&request.limiter, call, |slots| slots)?;
+        assert_unlocked("a call is made");
+        Ok(task(&slots.signal))
+    }
+}
+
+impl<K: LimiterKey> Debug for CallRequest<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallRequest")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A call, with the options of its wait.
+pub(super) struct Call<'a, K> {
+    /// Taken out with the grant.
+    pub(super) key: Option<K>,
+    pub(super) weight: usize,
+    pub(super) options: &'a AcquireOptions,
+}
+
+impl<K> Call<'static, K> {
+    /// Creates a call of weight one without options.
+    #[inline(always)]
+    pub(super) fn to(key: K) -> Self {
+        Self {
+            key: Some(key),
+            weight: 1,
+            options: &PLAIN,
+        }
+    }
+}
+
+impl<K: Debug> Call<'_, K> {
+    #[inline]
+    pub(super) fn is_cancelled(&self) -> bool {
+        let cancel = self.options.cancel.as_ref();
+        cancel.is_some_and(CancelToken::is_cancelled)
+    }
+
+    fn shown_key(&self) -> String {
+        self.key
+            .as_ref()
+            .map_or_else(String::new, |key| format!("{key:?}"))
+    }
+
+    /// Returns the evidence of a call that never joined the queue.
+    pub(super) fn evidence(&self, load: LimiterLoad) -> Box<CallEvidence> {
+        Box::new(CallEvidence {
+            key: self.shown_key(),
+            weight: self.weight,
+            waited: Duration::ZERO,
+            position: None,
+            load,
+        })
+    }
+
+    pub(super) fn too_heavy(&self, limit: usize) -> LimiterError {
+        LimiterError::TooHeavy {
+            key: self.shown_key(),
+            weight: self.weight,
+            limit,
+        }
+    }
+
+    pub(super) fn no_keeper(&self, error: &io::Error) -> LimiterError {
+        LimiterError::NoKeeper {
+            key: self.shown_key(),
+            reason: error.to_string(),
+        }
+    }
+
+    pub(super) fn error(&self, left: LeftCall) -> LimiterError {
+        let mut call = self.evidence(left.load);
+        call.waited = left.waited;
+        call.position = Some(left.position);
+        match left.reason {
+            Reason::Expired(limit) => LimiterError::Timeout { limit, call },
+            Reason::Cancelled => LimiterError::Cancelled { call },
+        }
+    }
+}
