@@ -149,12 +149,13 @@ impl LockRequest for StoreRequest {
     type Granted = LockGuard;
     type Error = LockError;
 
-    fn try_grant_to_task(
+    fn try_grant(
         &mut self,
+        waits_as: WaitsAs,
         options: &AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<Option<LockGuard>, LockError> {
-        let requester = options.requester_as(WaitsAs::Task, &self.owner, call_site, false);
+        let requester = options.requester_as(waits_as, &self.owner, call_site, false);
         let granted = self.store.try_grant(&requester, options)?;
         Ok(granted.map(|grant| LockGuard::new(self.store.fifo().clone(), grant)))
     }

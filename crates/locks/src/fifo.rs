@@ -760,12 +760,13 @@ impl LockRequest for GuardRequest {
     type Error = LockError;
 
     #[inline]
-    fn try_grant_to_task(
+    fn try_grant(
         &mut self,
+        waits_as: WaitsAs,
         options: &AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<Option<LockGuard>, LockError> {
-        let requester = options.requester_as(WaitsAs::Task, &self.owner, call_site, false);
+        let requester = options.requester_as(waits_as, &self.owner, call_site, false);
         let granted = self.lock.try_grant(&requester, options)?;
         Ok(granted.map(|grant| LockGuard::new(self.lock.clone(), grant)))
     }
@@ -778,11 +779,7 @@ impl LockRequest for GuardRequest {
     ) -> Result<LockGuard, LockError> {
         let Self { lock, owner } = self;
         let requester = options.requester_as(waits_as, &owner, call_site, false);
-        let grant = match waits_as {
-            WaitsAs::Thread => lock.grant_as(waits_as, &requester, &options).await?,
-            // The future has tried.
-            WaitsAs::Task => lock.grant_in_queue(waits_as, &requester, &options).await?,
-        };
+        let grant = lock.grant_in_queue(waits_as, &requester, &options).await?;
         Ok(LockGuard::new(lock, grant))
     }
 }

@@ -63,20 +63,15 @@ pub trait LockRequest: Sized + Send {
     /// Why it was not granted.
     type Error;
 
-    /// Takes what a task asks for if it is free and the queue is empty. `None` if not, or if only
-    /// [`grant_as`](Self::grant_as) can tell.
-    fn try_grant_to_task(
+    /// Takes what is asked for if it is free and the queue is empty. `None` if not, or if only
+    /// [`grant_as`](Self::grant_as) can tell. Called first by both endings.
+    fn try_grant(
         &mut self,
+        _waits_as: WaitsAs,
         _options: &AcquireOptions,
         _call_site: &'static Location<'static>,
     ) -> Result<Option<Self::Granted>, Self::Error> {
         Ok(None)
-    }
-
-    /// Takes what a thread asks for, as [`try_grant_to_task`](Self::try_grant_to_task) does,
-    /// without moving the options. `None` if [`grant_as`](Self::grant_as) is as cheap.
-    fn try_grant_to_thread(&mut self, _options: &AcquireOptions) -> Option<Self::Granted> {
-        None
     }
 
     /// Makes the request, and waits if needed.
@@ -156,11 +151,15 @@ impl<'a, R: LockRequest + 'a> PendingRequest<'a, R> {
     /// [`Reentrant`](crate::LockError::Reentrant).
     #[inline]
     pub fn wait(mut self) -> Result<R::Granted, R::Error> {
-        if let Some(granted) = self.request.try_grant_to_thread(&self.options) {
-            return Ok(granted);
+        let waits_as = WaitsAs::Thread;
+        let granted = self
+            .request
+            .try_grant(waits_as, &self.options, self.call_site);
+        if let Some(granted) = granted.transpose() {
+            return granted;
         }
         let (request, options, call_site) = self.into_parts();
-        blocking(request.grant_as(WaitsAs::Thread, options, call_site))
+        blocking(request.grant_as(waits_as, options, call_site))
     }
 }
 
@@ -218,7 +217,7 @@ where
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if let Self::Begins(request, options, call_site) = &mut *self {
-            let granted = request.try_grant_to_task(options, call_site);
+            let granted = request.try_grant(WaitsAs::Task, options, call_site);
             if let Some(granted) = granted.transpose() {
                 *self = Self::Ended;
                 return Poll::Ready(granted);

@@ -26,17 +26,18 @@ where
     type Granted = Reservation<K, V>;
     type Error = LockError;
 
-    fn try_grant_to_task(
+    fn try_grant(
         &mut self,
+        waits_as: WaitsAs,
         options: &AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<Option<Reservation<K, V>>, LockError> {
-        let requester = options.requester_as(WaitsAs::Task, &self.owner, call_site, false);
+        let requester = options.requester_as(waits_as, &self.owner, call_site, false);
         let shared = &self.lock.0;
         let granted = shared.try_grant(self.key, &requester, options)?;
         Ok(granted.map(|hold| {
             let position = KeyedWait { hold, waits: None };
-            Reservation::new(shared, position, None, 0)
+            Reservation::new(shared, position, None, requester.thread)
         }))
     }
 

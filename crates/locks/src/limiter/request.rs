@@ -29,16 +29,13 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
     type Granted = Permit<K>;
     type Error = LimiterError;
 
-    fn try_grant_to_task(
+    #[inline]
+    fn try_grant(
         &mut self,
+        _: WaitsAs,
         options: &AcquireOptions,
         _: &'static Location<'static>,
     ) -> Result<Option<Permit<K>>, LimiterError> {
-        Ok(self.try_grant_to_thread(options))
-    }
-
-    #[inline]
-    fn try_grant_to_thread(&mut self, options: &AcquireOptions) -> Option<Permit<K>> {
         let (key, weight) = (self.key.take(), self.weight);
         let mut call = Call {
             key,
@@ -47,10 +44,11 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
         };
         let Some(granted) = self.limiter.try_grant(&mut call) else {
             self.key = call.key;
-            return None;
+            return Ok(None);
         };
         let limiter = self.limiter.clone();
-        Some(Permit(HeldSlots::by(limiter, granted, options, call.key)))
+        let slots = HeldSlots::by(limiter, granted, options, call.key);
+        Ok(Some(Permit(slots)))
     }
 
     /// Both endings have tried.
