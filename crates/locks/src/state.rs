@@ -32,7 +32,7 @@ use super::wait::{Reason, TaskLook};
 use super::{Grant, JoinError, LockError, LockInfo, QueueEntry, ReleaseError};
 use super::{Timeline, TimelineEntry, TimelineOutcome};
 use crate::id::{FencingToken, LockId, OwnerId};
-use crate::queue::{CapacityPart, Divisible, Priority, Queue, Rights, Ticket};
+use crate::queue::{CapacityPart, Priority, Queue, Rights, Slots, Ticket};
 use crate::time::{Clock, Deadline, MonotonicTime};
 
 use hold_limits::HoldLimits;
@@ -158,7 +158,7 @@ pub(super) struct LockState {
     pub(super) outbox: Vec<AfterUnlock>,
     /// The holder, or the last one: overwritten instead of replaced, see [`RequestSource::assign`].
     holder: LockHolder,
-    queue: Queue<Divisible, LockWaiter>,
+    queue: Queue<LockWaiter>,
     pub(super) last_token: u64,
     pub(super) sampling: Sampling,
     pub(super) metrics: Recorder,
@@ -180,7 +180,7 @@ impl LockState {
 
     pub(super) fn new(lock: u32, overtaking: u32, sampling: Sampling) -> Self {
         Self {
-            queue: Queue::new(Divisible::default(), overtaking),
+            queue: Queue::new(Slots::new(CapacityPart::SLOTS), overtaking),
             held: false,
             holder: LockHolder::vacant(),
             shown: None,
@@ -209,7 +209,7 @@ impl LockState {
     pub(super) fn settle(&mut self) {
         if std::mem::take(&mut self.held) {
             self.recorder().counts.releases += 1;
-            self.queue.give_back(&CapacityPart::Whole);
+            self.queue.give_back(CapacityPart::Whole.weight());
         }
     }
 
@@ -312,7 +312,7 @@ impl LockState {
             // queue's capacity.
             self.recorder().counts.releases += 1;
         } else {
-            let taken = self.queue.try_take(&CapacityPart::Whole);
+            let taken = self.queue.try_take(CapacityPart::Whole.weight());
             debug_assert!(taken, "free, but a request waits (queue, invariant 2)");
         }
         let scope = scope();
@@ -357,7 +357,7 @@ impl LockState {
             self.pace.take_in(hold);
             self.recorder().hold.record(hold, weight);
         }
-        self.queue.give_back(&CapacityPart::Whole);
+        self.queue.give_back(CapacityPart::Whole.weight());
         self.grant_next(now, combiner)
     }
 

@@ -71,12 +71,7 @@ impl<K, V> Active<'_, K, V> {
         let number = waiter.number;
         let epoch = self.state.present.arrive();
         let turn = QueuedTurn { waiter, epoch };
-        let ticket = self
-            .entry
-            .state
-            .queues()
-            .turns
-            .join((), Priority::Normal, turn);
+        let ticket = self.entry.state.queues().turns.join(Priority::Normal, turn);
         (KeyedPosition::Turn(key, ticket), Hold { key, number })
     }
 
@@ -93,7 +88,7 @@ impl<K, V> Active<'_, K, V> {
             .state
             .queues()
             .joins
-            .join((), Priority::Normal, waiter);
+            .join(Priority::Normal, waiter);
         KeyedPosition::Join(self.entry.id, ticket)
     }
 

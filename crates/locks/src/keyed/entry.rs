@@ -6,7 +6,7 @@ use super::join::Joiner;
 use crate::hold_start::HoldStart;
 use crate::id::{FencingToken, LockId};
 use crate::key_table::{KeyEntry, KeyId};
-use crate::queue::{Exclusive, Queue, Ticket};
+use crate::queue::{Ticket, WaitList};
 use crate::request::{RequestSource, Requester, Waiting};
 use crate::sampling::Measured;
 use crate::time::MonotonicTime;
@@ -50,8 +50,8 @@ pub(super) struct KeyHolder<V> {
 /// The two queues of a key: requests for the key, and requests for the result of its task. The end
 /// of a task grants the first request of the one, and answers all requests of the other.
 pub(super) struct KeyQueues<V> {
-    pub(super) turns: Queue<Exclusive, QueuedTurn>,
-    pub(super) joins: Queue<Exclusive, KeyedWaiter<dyn Joiner<V>>>,
+    pub(super) turns: WaitList<QueuedTurn>,
+    pub(super) joins: WaitList<KeyedWaiter<dyn Joiner<V>>>,
 }
 
 pub(super) struct QueuedTurn {
@@ -117,7 +117,10 @@ impl<V> KeyHolder<V> {
     }
 
     pub(super) fn waiters(&self) -> impl Iterator<Item = &KeyedWaiter<dyn Waiting>> {
-        let turns = self.queues.iter().flat_map(|queues| queues.turns.waiting());
+        let turns = self
+            .queues
+            .iter()
+            .flat_map(|queues| queues.turns.iter(None));
         turns.map(|(_, turn)| &turn.waiter)
     }
 
@@ -134,15 +137,12 @@ impl<V> KeyHolder<V> {
 }
 
 impl<V> Default for KeyQueues<V> {
-    /// Creates the queues of a key that is held. No request overtakes another.
+    /// No request overtakes another.
     fn default() -> Self {
-        let mut queues = Self {
-            turns: Queue::new(Exclusive::default(), 0),
-            joins: Queue::new(Exclusive::default(), 0),
-        };
-        let taken = queues.turns.try_take(&()) && queues.joins.try_take(&());
-        debug_assert!(taken, "a new queue is free");
-        queues
+        Self {
+            turns: WaitList::new(0),
+            joins: WaitList::new(0),
+        }
     }
 }
 
@@ -150,21 +150,13 @@ impl<V> KeyQueues<V> {
     /// Returns the requests for the result of the task that ends now. Later requests wait for the
     /// next task.
     pub(super) fn take_joiners(&mut self) -> Vec<Arc<dyn Joiner<V>>> {
-        let mut joiners = Vec::new();
-        self.joins.give_back(&());
-        while let Some(waiter) = self.joins.next() {
-            joiners.push(waiter.request);
-            self.joins.give_back(&());
-        }
-        let taken = self.joins.try_take(&());
-        debug_assert!(taken, "all who waited have passed");
-        joiners
+        let joiners = std::iter::from_fn(|| self.joins.pop_if(|_| true));
+        joiners.map(|waiter| waiter.request).collect()
     }
 
     /// Grants the key to the next request in the queue.
     pub(super) fn grant_next(&mut self) -> Option<QueuedTurn> {
-        self.turns.give_back(&());
-        self.turns.next()
+        self.turns.pop_if(|_| true)
     }
 }
 

@@ -2,8 +2,6 @@
 
 use std::collections::VecDeque;
 
-use crate::queue::Capacity;
-
 /// Counts requests by epoch. An epoch ends when a request begins to wait for all present
 /// requests; later requests belong to a later epoch. So the requests that come and go meanwhile
 /// cost one counter.
@@ -89,27 +87,6 @@ impl Epochs {
     pub(super) fn len(&self) -> usize {
         let past: usize = self.past().map(|(_, left)| left).sum();
         self.present + past
-    }
-}
-
-/// The capacity in front of waits for epochs to end: a demand is the last epoch of the wait.
-#[derive(Debug, Default)]
-pub(super) struct EndedEpochs {
-    oldest: u64,
-}
-
-impl Capacity for EndedEpochs {
-    type Demand = u64;
-
-    /// Fits as soon as all epochs up to `last` have ended. Takes nothing: the next wait may have
-    /// the same demand.
-    fn take(&mut self, last: &u64) -> bool {
-        *last < self.oldest
-    }
-
-    /// Records that all epochs before this one have ended.
-    fn give_back(&mut self, oldest: &u64) {
-        self.oldest = *oldest;
     }
 }
 

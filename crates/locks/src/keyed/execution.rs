@@ -8,12 +8,12 @@ use std::time::Duration;
 use super::entry::Hold;
 use super::join::Ending;
 use super::shard::AnsweredRequests;
-use super::shared::{KeyedShared, SHARDS};
+use super::shards::{KeyedShards, SHARDS};
 use crate::caught::{CaughtPanic, catch};
 use crate::state::AfterUnlock;
 use crate::sync::assert_unlocked;
 
-impl<K, V> KeyedShared<K, V> {
+impl<K, V> KeyedShards<K, V> {
     /// Executes a task under a hold, and ends the hold.
     #[inline(always)]
     pub(super) fn execute(&self, hold: Hold, task: impl FnOnce() -> V) -> V {

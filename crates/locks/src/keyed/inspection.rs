@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use super::KeyedLock;
-use super::shared::{KeyedGuard, KeyedShared, ShardMutex};
+use super::shards::{KeyedGuard, KeyedShards, ShardMutex};
 use super::stats::KeyedStats;
 use crate::registrable::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable, Sealed};
 use crate::sync::Mutex;
@@ -61,7 +61,7 @@ impl<K, V> KeyedLock<K, V> {
     }
 }
 
-impl<K, V> KeyedShared<K, V> {
+impl<K, V> KeyedShards<K, V> {
     /// Returns the sums over all shards. `None` if one cannot be locked.
     fn stats<'a>(
         &'a self,
@@ -77,7 +77,7 @@ impl<K, V> KeyedShared<K, V> {
     }
 }
 
-impl<K: Send + 'static, V: Send + 'static> Inspected for KeyedShared<K, V> {
+impl<K: Send + 'static, V: Send + 'static> Inspected for KeyedShards<K, V> {
     /// A shard stays locked for long if code of a user compares or clones a key there.
     fn inspect(self: Arc<Self>) -> PrimitiveState {
         let stats = self.stats(|shard| shard.lock_within(BUSY_AFTER));

@@ -24,7 +24,7 @@ mod queued;
 mod request;
 mod reservation;
 mod shard;
-mod shared;
+mod shards;
 mod stats;
 mod withdrawal;
 
@@ -47,7 +47,7 @@ use super::{LockError, PendingRequest};
 use crate::id::OwnerId;
 use queued::KeyedRequest;
 use request::DrainRequest;
-use shared::KeyedShared;
+use shards::KeyedShards;
 
 /// Executes tasks by key: tasks of one key one at a time in FIFO order, tasks of different keys at
 /// the same time.
@@ -95,7 +95,7 @@ use shared::KeyedShared;
 ///
 /// Clones are handles of the same lock. A waiting thread keeps the lock alive, so dropping the
 /// other handles never strands it.
-pub struct KeyedLock<K, V = ()>(Arc<KeyedShared<K, V>>);
+pub struct KeyedLock<K, V = ()>(Arc<KeyedShards<K, V>>);
 
 impl<K, V> KeyedLock<K, V> {
     /// Creates a lock without keys, with the system clock, no timeout and unbounded queues.
@@ -105,7 +105,7 @@ impl<K, V> KeyedLock<K, V> {
 
     /// Creates a lock without keys, with options.
     pub fn with_options(options: KeyedOptions) -> Self {
-        let shared = KeyedShared::new(options);
+        let shared = KeyedShards::new(options);
         // Model threads run on two shards, except in models of how the shards are made.
         #[cfg(loom)]
         shared.spread_now();
@@ -116,7 +116,7 @@ impl<K, V> KeyedLock<K, V> {
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn gathered() -> Self {
-        Self(Arc::new(KeyedShared::new(KeyedOptions::new())))
+        Self(Arc::new(KeyedShards::new(KeyedOptions::new())))
     }
 
     /// Makes the other shards: runs the same code as under contention.

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::entry::KeyedPosition;
-use super::shared::KeyedShared;
+use super::shards::KeyedShards;
 use crate::keeper::Keeper;
 use crate::request::{QueuedWork, Request, RequestOutcome, Requester, TaskRequest, Waiting};
 use crate::sync::{Mutex, thread_number};
@@ -12,7 +12,7 @@ use crate::time::Clock;
 use crate::wait::{Reason, TaskLook, Wait, WaitDeadline, WaitQueue, WaitsAs};
 use crate::{AcquireOptions, CancelToken, LockError};
 
-impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShared<K, V> {
+impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShards<K, V> {
     type Ticket = KeyedPosition;
 
     fn clock(&self) -> &Clock {
@@ -48,7 +48,7 @@ impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShared<K, V> {
 
 /// A request in a queue, which leaves it on drop.
 pub(super) struct KeyedRequest<K: 'static, V: 'static, W: QueuedWork> {
-    shared: Arc<KeyedShared<K, V>>,
+    shared: Arc<KeyedShards<K, V>>,
     request: Arc<Request<W>>,
     waiting_at: KeyedPosition,
     spins: u32,
@@ -59,7 +59,7 @@ pub(super) struct KeyedRequest<K: 'static, V: 'static, W: QueuedWork> {
 
 impl<K: 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
     pub(super) fn new(
-        shared: &Arc<KeyedShared<K, V>>,
+        shared: &Arc<KeyedShards<K, V>>,
         waiting_at: KeyedPosition,
         request: Arc<Request<W>>,
         spins: u32,

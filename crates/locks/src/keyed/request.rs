@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::hash::Hash;
 use std::panic::Location;
 
-use super::shared::KeyedWait;
+use super::shards::KeyedWait;
 use super::{KeyedLock, Reservation};
 use crate::id::OwnerId;
 use crate::{AcquireOptions, LockError, LockRequest, PendingRequest, WaitsAs};

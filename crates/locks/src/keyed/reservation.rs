@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::execution::run_to_end;
 use super::join::Ending;
-use super::shared::{KeyedShared, KeyedWait};
+use super::shards::{KeyedShards, KeyedWait};
 use crate::id::LockId;
 use crate::sync::thread_number;
 use crate::wait::{WaitsAs, blocking};
@@ -24,7 +24,7 @@ use crate::{CancelToken, LockError};
 /// executes the task.
 #[must_use = "a turn that is dropped is given up"]
 pub struct Reservation<K: 'static, V: 'static> {
-    shared: Arc<KeyedShared<K, V>>,
+    shared: Arc<KeyedShards<K, V>>,
     position: KeyedWait<K, V>,
     cancel: Option<CancelToken>,
     /// The thread to which it is bound; zero for none.
@@ -34,7 +34,7 @@ pub struct Reservation<K: 'static, V: 'static> {
 
 impl<K: 'static, V: 'static> Reservation<K, V> {
     pub(super) fn new(
-        shared: &Arc<KeyedShared<K, V>>,
+        shared: &Arc<KeyedShards<K, V>>,
         position: KeyedWait<K, V>,
         cancel: Option<CancelToken>,
         thread: u64,

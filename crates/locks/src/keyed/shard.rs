@@ -12,12 +12,12 @@ use super::active::Active;
 use super::entry::{
     ActiveKey, Hold, KeyHolder, KeyedPosition, KeyedWaiter, QueuedDrain, QueuedTurn,
 };
-use super::epochs::{EndedEpochs, Epochs};
+use super::epochs::Epochs;
 use super::join::{Ended, Joiner};
 use crate::error::CancelEvidence;
 use crate::id::{FencingToken, LockId};
 use crate::key_table::{KeyId, KeyTable};
-use crate::queue::{Priority, Queue};
+use crate::queue::{Priority, WaitList};
 use crate::request::{RequestOutcome, Requester, Waiting};
 use crate::sampling::{Measured, Sampling};
 use crate::spin_time::Pace;
@@ -41,7 +41,7 @@ pub(super) struct ShardState {
     pub(super) meetings: u32,
     pub(super) present: Epochs,
     /// The waits for all present requests. `None` until the first.
-    pub(super) drains: Option<Box<Queue<EndedEpochs, QueuedDrain>>>,
+    pub(super) drains: Option<Box<WaitList<QueuedDrain>>>,
     sampling: Sampling,
     pub(super) pace: Pace,
     pub(super) counts: LockCounters,
@@ -52,7 +52,7 @@ pub(super) struct ShardState {
 pub(super) struct EndedHold<K, V> {
     /// The key, if it is idle. Dropping it is code of users.
     pub(super) gone: Option<K>,
-    /// The length of the hold, and how many holds that sample is_queued for.
+    /// The length of the hold, and how many holds that sample stands for.
     pub(super) held: Option<(Duration, u16)>,
     /// Set only if a request waited.
     pub(super) waited: Option<Box<AnsweredRequests<V>>>,
@@ -155,16 +155,12 @@ impl<K, V> Shard<K, V> {
             since: now,
             request,
         };
-        let oldest = self.state.present.oldest();
-        let drains = self.state.drains.get_or_insert_with(|| {
-            let mut drains = Queue::new(EndedEpochs::default(), 0);
-            drains.give_back(&oldest);
-            Box::new(drains)
-        });
+        let drains = &mut self.state.drains;
+        let drains = drains.get_or_insert_with(|| Box::new(WaitList::new(0)));
         Ok(Some(KeyedPosition::Drain {
             shard: self.state.index as usize,
             epoch,
-            ticket: drains.join(epoch, Priority::Normal, QueuedDrain { waiter, epoch }),
+            ticket: drains.join(Priority::Normal, QueuedDrain { waiter, epoch }),
         }))
     }
 
@@ -326,8 +322,9 @@ impl ShardState {
     pub(super) fn pass(&mut self) -> Vec<AfterUnlock> {
         let mut answers = Vec::new();
         if let Some(drains) = &mut self.drains {
-            drains.give_back(&self.present.oldest());
-            while let Some(QueuedDrain { waiter, .. }) = drains.next() {
+            let oldest = self.present.oldest();
+            let has_ended = |drain: &QueuedDrain| drain.epoch < oldest;
+            while let Some(QueuedDrain { waiter, .. }) = drains.pop_if(has_ended) {
                 let KeyedWaiter {
                     number, request, ..
                 } = waiter;

@@ -80,14 +80,18 @@ impl<K, V> Shard<K, V> {
             let Some(queues) = &entry.state.queues else {
                 continue;
             };
-            for (ticket, turn) in queues.turns.waiting() {
+            for (ticket, turn) in queues.turns.iter(None) {
                 visit(KeyedPosition::Turn(entry.id, ticket), &*turn.waiter.request);
             }
-            for (ticket, waiter) in queues.joins.waiting() {
+            for (ticket, waiter) in queues.joins.iter(None) {
                 visit(KeyedPosition::Join(entry.id, ticket), &*waiter.request);
             }
         }
-        let drains = self.state.drains.iter().flat_map(|drains| drains.waiting());
+        let drains = self
+            .state
+            .drains
+            .iter()
+            .flat_map(|drains| drains.iter(None));
         for (ticket, drain) in drains {
             let waiting_at = KeyedPosition::Drain {
                 shard: self.state.index(),
@@ -176,7 +180,7 @@ impl<K, V> Shard<K, V> {
         match waiting_at {
             KeyedPosition::Turn(key, ticket) => {
                 let turns = &mut self.active(key)?.entry.state.queues.as_mut()?.turns;
-                let QueuedTurn { waiter, epoch } = turns.withdraw(ticket)?;
+                let QueuedTurn { waiter, epoch } = turns.remove(ticket)?;
                 let last = self.state.present.leave(epoch);
                 debug_assert!(!last, "the holder came in no later epoch");
                 Some(waiter)
@@ -187,7 +191,7 @@ impl<K, V> Shard<K, V> {
                     number,
                     since,
                     request,
-                } = joins.withdraw(ticket)?;
+                } = joins.remove(ticket)?;
                 Some(KeyedWaiter {
                     number,
                     since,
@@ -195,7 +199,7 @@ impl<K, V> Shard<K, V> {
                 })
             }
             KeyedPosition::Drain { ticket, .. } => {
-                let drain = self.state.drains.as_mut()?.withdraw(ticket)?;
+                let drain = self.state.drains.as_mut()?.remove(ticket)?;
                 Some(drain.waiter)
             }
         }

@@ -8,7 +8,7 @@ use crate::time::MonotonicTime;
 
 /// The state of a key beside its name.
 pub(super) struct KeyState<T> {
-    pub(super) queue: Queue<Slots, WaitingCall<T>>,
+    pub(super) queue: Queue<WaitingCall<T>>,
     pub(super) turn: Option<KeyTicket>,
     /// Set for a key that was configured by name.
     pub(super) own: Option<Box<OwnQueue>>,
@@ -42,13 +42,13 @@ impl<T> KeyState<T> {
 
     /// Whether the key is idle and was not configured by name.
     pub(super) fn is_over(&self) -> bool {
-        self.own.is_none() && self.queue.is_empty() && self.queue.capacity().taken() == 0
+        self.own.is_none() && self.queue.is_empty() && self.queue.slots().taken() == 0
     }
 
     /// Returns the lowest number of slots that the limit can fall to.
     pub(super) fn least_limit(&self) -> usize {
         let adaptive = self.own.as_ref().and_then(|own| own.adaptive.as_ref());
-        adaptive.map_or(self.queue.capacity().limit(), Adaptive::least)
+        adaptive.map_or(self.queue.slots().limit(), Adaptive::least)
     }
 
     /// Returns the metrics in which its calls count.
@@ -69,9 +69,9 @@ impl<T> KeyState<T> {
                 began: began.at,
                 ended,
                 whole,
-                in_flight: self.queue.capacity().taken(),
+                in_flight: self.queue.slots().taken(),
             });
-            self.queue.capacity_mut().set_limit(adaptive.limit());
+            self.queue.slots_mut().set_limit(adaptive.limit());
         }
     }
 }

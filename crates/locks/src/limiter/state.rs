@@ -39,7 +39,7 @@ pub(super) struct LimiterState<K, T> {
     default_limit: usize,
     /// The queue of keys in front of the global limit. A key that was served joins again at the
     /// end, which makes it a round robin.
-    turns: Queue<Slots, KeyId>,
+    turns: Queue<KeyId>,
     global_limit: Option<usize>,
     /// Of the keys that were not configured by name.
     others: CallMetrics,
@@ -132,7 +132,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
         let own = self
             .find(key, hash)
             .map_or(self.default_limit, KeyState::least_limit);
-        own.min(self.turns.capacity().limit())
+        own.min(self.turns.slots().limit())
     }
 
     /// Takes slots at once, if they are free, no waiting call precedes, and the limit is never
@@ -149,7 +149,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
         let entry = match self.keys.place(hash, |other| other == name) {
             Ok(entry) => entry,
             Err(place) => {
-                let free = self.turns.is_empty() && self.turns.capacity().fits(weight);
+                let free = self.turns.is_empty() && self.turns.slots().fits(weight);
                 let limit = self.default_limit;
                 if !free || weight > limit {
                     return None;
@@ -159,12 +159,12 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
             }
         };
         let (key, state) = (entry.id, &mut entry.state);
-        if weight > state.least_limit() || !state.queue.try_take(&weight) {
+        if weight > state.least_limit() || !state.queue.try_take(weight) {
             return None;
         }
-        if !self.turns.try_take(&weight) {
+        if !self.turns.try_take(weight) {
             // No call waits for this key, so this makes room for none.
-            state.queue.give_back(&weight);
+            state.queue.give_back(weight);
             return None;
         }
         let began = state.metrics(&mut self.others).begin(clock);
@@ -288,8 +288,8 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
         };
         state.metrics(&mut self.others).end(began, now, cancelled);
         state.learn(began, now, whole);
-        state.queue.give_back(&weight);
-        self.turns.give_back(&weight);
+        state.queue.give_back(weight);
+        self.turns.give_back(weight);
         let over = state.is_over();
         if waited_for {
             self.update_turn(key);
@@ -307,8 +307,8 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
         let Some(KeyEntry { state, .. }) = self.keys.get_mut(id) else {
             return;
         };
-        let capacity = state.queue.capacity();
-        let head = state.queue.head().copied();
+        let capacity = state.queue.slots();
+        let head = state.queue.head();
         let demand = head.filter(|&weight| capacity.fits(weight));
         if state.turn.as_ref().map(|turn| turn.weight) == demand {
             return;
@@ -358,12 +358,12 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
     }
 
     fn load_of(&self, state: Option<&KeyState<T>>) -> LimiterLoad {
-        let slots = state.map(|state| state.queue.capacity());
+        let slots = state.map(|state| state.queue.slots());
         LimiterLoad {
             in_flight: slots.map_or(0, Slots::taken),
             limit: slots.map_or(self.default_limit, Slots::limit),
             queued: state.map_or(0, |state| state.queue.len()),
-            total_in_flight: self.turns.capacity().taken(),
+            total_in_flight: self.turns.slots().taken(),
             global_limit: self.global_limit,
         }
     }
@@ -379,14 +379,14 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
         for entry in entries {
             keys.push(KeySnapshot {
                 key: entry.key().clone(),
-                limit: entry.state.queue.capacity().limit(),
-                in_flight: entry.state.queue.capacity().taken(),
+                limit: entry.state.queue.slots().limit(),
+                in_flight: entry.state.queue.slots().taken(),
                 queued: entry.state.queue.len(),
                 metrics: entry.state.own.as_ref().map(|own| own.metrics.show()),
             });
         }
         LimiterSnapshot {
-            in_flight: self.turns.capacity().taken(),
+            in_flight: self.turns.slots().taken(),
             global_limit: self.global_limit,
             queued: keys.iter().map(|key| key.queued).sum(),
             total: total.show(),
@@ -397,7 +397,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
     /// Returns the load and the counters over all keys.
     pub(super) fn totals(&self) -> LimiterTotals {
         let mut totals = LimiterTotals {
-            in_flight: self.turns.capacity().taken(),
+            in_flight: self.turns.slots().taken(),
             global_limit: self.global_limit,
             ..LimiterTotals::default()
         };

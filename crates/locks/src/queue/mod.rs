@@ -2,7 +2,7 @@
 //!
 //! A [`Queue`] decides the order of grants and nothing else. It owns no thread, reads no clock and
 //! depends on no document, so every interleaving of its callers is an ordering of plain method
-//! calls. It guards a [`Capacity`]: one holder for the document lock; other lock types have other
+//! calls. It guards [`Slots`], of which each request takes some: all for the document lock, one for
 //! capacities.
 //!
 //! Invariants, for every sequence of calls in which [`Queue::next`] is drained after each call that
@@ -30,29 +30,28 @@ mod priority;
 mod table;
 mod wait_list;
 
-pub(crate) use capacity::{Capacity, CapacityPart, Divisible, Exclusive, Slots};
+pub(crate) use capacity::{CapacityPart, Slots};
 pub use mode::LockMode;
 #[doc(hidden)]
 pub use mode::Rights;
 pub use priority::Priority;
 pub(crate) use table::{Asked, Link, LockTable, MemberNumber};
-pub(crate) use wait_list::Ticket;
-use wait_list::WaitList;
+pub(crate) use wait_list::{Ticket, WaitList};
 
-/// A queue in front of a capacity. `T` is the data that a lock type keeps for each waiting request.
+/// A queue in front of slots. `T` is the data that a lock type keeps for each waiting request.
 #[derive(Debug)]
-pub(crate) struct Queue<C: Capacity, T> {
-    capacity: C,
-    list: WaitList<QueuedRequest<C::Demand, T>>,
+pub(crate) struct Queue<T> {
+    slots: Slots,
+    list: WaitList<QueuedRequest<T>>,
 }
 
 #[derive(Debug)]
-struct QueuedRequest<D, T> {
-    demand: D,
+struct QueuedRequest<T> {
+    weight: usize,
     request: T,
 }
 
-impl<C: Capacity, T> Queue<C, T> {
+impl<T> Queue<T> {
     /// How many later requests can overtake one, for each level.
     pub(crate) fn overtaking(&self) -> u32 {
         self.list.overtaking()
@@ -61,22 +60,23 @@ impl<C: Capacity, T> Queue<C, T> {
     /// Creates a queue. `overtaking` bounds how many later requests can overtake one, for each
     /// level by which they are higher. Zero makes the queue first in first out, whatever the
     /// priorities.
-    pub(crate) fn new(capacity: C, overtaking: u32) -> Self {
+    pub(crate) fn new(slots: Slots, overtaking: u32) -> Self {
         Self {
-            capacity,
+            slots,
             list: WaitList::new(overtaking),
         }
     }
 
-    /// Takes `demand` at once if no request waits and it fits.
-    pub(crate) fn try_take(&mut self, demand: &C::Demand) -> bool {
-        self.list.is_empty() && self.capacity.take(demand)
+    /// Takes `weight` slots at once if no request waits and they fit.
+    #[inline]
+    pub(crate) fn try_take(&mut self, weight: usize) -> bool {
+        self.list.is_empty() && self.slots.take(weight)
     }
 
     /// Joins the queue. Called only after [`Queue::try_take`] has declined.
     #[inline]
-    pub(crate) fn join(&mut self, demand: C::Demand, priority: Priority, request: T) -> Ticket {
-        self.list.join(priority, QueuedRequest { demand, request })
+    pub(crate) fn join(&mut self, weight: usize, priority: Priority, request: T) -> Ticket {
+        self.list.join(priority, QueuedRequest { weight, request })
     }
 
     /// Removes a request from any position; `None` when it no longer waits. Moves the
@@ -85,41 +85,35 @@ impl<C: Capacity, T> Queue<C, T> {
         self.list.remove(ticket).map(|waiting| waiting.request)
     }
 
-    /// Returns the part that a granted request had taken.
-    pub(crate) fn give_back(&mut self, demand: &C::Demand) {
-        self.capacity.give_back(demand);
-    }
-
-    /// Replaces the part of a granted request by one that leaves at least as much room.
-    pub(crate) fn exchange(&mut self, taken: &C::Demand, instead: &C::Demand) {
-        self.capacity.give_back(taken);
-        let fits = self.capacity.take(instead);
-        debug_assert!(fits, "what takes less fits where more was taken");
+    /// Returns the slots that a granted request had taken.
+    #[inline]
+    pub(crate) fn give_back(&mut self, weight: usize) {
+        self.slots.give_back(weight);
     }
 
     /// Grants the head of the queue if it fits.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<T> {
-        let capacity = &mut self.capacity;
-        let granted = self.list.pop_if(|head| capacity.take(&head.demand));
+        let slots = &mut self.slots;
+        let granted = self.list.pop_if(|head| slots.take(head.weight));
         granted.map(|waiting| waiting.request)
     }
 
-    /// Returns the capacity behind the queue.
-    pub(crate) fn capacity(&self) -> &C {
-        &self.capacity
+    /// Returns the slots behind the queue.
+    pub(crate) fn slots(&self) -> &Slots {
+        &self.slots
     }
 
-    /// Returns the capacity, to change it. As always, a change that makes room for the head must be
-    /// followed by draining [`Queue::next`].
-    pub(crate) fn capacity_mut(&mut self) -> &mut C {
-        &mut self.capacity
+    /// Returns the slots, to change their limit. As always, a change that makes room for the head
+    /// must be followed by draining [`Queue::next`].
+    pub(crate) fn slots_mut(&mut self) -> &mut Slots {
+        &mut self.slots
     }
 
-    /// Returns the demand of the head of the queue.
-    pub(crate) fn head(&self) -> Option<&C::Demand> {
+    /// Returns the weight of the head of the queue.
+    pub(crate) fn head(&self) -> Option<usize> {
         let (_, waiting) = self.list.iter(None).next()?;
-        Some(&waiting.demand)
+        Some(waiting.weight)
     }
 
     /// Returns how many requests wait.
@@ -161,8 +155,8 @@ impl<C: Capacity, T> Queue<C, T> {
     }
 }
 
-fn requests<'a, D: 'a, T: 'a>(
-    members: impl Iterator<Item = (Ticket, &'a QueuedRequest<D, T>)>,
+fn requests<'a, T: 'a>(
+    members: impl Iterator<Item = (Ticket, &'a QueuedRequest<T>)>,
 ) -> impl Iterator<Item = (Ticket, &'a T)> {
     members.map(|(ticket, waiting)| (ticket, &waiting.request))
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::wait_list::WaitList;
-use super::{Exclusive, Priority, Queue, Slots, Ticket};
+use super::{Priority, Queue, Slots, Ticket};
 use crate::steps::counted;
 
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn read(&mut self, queue: &Queue<Slots, Request>, count: usize) {
+    fn read(&mut self, queue: &Queue<Request>, count: usize) {
         if self.at.is_none() {
             self.listed.clear();
             self.throughout = queue.waiting().map(|(_, &request)| request).collect();
@@ -88,7 +88,7 @@ proptest! {
                     let request = Request { number, priority, demand };
                     let taken: usize = holders.iter().map(|it: &Request| it.demand).sum();
                     let fits = queue.is_empty() && taken + demand <= free;
-                    let is_taken = queue.try_take(&demand);
+                    let is_taken = queue.try_take(demand);
                     prop_assert_eq!(is_taken, fits);
                     if is_taken {
                         holders.push(request);
@@ -103,7 +103,7 @@ proptest! {
                 }
                 Call::Release(which) if !holders.is_empty() => {
                     let ended = holders.swap_remove(which.index(holders.len()));
-                    queue.give_back(&ended.demand);
+                    queue.give_back(ended.demand);
                 }
                 Call::Read(count) => reader.read(&queue, count),
                 Call::Withdraw(_) | Call::Release(_) => {}
@@ -127,17 +127,17 @@ proptest! {
 }
 
 /// Creates a queue behind a holder, so that all requests wait.
-fn held_up(overtaking: u32) -> Queue<Exclusive, u64> {
-    let mut queue = Queue::new(Exclusive::default(), overtaking);
-    assert!(queue.try_take(&()));
+fn held_up(overtaking: u32) -> Queue<u64> {
+    let mut queue = Queue::new(Slots::new(1), overtaking);
+    assert!(queue.try_take(1));
     queue
 }
 
 #[test]
 fn a_page_size_of_zero_still_advances() {
     let mut queue = held_up(64);
-    queue.join((), Priority::Normal, 0);
-    queue.join((), Priority::Normal, 1);
+    queue.join(1, Priority::Normal, 0);
+    queue.join(1, Priority::Normal, 1);
     let (page, next) = queue.page(None, 0);
     assert_eq!(page.len(), 1);
     let (page, end) = queue.page(next, 0);
@@ -145,10 +145,10 @@ fn a_page_size_of_zero_still_advances() {
 }
 
 /// Returns ten thousand requests of mixed priorities, of which the second quarter has left.
-fn long_line() -> (Queue<Exclusive, u64>, Vec<Ticket>) {
+fn long_line() -> (Queue<u64>, Vec<Ticket>) {
     let mut queue = held_up(64);
     let mut tickets: Vec<_> = (0..10_000)
-        .map(|number| queue.join((), Priority::ALL[(number % 3) as usize], number))
+        .map(|number| queue.join(1, Priority::ALL[(number % 3) as usize], number))
         .collect();
     for gone in tickets.drain(2_500..5_000) {
         queue.withdraw(gone);
@@ -173,12 +173,12 @@ fn a_queue_position_is_found_in_logarithmic_steps() {
 fn a_queue_without_withdrawals_joins_and_serves_without_searching() {
     let mut queue = held_up(64);
     for number in 0..64 {
-        queue.join((), Priority::Normal, number);
+        queue.join(1, Priority::Normal, number);
     }
     let ((), steps) = counted(|| {
         for number in 64..1_000 {
-            queue.join((), Priority::Normal, number);
-            queue.give_back(&());
+            queue.join(1, Priority::Normal, number);
+            queue.give_back(1);
             assert!(queue.next().is_some());
         }
     });
@@ -187,15 +187,15 @@ fn a_queue_without_withdrawals_joins_and_serves_without_searching() {
 
 #[test]
 fn a_long_queue_releases_its_memory() {
-    let served = |queue: &mut Queue<Exclusive, u64>, _: Ticket| {
-        queue.give_back(&());
+    let served = |queue: &mut Queue<u64>, _: Ticket| {
+        queue.give_back(1);
         queue.next()
     };
-    let left = |queue: &mut Queue<Exclusive, u64>, ticket| queue.withdraw(ticket);
+    let left = |queue: &mut Queue<u64>, ticket| queue.withdraw(ticket);
     for leave in [served, left] {
         let mut queue = held_up(64);
         let tickets: Vec<_> = (0..100_000)
-            .map(|number| queue.join((), Priority::Normal, number))
+            .map(|number| queue.join(1, Priority::Normal, number))
             .collect();
         assert!(queue.list.capacity() >= 100_000);
         for &odd in tickets.iter().skip(1).step_by(2) {

@@ -35,8 +35,9 @@ impl LockState {
             return;
         };
         self.held = false;
-        self.queue
-            .exchange(&CapacityPart::Whole, &CapacityPart::Share);
+        self.queue.give_back(CapacityPart::Whole.weight());
+        let shared = self.queue.try_take(CapacityPart::Share.weight());
+        debug_assert!(shared, "no request for nodes waits behind it (N7)");
         let hold = std::mem::replace(&mut self.holder, LockHolder::vacant());
         let number = hold.grant.id().number;
         let member = Member { hold, asking: None };
@@ -56,7 +57,7 @@ impl LockState {
     ) -> Result<Requested, LockError> {
         let requester = request.head().requester();
         self.refuse_reentry(&requester, CapacityPart::Share, now)?;
-        let admitted = self.queue.try_take(&CapacityPart::Share);
+        let admitted = self.queue.try_take(CapacityPart::Share.weight());
         let nodes = self.nodes.get_or_insert_default();
         let in_the_way = admitted.then(|| nodes.table.in_the_way(0, &set)).flatten();
         if !admitted || in_the_way.is_some() {
@@ -66,7 +67,7 @@ impl LockState {
             };
             if let Err(error) = refused {
                 if admitted {
-                    self.queue.give_back(&CapacityPart::Share);
+                    self.queue.give_back(CapacityPart::Share.weight());
                 }
                 return Err(error);
             }
@@ -487,7 +488,7 @@ impl LockState {
         }
         let served = nodes.table.dismiss(number);
         self.grant_served(served, now);
-        self.queue.give_back(&CapacityPart::Share);
+        self.queue.give_back(CapacityPart::Share.weight());
         let next = self.grant_next(now, None);
         self.outbox.extend(next);
     }

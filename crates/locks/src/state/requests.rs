@@ -109,7 +109,7 @@ impl LockState {
             priority,
             ..waiter
         };
-        let ticket = Some(self.queue.join(waiter.part, priority, waiter));
+        let ticket = Some(self.queue.join(waiter.part.weight(), priority, waiter));
         RequestPosition {
             number,
             wait,

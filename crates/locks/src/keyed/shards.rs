@@ -38,7 +38,7 @@ const MEETINGS: u32 = 8;
 /// K10. A key is active in one shard at most. Under the mutex of the first shard, keys are
 /// added to it only while there is no other. So a thread that finds a key active there, or does not
 /// find it and goes on to its own shard, is at the right shard.
-pub(super) struct KeyedShared<K, V> {
+pub(super) struct KeyedShards<K, V> {
     /// A bit for each of the other shards: whether keys of that shard may still be active in the
     /// first.
     gathered: AtomicU64,
@@ -81,7 +81,7 @@ pub(super) struct KeyedWait<K: 'static, V: 'static> {
     pub(super) waits: Option<Box<KeyedRequest<K, V, Infallible>>>,
 }
 
-impl<K, V> KeyedShared<K, V> {
+impl<K, V> KeyedShards<K, V> {
     pub(super) fn new(options: KeyedOptions) -> Self {
         let lock = random_session();
         let clock = options.clock;
@@ -248,7 +248,7 @@ impl<K, V> KeyedShared<K, V> {
     }
 }
 
-impl<K: 'static, V: 'static> KeyedShared<K, V> {
+impl<K: 'static, V: 'static> KeyedShards<K, V> {
     /// Grants an idle key. For an active one, returns all that a wait needs.
     #[inline(always)]
     fn try_ask<Q>(
