@@ -19,6 +19,8 @@ pub(crate) struct KeyTable<K, S> {
     /// The entry of the key that was removed last, for reuse.
     spare: Option<Box<KeyEntry<K, S>>>,
     kept: usize,
+    /// How many keys are behind another one with the same hash.
+    chained: usize,
 }
 
 /// One key. Boxed, because the table is rewritten for each key that comes and goes.
@@ -36,6 +38,7 @@ pub(crate) struct VacantKey<'a, K, S> {
     hash: u64,
     bucket: Bucket<'a, K, S>,
     spare: &'a mut Option<Box<KeyEntry<K, S>>>,
+    chained: &'a mut usize,
 }
 
 enum Bucket<'a, K, S> {
@@ -71,6 +74,7 @@ impl<K, S> KeyTable<K, S> {
             buckets: HashMap::default(),
             spare: None,
             kept,
+            chained: 0,
         }
     }
 
@@ -108,11 +112,12 @@ impl<K, S> KeyTable<K, S> {
                 }
             }
         };
-        let spare = &mut self.spare;
+        let (spare, chained) = (&mut self.spare, &mut self.chained);
         Err(VacantKey {
             hash,
             bucket,
             spare,
+            chained,
         })
     }
 
@@ -134,7 +139,10 @@ impl<K, S> KeyTable<K, S> {
         }
         let mut removed = match bucket.get().next {
             None => bucket.remove(),
-            Some(_) => bucket.get_mut().remove(id),
+            Some(_) => {
+                self.chained -= 1;
+                bucket.get_mut().remove(id)
+            }
         };
         let key = removed.key.take();
         self.spare = Some(removed);
@@ -175,7 +183,7 @@ impl<K, S> KeyTable<K, S> {
 
     /// Returns the number of keys, and for how many there is room.
     pub(crate) fn sizes(&self) -> [usize; 2] {
-        [self.iter().count(), self.buckets.capacity()]
+        [self.buckets.len() + self.chained, self.buckets.capacity()]
     }
 }
 
@@ -213,15 +221,17 @@ impl<K, S> KeyEntry<K, S> {
     /// Removes one of several entries with the same hash.
     #[cold]
     fn remove(self: &mut Box<Self>, id: KeyId) -> Box<Self> {
-        let next = self.next.take().expect("there are several");
         if self.id.number == id.number {
+            let next = self.next.take().expect("there are several");
             return mem::replace(self, next);
         }
-        let next = self.next.insert(next);
-        if next.next.is_some() {
-            return next.remove(id);
+        let mut place = &mut self.next;
+        while place.as_ref().is_some_and(|it| it.id.number != id.number) {
+            place = &mut place.as_mut().expect("looked at").next;
         }
-        self.next.take().expect("it was found")
+        let mut removed = place.take().expect("it was found");
+        *place = removed.next.take();
+        removed
     }
 }
 
@@ -249,7 +259,10 @@ impl<'a, K, S> VacantKey<'a, K, S> {
         };
         match self.bucket {
             Bucket::Vacant(bucket) => bucket.insert(entry),
-            Bucket::Shared(last) => last.next.insert(entry),
+            Bucket::Shared(last) => {
+                *self.chained += 1;
+                last.next.insert(entry)
+            }
         }
     }
 }

@@ -16,6 +16,7 @@ use super::keeper::{Keeper, Kept};
 use super::mailbox::Waiter;
 use super::request::TaskRequest;
 use crate::caught::catch;
+use crate::sync::thread_number;
 use crate::time::{Clock, Deadline};
 
 /// A queue as its waiters see it.
@@ -136,6 +137,14 @@ pub enum WaitsAs {
 }
 
 impl WaitsAs {
+    /// Returns the thread that would wait for itself; zero for a task.
+    pub(super) fn thread(self) -> u64 {
+        match self {
+            Self::Thread => thread_number(),
+            Self::Task => 0,
+        }
+    }
+
     /// Begins the wait of a task: the keeper serves the queue from now on.
     pub(super) fn attend<Q: WaitQueue>(self, queue: &Arc<Q>) -> io::Result<()> {
         match self {

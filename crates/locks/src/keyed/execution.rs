@@ -1,7 +1,7 @@
 //! The execution of a task under a hold, and the hand-off of the key at its end.
 
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -95,9 +95,10 @@ impl<K, V> KeyedShards<K, V> {
 }
 
 /// Polls a future of a user to its end, or to its panic.
-pub(super) async fn run_to_end<V>(task: impl Future<Output = V>) -> Result<V, CaughtPanic> {
+pub(super) async fn run_to_end<V>(
+    mut task: Pin<&mut impl Future<Output = V>>,
+) -> Result<V, CaughtPanic> {
     assert_unlocked("a task is polled");
-    let mut task = pin!(task);
     // Nothing observes the state that a panic leaves before the panic resumes.
     poll_fn(|context| match catch(|| task.as_mut().poll(context)) {
         Ok(poll) => poll.map(Ok),

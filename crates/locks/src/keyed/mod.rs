@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 pub use join::{Execution, ExecutionError, TaskPanic};
 pub use options::KeyedOptions;
-pub use request::KeyRequest;
+pub use request::{DrainRequest, KeyRequest};
 pub use reservation::Reservation;
 pub use stats::KeyedStats;
 
@@ -46,7 +46,6 @@ use super::wait::{WaitsAs, blocking};
 use super::{LockError, PendingRequest};
 use crate::id::OwnerId;
 use queued::KeyedRequest;
-use request::DrainRequest;
 use shards::KeyedShards;
 
 /// Executes tasks by key: tasks of one key one at a time in FIFO order, tasks of different keys at
@@ -200,11 +199,15 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     /// # Ok::<(), LockError>(())
     /// ```
     #[track_caller]
-    pub fn request<'a, Q: ?Sized>(
+    pub fn request<'a, Q>(
         &'a self,
         key: &'a Q,
         owner: impl Into<OwnerId>,
-    ) -> PendingRequest<'a, KeyRequest<'a, K, V, Q>> {
+    ) -> PendingRequest<'a, KeyRequest<'a, K, V, Q>>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
+    {
         let owner = owner.into();
         let lock = self;
         PendingRequest::new(KeyRequest { lock, key, owner })

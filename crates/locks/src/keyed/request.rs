@@ -7,7 +7,7 @@ use std::panic::Location;
 use super::shards::KeyedWait;
 use super::{KeyedLock, Reservation};
 use crate::id::OwnerId;
-use crate::{AcquireOptions, LockError, LockRequest, PendingRequest, WaitsAs};
+use crate::{AcquireOptions, LockError, LockRequest, PendingRequest, Requester, WaitsAs};
 
 /// A request for a turn at a key: [`KeyedLock::request`].
 #[derive(Debug)]
@@ -32,7 +32,7 @@ where
         options: &AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<Option<Reservation<K, V>>, LockError> {
-        let requester = options.requester_as(waits_as, &self.owner, call_site, false);
+        let requester = self.requester(waits_as, options, call_site);
         let shared = &self.lock.0;
         let granted = shared.try_grant(self.key, &requester, options)?;
         Ok(granted.map(|hold| {
@@ -44,18 +44,33 @@ where
     async fn grant_as(
         self,
         waits_as: WaitsAs,
-        mut options: AcquireOptions,
+        options: AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<Reservation<K, V>, LockError> {
-        // One thread executes a task, and it cannot wait for itself.
-        options.unbound = false;
-        let requester = options.requester_as(waits_as, &self.owner, call_site, false);
+        let requester = self.requester(waits_as, &options, call_site);
         let shared = &self.lock.0;
         let position = shared.ask(self.key, &requester, &options, false)?;
         let thread = requester.thread;
         let mut turn = Reservation::new(shared, position, options.cancel, thread);
         turn.wait_for_turn(waits_as).await?;
         Ok(turn)
+    }
+}
+
+impl<K, V, Q: ?Sized> KeyRequest<'_, K, V, Q> {
+    /// Describes the request. It is bound to its thread whatever the options say, because one
+    /// thread executes a task, and it cannot wait for itself.
+    fn requester<'a>(
+        &'a self,
+        waits_as: WaitsAs,
+        options: &'a AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> Requester<'a> {
+        Requester {
+            thread: waits_as.thread(),
+            bound: true,
+            ..options.requester_as(waits_as, &self.owner, call_site, false)
+        }
     }
 }
 
@@ -83,9 +98,8 @@ where
     }
 }
 
-/// A request for the end of all present tasks.
+/// A request for the end of all present tasks: [`KeyedLock::request_drain`].
 #[derive(Debug)]
-#[doc(hidden)]
 pub struct DrainRequest<'a, K, V> {
     pub(super) lock: &'a KeyedLock<K, V>,
     pub(super) owner: OwnerId,
@@ -98,11 +112,13 @@ impl<K: Send + 'static, V: 'static> LockRequest for DrainRequest<'_, K, V> {
     async fn grant_as(
         self,
         waits_as: WaitsAs,
-        mut options: AcquireOptions,
+        options: AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<(), LockError> {
-        options.unbound = false;
-        let requester = options.requester_as(waits_as, &self.owner, call_site, false);
+        let requester = Requester {
+            thread: waits_as.thread(),
+            ..options.requester_as(waits_as, &self.owner, call_site, false)
+        };
         let shared = &self.lock.0;
         let deadline = shared.deadline(&options);
         for queued in shared.join_drains(&requester, deadline)? {

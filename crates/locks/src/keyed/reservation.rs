@@ -1,7 +1,7 @@
 //! A turn that is reserved before its task is executed.
 
 use std::fmt;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use super::execution::run_to_end;
@@ -115,7 +115,9 @@ impl<K: Send + 'static, V: 'static> Reservation<K, V> {
         if self.thread != 0 {
             self.shared.bind(hold, 0);
         }
-        let ended = run_to_end(task).await;
+        // Dropped after the release of the key: that is code of users.
+        let mut task = pin!(task);
+        let ended = run_to_end(task.as_mut()).await;
         self.is_used = true;
         Ok(self.shared.end_with(hold, ended))
     }

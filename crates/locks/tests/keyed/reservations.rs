@@ -234,6 +234,36 @@ fn keyed_01_a_reservation_is_bound_to_the_thread_that_executes_it() {
     at_rest(&lock);
 }
 
+/// A future that is ready at once, and says whether the key was in use when it was dropped.
+struct Probe<'a>(&'a Lock, &'a AtomicBool);
+
+impl Future for Probe<'_> {
+    type Output = u32;
+
+    fn poll(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<u32> {
+        std::task::Poll::Ready(7)
+    }
+}
+
+impl Drop for Probe<'_> {
+    fn drop(&mut self) {
+        self.1.store(self.0.is_active_key("ann"), Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn keyed_01_a_key_is_released_before_the_future_of_its_task_is_dropped() {
+    let (lock, was_active) = (Lock::new(), AtomicBool::new(true));
+    let turn = lock.reserve("ann").unwrap();
+    let executed = pollster::block_on(turn.execute_async(Probe(&lock, &was_active)));
+    assert_eq!(executed, Ok(7));
+    assert!(!was_active.load(Ordering::Relaxed));
+    at_rest(&lock);
+}
+
 #[test]
 fn keyed_01_types_may_cross_threads() {
     fn both<T: Send + Sync>() {}

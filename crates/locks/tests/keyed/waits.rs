@@ -219,6 +219,40 @@ fn keyed_01_a_full_queue_rejects_at_once() {
     at_rest(&lock);
 }
 
+/// An idle key and a busy one are granted by different steps.
+#[test]
+fn keyed_01_a_thread_that_has_waited_for_a_key_cannot_wait_for_itself() {
+    for busy in [false, true] {
+        let lock = Lock::new();
+        let holder = busy.then(|| lock.reserve("ann").unwrap());
+        let turn = thread::scope(|threads| {
+            let waits = || {
+                let options = plain().unbound();
+                let turn = lock
+                    .request("ann", "first")
+                    .options(options)
+                    .wait()
+                    .unwrap();
+                let again = lock.request("ann", "again").timeout(100 * MS).wait();
+                assert!(
+                    matches!(again, Err(LockError::Reentrant { .. })),
+                    "{again:?}"
+                );
+                turn
+            };
+            let waiting = threads.spawn(waits);
+            if let Some(holder) = holder {
+                until(|| lock.queue_length("ann") == 1);
+                drop(holder);
+            }
+            waiting.join().unwrap()
+        });
+        assert_eq!(turn.execute(|| 1), Ok(1));
+        assert_eq!(lock.stats().total_refusals, 1);
+        at_rest(&lock);
+    }
+}
+
 #[test]
 fn keyed_01_a_task_that_requests_its_own_key_is_refused_at_once() {
     let lock = Lock::new();
