@@ -16,7 +16,7 @@ use crate::wait::{WaitsAs, blocking};
 /// A request that has not been made, with its options. `R` determines what is granted: a guard, a
 /// transaction, nodes, a turn at a key, or slots of a limiter.
 ///
-/// Errors and statistics name the line that created it. Threads and tasks wait in one queue:
+/// Errors and statistics of a lock name the line that created it. Threads and tasks wait in one queue:
 ///
 /// - [`wait`](Self::wait) makes the request, and blocks the calling thread until the grant.
 /// - `.await` makes it in a task. Nothing is requested before the first poll.
@@ -147,8 +147,8 @@ impl<'a, R: LockRequest + 'a> PendingRequest<'a, R> {
     /// [`LockError`](crate::LockError), except for a limiter and a join, which have error types of
     /// their own; nothing is granted then. It is the same in a task, with two differences:
     /// [`NoKeeper`](crate::LockError::NoKeeper) is an error of tasks alone, and a task that
-    /// requests again what it holds waits until its timeout instead of getting
-    /// [`Reentrant`](crate::LockError::Reentrant).
+    /// requests again what it holds waits until its timeout, at a keyed lock for ever if it has
+    /// none, instead of getting [`Reentrant`](crate::LockError::Reentrant).
     #[inline]
     pub fn wait(mut self) -> Result<R::Granted, R::Error> {
         let waits_as = WaitsAs::Thread;
