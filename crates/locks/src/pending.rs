@@ -16,7 +16,8 @@ use crate::wait::{WaitsAs, blocking};
 /// A request that has not been made, with its options. `R` determines what is granted: a guard, a
 /// transaction, nodes, a turn at a key, or slots of a limiter.
 ///
-/// Errors and statistics of a lock name the line that created it. Threads and tasks wait in one queue:
+/// Errors and statistics of a lock name the line that created it. Threads and tasks wait in one
+/// queue:
 ///
 /// - [`wait`](Self::wait) makes the request, and blocks the calling thread until the grant.
 /// - `.await` makes it in a task. Nothing is requested before the first poll.

@@ -186,8 +186,8 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// It takes one slot, or as many as its [`weight`](PendingRequest::weight) says. A cancel token
     /// cancels the call while it waits; a running call reads it from its [`CallCancellation`]. With
     /// [`no_wait`](PendingRequest::no_wait) it never waits and never overtakes: the error is
-    /// [`LimiterError::Busy`]. A label, a priority and a hold limit have no effect here, nor have the
-    /// other options of a holder.
+    /// [`LimiterError::Busy`]. A label, a priority and a hold limit have no effect here, nor have
+    /// the other options of a holder.
     ///
     /// ```
     /// use doclock_locks::limiter::{InFlightLimiter, LimiterError};
