@@ -35,9 +35,9 @@ impl LockState {
             return;
         };
         self.held = false;
-        self.queue.give_back(CapacityPart::Whole.weight());
-        let shared = self.queue.try_take(CapacityPart::Share.weight());
-        debug_assert!(shared, "no request for nodes waits behind it (N7)");
+        // Of the whole, it keeps a share.
+        let rest = CapacityPart::Whole.weight() - CapacityPart::Share.weight();
+        self.queue.give_back(rest);
         let hold = std::mem::replace(&mut self.holder, LockHolder::vacant());
         let number = hold.grant.id().number;
         let member = Member { hold, asking: None };
