@@ -143,6 +143,8 @@ pub(super) struct LockState {
     pub(super) shown: Option<HeldWord>,
     /// Whether a request holds the whole of `queue`.
     held: bool,
+    /// Whether any hold had a limit. Stays set.
+    had_limits: bool,
     /// The lock's number, a part of its ids.
     lock: u32,
     pub(super) requests: u64,
@@ -150,8 +152,6 @@ pub(super) struct LockState {
     /// The members that hold a share of `queue`. `None` until the first.
     nodes: Option<Box<Members>>,
     pub(super) hold_limit: Option<PackedDuration>,
-    /// Whether any hold had a limit. Stays set.
-    had_limits: bool,
     /// The number of requests that may wait.
     pub(super) queue_bound: usize,
     /// The outcomes to deliver when the mutex is free again, beside what a step returns.
