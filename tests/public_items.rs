@@ -165,6 +165,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::keyed::Execution<&'static str, ()>>();
     shared::<doclock::lock::keyed::ExecutionError>();
     shared::<doclock::lock::keyed::KeyedLock<&'static str, ()>>();
+    shared::<doclock::lock::keyed::DrainRequest<'static, &'static str, ()>>();
     shared::<doclock::lock::keyed::KeyRequest<'static, &'static str, (), &'static str>>();
     shared::<doclock::lock::keyed::KeyedOptions>();
     shared::<doclock::lock::keyed::KeyedStats>();
