@@ -530,7 +530,7 @@ impl LockState {
 
     pub(super) fn entries(&self, now: MonotonicTime) -> impl Iterator<Item = QueueEntry> {
         let waiting = self.queue.waiting().enumerate();
-        waiting.map(move |(ahead, (_, waiter))| waiter.entry(self.lock, ahead + 1, now))
+        waiting.map(move |(ahead, (_, waiter))| self.entry(waiter, ahead + 1, now))
     }
 
     /// Returns some waiting requests from a position in the queue on, and the position of the next
@@ -549,7 +549,9 @@ impl LockState {
         position: usize,
         now: MonotonicTime,
     ) -> QueueEntry {
-        waiter.entry(self.lock, position, now)
+        let requester = waiter.request.head().requester();
+        let waited = now - waiter.since;
+        QueueEntry::of(self.id(waiter.number), &requester, waited, position)
     }
 
     #[cfg(loom)]

@@ -150,7 +150,7 @@ impl LockState {
         let blockers = nodes
             .table
             .nearest_blockers(number, WaitingRequest::BLOCKERS);
-        let request = waiter.entry(self.lock, position, now);
+        let request = self.entry(waiter, position, now);
         WaitingRequest {
             waits_for: waits_for
                 .into_iter()

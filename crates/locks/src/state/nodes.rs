@@ -83,8 +83,7 @@ impl LockState {
         Ok(match self.enroll(number, &requester, set, now) {
             true => Requested::Granted(self.grant_member(number, now, requester.hold_limit, now)),
             false => {
-                let part = CapacityPart::Share;
-                let waiter = LockWaiter::new(number, WaitId(number), part, request, now);
+                let waiter = LockWaiter::for_nodes(number, WaitId(number), request, now);
                 Requested::Waits(self.wait_for_nodes(waiter))
             }
         })
@@ -137,13 +136,11 @@ impl LockState {
             }
             Asked::Waits => {
                 let wait = self.next_wait();
-                let part = CapacityPart::Share;
-                let waiter = LockWaiter::new(number, wait, part, request, now);
+                let waiter = LockWaiter::for_nodes(number, wait, request, now);
                 Requested::Waits(self.wait_for_nodes(waiter))
             }
             Asked::Refused(cycle) => {
-                let part = CapacityPart::Share;
-                let refused = LockWaiter::new(number, WaitId(number), part, request, now);
+                let refused = LockWaiter::for_nodes(number, WaitId(number), request, now);
                 self.record_wait(&refused, TimelineOutcome::Deadlock, now);
                 return Err(self.deadlock(cycle, now));
             }
@@ -347,7 +344,7 @@ impl LockState {
             match &member.asking {
                 Some(asking) if !has => {
                     if queued.len() < TimeoutEvidence::AHEAD {
-                        queued.push(asking.entry(self.lock, queued.len() + 1, now));
+                        queued.push(self.entry(asking, queued.len() + 1, now));
                     }
                 }
                 _ => {

@@ -99,30 +99,27 @@ impl LockState {
         now: MonotonicTime,
     ) -> RequestPosition {
         let number = self.next_id().number;
-        let wait = WaitId(number);
-        let waiter = match nodes {
-            None => LockWaiter::new(number, wait, CapacityPart::Whole, request, now),
-            Some(_) => LockWaiter::new(number, wait, CapacityPart::Share, request, now),
+        let part = match nodes {
+            None => CapacityPart::Whole,
+            Some(_) => CapacityPart::Share,
         };
         let waiter = LockWaiter {
+            part,
             nodes,
             priority,
-            ..waiter
+            ..LockWaiter::for_nodes(number, WaitId(number), request, now)
         };
-        let ticket = Some(self.queue.join(waiter.part.weight(), priority, waiter));
-        RequestPosition {
-            number,
-            wait,
-            ticket,
-        }
+        let position = waiter.position_at(None);
+        let ticket = Some(self.queue.join(part.weight(), priority, waiter));
+        RequestPosition { ticket, ..position }
     }
 }
 
 impl LockWaiter {
-    pub(super) fn new(
+    /// Describes a request that waits for nodes.
+    pub(super) fn for_nodes(
         number: u64,
         wait: WaitId,
-        part: CapacityPart,
         request: Arc<dyn Waiting>,
         now: MonotonicTime,
     ) -> Self {
@@ -131,7 +128,7 @@ impl LockWaiter {
             wait,
             since: now,
             request,
-            part,
+            part: CapacityPart::Share,
             nodes: None,
             priority: Priority::Normal,
             is_reported: Cell::new(false),
@@ -150,18 +147,5 @@ impl LockWaiter {
             wait: self.wait,
             ticket,
         }
-    }
-
-    pub(super) fn entry(&self, lock: u32, position: usize, now: MonotonicTime) -> QueueEntry {
-        let id = LockId {
-            number: self.number,
-            lock,
-        };
-        QueueEntry::of(
-            id,
-            &self.request.head().requester(),
-            now - self.since,
-            position,
-        )
     }
 }

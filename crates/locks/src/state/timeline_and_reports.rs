@@ -150,7 +150,7 @@ impl LockState {
             && now - waiter.since >= threshold
             && !waiter.is_reported.get()
         {
-            let request = waiter.entry(self.lock, position, now);
+            let request = self.entry(waiter, position, now);
             let slow = SlowRequest::Wait {
                 request,
                 ended: true,

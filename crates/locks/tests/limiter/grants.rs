@@ -149,27 +149,13 @@ fn limiter_07_a_key_at_its_own_limit_is_skipped() {
     let fast = limiter.acquire("fast").unwrap();
     thread::scope(|scope| {
         let (limiter, started) = (&limiter, &started);
-        let waiting = started.line_up(
-            scope,
-            limiter,
-            "slow",
-            "slow",
-            limiter.request("slow").no_timeout(),
-        );
-        let f1 = started.line_up(
-            scope,
-            limiter,
-            "fast",
-            "f1",
-            limiter.request("fast").no_timeout(),
-        );
-        let f2 = started.line_up(
-            scope,
-            limiter,
-            "fast",
-            "f2",
-            limiter.request("fast").no_timeout(),
-        );
+        let line_up = |key, name| {
+            let call = limiter.request(key).no_timeout();
+            started.line_up(scope, limiter, key, name, call)
+        };
+        let waiting = line_up("slow", "slow");
+        let f1 = line_up("fast", "f1");
+        let f2 = line_up("fast", "f2");
         drop(fast);
         f1.join().unwrap().unwrap();
         f2.join().unwrap().unwrap();
