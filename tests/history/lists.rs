@@ -1294,6 +1294,31 @@ fn undo_03_a_node_behind_a_text_stays_behind_what_a_division_of_the_list_takes_o
     assert_eq!(shown_lists(&store), split);
 }
 
+/// Dan splits `a`, and Cat splits the empty left half. Ann's deletion over Cat's half joins Dan's
+/// to the node. Bob writes in Cat's half, which is before Dan's, with both splits undone, too.
+#[test]
+fn undo_03_text_of_a_deleted_half_stays_before_its_own_half_that_is_joined_over_it() {
+    let names = ["ann", "bob", "cat", "dan"];
+    let ([ann, bob, cat, dan], store) = editors_of(names, &["a"]);
+    run(&dan, splits("a", 0));
+    run(&cat, splits("a", 0));
+    run(&ann, deletes("a", "7:1", 0));
+    assert_eq!(shown(&store), "a=a");
+    ann.undo().commit().unwrap();
+    run(&bob, insert_text(0, "b").on("7:2"));
+    let all = shown(&store);
+    assert_eq!(all, "a= 7:2=b 7:1=a");
+    dan.undo().commit().unwrap();
+    cat.undo().commit().unwrap();
+    assert_eq!(shown(&store), "a=ba");
+    ann.redo().commit().unwrap();
+    assert_eq!(shown(&store), "a=ba");
+    for editor in [&ann, &bob] {
+        editor.undo().commit().unwrap();
+    }
+    assert_eq!(shown(&store), "a=a");
+}
+
 /// Ann splits `abc`. Bob splits her half, and moves his before `a`, which Dan joins to it. What is
 /// between the two halves is behind `a` without the first split only, and otherwise before it.
 #[test]
@@ -1313,4 +1338,38 @@ fn undo_03_a_half_of_a_half_has_the_text_of_the_first_node_that_was_joined_to_it
     dan.undo().commit().unwrap();
     ann.undo().commit().unwrap();
     assert_eq!(shown(&store), "abc=abc");
+}
+
+/// Bob wraps `a`, and Ann puts nodes on both sides of it, so that it stays in the wrapper when the
+/// wrapping is undone. Then Bob takes the first of them out.
+fn holds_a_node_beside_what_is_taken_out(takes_out: Operation, taken_out: [&str; 2]) {
+    let ([ann, bob], _) = editors_of(["ann", "bob"], &["a", "b"]);
+    let all = || children_of(&ann, ["list", "u"]);
+    let entry = [wraps_in_list("a"), insert_text(0, "x").on("a")];
+    transaction(&bob, entry).commit().unwrap();
+    run(&ann, move_node("u", 1).on("b"));
+    put(&ann, "n", "u", 0);
+    bob.undo().commit().unwrap();
+    assert_eq!(all(), ["u", "nvb"]);
+    run(&bob, takes_out);
+    assert_eq!(all(), taken_out);
+    for editor in [&bob, &ann, &ann] {
+        editor.undo().commit().unwrap();
+    }
+    assert_eq!(children(&ann, "list"), "ab");
+    for editor in [&ann, &bob, &ann] {
+        editor.redo().commit().unwrap();
+    }
+    assert_eq!(all(), taken_out);
+    assert_eq!(children(&ann, "v"), "a");
+}
+
+#[test]
+fn undo_03_a_node_stays_in_a_wrapper_out_of_which_another_editor_lifted_a_node() {
+    holds_a_node_beside_what_is_taken_out(lift_node().on("n"), ["nu", "vb"]);
+}
+
+#[test]
+fn undo_03_a_node_stays_in_a_wrapper_in_which_another_editor_deleted_a_node() {
+    holds_a_node_beside_what_is_taken_out(delete_node().on("n"), ["u", "vb"]);
 }

@@ -174,6 +174,12 @@ impl Page {
                 Change::MoveNode { id, .. } => drop(self.moved.insert(id.clone())),
                 Change::SplitNode { id, right, .. } => {
                     self.related.push([id.clone(), right.id.clone()]);
+                    // What was split off before is behind the new half.
+                    for (half, (left, _)) in &mut self.halves {
+                        if left == id && before.attributes.contains_key(half) {
+                            *left = right.id.clone();
+                        }
+                    }
                     self.halves.insert(right.id.clone(), (id.clone(), edit));
                 }
                 Change::JoinNodes { id, right, .. } => {

@@ -436,17 +436,28 @@ impl Draft<'_> {
         None
     }
 
-    /// The wrappers that stay although their creation is not in effect, and that wrapped a node.
+    /// The wrappers that stay although their creation is not in effect, and that wrapped a node, or
+    /// out of which it was taken.
     pub(super) fn wrappers_of(&self, node: RecordKey) -> SmallVec<[RecordKey; 1]> {
         let mut wrappers = SmallVec::new();
-        let places = self.get(node).into_iter().flat_map(|it| &it.places);
-        for place in places.filter(|it| !it.by.is_in_effect()) {
+        let Some(child) = self.get(node) else {
+            return wrappers;
+        };
+        for place in &child.places {
+            let born = |key| Some(self.get(key)?.born?.unit());
+            let Some(unit) = place.list.and_then(born) else {
+                continue;
+            };
+            let was_wrapped = unit == place.by.unit() && !place.by.is_in_effect();
+            if !was_wrapped && !self.is_taken_out(child, place) {
+                continue;
+            }
             let mut around = place.list;
             for _ in 0..super::MOST_LEVELS {
                 let Some((key, record)) = around.and_then(|key| Some((key, self.get(key)?))) else {
                     break;
                 };
-                if record.born.map(StepTag::unit) != Some(place.by.unit()) {
+                if record.born.map(StepTag::unit) != Some(unit) {
                     break;
                 }
                 if record.is_present() && self.is_left_over(record) {
@@ -499,6 +510,8 @@ impl Draft<'_> {
                 let beside = beside.and_then(|it| it.beside);
                 if beside.is_some_and(|(left, _)| is_wrapped(left)) && !is_wrapped(node) {
                     content.wrapped.push((node, place));
+                } else if self.is_taken_out(child, its) && self.belongs(node) {
+                    places.push((its, content.wrapped.len()));
                 }
                 continue;
             }
@@ -509,7 +522,10 @@ impl Draft<'_> {
                 content.wrapped.push((node, place));
             } else if !self.will_be_created(child) && child.born.map(StepTag::unit) == born {
                 ahead.extend(items(node));
-            } else if self.belongs(node) || self.is_about_to_open(child) {
+            } else if self.belongs(node)
+                || self.is_about_to_open(child)
+                || child.is_created() && self.is_taken_out(child, its)
+            {
                 places.push((its, content.wrapped.len()));
             }
         }
@@ -519,6 +535,15 @@ impl Draft<'_> {
             content.add(before.map_or(at, |before| before.min(at)));
         }
         content
+    }
+
+    /// Whether an edit in effect took a node out of the list of this place, when that list was
+    /// there only for others. The other nodes of the list stayed where they were, so the node
+    /// counts as if it were still there.
+    fn is_taken_out(&self, child: &Record, place: &Place) -> bool {
+        let list = place.list.and_then(|list| self.get(list));
+        let mut taken_by = child.places.iter().map(|it| &it.by).chain(&child.removed);
+        list.is_some_and(|list| taken_by.any(|by| by.is_in_effect() && list.kept_by.contains(by)))
     }
 
     /// How many wrapped nodes are before content that has this place, at least and at most: with

@@ -783,11 +783,12 @@ impl Provenance {
         let records = &self.records;
         let is_open =
             |at: EdgeAt| at.node != right && records.get(at.node).is_none_or(|it| !it.is_in(left));
-        // A node whose join is undone, or a half that was deleted, unless the node is a half of it.
+        // A node whose join is undone, or a half that was deleted. The joined node is behind it in
+        // the list, or is a half of it.
         let is_before = |at: EdgeAt| {
             let mut splits = records[right].edges.iter().filter(|it| it.splits);
             let is_half_of_it = splits.any(|it| it.text_in == at.node);
-            is_open(at) && !is_half_of_it && self.is_behind(right, at.node)
+            is_open(at) && (is_half_of_it || self.is_behind(right, at.node))
         };
         let at_text = records[left].text.joint(is_open, is_before);
         let at_child = records[left].children.joint(is_open, is_before);
