@@ -23,7 +23,7 @@ use std::time::{Duration, Instant, SystemTime};
 use common::{Given, number, print_line, wanted};
 use crossbeam_channel::{Receiver, unbounded};
 use doclock::{
-    CommitError, DataStore, Transaction, View,
+    CommitError, DataStore, Draft, View,
     document::NodeSpec,
     inbox::{
         Claim, DeadLetter, Feed, HandlerError, HandlerResult, Inbox, InboxOptions, InboxStats,
@@ -216,7 +216,7 @@ fn ledger() -> Result<DataStore, Box<dyn Error>> {
     Ok(store)
 }
 
-fn add(transaction: &mut Transaction, account: &str, cents: i64) -> HandlerResult {
+fn add(transaction: &mut Draft, account: &str, cents: i64) -> HandlerResult {
     let balance: i64 = transaction.text_of(account)?.parse()?;
     transaction.set_text(account, (balance + cents).to_string())?;
     Ok(())
@@ -224,7 +224,7 @@ fn add(transaction: &mut Transaction, account: &str, cents: i64) -> HandlerResul
 
 /// The handler, with the failures of first attempts.
 fn pay(
-    transaction: &mut Transaction,
+    transaction: &mut Draft,
     event: &OrderPaid,
     tried: &Mutex<HashSet<String>>,
 ) -> HandlerResult {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::model::{Actor, Model, Run};
 use doclock::{
-    CommitError, DataStore, StoreOptions, Transaction,
+    CommitError, DataStore, Draft, StoreOptions,
     document::NodeSpec,
     inbox::{EventState, HandlerResult, Inbox, InboxOptions, Outcome},
     time::ManualClock,
@@ -26,7 +26,7 @@ fn inbox() -> (Inbox, ManualClock) {
 }
 
 /// An effect whose repetition would be noticed.
-fn effect(transaction: &mut Transaction, _: &Message) -> HandlerResult {
+fn effect(transaction: &mut Draft, _: &Message) -> HandlerResult {
     transaction.create(NodeSpec::new("effect"))?;
     Ok(())
 }

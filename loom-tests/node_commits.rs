@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use doclock::{
-    CommitError, DataStore, NodeId, StoreOptions, Transaction, TransactionManager, View,
+    CommitError, DataStore, Draft, NodeId, StoreOptions, Transaction, TransactionManager, View,
     document::NodeSpec, dsl::insert_text, lock::node::Scope, time::ManualClock,
 };
 
@@ -40,7 +40,7 @@ fn look(store: &DataStore) -> usize {
     letters
 }
 
-fn append(transaction: &mut Transaction, to: &str, letter: &str) {
+fn append(transaction: &mut Draft, to: &str, letter: &str) {
     let len = transaction.node(&node(to)).unwrap().text().len();
     transaction.insert_text(&node(to), len, letter).unwrap();
 }

@@ -66,11 +66,12 @@ impl Site {
 
     /// Returns an operation that creates a node of this name.
     pub(crate) fn operation(&self, name: &'static str) -> Operation {
-        let log = self.log.clone();
-        op(move |transaction| {
-            log.lock().unwrap().note(name, transaction.lock_id());
+        let (store, log) = (self.store.clone(), self.log.clone());
+        op(move |draft| {
+            let lock = store.current_lock().unwrap().lock_id;
+            log.lock().unwrap().note(name, lock);
             let spec = NodeSpec::new("text").with_id(name);
-            transaction.create(spec).map(drop)
+            draft.create(spec).map(drop)
         })
     }
 

@@ -2,19 +2,20 @@
 //! the minimum for an edit of such a document; a store adds the cost of the rest.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::document::{EditError, NodeSpec, Overlay, Snapshot, plan};
-use crate::id::{NodeId, NodeIds};
-use crate::store::{DataStore, Transaction};
+use crate::id::NodeId;
+use crate::store::{Draft, SharedDocument};
+use crate::time::Clock;
 use crate::transaction::{IntoOperations, RunOperations, TransactionError};
 
 /// A document of one thread.
-#[derive(Debug)]
+#[allow(missing_debug_implementations)]
 pub struct Bare {
     document: Snapshot,
-    ids: NodeIds,
-    /// Transactions belong to a store; this one is never locked and stays empty.
-    store: DataStore,
+    /// The ids of its nodes. Its version stays the first.
+    shared: Arc<SharedDocument>,
 }
 
 impl Bare {
@@ -22,8 +23,7 @@ impl Bare {
     pub fn new() -> Self {
         Self {
             document: Snapshot::default(),
-            ids: NodeIds::after(1, 0),
-            store: DataStore::new(),
+            shared: SharedDocument::new(Snapshot::default(), (1, 0), None, Clock::default()),
         }
     }
 
@@ -34,19 +34,19 @@ impl Bare {
 
     /// Runs an operation batch, all or nothing, as the next version.
     pub fn execute(&mut self, operations: impl IntoOperations) -> Result<(), TransactionError> {
-        let mut transaction = Transaction::bare(&self.store, self.document.clone());
-        transaction.run(operations)?;
-        transaction.fold_into(&mut self.document);
+        let mut draft = Draft::under_no_lock(&self.shared, self.document.clone());
+        draft.run(operations)?;
+        draft.fold_into(&mut self.document);
         Ok(())
     }
 
     /// Creates a node in an overlay and folds it in.
     pub fn create(&mut self, spec: NodeSpec) -> Result<NodeId, EditError> {
-        let nodes = spec.into_nodes(None, &self.ids)?;
+        let nodes = spec.into_nodes(None, &self.shared.ids)?;
         let id = nodes[0].id().clone();
         let mut overlay = Overlay::new(self.document.clone());
         if let Some(change) = plan::insert_subtree(&overlay, nodes, None)? {
-            overlay.apply(change, &self.ids)?;
+            overlay.apply(change, &self.shared.ids)?;
         }
         overlay.fold_into(&mut self.document);
         Ok(id)
@@ -62,7 +62,7 @@ impl Bare {
     ) -> Result<(), EditError> {
         let mut overlay = Overlay::new(self.document.clone());
         if let Some(change) = plan::splice_text(&overlay, id, Some(range), text.into())? {
-            overlay.apply(change, &self.ids)?;
+            overlay.apply(change, &self.shared.ids)?;
         }
         overlay.fold_into(&mut self.document);
         Ok(())

@@ -72,7 +72,7 @@
 //!
 //! # Modules
 //!
-//! The root has the store ([`DataStore`]); what begins on it ([`Transaction`],
+//! The root has the store ([`DataStore`]); what begins on it ([`Transaction`] with its [`Draft`],
 //! [`TransactionManager`], [`Editor`]); what is read ([`Snapshot`], [`View`]); ids; the functions
 //! that make operations ([`dsl`]); and a [`prelude`].
 //!
@@ -132,8 +132,8 @@ pub use document::schema;
 pub use document::{Snapshot, View};
 pub use id::{AsNodeId, FencingToken, LockId, NodeId, OwnerId, ParseIdError, TransactionId};
 pub use store::{
-    AliasError, CommitError, DataStore, NodeGuard, NodeLocks, Savepoint, SavepointError,
-    StoreOptions, TakenOut, Transaction,
+    AliasError, CommitError, DataStore, Draft, NodeGuard, NodeLocks, Savepoint, SavepointError,
+    StoreOptions, Transaction,
 };
 #[doc(inline)]
 pub use store::{durable, events, inbox, lease};

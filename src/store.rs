@@ -4,8 +4,8 @@ mod admission;
 mod calendar;
 mod commit_error;
 pub(crate) mod diagnostics;
+mod draft;
 pub mod durable;
-mod edit;
 pub mod events;
 pub mod inbox;
 mod lazy;
@@ -35,27 +35,30 @@ use crossbeam_utils::CachePadded;
 use smol_str::SmolStr;
 
 pub use commit_error::CommitError;
+pub use draft::{AliasError, Draft, Savepoint, SavepointError};
 use lease::LeaseLost;
 pub(crate) use log::{CommitEdits, CommitRecord, FollowerId, ReversedEntry};
 pub use nodes::{NodeGuard, NodeLocks};
 pub(crate) use observe::{Kind, ObservedTransaction};
 pub use options::StoreOptions;
-pub(crate) use publish::{Bookkeeping, CommitCondition, PublishedState};
+pub(crate) use publish::{
+    Bookkeeping, CommitCondition, HeldGrant, Publication, PublishedState, Reversal,
+};
 pub(crate) use receipts::{BatchDigest, Receipt};
 pub(crate) use result::ExecutedOperation;
 pub use result::{HookFailure, HookId, TransactionResult};
-pub(crate) use transaction::EndedBy;
-use transaction::TransactionGrant;
-pub use transaction::{AliasError, Savepoint, SavepointError, TakenOut, Transaction};
+pub(crate) use transaction::Hold;
+pub use transaction::Transaction;
 
 use crate::document::Snapshot;
 use crate::document::schema::Schema;
-use crate::id::{LockId, NodeId, NodeIds, OwnerId, TransactionId, random_session};
+use crate::id::{LockId, NodeId, NodeIds, OwnerId, random_session};
 use crate::lock::{
     AcquireOptions, FifoLock, Grant, JoinError, LockError, LockGuard, LockInfo, LockReport,
     LockStats, QueueEntry, ReleaseError, ReleaseOutcome, Timeline, WaitsAs, blocking,
 };
 use crate::sync::{Mutex, rank};
+use crate::time::Clock;
 use diagnostics::LockDump;
 use durable::Writer;
 use log::OwnLog;
@@ -97,13 +100,37 @@ pub(crate) use provenance::{KeptHistory, Undone};
 #[derive(Clone)]
 pub struct DataStore(Arc<StoreShared>);
 
-/// Each transaction writes `published` and `ids`, and the reference count. They are apart from the
-/// read-only fields, by an allocation of their own or by padding: otherwise a requesting thread
-/// takes their cache line from the holder again and again.
-struct StoreShared {
-    /// The last version. Replaced by the holder of `lock`, or of a share of it and `publishing`;
+/// The document of a store. Each transaction writes it, so it is apart from what only the store
+/// needs: otherwise a requesting thread takes its cache lines from the holder again and again.
+pub(crate) struct SharedDocument {
+    /// The last version. Replaced by the holder of the lock, or of a share of it and `publishing`;
     /// readers only clone.
-    published: Arc<LockedPublished>,
+    published: Mutex<{ rank::PUBLISHED }, PublishedState>,
+    pub(crate) ids: CachePadded<NodeIds>,
+    schema: Option<Arc<Schema>>,
+    clock: Clock,
+}
+
+impl SharedDocument {
+    /// A document with ids after the last one of a session.
+    pub(crate) fn new(
+        snapshot: Snapshot,
+        (session, last_id): (u32, u64),
+        schema: Option<Arc<Schema>>,
+        clock: Clock,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            published: Mutex::new(PublishedState::new(snapshot)),
+            ids: CachePadded::new(NodeIds::after(session, last_id)),
+            schema,
+            clock,
+        })
+    }
+}
+
+struct StoreShared {
+    /// Its drafts and its journal have it, too.
+    document: Arc<SharedDocument>,
     bookkeeping: Mutex<{ rank::BOOKKEEPING }, Bookkeeping>,
     numbers: Numbers,
     /// Held during a commit by a transaction that does not hold the whole lock.
@@ -114,14 +141,9 @@ struct StoreShared {
     provenance: Mutex<{ rank::PROVENANCE }, RecordedProvenance>,
     /// Dropped after all that its keeper serves, so that the keeper ends.
     lock: FifoLock,
-    ids: CachePadded<NodeIds>,
-    schema: Option<Arc<Schema>>,
     name: SmolStr,
     observer: Observer,
 }
-
-/// A journal has it too, for its checkpoints.
-type LockedPublished = Mutex<{ rank::PUBLISHED }, PublishedState>;
 
 impl DataStore {
     /// Creates an empty store with a timeout of five seconds, an unbounded queue and the system's
@@ -155,18 +177,18 @@ impl DataStore {
         }
         options.lock.last_token = numbering.lock_token;
         let bookkeeping = Bookkeeping::new(options.remembered_keys, writer.is_some());
+        let ids = (session_of_ids, last_id);
+        let clock = options.lock.clock.clone();
         Self(Arc::new(StoreShared {
+            document: SharedDocument::new(snapshot, ids, options.schema, clock),
             observer: Observer::new(&options.lock.name, &options.lock.clock),
             name: options.lock.name.clone(),
             lock: FifoLock::with_options(options.lock),
-            published: Arc::new(Mutex::new(PublishedState::new(snapshot))),
             bookkeeping: Mutex::new(bookkeeping),
             numbers: Numbers::after(numbering),
             publishing: Mutex::default(),
             log: OwnLog::new(options.kept_commits, options.log_limit),
             provenance: Mutex::default(),
-            ids: CachePadded::new(NodeIds::after(session_of_ids, last_id)),
-            schema: options.schema,
             writer,
         }))
     }
@@ -176,13 +198,13 @@ impl DataStore {
     /// Takes O(1) and never waits for the work of a transaction.
     #[inline]
     pub fn snapshot(&self) -> Snapshot {
-        self.0.published.lock().document.clone()
+        self.0.document.published.lock().document.clone()
     }
 
     /// Returns the number of commits so far, with those before the document was
     /// [opened](StoreOptions::document).
     pub fn version(&self) -> u64 {
-        self.0.published.lock().version()
+        self.0.document.published.lock().version()
     }
 
     /// Returns the [name](StoreOptions::name) of the store.
@@ -192,7 +214,7 @@ impl DataStore {
 
     /// Returns the schema that every version of the document follows, if the store has one.
     pub fn schema(&self) -> Option<&Schema> {
-        self.0.schema.as_deref()
+        self.0.document.schema.as_deref()
     }
 
     /// Generates an id that no node of this store has or will have.
@@ -200,7 +222,7 @@ impl DataStore {
     /// A node gets the id with [`NodeSpec::with_id`](crate::document::NodeSpec::with_id). Returns
     /// `None` when all numbers are used up, which takes 2⁶⁴ calls.
     pub fn generate_id(&self) -> Option<NodeId> {
-        self.0.ids.generate()
+        self.0.document.ids.generate()
     }
 
     // --- Transactions ---
@@ -222,41 +244,15 @@ impl DataStore {
         blocking(self.begin_as(WaitsAs::Thread, owner, &options, Location::caller()))
     }
 
-    /// Begins a transaction that ends its grant, and reports itself.
+    /// A draft of the last version, under a grant to a transaction.
     #[inline(always)]
-    pub(crate) fn begin_observed(
-        &self,
-        grant: Grant,
-        owner: OwnerId,
-        observed: ObservedTransaction,
-    ) -> Transaction {
-        self.begin_in(grant, owner, EndedBy::Transaction, observed)
+    pub(crate) fn draft_under(&self, grant: Grant) -> Draft {
+        let document = Arc::clone(&self.0.document);
+        let id = self.0.numbers.next_transaction();
+        Draft::new(id, document, self.snapshot_under(grant))
     }
 
-    /// Begins a transaction under a grant to a transaction.
-    #[inline(always)]
-    pub(crate) fn begin_granted(
-        &self,
-        grant: Grant,
-        owner: OwnerId,
-        ended_by: EndedBy,
-    ) -> Transaction {
-        self.begin_in(grant, owner, ended_by, ObservedTransaction::default())
-    }
-
-    #[inline(always)]
-    fn begin_in(
-        &self,
-        grant: Grant,
-        owner: OwnerId,
-        ended_by: EndedBy,
-        observed: ObservedTransaction,
-    ) -> Transaction {
-        let held = TransactionGrant::new(self.clone(), grant, ended_by, observed);
-        Transaction::new(self.next_transaction(grant), owner, held)
-    }
-
-    /// The store's lock, for code that lends its grants to transactions.
+    /// The store's lock.
     pub(crate) fn fifo(&self) -> &FifoLock {
         &self.0.lock
     }
@@ -300,22 +296,19 @@ impl DataStore {
         let options = AcquireOptions::new();
         let mut observed = self.observe(kind, &options.requester(&owner, call_site, true));
         observed.granted_at_once();
-        Ok(self.begin_observed(grant, owner, observed))
+        Ok(Transaction::begin(self, grant, owner, observed))
     }
 
-    /// The id of a transaction that begins under a grant, and the document as last committed.
-    #[inline(always)]
-    pub(crate) fn next_transaction(&self, grant: Grant) -> (TransactionId, Snapshot) {
-        (
-            self.0.numbers.next_transaction(),
-            self.snapshot_under(grant),
-        )
+    /// The result of a transaction without operations.
+    pub(crate) fn nothing_done(&self, owner: OwnerId) -> TransactionResult {
+        let id = self.0.numbers.next_transaction();
+        TransactionResult::nothing_done(id, self.version(), owner)
     }
 
     /// The document as last committed, for an open transaction. Its token is noted for the next
     /// version.
     pub(crate) fn snapshot_under(&self, grant: Grant) -> Snapshot {
-        let published = self.0.published.lock();
+        let published = self.0.document.published.lock();
         self.0.numbers.note_lock_token(grant.token);
         published.document.clone()
     }

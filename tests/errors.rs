@@ -37,7 +37,7 @@ use doclock::transaction::{
 };
 use doclock::{
     AliasError, CommitError, DataStore, FencingToken, LockId, NodeId, OwnerId, SavepointError,
-    TakenOut, TransactionManager,
+    TransactionManager,
 };
 use serde_json::json;
 
@@ -171,19 +171,13 @@ fn call() -> Box<CallEvidence> {
     }
 }
 
-fn taken_out() -> TakenOut {
+fn foreign_draft() -> CommitError {
     let takes = op(|on| -> Result<(), EditError> {
-        drop(std::mem::replace(
-            on,
-            DataStore::new().begin("other").unwrap(),
-        ));
+        std::mem::swap(on, &mut *DataStore::new().begin("other").unwrap());
         Ok(())
     });
     match failed(&manager(), takes) {
-        TransactionError::Operation {
-            cause: OperationError::TakenOut(taken_out),
-            ..
-        } => taken_out,
+        TransactionError::Commit(error) => error,
         other => panic!("{other:?}"),
     }
 }
@@ -507,7 +501,7 @@ fn samples_of_commits() -> Vec<Sample> {
     let mut all = samples_of([
         ("commitRevoked", CommitError::Revoked { id: lock_id(), owner: owner(), holder: Some(Box::new(holder())) }),
         ("commitGrantEnded", CommitError::GrantEnded { id: lock_id(), owner: owner(), holder: None }),
-        ("transactionTakenOut", taken_out().into()),
+        ("commitForeignDraft", foreign_draft()),
         ("typeUnknown", violation().into()),
         ("commitNotLocked", CommitError::NotLocked(Box::new(LockError::Deadlock(Box::new(deadlock()))))),
         ("commitConflict", CommitError::Conflict { node: Some(id("a")), version: 2 }),
@@ -560,7 +554,6 @@ fn samples_of_commits() -> Vec<Sample> {
         ("journalFenced", journal_fenced()),
         ("journalFailed", journal_failed()),
     ]));
-    all.extend(samples_of([("transactionTakenOut", taken_out())]));
     all.extend(samples_of([
         ("commitsRemoved", MissingCommits::Removed { version: 3, earliest: 17, latest: 40 }),
         ("versionNotReached", MissingCommits::NotReached { version: 50, latest: 40 }),
@@ -626,7 +619,6 @@ fn samples_of_transactions() -> Vec<Sample> {
         ("noItem", OperationError::NoItem { id: a(), item_type: "item".into() }),
         ("versionConflict", OperationError::VersionConflict { expected: 1, found: 2 }),
         ("leaseNoTargets", LeaseError::NoTargets.into()),
-        ("transactionTakenOut", taken_out().into()),
         ("codeFailed", OperationError::Failed("no paper".into())),
         ("codePanicked", OperationError::Panicked(panicked())),
     ]));

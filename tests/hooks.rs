@@ -117,13 +117,10 @@ fn transaction_05_a_before_hook_runs_under_the_lock_with_the_owner_and_the_docum
     let (store, hooks, notes) = (with_note(), Hooks::new(), Notes::default());
     let (note, inside) = (notes.clone(), store.clone());
     hooks.before(move |context: &BeforeHook<'_>, operations| {
-        let transaction = context.transaction();
-        note.add(format!("{} {}", context.owner(), text(transaction, "note")));
-        assert!(transaction.changes().is_empty());
-        assert_eq!(
-            inside.current_lock().unwrap().lock_id,
-            transaction.lock_id()
-        );
+        let draft = context.draft();
+        note.add(format!("{} {}", context.owner(), text(draft, "note")));
+        assert!(draft.changes().is_empty());
+        assert_eq!(inside.current_lock().unwrap().owner_id, *context.owner());
         assert!(matches!(
             inside.begin("ann"),
             Err(LockError::Reentrant { .. })

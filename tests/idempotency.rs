@@ -10,7 +10,7 @@ use std::thread;
 use common::{PATIENCE, SESSION, commit, id, image, store, text};
 use doclock::dsl::*;
 use doclock::{
-    DataStore, Editor, FencingToken, StoreOptions, Transaction, TransactionManager, View,
+    DataStore, Draft, Editor, FencingToken, StoreOptions, TransactionManager, View,
     codes::{CodedError, Retry},
     document::{EditError, Limit, Limits, Selection},
     history::UndoError,
@@ -672,7 +672,7 @@ fn digest(operations: impl IntoOperations) -> u128 {
     IdempotencyKey::digest(&operations.into_operations())
 }
 
-fn code(_: &mut Transaction) -> Result<(), EditError> {
+fn code(_: &mut Draft) -> Result<(), EditError> {
     Ok(())
 }
 

@@ -11,6 +11,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::AliasError>();
     shared::<doclock::CommitError>();
     shared::<doclock::DataStore>();
+    shared::<doclock::Draft>();
     shared::<doclock::Editor>();
     shared::<doclock::FencingToken>();
     shared::<doclock::LockId>();
@@ -23,7 +24,6 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::SavepointError>();
     shared::<doclock::Snapshot>();
     shared::<doclock::StoreOptions>();
-    shared::<doclock::TakenOut>();
     shared::<doclock::Transaction>();
     shared::<doclock::TransactionId>();
     shared::<doclock::TransactionManager>();

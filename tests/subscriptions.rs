@@ -9,7 +9,7 @@ use std::time::Duration;
 use common::{Dice, cases, commit, id, store, store_with_log};
 use doclock::dsl::*;
 use doclock::{
-    DataStore, Editor, NodeId, StoreOptions, Transaction, View,
+    DataStore, Draft, Editor, NodeId, StoreOptions, View,
     document::{Change, NodeSpec, SplitPoint},
     events::{Filter, MissingCommits, RecvError, RecvTimeoutError, Subscription, TryRecvError},
 };
@@ -34,7 +34,7 @@ fn item(name: &str) -> NodeSpec {
 }
 
 /// An edit, and whether it touches the subscribed nodes.
-type Edit = (bool, fn(&mut Transaction));
+type Edit = (bool, fn(&mut Draft));
 
 /// A store with `top` (`left` (`leaf`), `right`) and `other`, at version 1.
 fn with_tree() -> DataStore {
@@ -450,7 +450,7 @@ const NAMES: [&str; 12] = [
 ];
 
 /// One edit or none: an impossible edit is omitted.
-fn edit(on: &mut Transaction, seed: u64) {
+fn edit(on: &mut Draft, seed: u64) {
     let mut dice = Dice(seed);
     let mut name = || id(NAMES[dice.below(NAMES.len())]);
     let (one, other, third) = (name(), name(), name());

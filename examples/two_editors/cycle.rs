@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use doclock::{
-    DataStore, NodeId, Transaction, View,
+    DataStore, Draft, NodeId, Transaction, View,
     lock::{
         AcquireOptions, LockError, LockMode,
         node::{Deadlock, Scope},
@@ -99,7 +99,7 @@ fn until_somebody_waits(store: &DataStore) -> Result<(), Failure> {
 }
 
 /// Locks a title by writing to it.
-fn sign(transaction: &mut Transaction, editor: &Editor, title: &str) -> Result<(), Failure> {
+fn sign(transaction: &mut Draft, editor: &Editor, title: &str) -> Result<(), Failure> {
     let name = format!("({}) ", editor.name);
     Ok(transaction.insert_text(title, 0, name)?)
 }

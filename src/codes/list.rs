@@ -23,7 +23,7 @@ use crate::lock::keyed::{ExecutionError, TaskPanic};
 use crate::lock::limiter::LimiterError;
 use crate::lock::node::Deadlock;
 use crate::lock::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvidence};
-use crate::store::{AliasError, CommitError, SavepointError, TakenOut};
+use crate::store::{AliasError, CommitError, SavepointError};
 use crate::transaction::{
     HookFailure, IdempotencyMismatch, OperationError, PatternError, Refusal, ScriptError,
     TransactionError,
@@ -121,7 +121,6 @@ errors! {
     ReplicaError,
     SavepointError,
     ScriptError,
-    TakenOut,
     TakeoverError,
     TransactionError,
     UndoError,

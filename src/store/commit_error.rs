@@ -4,12 +4,12 @@ use std::fmt;
 
 use smol_str::SmolStr;
 
+use super::LeaseLost;
 use super::durable::{DurabilityError, JournalError};
-use super::{LeaseLost, TakenOut};
 use crate::brief::Brief;
 use crate::codes::codes;
 use crate::document::schema::SchemaViolation;
-use crate::id::{FencingToken, LockId, NodeId, OwnerId};
+use crate::id::{FencingToken, LockId, NodeId, OwnerId, TransactionId};
 use crate::lock::{LockError, LockInfo};
 
 /// An error of a commit. The transaction was rolled back, apart from [`Unknown`](Self::Unknown),
@@ -41,10 +41,18 @@ pub enum CommitError {
         /// The current holder of the lock.
         holder: Option<Box<LockInfo>>,
     },
-    /// The transaction was committed by code that it was lent to: an operation,
-    /// [`attempt`](crate::Transaction::attempt), or the handler of an inbox.
-    #[error(transparent)]
-    TakenOut(#[from] TakenOut),
+    /// The draft is not of the version that the transaction holds: code that had the draft by
+    /// reference has put another one in its place.
+    #[error(
+        "not committed: the draft of transaction {draft}, which begins with version {base}, is not \
+         of the version that is locked"
+    )]
+    ForeignDraft {
+        /// The transaction to which the draft belongs.
+        draft: TransactionId,
+        /// The version that the draft begins with.
+        base: u64,
+    },
     /// The document would violate the schema of its store.
     #[error(transparent)]
     Schema(Box<SchemaViolation>),
@@ -127,7 +135,7 @@ pub enum CommitError {
 codes! { CommitError {
     Self::Revoked { id, owner, holder } => "commitRevoked", 409;
     Self::GrantEnded { id, owner, holder } => "commitGrantEnded", 409;
-    Self::TakenOut(error) => as error;
+    Self::ForeignDraft { draft, base } => "commitForeignDraft", 500;
     Self::Schema(violation) => as violation;
     Self::NotLocked(cause) => "commitNotLocked" { cause: cause }
         if cause.retry(), cause.http_status();

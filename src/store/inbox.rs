@@ -28,7 +28,7 @@ pub use event_table::{
 use crate::caught::catch;
 use crate::id::OwnerId;
 use crate::lock::{AcquireOptions, CancelToken, LockError};
-use crate::store::{CommitError, DataStore, Transaction};
+use crate::store::{CommitError, DataStore, Draft, Transaction};
 use crate::sync::assert_unlocked;
 use crate::time::MonotonicTime;
 use event_table::{ClaimOutcome, Claimant, Delivery, EventTable, Failed, InboxKey};
@@ -148,7 +148,7 @@ impl Inbox {
     pub fn run<'a, M: Message + Send + 'static>(
         &'a self,
         feed: impl Into<Feed<'a, M>>,
-        handler: impl FnMut(&mut Transaction, &M) -> HandlerResult,
+        handler: impl FnMut(&mut Draft, &M) -> HandlerResult,
     ) -> Result<(), Interrupted<M>> {
         Run::new(self, feed.into()).work(handler)
     }
@@ -175,7 +175,7 @@ impl Inbox {
     pub fn process<M: Message>(
         &self,
         message: &M,
-        handler: impl FnOnce(&mut Transaction, &M) -> HandlerResult,
+        handler: impl FnOnce(&mut Draft, &M) -> HandlerResult,
     ) -> Result<Outcome, LockError> {
         let attempt = Attempt {
             inbox: self,
@@ -452,7 +452,7 @@ impl Attempt<'_> {
     fn make<M: Message>(
         &self,
         message: &M,
-        handler: impl FnOnce(&mut Transaction, &M) -> HandlerResult,
+        handler: impl FnOnce(&mut Draft, &M) -> HandlerResult,
     ) -> Result<Outcome, LockError> {
         let claim = match self.inbox.claim_as(self.owner, message, self.first) {
             Ok(claim) => claim,
@@ -484,13 +484,12 @@ fn carry_out<M>(
     mut claim: Claim,
     mut transaction: Transaction,
     message: &M,
-    handler: impl FnOnce(&mut Transaction, &M) -> HandlerResult,
+    handler: impl FnOnce(&mut Draft, &M) -> HandlerResult,
 ) -> Outcome {
     assert_unlocked("a handler is called");
-    let handled = catch(|| transaction.lend(|transaction| handler(transaction, message)));
+    let handled = catch(|| handler(&mut transaction, message));
     let failed = match handled {
-        Ok((_, Err(taken_out))) => CommitError::from(taken_out).into(),
-        Ok((Ok(()), Ok(()))) => match claim.try_commit(transaction) {
+        Ok(Ok(())) => match claim.try_commit(transaction) {
             Ok(committed) => {
                 return Outcome::Done {
                     version: committed.version,
@@ -506,7 +505,7 @@ fn carry_out<M>(
             ) => return claim.end_again(&error),
             Err(error) => error.into(),
         },
-        Ok((Err(failure), Ok(()))) => {
+        Ok(Err(failure)) => {
             transaction.rollback();
             failure.into()
         }

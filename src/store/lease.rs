@@ -112,7 +112,7 @@ impl DataStore {
         // Declared before the guard, hence dropped after it: readers do not wait while old values
         // are freed.
         let swept;
-        let mut published = self.0.published.lock();
+        let mut published = self.0.document.published.lock();
         let (now, expiry) = self.until(duration)?;
         if let Some(found) = published.leases.in_the_way(&targets, now) {
             return Err(LeaseHolder::new(found, now).into());
@@ -149,7 +149,7 @@ impl DataStore {
     /// # Ok::<(), doclock::lease::LeaseError>(())
     /// ```
     pub fn lease_by_token(&self, token: FencingToken) -> Option<Lease> {
-        let published = self.0.published.lock();
+        let published = self.0.document.published.lock();
         let holding = published.leases.live(token, self.monotonic())?;
         let holding = Arc::clone(holding);
         drop(published);
@@ -177,7 +177,7 @@ impl DataStore {
     /// ```
     pub fn leased(&self, target: impl Into<LeaseTarget>) -> Option<LeaseHolder> {
         let target = target.into();
-        let published = self.0.published.lock();
+        let published = self.0.document.published.lock();
         let now = self.monotonic();
         let leases = &published.leases;
         let found = leases.in_the_way(std::slice::from_ref(&target), now)?;
@@ -188,7 +188,7 @@ impl DataStore {
     ///
     /// Other threads continue meanwhile, so a listed lease may have ended since.
     pub fn leases(&self) -> Vec<LeaseInfo> {
-        let leases = self.0.published.lock().leases.clone();
+        let leases = self.0.document.published.lock().leases.clone();
         let now = self.monotonic();
         LeaseInfo::list(leases.valid(now))
     }
@@ -270,7 +270,7 @@ impl Lease {
 
     /// Returns how much longer the lease lasts, by the store's clock; zero when it has ended.
     pub fn remaining(&self) -> Duration {
-        let published = self.store.0.published.lock();
+        let published = self.store.0.document.published.lock();
         let now = self.store.monotonic();
         let live = published.leases.live(self.fencing_token(), now);
         live.map_or(Duration::ZERO, |holding| holding.expiry.left(now))
@@ -285,7 +285,7 @@ impl Lease {
     /// [`LeaseError::Lost`]: the lease has ended. It stays ended, even if its targets are not
     /// leased again. Other errors report that there is no duration, or too long a one.
     pub fn renew(&mut self, duration: Duration) -> Result<(), LeaseError> {
-        let mut published = self.store.0.published.lock();
+        let mut published = self.store.0.document.published.lock();
         let (now, expiry) = self.store.until(duration)?;
         let leases = &published.leases;
         if leases.live(self.holding.token, now).is_none() {
@@ -307,7 +307,7 @@ impl Lease {
     /// [`LeaseError::Lost`]: the lease has ended already. Nothing is left to release, but work done
     /// under it may have run beside that of the next owner.
     pub fn release(self) -> Result<(), LeaseError> {
-        let mut published = self.store.0.published.lock();
+        let mut published = self.store.0.document.published.lock();
         let now = self.store.monotonic();
         let leases = &published.leases;
         if leases.live(self.holding.token, now).is_none() {

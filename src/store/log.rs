@@ -29,7 +29,7 @@ use super::admission::Admission;
 use super::events::{CommitEvent, Filter, MissingCommits, Reach};
 use super::lazy::LazyParts;
 use super::provenance::{RecordedProvenance, Units};
-use super::{DataStore, LockedPublished, PublishedState, TransactionResult};
+use super::{DataStore, PublishedState, SharedDocument, TransactionResult};
 use crate::caught::dispose;
 use crate::document::{Change, EditUnit, SequenceEdit, SequenceEdits, Snapshot};
 use crate::id::{NodeId, OwnerId};
@@ -416,10 +416,10 @@ impl CommitLog {
     fn begin_following<'a>(
         &self,
         records: &'a mut Option<Box<CommitRecords>>,
-        published: &LockedPublished,
+        document: &SharedDocument,
         filter: Option<&Filter>,
     ) -> (&'a mut CommitRecords, u64) {
-        let published = published.lock();
+        let published = document.published.lock();
         for count in self.counts(filter) {
             count.fetch_add(1, Ordering::Relaxed);
         }
@@ -579,7 +579,7 @@ impl DataStore {
     pub(crate) fn follow(&self, owner: &OwnerId) -> (FollowerId, u64) {
         let log = &self.0.log;
         let mut locked = log.records.lock();
-        let (records, cursor) = log.begin_following(&mut locked, &self.0.published, None);
+        let (records, cursor) = log.begin_following(&mut locked, &self.0.document, None);
         let owner = owner.clone();
         // The history of an earlier session may be restored.
         if records.unrecorded.since.is_none() && log.keeps_commits() {
@@ -678,7 +678,7 @@ impl DataStore {
             if records.is_none() && is_followed() {
                 records = Some(log.records.lock());
             }
-            let published = self.0.published.lock();
+            let published = self.0.document.published.lock();
             // A follower may have come before the published state was locked.
             if records.is_some() || !is_followed() {
                 return (records, published);
@@ -715,7 +715,7 @@ impl DataStore {
     ) -> (Arc<CommitLog>, SubscriberId, Receiver<()>) {
         let log = &self.0.log;
         let mut records = log.records.lock();
-        let (records, cursor) = log.begin_following(&mut records, &self.0.published, Some(&filter));
+        let (records, cursor) = log.begin_following(&mut records, &self.0.document, Some(&filter));
         let (id, ready) = records.subscribers.add(filter, cursor, Some(call_site));
         (Arc::clone(&log.0), id, ready)
     }
@@ -729,7 +729,7 @@ impl DataStore {
         let log = &self.0.log;
         let filter = Filter::All;
         let mut locked = log.records.lock();
-        let (records, latest) = log.begin_following(&mut locked, &self.0.published, Some(&filter));
+        let (records, latest) = log.begin_following(&mut locked, &self.0.document, Some(&filter));
         if let Err(missing) = records.check_commits_since(version, latest) {
             let unneeded = log.end_following(&mut locked, Some(&filter));
             drop(locked);

@@ -10,9 +10,10 @@ mod reads;
 use std::fmt;
 use std::panic::Location;
 
+use on_nodes::NodeLocking;
 pub(super) use on_nodes::OnNodes;
 
-use super::{DataStore, EndedBy, Kind, Transaction};
+use super::{DataStore, Draft, Kind, Transaction};
 use crate::document::View;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId};
 use crate::lock::node::NodeLockStats;
@@ -107,10 +108,10 @@ impl DataStore {
             return blocking(self.begin_on_as(waits_as, owner, scope, options, call_site));
         }
         let requester = options.requester(&owner, call_site, true);
-        let nodes = OnNodes::new(&scope, requester.thread, call_site);
+        let (thread, locked) = (requester.thread, scope.clone());
         let lock = &self.0.lock;
         let grant = lock.grant_nodes(&requester, &options, scope, self)?;
-        Ok(self.begin_on_granted(grant, owner, nodes.waiting_as(options)))
+        Ok(self.begin_on_granted(grant, owner, &locked, (options, thread, call_site)))
     }
 
     pub(super) async fn begin_on_observed(
@@ -143,7 +144,7 @@ impl DataStore {
             WaitsAs::Task => options.unbound(),
         };
         let requester = options.requester(&owner, call_site, true);
-        let nodes = OnNodes::new(&scope, requester.thread, call_site);
+        let (thread, locked) = (requester.thread, scope.clone());
         let (admitted, left) = self.admit_as(waits_as, &requester, &options).await?;
         // The holder of a node may wait for a transaction on others, which must not wait in the
         // entry queue.
@@ -152,13 +153,26 @@ impl DataStore {
         let asked = lock.grant_nodes_as(waits_as, &requester, &left, scope, self);
         let grant = asked.await?;
         drop(left);
-        Ok(self.begin_on_granted(grant, owner, nodes.waiting_as(options)))
+        Ok(self.begin_on_granted(grant, owner, &locked, (options, thread, call_site)))
     }
 
-    fn begin_on_granted(&self, grant: Grant, owner: OwnerId, nodes: OnNodes) -> Transaction {
-        let mut transaction = self.begin_granted(grant, owner, EndedBy::Transaction);
-        transaction.nodes = Some(Box::new(nodes));
-        transaction
+    fn begin_on_granted(
+        &self,
+        grant: Grant,
+        owner: OwnerId,
+        locked: &Scope,
+        (options, thread, call_site): (AcquireOptions, u64, &'static Location<'static>),
+    ) -> Transaction {
+        let locking = NodeLocking {
+            store: self.clone(),
+            owner: owner.clone(),
+            grant,
+            options,
+            thread,
+            call_site,
+        };
+        let nodes = OnNodes::new(locked, Some(locking));
+        Transaction::begin_on(self, grant, owner, nodes)
     }
 
     /// Begins a transaction on the nodes that `edits` changes and reads. Returns whether its edits
@@ -172,10 +186,10 @@ impl DataStore {
         owner: OwnerId,
         options: AcquireOptions,
         call_site: &'static Location<'static>,
-        edits: impl FnOnce(&mut Transaction) -> bool,
+        edits: impl FnOnce(&mut Draft) -> bool,
     ) -> Result<(Transaction, bool), LockError> {
-        let mut unlocked = Transaction::bare(self, self.snapshot());
-        unlocked.nodes = Some(Box::new(OnNodes::without_locks(call_site)));
+        let mut unlocked = Draft::under_no_lock(&self.0.document, self.snapshot());
+        unlocked.nodes = Some(Box::new(OnNodes::new(&Scope::new(), None)));
         let complete = edits(&mut unlocked);
         let scope = unlocked.needed_locks();
         let mut transaction = match waits_as {

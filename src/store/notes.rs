@@ -240,7 +240,7 @@ impl DataStore {
         let now = self.monotonic();
         // Commits with receipts and events of inboxes wait, so both are of one moment.
         let bookkeeping = self.0.bookkeeping.lock();
-        let published = self.0.published.lock();
+        let published = self.0.document.published.lock();
         let (document, leases) = (published.document.clone(), published.leases.clone());
         drop(published);
         let mut notes = bookkeeping.inboxes.notes(now);
@@ -272,7 +272,7 @@ impl DataStore {
     pub(super) fn restore(&self, mut notes: StoredNotes) -> Vec<NoteKey> {
         let calendar = Calendar::at(self.monotonic());
         let mut forgotten = Vec::new();
-        let mut published = self.0.published.lock();
+        let mut published = self.0.document.published.lock();
         // A later lease shows that an earlier one on its targets has ended.
         notes.leases.sort_unstable_by_key(|lease| lease.token);
         for lease in std::mem::take(&mut notes.leases) {

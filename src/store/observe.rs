@@ -83,7 +83,7 @@ impl ObservedTransaction {
         begun: Result<Transaction, LockError>,
     ) -> Result<Transaction, LockError> {
         let mut transaction = self.grant(begun)?;
-        *transaction.observed() = self;
+        transaction.observe_as(self);
         Ok(transaction)
     }
 

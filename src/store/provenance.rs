@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::log::{TakenCommits, Unrecorded};
-use super::{CommitRecord, DataStore, FollowerId};
+use super::{CommitRecord, DataStore, Draft, FollowerId};
 use crate::document::{
     BlockedUndo, Change, EditUnit, Overlay, Provenance, RecordedCommit, ReversedRecords,
     SilentReversal, Snapshot, Undoing, View,
@@ -234,7 +234,7 @@ impl DataStore {
         if taken.since != recorded.since {
             *recorded = RecordedProvenance::beginning_after(taken.since);
         }
-        recorded.record(&taken, &self.0.ids, forgets);
+        recorded.record(&taken, &self.0.document.ids, forgets);
         taken.commits.clear();
         recorded.room = taken.commits;
     }
@@ -249,9 +249,9 @@ impl DataStore {
 
     /// Undoes or redoes the newest unit, if its commits wait to be recorded. Returns whether they
     /// do.
-    pub(super) fn undo_newest_in(
+    pub(crate) fn undo_newest(
         &self,
-        overlay: &mut Overlay,
+        draft: &mut Draft,
         unit: &Arc<EditUnit>,
         in_effect: bool,
     ) -> Result<bool, BlockedUndo> {
@@ -264,7 +264,7 @@ impl DataStore {
         };
         drop(recorded);
         for change in changes {
-            overlay.apply(change, &self.0.ids)?;
+            draft.overlay.apply(change, &self.0.document.ids)?;
         }
         Ok(true)
     }
@@ -286,22 +286,23 @@ impl DataStore {
             let mut document = self.snapshot();
             if document.take_back(changes).is_ok() {
                 let units = [(vec![Arc::clone(unit)], in_effect)];
-                recorded.reverse(&units, changes, &mut document, &self.0.ids);
+                recorded.reverse(&units, changes, &mut document, &self.0.document.ids);
             }
         }
     }
 
-    /// Undoes or redoes units of edits in an open transaction. `code` gets the undo.
-    pub(super) fn undo_in<R>(
+    /// Undoes or redoes units of edits in a draft. `code` gets the undo.
+    pub(crate) fn undo_units<R>(
         &self,
-        overlay: &mut Overlay,
+        draft: &mut Draft,
         code: impl FnOnce(&mut Undoing<'_>) -> Result<R, BlockedUndo>,
     ) -> Result<(R, Undone), BlockedUndo> {
+        let overlay = &mut draft.overlay;
         let recorded = self.recorded();
         if overlay.base().version() == recorded.version {
             debug_assert_eq!(recorded.provenance.differs_from(&*overlay), None);
         }
-        let mut undoing = recorded.provenance.undoing(overlay, &self.0.ids);
+        let mut undoing = recorded.provenance.undoing(overlay, &self.0.document.ids);
         let outcome = code(&mut undoing)?;
         let (reversed, since) = (undoing.end(), recorded.since);
         Ok((outcome, Undone { reversed, since }))
@@ -332,7 +333,7 @@ impl DataStore {
             }
             let by_code = rest.map_or(0, |rest| rest.changes.len());
             let changes = changes.split_at(changes.len() - by_code);
-            recorded.reverse_again(&reversed, changes, document, &self.0.ids);
+            recorded.reverse_again(&reversed, changes, document, &self.0.document.ids);
         }
         if let Some(rest) = rest {
             recorded.provenance.record(rest);
@@ -477,7 +478,7 @@ impl<'s> Rebuilding<'s> {
     }
 
     fn repeat_silent(&mut self, reversal: &SilentReversal, document: &Snapshot) {
-        let ids = &self.store.0.ids;
+        let ids = &self.store.0.document.ids;
         self.provenance.repeat_silent(reversal, document, ids);
     }
 
@@ -498,7 +499,7 @@ impl<'s> Rebuilding<'s> {
         let mut overlay = Overlay::new(before);
         for change in record.changes() {
             // The document was led back by their inverses, so they apply.
-            let _ = overlay.apply(change.clone(), &self.store.0.ids);
+            let _ = overlay.apply(change.clone(), &self.store.0.document.ids);
         }
         let commit = record.commit.as_deref();
         self.provenance.record(&RecordedCommit {
@@ -540,7 +541,7 @@ impl<'s> Rebuilding<'s> {
         let Some(units) = self.reversed_units_of(record) else {
             return false;
         };
-        let ids = &self.store.0.ids;
+        let ids = &self.store.0.document.ids;
         let by_code = record.reversed.as_ref().and_then(|it| it.by_code.as_ref());
         let changes = record.changes();
         let (changes, rest) = match by_code {
@@ -628,7 +629,7 @@ mod tests {
     #[cfg(feature = "redb")]
     #[test]
     fn undo_04_a_published_undo_is_recorded_once_if_kept_commits_are_recorded_meanwhile() {
-        use crate::document::Overlay;
+        use crate::Draft;
         use crate::durable::DurableOptions;
 
         let folder = tempfile::tempdir().unwrap();
@@ -645,8 +646,8 @@ mod tests {
         let bob = Editor::new(store.clone(), "bob");
         bob.execute([insert_text(3, "d").on("t")]).unwrap();
         let unit = store.newest_unit().unwrap();
-        let mut overlay = Overlay::new(store.snapshot());
-        let undo = store.undo_in(&mut overlay, |it| it.set_in_effect(&[unit], false, false));
+        let mut draft = Draft::under_no_lock(&store.0.document, store.snapshot());
+        let undo = store.undo_units(&mut draft, |it| it.set_in_effect(&[unit], false, false));
         let ((), undone) = undo.unwrap();
         let changes = bob.undo().commit().unwrap().changes;
         let ann = Editor::new(store.clone(), "ann").with_restored_history();

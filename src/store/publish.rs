@@ -1,6 +1,9 @@
-//! How a transaction becomes the published version, in one step with its receipt and conditions.
+//! How a draft becomes the published version, in one step with its receipt and conditions.
 //!
-//! Which transaction is published next is decided in `transaction/commit.rs`.
+//! [`DataStore::publish`] does it from top to bottom: it checks the draft, seals the grant, makes
+//! the next version, and lets others read of it. Transactions on nodes commit beside each other.
+//! They publish in the order in which they lock the mutex `publishing`, not in the order of their
+//! grants.
 
 use std::sync::Arc;
 
@@ -12,9 +15,13 @@ use super::log::ToRecord;
 use super::notes::{Note, NoteChange, NoteKey, ReceiptNote, StoredNotes};
 use super::numbers::Numbers;
 use super::receipts::{KeptReceipt, Receipts};
-use super::{CommitError, CommitRecord, DataStore, Receipt};
-use crate::document::{Overlay, Snapshot};
-use crate::id::NodeIds;
+use super::{
+    BatchDigest, CommitEdits, CommitError, CommitRecord, DataStore, Draft, FollowerId, Receipt,
+    ReversedEntry, TransactionResult,
+};
+use crate::document::{Change, Changes, EditUnit, Selection, Snapshot};
+use crate::id::{LockId, NodeIds, OwnerId};
+use crate::lock::Grant;
 use crate::store::calendar::Calendar;
 use crate::sync::{MutexGuard, rank};
 
@@ -162,17 +169,254 @@ impl Bookkeeping {
     }
 }
 
+/// The grant under which a draft is published.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum HeldGrant {
+    /// Of the whole document.
+    Document(Grant),
+    /// Of nodes.
+    Nodes(Grant),
+}
+
+impl HeldGrant {
+    pub(crate) fn id(self) -> LockId {
+        match self {
+            Self::Document(grant) | Self::Nodes(grant) => grant.id(),
+        }
+    }
+}
+
+/// What a commit says besides the edits of its draft.
+pub(crate) struct Publication<'a> {
+    owner: &'a OwnerId,
+    /// The idempotency key that has no receipt yet, with the digest of the batch.
+    pub(crate) once: Option<(SmolStr, BatchDigest)>,
+    /// The session that submits it, and need not read it.
+    pub(crate) origin: Option<FollowerId>,
+    /// The selections of the session before and after it.
+    pub(crate) selections: [Option<Selection>; 2],
+    /// Whether the history of the session has it.
+    pub(crate) in_history: bool,
+    /// What is undone together with it.
+    pub(crate) unit: Option<Arc<EditUnit>>,
+    /// What it undoes or redoes.
+    pub(crate) reversal: Reversal,
+}
+
+/// Which edits a commit undoes or redoes.
+#[derive(Default)]
+pub(crate) struct Reversal {
+    /// Whether recorded units went out of effect or into effect.
+    pub(crate) is_recorded: bool,
+    /// The unit, if all of its commits wait to be recorded, and whether it is to be in effect.
+    pub(crate) newest: Option<(Arc<EditUnit>, bool)>,
+    /// The versions of the commits that were undone.
+    pub(crate) versions: Vec<u64>,
+    /// The units, if the versions do not tell them.
+    pub(crate) entry: Option<Arc<ReversedEntry>>,
+}
+
+impl Reversal {
+    /// Of versions. Without any, it undoes something that its changes do not tell.
+    pub(crate) fn of_versions(mut versions: Vec<u64>) -> Self {
+        if versions.is_empty() {
+            // No commit has this version.
+            versions.push(0);
+        }
+        Self {
+            versions,
+            ..Self::default()
+        }
+    }
+
+    /// Of a commit whose inverse is code.
+    pub(crate) fn of_code() -> Self {
+        Self::of_versions(Vec::new())
+    }
+}
+
+impl<'a> Publication<'a> {
+    /// A commit of an owner, in no history.
+    #[inline(always)]
+    pub(crate) fn by(owner: &'a OwnerId) -> Self {
+        Self {
+            owner,
+            once: None,
+            origin: None,
+            selections: [None, None],
+            in_history: false,
+            unit: None,
+            reversal: Reversal::default(),
+        }
+    }
+}
+
 impl DataStore {
-    /// Makes an overlay the next version, with its receipt and conditions, and returns the
+    /// Publishes a draft under a grant, and leaves it empty. Its receipt and the effects of its
+    /// conditions are published with it, or nothing is. Followers read of it in the same step, and
+    /// subscribers are woken. The grant stays held, and cannot be revoked any more.
+    ///
+    /// # Errors
+    ///
+    /// [`CommitError::ForeignDraft`]: the draft is not of the version under the grant.
+    // Generic in the error, so that the caller's outcome is built in its final place.
+    pub(crate) fn publish<E: From<CommitError>>(
+        &self,
+        held: HeldGrant,
+        draft: &mut Draft,
+        publication: Publication<'_>,
+    ) -> Result<TransactionResult, E> {
+        // Transactions on nodes publish one after the other, each after it has validated its reads.
+        // One that holds the document lock is alone.
+        let _publishing = draft.nodes.is_some().then(|| self.0.publishing.lock());
+        let grant = self.check_draft(held, draft, publication.owner)?;
+        let Publication {
+            owner,
+            once,
+            origin,
+            selections: [selection_before, selection_after],
+            in_history,
+            unit,
+            mut reversal,
+        } = publication;
+        let changed = draft.changes().iter().any(Change::is_of_the_document);
+        let mut result = TransactionResult {
+            transaction_id: draft.id(),
+            version: draft.base().version(),
+            changed,
+            owner: owner.clone(),
+            fencing_token: grant.token,
+            idempotency_key: once.as_ref().map(|(key, _)| key.clone()),
+            operations: draft.take_executed(),
+            changes: Changes::default(),
+            selection_before,
+            selection_after,
+            repeated: false,
+            hook_failures: Vec::new(),
+        };
+        let receipt = once.map(|(key, digest)| keyed_receipt(key, digest, &result));
+        let mut conditions = draft.take_conditions();
+        if !changed {
+            self.publish_conditions(receipt.as_ref(), &mut conditions)?;
+            return Ok(result);
+        }
+        result.changes = draft.overlay.take_changes();
+        let commit = ToRecord {
+            changes: &result.changes,
+            details: draft.overlay.take_details(),
+            unit: unit.as_ref(),
+            selections: [&result.selection_before, &result.selection_after]
+                .map(|it| it.as_ref().filter(|_| unit.is_some())),
+            origin,
+            is_undo: reversal.is_recorded,
+            reversed_unit: reversal.newest.as_ref(),
+        };
+        let undone = std::mem::take(&mut reversal.versions);
+        let entry = reversal.entry.take();
+        let record = |version, for_subscribers: bool| CommitRecord {
+            edits: CommitEdits {
+                version,
+                edits: Change::sequence_edits(&result.changes),
+                undone: undone.into(),
+            },
+            owner: owner.clone(),
+            in_history: in_history && origin.is_some(),
+            origin,
+            // Only kept commits lead to the history of a later session.
+            unit: unit.as_ref().filter(|_| self.keeps_commits()).cloned(),
+            reversed: entry,
+            commit: for_subscribers.then(|| {
+                Arc::new(TransactionResult {
+                    version,
+                    ..result.clone()
+                })
+            }),
+        };
+        result.version =
+            self.make_version(draft, receipt.as_ref(), &mut conditions, commit, record)?;
+        if let Some((unit, in_effect)) = &reversal.newest {
+            self.apply_published_newest(unit, *in_effect, &result.changes);
+        }
+        self.announce(&result);
+        Ok(result)
+    }
+
+    /// Checks that a draft may be published: that it belongs to this document and this grant, its
+    /// reads, and the schema. Then seals the grant, and returns it.
+    fn check_draft(
+        &self,
+        held: HeldGrant,
+        draft: &mut Draft,
+        owner: &OwnerId,
+    ) -> Result<Grant, CommitError> {
+        let grant = match (held, &draft.nodes) {
+            (HeldGrant::Document(grant), None) => Some(grant),
+            // It may have got more nodes since.
+            (HeldGrant::Nodes(first), Some(nodes)) => {
+                nodes.grant().filter(|grant| grant.id() == first.id())
+            }
+            _ => None,
+        };
+        let grant = grant.filter(|_| Arc::ptr_eq(&draft.document, &self.0.document));
+        let grant = grant.ok_or_else(|| draft.foreign())?;
+        if draft.nodes.is_some()
+            && let Err(error) = draft.validate_reads()
+        {
+            // A revoked transaction also reads the edits of later holders; they are not the cause.
+            self.seal(grant, owner)?;
+            return Err(error);
+        }
+        draft.check_schema()?;
+        self.seal(grant, owner)?;
+        Ok(grant)
+    }
+
+    /// Protects a grant from revocation until its end.
+    ///
+    /// # Errors
+    ///
+    /// As [`check_grant`](Self::check_grant).
+    #[inline]
+    fn seal(&self, grant: Grant, owner: &OwnerId) -> Result<(), CommitError> {
+        match self.0.lock.seal(grant) {
+            true => Ok(()),
+            false => Err(self.grant_ended(grant, owner)),
+        }
+    }
+
+    /// Checks that a grant still holds. If it is a grant of the document lock, no other transaction
+    /// was published since it began. Beside one of nodes, others may have been.
+    ///
+    /// # Errors
+    ///
+    /// [`CommitError::Revoked`], or [`CommitError::GrantEnded`].
+    pub(crate) fn check_grant(&self, grant: Grant, owner: &OwnerId) -> Result<(), CommitError> {
+        match self.0.lock.is_granted(grant) {
+            true => Ok(()),
+            false => Err(self.grant_ended(grant, owner)),
+        }
+    }
+
+    #[cold]
+    fn grant_ended(&self, grant: Grant, owner: &OwnerId) -> CommitError {
+        let (id, owner) = (grant.id(), owner.clone());
+        let holder = self.current_lock().map(Box::new);
+        match grant.limited {
+            true => CommitError::Revoked { id, owner, holder },
+            false => CommitError::GrantEnded { id, owner, holder },
+        }
+    }
+
+    /// Makes a draft the next version, with its receipt and conditions, and returns the
     /// version's number. Publishes nothing if a condition does not hold.
     ///
     /// If anyone but `origin` follows the document, `record` makes the record of the commit, with
     /// or without the result for subscribers. The log is locked meanwhile, so version and record
     /// appear in one step for every follower.
     #[inline]
-    pub(super) fn publish(
+    fn make_version(
         &self,
-        overlay: &mut Overlay,
+        draft: &mut Draft,
         receipt: Option<&KeyedReceipt>,
         conditions: &mut CommitConditions,
         commit: ToRecord<'_>,
@@ -181,13 +425,17 @@ impl DataStore {
         // Declared before the guards, hence dropped after them: no thread waits while old values
         // are freed.
         let (_forgotten, _before);
-        let next = (overlay.weight() > FOLD_IN_PLACE).then(|| {
+        let next = match draft.overlay.weight() > FOLD_IN_PLACE {
             // The caller holds the document lock or, on nodes, the mutex `publishing`: no other
             // commit comes in between.
-            let mut next = self.snapshot();
-            overlay.fold_into(&mut next);
-            next
-        });
+            true => {
+                let mut next = self.snapshot();
+                draft.check_base(next.version())?;
+                draft.overlay.fold_into(&mut next);
+                Some(next)
+            }
+            false => None,
+        };
         let mut bookkeeping = self.bookkeeping_for(receipt, conditions);
         let (log, mut published) = self.lock_for_commit();
         self.check_writable()?;
@@ -196,6 +444,8 @@ impl DataStore {
         }
         match next {
             None => {
+                draft.check_base(published.version())?;
+                let overlay = &mut draft.overlay;
                 overlay.release_base();
                 self.note_pinned(&published.document);
                 overlay.fold_into(&mut published.document);
@@ -205,7 +455,7 @@ impl DataStore {
                 _before = std::mem::replace(&mut published.document, next);
             }
         }
-        published.number(&self.0.numbers, &self.0.ids);
+        published.number(&self.0.numbers, &self.0.document.ids);
         let version = published.version();
         drop(published);
         _forgotten = bookkeeping.as_mut().and_then(|bookkeeping| {
@@ -259,9 +509,21 @@ impl DataStore {
     }
 }
 
+/// The receipt for repetitions of a transaction with this result.
+fn keyed_receipt(key: SmolStr, digest: BatchDigest, result: &TransactionResult) -> KeyedReceipt {
+    let result = TransactionResult {
+        // The next version: no other transaction is published meanwhile.
+        version: result.version + u64::from(result.changed),
+        repeated: true,
+        ..result.clone()
+    };
+    (key, Arc::new(Receipt { digest, result }))
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::document::NodeSpec;
     use crate::store::durable::{DurableOptions, Forgetful};
 
     /// Checks that no close comes between the check and the effect.
@@ -278,15 +540,33 @@ mod tests {
         }
     }
 
+    /// Only a defect of the store itself ends the grant of an open transaction that has no hold
+    /// limit.
+    #[test]
+    fn a_transaction_without_a_valid_grant_is_not_published() {
+        let store = DataStore::new();
+        let mut transaction = store.begin("ann").unwrap();
+        transaction.create(NodeSpec::new("x")).unwrap();
+        store.0.lock.part_from_grant(transaction.lock_id());
+        let next = store.lock("ben").unwrap();
+        let lock = transaction.lock_id();
+        match transaction.commit().unwrap_err() {
+            CommitError::GrantEnded { id, holder, .. } => {
+                assert_eq!((id, holder.unwrap().owner_id.as_str()), (lock, "ben"));
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(store.version(), 0);
+        drop(next);
+    }
+
     #[test]
     fn no_close_comes_between_the_check_and_the_effect_of_a_transaction() {
         let store = DataStore::open_journal(Forgetful, DurableOptions::new()).unwrap();
         for changes in [false, true] {
             let mut transaction = store.begin("ann").unwrap();
             if changes {
-                transaction
-                    .create(crate::document::NodeSpec::new("x"))
-                    .unwrap();
+                transaction.create(NodeSpec::new("x")).unwrap();
             }
             transaction.on_condition(Box::new(Guarded(store.clone())));
             transaction.commit().unwrap();

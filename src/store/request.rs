@@ -126,7 +126,7 @@ impl DataStore {
         let mut observed = self.observe(Kind::ByHand, &requester);
         let granted = self.grant_as(waits_as, &requester, options).await;
         let grant = observed.grant(granted)?;
-        Ok(self.begin_observed(grant, owner, observed))
+        Ok(Transaction::begin(self, grant, owner, observed))
     }
 
     /// The code of the keeper's thread, which a model runs itself.

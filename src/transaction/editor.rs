@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::panic::Location;
+use std::sync::Arc;
 
 use smol_str::SmolStr;
 
@@ -16,10 +17,11 @@ use super::{
 use crate::codes::CodedError;
 use crate::document::{Change, Changes, EditError, Fragment, Limits, Selection};
 use crate::id::OwnerId;
-use crate::lock::{AcquireOptions, Requester, WaitsAs};
+use crate::lock::{AcquireOptions, Grant, Requester, WaitsAs};
 use crate::store::durable::Durability;
 use crate::store::{
-    CommitError, DataStore, EndedBy, ExecutedOperation, ObservedTransaction, Transaction,
+    CommitError, DataStore, Draft, ExecutedOperation, HeldGrant, Hold, ObservedTransaction,
+    Publication, Reversal,
 };
 
 /// Edits a store on behalf of an owner, and keeps the selection, clipboard and history of that
@@ -415,32 +417,43 @@ impl Editor {
             }
         };
         observed.granted();
-        let owner = self.owner().clone();
-        // Dropped after the transaction, hence without the lock: it may hold the last reference to
-        // the code of an entry.
+        // Declared before the hold, hence dropped without the lock: it may hold the last reference
+        // to the code of an entry.
         let mut attempt = Attempt::new(direction, once.map(|once| once.key.clone()));
-        let mut transaction = store.begin_granted(grant, owner, EndedBy::Transaction);
-        let prepared = match manager.prepare(&mut transaction, once, Some(&self.session), false) {
-            Ok(prepared) => prepared,
-            Err(repeated) => return *repeated,
-        };
-        let rewound = observed.in_span(|| self.rewind(&mut attempt, prepared.transaction))?;
+        let held = HeldGrant::Document(grant);
+        let hold = Hold::new(store.clone(), held, ObservedTransaction::default());
+        if let Some(outcome) = manager.repeated(once) {
+            return outcome;
+        }
+        let mut draft = store.draft_under(grant);
+        let mut turn = self.session.turn(store, &mut draft, false);
+        let rewound = observed.in_span(|| self.rewind(grant, &mut attempt, &mut draft))?;
         let rewound = rewound.ok_or(nothing)?;
-        let on = &mut *prepared.transaction;
-        on.record(ExecutedOperation::named(name));
-        on.undoes(attempt.versions(), attempt.reversed(&rewound));
-        let store = self.store();
-        let result = prepared.commit(
-            |_, _| None,
-            |session, result, _| {
-                let made = (result.version, &result.changes);
-                let by_code = history::record_published_undo(store, rewound, made);
-                let version = result.changed.then_some(result.version);
-                session.history.move_entry(&attempt, by_code, version);
-            },
-        );
+        draft.record(ExecutedOperation::named(name));
+        let mut publication = Publication::by(self.owner());
+        publication.once = once.map(|once| (once.key.clone(), once.digest));
+        publication.in_history = true;
+        let entry = attempt.reversed(&rewound);
+        publication.reversal = Reversal {
+            is_recorded: rewound.is_recorded(),
+            newest: rewound.newest.clone(),
+            entry: entry.filter(|_| store.keeps_commits()).map(Arc::new),
+            ..Reversal::of_versions(attempt.versions())
+        };
+        turn.submit(&draft, &mut publication);
+        // The history is not read between the commit and its entry.
+        turn.state();
+        let result = store.publish::<CommitError>(held, &mut draft, publication);
+        if let Ok(result) = &result {
+            let made = (result.version, &result.changes);
+            let session = turn.follow(result);
+            let by_code = history::record_published_undo(store, rewound, made);
+            let version = result.changed.then_some(result.version);
+            session.history.move_entry(&attempt, by_code, version);
+        }
+        turn.end();
         observed.ended(result.as_ref().map_err(CommitError::code));
-        drop(transaction);
+        drop(hold);
         self.session.drop_removed();
         result.map_err(UndoError::Commit)
     }
@@ -449,16 +462,18 @@ impl Editor {
     /// failure of its undo was returned before.
     fn rewind(
         &self,
+        grant: Grant,
         attempt: &mut Attempt,
-        on: &mut Transaction,
+        on: &mut Draft,
     ) -> Result<Option<Rewound>, UndoError> {
+        let (store, owner) = (self.store(), self.owner());
         let mut passed = None;
         // The document and the entries match if the grant is still valid: no other commit happened
         // in between.
-        on.check_grant()?;
+        store.check_grant(grant, owner)?;
         while self.session.state().history.try_next(attempt) {
             // The session's mutex is free here: the code of an inverse may read the selection.
-            let failure = match on.all_or_nothing(|on| attempt.rewind(on)) {
+            let failure = match on.all_or_nothing(|on| attempt.rewind(store, owner, on)) {
                 Ok(rewound) => {
                     let is_changed = on.changes().iter().any(Change::is_of_the_document);
                     let mut state = self.session.state();
@@ -467,7 +482,7 @@ impl Editor {
                     }
                     // It has no effect on the document, so it is undone whatever follows.
                     let made = (on.base().version(), &Changes::default());
-                    let by_code = history::record_published_undo(self.store(), rewound, made);
+                    let by_code = history::record_published_undo(store, rewound, made);
                     state.history.move_entry(attempt, by_code, None);
                     *attempt = attempt.anew();
                     continue;
@@ -475,7 +490,7 @@ impl Editor {
                 Err(failure) => failure,
             };
             // A revoked holder sees later commits; the cause of its failure is the revocation.
-            on.check_grant()?;
+            store.check_grant(grant, owner)?;
             if self.session.state().history.refuse(attempt) {
                 return Err(self.explain(failure, attempt));
             }

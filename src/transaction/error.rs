@@ -14,7 +14,7 @@ use crate::document::{EditError, LimitExceeded, Position};
 use crate::id::{NodeId, TransactionId};
 use crate::lock::{JoinError, LockError};
 use crate::store::lease::LeaseError;
-use crate::store::{AliasError, CommitError, TakenOut};
+use crate::store::{AliasError, CommitError};
 
 /// Why an operation batch had no effect. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -235,9 +235,6 @@ pub enum OperationError {
     /// The transaction requires a lease that has ended.
     #[error(transparent)]
     Lease(#[from] LeaseError),
-    /// The code replaced the transaction that it ran in with another.
-    #[error(transparent)]
-    TakenOut(#[from] TakenOut),
     /// The code returned an error other than an [`EditError`].
     #[error(transparent)]
     Failed(Box<dyn Error + Send + Sync>),
@@ -263,7 +260,6 @@ codes! { OperationError {
     Self::NoItem { id, item_type } => "noItem";
     Self::VersionConflict { expected, found } => "versionConflict", 409;
     Self::Lease(error) => as error;
-    Self::TakenOut(error) => as error;
     Self::Failed(error) => "codeFailed" if retry_of(&**error), 500;
     Self::Panicked(payload) => as payload;
 }}

@@ -10,7 +10,7 @@ use super::{HookFailure, HookId, Operation, TransactionError, TransactionResult}
 use crate::caught::{catch, dispose};
 use crate::codes::codes;
 use crate::id::OwnerId;
-use crate::store::Transaction;
+use crate::store::Draft;
 use crate::sync::{Mutex, rank};
 
 /// Code that managers and editors run before and after their transactions. Set it with
@@ -66,7 +66,8 @@ type After = dyn Fn(&TransactionResult) + Send + Sync;
 /// The context of a before-hook.
 #[derive(Debug)]
 pub struct BeforeHook<'a> {
-    transaction: &'a Transaction,
+    owner: &'a OwnerId,
+    draft: &'a Draft,
 }
 
 /// Why a before-hook refuses a transaction.
@@ -231,10 +232,10 @@ impl BeforeHooks {
     /// Returns the operations that run instead of these.
     pub(super) fn run(
         &self,
-        transaction: &Transaction,
+        (owner, draft): (&OwnerId, &Draft),
         operations: Vec<Operation>,
     ) -> Result<Vec<Operation>, TransactionError> {
-        let context = BeforeHook { transaction };
+        let context = BeforeHook { owner, draft };
         let mut hooks = self.0.iter().flat_map(|hooks| hooks.iter());
         hooks.try_fold(operations, |operations, hook| {
             let id = hook.id;
@@ -299,12 +300,12 @@ impl Drop for Level {
 impl<'a> BeforeHook<'a> {
     /// Returns the owner of the transaction.
     pub fn owner(&self) -> &'a OwnerId {
-        self.transaction.owner()
+        self.owner
     }
 
-    /// Returns the open transaction, for reading: it has no changes yet.
-    pub fn transaction(&self) -> &'a Transaction {
-        self.transaction
+    /// Returns the draft of the transaction, for reading: it has no changes yet.
+    pub fn draft(&self) -> &'a Draft {
+        self.draft
     }
 }
 

@@ -10,16 +10,15 @@ use std::sync::Arc;
 use crossbeam_utils::CachePadded;
 
 use super::idempotency::Once;
-use super::session::{Prepared, Session};
 use super::{
     Hooks, IdempotencyMismatch, IntoOperations, Operation, PendingTransaction, TransactionError,
     TransactionResult, limits,
 };
 use crate::document::{Limit, LimitExceeded, Limits};
 use crate::id::{LockId, OwnerId};
-use crate::lock::{AcquireOptions, Grant, WaitsAs, blocking};
+use crate::lock::{AcquireOptions, WaitsAs, blocking};
 use crate::store::durable::Durability;
-use crate::store::{CommitError, DataStore, Kind, ObservedTransaction, Transaction};
+use crate::store::{CommitError, DataStore, Kind, ObservedTransaction};
 use execution::observe_end;
 pub use published::Published;
 use submission::first;
@@ -242,17 +241,20 @@ impl TransactionManager {
     ) -> Result<TransactionResult, TransactionError> {
         let operations = operations.into_operations();
         self.check_limits(None, &operations)?;
-        let mut transaction = self.0.store.begin_under_as(Kind::Batch, lock)?;
+        let transaction = self.0.store.begin_under_as(Kind::Batch, lock)?;
         if first(&operations).is_none() {
             return Ok(transaction.commit()?);
         }
         let mut submission = Submission::new(operations);
         submission.before = Hooks::of_submission(self.0.hooks.as_ref());
-        let mut observed = std::mem::take(transaction.observed());
-        let prepared = Prepared::new(&mut transaction, None, false);
-        let mut outcome = self.carry_out_in(prepared, &mut submission, &observed);
+        let (owner, mut draft, mut hold) = transaction.into_parts();
+        let mut observed = hold.take_observed();
+        let mut outcome = match self.edit(&owner, &mut draft, &mut submission, &observed) {
+            Ok(()) => self.publish(&owner, (hold.grant(), &mut draft), &submission, None),
+            Err(error) => Err(error),
+        };
         observe_end(&mut observed, &outcome);
-        drop(transaction);
+        drop(hold);
         self.complete(&mut outcome, Completion::Here(None), &mut observed);
         outcome
     }
@@ -330,26 +332,6 @@ impl TransactionManager {
         Some(once.first_result(&receipt).map_err(E::from))
     }
 
-    /// Prepares a transaction under its grant, or returns the outcome of an earlier one with the
-    /// same key. Until it commits, no other transaction can use the key under the document lock;
-    /// one on nodes can, and then this one is not published.
-    #[inline(always)]
-    pub(super) fn prepare<'a, E: From<IdempotencyMismatch>>(
-        &self,
-        transaction: &'a mut Transaction,
-        once: Option<&Once>,
-        session: Option<&'a Session>,
-        is_brief: bool,
-    ) -> Result<Prepared<'a>, Box<Result<TransactionResult, E>>> {
-        if let Some(once) = once {
-            if let Some(outcome) = self.repeated(Some(once)) {
-                return Err(Box::new(outcome));
-            }
-            transaction.remember_as(once.key.clone(), once.digest);
-        }
-        Ok(Prepared::new(transaction, session, is_brief))
-    }
-
     /// Runs the after-hooks on a result.
     fn follow(&self, result: &mut TransactionResult, observed: &ObservedTransaction) {
         if let Some(hooks) = &self.0.hooks {
@@ -358,7 +340,7 @@ impl TransactionManager {
     }
 
     fn nothing_done(&self) -> TransactionResult {
-        let (transaction_id, snapshot) = self.0.store.next_transaction(Grant::none());
-        TransactionResult::nothing_done(transaction_id, snapshot.version(), self.0.owner.clone())
+        let Manager { store, owner, .. } = &**self.0;
+        store.nothing_done(owner.clone())
     }
 }

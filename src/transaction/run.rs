@@ -9,22 +9,22 @@ use super::{TransactionError, edit, limits};
 use crate::caught::catch;
 use crate::document::{Change, EditError, Limit, Node, Overlay, TextUnit, View};
 use crate::id::NodeId;
-use crate::store::{AliasError, ExecutedOperation, Transaction};
+use crate::store::{AliasError, Draft, ExecutedOperation};
 
-/// Runs operations in an open [`Transaction`].
+/// Runs operations in a [`Draft`], or in a [`Transaction`](crate::Transaction), which has one.
 pub trait RunOperations {
     /// Runs operations as part of this transaction, in the order given. An operation that fails
     /// changes nothing, and the error names it. The changes of the operations before it are kept,
-    /// unless [`attempt`](Transaction::attempt) undoes them.
+    /// unless [`attempt`](Draft::attempt) undoes them.
     ///
     /// So a custom operation is a function that runs others:
     ///
     /// ```
-    /// use doclock::{DataStore, Editor, Transaction, View, dsl::*, transaction::TransactionError};
+    /// use doclock::{DataStore, Draft, Editor, View, dsl::*, transaction::TransactionError};
     ///
     /// /// A heading and a paragraph below it.
-    /// fn section(title: &'static str) -> impl Fn(&mut Transaction) -> Result<(), TransactionError> {
-    ///     move |transaction| transaction.run([
+    /// fn section(title: &'static str) -> impl Fn(&mut Draft) -> Result<(), TransactionError> {
+    ///     move |draft| draft.run([
     ///         create(element("section", [])).named("section"),
     ///         add_child(text_node("heading", title), None).on(alias("section")),
     ///         add_child(text_node("paragraph", ""), None).on(alias("section")),
@@ -43,7 +43,7 @@ pub trait RunOperations {
     fn run(&mut self, operations: impl IntoOperations) -> Result<(), TransactionError>;
 }
 
-impl RunOperations for Transaction {
+impl RunOperations for Draft {
     fn run(&mut self, operations: impl IntoOperations) -> Result<(), TransactionError> {
         let operations = operations.into_operations();
         if let Some(limits) = self.limits() {
@@ -52,9 +52,9 @@ impl RunOperations for Transaction {
         make_room(self, &operations);
         let mut index = 0;
         operations.into_iter().try_for_each(|operation| {
-            self.all_or_nothing(|transaction| {
+            self.all_or_nothing(|draft| {
                 let index = &mut index;
-                Runner { transaction, index }.run(operation)
+                Runner { draft, index }.run(operation)
             })
         })
     }
@@ -63,21 +63,21 @@ impl RunOperations for Transaction {
 /// Runs an operation batch whose transaction is dropped on failure, so no single operation is
 /// undone. Drains the batch; its memory stays with the caller.
 pub(super) fn run_batch(
-    transaction: &mut Transaction,
+    draft: &mut Draft,
     operations: &mut OperationBatch,
 ) -> Result<(), TransactionError> {
-    make_room(transaction, operations);
+    make_room(draft, operations);
     let mut runner = Runner {
-        transaction,
+        draft,
         index: &mut 0,
     };
     let mut operations = operations.drain(..);
     operations.try_for_each(|operation| runner.run(operation))
 }
 
-fn make_room(transaction: &mut Transaction, operations: &[Operation]) {
-    if !transaction.has_room_for_operations() {
-        transaction.record_in(Vec::with_capacity(operations.len()));
+fn make_room(draft: &mut Draft, operations: &[Operation]) {
+    if !draft.has_room_for_operations() {
+        draft.record_in(Vec::with_capacity(operations.len()));
     }
 }
 
@@ -85,7 +85,7 @@ fn make_room(transaction: &mut Transaction, operations: &[Operation]) {
 pub(super) type OperationBatch = SmallVec<[Operation; 1]>;
 
 struct Runner<'a> {
-    transaction: &'a mut Transaction,
+    draft: &'a mut Draft,
     /// How many operations have run; each in a `control` counts.
     index: &'a mut usize,
 }
@@ -106,37 +106,33 @@ impl Runner<'_> {
             } => operations.into_iter().try_for_each(|operation| {
                 self.step_on(operation.name(), node_id.clone(), operation, unit)
             }),
-            Operation::Create { mut node, unit } => self.step(name, |transaction| {
+            Operation::Create { mut node, unit } => self.step(name, |draft| {
                 if unit == Some(TextUnit::Utf16) {
-                    edit::unit::of_new_node(transaction, &mut node)?;
+                    edit::unit::of_new_node(draft, &mut node)?;
                 }
-                Ok(transaction.create(node).map(drop)?)
+                Ok(draft.create(node).map(drop)?)
             }),
-            Operation::SetSelection { selection, unit } => self.step(name, |transaction| {
-                Ok(transaction.select(match unit {
-                    Some(TextUnit::Utf16) => selection.to_scalar(transaction)?,
+            Operation::SetSelection { selection, unit } => self.step(name, |draft| {
+                Ok(draft.select(match unit {
+                    Some(TextUnit::Utf16) => selection.to_scalar(draft)?,
                     _ => selection,
                 })?)
             }),
-            Operation::ClearSelection => {
-                self.step(name, |transaction| Ok(transaction.select(None)?))
-            }
-            Operation::IfUnchanged { version } => {
-                self.step(name, |transaction| match transaction.version() {
-                    found if found == version => Ok(()),
-                    found => Err(OperationError::VersionConflict {
-                        expected: version,
-                        found,
-                    }),
-                })
-            }
-            Operation::RequireLease { fencing_token } => self.step(name, |transaction| {
-                Ok(transaction.require_token(fencing_token)?)
+            Operation::ClearSelection => self.step(name, |draft| Ok(draft.select(None)?)),
+            Operation::IfUnchanged { version } => self.step(name, |draft| match draft.version() {
+                found if found == version => Ok(()),
+                found => Err(OperationError::VersionConflict {
+                    expected: version,
+                    found,
+                }),
             }),
+            Operation::RequireLease { fencing_token } => {
+                self.step(name, |draft| Ok(draft.require_token(fencing_token)?))
+            }
             Operation::Named { alias, operation } => {
                 self.name_first(name, alias, |runner| runner.run(*operation))
             }
-            Operation::Call(code) => self.step(name, |transaction| call(&code, transaction)),
+            Operation::Call(code) => self.step(name, |draft| call(&code, draft)),
         }
     }
 
@@ -157,21 +153,21 @@ impl Runner<'_> {
         };
         let id = match node {
             NodeRef::Id(id) => id,
-            alias => match resolve(self.transaction, &alias) {
+            alias => match resolve(self.draft, &alias) {
                 Ok(id) => id,
                 Err(cause) => return Err(self.failed(name, None, cause)),
             },
         };
-        let before = self.transaction.changes().len();
+        let before = self.draft.changes().len();
         let steps = |on: &Overlay| limits::steps_to_look(on, &id, &operation);
         if let Err(cause) = self.count_one(steps) {
             return Err(self.failed(name, Some(id), cause.into()));
         }
         let converted = match unit {
-            Some(TextUnit::Utf16) => edit::unit::to_scalars(self.transaction, &id, &mut operation),
+            Some(TextUnit::Utf16) => edit::unit::to_scalars(self.draft, &id, &mut operation),
             _ => Ok(()),
         };
-        match converted.and_then(|()| edit::apply(self.transaction, &id, operation)) {
+        match converted.and_then(|()| edit::apply(self.draft, &id, operation)) {
             Ok(()) => {
                 self.done(name, Some(id), before);
                 Ok(())
@@ -188,16 +184,12 @@ impl Runner<'_> {
         run: impl FnOnce(&mut Self) -> Result<(), TransactionError>,
     ) -> Result<(), TransactionError> {
         let begin = *self.index;
-        let before = self.transaction.executed().len();
+        let before = self.draft.executed().len();
         run(self)?;
-        let executed = self
-            .transaction
-            .executed()
-            .get(before..)
-            .unwrap_or_default();
+        let executed = self.draft.executed().get(before..).unwrap_or_default();
         let first = executed.iter().flat_map(|done| &done.created).next();
         let named = match first.cloned() {
-            Some(id) => self.transaction.name_node(alias, id),
+            Some(id) => self.draft.name_node(alias, id),
             None => Err(AliasError::NothingCreated { alias }),
         };
         if named.is_err() {
@@ -210,13 +202,13 @@ impl Runner<'_> {
     fn step(
         &mut self,
         name: &'static str,
-        step: impl FnOnce(&mut Transaction) -> Result<(), OperationError>,
+        step: impl FnOnce(&mut Draft) -> Result<(), OperationError>,
     ) -> Result<(), TransactionError> {
         if let Err(cause) = self.count_one(|_| 1) {
             return Err(self.failed(name, None, cause.into()));
         }
-        let before = self.transaction.changes().len();
-        match step(self.transaction) {
+        let before = self.draft.changes().len();
+        match step(self.draft) {
             Ok(()) => {
                 self.done(name, None, before);
                 Ok(())
@@ -227,20 +219,20 @@ impl Runner<'_> {
 
     /// Counts an operation, and what it reads, against the limits.
     fn count_one(&self, steps: impl FnOnce(&Overlay) -> usize) -> Result<(), EditError> {
-        self.transaction.spend(Limit::Operations, |_| 1)?;
-        self.transaction.spend(Limit::Steps, steps)
+        self.draft.spend(Limit::Operations, |_| 1)?;
+        self.draft.spend(Limit::Steps, steps)
     }
 
     /// Records the operation with its changes, from the given one on.
     fn done(&mut self, name: &'static str, node_id: Option<NodeId>, before: usize) {
-        let changes = self.transaction.changes();
+        let changes = self.draft.changes();
         let changes = changes.get(before..).unwrap_or_default();
         // Most operations create nothing.
         let created = match changes.iter().any(creates) {
-            true => created(self.transaction, changes),
+            true => created(self.draft, changes),
             false => Vec::new(),
         };
-        self.transaction.record(ExecutedOperation {
+        self.draft.record(ExecutedOperation {
             name: SmolStr::new_static(name),
             node_id,
             created,
@@ -264,19 +256,18 @@ impl Runner<'_> {
 }
 
 /// The node that the reference names.
-pub(super) fn resolve(transaction: &Transaction, node: &NodeRef) -> Result<NodeId, OperationError> {
+pub(super) fn resolve(draft: &Draft, node: &NodeRef) -> Result<NodeId, OperationError> {
     Ok(match node {
         NodeRef::Id(id) => id.clone(),
-        NodeRef::Alias(named) => transaction.named(&named.alias)?.clone(),
+        NodeRef::Alias(named) => draft.named(&named.alias)?.clone(),
     })
 }
 
 /// Runs code. A panic becomes an error: any state that it leaves is in the transaction, which is
 /// rolled back.
-pub(super) fn call(code: &Callback, transaction: &mut Transaction) -> Result<(), OperationError> {
-    match catch(|| transaction.lend(|transaction| code.call(transaction))) {
-        Ok((_, Err(taken_out))) => Err(taken_out.into()),
-        Ok((result, Ok(()))) => Ok(result?),
+pub(super) fn call(code: &Callback, draft: &mut Draft) -> Result<(), OperationError> {
+    match catch(|| code.call(draft)) {
+        Ok(result) => Ok(result?),
         Err(panic) => Err(OperationError::Panicked(PanicPayload::new(panic))),
     }
 }
@@ -290,7 +281,7 @@ fn creates(change: &Change) -> bool {
 
 /// The inserted nodes in document order, then the right halves of splits, the outermost first:
 /// splits proceed from the inside outwards. Temporary nodes may no longer exist at the end.
-fn created(transaction: &Transaction, changes: &[Change]) -> Vec<NodeId> {
+fn created(draft: &Draft, changes: &[Change]) -> Vec<NodeId> {
     let inserted = changes.iter().flat_map(|change| match change {
         Change::InsertSubtree { nodes, .. } => nodes.as_slice(),
         _ => &[],
@@ -301,8 +292,5 @@ fn created(transaction: &Transaction, changes: &[Change]) -> Vec<NodeId> {
     });
     let inserted = inserted.map(|node| Node::id(node));
     let created = inserted.chain(halves);
-    created
-        .filter(|id| transaction.contains(id))
-        .cloned()
-        .collect()
+    created.filter(|id| draft.contains(id)).cloned().collect()
 }

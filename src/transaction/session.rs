@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::TransactionResult;
-use super::history::{Direction, Entering, History};
+use super::history::{Direction, History};
 use crate::document::{EditError, Fragment, Selection, Snapshot};
 use crate::id::OwnerId;
-use crate::store::{CommitError, DataStore, FollowerId, Transaction};
+use crate::store::{DataStore, Draft, FollowerId, Publication};
 use crate::sync::{Mutex, MutexGuard, rank};
 
 /// A handle of an editor session. Clones share the session.
@@ -177,92 +177,70 @@ impl Session {
         drop(gone);
     }
 
-    /// Gives a transaction the selection and the clipboard. Called with the store's lock held, so
-    /// no other commit moves the selection from here on.
-    fn lend_to(&self, transaction: &mut Transaction) -> LockedState<'_> {
+    /// Gives a draft the selection and the clipboard. Called with the store's lock held, so no
+    /// other commit moves the selection from here on. The session stays locked until the commit if
+    /// the transaction `is_brief`: it runs few operations, and no code of users.
+    #[inline(always)]
+    pub(super) fn turn(
+        &self,
+        store: &DataStore,
+        draft: &mut Draft,
+        is_brief: bool,
+    ) -> SessionTurn<'_> {
         let mut state = self.state();
-        if transaction.base().version() != self.cursor() {
-            self.catch_up(&mut state, transaction.store());
+        if draft.base().version() != self.cursor() {
+            self.catch_up(&mut state, store);
         }
-        transaction.begin_for(self.id, state.selection.clone());
-        transaction.set_clipboard(state.clipboard.clone());
-        state
+        draft.begin_with_selection(state.selection.clone());
+        draft.set_clipboard(state.clipboard.clone());
+        SessionTurn {
+            session: self,
+            before: draft.selection().cloned(),
+            state: is_brief.then_some(state),
+        }
     }
 }
 
-/// A transaction that is ready to run, for an editor session if there is one.
-pub(super) struct Prepared<'a> {
-    pub(super) transaction: &'a mut Transaction,
-    lender: Option<Lender<'a>>,
-}
-
-/// The session that a transaction runs for.
-struct Lender<'a> {
+/// The session of an editor in one of its transactions.
+pub(super) struct SessionTurn<'a> {
     session: &'a Session,
     /// The selection before the first operation.
     before: Option<Selection>,
-    /// `None` if code of users may run before the commit, or many operations.
+    /// `None` while code of users may run, or many operations.
     state: Option<LockedState<'a>>,
 }
 
-impl<'a> Prepared<'a> {
-    /// Prepares a transaction under its grant. The session stays locked until the commit if the
-    /// transaction runs no code of users and is brief.
-    #[inline(always)]
-    pub(super) fn new(
-        transaction: &'a mut Transaction,
-        session: Option<&'a Session>,
-        is_brief: bool,
-    ) -> Self {
-        let lender = session.map(|session| {
-            let state = session.lend_to(transaction);
-            Lender {
-                session,
-                before: transaction.selection().cloned(),
-                state: is_brief.then_some(state),
-            }
-        });
-        Self {
-            transaction,
-            lender,
-        }
+impl SessionTurn<'_> {
+    /// The session, locked until the end of the turn. A subscriber that reads the selection of the
+    /// editor finds the commit in it.
+    #[inline]
+    pub(super) fn state(&mut self) -> &mut SessionState {
+        self.state.get_or_insert_with(|| self.session.state())
     }
 
-    /// Commits the transaction. In the session it calls `enter` before the commit, to decide where
-    /// it goes in the history, and `then` with the result and that decision.
-    #[inline(always)]
-    pub(super) fn commit<E: From<CommitError>>(
-        self,
-        enter: impl FnOnce(&SessionState, &Transaction) -> Option<Entering>,
-        then: impl FnOnce(&mut SessionState, &TransactionResult, Option<Entering>),
-    ) -> Result<TransactionResult, E> {
-        let Self {
-            transaction,
-            lender,
-        } = self;
-        let Some(Lender {
-            session,
-            before,
-            state,
-        }) = lender
-        else {
-            return transaction.publish_and([None, None], |_| ());
-        };
-        let after = transaction.selection().cloned();
-        let mut state = state.unwrap_or_else(|| session.state());
-        let entering = enter(&state, transaction);
-        if let Some(entering) = &entering {
-            transaction.set_unit(Arc::clone(entering.unit()));
-        }
-        // A subscriber that reads the selection of the editor finds this commit in it.
-        transaction.publish_and([before, after], |result| {
-            state.selection.clone_from(&result.selection_after);
-            let shared = &session.shared;
-            shared.cursor.store(result.version, Ordering::Relaxed);
-            then(&mut state, result, entering);
-            let has_removed = state.history.has_removed();
-            shared.has_removed.store(has_removed, Ordering::Relaxed);
-        })
+    /// Lets a commit be one of the session.
+    #[inline]
+    pub(super) fn submit(&mut self, draft: &Draft, publication: &mut Publication<'_>) {
+        publication.origin = Some(self.session.id);
+        publication.selections = [self.before.take(), draft.selection().cloned()];
+    }
+
+    /// The session has made this commit.
+    #[inline]
+    pub(super) fn follow(&mut self, result: &TransactionResult) -> &mut SessionState {
+        let shared = &self.session.shared;
+        shared.cursor.store(result.version, Ordering::Relaxed);
+        let state = self.state();
+        state.selection.clone_from(&result.selection_after);
+        state
+    }
+
+    /// Ends it, after its commit is in the history.
+    #[inline]
+    pub(super) fn end(mut self) {
+        let has_removed = self.state().history.has_removed();
+        let shared = &self.session.shared;
+        shared.has_removed.store(has_removed, Ordering::Relaxed);
     }
 }
 

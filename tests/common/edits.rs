@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use doclock::{
-    Transaction,
+    Draft,
     document::{EditError, Mark, NodeSpec},
     dsl,
     transaction::{NodeOperation, Operation},
@@ -145,7 +145,7 @@ impl Action {
     }
 
     /// The edit through the methods of a transaction.
-    pub(crate) fn perform(&self, on: &mut Transaction) -> Result<(), EditError> {
+    pub(crate) fn perform(&self, on: &mut Draft) -> Result<(), EditError> {
         match self {
             Self::Create(spec) => on.create(spec.node()).map(drop),
             Self::AddNew(spec, to, index) => on.insert(spec.node(), id(to), *index).map(drop),

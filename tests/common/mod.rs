@@ -11,7 +11,7 @@ mod utf16;
 
 use std::time::Duration;
 
-use doclock::{DataStore, NodeId, StoreOptions, Transaction, View, document::Node};
+use doclock::{DataStore, Draft, NodeId, StoreOptions, View, document::Node};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
@@ -40,7 +40,7 @@ pub(crate) fn id(text: &str) -> NodeId {
 /// Commits the changes of `edit`.
 pub(crate) fn commit(
     store: &DataStore,
-    edit: impl FnOnce(&mut Transaction),
+    edit: impl FnOnce(&mut Draft),
 ) -> doclock::transaction::TransactionResult {
     let mut transaction = store.begin("test").unwrap();
     edit(&mut transaction);

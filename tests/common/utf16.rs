@@ -2,7 +2,7 @@
 //! operation, by `encode_utf16`.
 
 use doclock::{
-    Transaction, View,
+    Draft, View,
     transaction::{NodeRef, Operation},
 };
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ pub(crate) fn utf16_offset(text: &str, offset: usize) -> usize {
 }
 
 /// The same operation in UTF-16 units.
-pub(crate) fn in_utf16(on: &Transaction, operation: &Operation) -> Value {
+pub(crate) fn in_utf16(on: &Draft, operation: &Operation) -> Value {
     let mut value = serde_json::to_value(operation).unwrap();
     each_position(on, &mut value, &mut |text, position| {
         let offset = position.as_u64().unwrap() as usize;
@@ -27,7 +27,7 @@ pub(crate) fn in_utf16(on: &Transaction, operation: &Operation) -> Value {
 
 /// Visits each position of an operation, with the text that contains it.
 pub(crate) fn each_position(
-    on: &Transaction,
+    on: &Draft,
     operation: &mut Value,
     visit: &mut impl FnMut(&str, &mut Value),
 ) {

@@ -136,7 +136,7 @@ fn the_latest_receipts_are_remembered_across_restarts() {
 fn deliver(inbox: &Inbox, message: (&str, u64)) -> Outcome {
     let (id, day) = message;
     let sent_at = SystemTime::UNIX_EPOCH + Duration::from_secs(24 * 3600 * day);
-    let effect = |transaction: &mut doclock::Transaction, message: &(&str, SystemTime, ())| {
+    let effect = |transaction: &mut doclock::Draft, message: &(&str, SystemTime, ())| {
         if message.0.starts_with("bad") {
             return Err(HandlerError::poison("unknown currency"));
         }
@@ -337,7 +337,7 @@ fn durable_04_an_effect_is_stored_with_its_receipt_or_mark_or_not_at_all() {
                     let result = manager.transaction(create(node)).idempotent(&id).commit();
                     return result.is_ok_and(|result| result.repeated);
                 }
-                let effect = |transaction: &mut doclock::Transaction, _: &_| {
+                let effect = |transaction: &mut doclock::Draft, _: &_| {
                     transaction.create(node).map_err(HandlerError::poison)?;
                     Ok(())
                 };
@@ -366,7 +366,7 @@ fn a_removed_inbox_stays_empty_after_a_revived_event_was_withdrawn() {
     after_each_end(
         |store| {
             let inbox = Inbox::new(store, "payments");
-            let poison = |_: &mut doclock::Transaction, _: &_| Err(HandlerError::poison("bad"));
+            let poison = |_: &mut doclock::Draft, _: &_| Err(HandlerError::poison("bad"));
             let outcome = inbox.process(&("one", ()), poison);
             assert!(matches!(outcome, Ok(Outcome::Dead(_))));
             assert!(inbox.revive("one"));
@@ -384,11 +384,11 @@ fn a_removed_inbox_stays_empty_after_a_revived_event_was_withdrawn() {
 /// A sender does not deliver a message again whose outcome is settled.
 #[test]
 fn durable_04_no_outcome_is_settled_before_it_is_durable() {
-    let effect = |transaction: &mut doclock::Transaction, _: &_| {
+    let effect = |transaction: &mut doclock::Draft, _: &_| {
         transaction.create(text_node("x", ""))?;
         Ok(())
     };
-    let poison = |_: &mut doclock::Transaction, _: &_| Err(HandlerError::poison("bad"));
+    let poison = |_: &mut doclock::Draft, _: &_| Err(HandlerError::poison("bad"));
     // The first write after the open fails, with the effect or with the dead letter.
     let failures = [Failure::Before, Failure::Fenced];
     for (first_is_done, failure) in [true, false]

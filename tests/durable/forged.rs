@@ -9,9 +9,7 @@ use doclock::durable::{DurableFile, DurableOptions, OpenError, Replica};
 use doclock::inbox::{HandlerError, Inbox};
 use doclock::lease::LeaseTarget;
 use doclock::lock::node::Scope;
-use doclock::{
-    DataStore, Editor, Snapshot, StoreOptions, Transaction, TransactionManager, View, dsl::*,
-};
+use doclock::{DataStore, Draft, Editor, Snapshot, StoreOptions, TransactionManager, View, dsl::*};
 use serde_json::{Value, json};
 
 use crate::common::{Dice, spoil};
@@ -53,7 +51,7 @@ fn journal() -> Memory {
             .process(&(format!("done-{round}"), 1), |_, _| Ok(()))
             .unwrap();
         let epoch = SystemTime::UNIX_EPOCH;
-        let poison = |_: &mut Transaction, _: &_| Err(HandlerError::poison("torn"));
+        let poison = |_: &mut Draft, _: &_| Err(HandlerError::poison("torn"));
         inbox
             .process(&(format!("dead-{round}"), 1), poison)
             .unwrap();
@@ -189,7 +187,7 @@ fn use_all(store: &DataStore) {
                 let id = format!("{what}-{round}");
                 let _ = (inbox.event(&id), inbox.revive(&id));
                 let _ = inbox.process(&(id.as_str(), 1), |_, _| Ok(()));
-                let poison = |_: &mut Transaction, _: &_| Err(HandlerError::poison("torn"));
+                let poison = |_: &mut Draft, _: &_| Err(HandlerError::poison("torn"));
                 let _ = inbox.process(&(format!("{id}-2"), 1), poison);
             }
         }

@@ -7,7 +7,7 @@ use doclock::document::{EditError, Mark, Selection, SplitPoint, check};
 use doclock::durable::DurableOptions;
 use doclock::history::{HistoryMode, HistoryOptions, UndoError};
 use doclock::transaction::TransactionResult;
-use doclock::{DataStore, Editor, NodeId, StoreOptions, Transaction, View, dsl::*};
+use doclock::{DataStore, Draft, Editor, NodeId, StoreOptions, View, dsl::*};
 
 use crate::common::{Dice, image};
 use crate::later;
@@ -56,7 +56,7 @@ pub(crate) fn edit(
     let start = dice.below(len + 1);
     let range = start..(start + length).min(len);
     let next = blocks.get(nth + 1).cloned();
-    let edit = move |on: &mut Transaction| match what {
+    let edit = move |on: &mut Draft| match what {
         0..40 => on.insert_text(&id, start, "abcdef"[..=length.min(5)].to_owned()),
         40..55 => on.delete_text(&id, range.clone()),
         55..66 => {
@@ -384,8 +384,8 @@ fn undo_04_kept_commits_are_recorded_with_the_undos_that_ran_code() {
     type_in(&ann, "ab");
     let store = reopened(&memory, &store, kept(1 << 24));
     let bob = Editor::new(store.clone(), "bob");
-    let code = |on: &mut Transaction| on.insert_text("t", 1, "xy");
-    let inverse = |on: &mut Transaction| on.insert_text("t", 0, "!");
+    let code = |on: &mut Draft| on.insert_text("t", 1, "xy");
+    let inverse = |on: &mut Draft| on.insert_text("t", 0, "!");
     bob.execute(op_with_inverse(code, inverse)).unwrap();
     bob.undo().commit().unwrap();
     assert_eq!(text(&store), "!ab");
@@ -433,7 +433,7 @@ fn undo_04_code_skipped_edits_and_other_ways_to_commit_are_not_restored() {
     let (store, ann) = begin(&memory);
     type_in(&ann, "a");
     ann.undo().commit().unwrap();
-    let code = |on: &mut Transaction| on.insert_text("t", 0, "b");
+    let code = |on: &mut Draft| on.insert_text("t", 0, "b");
     ann.execute(op_with_inverse(code, |_| Ok::<_, EditError>(())))
         .unwrap();
     let skipped = transaction(&ann, insert_text(1, "c").on("t"));
@@ -518,7 +518,7 @@ fn undo_04_an_undo_that_would_be_another_when_repeated_is_not_restored() {
     let (store, ann) = begin(&memory);
     type_in(&ann, "x");
     ann.execute(insert_text(0, "ab").on("t")).unwrap();
-    let code = |on: &mut Transaction| on.delete_text("t", 1..2);
+    let code = |on: &mut Draft| on.delete_text("t", 1..2);
     let code = op_with_inverse(code, |_| Ok::<_, EditError>(()));
     ann.execute(code).unwrap();
     ann.undo().commit().unwrap();

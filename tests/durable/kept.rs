@@ -197,7 +197,7 @@ fn durable_09_a_document_rebuilt_from_its_log_is_the_same_and_handles_no_message
     let options = || kept(ALL, 1 << 20).checkpoint_after(3000);
     let memory = Memory::default();
     let handle = |store: &DataStore, id: &str| {
-        let effect = |transaction: &mut doclock::Transaction, message: &(String, ())| {
+        let effect = |transaction: &mut doclock::Draft, message: &(String, ())| {
             let node = text_node("x", "paid").with_id(message.0.as_str());
             transaction.create(node).map_err(HandlerError::poison)?;
             Ok(())

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use doclock::document::{EditError, Node, NodeSpec, check};
 use doclock::durable::{OpenError, SalvageReport, SalvagedFile};
 use doclock::inbox::{Inbox, Outcome};
-use doclock::{DataStore, NodeId, Snapshot, Transaction, TransactionManager, View, dsl::*};
+use doclock::{DataStore, Draft, NodeId, Snapshot, TransactionManager, View, dsl::*};
 
 use crate::common::Dice;
 use crate::{Folder, add, later};
@@ -43,7 +43,7 @@ fn dice() -> Dice {
 }
 
 /// Changes a random node, or creates one.
-fn edit(on: &mut Transaction, dice: &mut Dice) -> Result<(), EditError> {
+fn edit(on: &mut Draft, dice: &mut Dice) -> Result<(), EditError> {
     let ids: Vec<NodeId> = on.nodes().map(|node| node.id().clone()).collect();
     let mut any = || ids[dice.below(ids.len())].clone();
     let (id, other) = (any(), any());

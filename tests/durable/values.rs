@@ -141,7 +141,7 @@ fn call(dice: &mut Dice, store: &DataStore) {
         }
         1 | 2 => {
             let (id, said, how) = (text(dice), text(dice), dice.below(3));
-            let handler = |_: &mut doclock::Transaction| match how {
+            let handler = |_: &mut doclock::Draft| match how {
                 0 => Ok(()),
                 1 => Err(HandlerError::poison(said.clone())),
                 _ => Err(HandlerError::transient(said.clone())),
@@ -236,7 +236,7 @@ fn durable_01_ten_megabytes_in_each_name_are_read_again() {
     let large = "y".repeat(10 << 20);
     let inbox = Inbox::new(&store, large.as_str());
     let lease = store.lease(large.as_str(), large.as_str(), HOUR).unwrap();
-    let poison = |_: &mut doclock::Transaction, _: &_| Err(HandlerError::poison(large.clone()));
+    let poison = |_: &mut doclock::Draft, _: &_| Err(HandlerError::poison(large.clone()));
     assert!(
         inbox
             .process(&(large.as_str(), 1), poison)

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use doclock::{
-    Editor, NodeId, Snapshot, Transaction, View,
+    Draft, Editor, NodeId, Snapshot, View,
     document::{Change, Mark, NodeSpec, Selection, SplitPoint, check},
     dsl::*,
     history::{HistoryOptions, UndoError},
@@ -195,7 +195,7 @@ impl Pen {
     }
 
     /// One random edit.
-    fn edit(&mut self, on: &mut Transaction, marked: &mut bool) -> Result<(), OperationError> {
+    fn edit(&mut self, on: &mut Draft, marked: &mut bool) -> Result<(), OperationError> {
         let mut items: Vec<NodeId> = on
             .nodes()
             .filter(|node| node.kind() == "item" || node.kind() == "other")
@@ -327,7 +327,7 @@ impl World {
         self.entries += 1;
         let caret = Selection::caret("ruler", self.entries);
         self.people[who].editor.select(caret).unwrap();
-        let run = op(move |on: &mut Transaction| -> Result<(), OperationError> {
+        let run = op(move |on: &mut Draft| -> Result<(), OperationError> {
             let mut pen = pen.lock().unwrap();
             if is_private {
                 let text = pen.new_text();

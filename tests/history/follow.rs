@@ -1,7 +1,7 @@
 //! Undo after changes by others that are hard to follow.
 
 use doclock::{
-    Editor, NodeId, Transaction, View,
+    Draft, Editor, NodeId, View,
     document::{Mark, Position, Selection, SplitPoint, UndoConflict},
     dsl::*,
     history::{HistoryMode, UndoError},
@@ -33,8 +33,8 @@ fn conflict(editor: &Editor) -> UndoConflict {
 fn undo_03_writes_of_an_inverse_of_another_editor_are_kept() {
     let [ann, bob, _] = three("");
     type_in(&ann, 0, "abc");
-    let write = |on: &mut Transaction| on.insert_text("t", 3, "x");
-    let note = |on: &mut Transaction| on.insert_text("t", 0, "undone ");
+    let write = |on: &mut Draft| on.insert_text("t", 3, "x");
+    let note = |on: &mut Draft| on.insert_text("t", 0, "undone ");
     run(&bob, op_with_inverse(write, note));
     bob.undo().commit().unwrap();
     assert_eq!(text(&ann), "undone abc");
@@ -58,7 +58,7 @@ fn undo_03_text_is_found_in_a_restored_half_with_text_of_others() {
         .map(|text| text_node("text", text).with_id(if text == "L" { "l" } else { "r" }));
     run(&carl, create(element("p", lines).with_id("p")));
     run(&ann, insert_text(0, "abc").on("r"));
-    run(&bob, op(|on: &mut Transaction| on.join_nodes("l", "r")));
+    run(&bob, op(|on: &mut Draft| on.join_nodes("l", "r")));
     run(&carl, insert_text(2, "XYZ").on("l"));
     bob.undo().commit().unwrap();
     assert_eq!(common::text(&ann.store().snapshot(), "r"), "aXYZbc123");
@@ -72,7 +72,7 @@ fn undo_03_a_node_that_was_changed_and_deleted_at_once_comes_back_as_it_was() {
     type_in(&ann, 3, "abc");
     run(
         &bob,
-        op(|on: &mut Transaction| {
+        op(|on: &mut Draft| {
             on.delete_text("t", 0..3)?;
             on.delete("t")
         }),
@@ -234,7 +234,7 @@ fn undo_03_a_node_that_another_editor_moved_in_its_list_stays_there() {
 /// Whether the entry inserted text or a mark.
 #[test]
 fn undo_03_an_edit_in_text_that_another_editor_split_is_undone_in_both_halves() {
-    let cut = |on: &mut Transaction| {
+    let cut = |on: &mut Draft| {
         let at = SplitPoint {
             text: 3,
             children: 0,

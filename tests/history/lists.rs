@@ -1,7 +1,7 @@
 //! Undo in lists of children that others change, too.
 
 use doclock::{
-    DataStore, Editor, Transaction, TransactionManager,
+    DataStore, Draft, Editor, TransactionManager,
     document::SplitPoint,
     dsl::*,
     history::HistoryOptions,
@@ -64,7 +64,7 @@ fn undo_03_a_node_moves_back_to_an_index_that_does_not_count_it() {
 fn undo_03_insertions_by_others_into_joined_lists_survive_the_split() {
     let [ann, bob] = two([&["a", "b"], &["c", "x", "d"]]);
     run(&ann, delete_node().on("x"));
-    let join = |on: &mut Transaction| on.join_nodes("list", "next");
+    let join = |on: &mut Draft| on.join_nodes("list", "next");
     run(&ann, op(join));
     put(&bob, "n", "list", 2);
     ann.undo().commit().unwrap();
@@ -77,7 +77,7 @@ fn undo_03_insertions_by_others_into_joined_lists_survive_the_split() {
 fn undo_03_insertions_by_others_into_a_split_half_survive_the_join() {
     let [ann, bob] = two([&["a", "b", "c", "x"], &[]]);
     run(&ann, delete_node().on("x"));
-    let cut = |on: &mut Transaction| {
+    let cut = |on: &mut Draft| {
         let at = SplitPoint {
             text: 0,
             children: 2,
@@ -146,7 +146,7 @@ fn undo_03_of_two_joins_in_opposite_directions_the_later_one_counts() {
             run(&bob, add_child(text, None).on("list"));
         }
         let join = |one: &'static str, other: &'static str| {
-            op(move |on: &mut Transaction| on.join_nodes(one, other))
+            op(move |on: &mut Draft| on.join_nodes(one, other))
         };
         let all = || {
             let document = ann.store().snapshot();
@@ -201,7 +201,7 @@ fn undo_03_a_deleted_node_behind_a_split_one_returns_behind_both_halves() {
     let [ann, bob] = two([&["u", "q", "m"], &[]]);
     run(&ann, move_node("u", 0).on("m"));
     run(&bob, delete_node().on("q"));
-    let cut = |on: &mut Transaction| {
+    let cut = |on: &mut Draft| {
         let at = SplitPoint {
             text: 0,
             children: 1,
@@ -240,18 +240,18 @@ fn editors_of<const N: usize>(names: [&str; N], ids: &[&'static str]) -> ([Edito
 
 fn splits(id: &str, text: usize) -> Operation {
     let (id, at) = (id.to_owned(), SplitPoint { text, children: 0 });
-    op(move |on: &mut Transaction| on.split_node(&*id, at, None).map(drop))
+    op(move |on: &mut Draft| on.split_node(&*id, at, None).map(drop))
 }
 
 fn joins(one: &str, other: &str) -> Operation {
     let [one, other] = [one, other].map(str::to_owned);
-    op(move |on: &mut Transaction| on.join_nodes(&*one, &*other))
+    op(move |on: &mut Draft| on.join_nodes(&*one, &*other))
 }
 
 /// Divides the first list before the child at an index.
 fn divides(children: usize) -> Operation {
     let at = SplitPoint { text: 0, children };
-    op(move |on: &mut Transaction| on.split_node("list", at, None).map(drop))
+    op(move |on: &mut Draft| on.split_node("list", at, None).map(drop))
 }
 
 /// Ann joins `b` to `a`, and Bob `c` to both. Without the first join, `c` follows `b`.
@@ -318,10 +318,7 @@ fn undo_03_a_node_that_was_joined_to_a_half_of_a_joined_one_stays_with_that_half
         run(bob, splits("a", 2));
         let half = common::children(&store.snapshot(), "list")[1].clone();
         let left = half.clone();
-        run(
-            cat,
-            op(move |on: &mut Transaction| on.join_nodes(&*left, "d")),
-        );
+        run(cat, op(move |on: &mut Draft| on.join_nodes(&*left, "d")));
         let all = format!("a=ab {half}=cd");
         assert_eq!(shown(&store), all);
         for editor in [cat, bob, ann] {
@@ -370,7 +367,7 @@ fn undo_03_text_of_a_deleted_half_returns_before_a_node_that_was_joined_over_it(
     let letter = half.clone();
     run(
         &ann,
-        op(move |on: &mut Transaction| on.replace_text(&*letter, 0..1, "")),
+        op(move |on: &mut Draft| on.replace_text(&*letter, 0..1, "")),
     );
     run(
         &cat,
@@ -466,10 +463,7 @@ fn half_with_both_texts(other: impl Fn(&Editor, &str), is_before: bool) {
     }
     run(&ann, move_node("list", 1).on("hijk"));
     let (left, right) = (half.clone(), "hijk");
-    run(
-        &ann,
-        op(move |on: &mut Transaction| on.join_nodes(&*left, right)),
-    );
+    run(&ann, op(move |on: &mut Draft| on.join_nodes(&*left, right)));
     assert_eq!(shown(&store), format!("{half}=khij"));
     if !is_before {
         other(&cat, &half);
@@ -509,7 +503,7 @@ fn undo_03_a_half_to_which_its_own_edge_was_joined_goes_when_that_is_joined_else
     let left = first.clone();
     run(
         &cat,
-        op(move |on: &mut Transaction| on.join_nodes(&*left, &*second)),
+        op(move |on: &mut Draft| on.join_nodes(&*left, &*second)),
     );
     assert_eq!(shown(&store), format!("xy= {first}=xy z=z"));
     for editor in [&ann, &bob, &ann, &cat] {

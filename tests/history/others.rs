@@ -1,7 +1,7 @@
 //! Undo with other editors: their changes are kept, or the undo returns a conflict.
 
 use doclock::{
-    Editor, Transaction, View,
+    Draft, Editor, View,
     document::{EditError, Mark, Selection, SplitPoint, UndoConflict},
     dsl::*,
     history::{HistoryOptions, UndoError},
@@ -164,7 +164,7 @@ fn undo_03_a_created_node_that_others_wrote_in_stays() {
 fn undo_03_a_node_that_was_created_and_then_moved_never_stays_outside_of_the_tree() {
     let (ann, bob) = two("");
     run(&bob, create(element("p", []).with_id("p")));
-    let paste = |on: &mut doclock::Transaction| {
+    let paste = |on: &mut doclock::Draft| {
         on.create(text_node("x", "abc").with_id("x"))?;
         on.move_node("x", "p", 0)
     };
@@ -184,10 +184,7 @@ fn undo_03_a_restored_node_returns_to_its_list_when_its_neighbour_is_in_another(
     run(&bob, create(element("list", items).with_id("two")));
     run(&bob, create(element("list", []).with_id("one")));
     run(&ann, delete_node().on("c"));
-    run(
-        &ann,
-        op(|on: &mut doclock::Transaction| on.join_nodes("a", "b")),
-    );
+    run(&ann, op(|on: &mut doclock::Draft| on.join_nodes("a", "b")));
     run(&bob, move_node("one", 0).on("a"));
     ann.undo().commit().unwrap();
     assert_eq!(children(&ann.store().snapshot(), "one"), ["a"]);
@@ -297,12 +294,12 @@ fn undo_03_a_split_is_rejoined_after_text_that_others_joined_to_its_left_half() 
     run(&ann, set_marks([Mark::new("bold", 3..6)]).on("l"));
     run(&ann, split_at(3));
     drop(group);
-    let insert = |on: &mut doclock::Transaction| {
+    let insert = |on: &mut doclock::Draft| {
         let line = text_node("text", "XYZ").with_id("b");
         on.insert(line, "p", 1).map(drop)
     };
     run(&bob, op(insert));
-    let join = |on: &mut doclock::Transaction| on.join_nodes("l", "b");
+    let join = |on: &mut doclock::Draft| on.join_nodes("l", "b");
     run(&bob, op(join));
     let line = || {
         let now = ann.store().snapshot();
@@ -316,7 +313,7 @@ fn undo_03_a_split_is_rejoined_after_text_that_others_joined_to_its_left_half() 
 }
 
 fn split_at(text: usize) -> doclock::transaction::Operation {
-    op(move |on: &mut doclock::Transaction| {
+    op(move |on: &mut doclock::Draft| {
         let cut = doclock::document::SplitPoint { text, children: 0 };
         on.split_node("l", cut, None).map(drop)
     })
@@ -460,7 +457,7 @@ fn undo_03_text_that_was_undone_in_a_deleted_node_does_not_return_with_it() {
     };
     run(
         &ann,
-        op(move |on: &mut Transaction| -> Result<(), EditError> {
+        op(move |on: &mut Draft| -> Result<(), EditError> {
             on.set_marks("n", [Mark::new("bold", 1..3)])?;
             on.split_node("n", cut, None).map(drop)
         }),
@@ -533,10 +530,7 @@ fn undo_03_a_list_is_followed_over_the_undo_of_a_join_whose_node_others_deleted(
     let other = set_attrs([("key", 1.into())]).on("list");
     transaction(
         &ann,
-        [
-            op(|on: &mut doclock::Transaction| on.join_nodes("a", "b")),
-            other,
-        ],
+        [op(|on: &mut doclock::Draft| on.join_nodes("a", "b")), other],
     )
     .commit()
     .unwrap();
@@ -551,7 +545,7 @@ fn undo_03_a_list_is_followed_over_the_undo_of_a_join_whose_node_others_deleted(
 #[test]
 fn undo_03_inverse_code_that_changes_nothing_is_no_part_of_the_edit_of_another() {
     let (ann, bob) = two("<>");
-    let code = |on: &mut Transaction| on.insert_text("t", 1, "x");
+    let code = |on: &mut Draft| on.insert_text("t", 1, "x");
     run(&ann, op_with_inverse(code, |_| Ok::<_, EditError>(())));
     run(&bob, delete_text_range(1, 2).on("t"));
     undo_without_effect(&ann);

@@ -3,7 +3,7 @@
 //! undo succeeds. An undo with nothing left to revert is not refused.
 
 use doclock::{
-    Editor, Transaction,
+    Draft, Editor,
     codes::CodedError,
     document::{EditError, SplitPoint, UndoConflict},
     dsl::*,
@@ -67,7 +67,7 @@ fn changed(id: &str, aspect: &'static str) -> UndoConflict {
 }
 
 fn split(id: &'static str, text: usize) -> Operation {
-    op(move |on: &mut Transaction| {
+    op(move |on: &mut Draft| {
         let at = SplitPoint { text, children: 0 };
         on.split_node(id, at, None).map(drop)
     })
@@ -92,7 +92,7 @@ fn undo_03_an_attribute_or_a_type_that_another_editor_changed_is_a_necessary_ref
 #[test]
 fn undo_03_a_root_that_another_editor_set_is_a_necessary_refusal() {
     let root = |id: &'static str| {
-        op(move |on: &mut Transaction| {
+        op(move |on: &mut Draft| {
             let root = on.create(element("page", []).with_id(id))?;
             on.set_root(Some(&root))
         })
@@ -158,7 +158,7 @@ fn undo_03_an_inverse_that_would_break_the_tree_is_a_necessary_refusal() {
 /// The text of a later node of the same id is not that of Ann.
 #[test]
 fn undo_03_text_in_a_later_node_of_the_same_id_is_left_alone() {
-    let other = op(|on: &mut Transaction| {
+    let other = op(|on: &mut Draft| {
         on.delete("a")?;
         let node = text_node("item", "another").with_id("a");
         on.insert(node, "list", 0).map(drop)
@@ -185,7 +185,7 @@ fn undo_03_halves_that_others_joined_and_split_again_are_joined() {
         run(&ann, split("a", 2));
         let half = children(&ann.store().snapshot(), "list")[1].clone();
         let right = half.clone();
-        let join = move |on: &mut Transaction| on.join_nodes("a", right.as_str());
+        let join = move |on: &mut Draft| on.join_nodes("a", right.as_str());
         run(&bob, op(join));
         run(&carl, insert_text(2, typed).on("a"));
         run(&carl, set(1));

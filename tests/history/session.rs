@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use doclock::{
-    DataStore, Editor, NodeId, Transaction, View,
+    DataStore, Draft, Editor, NodeId, View,
     document::{Mark, SplitPoint, check},
     dsl::*,
     history::{HistoryOptions, UndoError},
@@ -28,7 +28,7 @@ pub(crate) fn edit(dice: &mut Dice, editor: &Editor) {
     let start = start % (len + 1);
     let range = start..(start + length).min(len);
     let next = blocks.get(nth + 1).cloned();
-    let run = move |on: &mut Transaction| match what {
+    let run = move |on: &mut Draft| match what {
         0..45 => on.insert_text(&id, start, "abcdef"[..=length.min(5)].to_owned()),
         45..58 => on.delete_text(&id, range.clone()),
         58..74 => {

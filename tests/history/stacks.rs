@@ -1,7 +1,7 @@
 //! Undo and redo of one editor alone.
 
 use doclock::{
-    Editor, Transaction,
+    Draft, Editor,
     document::{EditError, Mark, Selection},
     dsl::*,
     history::{HistoryOptions, UndoError},
@@ -142,8 +142,8 @@ fn undo_02_the_limit_drops_the_oldest() {
 fn undo_02_a_failed_undo_changes_neither_document_nor_stack() {
     let store = store();
     let ann = editor_of(&store, "a");
-    let fail = |_: &mut Transaction| Err::<(), _>("the printer is on fire");
-    let write = |on: &mut Transaction| on.set_text("t", "b");
+    let fail = |_: &mut Draft| Err::<(), _>("the printer is on fire");
+    let write = |on: &mut Draft| on.set_text("t", "b");
     run(&ann, op_with_inverse(write, fail));
     let before = (image(&ann), store.version());
     let error = ann.undo().commit().unwrap_err();
@@ -164,8 +164,8 @@ fn undo_02_a_failed_undo_changes_neither_document_nor_stack() {
 fn undo_02_a_panic_in_an_inverse_is_a_failed_undo() {
     let store = store();
     let ann = editor_of(&store, "a");
-    let write = |on: &mut Transaction| on.set_text("t", "b");
-    let panic = |_: &mut Transaction| -> Result<(), EditError> { panic!("no way back") };
+    let write = |on: &mut Draft| on.set_text("t", "b");
+    let panic = |_: &mut Draft| -> Result<(), EditError> { panic!("no way back") };
     run(&ann, op_with_inverse(write, panic));
     let error = ann.undo().commit().unwrap_err();
     assert!(matches!(
@@ -180,8 +180,8 @@ fn undo_02_a_panic_in_an_inverse_is_a_failed_undo() {
 fn undo_01_an_inverse_runs_after_the_document_is_back_and_is_part_of_the_undo() {
     let store = store();
     let ann = editor_of(&store, "a");
-    let write = |on: &mut Transaction| on.set_text("t", "b");
-    let note = |on: &mut Transaction| {
+    let write = |on: &mut Draft| on.set_text("t", "b");
+    let note = |on: &mut Draft| {
         use doclock::View;
         let text = on.node("t").map(|node| node.text().to_string());
         on.set_attrs("t", [("was", text.into())])
@@ -259,8 +259,8 @@ fn undo_02_captures_of_an_inverse_are_dropped_without_locks_held() {
     let ann = Arc::new(editor_of(&store(), "").with_history(HistoryOptions::new().limit(1)));
     let edit = |text: &'static str| {
         let nosy = Nosy(Arc::downgrade(&ann), Arc::clone(&dropped));
-        let write = move |on: &mut Transaction| on.set_text("t", text);
-        let inverse = move |_: &mut Transaction| {
+        let write = move |on: &mut Draft| on.set_text("t", text);
+        let inverse = move |_: &mut Draft| {
             let _ = &nosy;
             Ok::<(), EditError>(())
         };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use doclock::{
-    DataStore, Editor, StoreOptions, Transaction, View,
+    DataStore, Draft, Editor, StoreOptions, View,
     codes::CodedError,
     document::{EditError, Selection},
     dsl::*,
@@ -467,11 +467,11 @@ fn undo_03_an_inverse_that_fails_blocks_no_entry_and_is_tried_again() {
     let is_ready = Arc::clone(&works);
     run(&ann, insert_text(1, "1").on("a"));
     run(&ann, insert_text(1, "2").on("b"));
-    let inverse = move |_: &mut Transaction| match is_ready.load(Ordering::Relaxed) {
+    let inverse = move |_: &mut Draft| match is_ready.load(Ordering::Relaxed) {
         true => Ok(()),
         false => Err("the printer is on fire"),
     };
-    let write = |on: &mut Transaction| on.set_text("t", "b");
+    let write = |on: &mut Draft| on.set_text("t", "b");
     run(&ann, op_with_inverse(write, inverse));
     let error = ann.undo().commit().unwrap_err();
     let inverse = UndoError::Inverse(OperationError::Failed("".into()));
@@ -516,12 +516,12 @@ fn undo_02_a_stuck_entry_that_is_discarded_during_an_undo_stays_discarded() {
     let ann = Arc::new(ann);
     let own = Arc::downgrade(&ann);
     run(&ann, insert_text(1, "1").on("a"));
-    let inverse = move |_: &mut Transaction| {
+    let inverse = move |_: &mut Draft| {
         let ann = own.upgrade().unwrap();
         assert!(ann.discard_undo());
         Ok::<_, EditError>(())
     };
-    let write = |on: &mut Transaction| on.insert_text("b", 1, "2");
+    let write = |on: &mut Draft| on.insert_text("b", 1, "2");
     run(&ann, op_with_inverse(write, inverse));
     run(&ann, set(1));
     run(&bob, set(2));
@@ -542,13 +542,13 @@ fn undo_02_a_stuck_entry_that_its_failed_inverse_discards_is_followed_once() {
     let (own, calls) = (Arc::downgrade(&ann), AtomicUsize::new(0));
     run(&ann, insert_text(1, "1").on("a"));
     run(&ann, insert_text(0, "zz").on("t"));
-    let inverse = move |_: &mut Transaction| {
+    let inverse = move |_: &mut Draft| {
         if calls.fetch_add(1, Ordering::Relaxed) == 1 {
             assert!(own.upgrade().unwrap().discard_undo());
         }
         Err::<(), _>("the printer is on fire")
     };
-    let write = |on: &mut Transaction| on.insert_text("t", 0, "x");
+    let write = |on: &mut Draft| on.insert_text("t", 0, "x");
     run(&ann, op_with_inverse(write, inverse));
     assert!(matches!(ann.undo().commit(), Err(UndoError::Inverse(_))));
     assert_eq!(ann.undo_depth(), 3);

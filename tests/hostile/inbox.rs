@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 use doclock::{
-    DataStore, Transaction,
+    DataStore, Draft,
     document::NodeSpec,
     inbox::{Feed, HandlerError, HandlerResult, Inbox, Message, Outcome},
     lock::LockError,
@@ -108,7 +108,7 @@ const CODE: [&str; 7] = [
 /// Handles one message with an act at this point. Returns how often the handler succeeded.
 fn deliver(inbox: &Inbox, code: &'static str, act: &Act) -> usize {
     let done = AtomicUsize::new(0);
-    let handler = |transaction: &mut Transaction, _: &Letter| -> HandlerResult {
+    let handler = |transaction: &mut Draft, _: &Letter| -> HandlerResult {
         let _owned = OnDrop(|| {
             if code == "handler" {
                 act();
@@ -191,7 +191,7 @@ fn inbox_01_a_handler_that_delivers_to_its_own_inbox_is_refused() {
     ends(|| {
         let inbox = Inbox::new(&DataStore::new(), "inbox");
         let nested = inbox.clone();
-        let handler = move |_: &mut Transaction, _: &(&str, ())| {
+        let handler = move |_: &mut Draft, _: &(&str, ())| {
             let refused = nested.process(&("nested", ()), |_, _| Ok(()));
             assert!(matches!(refused, Err(LockError::Reentrant { .. })));
             Err(HandlerError::poison("enough"))

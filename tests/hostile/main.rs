@@ -6,7 +6,7 @@ mod inbox;
 mod keyed;
 mod keys;
 mod limiter;
-mod taken_out;
+mod swapped_drafts;
 mod writers;
 
 use std::any::Any;

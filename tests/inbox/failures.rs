@@ -163,7 +163,7 @@ fn inbox_03_of_messages_without_an_id_the_latest_are_kept() {
 #[test]
 fn inbox_03_panics_count_as_attempts() {
     let bank = Bank::new(InboxOptions::new().attempts(2).backoff(MS, MS));
-    let crash = |_: &mut doclock::Transaction, _: &(&str, ())| panic!("bad luck");
+    let crash = |_: &mut doclock::Draft, _: &(&str, ())| panic!("bad luck");
     assert!(matches!(
         bank.process(&("evt-1", ()), crash),
         Outcome::Retry { .. }

@@ -16,7 +16,7 @@ mod workers;
 use std::time::{Duration, SystemTime};
 
 use doclock::{
-    DataStore, StoreOptions, Transaction,
+    DataStore, Draft, StoreOptions,
     document::NodeSpec,
     inbox::{Claim, HandlerResult, Inbox, InboxOptions, Message, Outcome},
     time::ManualClock,
@@ -66,7 +66,7 @@ impl Bank {
     fn process<M: Message>(
         &self,
         message: &M,
-        handler: impl FnOnce(&mut Transaction, &M) -> HandlerResult,
+        handler: impl FnOnce(&mut Draft, &M) -> HandlerResult,
     ) -> Outcome {
         self.inbox.process(message, handler).unwrap()
     }
@@ -89,7 +89,7 @@ impl Bank {
 }
 
 /// Writes the event's id into the ledger.
-fn credit(transaction: &mut Transaction, message: &impl Message) -> HandlerResult {
+fn credit(transaction: &mut Draft, message: &impl Message) -> HandlerResult {
     let ledger = id("ledger");
     let end = common::text(&*transaction, "ledger").chars().count();
     transaction.insert_text(&ledger, end, format!("{} ", message.event_id()))?;

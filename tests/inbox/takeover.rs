@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use std::thread;
 
 use doclock::{
-    CommitError, DataStore, StoreOptions, Transaction,
+    CommitError, DataStore, Draft, StoreOptions,
     inbox::{Claim, DeadLetterCause, EventState, HandlerError, Inbox, InboxOptions, Outcome},
     time::ManualClock,
 };
@@ -207,7 +207,7 @@ fn claims_and_pauses_before_retries_last_as_long_as_the_options_say() {
     assert_eq!(other, Outcome::Taken { remaining });
     drop(claim);
 
-    let failure = |_: &mut Transaction, _: &_| Err(HandlerError::transient("no network"));
+    let failure = |_: &mut Draft, _: &_| Err(HandlerError::transient("no network"));
     let outcome = inbox.process(&("evt-2", ()), failure).unwrap();
     assert!(matches!(outcome, Outcome::Retry { .. }));
     clock.advance(6_000 * MS);

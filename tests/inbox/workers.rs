@@ -114,7 +114,7 @@ fn inbox_03_dead_letters_are_sent_with_their_messages() {
     let (died, dead) = unbounded();
     let messages = closed(&["good", "poison", "weak", "", "poison"]);
     let feed = Feed::from(&messages).dead_letters(&died);
-    let handle = |transaction: &mut doclock::Transaction, message: &Event| match message.0 {
+    let handle = |transaction: &mut doclock::Draft, message: &Event| match message.0 {
         "poison" => Err(HandlerError::poison("bad")),
         "weak" => Err(HandlerError::transient("no network")),
         _ => credit(transaction, message),

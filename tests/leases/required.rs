@@ -2,7 +2,7 @@
 
 use doclock::dsl::*;
 use doclock::{
-    CommitError, DataStore, Editor, Transaction, TransactionManager, View,
+    CommitError, DataStore, Draft, Editor, Transaction, TransactionManager, View,
     codes::{CodedError, Retry},
     document::NodeSpec,
     lease::LeaseError,
@@ -183,7 +183,7 @@ fn lease_02_batches_require_leases_as_operations_and_as_json() {
     // Ended before and during the run of the batch.
     let passes = {
         let clock = clock.clone();
-        op(move |_: &mut Transaction| -> Result<(), LeaseError> {
+        op(move |_: &mut Draft| -> Result<(), LeaseError> {
             clock.advance(SECOND);
             Ok(())
         })

@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use std::thread;
 
 use doclock::{
-    DataStore, Editor, LockId, Snapshot, Transaction, TransactionManager, View,
+    DataStore, Draft, Editor, LockId, Snapshot, Transaction, TransactionManager, View,
     document::NodeSpec,
     dsl,
     events::Subscription,
@@ -82,7 +82,7 @@ fn lock_12_a_second_request_on_the_holding_thread_is_refused_at_once() {
 
     let editor = Editor::new(store.clone(), "ann");
     let inner = store.clone();
-    let nested = dsl::op(move |_: &mut Transaction| inner.lock("inner").map(drop));
+    let nested = dsl::op(move |_: &mut Draft| inner.lock("inner").map(drop));
     let error = dsl::transaction(&editor, nested).commit().unwrap_err();
     assert!(
         error.to_string().contains("by the thread that holds it"),

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use doclock::{
-    DataStore, LockId, Transaction, TransactionManager, dsl,
+    DataStore, Draft, LockId, TransactionManager, dsl,
     lock::{AcquireOptions, CancelToken, LockError, ReleaseError, ReleaseOutcome},
 };
 
@@ -245,7 +245,7 @@ impl Kind {
                 transaction.commit().unwrap();
             }
             Self::Operations => {
-                let note = move |_: &mut Transaction| {
+                let note = move |_: &mut Draft| {
                     note();
                     Ok::<(), doclock::document::EditError>(())
                 };

@@ -4,7 +4,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use doclock::{
-    CommitError, DataStore, LockId, StoreOptions, Transaction, TransactionManager, View,
+    CommitError, DataStore, Draft, LockId, StoreOptions, Transaction, TransactionManager, View,
     document::NodeSpec,
     dsl,
     lock::{AcquireOptions, CancelToken, JoinError, LockError, ReleaseError, ReleaseOutcome},
@@ -38,7 +38,7 @@ fn overtaken(store: &DataStore, clock: &ManualClock) -> Transaction {
     next
 }
 
-fn writes(transaction: &mut Transaction, id: &str) {
+fn writes(transaction: &mut Draft, id: &str) {
     let node = NodeSpec::new("x").with_id(id);
     transaction.create(node).unwrap();
 }

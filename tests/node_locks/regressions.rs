@@ -331,7 +331,7 @@ fn a_revoked_commit_reports_the_revocation_and_not_a_conflict() {
 /// A second read of the root counted as one of another document state.
 #[test]
 fn reading_the_same_thing_twice_does_not_fail_a_transaction() {
-    type Read = fn(&doclock::Transaction);
+    type Read = fn(&doclock::Draft);
     let reads: [Read; 3] = [
         |it| assert_eq!(doclock::View::root(it), Some(&node("root"))),
         |it| assert_eq!(doclock::View::text_of(it, node("b1")).unwrap(), "b1"),

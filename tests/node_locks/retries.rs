@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use doclock::{
-    AliasError, CommitError, DataStore, NodeId, Transaction, TransactionManager, View,
+    AliasError, CommitError, DataStore, Draft, NodeId, TransactionManager, View,
     codes::{CodedError, Retry},
     document::{EditError, UndoConflict},
     dsl::*,
@@ -40,7 +40,7 @@ impl Meeting {
         }
     }
 
-    fn read(&self, transaction: &Transaction) -> String {
+    fn read(&self, transaction: &Draft) -> String {
         let seen = transaction.text_of(node("a1")).unwrap();
         if self.attempts.fetch_add(1, Ordering::Relaxed) == 0 {
             let options = AcquireOptions::new().unbound();
@@ -105,7 +105,7 @@ fn node_locks_06_an_outdated_read_of_a_before_hook_is_retried() {
     let meeting = Meeting::new();
     let (hooks, reader) = (Hooks::new(), meeting.clone());
     hooks.before(move |context, _| {
-        let seen = reader.read(context.transaction());
+        let seen = reader.read(context.draft());
         let nested = op(move |transaction| -> Result<(), TransactionError> {
             transaction.run([write(seen.clone())])
         });

@@ -5,7 +5,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use doclock::{
-    CommitError, DataStore, Snapshot, StoreOptions, Transaction, TransactionManager, View,
+    CommitError, DataStore, Draft, Snapshot, StoreOptions, Transaction, TransactionManager, View,
     codes::{CodedError, Retry},
     document::{Change, EditError, NodeSpec, check},
     dsl::*,
@@ -63,7 +63,7 @@ fn node_locks_06_two_transactions_on_two_nodes_commit_side_by_side() {
 /// The locks that a change acquires beyond the scope.
 #[test]
 fn node_locks_03_a_change_acquires_the_locks_that_it_needs() {
-    type Edit = fn(&mut Transaction) -> Result<(), EditError>;
+    type Edit = fn(&mut Draft) -> Result<(), EditError>;
     let edits: &[(&str, Edit, &[&str], &[&str])] = &[
         (
             "text",
@@ -221,7 +221,7 @@ fn node_locks_06_a_node_read_under_a_lock_does_not_change() {
 /// transaction has read them.
 #[test]
 fn node_locks_06_a_commit_validates_reads_of_missing_nodes_and_of_all_nodes() {
-    type Read = fn(&Transaction);
+    type Read = fn(&Draft);
     let reads: [(&str, Read); 4] = [
         ("absence", |it| assert!(!it.contains(node("late")))),
         ("children", |it| {
@@ -393,7 +393,7 @@ fn node_locks_03_code_runs_once_and_finds_the_nodes_of_the_operations_before_it_
     let calls = Arc::new(AtomicUsize::new(0));
     let code = {
         let (store, calls) = (store.clone(), calls.clone());
-        move |it: &mut Transaction| {
+        move |it: &mut Draft| {
             calls.fetch_add(1, Ordering::Relaxed);
             assert!(blocked(&store, Scope::new().read("a1")));
             it.set_text("b1", "x")
@@ -407,7 +407,7 @@ fn node_locks_03_code_runs_once_and_finds_the_nodes_of_the_operations_before_it_
 /// Ann's batch waits for Bob's transaction, which is committed then. Returns the document and her
 /// result.
 fn behind_bob(
-    bob: impl FnOnce(&mut Transaction) -> Result<(), EditError>,
+    bob: impl FnOnce(&mut Draft) -> Result<(), EditError>,
     batch: Vec<Operation>,
 ) -> (Snapshot, Result<TransactionResult, TransactionError>) {
     let store = DataStore::new();
@@ -513,7 +513,7 @@ fn node_locks_03_batches_lock_their_nodes_beforehand_and_run_in_parallel() {
         "{error}"
     );
     // The locks of code are known only when it runs.
-    let code = op(|transaction: &mut Transaction| transaction.set_text("b2", "x"));
+    let code = op(|transaction: &mut Draft| transaction.set_text("b2", "x"));
     let error = manager
         .transaction([set_text("x").on("a1"), code])
         .options(options)
@@ -548,7 +548,7 @@ fn node_locks_06_batches_code_and_document_transactions_lose_no_update() {
             for round in 0..rounds {
                 let mut ids = ["a1", "a2", "b1", "b2"];
                 ids.rotate_left((nth + round) % 4);
-                let add = move |transaction: &mut Transaction| -> Result<(), EditError> {
+                let add = move |transaction: &mut Draft| -> Result<(), EditError> {
                     for id in &ids[..2] {
                         let len = transaction
                             .node(node(id))

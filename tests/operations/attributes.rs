@@ -1,7 +1,7 @@
 //! Attributes, types, the root, the selection, preconditions and names.
 
 use doclock::{
-    AliasError, DataStore, Editor, Transaction, View,
+    AliasError, DataStore, Draft, Editor, View,
     document::{EditError, Mark, Position, Selection},
     dsl::*,
     transaction::{
@@ -372,8 +372,8 @@ fn overlay_08_operations_in_a_control_can_name_created_nodes() {
 #[test]
 fn op_with_inverse_runs_its_code_and_not_the_inverse() {
     let editor = Editor::new(DataStore::new(), "ann");
-    let code = |transaction: &mut Transaction| transaction.create(leaf("x")).map(drop);
-    let inverse = |_: &mut Transaction| -> Result<(), EditError> { panic!("not undone") };
+    let code = |transaction: &mut Draft| transaction.create(leaf("x")).map(drop);
+    let inverse = |_: &mut Draft| -> Result<(), EditError> { panic!("not undone") };
     let operation = op_with_inverse(code, inverse);
     assert_eq!(
         (operation.name(), operation.clone()),

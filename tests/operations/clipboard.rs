@@ -2,7 +2,7 @@
 
 use doclock::dsl::*;
 use doclock::{
-    Editor, NodeId, Transaction, View,
+    Draft, Editor, NodeId, View,
     document::{EditError, Fragment, Mark, NodeSpec, Position, Selection, check},
     transaction::{Operation, OperationError, TextSpan, TransactionError},
 };
@@ -464,7 +464,7 @@ fn operations_on_the_clipboard_read_from_json() {
 
 /// Runs operations, or reports that they need a sibling position and the node has no parent.
 fn run_unless_beside_the_top(
-    transaction: &mut Transaction,
+    transaction: &mut Draft,
     operation: Operation,
 ) -> Result<bool, TransactionError> {
     match transaction.run(operation) {

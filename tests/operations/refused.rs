@@ -2,7 +2,7 @@
 
 use doclock::dsl::*;
 use doclock::{
-    AliasError, Editor, NodeId, Savepoint, Transaction,
+    AliasError, Draft, Editor, NodeId, Savepoint,
     document::{Change, Fragment, Mark, Selection},
     transaction::{IntoOperations, OperationError, TransactionError},
 };
@@ -34,7 +34,7 @@ struct Seen {
     names: [Option<NodeId>; 2],
 }
 
-fn seen(transaction: &Transaction) -> Seen {
+fn seen(transaction: &Draft) -> Seen {
     Seen {
         image: image(transaction),
         changes: transaction.changes().to_vec(),
@@ -142,7 +142,7 @@ fn overlay_10_a_control_that_fails_in_the_middle_changes_nothing() {
 }
 
 /// Makes changes of every kind.
-fn busy(on: &mut Transaction) {
+fn busy(on: &mut Draft) {
     on.run([
         create(text_node("text", "x")).named("m"),
         delete_text_range(0, 3).on("t"),
@@ -156,12 +156,12 @@ fn busy(on: &mut Transaction) {
 
 #[test]
 fn overlay_10_code_that_fails_leaves_no_changes() {
-    let error = fails(op(|on: &mut Transaction| {
+    let error = fails(op(|on: &mut Draft| {
         busy(on);
         Err::<(), _>("no")
     }));
     assert_eq!(error.to_string(), "no");
-    let nested = fails(op(|on: &mut Transaction| {
+    let nested = fails(op(|on: &mut Draft| {
         busy(on);
         on.run([delete_node().on("nowhere")])
     }));
@@ -170,7 +170,7 @@ fn overlay_10_code_that_fails_leaves_no_changes() {
 
 #[test]
 fn overlay_10_code_that_panics_leaves_no_changes() {
-    let error = fails(op(|on: &mut Transaction| -> Result<(), String> {
+    let error = fails(op(|on: &mut Draft| -> Result<(), String> {
         busy(on);
         std::panic::resume_unwind(Box::new("torn"))
     }));
@@ -185,7 +185,7 @@ fn overlay_10_code_cannot_return_to_a_savepoint_from_before_it() {
     let outer: Savepoint = transaction.savepoint();
     transaction.run(insert_text(0, "x").on("t")).unwrap();
     let before = seen(&transaction);
-    let back = op(move |on: &mut Transaction| on.rollback_to(outer));
+    let back = op(move |on: &mut Draft| on.rollback_to(outer));
     assert!(transaction.run(back).is_err());
     assert_eq!(seen(&transaction), before);
     let back = transaction.attempt(|on| {
@@ -241,7 +241,7 @@ fn overlay_10_changes_before_a_failing_operation_are_kept() {
 fn overlay_10_a_node_that_an_operation_rolled_back_never_existed() {
     let editor = lists();
     let mut transaction = editor.store().begin("ann").unwrap();
-    let made = op(|on: &mut Transaction| {
+    let made = op(|on: &mut Draft| {
         on.run(create(element("p", []).with_id("made")))?;
         on.run(delete_node().on("nowhere"))
     });

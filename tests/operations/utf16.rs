@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use doclock::dsl::*;
 use doclock::{
-    Editor, Transaction, View,
+    Draft, Editor, View,
     document::{
         Attributes, EditError, Fragment, Mark, NodeSpec, OffsetError, Position, Selection, TextUnit,
     },
@@ -159,7 +159,7 @@ fn read(operation: &Value) -> Operation {
 }
 
 /// The effects of an operation on an open transaction.
-fn made(on: &mut Transaction, operation: Operation) -> impl PartialEq + std::fmt::Debug + use<> {
+fn made(on: &mut Draft, operation: Operation) -> impl PartialEq + std::fmt::Debug + use<> {
     on.run(operation).unwrap();
     let selection = on.selection().cloned();
     let clipboard = on.clipboard().cloned();

@@ -2,7 +2,7 @@
 
 use doclock::dsl::*;
 use doclock::{
-    Transaction, TransactionManager, View,
+    Draft, TransactionManager, View,
     document::{NodeSpec, check},
     transaction::TransactionError,
 };
@@ -81,7 +81,7 @@ fn overlay_04_create_then_delete_is_absent() {
 #[test]
 fn overlay_04_delete_then_recreate_is_the_new_node() {
     let store = small_document();
-    let recreate = |transaction: &mut Transaction| {
+    let recreate = |transaction: &mut Draft| {
         transaction.delete("first").unwrap();
         let new = NodeSpec::new("heading").with_id("first").with_text("new");
         transaction.insert(new, id("second"), 0).unwrap();

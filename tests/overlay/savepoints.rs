@@ -1,14 +1,14 @@
 //! Nested savepoints.
 
 use doclock::{
-    DataStore, Savepoint, Transaction, View,
+    DataStore, Draft, Savepoint, Transaction, View,
     document::{NodeSpec, Selection},
 };
 
 use crate::common::{id, store, text};
 
 /// Types one more letter at the end of `t`.
-fn letter(on: &mut Transaction, letter: &str) {
+fn letter(on: &mut Draft, letter: &str) {
     let len = on.node("t").unwrap().text().len();
     on.insert_text("t", len, letter).unwrap();
 }
@@ -142,7 +142,7 @@ fn overlay_10_a_rollback_forgets_nodes_first_touched_after_its_savepoint() {
             }
             setup.commit().unwrap();
             let mut transaction = store.begin("ann").unwrap();
-            let write = |on: &mut Transaction, names: &[String], text: &str| {
+            let write = |on: &mut Draft, names: &[String], text: &str| {
                 for name in names {
                     on.set_text(id(name), text).unwrap();
                 }

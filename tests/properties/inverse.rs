@@ -1,7 +1,7 @@
 //! A commit can be undone, redone and repeated elsewhere from its changes alone.
 
 use doclock::{
-    DataStore, Snapshot, StoreOptions, Transaction,
+    DataStore, Draft, Snapshot, StoreOptions,
     document::{Change, EditError, check},
     transaction::TransactionResult,
 };
@@ -28,7 +28,7 @@ fn committed(store: &DataStore, steps: &[Step]) -> TransactionResult {
 fn leads(
     store: &DataStore,
     changes: &[Change],
-    how: fn(&mut Transaction, &[Change]) -> Result<(), EditError>,
+    how: fn(&mut Draft, &[Change]) -> Result<(), EditError>,
     to: &Snapshot,
 ) -> Result<(), TestCaseError> {
     commit(store, |transaction| {

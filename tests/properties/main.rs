@@ -22,7 +22,7 @@ use std::time::Duration;
 use common::store;
 use doclock::dsl::*;
 use doclock::{
-    DataStore, Transaction, TransactionManager,
+    DataStore, Draft, TransactionManager,
     document::{Change, EditError, Mark, NodeSpec},
 };
 use serde_json::json;
@@ -89,12 +89,12 @@ fn item(text: &str) -> NodeSpec {
 }
 
 /// Applies the inverses of changes, the last first.
-fn undo(on: &mut Transaction, changes: &[Change]) -> Result<(), EditError> {
+fn undo(on: &mut Draft, changes: &[Change]) -> Result<(), EditError> {
     let mut changes = changes.iter().rev();
     changes.try_for_each(|change| on.apply(change.inverse()))
 }
 
-fn redo(on: &mut Transaction, changes: &[Change]) -> Result<(), EditError> {
+fn redo(on: &mut Draft, changes: &[Change]) -> Result<(), EditError> {
     let mut changes = changes.iter();
     changes.try_for_each(|change| on.apply(change.clone()))
 }

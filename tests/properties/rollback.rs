@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use doclock::dsl::*;
 use doclock::{
-    DataStore, Savepoint, Transaction, TransactionManager, View,
+    DataStore, Draft, Savepoint, Transaction, TransactionManager, View,
     document::{Change, EditError, Fragment, Position, Selection, check},
 };
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ use crate::common::{Dice, cases, commit, id, image};
 use crate::furnished;
 use crate::generator::{Kind, Step, steps};
 
-fn run(on: &mut Transaction, steps: &[Step]) {
+fn run(on: &mut Draft, steps: &[Step]) {
     for step in steps {
         // Failing steps are part of the test.
         let _ = step.run(on);
@@ -84,7 +84,7 @@ struct Moment {
 }
 
 impl Moment {
-    fn of(transaction: &Transaction) -> Self {
+    fn of(transaction: &Draft) -> Self {
         let alias = |alias| transaction.named(alias).ok().map(ToString::to_string);
         Self {
             image: image(transaction),

@@ -2,7 +2,7 @@
 
 use doclock::transaction::RunOperations;
 use doclock::{
-    Transaction,
+    Draft,
     document::check,
     transaction::{Operation, parse_operations},
 };
@@ -15,7 +15,7 @@ use crate::furnished;
 use crate::generator::{Kind, Step, steps};
 
 /// The result of an operation, with the text of its error.
-fn outcome(on: &mut Transaction, operation: Operation) -> Result<(), String> {
+fn outcome(on: &mut Draft, operation: Operation) -> Result<(), String> {
     let outcome = on.attempt(|on| on.run(operation));
     outcome.map_err(|error| format!("{error}: {error:?}"))
 }

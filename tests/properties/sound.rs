@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use doclock::{
-    NodeId, Transaction, View,
+    Draft, NodeId, View,
     document::{Position, Selection, TextSelection, check},
 };
 use proptest::prelude::*;
@@ -47,7 +47,7 @@ proptest! {
     fn tree_05_no_operation_but_transform_node_gives_a_node_another_type(steps in steps(1..40)) {
         let store = furnished();
         let mut transaction = store.begin("ann").unwrap();
-        let kinds = |view: &Transaction| -> HashMap<NodeId, String> {
+        let kinds = |view: &Draft| -> HashMap<NodeId, String> {
             view.nodes().map(|node| (node.id().clone(), node.kind().to_string())).collect()
         };
         for step in steps {

@@ -9,7 +9,7 @@ mod nesting;
 mod positions;
 mod walk;
 
-use doclock::{DataStore, Transaction, View, document::NodeSpec};
+use doclock::{DataStore, Draft, View, document::NodeSpec};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -63,7 +63,7 @@ impl Tree {
     }
 
     /// The same tree in a store.
-    fn grow(&self, transaction: &mut Transaction) {
+    fn grow(&self, transaction: &mut Draft) {
         let spec = |node: usize| {
             NodeSpec::new("node")
                 .with_id(name(node))

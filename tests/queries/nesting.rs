@@ -3,7 +3,7 @@
 
 use doclock::dsl::*;
 use doclock::{
-    DataStore, Editor, Transaction, View,
+    DataStore, Draft, Editor, View,
     document::{
         AttributePatch, Attributes, Change, ChildPosition, EditError, Fragment, Mark, Node,
         NodeSpec, RightHalf, Selection, SplitPoint,
@@ -44,7 +44,7 @@ fn reads_back<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(val
 }
 
 /// Whether an edit was accepted. If it was, all its records are written and read back.
-fn accepted(levels: usize, edit: impl FnOnce(&mut Transaction) -> Result<(), String>) -> bool {
+fn accepted(levels: usize, edit: impl FnOnce(&mut Draft) -> Result<(), String>) -> bool {
     let store = store();
     let events = store.subscribe();
     let mut transaction = store.begin("test").unwrap();
@@ -81,7 +81,7 @@ fn accepted(levels: usize, edit: impl FnOnce(&mut Transaction) -> Result<(), Str
 /// of the commit could not be parsed.
 #[test]
 fn a_value_is_accepted_up_to_the_bound_wherever_it_enters() {
-    type Edit = fn(&mut Transaction, usize) -> Result<(), String>;
+    type Edit = fn(&mut Draft, usize) -> Result<(), String>;
     let edits: [(&str, Edit); 17] = [
         ("the attributes of a new node", |on, levels| {
             let spec = NodeSpec::new("a").with_attributes([("b", nested(levels))]);
@@ -193,7 +193,7 @@ fn fragment<const N: usize>(nodes: [NodeSpec; N]) -> Fragment {
 }
 
 /// Runs separately, so a failure is rolled back.
-fn run(on: &mut Transaction, operation: Operation) -> Result<(), String> {
+fn run(on: &mut Draft, operation: Operation) -> Result<(), String> {
     on.attempt(|on| on.run([operation]))
         .map_err(|error| error.to_string())
 }

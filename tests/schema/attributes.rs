@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::common::{commit, id};
 use crate::{refused, schema, store_with};
 
-fn set(name: &'static str, value: Value) -> impl FnOnce(&mut doclock::Transaction) {
+fn set(name: &'static str, value: Value) -> impl FnOnce(&mut doclock::Draft) {
     move |on| on.set_attrs(id("n"), [(name, value)]).unwrap()
 }
 

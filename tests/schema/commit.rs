@@ -2,7 +2,7 @@
 //! leaves no trace.
 
 use doclock::{
-    CommitError, DataStore, Editor, NodeId, Transaction, View,
+    CommitError, DataStore, Draft, Editor, NodeId, View,
     document::{Change, ChildPosition, EditError, Mark, NodeSpec, RightHalf, SplitPoint, check},
     dsl,
     schema::{NodeType, Schema, SchemaViolation},
@@ -55,7 +55,7 @@ fn store() -> DataStore {
     store
 }
 
-fn apply(on: &mut Transaction, change: Change) {
+fn apply(on: &mut Draft, change: Change) {
     on.apply(change).unwrap();
 }
 
@@ -302,7 +302,7 @@ fn tree_06_marks_of_a_child_are_checked() {
     });
     let violation = "node t has the mark bold, which its type title does not allow";
     let bold = || [Mark::whole("bold")];
-    let edits: [fn(&mut Transaction); 4] = [
+    let edits: [fn(&mut Draft); 4] = [
         |on| on.move_node(id("b"), id("t"), 1).unwrap(),
         |on| on.join_nodes(id("t"), id("l")).unwrap(),
         |on| on.set_marks(id("c"), [Mark::whole("bold")]).unwrap(),
@@ -580,7 +580,7 @@ fn tree_06_detached_nodes_are_checked_without_a_parent() {
 #[test]
 fn tree_06_a_node_that_was_deleted_and_created_again_is_checked_as_new() {
     let store = store();
-    let again = |on: &mut Transaction, kind: &str| {
+    let again = |on: &mut Draft, kind: &str| {
         on.delete(id("q")).unwrap();
         on.insert(node(kind, "q"), id("page"), 2).unwrap();
     };

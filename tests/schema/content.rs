@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use doclock::{
-    AsNodeId, DataStore, NodeId, Snapshot, Transaction, View,
+    AsNodeId, DataStore, Draft, NodeId, Snapshot, View,
     document::{Changes, Children, Node, NodeSpec, SplitPoint},
     schema::Schema,
 };
@@ -14,7 +14,7 @@ use crate::expressions::written;
 use crate::{letters, parent_of};
 
 /// The changes of an edit, with the versions before and after. There is no schema yet.
-fn edited(store: &DataStore, edit: impl FnOnce(&mut Transaction)) -> (Snapshot, Snapshot, Changes) {
+fn edited(store: &DataStore, edit: impl FnOnce(&mut Draft)) -> (Snapshot, Snapshot, Changes) {
     let base = store.snapshot();
     let committed = commit(store, edit);
     (base, store.snapshot(), committed.changes)
@@ -29,7 +29,7 @@ fn child(on: &impl View, dice: &mut Dice) -> Option<NodeId> {
 }
 
 /// Changes the children of `p`, in one of all possible ways.
-fn edit(on: &mut Transaction, dice: &mut Dice) -> Option<()> {
+fn edit(on: &mut Draft, dice: &mut Dice) -> Option<()> {
     let p = id("p");
     let len = on.node(&p)?.children().len();
     let kind = TYPES[dice.below(4)];
@@ -182,7 +182,7 @@ fn so_many(count: usize, first: &str, over_and_over: &str, last: &str) -> DataSt
 fn judged(
     schema: &Schema,
     store: &DataStore,
-    edit: impl FnOnce(&mut Transaction, &Children),
+    edit: impl FnOnce(&mut Draft, &Children),
 ) -> (bool, usize) {
     let mut on = store.begin("test").unwrap();
     let children = on.node(id("p")).unwrap().children().clone();
@@ -196,7 +196,7 @@ fn judged(
     (verdict.is_ok(), before.looks.get() + after.looks.get())
 }
 
-fn insert(on: &mut Transaction, kind: &str, index: usize) {
+fn insert(on: &mut Draft, kind: &str, index: usize) {
     on.insert(NodeSpec::new(kind), id("p"), index).unwrap();
 }
 
@@ -224,7 +224,7 @@ fn tree_06_an_edit_among_a_hundred_thousand_siblings_checks_a_few() {
         let store = so_many(count, first, over_and_over, last);
         let schema = letters(content).unwrap();
         let middle = count / 2;
-        type Edit<'a> = (&'a str, &'a dyn Fn(&mut Transaction, &Children));
+        type Edit<'a> = (&'a str, &'a dyn Fn(&mut Draft, &Children));
         let edits: [Edit<'_>; 12] = [
             ("front", &|on, _| insert(on, "a", 0)),
             ("second", &|on, _| insert(on, "a", 1)),

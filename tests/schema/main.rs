@@ -10,7 +10,7 @@ mod content;
 mod expressions;
 
 use doclock::{
-    CommitError, DataStore, StoreOptions, Transaction,
+    CommitError, DataStore, Draft, StoreOptions,
     document::NodeSpec,
     schema::{NodeType, Schema, SchemaError},
 };
@@ -45,7 +45,7 @@ fn store_with(schema: Schema) -> DataStore {
 }
 
 /// The violation of a commit with this edit. The failure must be the only effect.
-fn refused(store: &DataStore, edit: impl FnOnce(&mut Transaction)) -> String {
+fn refused(store: &DataStore, edit: impl FnOnce(&mut Draft)) -> String {
     let (before, version) = (image(&store.snapshot()), store.version());
     let events = store.subscribe();
     let mut transaction = store.begin("test").unwrap();

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use doclock::dsl::*;
 use doclock::{
-    Transaction, TransactionManager, View,
+    Draft, TransactionManager, View,
     document::{Change, EditError, NodeSpec, SplitPoint, Text},
     transaction::{Operation, OperationError, TransactionError},
 };
@@ -37,7 +37,7 @@ fn text_01_insert_delete_replace_work_at_every_boundary_and_never_split_a_charac
     for before in TEXTS {
         let store = with_text(before, []);
         let len = before.chars().count();
-        let edited = |edit: &dyn Fn(&mut Transaction) -> Result<(), EditError>| {
+        let edited = |edit: &dyn Fn(&mut Draft) -> Result<(), EditError>| {
             let mut transaction = store.begin("ann").unwrap();
             edit(&mut transaction).unwrap();
             let node = transaction.node("t").unwrap();

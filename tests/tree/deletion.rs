@@ -1,7 +1,7 @@
 //! 4: deletion, and restoring.
 
 use doclock::{
-    DataStore, Transaction, TransactionManager, View,
+    DataStore, Draft, TransactionManager, View,
     document::{AttributePatch, Change, EditError, Mark, NodeSpec, check},
     transaction::Operation,
 };
@@ -14,14 +14,14 @@ use crate::common::{
 use crate::{family, item};
 
 /// Undoes changes, the last first.
-pub(crate) fn undo(transaction: &mut Transaction, changes: &[Change]) -> Result<(), EditError> {
+pub(crate) fn undo(transaction: &mut Draft, changes: &[Change]) -> Result<(), EditError> {
     changes
         .iter()
         .rev()
         .try_for_each(|change| transaction.apply(change.inverse()))
 }
 
-fn redo(transaction: &mut Transaction, changes: &[Change]) -> Result<(), EditError> {
+fn redo(transaction: &mut Draft, changes: &[Change]) -> Result<(), EditError> {
     changes
         .iter()
         .try_for_each(|change| transaction.apply(change.clone()))
@@ -100,7 +100,7 @@ proptest! {
                 done.push((before, event.commit.changes.clone(), store.snapshot()));
             }
         }
-        let moved = |changes: &[Change], to: &doclock::Snapshot, how: fn(&mut Transaction, &[Change]) -> Result<(), EditError>| {
+        let moved = |changes: &[Change], to: &doclock::Snapshot, how: fn(&mut Draft, &[Change]) -> Result<(), EditError>| {
             commit(&store, |transaction| how(transaction, changes).unwrap());
             let now = store.snapshot();
             prop_assert_eq!(&now, to);

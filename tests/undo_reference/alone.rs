@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use doclock::{
-    NodeId, Transaction, View,
+    Draft, NodeId, View,
     document::{EditError, SplitPoint},
     dsl::*,
 };
@@ -83,7 +83,7 @@ fn draw(dice: &mut Dice) -> History<Edit> {
 
 /// Runs one edit, and returns its readable form. A node or text that it inserts has the number
 /// `nth`.
-fn operate(edit: Edit, nth: usize, on: &mut Transaction) -> Result<String, EditError> {
+fn operate(edit: Edit, nth: usize, on: &mut Draft) -> Result<String, EditError> {
     let page = on.descendants("page");
     let all: Vec<NodeId> = page.map(|node| node.id().clone()).collect();
     let letter = char::from(b'A' + (nth % 26) as u8).to_string();
@@ -178,7 +178,7 @@ fn run(
     for (nth, step) in history.steps.iter().enumerate() {
         let (edit, said) = (step.action, Arc::new(Mutex::new(String::new())));
         let line = Arc::clone(&said);
-        let operation = op(move |on: &mut Transaction| {
+        let operation = op(move |on: &mut Draft| {
             *line.lock().unwrap() = operate(edit, nth, on)?;
             Ok::<(), EditError>(())
         });

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use doclock::{
-    NodeId, Snapshot, Transaction, View,
+    Draft, NodeId, Snapshot, View,
     document::{EditError, Mark, Selection, SplitPoint},
     dsl::*,
     transaction::{Operation, TextSpan},
@@ -255,7 +255,7 @@ pub(crate) fn operations(
         }
         _ => {
             let said = Arc::clone(said);
-            Some(op(move |on: &mut Transaction| {
+            Some(op(move |on: &mut Draft| {
                 let line = run(edit, &new, on)?;
                 said.lock().unwrap().push(line);
                 Ok::<(), EditError>(())
@@ -264,7 +264,7 @@ pub(crate) fn operations(
     }
 }
 
-fn run(edit: Edit, new: &New, on: &mut Transaction) -> Result<String, EditError> {
+fn run(edit: Edit, new: &New, on: &mut Draft) -> Result<String, EditError> {
     let texts = texts(on);
     let New { text, name } = new;
     let lists = lists(on);
@@ -367,7 +367,7 @@ fn is_text(kind: &str) -> bool {
     matches!(kind, "item" | "other")
 }
 
-fn is_quote(on: &Transaction, id: &NodeId) -> bool {
+fn is_quote(on: &Draft, id: &NodeId) -> bool {
     on.node(id).is_some_and(|node| node.kind() == "quote")
 }
 

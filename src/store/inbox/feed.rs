@@ -12,7 +12,7 @@ use super::{HandlerResult, Inbox, Message, Outcome};
 use crate::codes::codes;
 use crate::id::OwnerId;
 use crate::lock::{CancelToken, LockError};
-use crate::store::{CommitError, Transaction};
+use crate::store::{CommitError, Draft};
 use crate::sync::assert_unlocked;
 use crate::time::Deadline;
 
@@ -197,7 +197,7 @@ impl<'a, M: Message + Send + 'static> Run<'a, M> {
     #[track_caller]
     pub(super) fn work(
         mut self,
-        mut handler: impl FnMut(&mut Transaction, &M) -> HandlerResult,
+        mut handler: impl FnMut(&mut Draft, &M) -> HandlerResult,
     ) -> Result<(), Interrupted<M>> {
         while let Some(mut taken) = self.next()? {
             taken.looks += 1;

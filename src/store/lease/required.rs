@@ -7,18 +7,18 @@ use super::{Lease, LeaseError, LeaseLost};
 use crate::id::FencingToken;
 use crate::store::notes::NoteChange;
 use crate::store::{
-    Bookkeeping, CommitCondition, CommitError, DataStore, PublishedState, Transaction,
+    Bookkeeping, CommitCondition, CommitError, Draft, PublishedState, SharedDocument,
 };
 
 /// The condition that a lease still lasts when the transaction is published.
 struct Required {
-    store: DataStore,
+    document: Arc<SharedDocument>,
     holding: Arc<Holding>,
 }
 
 impl Required {
     fn lost(&self, last: &PublishedState) -> Option<LeaseLost> {
-        let now = self.store.monotonic();
+        let now = self.document.clock.now();
         let leases = &last.leases;
         match leases.live(self.holding.token, now) {
             Some(_) => None,
@@ -39,7 +39,7 @@ impl CommitCondition for Required {
 }
 
 /// # Leases
-impl Transaction {
+impl Draft {
     /// Commits the transaction only if this lease still lasts at the moment at which the changes
     /// appear.
     ///
@@ -77,15 +77,19 @@ impl Transaction {
     /// [`LeaseError::Lost`]: the lease has ended already. [`LeaseError::OtherStore`]: the lease is
     /// of another store. Nothing is required then.
     pub fn require(&mut self, lease: &Lease) -> Result<(), LeaseError> {
-        if !Arc::ptr_eq(&lease.store.0, &self.store().0) {
+        if !Arc::ptr_eq(&lease.store.0.document, &self.document) {
             // Numbers of two stores agree by chance.
             return Err(LeaseError::OtherStore);
         }
+        self.require_held(Arc::clone(&lease.holding))
+    }
+
+    fn require_held(&mut self, holding: Arc<Holding>) -> Result<(), LeaseError> {
         let required = Required {
-            store: lease.store.clone(),
-            holding: Arc::clone(&lease.holding),
+            document: Arc::clone(&self.document),
+            holding,
         };
-        let lost = required.lost(&self.store().0.published.lock());
+        let lost = required.lost(&self.document.published.lock());
         if let Some(lost) = lost {
             return Err(lost.into());
         }
@@ -99,8 +103,16 @@ impl Transaction {
     ///
     /// [`LeaseError::Lost`]: there is no such lease, or it has ended. Nothing is required then.
     pub fn require_token(&mut self, token: FencingToken) -> Result<(), LeaseError> {
-        match self.store().lease_by_token(token) {
-            Some(lease) => self.require(&lease),
+        let now = self.document.clock.now();
+        let held = self
+            .document
+            .published
+            .lock()
+            .leases
+            .live(token, now)
+            .cloned();
+        match held {
+            Some(holding) => self.require_held(holding),
             None => Err(LeaseLost::unknown(token).into()),
         }
     }

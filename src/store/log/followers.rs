@@ -91,7 +91,7 @@ impl DataStore {
     /// Reads the log, and the version and the leases that are published at the same moment.
     pub(in crate::store) fn read_log(&self) -> (LogDiagnostics, u64, Leases) {
         let log = self.0.log.records.lock();
-        let published = self.0.published.lock();
+        let published = self.0.document.published.lock();
         let (version, leases) = (published.version(), published.leases.clone());
         drop(published);
         let diagnostics = log.as_ref().map(|records| records.diagnostics());

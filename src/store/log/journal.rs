@@ -8,13 +8,13 @@ use super::subscribers::Bell;
 use super::{CommitLog, HistoryStep, SubscriberId};
 use crate::document::Snapshot;
 use crate::store::events::Filter;
-use crate::store::{DataStore, LockedPublished, TransactionResult};
+use crate::store::{DataStore, SharedDocument, TransactionResult};
 
 /// Reads the log for a journal, as a lossless subscriber: all commits until a moment, with the
 /// version that they made, announced or not.
 pub(in crate::store) struct JournalReader {
     log: Arc<CommitLog>,
-    published: Arc<LockedPublished>,
+    document: Arc<SharedDocument>,
     id: SubscriberId,
 }
 
@@ -25,7 +25,7 @@ impl JournalReader {
         &self,
     ) -> (Vec<Arc<TransactionResult>>, Vec<HistoryStep>, Snapshot) {
         let mut log = self.log.records.lock();
-        let snapshot = self.published.lock().document.clone();
+        let snapshot = self.document.published.lock().document.clone();
         let Some(records) = &mut *log else {
             return (Vec::new(), Vec::new(), snapshot);
         };
@@ -90,12 +90,12 @@ impl DataStore {
     /// wait.
     pub(in crate::store) fn read_for_journal(&self, limit: usize) -> JournalReader {
         let log = &self.0.log;
-        let published = &self.0.published;
+        let document = &self.0.document;
         let mut records = log.records.lock();
-        let (records, cursor) = log.begin_following(&mut records, published, Some(&Filter::All));
+        let (records, cursor) = log.begin_following(&mut records, document, Some(&Filter::All));
         JournalReader {
             log: Arc::clone(&log.0),
-            published: Arc::clone(published),
+            document: Arc::clone(document),
             id: records.subscribers.add_journal(cursor, limit),
         }
     }

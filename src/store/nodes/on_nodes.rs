@@ -10,16 +10,15 @@ use crate::codes::Retry;
 use crate::document::plan::Planned;
 use crate::document::{EditError, Overlay, Snapshot, View};
 use crate::hashing::Secret;
-use crate::id::NodeId;
+use crate::id::{NodeId, OwnerId};
 use crate::lock::LockMode::{self, NodeExclusive, NodeShared};
 use crate::lock::{
-    AcquireOptions, Granule, LockError, Requester, Rights, Scope, WaitsAs, blocking,
+    AcquireOptions, Grant, Granule, LockError, Requester, Rights, Scope, WaitsAs, blocking,
 };
-use crate::store::{CommitError, Transaction};
+use crate::store::{CommitError, DataStore, Draft};
 use crate::sync::{Mutex, rank};
 
-/// The state of a transaction that does not hold the whole document.
-#[derive(Debug)]
+/// What a draft needs that does not hold the whole document.
 pub(in crate::store) struct OnNodes {
     /// Its locks, without the intentions.
     locked: HashMap<Granule, Rights, Secret>,
@@ -28,38 +27,37 @@ pub(in crate::store) struct OnNodes {
     reads: Mutex<{ rank::READS }, Reads>,
     /// The error of a failed lock. The transaction cannot be committed any more.
     failed: Option<LockError>,
-    options: AcquireOptions,
-    thread: u64,
-    call_site: &'static Location<'static>,
-    /// Whether it takes the locks that it needs. Otherwise it only notes them.
-    takes_locks: bool,
+    /// How it takes the locks that it needs. `None` if it only notes them.
+    locking: Option<NodeLocking>,
+}
+
+/// How a draft locks more nodes.
+pub(super) struct NodeLocking {
+    pub(super) store: DataStore,
+    pub(super) owner: OwnerId,
+    pub(super) grant: Grant,
+    pub(super) options: AcquireOptions,
+    pub(super) thread: u64,
+    pub(super) call_site: &'static Location<'static>,
 }
 
 impl OnNodes {
-    pub(super) fn new(scope: &Scope, thread: u64, call_site: &'static Location<'static>) -> Self {
+    /// Begins with the locks of a scope.
+    pub(super) fn new(scope: &Scope, locking: Option<NodeLocking>) -> Self {
         let mut nodes = Self {
             locked: HashMap::default(),
             own: HashSet::default(),
             reads: Mutex::default(),
             failed: None,
-            options: AcquireOptions::new(),
-            thread,
-            call_site,
-            takes_locks: true,
+            locking,
         };
         nodes.add_locks(scope);
         nodes
     }
 
-    pub(super) fn without_locks(call_site: &'static Location<'static>) -> Self {
-        Self {
-            takes_locks: false,
-            ..Self::new(&Scope::new(), 0, call_site)
-        }
-    }
-
-    pub(super) fn waiting_as(self, options: AcquireOptions) -> Self {
-        Self { options, ..self }
+    /// The grant of its locks.
+    pub(in crate::store) fn grant(&self) -> Option<Grant> {
+        Some(self.locking.as_ref()?.grant)
     }
 
     fn add_locks(&mut self, scope: &Scope) {
@@ -93,6 +91,26 @@ impl OnNodes {
     }
 }
 
+impl NodeLocking {
+    /// Locks more nodes. Returns the grant of all.
+    fn lock_more(&self, missing: &Scope) -> Result<Grant, LockError> {
+        let Self {
+            store,
+            options,
+            grant,
+            ..
+        } = self;
+        let requester = Requester {
+            label: None,
+            thread: self.thread,
+            ..options.requester(&self.owner, self.call_site, true)
+        };
+        let waits_as = WaitsAs::Thread;
+        let lock = store.fifo();
+        blocking(lock.extend_nodes(waits_as, *grant, &requester, options, missing, store))
+    }
+}
+
 /// The locks for reads of nodes.
 fn locks_for_reads(reads: impl Iterator<Item = Granule>, mode: LockMode) -> Scope {
     reads.fold(Scope::new(), |mut scope, read| {
@@ -101,7 +119,7 @@ fn locks_for_reads(reads: impl Iterator<Item = Granule>, mode: LockMode) -> Scop
     })
 }
 
-impl Transaction {
+impl Draft {
     /// Plans a change and locks what it needs. A plan that changes nothing, and one that fails,
     /// needs what it read, as if it changed that: a later edit may.
     ///
@@ -168,17 +186,18 @@ impl Transaction {
         scope
     }
 
-    /// Takes the edits of a transaction without locks. Returns `false`, and does nothing, if any
-    /// commit came between: checks of a change also depend on nodes that it does not touch, such as
-    /// the ancestors of a target.
-    pub(super) fn take_over(&mut self, mut unlocked: Transaction) -> bool {
+    /// Puts a draft that was made without locks in the place of this one, which has no edits yet.
+    /// Returns `false`, and does nothing, if any commit came between: checks of a change also depend
+    /// on nodes that it does not touch, such as the ancestors of a target.
+    pub(super) fn take_over(&mut self, mut unlocked: Self) -> bool {
         if self.overlay.base().version() != unlocked.overlay.base().version() {
             return false;
         }
-        if let (Some(nodes), Some(made)) = (&mut self.nodes, unlocked.nodes.take()) {
-            (nodes.own, nodes.reads) = (made.own, made.reads);
+        if let (Some(own), Some(made)) = (self.nodes.take(), &mut unlocked.nodes) {
+            (made.locked, made.locking) = (own.locked, own.locking);
         }
-        self.take_edits_of(unlocked);
+        unlocked.id = self.id;
+        *self = unlocked;
         true
     }
 
@@ -197,24 +216,13 @@ impl Transaction {
         let Some((first, _)) = missing.parts().first() else {
             return Ok(false);
         };
-        if !nodes.takes_locks {
+        let Some(locking) = &mut nodes.locking else {
             nodes.add_locks(&missing);
             return Ok(false);
-        }
-        let requester = Requester {
-            label: None,
-            thread: nodes.thread,
-            ..nodes.options.requester(&self.owner, nodes.call_site, true)
         };
-        let store = &self.held.store;
-        let lock = store.fifo();
         if nodes.failed.is_none() {
-            let grant = self.held.grant;
-            let options = &nodes.options;
-            let asked =
-                lock.extend_nodes(WaitsAs::Thread, grant, &requester, options, &missing, store);
-            match blocking(asked) {
-                Ok(grant) => self.held.grant = grant,
+            match locking.lock_more(&missing) {
+                Ok(grant) => locking.grant = grant,
                 Err(error) => nodes.failed = Some(error),
             }
         }
@@ -224,9 +232,9 @@ impl Transaction {
                 transient: error.retry() == Retry::Now,
             });
         }
-        nodes.add_locks(&missing);
         // Nodes locked before are unchanged; newly locked nodes must be read as they are now.
-        let current = self.held.store.snapshot_under(self.held.grant);
+        let current = locking.store.snapshot_under(locking.grant);
+        nodes.add_locks(&missing);
         self.overlay.advance(current);
         let base = self.overlay.base();
         let locked = missing.nodes().map(|(id, _)| id);
@@ -287,7 +295,7 @@ impl Transaction {
         if let Some(error) = nodes.failed.take() {
             return Err(CommitError::NotLocked(Box::new(error)));
         }
-        let current: Snapshot = self.held.store.snapshot();
+        let current: Snapshot = self.document.published.lock().document.clone();
         let conflict = |node| CommitError::Conflict {
             node,
             version: current.version(),

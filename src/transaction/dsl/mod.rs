@@ -35,7 +35,7 @@ use super::{
 };
 use crate::document::{NodeSpec, Selection, TextUnit};
 use crate::id::FencingToken;
-use crate::store::Transaction;
+use crate::store::Draft;
 
 pub use blocks::*;
 pub use clipboard::*;
@@ -178,17 +178,17 @@ pub fn clear_selection() -> Operation {
 /// transaction holds: such a request is an error at once.
 ///
 /// ```
-/// use doclock::{DataStore, Editor, Transaction, View, document::EditError, dsl::*};
+/// use doclock::{DataStore, Draft, Editor, View, document::EditError, dsl::*};
 ///
 /// let editor = Editor::new(DataStore::new(), "ann");
-/// let count = |transaction: &mut Transaction| {
-///     let length = transaction.node("note").map_or(0, |node| node.text().len());
-///     transaction.set_attrs("note", [("length", length.into())])
+/// let count = |draft: &mut Draft| {
+///     let length = draft.node("note").map_or(0, |node| node.text().len());
+///     draft.set_attrs("note", [("length", length.into())])
 /// };
 /// transaction(&editor, [create(text_node("inline-text", "abc").with_id("note")), op(count)]).commit()?;
 /// # Ok::<(), doclock::transaction::TransactionError>(())
 /// ```
-pub fn op<E>(code: impl Fn(&mut Transaction) -> Result<(), E> + Send + Sync + 'static) -> Operation
+pub fn op<E>(code: impl Fn(&mut Draft) -> Result<(), E> + Send + Sync + 'static) -> Operation
 where
     E: Into<Box<dyn Error + Send + Sync>>,
 {
@@ -202,8 +202,8 @@ where
 /// effects outside the document; it may also change the document. Neither runs when the transaction
 /// is redone: by then the changes of both are data.
 pub fn op_with_inverse<E, F>(
-    code: impl Fn(&mut Transaction) -> Result<(), E> + Send + Sync + 'static,
-    inverse: impl Fn(&mut Transaction) -> Result<(), F> + Send + Sync + 'static,
+    code: impl Fn(&mut Draft) -> Result<(), E> + Send + Sync + 'static,
+    inverse: impl Fn(&mut Draft) -> Result<(), F> + Send + Sync + 'static,
 ) -> Operation
 where
     E: Into<Box<dyn Error + Send + Sync>>,

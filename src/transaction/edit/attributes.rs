@@ -6,15 +6,15 @@ use smol_str::SmolStr;
 use super::Edited;
 use crate::document::Mark;
 use crate::id::NodeId;
-use crate::store::Transaction;
+use crate::store::Draft;
 
-pub(super) fn remove_attrs(on: &mut Transaction, id: &NodeId, keys: Vec<SmolStr>) -> Edited {
+pub(super) fn remove_attrs(on: &mut Draft, id: &NodeId, keys: Vec<SmolStr>) -> Edited {
     Ok(on.set_attrs(id, keys.into_iter().map(|key| (key, Value::Null)))?)
 }
 
 /// The text comes first, because it removes the old marks.
 pub(super) fn update(
-    on: &mut Transaction,
+    on: &mut Draft,
     id: &NodeId,
     attrs: Map<String, Value>,
     text: Option<SmolStr>,
@@ -31,7 +31,7 @@ pub(super) fn update(
 }
 
 pub(super) fn transform_node(
-    on: &mut Transaction,
+    on: &mut Draft,
     id: &NodeId,
     kind: SmolStr,
     attrs: Map<String, Value>,

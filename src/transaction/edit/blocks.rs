@@ -8,17 +8,17 @@ use super::tree::{insert_around, position_and_parent_position, split_children};
 use crate::document::plan::find;
 use crate::document::{Limit, Node, NodeSpec, SplitPoint, View, cost};
 use crate::id::NodeId;
-use crate::store::Transaction;
+use crate::store::Draft;
 use crate::transaction::error::OperationError;
 
-pub(super) fn split_text_node(on: &mut Transaction, id: &NodeId, offset: usize) -> Edited {
+pub(super) fn split_text_node(on: &mut Draft, id: &NodeId, offset: usize) -> Edited {
     let children = find(on, id)?.children().len();
     let text = offset;
     on.split_node(id, SplitPoint { text, children }, None)?;
     Ok(())
 }
 
-pub(super) fn merge_text_nodes(on: &mut Transaction, id: &NodeId, other: &NodeId) -> Edited {
+pub(super) fn merge_text_nodes(on: &mut Draft, id: &NodeId, other: &NodeId) -> Edited {
     if find(on, id)?.kind() != find(on, other)?.kind() {
         return Err(OperationError::TypesDiffer {
             left: id.clone(),
@@ -28,16 +28,16 @@ pub(super) fn merge_text_nodes(on: &mut Transaction, id: &NodeId, other: &NodeId
     Ok(on.join_nodes(id, other)?)
 }
 
-pub(super) fn split_block_node(on: &mut Transaction, id: &NodeId, index: usize) -> Edited {
+pub(super) fn split_block_node(on: &mut Draft, id: &NodeId, index: usize) -> Edited {
     split_children(on, id, index)?;
     Ok(())
 }
 
-pub(super) fn merge_block_nodes(on: &mut Transaction, id: &NodeId, other: &NodeId) -> Edited {
+pub(super) fn merge_block_nodes(on: &mut Draft, id: &NodeId, other: &NodeId) -> Edited {
     Ok(on.join_nodes(id, other)?)
 }
 
-pub(super) fn auto_merge_text_nodes(on: &mut Transaction, id: &NodeId) -> Edited {
+pub(super) fn auto_merge_text_nodes(on: &mut Draft, id: &NodeId) -> Edited {
     find(on, id)?;
     let mut children: Vec<&Node> = Vec::new();
     for child in on.children(id) {
@@ -68,7 +68,7 @@ pub(super) fn auto_merge_text_nodes(on: &mut Transaction, id: &NodeId) -> Edited
 }
 
 pub(super) fn insert_paragraph(
-    on: &mut Transaction,
+    on: &mut Draft,
     id: &NodeId,
     offset: usize,
     kind: Option<SmolStr>,
@@ -83,12 +83,7 @@ pub(super) fn insert_paragraph(
     Ok(())
 }
 
-pub(super) fn split_list_item(
-    on: &mut Transaction,
-    id: &NodeId,
-    offset: usize,
-    item: &str,
-) -> Edited {
+pub(super) fn split_list_item(on: &mut Draft, id: &NodeId, offset: usize, item: &str) -> Edited {
     let inner = find(on, id)?;
     let around = on.ancestors(id).map(|node| (node.id(), node.kind()));
     let mut path = Vec::new();
@@ -116,7 +111,7 @@ pub(super) fn split_list_item(
 }
 
 /// Splits a node in its text. Its children come after the text, so they move to the second half.
-fn split_at_caret(on: &mut Transaction, id: &NodeId, offset: usize) -> Edited {
+fn split_at_caret(on: &mut Draft, id: &NodeId, offset: usize) -> Edited {
     let at = SplitPoint {
         text: offset,
         children: 0,
@@ -126,7 +121,7 @@ fn split_at_caret(on: &mut Transaction, id: &NodeId, offset: usize) -> Edited {
 }
 
 pub(super) fn wrap_in_list(
-    on: &mut Transaction,
+    on: &mut Draft,
     id: &NodeId,
     list: NodeSpec,
     item: NodeSpec,
@@ -147,7 +142,7 @@ pub(super) fn wrap_in_list(
 
 /// A node and its siblings up to another, or only the node.
 fn siblings_up_to(
-    on: &Transaction,
+    on: &Draft,
     id: &NodeId,
     last: Option<&NodeId>,
 ) -> Result<Vec<NodeId>, OperationError> {

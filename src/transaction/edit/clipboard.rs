@@ -7,10 +7,10 @@ use crate::document::{
     View, cost, plan,
 };
 use crate::id::NodeId;
-use crate::store::Transaction;
+use crate::store::Draft;
 use crate::transaction::error::OperationError;
 
-pub(super) fn copy(on: &mut Transaction, over: &Over) -> Edited {
+pub(super) fn copy(on: &mut Draft, over: &Over) -> Edited {
     let fragment = Fragment::clipped(on, &over.start, &over.end, |node, text| {
         // A whole text is shared with the copy.
         let copied = match text.len() == node.text().len() {
@@ -28,7 +28,7 @@ pub(super) fn copy(on: &mut Transaction, over: &Over) -> Edited {
 }
 
 pub(super) fn paste(
-    on: &mut Transaction,
+    on: &mut Draft,
     id: &NodeId,
     offset: usize,
     fragment: Option<Fragment>,
@@ -51,7 +51,7 @@ pub(super) fn paste(
 }
 
 /// Inserts text with its own marks, without the marks around it.
-fn splice(on: &mut Transaction, at: &Position, text: &Text, marks: &[Mark]) -> Edited {
+fn splice(on: &mut Draft, at: &Position, text: &Text, marks: &[Mark]) -> Edited {
     let Position {
         node_id: id,
         offset,
@@ -83,7 +83,7 @@ struct Halves {
 }
 
 impl Halves {
-    fn of(on: &mut Transaction, id: &NodeId, cut: SplitPoint) -> Result<Self, EditError> {
+    fn of(on: &mut Draft, id: &NodeId, cut: SplitPoint) -> Result<Self, EditError> {
         let ChildPosition { parent, index } = place_of(on, id)?;
         let node = plan::find(on, id)?;
         let whole = SplitPoint {
@@ -111,7 +111,7 @@ impl Halves {
     /// Inserts nodes between the halves. Returns the first and the last.
     fn insert(
         &self,
-        on: &mut Transaction,
+        on: &mut Draft,
         nodes: Vec<NodeSpec>,
     ) -> Result<Option<(NodeId, NodeId)>, EditError> {
         let ChildPosition { parent, index } = &self.between;
@@ -126,7 +126,7 @@ impl Halves {
 }
 
 /// The block that contains a text node: it is split when blocks are pasted.
-fn block_of(on: &Transaction, id: &NodeId) -> Result<Option<NodeId>, EditError> {
+fn block_of(on: &Draft, id: &NodeId) -> Result<Option<NodeId>, EditError> {
     let Some(block) = on.parent(id).and_then(|parent| on.node(parent)) else {
         return Ok(None);
     };
@@ -134,7 +134,7 @@ fn block_of(on: &Transaction, id: &NodeId) -> Result<Option<NodeId>, EditError> 
     Ok(divisible.then(|| block.id().clone()))
 }
 
-fn paste_nodes(on: &mut Transaction, at: &Position, fragment: Fragment) -> Edited {
+fn paste_nodes(on: &mut Draft, at: &Position, fragment: Fragment) -> Edited {
     let seams = Seams::of(&fragment);
     let texts_in = fragment.kinds_with_text();
     // A node without text may be an image.
@@ -233,7 +233,7 @@ impl Seams {
     /// for text.
     fn go_on(
         &self,
-        on: &Transaction,
+        on: &Draft,
         open: bool,
         left: &NodeId,
         right: &NodeId,
@@ -255,7 +255,7 @@ impl Seams {
 }
 
 /// Joins the pasted node to the half before it, and then the two nodes that meet at the seam.
-fn join_to(on: &mut Transaction, left: &NodeId, pasted: &NodeId) -> Edited {
+fn join_to(on: &mut Draft, left: &NodeId, pasted: &NodeId) -> Edited {
     let seam = plan::find(on, left)?.children().len();
     on.join_nodes(left, pasted)?;
     if let Some((one, other)) = alike_at(on, left, seam)? {
@@ -265,7 +265,7 @@ fn join_to(on: &mut Transaction, left: &NodeId, pasted: &NodeId) -> Edited {
 }
 
 /// Like [`join_to`], for the half after the pasted nodes; that half stays.
-fn put_before(on: &mut Transaction, pasted: &NodeId, right: &NodeId) -> Edited {
+fn put_before(on: &mut Draft, pasted: &NodeId, right: &NodeId) -> Edited {
     let seam = plan::find(on, pasted)?.children().len();
     move_into(on, pasted, right)?;
     if let Some((one, other)) = alike_at(on, right, seam)? {
@@ -276,7 +276,7 @@ fn put_before(on: &mut Transaction, pasted: &NodeId, right: &NodeId) -> Edited {
 
 /// The children on both sides of an index, if they are text that can be joined.
 fn alike_at(
-    on: &Transaction,
+    on: &Draft,
     parent: &NodeId,
     seam: usize,
 ) -> Result<Option<(NodeId, NodeId)>, EditError> {
@@ -292,7 +292,7 @@ fn alike_at(
 }
 
 /// Puts the contents of a node before those of another, and deletes the node.
-fn move_into(on: &mut Transaction, from: &NodeId, into: &NodeId) -> Edited {
+fn move_into(on: &mut Draft, from: &NodeId, into: &NodeId) -> Edited {
     let node = plan::find(on, from)?.clone();
     let marks: Vec<Mark> = node.marks().iter().cloned().collect();
     splice(on, &Position::new(into.clone(), 0), node.text(), &marks)?;
@@ -306,7 +306,7 @@ fn move_into(on: &mut Transaction, from: &NodeId, into: &NodeId) -> Edited {
 }
 
 /// The last position in a subtree.
-fn end_of(on: &Transaction, id: &NodeId) -> Result<Position, EditError> {
+fn end_of(on: &Draft, id: &NodeId) -> Result<Position, EditError> {
     let mut last = plan::find(on, id)?;
     while let Some(child) = last.children().iter().next_back() {
         on.spend(Limit::Steps, |_| cost::LOOKED_UP)?;

@@ -10,14 +10,14 @@ use super::range::Over;
 use crate::document::{Attributes, Limit, Mark, Node, plan, value};
 use crate::id::NodeId;
 use crate::steps::steps;
-use crate::store::Transaction;
+use crate::store::Draft;
 use crate::transaction::error::OperationError;
 
 /// Gives each node of a range new marks, computed from the node and its characters in the range.
 fn change(
-    on: &mut Transaction,
+    on: &mut Draft,
     over: &Over,
-    change: impl Fn(&Transaction, &Node, &Range<usize>) -> Option<Vec<Mark>>,
+    change: impl Fn(&Draft, &Node, &Range<usize>) -> Option<Vec<Mark>>,
 ) -> Edited {
     for (id, range) in over.pieces(on)? {
         let Some(marks) = change(on, plan::find(on, &id)?, &range) else {
@@ -31,7 +31,7 @@ fn change(
 
 /// Texts whose type does not allow the mark are left out, as in ProseMirror.
 pub(super) fn apply_mark(
-    on: &mut Transaction,
+    on: &mut Draft,
     over: &Over,
     kind: &str,
     attributes: &Attributes,
@@ -55,13 +55,13 @@ pub(super) fn apply_mark(
 
 /// The marks of a node, and which of them stand for leaves.
 struct Rules<'a> {
-    on: &'a Transaction,
+    on: &'a Draft,
     marks: Vec<&'a Mark>,
     leaves: Vec<bool>,
 }
 
 impl<'a> Rules<'a> {
-    fn new(on: &'a Transaction, node: &'a Node) -> Self {
+    fn new(on: &'a Draft, node: &'a Node) -> Self {
         Self {
             on,
             marks: node.marks().iter().collect(),
@@ -87,7 +87,7 @@ impl<'a> Rules<'a> {
     }
 }
 
-pub(super) fn remove_mark(on: &mut Transaction, over: &Over, kind: &str) -> Edited {
+pub(super) fn remove_mark(on: &mut Draft, over: &Over, kind: &str) -> Edited {
     change(on, over, |on, node, range| {
         let rules = Rules::new(on, node);
         let is_gone = |nth: &usize| rules.marks[*nth].kind == kind && !rules.leaves[*nth];
@@ -99,7 +99,7 @@ pub(super) fn remove_mark(on: &mut Transaction, over: &Over, kind: &str) -> Edit
 }
 
 pub(super) fn toggle_mark(
-    on: &mut Transaction,
+    on: &mut Draft,
     over: &Over,
     kind: &str,
     attributes: &Attributes,
@@ -114,7 +114,7 @@ pub(super) fn toggle_mark(
 }
 
 /// Whether some characters that may have a mark do not have it.
-fn is_missing(on: &Transaction, node: &Node, range: &Range<usize>, kind: &str) -> bool {
+fn is_missing(on: &Draft, node: &Node, range: &Range<usize>, kind: &str) -> bool {
     let rules = Rules::new(on, node);
     let mut is_missing = false;
     node.marks().cut(range, |_, others| {
@@ -127,7 +127,7 @@ fn is_missing(on: &Transaction, node: &Node, range: &Range<usize>, kind: &str) -
 }
 
 pub(super) fn update_mark(
-    on: &mut Transaction,
+    on: &mut Draft,
     over: &Over,
     kind: &str,
     attributes: &Map<String, Value>,
@@ -182,7 +182,7 @@ fn patched(attributes: &Attributes, patch: &Map<String, Value>) -> Attributes {
     kept.chain(set).collect()
 }
 
-pub(super) fn clear_formatting(on: &mut Transaction, over: &Over) -> Edited {
+pub(super) fn clear_formatting(on: &mut Draft, over: &Over) -> Edited {
     change(on, over, |on, node, range| {
         let rules = Rules::new(on, node);
         let is_gone = |nth: &usize| !rules.leaves[*nth];
@@ -195,7 +195,7 @@ pub(super) fn clear_formatting(on: &mut Transaction, over: &Over) -> Edited {
 
 /// Replaces all marks of a node but those of leaves for which the new ones have no leaf. Of new
 /// marks, one of which excludes the other, the other is left out.
-pub(super) fn set_marks(on: &mut Transaction, id: &NodeId, marks: Vec<Mark>) -> Edited {
+pub(super) fn set_marks(on: &mut Draft, id: &NodeId, marks: Vec<Mark>) -> Edited {
     let node = plan::find(on, id)?;
     let len = node.text().len();
     let given = plan::marks_for(id, marks, len)?;

@@ -17,12 +17,12 @@ use super::operation::{Child, NodeOperation, NodeRef};
 use super::run::resolve;
 use crate::document::Selection;
 use crate::id::NodeId;
-use crate::store::Transaction;
+use crate::store::Draft;
 
 type Edited = Result<(), OperationError>;
 
 /// Runs an operation on a node.
-pub(super) fn apply(on: &mut Transaction, id: &NodeId, operation: NodeOperation) -> Edited {
+pub(super) fn apply(on: &mut Draft, id: &NodeId, operation: NodeOperation) -> Edited {
     use NodeOperation as Do;
     match operation {
         Do::Delete {} => on.delete(id)?,
@@ -205,13 +205,10 @@ pub(super) fn apply(on: &mut Transaction, id: &NodeId, operation: NodeOperation)
     Ok(())
 }
 
-fn resolve_all(on: &Transaction, nodes: &[NodeRef]) -> Result<Vec<NodeId>, OperationError> {
+fn resolve_all(on: &Draft, nodes: &[NodeRef]) -> Result<Vec<NodeId>, OperationError> {
     nodes.iter().map(|node| resolve(on, node)).collect()
 }
 
-fn resolve_some(
-    on: &Transaction,
-    node: Option<&NodeRef>,
-) -> Result<Option<NodeId>, OperationError> {
+fn resolve_some(on: &Draft, node: Option<&NodeRef>) -> Result<Option<NodeId>, OperationError> {
     node.map(|node| resolve(on, node)).transpose()
 }

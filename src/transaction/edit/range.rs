@@ -11,7 +11,7 @@ use crate::document::{
 };
 use crate::id::NodeId;
 use crate::steps::steps;
-use crate::store::Transaction;
+use crate::store::Draft;
 use crate::transaction::error::OperationError;
 use crate::transaction::operation::NodeRef;
 use crate::transaction::run;
@@ -25,10 +25,7 @@ pub(super) struct Over {
 
 impl Over {
     /// The characters of each node, in document order. Nodes without any are left out.
-    pub(super) fn pieces(
-        &self,
-        on: &Transaction,
-    ) -> Result<Vec<(NodeId, Range<usize>)>, EditError> {
+    pub(super) fn pieces(&self, on: &Draft) -> Result<Vec<(NodeId, Range<usize>)>, EditError> {
         let visit =
             |node: &Node| on.spend(Limit::Steps, |_| cost::NODE + cost::marks(node.marks()));
         let (start, end) = (&self.start, &self.end);
@@ -59,7 +56,7 @@ impl Over {
 }
 
 pub(super) fn resolve(
-    on: &Transaction,
+    on: &Draft,
     id: &NodeId,
     start: usize,
     end: Option<usize>,
@@ -103,7 +100,7 @@ pub(super) fn resolve(
 
 /// Whether the node's children are pieces of its text: it has childless children and no text of its
 /// own.
-pub(super) fn is_text_block(on: &Transaction, node: &Node) -> Result<bool, EditError> {
+pub(super) fn is_text_block(on: &Draft, node: &Node) -> Result<bool, EditError> {
     if !node.text().is_empty() || node.children().is_empty() {
         return Ok(false);
     }
@@ -112,7 +109,7 @@ pub(super) fn is_text_block(on: &Transaction, node: &Node) -> Result<bool, EditE
 
 /// Whether all children of a node are like this. Visits those before the first that is not.
 pub(super) fn all_children(
-    on: &Transaction,
+    on: &Draft,
     id: &NodeId,
     are: impl Fn(&Node) -> bool,
 ) -> Result<bool, EditError> {
@@ -126,30 +123,27 @@ pub(super) fn all_children(
 }
 
 /// Whether two nodes are of the same type and have the same attributes.
-pub(super) fn are_alike(on: &Transaction, one: &Node, other: &Node) -> Result<bool, EditError> {
+pub(super) fn are_alike(on: &Draft, one: &Node, other: &Node) -> Result<bool, EditError> {
     on.spend(Limit::Steps, |_| one.attributes().steps())?;
     Ok(one.kind() == other.kind() && one.attributes() == other.attributes())
 }
 
 /// Where a node is attached; `None` if it has no parent.
-pub(super) fn attached_at(
-    on: &Transaction,
-    id: &NodeId,
-) -> Result<Option<ChildPosition>, EditError> {
+pub(super) fn attached_at(on: &Draft, id: &NodeId) -> Result<Option<ChildPosition>, EditError> {
     let node = plan::find(on, id)?;
     on.spend_search(id)?;
     Ok(plan::place(on, node))
 }
 
 /// Where a node is attached. A node without a parent is an error.
-pub(super) fn place_of(on: &Transaction, id: &NodeId) -> Result<ChildPosition, EditError> {
+pub(super) fn place_of(on: &Draft, id: &NodeId) -> Result<ChildPosition, EditError> {
     attached_at(on, id)?.ok_or_else(|| EditError::NoParent { id: id.clone() })
 }
 
 /// Moves those ends of the selected text that have a new position.
 pub(super) fn reselect(
-    on: &mut Transaction,
-    other_place: impl Fn(&Transaction, &Position) -> Option<Position>,
+    on: &mut Draft,
+    other_place: impl Fn(&Draft, &Position) -> Option<Position>,
 ) -> Edited {
     let Some(Selection::Text(TextSelection { anchor, focus })) = on.selection() else {
         return Ok(());
@@ -164,7 +158,7 @@ fn children(view: &impl View, id: &NodeId) -> Result<Vec<NodeId>, EditError> {
 }
 
 /// Attaches nodes that come after another right after it, in order.
-fn move_behind(on: &mut Transaction, id: &NodeId, nodes: &[NodeId]) -> Edited {
+fn move_behind(on: &mut Draft, id: &NodeId, nodes: &[NodeId]) -> Edited {
     if nodes.is_empty() {
         return Ok(());
     }
@@ -175,7 +169,7 @@ fn move_behind(on: &mut Transaction, id: &NodeId, nodes: &[NodeId]) -> Edited {
     Ok(())
 }
 
-pub(super) fn delete_range(on: &mut Transaction, over: &Over) -> Edited {
+pub(super) fn delete_range(on: &mut Draft, over: &Over) -> Edited {
     let Over { start, end } = over;
     if start.node_id == end.node_id {
         return Ok(on.delete_text(&start.node_id, start.offset..end.offset)?);
@@ -210,7 +204,7 @@ struct Gap<'a> {
 }
 
 impl<'a> Gap<'a> {
-    fn new(on: &Transaction, over: &'a Over) -> Result<Self, OperationError> {
+    fn new(on: &Draft, over: &'a Over) -> Result<Self, OperationError> {
         let first = plan::find(on, &over.start.node_id)?;
         let last = plan::find(on, &over.end.node_id)?;
         // Their number is counted with the range.
@@ -252,7 +246,7 @@ impl<'a> Gap<'a> {
     }
 
     /// A position in a deleted node moves to the start of the range, as in deleted characters.
-    fn select_its_start(&self, on: &mut Transaction) -> Edited {
+    fn select_its_start(&self, on: &mut Draft) -> Edited {
         let whole: HashSet<&NodeId> = self.whole.iter().collect();
         on.spend(Limit::Steps, |on| {
             let ends = match on.selection() {
@@ -273,7 +267,7 @@ impl<'a> Gap<'a> {
     }
 
     /// Joins the remains on both sides, and deletes empty nodes.
-    fn close(mut self, on: &mut Transaction) -> Edited {
+    fn close(mut self, on: &mut Draft) -> Edited {
         let (first, last) = (&self.over.start.node_id, &self.over.end.node_id);
         if self.nested && self.join {
             // When the last node joins the first, its descendants stay before the nodes that follow

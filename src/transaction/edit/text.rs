@@ -8,18 +8,13 @@ use super::Edited;
 use super::range::reselect;
 use crate::document::{EditError, Limit, Mark, OBJECT, Position, View, cost, plan};
 use crate::id::NodeId;
-use crate::store::Transaction;
+use crate::store::Draft;
 use crate::transaction::Pattern;
 use crate::transaction::error::OperationError;
 
 /// Replaces characters. A mark of equal leaves on both sides does not grow over the new text, which
 /// would be neither of them.
-pub(super) fn replace(
-    on: &mut Transaction,
-    id: &NodeId,
-    range: Range<usize>,
-    text: SmolStr,
-) -> Edited {
+pub(super) fn replace(on: &mut Draft, id: &NodeId, range: Range<usize>, text: SmolStr) -> Edited {
     let leaves = leaves_around(on, id, &range)?;
     if leaves.is_empty() || text.is_empty() {
         return Ok(on.replace_text(id, range, text)?);
@@ -38,11 +33,7 @@ pub(super) fn replace(
 }
 
 /// The marks that stand for leaves both before and behind a range.
-fn leaves_around(
-    on: &Transaction,
-    id: &NodeId,
-    range: &Range<usize>,
-) -> Result<Vec<Mark>, EditError> {
+fn leaves_around(on: &Draft, id: &NodeId, range: &Range<usize>) -> Result<Vec<Mark>, EditError> {
     let node = plan::find(on, id)?;
     if node.marks().is_empty() {
         return Ok(Vec::new());
@@ -66,7 +57,7 @@ fn leaves_around(
 
 /// From the last match to the first, so the offsets of the remaining matches stay valid.
 pub(super) fn replace_pattern(
-    on: &mut Transaction,
+    on: &mut Draft,
     id: &NodeId,
     pattern: &Pattern,
     replacement: &str,
@@ -99,7 +90,7 @@ fn within(
 }
 
 pub(super) fn wrap(
-    on: &mut Transaction,
+    on: &mut Draft,
     id: &NodeId,
     before: &str,
     after: &str,
@@ -116,7 +107,7 @@ pub(super) fn wrap(
 }
 
 pub(super) fn unwrap(
-    on: &mut Transaction,
+    on: &mut Draft,
     id: &NodeId,
     before: &str,
     after: &str,
@@ -143,7 +134,7 @@ pub(super) fn unwrap(
 }
 
 pub(super) fn indent_text(
-    on: &mut Transaction,
+    on: &mut Draft,
     id: &NodeId,
     indent: &str,
     start: usize,
@@ -157,7 +148,7 @@ pub(super) fn indent_text(
 }
 
 pub(super) fn outdent_text(
-    on: &mut Transaction,
+    on: &mut Draft,
     id: &NodeId,
     indent: &str,
     start: usize,

@@ -10,16 +10,16 @@ use crate::document::{
     Change, ChildPosition, EditError, Limit, Node, NodeSpec, SplitPoint, View, cost,
 };
 use crate::id::NodeId;
-use crate::store::Transaction;
+use crate::store::Draft;
 use crate::transaction::error::OperationError;
 
-pub(super) fn remove_children(on: &mut Transaction, id: &NodeId, children: &[NodeId]) -> Edited {
+pub(super) fn remove_children(on: &mut Draft, id: &NodeId, children: &[NodeId]) -> Edited {
     distinct(on, id, children)?;
     take_away(on, id, children, |_| None)
 }
 
 pub(super) fn move_children(
-    on: &mut Transaction,
+    on: &mut Draft,
     id: &NodeId,
     children: &[NodeId],
     parent: &NodeId,
@@ -49,7 +49,7 @@ pub(super) fn move_children(
     })
 }
 
-pub(super) fn move_block_up(on: &mut Transaction, id: &NodeId) -> Edited {
+pub(super) fn move_block_up(on: &mut Draft, id: &NodeId) -> Edited {
     let ChildPosition { parent, index } = place_of(on, id)?;
     if let Some(before) = index.checked_sub(1) {
         on.move_node(id, &parent, before)?;
@@ -57,7 +57,7 @@ pub(super) fn move_block_up(on: &mut Transaction, id: &NodeId) -> Edited {
     Ok(())
 }
 
-pub(super) fn move_block_down(on: &mut Transaction, id: &NodeId) -> Edited {
+pub(super) fn move_block_down(on: &mut Draft, id: &NodeId) -> Edited {
     let ChildPosition { parent, index } = place_of(on, id)?;
     if index + 1 < find(on, &parent)?.children().len() {
         on.move_node(id, &parent, index + 1)?;
@@ -65,7 +65,7 @@ pub(super) fn move_block_down(on: &mut Transaction, id: &NodeId) -> Edited {
     Ok(())
 }
 
-pub(super) fn reorder_children(on: &mut Transaction, id: &NodeId, children: &[NodeId]) -> Edited {
+pub(super) fn reorder_children(on: &mut Draft, id: &NodeId, children: &[NodeId]) -> Edited {
     let named = distinct(on, id, children)?;
     let all = find(on, id)?.children();
     on.spend(Limit::Steps, |_| cost::ARRANGED * all.len())?;
@@ -80,7 +80,7 @@ pub(super) fn reorder_children(on: &mut Transaction, id: &NodeId, children: &[No
 }
 
 pub(super) fn copy_node(
-    on: &mut Transaction,
+    on: &mut Draft,
     id: &NodeId,
     parent: Option<&NodeId>,
     index: Option<usize>,
@@ -93,7 +93,7 @@ pub(super) fn copy_node(
 }
 
 pub(super) fn clone_node_with_children(
-    on: &mut Transaction,
+    on: &mut Draft,
     id: &NodeId,
     parent: Option<&NodeId>,
     index: Option<usize>,
@@ -109,7 +109,7 @@ pub(super) fn clone_node_with_children(
 }
 
 fn insert_copy(
-    on: &mut Transaction,
+    on: &mut Draft,
     copy: NodeSpec,
     original: &NodeId,
     parent: Option<&NodeId>,
@@ -129,12 +129,12 @@ fn insert_copy(
     Ok(())
 }
 
-pub(super) fn wrap_node(on: &mut Transaction, id: &NodeId, node: NodeSpec) -> Edited {
+pub(super) fn wrap_node(on: &mut Draft, id: &NodeId, node: NodeSpec) -> Edited {
     let around = insert_around(on, id, node)?;
     Ok(on.move_node(id, &around, None)?)
 }
 
-pub(super) fn lift_node(on: &mut Transaction, id: &NodeId) -> Edited {
+pub(super) fn lift_node(on: &mut Draft, id: &NodeId) -> Edited {
     let (at, above) = position_and_parent_position(on, id)?;
     let parent = find(on, &at.parent)?;
     let first = at.index == 0;
@@ -151,11 +151,7 @@ pub(super) fn lift_node(on: &mut Transaction, id: &NodeId) -> Edited {
     Ok(())
 }
 
-pub(super) fn indent_node(
-    on: &mut Transaction,
-    id: &NodeId,
-    container: Option<NodeSpec>,
-) -> Edited {
+pub(super) fn indent_node(on: &mut Draft, id: &NodeId, container: Option<NodeSpec>) -> Edited {
     let ChildPosition { parent, index } = place_of(on, id)?;
     let siblings = find(on, &parent)?;
     let before = index.checked_sub(1);
@@ -178,7 +174,7 @@ pub(super) fn indent_node(
     Ok(on.move_node(id, &into, None)?)
 }
 
-pub(super) fn outdent_node(on: &mut Transaction, id: &NodeId) -> Edited {
+pub(super) fn outdent_node(on: &mut Draft, id: &NodeId) -> Edited {
     let (at, above) = position_and_parent_position(on, id)?;
     let kind = find(on, id)?.kind();
     let parent = find(on, &at.parent)?;
@@ -191,7 +187,7 @@ pub(super) fn outdent_node(on: &mut Transaction, id: &NodeId) -> Edited {
 }
 
 /// Puts an item of a nested list after the item that contains the list.
-fn outdent_item(on: &mut Transaction, id: &NodeId, at: &ChildPosition, item: &NodeId) -> Edited {
+fn outdent_item(on: &mut Draft, id: &NodeId, at: &ChildPosition, item: &NodeId) -> Edited {
     let to = place_of(on, item)?;
     let list = find(on, &at.parent)?;
     let behind = children_from(list, at.index + 1);
@@ -212,7 +208,7 @@ fn outdent_item(on: &mut Transaction, id: &NodeId, at: &ChildPosition, item: &No
 
 /// Where a node is attached, and where its parent is.
 pub(super) fn position_and_parent_position(
-    on: &Transaction,
+    on: &Draft,
     id: &NodeId,
 ) -> Result<(ChildPosition, ChildPosition), OperationError> {
     let at = attached_at(on, id)?;
@@ -226,7 +222,7 @@ pub(super) fn position_and_parent_position(
 
 /// Creates a node that will contain another: right before it, or without a parent if it has none.
 pub(super) fn insert_around(
-    on: &mut Transaction,
+    on: &mut Draft,
     id: &NodeId,
     node: NodeSpec,
 ) -> Result<NodeId, OperationError> {
@@ -242,7 +238,7 @@ pub(super) fn insert_around(
 
 /// Splits a node before the child at `index`. Its text stays.
 pub(super) fn split_children(
-    on: &mut Transaction,
+    on: &mut Draft,
     id: &NodeId,
     index: usize,
 ) -> Result<NodeId, EditError> {
@@ -251,7 +247,7 @@ pub(super) fn split_children(
     on.split_node(id, SplitPoint { text, children }, None)
 }
 
-fn last_child<'a>(on: &'a Transaction, id: &NodeId) -> Option<&'a Node> {
+fn last_child<'a>(on: &'a Draft, id: &NodeId) -> Option<&'a Node> {
     on.node(on.node(id)?.children().iter().next_back()?)
 }
 
@@ -261,7 +257,7 @@ fn children_from(node: &Node, index: usize) -> Vec<NodeId> {
 
 /// The given children as a set, after a check that each is a child of the node and named once.
 fn distinct<'a>(
-    on: &Transaction,
+    on: &Draft,
     id: &NodeId,
     children: &'a [NodeId],
 ) -> Result<HashSet<&'a NodeId>, OperationError> {
@@ -281,7 +277,7 @@ fn distinct<'a>(
 }
 
 /// Reorders all children of a node with as few moves as possible.
-fn arrange(on: &mut Transaction, id: &NodeId, order: &[NodeId]) -> Edited {
+fn arrange(on: &mut Draft, id: &NodeId, order: &[NodeId]) -> Edited {
     let at = |index| {
         let parent = id.clone();
         Some(ChildPosition { parent, index })
@@ -296,7 +292,7 @@ fn arrange(on: &mut Transaction, id: &NodeId, order: &[NodeId]) -> Edited {
 
 /// Moves children of a node, in the order given, each to its target.
 fn take_away(
-    on: &mut Transaction,
+    on: &mut Draft,
     id: &NodeId,
     children: &[NodeId],
     to: impl Fn(usize) -> Option<ChildPosition>,
@@ -318,7 +314,7 @@ fn take_away(
 }
 
 /// The indexes of these children. One pass over all children instead of one for each.
-fn places(on: &Transaction, id: &NodeId, children: &[NodeId]) -> Result<Vec<usize>, EditError> {
+fn places(on: &Draft, id: &NodeId, children: &[NodeId]) -> Result<Vec<usize>, EditError> {
     let all = find(on, id)?.children();
     on.spend(Limit::Steps, |_| cost::ARRANGED * all.len())?;
     let all = all.iter().enumerate();

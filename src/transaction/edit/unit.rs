@@ -3,14 +3,14 @@
 use super::{Edited, resolve};
 use crate::document::{EditError, Limit, Mark, NodeSpec, OffsetError, Text, cost, plan};
 use crate::id::NodeId;
-use crate::store::Transaction;
+use crate::store::Draft;
 use crate::transaction::operation::{Child, NodeOperation, NodeRef};
 
 /// Converts all positions of an operation on a node, each in the current text of its node.
 ///
 /// Without a wildcard, so the compiler demands a decision for each new operation.
 pub(in crate::transaction) fn to_scalars(
-    on: &mut Transaction,
+    on: &mut Draft,
     id: &NodeId,
     operation: &mut NodeOperation,
 ) -> Edited {
@@ -135,13 +135,13 @@ pub(in crate::transaction) fn to_scalars(
 }
 
 /// Converts the marks of a new subtree, each in the text that its node comes with.
-pub(in crate::transaction) fn of_new_node(on: &mut Transaction, node: &mut NodeSpec) -> Edited {
+pub(in crate::transaction) fn of_new_node(on: &mut Draft, node: &mut NodeSpec) -> Edited {
     spend(on, 2 * node.mark_count())?;
     Ok(node.marks_to_scalars()?)
 }
 
 /// Converts marks in the new text of a node, or in its current text if there is no new one.
-fn of_marks(on: &mut Transaction, id: &NodeId, text: Option<&str>, marks: &mut [Mark]) -> Edited {
+fn of_marks(on: &mut Draft, id: &NodeId, text: Option<&str>, marks: &mut [Mark]) -> Edited {
     spend(on, 2 * marks.len())?;
     let new = text.map(Text::from);
     let text = match &new {
@@ -152,7 +152,7 @@ fn of_marks(on: &mut Transaction, id: &NodeId, text: Option<&str>, marks: &mut [
 }
 
 fn of_extent(
-    on: &mut Transaction,
+    on: &mut Draft,
     id: &NodeId,
     start: &mut usize,
     end: Option<&mut usize>,
@@ -169,20 +169,20 @@ fn of_extent(
     }
 }
 
-fn of_range(on: &mut Transaction, id: &NodeId, start: &mut usize, end: &mut usize) -> Edited {
+fn of_range(on: &mut Draft, id: &NodeId, start: &mut usize, end: &mut usize) -> Edited {
     let range = *start..*end;
     let range = in_text(on, id, 2, |text| text.scalar_range(range))?;
     (*start, *end) = (range.start, range.end);
     Ok(())
 }
 
-fn of_offset(on: &mut Transaction, id: &NodeId, offset: &mut usize) -> Edited {
+fn of_offset(on: &mut Draft, id: &NodeId, offset: &mut usize) -> Edited {
     *offset = in_text(on, id, 1, |text| text.scalar_offset(*offset))?;
     Ok(())
 }
 
 fn in_text<T>(
-    on: &mut Transaction,
+    on: &mut Draft,
     id: &NodeId,
     offsets: usize,
     convert: impl FnOnce(&Text) -> Result<T, OffsetError>,
@@ -192,6 +192,6 @@ fn in_text<T>(
     convert(text).map_err(|cause| EditError::offset(id.clone(), cause))
 }
 
-fn spend(on: &mut Transaction, offsets: usize) -> Result<(), EditError> {
+fn spend(on: &mut Draft, offsets: usize) -> Result<(), EditError> {
     on.spend(Limit::Steps, |_| cost::CONVERTED * offsets)
 }

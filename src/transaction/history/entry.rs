@@ -9,7 +9,8 @@ use super::grouping::Typed;
 use super::{Direction, Edit};
 use crate::document::schema::SchemaViolation;
 use crate::document::{BlockedUndo, Change, ChangeDetail, EditUnit, Selection};
-use crate::store::{ReversedEntry, Transaction, Undone};
+use crate::id::OwnerId;
+use crate::store::{DataStore, Draft, ReversedEntry, Undone};
 use crate::time::MonotonicTime;
 use crate::transaction::error::OperationError;
 use crate::transaction::operation::Callback;
@@ -61,6 +62,8 @@ impl From<BlockedUndo> for UndoFailure {
 /// What an undo or redo of an entry did in its transaction.
 #[derive(Debug, Default)]
 pub(in crate::transaction) struct Rewound {
+    /// The unit, if all of its commits wait to be recorded, and whether it is to be in effect.
+    pub(in crate::transaction) newest: Option<(Arc<EditUnit>, bool)>,
     /// What changes in the record. `None` if its commits waited to be recorded.
     pub(super) undone: Option<Undone>,
     /// Whether inverse code ran.
@@ -70,6 +73,13 @@ pub(in crate::transaction) struct Rewound {
     pub(super) by_code: Option<(Arc<EditUnit>, usize)>,
     /// What the changes of the code do not tell.
     pub(super) details_by_code: Vec<ChangeDetail>,
+}
+
+impl Rewound {
+    /// Whether it reversed units that are recorded.
+    pub(in crate::transaction) fn is_recorded(&self) -> bool {
+        self.undone.is_some()
+    }
 }
 
 /// The most versions that an entry keeps.
@@ -166,20 +176,27 @@ impl HistoryEntry {
 
     /// Undoes or redoes it by the changes of its commits, if it is the newest unit of edits in
     /// effect. Returns whether it is.
-    fn rewind_newest(&self, is_redo: bool, on: &mut Transaction) -> Result<bool, BlockedUndo> {
-        match self.only_unit() {
-            Some(unit) => on.undo_newest(unit, is_redo),
-            None => Ok(false),
-        }
+    fn rewind_newest(
+        &self,
+        is_redo: bool,
+        store: &DataStore,
+        on: &mut Draft,
+    ) -> Result<Option<&Arc<EditUnit>>, BlockedUndo> {
+        let Some(unit) = self.only_unit() else {
+            return Ok(None);
+        };
+        let is_newest = store.undo_newest(on, unit, is_redo)?;
+        Ok(is_newest.then_some(unit))
     }
 
     /// Undoes or redoes it as it is recorded. Returns the selection, too.
     fn rewind_recorded(
         &self,
         is_redo: bool,
-        on: &mut Transaction,
+        store: &DataStore,
+        on: &mut Draft,
     ) -> Result<(Option<Selection>, Undone), BlockedUndo> {
-        on.undo_units(|undoing| {
+        store.undo_units(on, |undoing| {
             let by_code = self.by_code.as_slice();
             if is_redo {
                 undoing.set_in_effect(by_code, false, true)?;
@@ -201,15 +218,17 @@ impl HistoryEntry {
     pub(super) fn rewind(
         &self,
         direction: Direction,
-        on: &mut Transaction,
+        (store, owner): (&DataStore, &OwnerId),
+        on: &mut Draft,
     ) -> Result<Rewound, UndoFailure> {
         let is_redo = direction == Direction::Redo;
-        let (selection, undone) = match self.rewind_newest(is_redo, on)? {
+        let newest = self.rewind_newest(is_redo, store, on)?;
+        let (selection, undone) = match newest {
             // The document is the one that was there then.
-            true if is_redo => (self.after.clone(), None),
-            true => (self.before.clone(), None),
-            false => {
-                let (selection, undone) = self.rewind_recorded(is_redo, on)?;
+            Some(_) if is_redo => (self.after.clone(), None),
+            Some(_) => (self.before.clone(), None),
+            None => {
+                let (selection, undone) = self.rewind_recorded(is_redo, store, on)?;
                 (selection, Some(undone))
             }
         };
@@ -228,14 +247,18 @@ impl HistoryEntry {
             Some(ChangeDetail { change, what })
         });
         let details_by_code = by_code.collect();
-        let changed = runs_code && of_the_document(&on.changes()[made..]).next().is_some();
+        let changed = runs_code
+            && of_the_document(on.changes().get(made..).unwrap_or_default())
+                .next()
+                .is_some();
         // The version that is published next: only the holder of the lock publishes.
-        let unit = || EditUnit::new(on.base().version() + 1, on.owner().clone());
+        let unit = || EditUnit::new(on.base().version() + 1, owner.clone());
         let by_code = changed.then(|| (unit(), made));
         // The selected node may no longer exist.
         let _ = on.select(selection);
         on.check_schema().map_err(UndoFailure::Schema)?;
         Ok(Rewound {
+            newest: newest.map(|unit| (Arc::clone(unit), is_redo)),
             undone,
             ran_code: runs_code,
             by_code,

@@ -53,7 +53,7 @@ use smol_str::SmolStr;
 use super::operation::Callback;
 use crate::document::{BlockedUndo, Change, Changes, EditUnit, RecordedCommit, Selection};
 use crate::id::OwnerId;
-use crate::store::{DataStore, Kind, ReversedEntry, Transaction};
+use crate::store::{DataStore, Draft, Kind, ReversedEntry};
 use crate::time::MonotonicTime;
 
 /// Undo or redo.
@@ -420,6 +420,7 @@ pub(super) fn record_published_undo(
     (version, changes): (u64, &Changes),
 ) -> Option<Option<Arc<EditUnit>>> {
     let Rewound {
+        newest: _,
         undone,
         ran_code,
         by_code,
@@ -494,9 +495,14 @@ impl Attempt {
     }
 
     /// Undoes or redoes it.
-    pub(super) fn rewind(&self, on: &mut Transaction) -> Result<Rewound, UndoFailure> {
+    pub(super) fn rewind(
+        &self,
+        store: &DataStore,
+        owner: &OwnerId,
+        on: &mut Draft,
+    ) -> Result<Rewound, UndoFailure> {
         match self.last() {
-            Some(entry) => entry.rewind(self.direction, on),
+            Some(entry) => entry.rewind(self.direction, (store, owner), on),
             None => Ok(Rewound::default()),
         }
     }

@@ -1,6 +1,7 @@
 //! How a batch runs: under a grant of its submitter, by the combiner, or with nodes locked.
 
 use std::panic::Location;
+use std::sync::Arc;
 
 use smol_str::SmolStr;
 
@@ -13,11 +14,12 @@ use crate::lock::{
     AcquireOptions, Answer, Grant, LockError, QueuedWork, Requester, WaitsAs, blocking,
 };
 use crate::store::{
-    CommitError, DataStore, EndedBy, ExecutedOperation, Kind, ObservedTransaction, Transaction,
+    CommitError, DataStore, Draft, ExecutedOperation, HeldGrant, Kind, ObservedTransaction,
+    Publication, Reversal,
 };
 use crate::transaction::history::{Edit, Entering};
 use crate::transaction::run::{OperationBatch, run_batch};
-use crate::transaction::session::{Prepared, Session, SessionState};
+use crate::transaction::session::{Session, SessionTurn};
 use crate::transaction::{
     Callback, HistoryMode, Hooks, Operation, TransactionError, TransactionResult, retry,
 };
@@ -395,23 +397,29 @@ impl TransactionManager {
         let begun = store.begin_with_edits(waits_as, owner, options, call_site, |unlocked| {
             self.run_data(unlocked, submission)
         });
-        let (mut transaction, made) = begun.await?;
+        let (transaction, made) = begun.await?;
         observed.granted();
+        let (owner, mut draft, hold) = transaction.into_parts();
         let mut left = match made {
             true => Submission::new(Vec::<Operation>::new()),
             false => submission.clone(),
         };
+        left.once.clone_from(&submission.once);
         let once = submission.once.as_deref();
-        let outcome = match self.prepare(&mut transaction, once, None, false) {
-            Ok(prepared) => self.carry_out_in(prepared, &mut left, observed),
-            Err(repeated) => return *repeated,
+        if let Some(outcome) = self.repeated(once) {
+            return outcome;
+        }
+        let edited = self.edit(&owner, &mut draft, &mut left, observed);
+        let lock_error = draft.take_lock_error();
+        let outcome = match edited {
+            Ok(()) => self.publish(&owner, (hold.grant(), &mut draft), &left, None),
+            Err(error) => Err(error),
         };
         if outcome.is_ok() {
             // An error may be that of an attempt that is followed by another.
             observe_end(observed, &outcome);
         }
-        let lock_error = transaction.take_lock_error();
-        drop(transaction);
+        drop(hold);
         match (outcome, lock_error) {
             (Ok(result), _) => Ok(result),
             (Err(TransactionError::Commit(CommitError::Repeated { key })), _) => {
@@ -429,7 +437,7 @@ impl TransactionManager {
 
     /// Runs the operations of a batch up to its first code of users. Returns whether they are the
     /// whole batch and have not failed.
-    fn run_data(&self, on: &mut Transaction, submission: &Submission) -> bool {
+    fn run_data(&self, on: &mut Draft, submission: &Submission) -> bool {
         let operations = submission.operations.iter();
         let data = operations.take_while(|operation| operation.code().is_none());
         let mut data: OperationBatch = data.cloned().collect();
@@ -437,13 +445,15 @@ impl TransactionManager {
         run_batch(on, &mut data).is_ok() && submission.is_data()
     }
 
-    fn limit(&self, transaction: &mut Transaction) {
+    fn limit(&self, draft: &mut Draft) {
         if let Some(limits) = &self.0.limits {
-            transaction.set_limits(limits.clone());
+            draft.set_limits(limits.clone());
         }
     }
 
-    /// Runs a batch under a grant that the caller ends.
+    /// Runs a batch under a grant that the caller ends. A key that another transaction has used
+    /// meanwhile returns the first result. Until the commit, no other transaction can use the key
+    /// under the document lock; one on nodes can, and then this one is not published.
     fn carry_out(
         &self,
         grant: Grant,
@@ -453,75 +463,109 @@ impl TransactionManager {
         observed: &mut ObservedTransaction,
     ) -> BatchOutcome {
         let Manager { store, owner, .. } = &**self.0;
-        let mut transaction = store.begin_granted(grant, owner.clone(), EndedBy::Lender);
-        transaction.record_in(room.operations);
-        transaction.record_changes_in(room.changes);
-        let is_brief = submission.is_brief();
-        let once = submission.once.as_deref();
-        let outcome = match self.prepare(&mut transaction, once, session, is_brief) {
-            Ok(prepared) => self.carry_out_in(prepared, submission, observed),
-            Err(repeated) => *repeated,
+        let repeated = match &submission.once {
+            Some(once) => self.repeated(Some(once)),
+            None => None,
+        };
+        let outcome = match repeated {
+            Some(outcome) => outcome,
+            None => {
+                let mut draft = store.draft_under(grant);
+                draft.record_in(room.operations);
+                draft.record_changes_in(room.changes);
+                let is_brief = submission.is_brief();
+                let turn = session.map(|session| session.turn(store, &mut draft, is_brief));
+                match self.edit(owner, &mut draft, submission, observed) {
+                    Ok(()) => {
+                        let grant = HeldGrant::Document(grant);
+                        self.publish(owner, (grant, &mut draft), submission, turn)
+                    }
+                    Err(error) => Err(error),
+                }
+            }
         };
         observe_end(observed, &outcome);
         outcome
     }
 
-    pub(super) fn carry_out_in(
+    /// Makes the edits of a batch.
+    pub(super) fn edit(
         &self,
-        prepared: Prepared<'_>,
+        owner: &OwnerId,
+        draft: &mut Draft,
         submission: &mut Submission,
         observed: &ObservedTransaction,
-    ) -> BatchOutcome {
-        let transaction = &mut *prepared.transaction;
+    ) -> Result<(), TransactionError> {
         let Submission {
             operations,
             code,
             before,
-            in_history,
             ..
         } = submission;
-        self.limit(transaction);
+        self.limit(draft);
         if !before.is_empty() {
             let submitted = std::mem::take(operations).into_vec();
-            let rewritten = observed.in_span(|| before.run(transaction, submitted));
+            let context = (owner, &*draft);
+            let rewritten = observed.in_span(|| before.run(context, submitted));
             *operations = rewritten?.into();
         }
         code.extend(operations.iter().filter_map(Operation::code).cloned());
         match code.is_empty() {
-            true => run_batch(transaction, operations)?,
-            false => observed.in_span(|| run_batch(transaction, operations))?,
+            true => run_batch(draft, operations),
+            false => observed.in_span(|| run_batch(draft, operations)),
         }
-        if *in_history != HistoryMode::Skipped {
-            match code.iter().any(|code| code.inverse().is_some()) {
-                true => transaction.undoes(Vec::new(), None),
-                false => transaction.enter_history(),
+    }
+
+    /// Publishes the edits of a batch, and records them in the history of the session.
+    pub(super) fn publish(
+        &self,
+        owner: &OwnerId,
+        (grant, draft): (HeldGrant, &mut Draft),
+        submission: &Submission,
+        turn: Option<SessionTurn<'_>>,
+    ) -> BatchOutcome {
+        let store = &self.0.store;
+        let mut publication = Publication::by(owner);
+        if let Some(once) = submission.once.as_deref() {
+            publication.once = Some((once.key.clone(), once.digest));
+        }
+        let inverses = || submission.code.iter().filter_map(Callback::inverse);
+        if submission.in_history != HistoryMode::Skipped {
+            publication.in_history = true;
+            if inverses().next().is_some() {
+                publication.reversal = Reversal::of_code();
             }
         }
-        let clipboard = transaction.clipboard().cloned();
-        let Manager { store, owner, .. } = &**self.0;
-        let enter = |session: &SessionState, on: &Transaction| {
-            let version = on.base().version() + 1;
-            let is_apart = on.store().keeps_commits();
-            let unit = (owner, version, is_apart);
-            let now = || store.monotonic();
-            session.history.enter(on.changes(), in_history, now, unit)
+        let Some(mut turn) = turn else {
+            return store.publish(grant, draft, publication);
         };
-        prepared.commit(enter, |session, result, entering| {
-            session.clipboard = clipboard;
-            let inverses: Vec<_> = code.iter().filter_map(Callback::inverse).collect();
-            if entering.is_none() && inverses.is_empty() {
-                return;
-            }
+        let clipboard = draft.clipboard().cloned();
+        turn.submit(draft, &mut publication);
+        let unit = (owner, draft.base().version() + 1, store.keeps_commits());
+        let now = || store.monotonic();
+        let history = &turn.state().history;
+        let entering = history.enter(draft.changes(), &submission.in_history, now, unit);
+        publication.unit = entering
+            .as_ref()
+            .map(|entering| Arc::clone(entering.unit()));
+        let result: TransactionResult =
+            store.publish::<TransactionError>(grant, draft, publication)?;
+        let session = turn.follow(&result);
+        session.clipboard = clipboard;
+        let inverses: Vec<_> = inverses().collect();
+        if entering.is_some() || !inverses.is_empty() {
             let at = entering.as_ref().map(Entering::at);
             let edit = Edit {
                 changes: result.changes.clone(),
                 inverses,
                 before: result.selection_before.clone(),
                 after: result.selection_after.clone(),
-                at: at.unwrap_or_else(|| store.monotonic()),
+                at: at.unwrap_or_else(now),
                 version: result.version,
             };
             session.history.record(edit, entering);
-        })
+        }
+        turn.end();
+        Ok(result)
     }
 }

@@ -4,11 +4,11 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::store::Transaction;
+use crate::store::Draft;
 use crate::transaction::user_code::UserCode;
 
 type CallbackResult = Result<(), Box<dyn Error + Send + Sync>>;
-type Code = Arc<UserCode<dyn Fn(&mut Transaction) -> CallbackResult + Send + Sync>>;
+type Code = Arc<UserCode<dyn Fn(&mut Draft) -> CallbackResult + Send + Sync>>;
 
 /// Code that runs as a step of a transaction.
 #[derive(Clone)]
@@ -19,12 +19,12 @@ pub struct Callback {
 
 impl Callback {
     pub(in crate::transaction) fn new<E>(
-        code: impl Fn(&mut Transaction) -> Result<(), E> + Send + Sync + 'static,
+        code: impl Fn(&mut Draft) -> Result<(), E> + Send + Sync + 'static,
     ) -> Self
     where
         E: Into<Box<dyn Error + Send + Sync>>,
     {
-        let code = move |transaction: &mut Transaction| code(transaction).map_err(Into::into);
+        let code = move |draft: &mut Draft| code(draft).map_err(Into::into);
         Self {
             code: Arc::new(UserCode::new(code)),
             inverse: None,
@@ -47,8 +47,8 @@ impl Callback {
         })
     }
 
-    pub(in crate::transaction) fn call(&self, transaction: &mut Transaction) -> CallbackResult {
-        (self.code.get())(transaction)
+    pub(in crate::transaction) fn call(&self, draft: &mut Draft) -> CallbackResult {
+        (self.code.get())(draft)
     }
 }
 

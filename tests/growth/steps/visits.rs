@@ -12,7 +12,7 @@ use super::fuzz::generator::Kind;
 use crate::dsl::*;
 use crate::steps::counted;
 use crate::{
-    DataStore, NodeId, StoreOptions, Transaction, View,
+    DataStore, Draft, NodeId, StoreOptions, Transaction, View,
     document::{Attributes, Limit, Limits, Mark, NodeSpec, Position, Selection},
     schema::{NodeType, Schema},
     transaction::{NodeOperation, Operation, TextSpan},
@@ -147,7 +147,7 @@ fn documents() -> Vec<Large> {
 }
 
 /// Operations of a kind on one node, some of them up to another.
-fn operations(on: &Transaction, kind: Kind, id: &str, other: &str) -> Vec<Operation> {
+fn operations(on: &Draft, kind: Kind, id: &str, other: &str) -> Vec<Operation> {
     let node = on.node(id).unwrap();
     let len = node.text().len();
     let children: Vec<NodeId> = node.children().iter().cloned().collect();

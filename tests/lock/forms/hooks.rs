@@ -56,7 +56,7 @@ fn a_before_hook_can_refuse_or_rewrite_a_queued_batch(form: Form) {
     let scene = Scene::new(form);
     let hooks = Hooks::new();
     hooks.before(
-        |context, mut operations| match context.transaction().base().version() {
+        |context, mut operations| match context.draft().base().version() {
             0 => {
                 operations.push(create("added"));
                 Ok(operations)

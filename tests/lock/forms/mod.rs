@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use doclock::dsl::op;
 use doclock::{
-    DataStore, StoreOptions, Transaction, TransactionManager,
+    DataStore, Draft, StoreOptions, TransactionManager,
     document::EditError,
     lock::AcquireOptions,
     time::ManualClock,
@@ -176,7 +176,7 @@ fn any_thread() -> AcquireOptions {
 }
 
 /// An operation that runs code and changes nothing.
-fn act(code: impl Fn(&mut Transaction) + Send + Sync + 'static) -> Operation {
+fn act(code: impl Fn(&mut Draft) + Send + Sync + 'static) -> Operation {
     op(move |transaction| {
         code(transaction);
         Ok::<_, EditError>(())

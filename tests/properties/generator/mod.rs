@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use doclock::dsl::*;
 use doclock::{
-    NodeId, Transaction, View,
+    Draft, NodeId, View,
     document::TextUnit,
     transaction::{Operation, TransactionError},
 };
@@ -36,14 +36,14 @@ pub(crate) fn steps(
 
 impl Step {
     /// The operation, for the document of the transaction.
-    pub(crate) fn draw(self, on: &Transaction) -> Operation {
+    pub(crate) fn draw(self, on: &Draft) -> Operation {
         let mut generator = Generator::new(on, self.seed);
         generator.version = on.base().version();
         generator.operation(self.kind)
     }
 
     /// Runs the operation.
-    pub(crate) fn run(self, on: &mut Transaction) -> Result<(), TransactionError> {
+    pub(crate) fn run(self, on: &mut Draft) -> Result<(), TransactionError> {
         let operation = self.draw(on);
         on.run(operation)
     }

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use doclock::{
-    NodeId, Transaction,
+    Draft, NodeId,
     document::{EditError, Mark, Node, NodeSpec, SplitPoint, Value, View},
 };
 use smol_str::SmolStr;
@@ -22,7 +22,7 @@ use super::step::{Gap, Replace, Slice};
 use super::{ProseMirrorOptions, StepError};
 
 pub(super) struct Edit<'t> {
-    on: &'t mut Transaction,
+    on: &'t mut Draft,
     root: &'t NodeId,
     options: &'t ProseMirrorOptions,
     /// The position in the step that errors name.
@@ -33,7 +33,7 @@ type Done<T = ()> = Result<T, StepError>;
 
 impl<'t> Edit<'t> {
     pub(super) fn new(
-        on: &'t mut Transaction,
+        on: &'t mut Draft,
         root: &'t NodeId,
         options: &'t ProseMirrorOptions,
     ) -> Self {
@@ -285,7 +285,7 @@ impl<'t> Edit<'t> {
         Err(none())
     }
 
-    fn positions(&self) -> Done<Positions<'_, Transaction>> {
+    fn positions(&self) -> Done<Positions<'_, Draft>> {
         Positions::new(&*self.on, &self.options.names, self.root)
     }
 

@@ -1,6 +1,6 @@
 //! Steps: the edits of ProseMirror.
 
-use doclock::{NodeId, Transaction, document::Mark};
+use doclock::{Draft, NodeId, document::Mark};
 use serde::Deserialize;
 use serde_json::Value;
 use smol_str::SmolStr;
@@ -217,7 +217,7 @@ impl ProseMirrorStep {
     /// ```
     pub fn apply(
         &self,
-        transaction: &mut Transaction,
+        transaction: &mut Draft,
         root: &NodeId,
         options: &ProseMirrorOptions,
     ) -> Result<(), StepError> {

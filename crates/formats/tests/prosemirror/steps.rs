@@ -5,7 +5,9 @@ use std::path::Path;
 use std::process::Command;
 
 use doclock::document::{NodeSpec, check};
-use doclock::{CommitError, DataStore, NodeId, StoreOptions, Transaction, View, codes::CodedError};
+use doclock::{
+    CommitError, DataStore, Draft, NodeId, StoreOptions, Transaction, View, codes::CodedError,
+};
 use doclock_formats::markdown::{TargetFilter, from_markdown};
 use doclock_formats::prosemirror::{
     ProseMirrorError, ProseMirrorNames, ProseMirrorOptions, ProseMirrorStep, StepError,
@@ -75,7 +77,7 @@ fn join_texts(content: &mut Vec<Value>) {
     });
 }
 
-fn written(transaction: &Transaction, root: &NodeId, options: &ProseMirrorOptions) -> Value {
+fn written(transaction: &Draft, root: &NodeId, options: &ProseMirrorOptions) -> Value {
     let (json, dropped) = to_prosemirror(transaction, root, options).unwrap();
     assert_eq!(dropped, []);
     serde_json::from_str(&json).unwrap()
@@ -389,7 +391,7 @@ fn a_document_in_another_shape_is_refused_with_its_node() {
 #[test]
 fn a_step_keeps_the_ids_of_the_nodes_that_it_keeps() {
     let (mut transaction, root) = opened(&page("abcd"));
-    let ids = |transaction: &Transaction| -> Vec<(String, NodeId)> {
+    let ids = |transaction: &Draft| -> Vec<(String, NodeId)> {
         let nodes = transaction.descendants(&root);
         nodes
             .map(|node| (node.kind().to_owned(), node.id().clone()))

@@ -480,8 +480,7 @@ fn cluster_02_a_batch_that_is_too_large_or_runs_code_is_not_inserted() {
             ..
         }
     ));
-    let code =
-        op(|_: &mut doclock::Transaction| -> Result<(), doclock::document::EditError> { Ok(()) });
+    let code = op(|_: &mut doclock::Draft| -> Result<(), doclock::document::EditError> { Ok(()) });
     let refused = requests.submit(code, ann()).unwrap_err();
     assert!(
         matches!(refused, RequestError::NotData { .. }),

@@ -8,7 +8,7 @@ use doclock::dsl::{
     remove_child, set_text, text_node,
 };
 use doclock::{
-    NodeId, Snapshot, Transaction, View,
+    Draft, NodeId, Snapshot, View,
     document::EditError,
     transaction::{Operation, OperationError, TransactionError},
 };
@@ -84,8 +84,8 @@ impl Doom {
             NotAChild => vec![remove_child(&scratch).on(&text)],
             IdTaken => vec![create(element("paragraph", []).with_id(&text))],
             RootDeleted => vec![delete_node().on(root)],
-            Failing => vec![op(|_: &mut Transaction| Err(REASON))],
-            Panicking => vec![op(|_: &mut Transaction| -> Result<(), EditError> {
+            Failing => vec![op(|_: &mut Draft| Err(REASON))],
+            Panicking => vec![op(|_: &mut Draft| -> Result<(), EditError> {
                 panic!("{REASON}")
             })],
         });

@@ -184,7 +184,7 @@ fn paste_and_copy(place: &Place<'_>, random: &mut Random) -> Option<Vec<Operatio
 fn tell(place: &Place<'_>, random: &mut Random) -> Option<Vec<Operation>> {
     let Range { start, end } = place.stretch(random)?;
     let (text, block) = (place.text.id(), place.block.id());
-    let nothing = |_: &mut doclock::Transaction| Ok::<(), EditError>(());
+    let nothing = |_: &mut doclock::Draft| Ok::<(), EditError>(());
     Some(match random.below(6) {
         0 => vec![select_range(start..end).on(text)],
         1 => vec![select_node().on(block)],

@@ -8,7 +8,7 @@ use doclock::durable::{DurableOptions, OpenError};
 use doclock::events::MissingCommits;
 use doclock::transaction::{TransactionError, TransactionResult};
 use doclock::{
-    DataStore, StoreOptions, Transaction, TransactionManager, View, codes::CodedError, dsl::*,
+    DataStore, Draft, StoreOptions, TransactionManager, View, codes::CodedError, dsl::*,
 };
 use serde::Serialize;
 
@@ -143,7 +143,7 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 ///
 /// The transaction must be at the version of the last of them, without changes of its own.
 pub fn walk_back(
-    transaction: &mut Transaction,
+    transaction: &mut Draft,
     commits: &[Arc<TransactionResult>],
 ) -> Result<Vec<Commit>, Failure> {
     let mut walked = Vec::with_capacity(commits.len());
@@ -212,7 +212,7 @@ impl EditRefused {
 /// are rebased over the commits since. An edit that `continues` stays with the text before it.
 pub fn edit(
     store: &DataStore,
-    on: &mut Transaction,
+    on: &mut Draft,
     base: u64,
     continues: bool,
     mut changes: Vec<Splice>,

@@ -205,7 +205,7 @@ impl Transaction {
         if !Arc::ptr_eq(&self.store().0, &of.0) {
             return Err(CommitError::OtherStore { event });
         }
-        let at = self.now();
+        let at = self.store().monotonic();
         self.on_condition(Box::new(DoneMark {
             inbox,
             event,
@@ -286,6 +286,6 @@ impl DataStore {
 
     /// The clock of the store.
     pub(crate) fn clock(&self) -> &Clock {
-        self.0.lock.clock()
+        &self.0.document.clock
     }
 }

@@ -9,7 +9,7 @@ use super::common::Dice;
 use super::generator::{Generator, Kind};
 use crate::dsl::*;
 use crate::{
-    DataStore, NodeId, Transaction, TransactionManager, View,
+    DataStore, Draft, NodeId, TransactionManager, View,
     document::{Attributes, Change, Mark, NodeSpec},
     transaction::{Operation, Pattern, parse_operations},
 };
@@ -117,7 +117,7 @@ fn attributes(dice: &mut Dice, count: usize) -> Map<String, Value> {
 }
 
 /// An operation with large fields, which the generator of small ones does not draw.
-fn large(dice: &mut Dice, on: &Transaction, ids: &[NodeId]) -> Operation {
+fn large(dice: &mut Dice, on: &Draft, ids: &[NodeId]) -> Operation {
     let any = |dice: &mut Dice| ids[dice.below(ids.len())].clone();
     let id = any(dice);
     let node = on.node(&id);
@@ -189,7 +189,7 @@ fn large(dice: &mut Dice, on: &Transaction, ids: &[NodeId]) -> Operation {
 }
 
 /// Runs an operation from a script, and checks its cost.
-fn one(dice: &mut Dice, shares: &mut Shares, on: &mut Transaction) {
+fn one(dice: &mut Dice, shares: &mut Shares, on: &mut Draft) {
     let mut ids: Vec<NodeId> = on.nodes().map(|node| node.id().clone()).collect();
     ids.sort_unstable();
     if ids.is_empty() {
@@ -238,7 +238,7 @@ fn one(dice: &mut Dice, shares: &mut Shares, on: &mut Transaction) {
 }
 
 /// A change of a text reads all its marks. An operation may change one text at many positions.
-fn marks_looked_at(on: &Transaction, from: usize) -> usize {
+fn marks_looked_at(on: &Draft, from: usize) -> usize {
     let changes = on.changes().iter().skip(from);
     let marks = changes.filter_map(|change| match change {
         Change::SpliceText { id, .. } => Some(on.node(id)?.marks().len()),

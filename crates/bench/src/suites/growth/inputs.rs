@@ -2,7 +2,7 @@
 
 use doclock::dsl::{create, insert_text, text_node, transaction};
 use doclock::{
-    DataStore, Editor, Savepoint, Transaction,
+    DataStore, Draft, Editor, Savepoint,
     document::{Mark, NodeSpec},
 };
 
@@ -36,7 +36,7 @@ impl Marked {
 }
 
 /// Sets so many savepoints, with a new node before each.
-pub fn savepoints(transaction: &mut Transaction, count: usize) -> Result<Vec<Savepoint>> {
+pub fn savepoints(transaction: &mut Draft, count: usize) -> Result<Vec<Savepoint>> {
     let savepoint = |_| {
         transaction.create(NodeSpec::new("x"))?;
         Ok(transaction.savepoint())

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use crossbeam_channel::{Receiver, unbounded};
 use doclock::{
-    DataStore, NodeId, Transaction, View,
+    DataStore, Draft, NodeId, View,
     document::NodeSpec,
     inbox::{HandlerResult, Inbox, InboxOptions, Message},
 };
@@ -57,7 +57,7 @@ impl Accounts {
         Ok(Self { store, ids })
     }
 
-    fn add(&self, transaction: &mut Transaction, (account, cents): (usize, u64)) -> HandlerResult {
+    fn add(&self, transaction: &mut Draft, (account, cents): (usize, u64)) -> HandlerResult {
         let account = &self.ids[account];
         let node = transaction.node(account);
         let before = node.and_then(|node| node.attributes().get("cents")?.as_u64());

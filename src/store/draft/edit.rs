@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::Transaction;
+use super::Draft;
 use crate::document::plan::{self, Planned, Target};
 use crate::document::schema::SchemaViolation;
 use crate::document::{
@@ -17,7 +17,7 @@ use crate::id::{AsNodeId, NodeId};
 /// # Edits
 ///
 /// Each method does everything that it describes, or returns an error and does nothing.
-impl Transaction {
+impl Draft {
     /// Creates a node with its subtree, attached nowhere, and returns its id.
     ///
     /// # Errors
@@ -48,8 +48,8 @@ impl Transaction {
     fn insert_at(&mut self, spec: NodeSpec, to: Target<'_>) -> Result<NodeId, EditError> {
         let given = self.nodes.is_some().then(|| spec.given_ids());
         let parent = to.map(|(parent, _)| parent);
-        let mut nodes = spec.into_nodes(parent, &self.store().0.ids)?;
-        if let Some(schema) = self.store().schema() {
+        let mut nodes = spec.into_nodes(parent, &self.document.ids)?;
+        if let Some(schema) = self.schema() {
             schema.complete(&mut nodes);
         }
         let top = nodes[0].id().clone();
@@ -214,7 +214,7 @@ impl Transaction {
             cost::marks(&marks) + present.map_or(0, cost::marks)
         })?;
         value::check_marks(id, &marks)?;
-        if let Some(schema) = self.store().schema() {
+        if let Some(schema) = self.schema() {
             schema.complete_marks(&mut marks);
         }
         self.edit(marks, |on, marks| plan::set_marks(on, id, marks))
@@ -278,7 +278,11 @@ impl Transaction {
     ) -> Result<NodeId, EditError> {
         let id = &*id.as_node_id();
         self.spend_search(id)?;
-        let right = self.store().generate_id().ok_or(EditError::IdsExhausted)?;
+        let right = self
+            .document
+            .ids
+            .generate()
+            .ok_or(EditError::IdsExhausted)?;
         self.owns([&right]);
         let arguments = (right.clone(), kind.into());
         self.edit(arguments, |on, (right, kind)| {
@@ -342,26 +346,26 @@ impl Transaction {
             return Ok(());
         };
         self.spend_on(&change)?;
-        self.overlay.apply(change, &self.held.store.0.ids)
+        self.overlay.apply(change, &self.document.ids)
     }
 
     /// Checks the changes so far against the schema of the store, as a commit does.
     pub(crate) fn check_schema(&self) -> Result<(), SchemaViolation> {
-        self.store().schema().map_or(Ok(()), |schema| {
+        self.schema().map_or(Ok(()), |schema| {
             schema.check(self.base(), &self.overlay, self.changes())
         })
     }
 
     /// Whether a mark excludes another: by default one of its own kind.
     pub(crate) fn excludes(&self, mark: &str, other: &str) -> bool {
-        let schema = self.store().schema();
+        let schema = self.schema();
         schema.map_or(mark == other, |schema| schema.excludes(mark, other))
     }
 
     /// Whether the schema of the store, if there is one, allows a mark on the text of a node.
     pub(crate) fn allows_mark(&self, node: &Node, mark: &str) -> bool {
         let parent = node.parent().and_then(|parent| self.node(parent));
-        self.store().schema().is_none_or(|schema| {
+        self.schema().is_none_or(|schema| {
             let mut kinds = std::iter::once(node).chain(parent).map(Node::kind);
             kinds.all(|kind| schema.allows_mark(kind, mark))
         })
@@ -369,7 +373,7 @@ impl Transaction {
 
     /// For each of these marks on a text whether it stands for a leaf.
     pub(crate) fn leaves(&self, text: &Text, marks: &Marks) -> Vec<bool> {
-        let schema = self.store().schema();
+        let schema = self.schema();
         marks.leaves(text, |kind| schema.and_then(|schema| schema.is_leaf(kind)))
     }
 
@@ -388,10 +392,10 @@ impl Transaction {
     /// Makes a planned change.
     fn make(&mut self, change: Change) -> Result<(), EditError> {
         // A later edit can still repair other violations before the commit, but not this one.
-        if let Some(schema) = self.store().schema() {
+        if let Some(schema) = self.schema() {
             schema.check_names(&change)?;
         }
         self.spend_on(&change)?;
-        self.overlay.apply_planned(change, &self.held.store.0.ids)
+        self.overlay.apply_planned(change, &self.document.ids)
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use smol_str::SmolStr;
 
-use super::Transaction;
+use super::Draft;
 use crate::brief::Brief;
 use crate::codes::codes;
 use crate::id::NodeId;
@@ -86,7 +86,7 @@ impl Aliases {
 }
 
 /// # Aliases
-impl Transaction {
+impl Draft {
     /// Names a node for the rest of the transaction.
     pub(crate) fn name_node(&mut self, alias: SmolStr, id: NodeId) -> Result<(), AliasError> {
         match self.named(&alias) {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{RareFields, Transaction};
+use super::{Draft, RareFields};
 use crate::caught::catch;
 use crate::codes::codes;
 use crate::document::{self, Fragment};
 use crate::id::TransactionId;
 
-/// A point in a transaction to which it can return. See [`Transaction::savepoint`].
+/// A point in a transaction to which it can return. See [`Draft::savepoint`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Savepoint {
     transaction: TransactionId,
@@ -20,7 +20,7 @@ pub struct Savepoint {
 /// The savepoint is in one of these states:
 ///
 /// - It was made after a savepoint that was returned to.
-/// - It was made in an [`attempt`](Transaction::attempt) that is over.
+/// - It was made in an [`attempt`](Draft::attempt) that is over.
 /// - It is older than the running attempt or operation.
 /// - It belongs to another transaction.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,7 +48,7 @@ pub(super) struct SavepointState {
 }
 
 /// # Savepoints
-impl Transaction {
+impl Draft {
     /// Makes a savepoint, to which [`rollback_to`](Self::rollback_to) can return.
     ///
     /// It costs only its own memory.
@@ -92,7 +92,7 @@ impl Transaction {
     }
 
     fn return_to(&mut self, state: &SavepointState) {
-        let ids = &self.held.store.0.ids;
+        let ids = &self.document.ids;
         self.overlay.return_to(&state.overlay, ids);
         self.operations.truncate(state.operations);
         if let Some(rare) = &mut self.rare {
@@ -159,10 +159,11 @@ impl Transaction {
     ///
     /// The errors of `code`.
     pub fn attempt<T, E>(&mut self, code: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
+        let identity = self.identity();
         let saved = self.rare.as_ref().map_or(0, |rare| rare.savepoints.len());
-        let lent = |on: &mut Self| on.lend(code).0;
-        let done = self.all_or_nothing(lent)?;
-        if let Some(rare) = &mut self.rare {
+        let done = self.all_or_nothing(code)?;
+        let is_same = self.identity() == identity;
+        if let Some(rare) = self.rare.as_mut().filter(|_| is_same) {
             rare.savepoints.truncate(saved);
         }
         Ok(done)
@@ -177,7 +178,7 @@ impl Transaction {
         let begin = self.state();
         let out_of_reach = self.put_out_of_reach(begin.savepoints);
         let outcome = catch(|| code(self));
-        // If code has put another transaction in its place, this one can no longer be committed.
+        // Code can put another draft in its place. That one has other savepoints.
         if self.identity() == identity {
             if !matches!(outcome, Ok(Ok(_))) {
                 self.return_to(&begin);
@@ -185,6 +186,11 @@ impl Transaction {
             self.put_out_of_reach(out_of_reach);
         }
         outcome.unwrap_or_else(|panic| panic.resume())
+    }
+
+    /// The id with the address of the document: ids are unique within a store only.
+    fn identity(&self) -> (TransactionId, *const ()) {
+        (self.id, Arc::as_ptr(&self.document).cast())
     }
 
     /// Puts the first `savepoints` savepoints out of reach. Returns how many were out of reach

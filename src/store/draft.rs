@@ -1,0 +1,346 @@
+//! Edits that are not published yet.
+
+mod alias;
+mod edit;
+mod savepoint;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use alias::AliasError;
+use alias::Aliases;
+pub use savepoint::{Savepoint, SavepointError};
+
+use super::nodes::OnNodes;
+use super::publish::CommitConditions;
+use super::{CommitCondition, CommitError, ExecutedOperation, SharedDocument};
+use crate::document::schema::Schema;
+use crate::document::{
+    Budget, Change, ChangeDetail, Changes, EditError, Fragment, Limit, Limits, Node, Overlay,
+    Selection, Snapshot, View, cost, walk,
+};
+use crate::id::{AsNodeId, NodeId, TransactionId};
+
+/// The edits of a transaction: a document with changes that nobody else sees.
+///
+/// Code that runs within a transaction gets its draft by reference: operations
+/// ([`op`](crate::dsl::op)), attempts, handlers of an inbox. A draft cannot be committed, and has no
+/// lock: that is the part of the [`Transaction`](crate::Transaction). Every method either does
+/// everything that it describes, or returns an error and does nothing.
+///
+/// The methods of [`View`] read the document with the changes of the draft included.
+///
+/// ```
+/// use doclock::{DataStore, Draft, View, document::{EditError, NodeSpec}, dsl::*};
+///
+/// fn add_item(draft: &mut Draft) -> Result<(), EditError> {
+///     let list = draft.create(NodeSpec::new("list"))?;
+///     draft.insert(NodeSpec::new("item").with_text("one"), &list, None)?;
+///     Ok(())
+/// }
+///
+/// let store = DataStore::new();
+/// doclock::TransactionManager::new(store.clone()).execute([op(add_item)])?;
+/// let mut transaction = store.begin("ann")?;
+/// add_item(&mut transaction)?;
+/// transaction.commit()?;
+/// assert_eq!(store.snapshot().len(), 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Draft {
+    pub(super) id: TransactionId,
+    pub(super) overlay: Overlay,
+    pub(super) document: Arc<SharedDocument>,
+    operations: Vec<ExecutedOperation>,
+    /// `None` until one of these fields is set.
+    rare: Option<Box<RareFields>>,
+    /// Set on a draft that locks nodes instead of the whole document.
+    pub(super) nodes: Option<Box<OnNodes>>,
+}
+
+/// What most drafts do not need.
+#[derive(Default)]
+struct RareFields {
+    aliases: Aliases,
+    /// Shared with the savepoints.
+    clipboard: Option<Arc<Fragment>>,
+    savepoints: Vec<(u64, savepoint::SavepointState)>,
+    /// How many savepoints were made so far.
+    saved: u64,
+    /// How many of the savepoints were made before the code that must be all or nothing. These
+    /// cannot be returned to meanwhile.
+    out_of_reach: usize,
+    conditions: CommitConditions,
+    /// Set on a draft with limits.
+    budget: Option<Budget>,
+}
+
+impl Draft {
+    #[inline(always)]
+    pub(super) fn new(id: TransactionId, document: Arc<SharedDocument>, base: Snapshot) -> Self {
+        Self {
+            id,
+            overlay: Overlay::new(base),
+            document,
+            operations: Vec::new(),
+            rare: None,
+            nodes: None,
+        }
+    }
+
+    /// A draft that is never published.
+    pub(crate) fn under_no_lock(document: &Arc<SharedDocument>, base: Snapshot) -> Self {
+        let id = TransactionId {
+            session: 0,
+            number: 0,
+        };
+        Self::new(id, Arc::clone(document), base)
+    }
+
+    /// Returns the id of the transaction.
+    pub fn id(&self) -> TransactionId {
+        self.id
+    }
+
+    /// Returns the version that the transaction started from, without its changes.
+    ///
+    /// On nodes it is the version that the transaction has advanced to.
+    pub fn base(&self) -> &Snapshot {
+        self.overlay.base()
+    }
+
+    /// Returns the schema of the document, if it has one.
+    pub fn schema(&self) -> Option<&Schema> {
+        self.document.schema.as_deref()
+    }
+
+    /// Returns the changes so far, in order.
+    #[inline]
+    pub fn changes(&self) -> &[Change] {
+        self.overlay.changes()
+    }
+
+    /// Returns the current selection, adjusted to the changes so far.
+    ///
+    /// It is `None` unless an editor runs the transaction or the transaction has selected
+    /// something.
+    pub fn selection(&self) -> Option<&Selection> {
+        self.overlay.selection()
+    }
+
+    /// Returns the fragment that was copied last, in this transaction or before it by its editor.
+    pub fn clipboard(&self) -> Option<&Fragment> {
+        self.rare.as_ref()?.clipboard.as_deref()
+    }
+
+    pub(crate) fn set_clipboard(&mut self, fragment: Option<Fragment>) {
+        if fragment.is_some() || self.rare.is_some() {
+            self.rare_mut().clipboard = fragment.map(Arc::new);
+        }
+    }
+
+    /// Begins with the selection of an editor.
+    pub(crate) fn begin_with_selection(&mut self, selection: Option<Selection>) {
+        self.overlay.begin_with_selection(selection);
+    }
+
+    /// What the changes do not tell, in their order.
+    pub(crate) fn details(&self) -> &[ChangeDetail] {
+        self.overlay.details()
+    }
+
+    /// Lets the draft be published only if `condition` holds, together with the effect of the
+    /// condition.
+    pub(crate) fn on_condition(&mut self, condition: Box<dyn CommitCondition>) {
+        self.rare_mut().conditions.push(condition);
+    }
+
+    /// Takes the conditions of the publication.
+    pub(super) fn take_conditions(&mut self) -> CommitConditions {
+        let rare = self.rare.as_mut();
+        rare.map_or(Vec::new(), |rare| std::mem::take(&mut rare.conditions))
+    }
+
+    /// Makes `document` the next version.
+    #[cfg(feature = "__bench")]
+    pub(crate) fn fold_into(mut self, document: &mut Snapshot) {
+        self.overlay.fold_into(document);
+    }
+
+    /// Checks that it is of this version of its document.
+    pub(super) fn check_base(&self, version: u64) -> Result<(), CommitError> {
+        match self.base().version() == version {
+            true => Ok(()),
+            false => Err(self.foreign()),
+        }
+    }
+
+    #[cold]
+    pub(super) fn foreign(&self) -> CommitError {
+        CommitError::ForeignDraft {
+            draft: self.id,
+            base: self.base().version(),
+        }
+    }
+
+    /// Replaces the limits of the edits from here on.
+    ///
+    /// An operation that would exceed a limit does nothing and returns an [`EditError::Limit`].
+    ///
+    /// Sums over all edits, such as the number of nodes, also count what
+    /// [`rollback_to`](Self::rollback_to) undid.
+    ///
+    /// ```
+    /// use doclock::{DataStore, document::{EditError, Limit, Limits, NodeSpec}};
+    ///
+    /// let mut transaction = DataStore::new().begin("ann")?;
+    /// transaction.set_limits(Limits::new().with(Limit::Nodes, 1));
+    /// transaction.create(NodeSpec::new("paragraph"))?;
+    /// let error = transaction.create(NodeSpec::new("paragraph")).unwrap_err();
+    /// assert_eq!(error.to_string(), "the transaction adds 2 nodes: the limit `nodes` is 1");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.rare_mut().budget = Some(Budget::new(limits));
+    }
+
+    fn budget(&self) -> Option<&Budget> {
+        self.rare.as_ref()?.budget.as_ref()
+    }
+
+    /// Spends `count` of a limit. Computes `count` only if there are limits.
+    pub(crate) fn spend(
+        &self,
+        limit: Limit,
+        count: impl FnOnce(&Overlay) -> usize,
+    ) -> Result<(), EditError> {
+        match self.budget() {
+            Some(budget) => Ok(budget.spend(limit, count(&self.overlay))?),
+            None => Ok(()),
+        }
+    }
+
+    /// Spends the search for a node among its siblings.
+    pub(crate) fn spend_search(&self, id: &NodeId) -> Result<(), EditError> {
+        self.spend(Limit::Steps, |on| {
+            let parent = on.node(id).and_then(|node| on.node(node.parent()?));
+            parent.map_or(0, |parent| parent.children().len()) / cost::SIBLINGS
+        })
+    }
+
+    /// Fails if the nodes of a subtree, so much for each, are more than what is left of a limit.
+    /// Spends nothing, and ends with the first node that is too many.
+    pub(crate) fn check_subtree(
+        &self,
+        limit: Limit,
+        each: usize,
+        id: &NodeId,
+    ) -> Result<(), EditError> {
+        let Some(budget) = self.budget() else {
+            return Ok(());
+        };
+        let nodes = walk::count(&self.overlay, id, budget.left(limit) / each);
+        Ok(budget.check(limit, each * nodes)?)
+    }
+
+    /// Fails if an amount is more than what is left of a limit. Spends nothing.
+    pub(crate) fn check_limit(&self, limit: Limit, count: usize) -> Result<(), EditError> {
+        let budget = self.budget();
+        Ok(budget.map_or(Ok(()), |budget| budget.check(limit, count))?)
+    }
+
+    /// The steps taken so far, if there are limits.
+    #[cfg(test)]
+    pub(crate) fn steps_taken(&self) -> usize {
+        self.budget().map_or(0, |budget| budget.used(Limit::Steps))
+    }
+
+    /// The limits, if there are any.
+    pub(crate) fn limits(&self) -> Option<&Limits> {
+        self.budget().map(Budget::limits)
+    }
+
+    /// Checks a pending change against the limits, and counts it.
+    pub(super) fn spend_on(&mut self, change: &Change) -> Result<(), EditError> {
+        let is_checked = self.document.schema.is_some();
+        let Self { rare, overlay, .. } = self;
+        let budget = rare.as_mut().and_then(|rare| rare.budget.as_mut());
+        let Some(budget) = budget else {
+            return Ok(());
+        };
+        budget.change(change, overlay)?;
+        match is_checked {
+            true => Ok(budget.lists(change, overlay)?),
+            false => Ok(()),
+        }
+    }
+
+    fn rare_mut(&mut self) -> &mut RareFields {
+        self.rare.get_or_insert_default()
+    }
+
+    pub(crate) fn executed(&self) -> &[ExecutedOperation] {
+        &self.operations
+    }
+
+    pub(super) fn take_executed(&mut self) -> Vec<ExecutedOperation> {
+        std::mem::take(&mut self.operations)
+    }
+
+    pub(crate) fn has_room_for_operations(&self) -> bool {
+        self.operations.capacity() > 0
+    }
+
+    /// Gives it a buffer for its operations, before the first of them.
+    pub(crate) fn record_in(&mut self, room: Vec<ExecutedOperation>) {
+        debug_assert!(self.operations.is_empty() && room.is_empty());
+        self.operations = room;
+    }
+
+    /// Gives it a buffer for its changes, before the first of them.
+    pub(crate) fn record_changes_in(&mut self, room: Changes) {
+        self.overlay.record_in(room);
+    }
+
+    #[inline]
+    pub(crate) fn record(&mut self, operation: ExecutedOperation) {
+        self.operations.push(operation);
+    }
+}
+
+impl View for Draft {
+    #[inline]
+    fn node(&self, id: impl AsNodeId) -> Option<&Node> {
+        let id = &*id.as_node_id();
+        if let Some(nodes) = &self.nodes {
+            self.note_read(nodes, id);
+        }
+        self.overlay.node(id)
+    }
+
+    fn root(&self) -> Option<&NodeId> {
+        if let Some(nodes) = &self.nodes {
+            self.note_read_of_root(nodes);
+        }
+        self.overlay.root()
+    }
+
+    fn nodes(&self) -> Box<dyn Iterator<Item = &Node> + '_> {
+        self.note_read_of_all();
+        self.overlay.nodes()
+    }
+
+    fn missing(&self, id: &NodeId) -> EditError {
+        self.overlay.missing(id)
+    }
+}
+
+impl fmt::Debug for Draft {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Draft")
+            .field("id", &self.id)
+            .field("base", self.base())
+            .field("changes", &self.changes().len())
+            .finish_non_exhaustive()
+    }
+}
