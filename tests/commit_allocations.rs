@@ -70,8 +70,8 @@ fn the_changes_in_a_result_cost_no_allocation() {
     );
     assert_eq!(allocations(|| drop(editor.execute(letters()))), 17);
     // They need no record.
-    assert_eq!(allocations(|| drop(editor.undo().commit())), 12);
-    assert_eq!(allocations(|| drop(editor.redo().commit())), 12);
+    assert_eq!(allocations(|| drop(editor.undo().commit())), 11);
+    assert_eq!(allocations(|| drop(editor.redo().commit())), 11);
 
     let followed = store();
     let events = followed.subscribe();

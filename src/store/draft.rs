@@ -47,6 +47,14 @@ use crate::id::{AsNodeId, NodeId, TransactionId};
 /// assert_eq!(store.snapshot().len(), 4);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// ```compile_fail,E0599
+/// use doclock::Draft;
+///
+/// fn publishes(draft: &mut Draft) {
+///     draft.commit();
+/// }
+/// ```
 pub struct Draft {
     pub(super) id: TransactionId,
     pub(super) overlay: Overlay,

@@ -8,14 +8,12 @@ use smol_str::SmolStr;
 use super::submission::{Completion, Submission, first};
 use super::{Manager, TransactionManager};
 use crate::codes::{CodedError, Retry};
-use crate::document::Changes;
 use crate::id::OwnerId;
 use crate::lock::{
     AcquireOptions, Answer, Grant, LockError, QueuedWork, Requester, WaitsAs, blocking,
 };
 use crate::store::{
-    CommitError, DataStore, Draft, ExecutedOperation, HeldGrant, Kind, ObservedTransaction,
-    Publication, Reversal,
+    CommitError, DataStore, Draft, HeldGrant, Kind, ObservedTransaction, Publication, Reversal,
 };
 use crate::transaction::history::{Edit, Entering};
 use crate::transaction::run::{OperationBatch, run_batch};
@@ -34,16 +32,7 @@ struct QueuedBatch {
     submission: Submission,
     /// Whether another thread may run its code.
     any_thread: bool,
-    room: Room,
     observed: ObservedTransaction,
-}
-
-/// Buffers for the operations and changes of a result. The submitter frees them, so the submitter
-/// allocates them.
-#[derive(Default)]
-struct Room {
-    operations: Vec<ExecutedOperation>,
-    changes: Changes,
 }
 
 impl QueuedWork for QueuedBatch {
@@ -62,13 +51,11 @@ impl QueuedWork for QueuedBatch {
             manager,
             session,
             submission,
-            room,
             observed,
             ..
         } = self;
         observed.granted();
-        let room = std::mem::take(room);
-        manager.carry_out(grant, session.as_ref(), submission, room, observed)
+        manager.carry_out(grant, session.as_ref(), submission, observed)
     }
 }
 
@@ -181,8 +168,7 @@ impl TransactionManager {
             observed.granted_at_once();
             let held = self.combining(grant, WaitsAs::Task, options);
             let completion = submission.completion;
-            let room = Room::default();
-            let mut outcome = self.carry_out(grant, session, submission, room, &mut observed);
+            let mut outcome = self.carry_out(grant, session, submission, &mut observed);
             drop(held);
             if self.0.store.is_durable() {
                 return Box::pin(self.complete_in_task(outcome, completion, observed)).await;
@@ -290,14 +276,11 @@ impl TransactionManager {
             // elsewhere.
             submission.operations.shrink_to_fit();
         }
+        submission.make_room();
         let batch = QueuedBatch {
             manager: self.clone(),
             session: session.cloned(),
             any_thread: options.any_thread,
-            room: Room {
-                operations: Vec::with_capacity(submission.operations.len()),
-                changes: Changes::with_room(),
-            },
             submission,
             observed,
         };
@@ -322,7 +305,7 @@ impl TransactionManager {
                     return self.run_here(held, session, submission, observed);
                 }
                 store.fifo().bind(grant);
-                self.carry_out(grant, session, submission, Room::default(), observed)
+                self.carry_out(grant, session, submission, observed)
             }
         };
         self.complete_as(waits_as, &mut outcome, completion, observed)
@@ -338,12 +321,11 @@ impl TransactionManager {
         submission: &mut Submission,
         observed: &mut ObservedTransaction,
     ) -> BatchOutcome {
-        let room = Room::default();
         if self.0.hooks.is_none() && !self.0.store.is_durable() {
             // No frame in between reads the outcome, so it is built in its final place.
-            return self.carry_out(held.grant, session, submission, room, observed);
+            return self.carry_out(held.grant, session, submission, observed);
         }
-        let mut outcome = self.carry_out(held.grant, session, submission, room, observed);
+        let mut outcome = self.carry_out(held.grant, session, submission, observed);
         drop(held);
         self.complete(&mut outcome, submission.completion, observed);
         outcome
@@ -459,7 +441,6 @@ impl TransactionManager {
         grant: Grant,
         session: Option<&Session>,
         submission: &mut Submission,
-        room: Room,
         observed: &mut ObservedTransaction,
     ) -> BatchOutcome {
         let Manager { store, owner, .. } = &**self.0;
@@ -471,8 +452,8 @@ impl TransactionManager {
             Some(outcome) => outcome,
             None => {
                 let mut draft = store.draft_under(grant);
-                draft.record_in(room.operations);
-                draft.record_changes_in(room.changes);
+                draft.record_in(std::mem::take(&mut submission.executed));
+                draft.record_changes_in(std::mem::take(&mut submission.changes));
                 let is_brief = submission.is_brief();
                 let turn = session.map(|session| session.turn(store, &mut draft, is_brief));
                 match self.edit(owner, &mut draft, submission, observed) {

@@ -1,5 +1,7 @@
 //! Submitted batches.
 
+use crate::document::Changes;
+use crate::store::ExecutedOperation;
 use crate::store::durable::Durability;
 use crate::transaction::hooks::BeforeHooks;
 use crate::transaction::idempotency::Once;
@@ -17,6 +19,9 @@ pub(in crate::transaction) struct Submission {
     pub(super) once: Option<Box<Once>>,
     pub(super) in_history: HistoryMode,
     pub(super) completion: Completion,
+    /// Buffers for the operations and the changes of the result.
+    pub(super) executed: Vec<ExecutedOperation>,
+    pub(super) changes: Changes,
 }
 
 /// What a call does between the commit of its batch and its return.
@@ -39,7 +44,16 @@ impl Submission {
             once: None,
             in_history: HistoryMode::Recorded,
             completion: Completion::Here(None),
+            executed: Vec::new(),
+            changes: Changes::default(),
         }
+    }
+
+    /// Allocates the buffers of the result: the submitter frees them, whichever thread runs the
+    /// batch.
+    pub(super) fn make_room(&mut self) {
+        self.executed.reserve_exact(self.operations.len());
+        self.changes = Changes::with_room();
     }
 
     /// Takes the batch, and leaves an empty one.

@@ -11,6 +11,7 @@ mod marks;
 mod patterns;
 mod queue;
 mod timed;
+mod undo;
 
 use crate::Result;
 use crate::options::Growth;
@@ -20,7 +21,7 @@ use ladder::{Dimension, SIZES, SUITE, Unit};
 const ROUNDS: usize = 3;
 
 /// In the order of docs/performance.md.
-const DIMENSIONS: [Dimension; 14] = [
+const DIMENSIONS: [Dimension; 16] = [
     Dimension::new(
         Unit::Nanoseconds,
         ids::batch,
@@ -111,6 +112,20 @@ const DIMENSIONS: [Dimension; 14] = [
         "marks-keystroke",
         "A keystroke between marks",
         "marks",
+    ),
+    Dimension::new(
+        Unit::Nanoseconds,
+        undo::beside_others,
+        "undo-beside-others",
+        "An undo after commits of another editor",
+        "commits",
+    ),
+    Dimension::new(
+        Unit::Nanoseconds,
+        undo::merged_late,
+        "undo-merged-late",
+        "Late edits that join an earlier entry of the history",
+        "edits",
     ),
     Dimension {
         sizes: queue::SIZES,
