@@ -399,12 +399,12 @@ impl Table {
                 name,
                 format_args!(
                     "granted {}, timed out {}, cancelled {}, rejected {}, refused {}, revoked {}",
-                    counters.acquisitions,
-                    counters.timeouts,
-                    counters.cancellations,
-                    counters.rejections,
-                    counters.refusals,
-                    counters.revocations
+                    counters.total_acquisitions,
+                    counters.total_timeouts,
+                    counters.total_cancellations,
+                    counters.total_rejections,
+                    counters.total_refusals,
+                    counters.total_revocations
                 ),
             );
         }

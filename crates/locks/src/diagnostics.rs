@@ -13,7 +13,7 @@ use super::node::{NodeWait, RefusedDeadlock};
 use super::registrable::{Inspected, Primitive, PrimitiveState, Registrable, Sealed};
 use super::shared::LockShared;
 use super::state::{LockState, MembersPage, PAGE};
-use super::{FifoLock, LockInfo, QueueEntry};
+use super::{FifoLock, LockCounters, LockInfo, QueueEntry};
 use crate::brief::Brief;
 use crate::id::{LockId, NodeId};
 use crate::queue::{LockMode, MemberNumber, Priority};
@@ -63,30 +63,6 @@ impl fmt::Display for LockDiagnostics {
         let lines: Vec<_> = self.lines().chain(none).collect();
         f.write_str(&lines.join("\n"))
     }
-}
-
-/// How requests for a lock ended since it was created, or its metrics were reset.
-///
-/// [`LockStats`](super::LockStats) and [`NodeLockStats`](super::node::NodeLockStats) have the same
-/// counters and the distributions of waits and holds. Serializes in camelCase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct LockCounters {
-    /// The number of grants.
-    pub acquisitions: u64,
-    /// The number of released grants.
-    pub releases: u64,
-    /// The number of requests that timed out.
-    pub timeouts: u64,
-    /// The number of requests that were cancelled.
-    pub cancellations: u64,
-    /// The number of requests that a full queue rejected.
-    pub rejections: u64,
-    /// The number of requests that were refused because their own thread held the lock.
-    pub refusals: u64,
-    /// The number of revoked grants.
-    pub revocations: u64,
 }
 
 /// A grant of a lock, or of nodes.

@@ -711,7 +711,12 @@ impl FifoLock {
     }
 
     pub(super) fn refuse_cancelled(&self, owner: &OwnerId, part: CapacityPart) -> LockError {
-        self.0.state.lock().recorder_of(part).counts.cancellations += 1;
+        self.0
+            .state
+            .lock()
+            .recorder_of(part)
+            .counts
+            .total_cancellations += 1;
         LockError::Cancelled(Box::new(CancelEvidence::before_joining(owner)))
     }
 

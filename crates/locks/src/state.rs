@@ -208,7 +208,7 @@ impl LockState {
     #[inline(always)]
     pub(super) fn settle(&mut self) {
         if std::mem::take(&mut self.held) {
-            self.recorder().counts.releases += 1;
+            self.recorder().counts.total_releases += 1;
             self.queue.give_back(CapacityPart::Whole.weight());
         }
     }
@@ -310,7 +310,7 @@ impl LockState {
         if self.held {
             // The last hold ended without the mutex, so it did not give back its part of the
             // queue's capacity.
-            self.recorder().counts.releases += 1;
+            self.recorder().counts.total_releases += 1;
         } else {
             let taken = self.queue.try_take(CapacityPart::Whole.weight());
             debug_assert!(taken, "free, but a request waits (queue, invariant 2)");
@@ -328,7 +328,7 @@ impl LockState {
     fn hold(&mut self, id: LockId, measured: Option<Measured>, overdue: Option<Overdue>) -> Grant {
         self.held = true;
         self.last_token += 1;
-        self.recorder().counts.acquisitions += 1;
+        self.recorder().counts.total_acquisitions += 1;
         let token = FencingToken(self.last_token);
         let grant = Grant::new(id, token, overdue.is_some());
         self.holder.grant = grant;
@@ -345,7 +345,7 @@ impl LockState {
     /// Ends the hold; the next request in the queue becomes the holder in the same step. The
     /// `combiner` runs its work, if there is a combiner and the work allows it.
     fn end(&mut self, now: MonotonicTime, combiner: Option<Combiner>) -> Option<AfterUnlock> {
-        self.recorder().counts.releases += 1;
+        self.recorder().counts.total_releases += 1;
         self.observe_end(self.holder.grant.id(), TimelineOutcome::Released, now);
         self.vacate(now, combiner)
     }
@@ -355,7 +355,7 @@ impl LockState {
         if let Some((since, weight)) = self.holder.since.known() {
             let hold = now - since;
             self.pace.take_in(hold);
-            self.recorder().hold.record(hold, weight);
+            self.recorder().durations.record_hold(hold, weight);
         }
         self.queue.give_back(CapacityPart::Whole.weight());
         self.grant_next(now, combiner)
@@ -384,8 +384,7 @@ impl LockState {
             ..
         } = waiter;
         let id = self.id(number);
-        let metrics = &mut self.metrics;
-        metrics.wait.record_wait(now - since, &mut metrics.hold);
+        self.metrics.durations.record_wait(now - since);
         debug_assert!(!self.held, "granted beside a holder");
         let combiner = combiner.filter(|combiner| combiner.runs(&*request));
         let requester = request.head().requester();

@@ -26,7 +26,7 @@ impl<K, V> Active<'_, K, V> {
         if requester.thread == 0 || self.entry.state.source.thread != requester.thread {
             return Ok(());
         }
-        self.state.counts.refusals += 1;
+        self.state.counts.total_refusals += 1;
         Err(LockError::Reentrant {
             owner: requester.owner.clone(),
             holder: Box::new(self.current(now)),
@@ -52,7 +52,7 @@ impl<K, V> Active<'_, K, V> {
         if waiting < bound {
             return Ok(());
         }
-        self.state.counts.rejections += 1;
+        self.state.counts.total_rejections += 1;
         Err(LockError::QueueFull {
             owner: requester.owner.clone(),
             waiting,

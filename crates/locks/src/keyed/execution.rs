@@ -74,7 +74,14 @@ impl<K, V> KeyedShards<K, V> {
             waited.answers.into_iter().for_each(AfterUnlock::deliver);
             (waited.task, waited.joiners)
         });
-        self.metrics.lock().record(held, wait);
+        let mut metrics = self.metrics.lock();
+        if let Some((held, weight)) = held {
+            metrics.record_hold(held, weight);
+        }
+        if let Some(wait) = wait {
+            metrics.record_wait(wait);
+        }
+        drop(metrics);
         if let Some((task, joiners)) = joined {
             // Requests that left meanwhile leave their clones behind, and dropping these is code of
             // users. So no handle is dropped before all requests are answered.

@@ -72,7 +72,7 @@ impl<K, V> KeyedShards<K, V> {
             let shard = shard?;
             stats.add(&shard);
         }
-        self.metrics.lock().summarize(&mut stats);
+        [stats.wait, stats.hold] = self.metrics.lock().summaries(&stats);
         Some(stats)
     }
 }

@@ -120,7 +120,7 @@ impl<K, V> Shard<K, V> {
         };
         let key = copy.take().expect("the caller has copied the key");
         let number = state.next_number();
-        state.counts.acquisitions += 1;
+        state.counts.total_acquisitions += 1;
         let epoch = state.present.arrive();
         let measured = state.sampling.measure(|| clock.now());
         let entry = vacant.insert(number, key, KeyHolder::vacant);
@@ -130,7 +130,7 @@ impl<K, V> Shard<K, V> {
     }
 
     pub(super) fn refuse_cancelled(&mut self, requester: &Requester<'_>) -> LockError {
-        self.state.counts.cancellations += 1;
+        self.state.counts.total_cancellations += 1;
         LockError::Cancelled(Box::new(CancelEvidence::before_joining(requester.owner)))
     }
 
@@ -176,7 +176,7 @@ impl<K, V> Shard<K, V> {
             if holder.number != hold.number {
                 return false;
             }
-            state.counts.releases += 1;
+            state.counts.total_releases += 1;
             // A waiter has read the clock when its wait began, so the start is known where it
             // matters.
             let measured = holder.since.known().map(|known| (known, clock.now()));
@@ -301,7 +301,7 @@ impl ShardState {
         if let Some(queues) = &mut holder.queues {
             answered.joiners = queues.take_joiners();
             if let Some(QueuedTurn { waiter, epoch }) = queues.grant_next() {
-                self.counts.acquisitions += 1;
+                self.counts.total_acquisitions += 1;
                 answered.wait = Some(now - waiter.since);
                 let requester = waiter.request.head().requester();
                 holder.begin(waiter.number, epoch, &requester, Some(Measured::once(now)));

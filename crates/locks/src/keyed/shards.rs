@@ -13,7 +13,6 @@ use super::entry::{Hold, KeyedPosition};
 use super::queued::KeyedRequest;
 use super::reservation::Reservation;
 use super::shard::Shard;
-use super::stats::KeyedDurations;
 use crate::hashing::Secret;
 use crate::id::random_session;
 use crate::keeper::KeeperSlot;
@@ -21,6 +20,7 @@ use crate::key_table::KeyId;
 use crate::options;
 use crate::request::{Request, Requester};
 use crate::sampling::Sampling;
+use crate::stats::Durations;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, rank};
 use crate::time::Clock;
 use crate::wait::WaitDeadline;
@@ -49,7 +49,7 @@ pub(super) struct KeyedShards<K, V> {
     pub(super) clock: Clock,
     timeout: Option<options::PackedDuration>,
     queue_bound: usize,
-    pub(super) metrics: Mutex<{ rank::METRICS }, KeyedDurations>,
+    pub(super) metrics: Mutex<{ rank::METRICS }, Durations>,
     pub(super) keeper: KeeperSlot,
     first: ShardMutex<K, V>,
 }

@@ -44,8 +44,8 @@ impl<K, V> Shard<K, V> {
             },
             _ => {
                 match reason {
-                    Reason::Expired(_) => counts.timeouts += 1,
-                    Reason::Cancelled => counts.cancellations += 1,
+                    Reason::Expired(_) => counts.total_timeouts += 1,
+                    Reason::Cancelled => counts.total_cancellations += 1,
                 }
                 let withdrawn = Withdrawn {
                     id: self.state.id(waiter.number),
@@ -70,7 +70,7 @@ impl<K, V> Shard<K, V> {
     /// Removes the waiter of a task that is gone, if it is still there, and counts it as cancelled.
     pub(super) fn abandon(&mut self, waiting_at: KeyedPosition) {
         if self.take_out(waiting_at).is_some() {
-            self.state.counts.cancellations += 1;
+            self.state.counts.total_cancellations += 1;
         }
     }
 

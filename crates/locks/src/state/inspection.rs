@@ -3,7 +3,8 @@
 use std::iter;
 
 use super::*;
-use crate::diagnostics::{HeldLock, LockCounters, RequestKind, WaiterKind, WaitingRequest};
+use crate::LockCounters;
+use crate::diagnostics::{HeldLock, RequestKind, WaiterKind, WaitingRequest};
 use crate::id::NodeId;
 use crate::node::RefusedDeadlock;
 use crate::queue::{LockMode, MemberNumber};

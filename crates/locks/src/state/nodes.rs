@@ -270,8 +270,7 @@ impl LockState {
         let granted = Grant::new(id, FencingToken(self.last_token), overdue.is_some());
         let nodes = self.nodes.get_or_insert_default();
         if now != since {
-            let metrics = &mut nodes.metrics;
-            metrics.wait.record_wait(now - since, &mut metrics.hold);
+            nodes.metrics.durations.record_wait(now - since);
         }
         let Some(member) = nodes.list.get_mut(&number) else {
             debug_assert!(false, "only members are granted nodes");
@@ -281,7 +280,7 @@ impl LockState {
         if hold.is_granted() {
             hold.grant.token = granted.token;
         } else {
-            nodes.metrics.counts.acquisitions += 1;
+            nodes.metrics.counts.total_acquisitions += 1;
             hold.grant = granted;
             hold.since.begin(Some(Measured::once(now)));
             (hold.waited, hold.overdue) = (PackedDuration::new(now - since), overdue);
@@ -429,7 +428,7 @@ impl LockState {
         now: MonotonicTime,
     ) -> Option<AfterUnlock> {
         self.member(id)?;
-        self.recorder_of(CapacityPart::Share).counts.releases += 1;
+        self.recorder_of(CapacityPart::Share).counts.total_releases += 1;
         self.observe_end(id, TimelineOutcome::Released, now);
         self.leave(id.number, now);
         self.outbox.pop()
@@ -454,7 +453,7 @@ impl LockState {
             }
             return None;
         }
-        nodes.metrics.counts.cancellations += 1;
+        nodes.metrics.counts.total_cancellations += 1;
         let asking = self.stop_waiting(number)?;
         self.observe_failure(&asking, 1, TimelineOutcome::Cancelled, now);
         let nodes = self.nodes.as_mut()?;
@@ -480,7 +479,7 @@ impl LockState {
             && hold.is_granted()
             && let Some((since, weight)) = hold.since.known()
         {
-            nodes.metrics.hold.record(now - since, weight);
+            nodes.metrics.durations.record_hold(now - since, weight);
             self.pace.take_in(now - since);
         }
         let served = nodes.table.dismiss(number);

@@ -26,7 +26,7 @@ impl LockState {
         }
         let limit = overdue.limit();
         let part = self.part_held();
-        self.recorder_of(part).counts.revocations += 1;
+        self.recorder_of(part).counts.total_revocations += 1;
         match part {
             CapacityPart::Whole => self.hold_limits().last_revocations.push(info, limit, now),
             CapacityPart::Share => {

@@ -59,11 +59,11 @@ impl LockState {
         let counts = &mut self.recorder_of(waiter.part).counts;
         let outcome = match reason {
             Reason::Expired(_) => {
-                counts.timeouts += 1;
+                counts.total_timeouts += 1;
                 TimelineOutcome::TimedOut
             }
             Reason::Cancelled => {
-                counts.cancellations += 1;
+                counts.total_cancellations += 1;
                 TimelineOutcome::Cancelled
             }
         };
@@ -94,7 +94,7 @@ impl LockState {
         let Some(waiter) = queued else {
             return self.abandon_later(waiting_at, now);
         };
-        self.recorder_of(waiter.part).counts.cancellations += 1;
+        self.recorder_of(waiter.part).counts.total_cancellations += 1;
         self.observe_failure(&waiter, 1, TimelineOutcome::Cancelled, now);
         // Requests behind it may fit where it did not.
         let next = self.grant_next(now, None);

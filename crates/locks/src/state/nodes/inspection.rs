@@ -57,21 +57,16 @@ impl LockState {
         let last_deadlocks = self.last_deadlocks(now);
         let nodes = &**self.nodes.get_or_insert_default();
         let metrics = &nodes.metrics;
+        let [wait, hold] = metrics.durations.summaries(&metrics.counts);
         let granted = nodes.holds();
         NodeLockStats {
-            total_acquisitions: metrics.counts.acquisitions,
-            total_releases: metrics.counts.releases,
-            total_timeouts: metrics.counts.timeouts,
-            total_cancellations: metrics.counts.cancellations,
-            total_rejections: metrics.counts.rejections,
-            total_refusals: metrics.counts.refusals,
-            total_revocations: metrics.counts.revocations,
+            counters: metrics.counts,
             last_revocations: nodes.last_revocations.list(now),
             total_deadlocks: nodes.deadlocks,
             total_upgrade_conflicts: nodes.upgrade_conflicts,
             last_deadlocks,
-            wait: metrics.wait_summary(),
-            hold: metrics.hold_summary(),
+            wait,
+            hold,
             holders: granted.count() + usize::from(alone),
             waiting: nodes.waiting,
             entries: nodes.table.len(),
