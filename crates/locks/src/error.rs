@@ -87,6 +87,16 @@ codes! { inherent LockError {
 }}
 
 impl LockError {
+    /// Refuses a request whose token was cancelled before it joined a queue.
+    #[cold]
+    pub(super) fn cancelled(owner: &OwnerId) -> Self {
+        Self::Cancelled(Box::new(CancelEvidence {
+            owner: owner.clone(),
+            waited: Duration::ZERO,
+            queued: None,
+        }))
+    }
+
     pub(super) fn no_keeper(owner: &OwnerId, error: &std::io::Error) -> Self {
         Self::NoKeeper {
             owner: owner.clone(),

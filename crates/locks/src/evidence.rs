@@ -86,14 +86,3 @@ impl Withdrawn {
         }
     }
 }
-
-impl CancelEvidence {
-    /// Describes a request whose token was cancelled before it joined a queue.
-    pub(super) fn before_joining(owner: &OwnerId) -> Self {
-        Self {
-            owner: owner.clone(),
-            waited: Duration::ZERO,
-            queued: None,
-        }
-    }
-}

@@ -11,7 +11,6 @@ use std::time::Duration;
 use crossbeam_channel::Receiver;
 
 use super::batch::Batch;
-use super::error::CancelEvidence;
 use super::holder_word::Word;
 use super::keeper::{Keeper, KeeperSlot, KeeperThread};
 use super::options::{PackedDuration, RequestLimit};
@@ -184,12 +183,8 @@ impl FifoLock {
         requester: &Requester<'_>,
         options: &AcquireOptions,
     ) -> Result<Option<Grant>, LockError> {
-        match &options.cancel {
-            Some(token) if token.is_cancelled() => {
-                Err(self.refuse_cancelled(requester.owner, CapacityPart::Whole))
-            }
-            _ => Ok(self.try_take(requester)),
-        }
+        self.refuse_cancelled(requester, options, CapacityPart::Whole)?;
+        Ok(self.try_take(requester))
     }
 
     #[inline(always)]
@@ -710,14 +705,20 @@ impl FifoLock {
         self.0.step(|state, _| state.is_granted(id))
     }
 
-    pub(super) fn refuse_cancelled(&self, owner: &OwnerId, part: CapacityPart) -> LockError {
-        self.0
-            .state
-            .lock()
-            .recorder_of(part)
-            .counts
-            .total_cancellations += 1;
-        LockError::Cancelled(Box::new(CancelEvidence::before_joining(owner)))
+    /// Refuses a request whose token is cancelled already.
+    #[inline(always)]
+    pub(super) fn refuse_cancelled(
+        &self,
+        requester: &Requester<'_>,
+        options: &AcquireOptions,
+        part: CapacityPart,
+    ) -> Result<(), LockError> {
+        if !options.is_cancelled() {
+            return Ok(());
+        }
+        let mut state = self.0.state.lock();
+        state.recorder_of(part).counts.total_cancellations += 1;
+        Err(LockError::cancelled(requester.owner))
     }
 
     /// Returns the code that runs when the present wait of `owner` times out. `None` when it does

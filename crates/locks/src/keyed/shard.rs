@@ -14,7 +14,6 @@ use super::entry::{
 };
 use super::epochs::Epochs;
 use super::join::{Ended, Joiner};
-use crate::error::CancelEvidence;
 use crate::id::{FencingToken, LockId};
 use crate::key_table::{KeyId, KeyTable};
 use crate::queue::{Priority, WaitList};
@@ -127,11 +126,6 @@ impl<K, V> Shard<K, V> {
         entry.state.begin(number, epoch, requester, measured);
         let key = entry.id;
         Ok(Hold { key, number })
-    }
-
-    pub(super) fn refuse_cancelled(&mut self, requester: &Requester<'_>) -> LockError {
-        self.state.counts.total_cancellations += 1;
-        LockError::Cancelled(Box::new(CancelEvidence::before_joining(requester.owner)))
     }
 
     /// Joins the waits for all present requests. `None` when there are none. Refuses a thread that

@@ -24,7 +24,7 @@ use crate::stats::Durations;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, rank};
 use crate::time::Clock;
 use crate::wait::WaitDeadline;
-use crate::{AcquireOptions, CancelToken, LockError};
+use crate::{AcquireOptions, LockError};
 
 /// Enough that threads seldom meet at one. Two in a model, so that they do meet.
 pub(super) const SHARDS: usize = if cfg!(loom) { 2 } else { 64 };
@@ -262,15 +262,13 @@ impl<K: 'static, V: 'static> KeyedShards<K, V> {
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
     {
         // The token's mutex is not locked under the shard's.
-        let is_cancelled = options
-            .cancel
-            .as_ref()
-            .is_some_and(CancelToken::is_cancelled);
+        let is_cancelled = options.is_cancelled();
         // Copied, and dropped if unused, without the shard's mutex.
         let mut copy = (!is_cancelled).then(|| key.to_owned());
         let (hash, mut shard) = self.look_up(key);
         if is_cancelled {
-            return Err(shard.refuse_cancelled(requester));
+            shard.state.counts.total_cancellations += 1;
+            return Err(LockError::cancelled(requester.owner));
         }
         match shard.try_take(hash, key, &mut copy, requester, &self.clock) {
             Ok(hold) => Ok(Asked::Granted(hold)),

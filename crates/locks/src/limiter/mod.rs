@@ -224,7 +224,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// Acquires free slots. The caller must return them.
     #[inline(always)]
     fn try_grant(&self, call: &mut Call<'_, K>) -> Option<Granted> {
-        if call.is_cancelled() {
+        if call.options.is_cancelled() {
             return None;
         }
         let shared = &self.0;
@@ -249,7 +249,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             .as_ref()
             .expect("a call has its key until the grant");
         let hash = Secret.hash_one(key);
-        let cancelled = call.is_cancelled();
+        let cancelled = call.options.is_cancelled();
         waits_as
             .attend(shared)
             .map_err(|error| call.no_keeper(&error))?;

@@ -36,11 +36,7 @@ impl FifoLock {
         options: &AcquireOptions,
         scope: Scope,
     ) -> Result<Result<Grant, Scope>, LockError> {
-        if let Some(token) = &options.cancel
-            && token.is_cancelled()
-        {
-            return Err(self.refuse_cancelled(requester.owner, CapacityPart::Share));
-        }
+        self.refuse_cancelled(requester, options, CapacityPart::Share)?;
         let Some(mut state) = self.0.lock_if_free() else {
             return Ok(Err(scope));
         };
@@ -146,11 +142,7 @@ impl FifoLock {
         scope: &Scope,
         tree: &dyn Tree,
     ) -> Result<Grant, LockError> {
-        if let Some(token) = &options.cancel
-            && token.is_cancelled()
-        {
-            return Err(self.refuse_cancelled(requester.owner, CapacityPart::Share));
-        }
+        self.refuse_cancelled(requester, options, CapacityPart::Share)?;
         let (mut limit, mut work) = (None, None::<Infallible>);
         loop {
             let asked = self.ask_in_step(
