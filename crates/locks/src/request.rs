@@ -5,8 +5,8 @@
 
 use std::convert::Infallible;
 use std::panic::Location;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use smol_str::SmolStr;
 
@@ -201,6 +201,9 @@ pub(super) enum RequestOutcome<R> {
 
 /// A grant or an error: an outcome of the lock itself.
 pub(super) type LockOutcome = RequestOutcome<Infallible>;
+
+/// A request with the outcome to deliver to it.
+pub(super) type Answer = (Arc<dyn Waiting>, LockOutcome);
 
 impl LockOutcome {
     fn of<R>(self) -> RequestOutcome<R> {

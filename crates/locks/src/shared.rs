@@ -13,7 +13,7 @@ use super::keeper::{Keeper, KeeperSlot, KeeperThread};
 use super::node::Scope;
 use super::options::RequestLimit;
 use super::report::ReportChannel;
-use super::request::Waiting;
+use super::request::{RequestOutcome, Waiting};
 use super::sampling::Measured;
 use super::state::{AfterUnlock, LockState, Overdue, QueuedAt, RequestPosition, SlowLook};
 use super::wait::{Reason, TaskLook, Wait, WaitDeadline, WaitQueue, WaitsAs, call_keeper, earlier};
@@ -172,7 +172,8 @@ impl LockShared {
             AfterUnlock::Leave(request, grant) => self.leave_to_keeper(request, grant),
             AfterUnlock::Report(report) => self.publish(*report),
             AfterUnlock::Look(deadline) => self.call_keeper(deadline),
-            next => next.deliver(),
+            AfterUnlock::Answer(request, outcome) => request.deliver(outcome),
+            AfterUnlock::Serve(request, grant) => request.deliver(RequestOutcome::Granted(grant)),
         }
     }
 

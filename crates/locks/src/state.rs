@@ -118,19 +118,6 @@ impl Combiner {
     }
 }
 
-impl AfterUnlock {
-    /// Delivers the outcome to the waiter.
-    pub(super) fn deliver(self) {
-        match self {
-            Self::Answer(request, verdict) => request.deliver(verdict),
-            Self::Serve(request, grant) => request.deliver(RequestOutcome::Granted(grant)),
-            Self::Leave(..) | Self::Report(_) | Self::Look(_) => {
-                debug_assert!(false, "only the document lock runs work and reports");
-            }
-        }
-    }
-}
-
 /// The steps of the uncontended path are always inlined: calls would pass their parts over the
 /// stack, which costs a third of that path.
 ///

@@ -10,7 +10,6 @@ use super::join::Ending;
 use super::shard::AnsweredRequests;
 use super::shards::{KeyedShards, SHARDS};
 use crate::caught::{CaughtPanic, catch};
-use crate::state::AfterUnlock;
 use crate::sync::assert_unlocked;
 
 impl<K, V> KeyedShards<K, V> {
@@ -71,7 +70,8 @@ impl<K, V> KeyedShards<K, V> {
     ) {
         let wait = waited.as_ref().and_then(|waited| waited.wait);
         let joined = waited.map(|waited| {
-            waited.answers.into_iter().for_each(AfterUnlock::deliver);
+            let answers = waited.answers.into_iter();
+            answers.for_each(|(request, outcome)| request.deliver(outcome));
             (waited.task, waited.joiners)
         });
         let mut metrics = self.metrics.lock();

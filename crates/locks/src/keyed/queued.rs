@@ -25,8 +25,8 @@ impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShards<K, V> {
             let now = self.clock.now();
             shard.withdraw(waiting_at, reason, now)
         };
-        if let Some(next) = answer {
-            next.deliver();
+        if let Some((request, outcome)) = answer {
+            request.deliver(outcome);
         }
     }
 

@@ -17,10 +17,9 @@ use super::join::{Ended, Joiner};
 use crate::id::{FencingToken, LockId};
 use crate::key_table::{KeyId, KeyTable};
 use crate::queue::{Priority, WaitList};
-use crate::request::{RequestOutcome, Requester, Waiting};
+use crate::request::{Answer, RequestOutcome, Requester, Waiting};
 use crate::sampling::{Measured, Sampling};
 use crate::spin_time::Pace;
-use crate::state::AfterUnlock;
 use crate::time::{Clock, MonotonicTime};
 use crate::{Grant, LockCounters, LockError};
 
@@ -61,7 +60,7 @@ pub(super) struct AnsweredRequests<V> {
     /// The wait of the next holder.
     pub(super) wait: Option<Duration>,
     /// The next holder, then the waits for all requests of which this was the last.
-    pub(super) answers: Vec<AfterUnlock>,
+    pub(super) answers: Vec<Answer>,
     /// The requests that joined the task.
     pub(super) joiners: Vec<Arc<dyn Joiner<V>>>,
     pub(super) task: Ended,
@@ -269,6 +268,11 @@ impl ShardState {
         LockId { number, lock }
     }
 
+    /// Returns the grant of a request. Grants of one key have rising numbers.
+    pub(super) fn grant(&self, number: u64) -> Grant {
+        Grant::new(self.id(number), FencingToken(number), false)
+    }
+
     /// Returns the index of the shard among all.
     pub(super) fn index(&self) -> usize {
         self.index as usize
@@ -300,36 +304,24 @@ impl ShardState {
                 let requester = waiter.request.head().requester();
                 holder.begin(waiter.number, epoch, &requester, Some(Measured::once(now)));
                 holder.source.untaken = waiter.request.head().task().is_some();
-                let granted = RequestOutcome::Granted(holder.grant(self.lock));
-                answered
-                    .answers
-                    .push(AfterUnlock::Answer(waiter.request, granted));
+                let granted = RequestOutcome::Granted(self.grant(waiter.number));
+                answered.answers.push((waiter.request, granted));
             }
         }
         if is_last {
-            answered.answers.extend(self.pass());
+            self.pass(&mut answered.answers);
         }
         answered
     }
 
-    /// Returns the waits for requests that have left now.
-    pub(super) fn pass(&mut self) -> Vec<AfterUnlock> {
-        let mut answers = Vec::new();
-        if let Some(drains) = &mut self.drains {
-            let oldest = self.present.oldest();
-            let has_ended = |drain: &QueuedDrain| drain.epoch < oldest;
-            while let Some(QueuedDrain { waiter, .. }) = drains.pop_if(has_ended) {
-                let KeyedWaiter {
-                    number, request, ..
-                } = waiter;
-                let id = LockId {
-                    number,
-                    lock: self.lock,
-                };
-                let grant = Grant::new(id, FencingToken(number), false);
-                answers.push(AfterUnlock::Answer(request, RequestOutcome::Granted(grant)));
-            }
+    /// Answers the waits for requests that have left now.
+    fn pass(&mut self, answers: &mut Vec<Answer>) {
+        let oldest = self.present.oldest();
+        let has_ended = |drain: &QueuedDrain| drain.epoch < oldest;
+        let next = |drains: &mut Box<WaitList<QueuedDrain>>| drains.pop_if(has_ended);
+        while let Some(drain) = self.drains.as_mut().and_then(next) {
+            let granted = RequestOutcome::Granted(self.grant(drain.waiter.number));
+            answers.push((drain.waiter.request, granted));
         }
-        answers
     }
 }

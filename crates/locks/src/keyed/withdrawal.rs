@@ -4,8 +4,7 @@ use super::entry::{KeyedPosition, KeyedWaiter, QueuedTurn};
 use super::shard::Shard;
 use crate::error::TimeoutEvidence;
 use crate::evidence::Withdrawn;
-use crate::request::{RequestOutcome, Requester, Waiting};
-use crate::state::AfterUnlock;
+use crate::request::{Answer, RequestOutcome, Requester, Waiting};
 use crate::time::MonotonicTime;
 use crate::wait::Reason;
 use crate::{LockError, LockInfo, QueueEntry};
@@ -27,7 +26,7 @@ impl<K, V> Shard<K, V> {
         waiting_at: KeyedPosition,
         reason: Reason,
         now: MonotonicTime,
-    ) -> Option<AfterUnlock> {
+    ) -> Option<Answer> {
         let listed = match reason {
             Reason::Expired(_) => TimeoutEvidence::AHEAD,
             Reason::Cancelled => 0,
@@ -59,7 +58,7 @@ impl<K, V> Shard<K, V> {
             }
         };
         let failed = RequestOutcome::Failed(Box::new(error));
-        Some(AfterUnlock::Answer(waiter.request, failed))
+        Some((waiter.request, failed))
     }
 
     /// Removes a waiter from its queue if it is still there, without answering it.
