@@ -509,10 +509,11 @@ impl fmt::Display for State<'_> {
                 if let Some(limit) = limiter.global_limit {
                     write!(f, " of {limit}")?;
                 }
+                let refused = limiter.rejected + limiter.declined + limiter.too_heavy;
                 write!(
                     f,
-                    ", {} waiting, {} refused, {} timed out",
-                    limiter.queued, limiter.refused, limiter.timed_out
+                    ", {} waiting, {refused} refused, {} timed out",
+                    limiter.queued, limiter.timed_out
                 )
             }
             PrimitiveState::Busy => f.write_str("busy: a key is compared or cloned"),

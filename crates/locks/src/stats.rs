@@ -1,7 +1,6 @@
 //! Metrics of a lock: counters, and the distributions of waits and holds.
 
 use std::fmt;
-use std::ops::Deref;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -40,18 +39,20 @@ pub struct LockCounters {
 
 /// Lets statistics show their counters as fields of their own.
 macro_rules! deref_to_counters {
-    ($($stats:ty),*) => {$(
-        impl Deref for $stats {
-            type Target = LockCounters;
+    ($counters:ty: $($stats:ty),*) => {$(
+        impl std::ops::Deref for $stats {
+            type Target = $counters;
 
-            fn deref(&self) -> &LockCounters {
+            fn deref(&self) -> &$counters {
                 &self.counters
             }
         }
     )*};
 }
 
-deref_to_counters! { LockStats, KeyedStats, NodeLockStats }
+pub(super) use deref_to_counters;
+
+deref_to_counters! { LockCounters: LockStats, KeyedStats, NodeLockStats }
 
 /// Counters and samples since the lock was created or its metrics were reset.
 #[derive(Debug, Default)]

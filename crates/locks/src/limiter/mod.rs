@@ -33,7 +33,7 @@ use std::time::Duration;
 pub use adaptive::Aimd;
 use caller::{UntakenSlots, WaitingCaller};
 pub use error::{CallEvidence, LimiterError, LimiterLoad};
-pub use metrics::{KeySnapshot, LimiterMetrics, LimiterSnapshot, LimiterTotals};
+pub use metrics::{KeySnapshot, LimiterCounters, LimiterMetrics, LimiterSnapshot, LimiterTotals};
 pub use options::LimiterOptions;
 use permit::HeldSlots;
 pub use permit::{CallCancellation, Permit};
