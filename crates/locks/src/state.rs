@@ -28,7 +28,7 @@ use super::revocation::LastRevocations;
 use super::sampling::{Measured, Sampling};
 use super::spin_time::Pace;
 use super::stats::{LockStats, Recorder};
-use super::wait::{Reason, TaskLook};
+use super::wait::{Look, Reason};
 use super::{Grant, JoinError, LockError, LockInfo, QueueEntry, ReleaseError};
 use super::{Timeline, TimelineEntry, TimelineOutcome};
 use crate::id::{FencingToken, LockId, OwnerId};
@@ -43,7 +43,7 @@ use members::Members;
 pub(super) use nodes::Requested;
 pub(super) use requests::HowToWait;
 use requests::LockWaiter;
-pub(super) use timeline_and_reports::{Observed, SlowLook};
+pub(super) use timeline_and_reports::Observed;
 use withdrawal::Obstacles;
 
 /// Nodes, with the locks on their ancestors.
@@ -132,6 +132,8 @@ pub(super) struct LockState {
     held: bool,
     /// Whether any hold had a limit. Stays set.
     had_limits: bool,
+    /// Whether a task may wait that has a deadline.
+    pub(super) tasks_wait: bool,
     /// The lock's number, a part of its ids.
     lock: u32,
     pub(super) requests: u64,
@@ -151,8 +153,8 @@ pub(super) struct LockState {
     pub(super) metrics: Recorder,
     /// Set by the first wait under a hold limit.
     hold_limits: Option<Box<HoldLimits>>,
-    /// No task that waits has an earlier deadline.
-    pub(super) first_deadline_of_tasks: Deadline,
+    /// When the keeper looks next: no later than anything happens that it has to do.
+    pub(super) next_look: Deadline,
     /// `None` without a timeline and reports.
     pub(super) observed: Option<Box<Observed>>,
 }
@@ -175,7 +177,8 @@ impl LockState {
             requests: 0,
             last_token: 0,
             hold_limits: None,
-            first_deadline_of_tasks: Deadline::NEVER,
+            next_look: Deadline::NEVER,
+            tasks_wait: false,
             observed: None,
             sampling,
             pace: Pace::default(),

@@ -9,7 +9,7 @@ use crate::keeper::Keeper;
 use crate::request::{QueuedWork, Request, RequestOutcome, Requester, TaskRequest, Waiting};
 use crate::sync::{Mutex, thread_number};
 use crate::time::Clock;
-use crate::wait::{Reason, TaskLook, Wait, WaitDeadline, WaitQueue, WaitsAs};
+use crate::wait::{Look, Reason, Wait, WaitDeadline, WaitQueue, WaitsAs};
 use crate::{AcquireOptions, CancelToken, LockError};
 
 impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShards<K, V> {
@@ -39,7 +39,7 @@ impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShards<K, V> {
         self.shard_of(waiting_at).abandon(waiting_at);
     }
 
-    fn look_at_tasks(&self, look: &mut TaskLook<'_, KeyedPosition>) {
+    fn look_at_waits(&self, look: &mut Look<'_, KeyedPosition>) {
         for shard in self.each(Mutex::lock) {
             shard.each_waiting(|waiting_at, request| look.at(waiting_at, request.head().task()));
         }

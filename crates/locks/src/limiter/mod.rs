@@ -46,7 +46,7 @@ use super::keeper::{Keeper, KeeperSlot};
 use super::registrable::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable, Sealed};
 use super::request::TaskRequest;
 use super::spin_time::Pace;
-use super::wait::{Reason, TaskLook, Wait, WaitQueue, WaitsAs};
+use super::wait::{Look, Reason, Wait, WaitQueue, WaitsAs};
 use crate::caught::run_all;
 use crate::hashing::Secret;
 use crate::sync::{Mutex, assert_unlocked, rank};
@@ -410,7 +410,7 @@ impl<K: LimiterKey> WaitQueue for LimiterShared<K> {
         self.withdraw(position, Reason::Cancelled);
     }
 
-    fn look_at_tasks(&self, look: &mut TaskLook<'_, CallTicket>) {
+    fn look_at_waits(&self, look: &mut Look<'_, CallTicket>) {
         let state = self.state.lock();
         state.each_waiting(|position, caller| look.at(position, caller.task.as_ref()));
     }

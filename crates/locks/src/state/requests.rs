@@ -136,7 +136,7 @@ impl LockWaiter {
     }
 
     /// Looks at it, if a task waits.
-    pub(crate) fn look_at(&self, ticket: Option<Ticket>, look: &mut TaskLook<'_, RequestPosition>) {
+    pub(crate) fn look_at(&self, ticket: Option<Ticket>, look: &mut Look<'_, RequestPosition>) {
         look.at(self.position_at(ticket), self.request.head().task());
     }
 

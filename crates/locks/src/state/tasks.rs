@@ -18,7 +18,7 @@ impl LockState {
     }
 
     /// Looks at the waits of tasks for nodes.
-    pub(crate) fn look_at_nodes(&self, look: &mut TaskLook<'_, RequestPosition>) {
+    pub(crate) fn look_at_nodes(&self, look: &mut Look<'_, RequestPosition>) {
         for waiter in self.nodes.iter().flat_map(|nodes| nodes.waiters()) {
             waiter.look_at(None, look);
         }
