@@ -570,4 +570,5 @@ impl LockState {
 }
 
 #[cfg(test)]
+#[path = "../tests/unit/state.rs"]
 mod tests;

@@ -684,4 +684,5 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
 }
 
 #[cfg(test)]
+#[path = "../../tests/unit/table.rs"]
 mod tests;

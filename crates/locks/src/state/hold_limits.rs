@@ -126,4 +126,5 @@ impl LockState {
 }
 
 #[cfg(test)]
+#[path = "../../tests/unit/hold_limits.rs"]
 mod tests;
