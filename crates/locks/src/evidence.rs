@@ -3,11 +3,10 @@
 use std::time::{Duration, SystemTime};
 
 use super::error::{CancelEvidence, TimeoutEvidence};
-use super::node::NodeWait;
 use super::request::{RequestSource, Requester};
 use super::wait::Reason;
 use super::{Grant, LockError, LockInfo, QueueEntry};
-use crate::id::{LockId, OwnerId};
+use crate::id::LockId;
 
 impl LockInfo {
     /// Describes the holder with this source. It has held for `held_for`, or longer if not `exact`.
@@ -52,31 +51,15 @@ impl QueueEntry {
     }
 }
 
-/// A request that left its queue without a grant.
-pub(super) struct Withdrawn {
-    pub(super) id: LockId,
-    pub(super) owner: OwnerId,
-    pub(super) waited: Duration,
-    /// Its queue position; 1 is the head of the queue.
-    pub(super) position: usize,
-    pub(super) ahead: Vec<QueueEntry>,
-    pub(super) node: Option<NodeWait>,
-}
-
-impl Withdrawn {
-    /// Returns its error. `holder` is called only if the error contains it.
-    pub(super) fn because(self, reason: Reason, holder: impl FnOnce() -> LockInfo) -> LockError {
+impl TimeoutEvidence {
+    /// Returns the error of the request, which left its queue for this reason.
+    pub(super) fn because(self, reason: Reason) -> LockError {
         match reason {
-            Reason::Expired(limit) => LockError::Timeout(Box::new(TimeoutEvidence {
-                id: self.id,
-                owner: self.owner,
+            Reason::Expired(limit) => LockError::Timeout(Box::new(Self {
                 limit,
                 // The timeout begins just before the request joins the queue.
                 waited: self.waited.max(limit),
-                position: self.position,
-                holder: holder(),
-                ahead: self.ahead,
-                node: self.node,
+                ..self
             })),
             Reason::Cancelled => LockError::Cancelled(Box::new(CancelEvidence {
                 owner: self.owner,

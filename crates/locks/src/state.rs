@@ -44,7 +44,6 @@ pub(super) use nodes::Requested;
 pub(super) use requests::HowToWait;
 use requests::LockWaiter;
 pub(super) use timeline_and_reports::Observed;
-use withdrawal::Obstacles;
 
 /// Nodes, with the locks on their ancestors.
 pub(super) type NodeSet = Vec<(Granule, Rights)>;

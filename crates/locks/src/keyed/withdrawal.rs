@@ -1,9 +1,10 @@
 //! How a request leaves its queue without a grant.
 
+use std::time::Duration;
+
 use super::entry::{KeyedPosition, KeyedWaiter, QueuedTurn};
 use super::shard::Shard;
 use crate::error::TimeoutEvidence;
-use crate::evidence::Withdrawn;
 use crate::request::{Answer, RequestOutcome, Requester, Waiting};
 use crate::time::MonotonicTime;
 use crate::wait::Reason;
@@ -46,15 +47,17 @@ impl<K, V> Shard<K, V> {
                     Reason::Expired(_) => counts.total_timeouts += 1,
                     Reason::Cancelled => counts.total_cancellations += 1,
                 }
-                let withdrawn = Withdrawn {
+                let evidence = TimeoutEvidence {
                     id: self.state.id(waiter.number),
                     owner,
+                    limit: Duration::ZERO,
                     waited: now - waiter.since,
                     position: view.position,
+                    holder: view.holder,
                     ahead: view.ahead,
                     node: None,
                 };
-                withdrawn.because(reason, || view.holder)
+                evidence.because(reason)
             }
         };
         let failed = RequestOutcome::Failed(Box::new(error));
@@ -126,21 +129,10 @@ impl<K, V> Shard<K, V> {
     /// Returns the number of requests that must end before this one; `None` when it no longer
     /// waits.
     fn position(&self, waiting_at: KeyedPosition) -> Option<usize> {
+        let queues = |key| self.find(key)?.state.queues.as_ref();
         match waiting_at {
-            KeyedPosition::Turn(key, ticket) => self
-                .find(key)?
-                .state
-                .queues
-                .as_ref()?
-                .turns
-                .ahead_of(ticket),
-            KeyedPosition::Join(key, ticket) => self
-                .find(key)?
-                .state
-                .queues
-                .as_ref()?
-                .joins
-                .ahead_of(ticket),
+            KeyedPosition::Turn(key, ticket) => queues(key)?.turns.ahead_of(ticket),
+            KeyedPosition::Join(key, ticket) => queues(key)?.joins.ahead_of(ticket),
             KeyedPosition::Drain { ticket, .. } => self.state.drains.as_ref()?.ahead_of(ticket),
         }
     }

@@ -354,12 +354,14 @@ impl LockState {
         let Some(asking) = self.stop_waiting(number) else {
             return;
         };
-        let obstacles = Obstacles {
-            holder,
+        let evidence = self.evidence(&asking, ahead + 1, now);
+        let evidence = TimeoutEvidence {
+            holder: holder.unwrap_or(evidence.holder),
             node: Some(node),
             ahead: queued,
+            ..evidence
         };
-        let failed = self.fail(&asking, ahead + 1, obstacles, reason, now);
+        let failed = self.fail(&asking, evidence, reason, now);
         self.outbox
             .push(AfterUnlock::Answer(asking.request, failed));
         let nodes = self.nodes.get_or_insert_default();
