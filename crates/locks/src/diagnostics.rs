@@ -16,8 +16,7 @@ use super::state::{LockState, MembersPage, PAGE};
 use super::{FifoLock, LockCounters, LockInfo, QueueEntry};
 use crate::brief::Brief;
 use crate::id::{LockId, NodeId};
-use crate::queue::{LockMode, MemberNumber, Priority};
-use crate::time::MonotonicTime;
+use crate::queue::{LockMode, Priority};
 
 /// The holders and the waiters of a lock, and which of them wait for which.
 ///
@@ -243,7 +242,7 @@ impl FifoLock {
         let ((totals, members), mut queued) = self.0.read_queue(
             |state, now| {
                 let totals = (state.counters(), state.last_deadlocks(now));
-                (totals, state.members_page(None, now))
+                (totals, state.members_page(None, false, now))
             },
             |state, at, now| {
                 let waiting = state.waits_in_queue(at, ahead, now);
@@ -256,12 +255,10 @@ impl FifoLock {
             holders,
             mut waiters,
             ..
-        } = self.members_from(members, LockState::members_page);
+        } = self.members_from(members, false);
         if queued.len() > PAGE {
             // Requests that have left the queue between two pages wait for their nodes.
-            let page = self.0.step_fair(|state, now| state.members_page(None, now));
-            let members = self.members_from(page, LockState::members_page);
-            waiters.extend(members.waiters);
+            waiters.extend(self.all_members(false).waiters);
         }
         let mut listed = HashSet::new();
         waiters.retain(|waits| listed.insert(waits.request.lock_id));
@@ -280,20 +277,20 @@ impl FifoLock {
     /// meanwhile, however many there are.
     #[doc(hidden)]
     pub fn members(&self) -> (Vec<HeldLock>, Vec<WaitingRequest>) {
-        let page = LockState::page_of_node_locks;
-        let first = self.0.step_fair(|state, now| page(state, None, now));
-        let members = self.members_from(first, page);
+        let members = self.all_members(true);
         (members.holders, members.waiters)
     }
 
+    fn all_members(&self, nodes_only: bool) -> MembersPage {
+        let first = |state: &mut LockState, now| state.members_page(None, nodes_only, now);
+        self.members_from(self.0.step_fair(first), nodes_only)
+    }
+
     /// Reads the rest of the members page by page.
-    fn members_from(
-        &self,
-        mut members: MembersPage,
-        page: impl Fn(&LockState, Option<MemberNumber>, MonotonicTime) -> MembersPage,
-    ) -> MembersPage {
+    fn members_from(&self, mut members: MembersPage, nodes_only: bool) -> MembersPage {
         while let Some(last) = members.next {
-            members.extend(self.0.step_fair(|state, now| page(state, Some(last), now)));
+            let page = |state: &mut LockState, now| state.members_page(Some(last), nodes_only, now);
+            members.extend(self.0.step_fair(page));
         }
         members
     }

@@ -561,10 +561,20 @@ impl LockState {
 
     /// Returns metrics and state, without the list of waiting requests.
     pub(super) fn stats(&self, now: MonotonicTime) -> LockStats {
-        let current = self.current(now);
+        let current_lock = self.current(now);
         let limits = self.hold_limits.as_ref();
-        let revoked = limits.map_or_else(Vec::new, |limits| limits.last_revocations.list(now));
-        self.metrics.stats(current, self.queue_length(), revoked)
+        let [wait, hold] = self.metrics.summaries();
+        LockStats {
+            counters: self.metrics.counts,
+            last_revocations: limits.map_or_else(Vec::new, |it| it.last_revocations.list(now)),
+            average_wait_time: wait.mean,
+            wait,
+            hold,
+            queue_length: self.queue_length(),
+            is_locked: current_lock.is_some(),
+            current_lock,
+            queue: Vec::new(),
+        }
     }
 }
 

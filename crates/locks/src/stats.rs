@@ -61,6 +61,13 @@ pub(super) struct Recorder {
     pub(super) durations: Durations,
 }
 
+impl Recorder {
+    /// Summarizes the waits and the holds.
+    pub(super) fn summaries(&self) -> [DurationSummary; 2] {
+        self.durations.summaries(&self.counts)
+    }
+}
+
 /// The measured waits and holds.
 #[derive(Debug, Default)]
 pub(super) struct Durations {
@@ -158,28 +165,6 @@ pub struct LockStats {
     /// The waiting requests in queue order. The first 32 are of the same moment as the other
     /// fields. The rest is read a little later, when requests may have left or joined.
     pub queue: Vec<QueueEntry>,
-}
-
-impl Recorder {
-    pub(super) fn stats(
-        &self,
-        current_lock: Option<LockInfo>,
-        queue_length: usize,
-        last_revocations: Vec<Revocation>,
-    ) -> LockStats {
-        let [wait, hold] = self.durations.summaries(&self.counts);
-        LockStats {
-            counters: self.counts,
-            last_revocations,
-            average_wait_time: wait.mean,
-            wait,
-            hold,
-            queue_length,
-            is_locked: current_lock.is_some(),
-            current_lock,
-            queue: Vec::new(),
-        }
-    }
 }
 
 /// Writes a line for each counter, and for each of the others.

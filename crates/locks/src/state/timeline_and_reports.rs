@@ -219,17 +219,15 @@ impl LockState {
     }
 
     fn look_at_holds(&mut self, left: &mut Option<Duration>, over: Duration, now: MonotonicTime) {
-        let mut slow = Vec::new();
-        for hold in self.holds() {
-            let held_for = hold.since.lasted(now);
-            if is_slow(&hold.is_reported, over, held_for, left) {
-                slow.push(hold.info(now));
-            }
-        }
-        for holder in slow {
-            let report = self.report(SlowRequest::Hold { ended: false }, over, Some(holder), now);
-            self.outbox.push(report);
-        }
+        let slow = self
+            .holds()
+            .filter(|hold| is_slow(&hold.is_reported, over, hold.since.lasted(now), left));
+        let report = |hold: &LockHolder| {
+            let holder = Some(hold.info(now));
+            self.report(SlowRequest::Hold { ended: false }, over, holder, now)
+        };
+        let reports: Vec<_> = slow.map(report).collect();
+        self.outbox.extend(reports);
     }
 
     fn look_at_waits_for_nodes(
@@ -241,21 +239,17 @@ impl LockState {
         let Some(nodes) = &self.nodes else {
             return;
         };
-        let mut slow = Vec::new();
-        for waiter in nodes.waiters() {
-            if let Some(waiter) = waiter.look_if_slow(over, left, now) {
-                let ahead = nodes.table.waits_for(waiter.number);
-                let position = 1 + ahead.map(|(_, _, ahead)| ahead).max().unwrap_or(0);
-                let blocker = nodes.table.blockers(waiter.number).into_iter().next();
-                let holder = blocker.and_then(|blocker| self.info_of_member(blocker, now));
-                slow.push((self.entry(waiter, position, now), holder));
-            }
-        }
-        for (request, holder) in slow {
-            let ended = false;
-            let report = self.report(SlowRequest::Wait { request, ended }, over, holder, now);
-            self.outbox.push(report);
-        }
+        let reports = nodes.waiters().filter_map(|waiter| {
+            let waiter = waiter.look_if_slow(over, left, now)?;
+            let ahead = nodes.table.waits_for(waiter.number);
+            let position = 1 + ahead.map(|(_, _, ahead)| ahead).max().unwrap_or(0);
+            let blocker = nodes.table.blockers(waiter.number).into_iter().next();
+            let holder = blocker.and_then(|blocker| self.info_of_member(blocker, now));
+            let (request, ended) = (self.entry(waiter, position, now), false);
+            Some(self.report(SlowRequest::Wait { request, ended }, over, holder, now))
+        });
+        let reports: Vec<_> = reports.collect();
+        self.outbox.extend(reports);
     }
 
     /// Lets the keeper look within this time. `None` if it does so anyway. Looks have a distance,

@@ -1,7 +1,5 @@
 //! Reading the state of node locks.
 
-use std::ops::Bound;
-
 use super::*;
 
 impl LockState {
@@ -34,30 +32,12 @@ impl LockState {
         Some(member.hold.info(now))
     }
 
-    /// Returns the next few members, and the last of these if there may be more.
-    pub(in crate::state) fn page_of_members(
-        &self,
-        after: Option<MemberNumber>,
-    ) -> (Vec<&Member>, Option<MemberNumber>) {
-        let Some(nodes) = &self.nodes else {
-            return (Vec::new(), None);
-        };
-        let rest = (
-            after.map_or(Bound::Unbounded, Bound::Excluded),
-            Bound::Unbounded,
-        );
-        let page: Vec<_> = nodes.list.range(rest).take(PAGE).collect();
-        let last = page.last().map(|(number, _)| **number);
-        let last = last.filter(|_| page.len() == PAGE);
-        (page.into_iter().map(|(_, member)| member).collect(), last)
-    }
-
     pub(crate) fn node_stats(&mut self, now: MonotonicTime) -> NodeLockStats {
         let alone = self.held && self.holder.scope.is_some();
         let last_deadlocks = self.last_deadlocks(now);
         let nodes = &**self.nodes.get_or_insert_default();
         let metrics = &nodes.metrics;
-        let [wait, hold] = metrics.durations.summaries(&metrics.counts);
+        let [wait, hold] = metrics.summaries();
         let granted = nodes.holds();
         NodeLockStats {
             counters: metrics.counts,
