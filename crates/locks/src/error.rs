@@ -8,6 +8,7 @@ use super::{Deadlock, LockInfo, NodeWait, QueueEntry};
 use crate::brief::Brief;
 use crate::codes::{Retry, codes};
 use crate::id::{LockId, OwnerId};
+use crate::wait::Reason;
 
 /// The error of a request that ended without a grant. The request has no effect on the lock.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -132,6 +133,23 @@ impl TimeoutEvidence {
     /// How many requests ahead an error lists. [`position`](TimeoutEvidence::position) gives their
     /// total number.
     pub const AHEAD: usize = 8;
+
+    /// Returns the error of the request, which left its queue for this reason.
+    pub(super) fn because(self, reason: Reason) -> LockError {
+        match reason {
+            Reason::Expired(limit) => LockError::Timeout(Box::new(Self {
+                limit,
+                // The timeout begins just before the request joins the queue.
+                waited: self.waited.max(limit),
+                ..self
+            })),
+            Reason::Cancelled => LockError::Cancelled(Box::new(CancelEvidence {
+                owner: self.owner,
+                waited: self.waited,
+                queued: Some((self.id, self.position)),
+            })),
+        }
+    }
 }
 
 impl fmt::Display for TimeoutEvidence {

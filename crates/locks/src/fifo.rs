@@ -1,6 +1,4 @@
-//! The document lock: one holder, and a queue in FIFO order.
-
-mod tasks;
+//! The document lock: one holder, and a queue in FIFO order. Threads and tasks wait for it.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -15,7 +13,9 @@ use super::holder_word::Word;
 use super::keeper::{Keeper, KeeperSlot, KeeperThread};
 use super::options::{PackedDuration, RequestLimit};
 use super::report::ReportChannel;
-use super::request::{QueuedWork, Request, RequestOutcome, Requester, TaskRequest, Waiting};
+use super::request::{
+    QueuedWork, Request, RequestOutcome, RequestSource, Requester, TaskRequest, Waiting,
+};
 use super::sampling::Sampling;
 use super::shared::{DefaultTimeout, LockShared};
 use super::state::{
@@ -333,7 +333,7 @@ impl FifoLock {
     /// Records that a task knows of a grant for which it has waited.
     pub(super) fn take_note_of(&self, waits_as: WaitsAs, grant: Grant) {
         if waits_as == WaitsAs::Task {
-            self.0.step(|state, _| state.take_note_of(grant.id()));
+            self.change_source(grant.id(), |source| source.untaken = false);
         }
     }
 
@@ -623,10 +623,7 @@ impl FifoLock {
         };
         prepare(&*request);
         let this = thread_number();
-        let now = self.0.step(|state, now| {
-            state.bind(grant.id(), this);
-            now
-        });
+        let now = self.change_source(grant.id(), |source| source.thread = this);
         let mut batch = Batch::new(self.0.batch, &self.0.wake_chain);
         batch.goes_on(now);
         batch.serve(request, grant, now);
@@ -639,13 +636,23 @@ impl FifoLock {
     #[doc(hidden)]
     pub fn bind(&self, grant: Grant) {
         let this = thread_number();
-        self.0.step(|state, _| state.bind(grant.id(), this));
+        self.change_source(grant.id(), |source| source.thread = this);
     }
 
     /// Lets the thread of a grant request the lock again, and wait.
     pub(crate) fn unbind(&self, id: LockId) {
         // It changes nothing that the word has: the hold can still end without the mutex.
-        self.0.state.lock().bind(id, 0);
+        if let Some(source) = self.0.state.lock().held_source(id) {
+            source.thread = 0;
+        }
+    }
+
+    /// Changes the description of the request of a grant, if it is still held. Returns the time.
+    fn change_source(&self, id: LockId, change: impl FnOnce(&mut RequestSource)) -> MonotonicTime {
+        self.0.step(|state, now| {
+            state.held_source(id).map(change);
+            now
+        })
     }
 
     /// Ends a grant and runs queued batches.
@@ -702,7 +709,7 @@ impl FifoLock {
 
     #[inline(never)]
     fn is_granted_in_step(&self, id: LockId) -> bool {
-        self.0.step(|state, _| state.is_granted(id))
+        self.0.step(|state, _| state.held_source(id).is_some())
     }
 
     /// Refuses a request whose token is cancelled already.
@@ -750,6 +757,35 @@ impl FifoLock {
     #[doc(hidden)]
     pub fn skip_measured_hold(&self) {
         self.0.state.lock().sampling.measure(Default::default);
+    }
+}
+
+/// # Tasks
+///
+/// Tasks and threads wait in one queue. A future does nothing before it is first polled. The first
+/// poll takes a free lock, or joins the queue. The thread of the executor is never blocked. The
+/// timeout and the cancel token work as for threads, without a timer of the executor.
+///
+/// **Cancel safety.** A future that is dropped leaves the queue, and loses its position. If it was
+/// granted the lock and has not been polled since, the drop releases the lock, and the next waiter
+/// holds it.
+///
+/// **Futurelock.** A task can be granted the lock while it waits for something else and does not
+/// poll the future, as in `select!` on `&mut future`. Then the lock is held by a task that does not
+/// know it. Errors and diagnostics say so: [`LockInfo::untaken`](crate::LockInfo::untaken). A
+/// [hold limit](crate::LockOptions::hold_limit) revokes such a grant.
+///
+/// A task is not recognized as the holder when it requests the lock again: that request waits until
+/// its timeout. The guards are bound to no thread, so a task may release on any thread.
+impl FifoLock {
+    /// The code of the keeper's thread, which a model runs itself. It serves the lock, and ends
+    /// with it.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn keeper_thread(&self) -> impl FnOnce() + Send + use<> {
+        let keeper = Arc::clone(self.keeper());
+        keeper.attend(&self.0).expect("no thread is started");
+        move || keeper.run()
     }
 }
 

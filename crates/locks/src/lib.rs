@@ -31,10 +31,8 @@
 mod cancel;
 mod diagnostics;
 mod error;
-mod evidence;
 mod fifo;
 mod guard;
-mod hold_start;
 mod holder_word;
 mod info;
 mod key_table;

@@ -358,7 +358,9 @@ impl WaitQueue for LockShared {
         }
         // After the queue: a request that leaves it meanwhile waits for its nodes.
         self.step(|state, now| {
-            state.look_at_nodes(look);
+            state
+                .waiters_for_nodes()
+                .for_each(|waiter| waiter.look_at(None, look));
             if let Some(first) = look.first_deadline() {
                 state.tasks_wait = true;
                 state.look_no_later_than(first);

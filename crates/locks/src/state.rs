@@ -11,7 +11,6 @@ mod nodes;
 mod recording;
 mod requests;
 mod revoking;
-mod tasks;
 mod timeline_and_reports;
 mod withdrawal;
 

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use super::join::Joiner;
-use crate::hold_start::HoldStart;
 use crate::key_table::{KeyEntry, KeyId};
 use crate::queue::{Ticket, WaitList};
 use crate::request::{RequestSource, Requester, Waiting};
-use crate::sampling::Measured;
+use crate::sampling::{HoldStart, Measured};
 use crate::time::MonotonicTime;
 
 /// A key that is held, with its holder and its waiters.

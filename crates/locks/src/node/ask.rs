@@ -120,7 +120,9 @@ impl FifoLock {
     /// Returns the description of the request of this grant on nodes.
     #[doc(hidden)]
     pub fn source_of(&self, grant: Grant) -> Result<RequestSource, LockError> {
-        self.0.step(|state, _| state.source_of(grant.id()))
+        let id = grant.id();
+        let source = self.0.step(|state, _| state.held_source(id).cloned());
+        source.ok_or(LockError::Revoked { id })
     }
 
     /// Returns the last fencing token of a grant on nodes. It is later than that of `grant` if the

@@ -147,12 +147,6 @@ impl LockState {
         })
     }
 
-    /// Returns the description of the request of this grant on nodes.
-    pub(crate) fn source_of(&mut self, id: LockId) -> Result<RequestSource, LockError> {
-        let hold = self.hold_of(id).ok_or(LockError::Revoked { id })?;
-        Ok(hold.source.clone())
-    }
-
     /// Returns the last fencing token of a grant on nodes.
     pub(crate) fn token_of(&mut self, grant: Grant) -> FencingToken {
         let hold = self.hold_of(grant.id());

@@ -59,8 +59,9 @@ impl LockState {
         self.hold_of(id).map(|hold| hold.sealed = true).is_some()
     }
 
-    /// Whether a grant is still held, of the whole lock or of nodes.
-    pub(crate) fn is_granted(&mut self, id: LockId) -> bool {
-        self.hold_of(id).is_some()
+    /// Returns the description of the request of a grant, of the whole lock or of nodes, if it is
+    /// still held.
+    pub(crate) fn held_source(&mut self, id: LockId) -> Option<&mut RequestSource> {
+        self.hold_of(id).map(|hold| &mut hold.source)
     }
 }

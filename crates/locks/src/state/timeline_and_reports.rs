@@ -239,7 +239,7 @@ impl LockState {
         let Some(nodes) = &self.nodes else {
             return;
         };
-        let reports = nodes.waiters().filter_map(|waiter| {
+        let reports = self.waiters_for_nodes().filter_map(|waiter| {
             let waiter = waiter.look_if_slow(over, left, now)?;
             let ahead = nodes.table.waits_for(waiter.number);
             let position = 1 + ahead.map(|(_, _, ahead)| ahead).max().unwrap_or(0);
@@ -297,9 +297,10 @@ impl LockState {
         let holding = TimelineOutcome::Holding;
         let holds = self.holds();
         let holds = holds.map(|hold| recording.hold(hold, nodes, None, holding));
-        let waiters = self.nodes.iter().flat_map(|nodes| nodes.waiters());
         let waiting = TimelineOutcome::Waiting;
-        let waiters = waiters.map(|waiter| recording.waiter(waiter, self.lock, None, waiting));
+        let waiters = self
+            .waiters_for_nodes()
+            .map(|waiter| recording.waiter(waiter, self.lock, None, waiting));
         Some((recording.timeline(now), holds.chain(waiters).collect()))
     }
 
