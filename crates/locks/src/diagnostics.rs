@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::info::millis;
 use super::node::{NodeWait, RefusedDeadlock};
-use super::registrable::{Inspected, Primitive, PrimitiveState, Registrable, Sealed};
+use super::registrable::{Inspected, Primitive, PrimitiveState, Registrable};
 use super::shared::LockShared;
 use super::state::{LockState, MembersPage, PAGE};
 use super::{FifoLock, LockCounters, LockInfo, QueueEntry};
@@ -204,13 +204,11 @@ impl Inspected for LockShared {
     }
 }
 
-impl Sealed for FifoLock {
+impl Registrable for FifoLock {
     fn primitive(&self) -> Primitive {
         Primitive::new(&self.0)
     }
 }
-
-impl Registrable for FifoLock {}
 
 fn is_zero(count: &usize) -> bool {
     *count == 0

@@ -13,9 +13,7 @@ use super::holder_word::Word;
 use super::keeper::{Keeper, KeeperSlot, KeeperThread};
 use super::options::{PackedDuration, RequestLimit};
 use super::report::ReportChannel;
-use super::request::{
-    QueuedWork, Request, RequestOutcome, RequestSource, Requester, TaskRequest, Waiting,
-};
+use super::request::{QueuedWork, Request, RequestOutcome, RequestSource, Requester, Waiting};
 use super::sampling::Sampling;
 use super::shared::{DefaultTimeout, LockShared};
 use super::state::{
@@ -184,14 +182,10 @@ impl FifoLock {
         options: &AcquireOptions,
     ) -> Result<Option<Grant>, LockError> {
         self.refuse_cancelled(requester, options, CapacityPart::Whole)?;
-        Ok(self.try_take(requester))
-    }
-
-    #[inline(always)]
-    fn try_take(&self, requester: &Requester<'_>) -> Option<Grant> {
-        let mut state = self.0.lock_if_free()?;
-        state.source().assign(requester);
-        Some(self.0.take(&mut state, requester.hold_limit, || None))
+        Ok(self.0.lock_if_free().map(|mut state| {
+            state.source().assign(requester);
+            self.0.take(&mut state, requester.hold_limit, || None)
+        }))
     }
 
     /// Acquires the lock without options.
@@ -280,8 +274,7 @@ impl FifoLock {
         let deadline = limit.unwrap_or_else(|| shared.deadline(waits));
         let attended = waits_as.attend(shared);
         attended.map_err(|error| LockError::no_keeper(requester.owner, &error))?;
-        let task = TaskRequest::of(waits_as, deadline);
-        let request = Arc::new(Request::of(requester, work.take(), deadline, task));
+        let request = Arc::new(Request::of(requester, work.take(), deadline, waits_as));
         let how = HowToWait {
             at_once: waits.is_some_and(|limit| limit.is_zero()),
             bound: options.queue_bound,

@@ -13,6 +13,8 @@ use crate::Grant;
 use crate::brief::Brief;
 use crate::id::{FencingToken, LockId, OwnerId};
 use crate::request::{RequestSource, Requester};
+use crate::sampling::HoldStart;
+use crate::time::MonotonicTime;
 pub(crate) use crate::time::millis;
 
 /// The holder of a lock.
@@ -52,13 +54,14 @@ pub struct LockInfo {
 }
 
 impl LockInfo {
-    /// Describes the holder with this source. It has held for `held_for`, or longer if not `exact`.
+    /// Describes the holder with this source, which has held since then.
     pub(super) fn of(
         grant: Grant,
         source: &RequestSource,
-        held_for: Duration,
-        exact: bool,
+        since: HoldStart,
+        now: MonotonicTime,
     ) -> Self {
+        let held_for = since.lasted(now);
         Self {
             lock_id: grant.id(),
             owner_id: source.owner.clone(),
@@ -67,7 +70,7 @@ impl LockInfo {
                 .checked_sub(held_for)
                 .unwrap_or(SystemTime::UNIX_EPOCH),
             held_for,
-            at_least: !exact,
+            at_least: !since.exact,
             untaken: source.untaken,
             label: source.label.clone(),
             call_site: source.call_site.into(),

@@ -14,7 +14,6 @@ use super::CancelToken;
 use super::cancel::Attached;
 use super::keeper::{Keeper, Kept};
 use super::mailbox::Waiter;
-use super::request::TaskRequest;
 use crate::caught::catch;
 use crate::sync::thread_number;
 use crate::time::{Clock, Deadline};
@@ -75,8 +74,8 @@ pub(super) struct Look<'a, T> {
 
 impl<T> Look<'_, T> {
     /// Looks at one wait, if it is that of a task.
-    pub(super) fn at(&mut self, ticket: T, task: Option<&TaskRequest>) {
-        match task.and_then(TaskRequest::deadline) {
+    pub(super) fn at(&mut self, ticket: T, task: Option<WaitDeadline>) {
+        match task.flatten() {
             None => {}
             Some((limit, deadline)) if self.clock.until(deadline).is_none() => {
                 self.overdue.push((ticket, limit));

@@ -106,8 +106,8 @@ impl<K, V> Active<'_, K, V> {
     pub(super) fn current(&mut self, now: MonotonicTime) -> LockInfo {
         let holder = &mut self.entry.state;
         holder.since.observe(now);
-        let (grant, since) = (self.state.grant(holder.number), holder.since);
-        LockInfo::of(grant, &holder.source, since.lasted(now), since.exact)
+        let grant = self.state.grant(holder.number);
+        LockInfo::of(grant, &holder.source, holder.since, now)
     }
 
     /// Returns the requests that wait for the key, in queue order.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::entry::KeyedPosition;
 use super::shards::KeyedShards;
 use crate::keeper::Keeper;
-use crate::request::{QueuedWork, Request, RequestOutcome, Requester, TaskRequest, Waiting};
+use crate::request::{QueuedWork, Request, RequestOutcome, Requester, Waiting};
 use crate::sync::{Mutex, thread_number};
 use crate::time::Clock;
 use crate::wait::{Look, Reason, Wait, WaitDeadline, WaitQueue, WaitsAs};
@@ -104,8 +104,8 @@ impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
             let error = LockError::no_keeper(request.head().requester().owner, &error);
             return RequestOutcome::Failed(Box::new(error));
         }
-        if let Some(task) = TaskRequest::of(waits_as, deadline) {
-            request.wait_in_task(task);
+        if waits_as == WaitsAs::Task {
+            request.wait_in_task(deadline);
         }
         self.is_queued = false;
         let wait = Wait {

@@ -43,8 +43,7 @@ use state::{AfterLimiterUnlock, CallOutcome, CallTicket, Granted, LimiterState};
 
 use super::PendingRequest;
 use super::keeper::{Keeper, KeeperSlot};
-use super::registrable::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable, Sealed};
-use super::request::TaskRequest;
+use super::registrable::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable};
 use super::spin_time::Pace;
 use super::wait::{Look, Reason, Wait, WaitQueue, WaitsAs};
 use crate::caught::run_all;
@@ -291,7 +290,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             // The deadline comes first: threads that see the call in the queue rely on a running
             // timeout.
             let deadline = limit.and_then(|limit| Some((limit, shared.clock.deadline(limit)?)));
-            let task = TaskRequest::of(waits_as, deadline);
+            let task = (waits_as == WaitsAs::Task).then_some(deadline);
             let caller = Arc::new(WaitingCaller::new(task));
             let (now, request) = (shared.clock.now(), Arc::clone(&caller));
             let ticket = state.join(&mut copy, hash, call.weight, now, request);
@@ -412,7 +411,7 @@ impl<K: LimiterKey> WaitQueue for LimiterShared<K> {
 
     fn look_at_waits(&self, look: &mut Look<'_, CallTicket>) {
         let state = self.state.lock();
-        state.each_waiting(|position, caller| look.at(position, caller.task.as_ref()));
+        state.each_waiting(|position, caller| look.at(position, caller.task));
     }
 }
 
@@ -425,13 +424,11 @@ impl<K: LimiterKey> Inspected for LimiterShared<K> {
     }
 }
 
-impl<K: LimiterKey> Sealed for InFlightLimiter<K> {
+impl<K: LimiterKey> Registrable for InFlightLimiter<K> {
     fn primitive(&self) -> Primitive {
         Primitive::new(&self.0)
     }
 }
-
-impl<K: LimiterKey> Registrable for InFlightLimiter<K> {}
 
 impl<K: LimiterKey> Clone for InFlightLimiter<K> {
     fn clone(&self) -> Self {

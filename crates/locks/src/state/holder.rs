@@ -106,7 +106,6 @@ impl LockHolder {
     }
 
     pub(super) fn info(&self, now: MonotonicTime) -> LockInfo {
-        let held_for = self.since.lasted(now);
-        LockInfo::of(self.grant, &self.source, held_for, self.since.exact)
+        LockInfo::of(self.grant, &self.source, self.since, now)
     }
 }

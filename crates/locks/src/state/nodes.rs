@@ -358,6 +358,11 @@ impl LockState {
         let failed = self.fail(&asking, evidence, reason, now);
         self.outbox
             .push(AfterUnlock::Answer(asking.request, failed));
+        self.stop_asking(number, now);
+    }
+
+    /// Withdraws a request for nodes from the table. A member without any nodes ends.
+    fn stop_asking(&mut self, number: u64, now: MonotonicTime) {
         let nodes = self.nodes.get_or_insert_default();
         let member = nodes.list.get(&number);
         let is_new = member.is_some_and(|member| !member.hold.is_granted());
@@ -452,13 +457,7 @@ impl LockState {
         nodes.metrics.counts.total_cancellations += 1;
         let asking = self.stop_waiting(number)?;
         self.observe_failure(&asking, 1, TimelineOutcome::Cancelled, now);
-        let nodes = self.nodes.as_mut()?;
-        let is_new = !nodes.list.get(&number)?.hold.is_granted();
-        let served = nodes.table.withdraw(number);
-        self.grant_served(served, now);
-        if is_new {
-            self.leave(number, now);
-        }
+        self.stop_asking(number, now);
         Some(asking.request)
     }
 

@@ -4,11 +4,11 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::AcquireOptions;
 use crate::id::OwnerId;
 use crate::request::{LockOutcome, RequestHead};
 use crate::time::ManualClock;
 use crate::wake_chain::Sleeper;
+use crate::{AcquireOptions, WaitsAs};
 
 /// A waiter with an outcome, asleep or not.
 struct TestWaiter {
@@ -22,7 +22,7 @@ impl TestWaiter {
         let owner = OwnerId::default();
         let options = AcquireOptions::new();
         let requester = options.requester(&owner, Location::caller(), false);
-        let mut head = RequestHead::new(&requester, None, None);
+        let mut head = RequestHead::new(&requester, None, WaitsAs::Thread);
         head.brief = brief;
         Arc::new(Self {
             sleeps,
