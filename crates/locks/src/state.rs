@@ -406,14 +406,12 @@ impl LockState {
         id: LockId,
         now: MonotonicTime,
     ) -> Result<Option<AfterUnlock>, ReleaseError> {
-        if let Some(holder) = self.holder_of(id) {
-            return match holder.has_transaction() {
+        if let Some(hold) = self.hold_of(id) {
+            return match hold.has_transaction() {
                 true => Err(ReleaseError::TransactionOpen { id }),
-                false => Ok(self.end(now, None)),
+                false if self.held => Ok(self.end(now, None)),
+                false => Ok(self.part_from_nodes(id, now)),
             };
-        }
-        if let Some(released) = self.release_member(id, now) {
-            return released;
         }
         if self.learn_of_revocation(id) {
             return Err(ReleaseError::Revoked { id });

@@ -131,17 +131,3 @@ impl<V> Default for KeyQueues<V> {
         }
     }
 }
-
-impl<V> KeyQueues<V> {
-    /// Returns the requests for the result of the task that ends now. Later requests wait for the
-    /// next task.
-    pub(super) fn take_joiners(&mut self) -> Vec<Arc<dyn Joiner<V>>> {
-        let joiners = std::iter::from_fn(|| self.joins.pop_if(|_| true));
-        joiners.map(|waiter| waiter.request).collect()
-    }
-
-    /// Grants the key to the next request in the queue.
-    pub(super) fn grant_next(&mut self) -> Option<QueuedTurn> {
-        self.turns.pop_if(|_| true)
-    }
-}

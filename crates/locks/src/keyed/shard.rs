@@ -5,6 +5,7 @@
 //! change.
 
 use std::borrow::Borrow;
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -297,8 +298,10 @@ impl ShardState {
             },
         });
         if let Some(queues) = &mut holder.queues {
-            answered.joiners = queues.take_joiners();
-            if let Some(QueuedTurn { waiter, epoch }) = queues.grant_next() {
+            // Later requests for a result wait for that of the next task.
+            let joiners = iter::from_fn(|| queues.joins.pop_if(|_| true));
+            answered.joiners = joiners.map(|waiter| waiter.request).collect();
+            if let Some(QueuedTurn { waiter, epoch }) = queues.turns.pop_if(|_| true) {
                 self.counts.total_acquisitions += 1;
                 answered.wait = Some(now - waiter.since);
                 let requester = waiter.request.head().requester();

@@ -410,18 +410,6 @@ impl LockState {
         Some(&mut nodes.list.get_mut(&id.number)?.hold)
     }
 
-    /// Ends the locks of a member if it has this id. `None` if no member has it.
-    pub(super) fn release_member(
-        &mut self,
-        id: LockId,
-        now: MonotonicTime,
-    ) -> Option<Result<Option<AfterUnlock>, ReleaseError>> {
-        if self.member(id)?.hold.source.transaction {
-            return Some(Err(ReleaseError::TransactionOpen { id }));
-        }
-        Some(Ok(self.part_from_nodes(id, now)))
-    }
-
     /// Ends the locks of a member. Returns the first outcome that follows from that.
     pub(super) fn part_from_nodes(
         &mut self,
