@@ -177,6 +177,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::limiter::InFlightLimiter<&'static str>>();
     shared::<doclock::lock::limiter::KeySnapshot<&'static str>>();
     shared::<doclock::lock::limiter::LimiterError>();
+    shared::<doclock::lock::limiter::LimiterCounters>();
     shared::<doclock::lock::limiter::LimiterMetrics>();
     shared::<doclock::lock::limiter::LimiterOptions<&'static str>>();
     shared::<doclock::lock::limiter::LimiterSnapshot<&'static str>>();

@@ -399,12 +399,12 @@ impl Table {
                 name,
                 format_args!(
                     "granted {}, timed out {}, cancelled {}, rejected {}, refused {}, revoked {}",
-                    counters.acquisitions,
-                    counters.timeouts,
-                    counters.cancellations,
-                    counters.rejections,
-                    counters.refusals,
-                    counters.revocations
+                    counters.total_acquisitions,
+                    counters.total_timeouts,
+                    counters.total_cancellations,
+                    counters.total_rejections,
+                    counters.total_refusals,
+                    counters.total_revocations
                 ),
             );
         }
@@ -509,10 +509,11 @@ impl fmt::Display for State<'_> {
                 if let Some(limit) = limiter.global_limit {
                     write!(f, " of {limit}")?;
                 }
+                let refused = limiter.rejected + limiter.declined + limiter.too_heavy;
                 write!(
                     f,
-                    ", {} waiting, {} refused, {} timed out",
-                    limiter.queued, limiter.refused, limiter.timed_out
+                    ", {} waiting, {refused} refused, {} timed out",
+                    limiter.queued, limiter.timed_out
                 )
             }
             PrimitiveState::Busy => f.write_str("busy: a key is compared or cloned"),

@@ -81,7 +81,13 @@ fn a_picture_names_the_holder_and_its_waiters_with_kind_and_time_left() {
         assert_eq!(found.collect::<Vec<_>>(), expected);
         let blocked = lock.waiters.iter().map(behind).collect::<Vec<_>>();
         assert_eq!(blocked, [vec![1], vec![1, 2], vec![1, 3]]);
-        assert_eq!((lock.document.acquisitions, lock.document.releases), (1, 0));
+        assert_eq!(
+            (
+                lock.document.total_acquisitions,
+                lock.document.total_releases
+            ),
+            (1, 0)
+        );
 
         let json = serde_json::to_value(&lock).unwrap();
         assert_eq!(json["holders"][0]["holdLimit"], json!(90_000.0));

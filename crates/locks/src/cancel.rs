@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
-use crate::caught::{KeptWaker, run_all};
+use crate::caught::run_all;
+use crate::mailbox::Mailbox;
 use crate::sync::{Mutex, rank};
 
 /// Cancels every waiting request that carries it, at once and permanently.
@@ -85,20 +86,10 @@ impl CancelToken {
     /// pollster::block_on(cancelled);
     /// ```
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + Sync + 'static {
-        let token = self.clone();
-        let mut attached: Option<(KeptWaker, Attached)> = None;
-        poll_fn(move |context| {
-            if token.is_cancelled() {
-                return Poll::Ready(());
-            }
-            let is_known = |(waker, _): &(KeptWaker, _)| waker.will_wake(context.waker());
-            if !attached.as_ref().is_some_and(is_known) {
-                let task = KeptWaker::of(context.waker());
-                let wakes = token.attach(move || task.wake());
-                attached = Some((KeptWaker::of(context.waker()), wakes));
-            }
-            Poll::Pending
-        })
+        let mailbox = Arc::new(Mailbox::new());
+        let answered = Arc::clone(&mailbox);
+        let attached = self.attach(move || answered.answer(()));
+        Cancelled { mailbox, attached }
     }
 
     /// Attaches a waiting request, by its `withdraw` function, for the life of the returned value.
@@ -154,5 +145,28 @@ impl Drop for Attached {
                 state.requests.remove(&registration)
             };
         }
+    }
+}
+
+/// The wait of a task until a token is cancelled.
+struct Cancelled {
+    mailbox: Arc<Mailbox<()>>,
+    attached: Attached,
+}
+
+impl Future for Cancelled {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        match self.attached.token.is_cancelled() {
+            true => Poll::Ready(()),
+            false => self.mailbox.poll(0, context),
+        }
+    }
+}
+
+impl Drop for Cancelled {
+    fn drop(&mut self) {
+        self.mailbox.forget_task();
     }
 }

@@ -42,34 +42,6 @@ pub fn wake(waker: Waker) {
     drop(catch(|| waker.wake()));
 }
 
-/// A waker of a task, for as long as the value lives. A panic of its `Drop` ends here.
-pub struct KeptWaker(Option<Waker>);
-
-impl KeptWaker {
-    /// Clones a waker, which is code of users.
-    pub fn of(waker: &Waker) -> Self {
-        Self(Some(waker.clone()))
-    }
-
-    /// Whether it wakes the same task.
-    pub fn will_wake(&self, other: &Waker) -> bool {
-        self.0.as_ref().is_some_and(|waker| waker.will_wake(other))
-    }
-
-    /// Wakes the task.
-    pub fn wake(mut self) {
-        if let Some(waker) = self.0.take() {
-            wake(waker);
-        }
-    }
-}
-
-impl Drop for KeptWaker {
-    fn drop(&mut self) {
-        dispose(self.0.take());
-    }
-}
-
 /// The payload of a caught panic.
 pub struct CaughtPanic(Box<dyn Any + Send>);
 

@@ -10,14 +10,13 @@ use serde::Serialize;
 
 use super::info::millis;
 use super::node::{NodeWait, RefusedDeadlock};
-use super::registrable::{Inspected, Primitive, PrimitiveState, Registrable, Sealed};
+use super::registrable::{Inspected, Primitive, PrimitiveState, Registrable};
 use super::shared::LockShared;
 use super::state::{LockState, MembersPage, PAGE};
-use super::{FifoLock, LockInfo, QueueEntry};
+use super::{FifoLock, LockCounters, LockInfo, QueueEntry};
 use crate::brief::Brief;
 use crate::id::{LockId, NodeId};
-use crate::queue::{LockMode, MemberNumber, Priority};
-use crate::time::MonotonicTime;
+use crate::queue::{LockMode, Priority};
 
 /// The holders and the waiters of a lock, and which of them wait for which.
 ///
@@ -63,30 +62,6 @@ impl fmt::Display for LockDiagnostics {
         let lines: Vec<_> = self.lines().chain(none).collect();
         f.write_str(&lines.join("\n"))
     }
-}
-
-/// How requests for a lock ended since it was created, or its metrics were reset.
-///
-/// [`LockStats`](super::LockStats) and [`NodeLockStats`](super::node::NodeLockStats) have the same
-/// counters and the distributions of waits and holds. Serializes in camelCase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct LockCounters {
-    /// The number of grants.
-    pub acquisitions: u64,
-    /// The number of released grants.
-    pub releases: u64,
-    /// The number of requests that timed out.
-    pub timeouts: u64,
-    /// The number of requests that were cancelled.
-    pub cancellations: u64,
-    /// The number of requests that a full queue rejected.
-    pub rejections: u64,
-    /// The number of requests that were refused because their own thread held the lock.
-    pub refusals: u64,
-    /// The number of revoked grants.
-    pub revocations: u64,
 }
 
 /// A grant of a lock, or of nodes.
@@ -229,13 +204,11 @@ impl Inspected for LockShared {
     }
 }
 
-impl Sealed for FifoLock {
+impl Registrable for FifoLock {
     fn primitive(&self) -> Primitive {
         Primitive::new(&self.0)
     }
 }
-
-impl Registrable for FifoLock {}
 
 fn is_zero(count: &usize) -> bool {
     *count == 0
@@ -267,7 +240,7 @@ impl FifoLock {
         let ((totals, members), mut queued) = self.0.read_queue(
             |state, now| {
                 let totals = (state.counters(), state.last_deadlocks(now));
-                (totals, state.members_page(None, now))
+                (totals, state.members_page(None, false, now))
             },
             |state, at, now| {
                 let waiting = state.waits_in_queue(at, ahead, now);
@@ -280,12 +253,10 @@ impl FifoLock {
             holders,
             mut waiters,
             ..
-        } = self.members_from(members, LockState::members_page);
+        } = self.members_from(members, false);
         if queued.len() > PAGE {
             // Requests that have left the queue between two pages wait for their nodes.
-            let page = self.0.step_fair(|state, now| state.members_page(None, now));
-            let members = self.members_from(page, LockState::members_page);
-            waiters.extend(members.waiters);
+            waiters.extend(self.all_members(false).waiters);
         }
         let mut listed = HashSet::new();
         waiters.retain(|waits| listed.insert(waits.request.lock_id));
@@ -304,20 +275,20 @@ impl FifoLock {
     /// meanwhile, however many there are.
     #[doc(hidden)]
     pub fn members(&self) -> (Vec<HeldLock>, Vec<WaitingRequest>) {
-        let page = LockState::page_of_node_locks;
-        let first = self.0.step_fair(|state, now| page(state, None, now));
-        let members = self.members_from(first, page);
+        let members = self.all_members(true);
         (members.holders, members.waiters)
     }
 
+    fn all_members(&self, nodes_only: bool) -> MembersPage {
+        let first = |state: &mut LockState, now| state.members_page(None, nodes_only, now);
+        self.members_from(self.0.step_fair(first), nodes_only)
+    }
+
     /// Reads the rest of the members page by page.
-    fn members_from(
-        &self,
-        mut members: MembersPage,
-        page: impl Fn(&LockState, Option<MemberNumber>, MonotonicTime) -> MembersPage,
-    ) -> MembersPage {
+    fn members_from(&self, mut members: MembersPage, nodes_only: bool) -> MembersPage {
         while let Some(last) = members.next {
-            members.extend(self.0.step_fair(|state, now| page(state, Some(last), now)));
+            let page = |state: &mut LockState, now| state.members_page(Some(last), nodes_only, now);
+            members.extend(self.0.step_fair(page));
         }
         members
     }

@@ -8,6 +8,7 @@ use super::{Deadlock, LockInfo, NodeWait, QueueEntry};
 use crate::brief::Brief;
 use crate::codes::{Retry, codes};
 use crate::id::{LockId, OwnerId};
+use crate::wait::Reason;
 
 /// The error of a request that ended without a grant. The request has no effect on the lock.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -87,6 +88,16 @@ codes! { inherent LockError {
 }}
 
 impl LockError {
+    /// Refuses a request whose token was cancelled before it joined a queue.
+    #[cold]
+    pub(super) fn cancelled(owner: &OwnerId) -> Self {
+        Self::Cancelled(Box::new(CancelEvidence {
+            owner: owner.clone(),
+            waited: Duration::ZERO,
+            queued: None,
+        }))
+    }
+
     pub(super) fn no_keeper(owner: &OwnerId, error: &std::io::Error) -> Self {
         Self::NoKeeper {
             owner: owner.clone(),
@@ -122,6 +133,23 @@ impl TimeoutEvidence {
     /// How many requests ahead an error lists. [`position`](TimeoutEvidence::position) gives their
     /// total number.
     pub const AHEAD: usize = 8;
+
+    /// Returns the error of the request, which left its queue for this reason.
+    pub(super) fn because(self, reason: Reason) -> LockError {
+        match reason {
+            Reason::Expired(limit) => LockError::Timeout(Box::new(Self {
+                limit,
+                // The timeout begins just before the request joins the queue.
+                waited: self.waited.max(limit),
+                ..self
+            })),
+            Reason::Cancelled => LockError::Cancelled(Box::new(CancelEvidence {
+                owner: self.owner,
+                waited: self.waited,
+                queued: Some((self.id, self.position)),
+            })),
+        }
+    }
 }
 
 impl fmt::Display for TimeoutEvidence {

@@ -1,6 +1,4 @@
-//! The document lock: one holder, and a queue in FIFO order.
-
-mod tasks;
+//! The document lock: one holder, and a queue in FIFO order. Threads and tasks wait for it.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -11,12 +9,11 @@ use std::time::Duration;
 use crossbeam_channel::Receiver;
 
 use super::batch::Batch;
-use super::error::CancelEvidence;
 use super::holder_word::Word;
 use super::keeper::{Keeper, KeeperSlot, KeeperThread};
 use super::options::{PackedDuration, RequestLimit};
 use super::report::ReportChannel;
-use super::request::{QueuedWork, Request, RequestOutcome, Requester, TaskRequest, Waiting};
+use super::request::{QueuedWork, Request, RequestOutcome, RequestSource, Requester, Waiting};
 use super::sampling::Sampling;
 use super::shared::{DefaultTimeout, LockShared};
 use super::state::{
@@ -184,19 +181,11 @@ impl FifoLock {
         requester: &Requester<'_>,
         options: &AcquireOptions,
     ) -> Result<Option<Grant>, LockError> {
-        match &options.cancel {
-            Some(token) if token.is_cancelled() => {
-                Err(self.refuse_cancelled(requester.owner, CapacityPart::Whole))
-            }
-            _ => Ok(self.try_take(requester)),
-        }
-    }
-
-    #[inline(always)]
-    fn try_take(&self, requester: &Requester<'_>) -> Option<Grant> {
-        let mut state = self.0.lock_if_free()?;
-        state.source().assign(requester);
-        Some(self.0.take(&mut state, requester.hold_limit, || None))
+        self.refuse_cancelled(requester, options, CapacityPart::Whole)?;
+        Ok(self.0.lock_if_free().map(|mut state| {
+            state.source().assign(requester);
+            self.0.take(&mut state, requester.hold_limit, || None)
+        }))
     }
 
     /// Acquires the lock without options.
@@ -285,8 +274,7 @@ impl FifoLock {
         let deadline = limit.unwrap_or_else(|| shared.deadline(waits));
         let attended = waits_as.attend(shared);
         attended.map_err(|error| LockError::no_keeper(requester.owner, &error))?;
-        let task = TaskRequest::of(waits_as, deadline);
-        let request = Arc::new(Request::of(requester, work.take(), deadline, task));
+        let request = Arc::new(Request::of(requester, work.take(), deadline, waits_as));
         let how = HowToWait {
             at_once: waits.is_some_and(|limit| limit.is_zero()),
             bound: options.queue_bound,
@@ -338,7 +326,7 @@ impl FifoLock {
     /// Records that a task knows of a grant for which it has waited.
     pub(super) fn take_note_of(&self, waits_as: WaitsAs, grant: Grant) {
         if waits_as == WaitsAs::Task {
-            self.0.step(|state, _| state.take_note_of(grant.id()));
+            self.change_source(grant.id(), |source| source.untaken = false);
         }
     }
 
@@ -628,10 +616,7 @@ impl FifoLock {
         };
         prepare(&*request);
         let this = thread_number();
-        let now = self.0.step(|state, now| {
-            state.bind(grant.id(), this);
-            now
-        });
+        let now = self.change_source(grant.id(), |source| source.thread = this);
         let mut batch = Batch::new(self.0.batch, &self.0.wake_chain);
         batch.goes_on(now);
         batch.serve(request, grant, now);
@@ -644,13 +629,23 @@ impl FifoLock {
     #[doc(hidden)]
     pub fn bind(&self, grant: Grant) {
         let this = thread_number();
-        self.0.step(|state, _| state.bind(grant.id(), this));
+        self.change_source(grant.id(), |source| source.thread = this);
     }
 
     /// Lets the thread of a grant request the lock again, and wait.
     pub(crate) fn unbind(&self, id: LockId) {
         // It changes nothing that the word has: the hold can still end without the mutex.
-        self.0.state.lock().bind(id, 0);
+        if let Some(source) = self.0.state.lock().held_source(id) {
+            source.thread = 0;
+        }
+    }
+
+    /// Changes the description of the request of a grant, if it is still held. Returns the time.
+    fn change_source(&self, id: LockId, change: impl FnOnce(&mut RequestSource)) -> MonotonicTime {
+        self.0.step(|state, now| {
+            state.held_source(id).map(change);
+            now
+        })
     }
 
     /// Ends a grant and runs queued batches.
@@ -707,12 +702,23 @@ impl FifoLock {
 
     #[inline(never)]
     fn is_granted_in_step(&self, id: LockId) -> bool {
-        self.0.step(|state, _| state.is_granted(id))
+        self.0.step(|state, _| state.held_source(id).is_some())
     }
 
-    pub(super) fn refuse_cancelled(&self, owner: &OwnerId, part: CapacityPart) -> LockError {
-        self.0.state.lock().recorder_of(part).counts.cancellations += 1;
-        LockError::Cancelled(Box::new(CancelEvidence::before_joining(owner)))
+    /// Refuses a request whose token is cancelled already.
+    #[inline(always)]
+    pub(super) fn refuse_cancelled(
+        &self,
+        requester: &Requester<'_>,
+        options: &AcquireOptions,
+        part: CapacityPart,
+    ) -> Result<(), LockError> {
+        if !options.is_cancelled() {
+            return Ok(());
+        }
+        let mut state = self.0.state.lock();
+        state.recorder_of(part).counts.total_cancellations += 1;
+        Err(LockError::cancelled(requester.owner))
     }
 
     /// Returns the code that runs when the present wait of `owner` times out. `None` when it does
@@ -744,6 +750,35 @@ impl FifoLock {
     #[doc(hidden)]
     pub fn skip_measured_hold(&self) {
         self.0.state.lock().sampling.measure(Default::default);
+    }
+}
+
+/// # Tasks
+///
+/// Tasks and threads wait in one queue. A future does nothing before it is first polled. The first
+/// poll takes a free lock, or joins the queue. The thread of the executor is never blocked. The
+/// timeout and the cancel token work as for threads, without a timer of the executor.
+///
+/// **Cancel safety.** A future that is dropped leaves the queue, and loses its position. If it was
+/// granted the lock and has not been polled since, the drop releases the lock, and the next waiter
+/// holds it.
+///
+/// **Futurelock.** A task can be granted the lock while it waits for something else and does not
+/// poll the future, as in `select!` on `&mut future`. Then the lock is held by a task that does not
+/// know it. Errors and diagnostics say so: [`LockInfo::untaken`](crate::LockInfo::untaken). A
+/// [hold limit](crate::LockOptions::hold_limit) revokes such a grant.
+///
+/// A task is not recognized as the holder when it requests the lock again: that request waits until
+/// its timeout. The guards are bound to no thread, so a task may release on any thread.
+impl FifoLock {
+    /// The code of the keeper's thread, which a model runs itself. It serves the lock, and ends
+    /// with it.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn keeper_thread(&self) -> impl FnOnce() + Send + use<> {
+        let keeper = Arc::clone(self.keeper());
+        keeper.attend(&self.0).expect("no thread is started");
+        move || keeper.run()
     }
 }
 

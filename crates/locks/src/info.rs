@@ -9,8 +9,12 @@ use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
 
+use crate::Grant;
 use crate::brief::Brief;
 use crate::id::{FencingToken, LockId, OwnerId};
+use crate::request::{RequestSource, Requester};
+use crate::sampling::HoldStart;
+use crate::time::MonotonicTime;
 pub(crate) use crate::time::millis;
 
 /// The holder of a lock.
@@ -47,6 +51,31 @@ pub struct LockInfo {
     pub label: Option<SmolStr>,
     /// The source code location of the request.
     pub call_site: CallSite,
+}
+
+impl LockInfo {
+    /// Describes the holder with this source, which has held since then.
+    pub(super) fn of(
+        grant: Grant,
+        source: &RequestSource,
+        since: HoldStart,
+        now: MonotonicTime,
+    ) -> Self {
+        let held_for = since.lasted(now);
+        Self {
+            lock_id: grant.id(),
+            owner_id: source.owner.clone(),
+            fencing_token: grant.token,
+            acquired_at: SystemTime::now()
+                .checked_sub(held_for)
+                .unwrap_or(SystemTime::UNIX_EPOCH),
+            held_for,
+            at_least: !since.exact,
+            untaken: source.untaken,
+            label: source.label.clone(),
+            call_site: source.call_site.into(),
+        }
+    }
 }
 
 impl fmt::Display for LockInfo {
@@ -167,6 +196,25 @@ pub struct QueueEntry {
     pub label: Option<SmolStr>,
     /// The source code location of the request.
     pub call_site: CallSite,
+}
+
+impl QueueEntry {
+    /// Describes a request that has waited for `waited`.
+    pub(super) fn of(
+        id: LockId,
+        requester: &Requester<'_>,
+        waited: Duration,
+        position: usize,
+    ) -> Self {
+        Self {
+            lock_id: id,
+            owner_id: requester.owner.clone(),
+            wait_time: waited,
+            position,
+            label: requester.label.cloned(),
+            call_site: requester.call_site.into(),
+        }
+    }
 }
 
 impl fmt::Display for QueueEntry {

@@ -31,10 +31,8 @@
 mod cancel;
 mod diagnostics;
 mod error;
-mod evidence;
 mod fifo;
 mod guard;
-mod hold_start;
 mod holder_word;
 mod info;
 mod key_table;
@@ -87,9 +85,7 @@ use doclock_common::{brief, hashing, id};
 
 pub use crate::queue::{LockMode, Priority};
 pub use cancel::CancelToken;
-pub use diagnostics::{
-    HeldLock, LockCounters, LockDiagnostics, RequestKind, WaiterKind, WaitingRequest,
-};
+pub use diagnostics::{HeldLock, LockDiagnostics, RequestKind, WaiterKind, WaitingRequest};
 #[doc(inline)]
 pub use doclock_common::codes;
 #[doc(inline)]
@@ -106,7 +102,7 @@ pub use pending::PendingRequest;
 pub use registrable::{PrimitiveState, Registrable};
 pub use report::{LockReport, SlowRequest};
 pub use revocation::Revocation;
-pub use stats::{DurationSummary, LockStats};
+pub use stats::{DurationSummary, LockCounters, LockStats};
 pub use timeline::{Timeline, TimelineEntry, TimelineLayout, TimelineOutcome, TimelineTrack};
 
 pub(crate) use request::Requester;

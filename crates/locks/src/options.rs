@@ -395,6 +395,11 @@ impl AcquireOptions {
         self
     }
 
+    #[inline]
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancel.as_ref().is_some_and(CancelToken::is_cancelled)
+    }
+
     /// Returns the timeout of the request; `of_the_lock` is the lock's own.
     #[doc(hidden)]
     pub fn limit(&self, of_the_lock: Option<Duration>) -> Option<Duration> {

@@ -16,11 +16,9 @@ use crate::caught::dispose;
 ///
 /// It is implemented for [`FifoLock`](super::FifoLock), [`KeyedLock`](super::keyed::KeyedLock) and
 /// [`InFlightLimiter`](super::limiter::InFlightLimiter), and for no type of other crates.
-pub trait Registrable: Sealed {}
-
-/// What only lock types of this crate have.
-pub trait Sealed {
-    /// Returns a handle that does not keep the primitive.
+pub trait Registrable {
+    /// Returns a handle that does not keep the primitive. Only this crate makes one.
+    #[doc(hidden)]
     fn primitive(&self) -> Primitive;
 }
 

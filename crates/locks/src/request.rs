@@ -5,13 +5,13 @@
 
 use std::convert::Infallible;
 use std::panic::Location;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use smol_str::SmolStr;
 
 use super::mailbox::{Mailbox, Rest, Waiter};
-use super::options::{PackedDuration, RequestLimit};
+use super::options::RequestLimit;
 use super::wait::{WaitDeadline, WaitsAs};
 use super::wake_chain::Sleeper;
 use super::{Grant, LockError};
@@ -84,14 +84,9 @@ impl RequestSource {
 
     #[inline]
     pub(super) fn of(requester: &Requester<'_>) -> Self {
-        Self {
-            owner: requester.owner.clone(),
-            label: requester.label.cloned(),
-            call_site: requester.call_site,
-            thread: requester.holding_thread(),
-            transaction: requester.transaction,
-            untaken: false,
-        }
+        let mut source = Self::vacant();
+        source.assign(requester);
+        source
     }
 
     /// Describes another request of the same owner.
@@ -202,6 +197,9 @@ pub(super) enum RequestOutcome<R> {
 /// A grant or an error: an outcome of the lock itself.
 pub(super) type LockOutcome = RequestOutcome<Infallible>;
 
+/// A request with the outcome to deliver to it.
+pub(super) type Answer = (Arc<dyn Waiting>, LockOutcome);
+
 impl LockOutcome {
     fn of<R>(self) -> RequestOutcome<R> {
         match self {
@@ -227,28 +225,6 @@ pub(super) trait Waiting: Sleeper + Send + Sync {
     fn serve(&self, grant: Grant) -> Rest;
 }
 
-/// The part of a request that only a task has: threads end their waits themselves.
-#[derive(Debug)]
-pub(super) struct TaskRequest {
-    deadline: Option<(PackedDuration, Deadline)>,
-}
-
-impl TaskRequest {
-    /// `None` for a thread.
-    pub(super) fn of(waits_as: WaitsAs, deadline: WaitDeadline) -> Option<Self> {
-        (waits_as == WaitsAs::Task).then(|| Self {
-            deadline: deadline
-                .and_then(|(limit, deadline)| Some((PackedDuration::new(limit)?, deadline))),
-        })
-    }
-
-    /// Returns the timeout of the wait with its deadline.
-    pub(super) fn deadline(&self) -> WaitDeadline {
-        let (limit, deadline) = self.deadline?;
-        Some((limit.get(), deadline))
-    }
-}
-
 /// The description of a request in a queue, and of its work.
 #[derive(Debug)]
 pub(super) struct RequestHead {
@@ -256,8 +232,8 @@ pub(super) struct RequestHead {
     hold_limit: RequestLimit,
     /// When its wait times out, for reports; the last moment if it has no limit.
     pub(super) deadline: Deadline,
-    /// The part that only a task has. Set before the task waits.
-    task: OnceLock<TaskRequest>,
+    /// The timeout of a task: threads end their waits themselves. Set before the task waits.
+    task: OnceLock<WaitDeadline>,
     /// Whether it brings work, which the holder of the lock may run.
     pub(super) has_work: bool,
     /// Whether the holder of the lock can run its work.
@@ -271,13 +247,16 @@ impl RequestHead {
     pub(super) fn new(
         requester: &Requester<'_>,
         deadline: WaitDeadline,
-        task: Option<TaskRequest>,
+        waits_as: WaitsAs,
     ) -> Self {
         Self {
             source: RequestSource::of(requester),
             hold_limit: requester.hold_limit,
             deadline: deadline.map_or(Deadline::NEVER, |(_, deadline)| deadline),
-            task: task.map_or_else(OnceLock::new, OnceLock::from),
+            task: match waits_as {
+                WaitsAs::Thread => OnceLock::new(),
+                WaitsAs::Task => OnceLock::from(deadline),
+            },
             has_work: false,
             for_any_thread: false,
             brief: false,
@@ -291,9 +270,9 @@ impl RequestHead {
         }
     }
 
-    /// Returns the part that only a task has.
-    pub(super) fn task(&self) -> Option<&TaskRequest> {
-        self.task.get()
+    /// Returns the timeout of a task, or that it has none. `None` for a thread.
+    pub(super) fn task(&self) -> Option<WaitDeadline> {
+        self.task.get().copied()
     }
 
     /// Whether a task has left it work, which must be done even if the task is not polled again.
@@ -322,7 +301,7 @@ pub(super) struct Answered<W: QueuedWork> {
 
 impl<W: QueuedWork> Request<W> {
     pub(super) fn new(requester: &Requester<'_>, work: Option<W>) -> Self {
-        Self::of(requester, work, None, None)
+        Self::of(requester, work, None, WaitsAs::Thread)
     }
 
     /// Creates the request of a task, or of a thread.
@@ -330,9 +309,9 @@ impl<W: QueuedWork> Request<W> {
         requester: &Requester<'_>,
         work: Option<W>,
         deadline: WaitDeadline,
-        task: Option<TaskRequest>,
+        waits_as: WaitsAs,
     ) -> Self {
-        let head = RequestHead::new(requester, deadline, task);
+        let head = RequestHead::new(requester, deadline, waits_as);
         Self {
             head: RequestHead {
                 has_work: work.is_some(),
@@ -347,9 +326,9 @@ impl<W: QueuedWork> Request<W> {
     }
 
     /// Makes it the request of a task, which has only now begun to wait.
-    pub(super) fn wait_in_task(&self, task: TaskRequest) {
+    pub(super) fn wait_in_task(&self, deadline: WaitDeadline) {
         // A request is waited for once.
-        let _ = self.head.task.set(task);
+        let _ = self.head.task.set(deadline);
     }
 
     /// Whether it was woken from the wake-up chain, and must continue it.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::DurationSummary;
 use super::sampling::Sampling;
+use crate::time::nanos;
 
 /// The sum, the maximum and the percentiles of durations. Takes one word while it is empty.
 ///
@@ -137,10 +138,6 @@ impl Samples {
             max: Duration::from_nanos(samples.max),
         }
     }
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Spread {

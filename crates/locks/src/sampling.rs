@@ -1,7 +1,9 @@
-//! Which holds are measured.
+//! Which holds are measured, and when they began.
 //!
 //! Reading the clock costs as much as the rest of an uncontended lock. So of the holds for which no
 //! request waits when they begin, one in [`Sampling::RUN`] is measured and counts for all of them.
+
+use std::time::Duration;
 
 use crate::time::{Clock, MonotonicTime};
 
@@ -64,32 +66,54 @@ impl Sampling {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::time::ManualClock;
+/// When a hold began. Plain fields, each written in place, like
+/// [`RequestSource::assign`](super::request::RequestSource::assign).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct HoldStart {
+    at: MonotonicTime,
+    /// How many holds this one stands for in the metrics. Zero if the clock was not read.
+    weight: u16,
+    /// Whether the hold began at that moment, and not at some time before.
+    pub(super) exact: bool,
+}
 
-    /// Returns how many holds each of the next ones stands for.
-    fn weights(mut sampling: Sampling, holds: usize) -> Vec<u16> {
-        let mut weight = || sampling.measure(MonotonicTime::default);
-        (0..holds)
-            .map(|_| weight().map_or(0, |measured| measured.weight))
-            .collect()
-    }
-
-    #[test]
-    fn one_hold_of_a_run_is_measured_and_stands_for_all() {
-        let run = usize::from(Sampling::RUN);
-        let weights = weights(Sampling::new(&Clock::system()), 3 * run);
-        for (nth, weight) in weights.into_iter().enumerate() {
-            assert_eq!(weight, if nth % run == 0 { Sampling::RUN } else { 0 });
+impl HoldStart {
+    #[inline(always)]
+    pub(super) fn begin(&mut self, measured: Option<Measured>) {
+        self.exact = measured.is_some();
+        self.weight = 0;
+        if let Some(measured) = measured {
+            self.at = measured.at;
+            self.weight = measured.weight;
         }
     }
 
-    #[test]
-    fn each_hold_is_measured_by_a_manual_clock_and_where_it_is_asked_for() {
-        let manual = Sampling::new(&ManualClock::new().clock());
-        assert_eq!(weights(manual, 3), [1; 3]);
-        assert_eq!(weights(Sampling::of_each(), 3), [1; 3]);
+    /// Whether the clock was read: when the hold began, or when a thread inspected it first.
+    #[inline(always)]
+    pub(super) fn is_known(&self) -> bool {
+        self.weight > 0
+    }
+
+    /// Returns when it began, as far as known, and for how many holds it stands.
+    pub(super) fn known(self) -> Option<(MonotonicTime, u16)> {
+        self.is_known().then_some((self.at, self.weight))
+    }
+
+    /// Returns how long it has lasted, as far as known.
+    pub(super) fn lasted(self, now: MonotonicTime) -> Duration {
+        self.known()
+            .map_or(Duration::ZERO, |(since, _)| now - since)
+    }
+
+    /// Records an inspection of the hold. For an unmeasured hold, the first one is a lower bound of
+    /// its length.
+    pub(super) fn observe(&mut self, now: MonotonicTime) {
+        if !self.is_known() {
+            (self.at, self.weight) = (now, 1);
+        }
     }
 }
+
+#[cfg(test)]
+#[path = "../tests/unit/sampling.rs"]
+mod tests;

@@ -13,10 +13,10 @@ use super::keeper::{Keeper, KeeperSlot, KeeperThread};
 use super::node::Scope;
 use super::options::RequestLimit;
 use super::report::ReportChannel;
-use super::request::Waiting;
+use super::request::{RequestOutcome, Waiting};
 use super::sampling::Measured;
-use super::state::{AfterUnlock, LockState, Overdue, QueuedAt, RequestPosition, SlowLook};
-use super::wait::{Reason, TaskLook, Wait, WaitDeadline, WaitQueue, WaitsAs, call_keeper, earlier};
+use super::state::{AfterUnlock, LockState, Overdue, QueuedAt, RequestPosition};
+use super::wait::{Look, Reason, Wait, WaitDeadline, WaitQueue, WaitsAs, call_keeper, earlier};
 use super::wake_chain::WakeChain;
 use super::{Grant, LockReport};
 use crate::id::LockId;
@@ -63,8 +63,8 @@ impl LockShared {
         now: MonotonicTime,
     ) -> Wait<RequestPosition> {
         if let (WaitsAs::Task, Some((_, deadline))) = (waits_as, deadline) {
-            let first = &mut state.first_deadline_of_tasks;
-            *first = deadline.min(*first);
+            state.tasks_wait = true;
+            state.look_no_later_than(deadline);
         }
         Wait {
             ticket: waiting_at,
@@ -172,7 +172,8 @@ impl LockShared {
             AfterUnlock::Leave(request, grant) => self.leave_to_keeper(request, grant),
             AfterUnlock::Report(report) => self.publish(*report),
             AfterUnlock::Look(deadline) => self.call_keeper(deadline),
-            next => next.deliver(),
+            AfterUnlock::Answer(request, outcome) => request.deliver(outcome),
+            AfterUnlock::Serve(request, grant) => request.deliver(RequestOutcome::Granted(grant)),
         }
     }
 
@@ -201,14 +202,6 @@ impl LockShared {
         if let Some(this) = self.this.upgrade() {
             call_keeper(&this, deadline);
         }
-    }
-
-    /// Reports holds and waits that take long. Returns when to look again.
-    fn look_at_slow(&self) -> Option<Deadline> {
-        self.reports.as_ref()?;
-        let mut look = SlowLook::default();
-        while self.step_fair(|state, now| state.look_at_slow(&mut look, now)) {}
-        self.step(|state, now| state.end_look(&look, now))
     }
 
     #[inline(always)]
@@ -336,39 +329,50 @@ impl WaitQueue for LockShared {
         let _request = self.step(|state, now| state.abandon(waiting_at, now));
     }
 
-    fn look_at_tasks(&self, look: &mut TaskLook<'_, RequestPosition>) {
+    fn look_at_waits(&self, look: &mut Look<'_, RequestPosition>) {
         let mut state = self.state.lock();
-        let first = state.first_deadline_of_tasks;
-        if self.clock.until(first).is_some() {
-            if first != Deadline::NEVER {
-                look.again_at(first);
-            }
-            return;
+        let next = state.next_look;
+        if self.clock.until(next).is_some() {
+            return look.again_at(next);
         }
-        // The queue is read to its end. Tasks that join meanwhile set it again.
-        state.first_deadline_of_tasks = Deadline::NEVER;
+        // What joins from here on sets both again, and so does what is found.
+        state.next_look = Deadline::NEVER;
+        let tasks_wait = std::mem::take(&mut state.tasks_wait);
         drop(state);
-        self.read_queue(
-            |_, _| (),
-            |_, QueuedAt { ticket, waiter, .. }, _| waiter.look_at(Some(ticket), look),
-        );
+        let has_passed = |overdue| self.clock.until(overdue).is_none();
+        let mut left = None;
+        let waits = self.step(|state, now| {
+            state.revoke_overdue(now, has_passed);
+            state.look_at_slow(&mut left, now)
+        });
+        if tasks_wait || waits.is_some() {
+            let (_, reports) = self.read_queue(
+                |_, _| (),
+                |state, queued, now| {
+                    queued.waiter.look_at(Some(queued.ticket), look);
+                    state.look_at_wait(queued, waits?, &mut left, now)
+                },
+            );
+            let reports = reports.into_iter().flatten();
+            reports.for_each(|report| self.deliver(report));
+        }
         // After the queue: a request that leaves it meanwhile waits for its nodes.
-        self.step(|state, _| {
-            state.look_at_nodes(look);
-            if let Some(next) = look.next_deadline() {
-                let first = &mut state.first_deadline_of_tasks;
-                *first = next.min(*first);
+        self.step(|state, now| {
+            state
+                .waiters_for_nodes()
+                .for_each(|waiter| waiter.look_at(None, look));
+            if let Some(first) = look.first_deadline() {
+                state.tasks_wait = true;
+                state.look_no_later_than(first);
             }
+            if let Some(left) = left {
+                state.look_within(left, now);
+            }
+            look.again_at(state.next_look);
         });
     }
 
-    fn look_at_holders(&self) -> Option<Deadline> {
-        let has_passed = |overdue| self.clock.until(overdue).is_none();
-        let due = self.step(|state, now| state.revoke_overdue(now, has_passed));
-        earlier(due, self.look_at_slow())
-    }
-
     fn cannot_look(&self) {
-        self.state.lock().forget_look();
+        self.state.lock().next_look = Deadline::NEVER;
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::time::nanos;
+
 /// A moving average over the measured holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
@@ -35,8 +37,4 @@ impl Pace {
         // Some 30 microseconds at most.
         (spin / Self::SPIN) as u32
     }
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -11,7 +11,6 @@ mod nodes;
 mod recording;
 mod requests;
 mod revoking;
-mod tasks;
 mod timeline_and_reports;
 mod withdrawal;
 
@@ -28,7 +27,7 @@ use super::revocation::LastRevocations;
 use super::sampling::{Measured, Sampling};
 use super::spin_time::Pace;
 use super::stats::{LockStats, Recorder};
-use super::wait::{Reason, TaskLook};
+use super::wait::{Look, Reason};
 use super::{Grant, JoinError, LockError, LockInfo, QueueEntry, ReleaseError};
 use super::{Timeline, TimelineEntry, TimelineOutcome};
 use crate::id::{FencingToken, LockId, OwnerId};
@@ -43,8 +42,7 @@ use members::Members;
 pub(super) use nodes::Requested;
 pub(super) use requests::HowToWait;
 use requests::LockWaiter;
-pub(super) use timeline_and_reports::{Observed, SlowLook};
-use withdrawal::Obstacles;
+pub(super) use timeline_and_reports::Observed;
 
 /// Nodes, with the locks on their ancestors.
 pub(super) type NodeSet = Vec<(Granule, Rights)>;
@@ -118,19 +116,6 @@ impl Combiner {
     }
 }
 
-impl AfterUnlock {
-    /// Delivers the outcome to the waiter.
-    pub(super) fn deliver(self) {
-        match self {
-            Self::Answer(request, verdict) => request.deliver(verdict),
-            Self::Serve(request, grant) => request.deliver(RequestOutcome::Granted(grant)),
-            Self::Leave(..) | Self::Report(_) | Self::Look(_) => {
-                debug_assert!(false, "only the document lock runs work and reports");
-            }
-        }
-    }
-}
-
 /// The steps of the uncontended path are always inlined: calls would pass their parts over the
 /// stack, which costs a third of that path.
 ///
@@ -145,6 +130,8 @@ pub(super) struct LockState {
     held: bool,
     /// Whether any hold had a limit. Stays set.
     had_limits: bool,
+    /// Whether a task may wait that has a deadline.
+    pub(super) tasks_wait: bool,
     /// The lock's number, a part of its ids.
     lock: u32,
     pub(super) requests: u64,
@@ -164,8 +151,8 @@ pub(super) struct LockState {
     pub(super) metrics: Recorder,
     /// Set by the first wait under a hold limit.
     hold_limits: Option<Box<HoldLimits>>,
-    /// No task that waits has an earlier deadline.
-    pub(super) first_deadline_of_tasks: Deadline,
+    /// When the keeper looks next: no later than anything happens that it has to do.
+    pub(super) next_look: Deadline,
     /// `None` without a timeline and reports.
     pub(super) observed: Option<Box<Observed>>,
 }
@@ -188,7 +175,8 @@ impl LockState {
             requests: 0,
             last_token: 0,
             hold_limits: None,
-            first_deadline_of_tasks: Deadline::NEVER,
+            next_look: Deadline::NEVER,
+            tasks_wait: false,
             observed: None,
             sampling,
             pace: Pace::default(),
@@ -208,7 +196,7 @@ impl LockState {
     #[inline(always)]
     pub(super) fn settle(&mut self) {
         if std::mem::take(&mut self.held) {
-            self.recorder().counts.releases += 1;
+            self.recorder().counts.total_releases += 1;
             self.queue.give_back(CapacityPart::Whole.weight());
         }
     }
@@ -310,7 +298,7 @@ impl LockState {
         if self.held {
             // The last hold ended without the mutex, so it did not give back its part of the
             // queue's capacity.
-            self.recorder().counts.releases += 1;
+            self.recorder().counts.total_releases += 1;
         } else {
             let taken = self.queue.try_take(CapacityPart::Whole.weight());
             debug_assert!(taken, "free, but a request waits (queue, invariant 2)");
@@ -328,7 +316,7 @@ impl LockState {
     fn hold(&mut self, id: LockId, measured: Option<Measured>, overdue: Option<Overdue>) -> Grant {
         self.held = true;
         self.last_token += 1;
-        self.recorder().counts.acquisitions += 1;
+        self.recorder().counts.total_acquisitions += 1;
         let token = FencingToken(self.last_token);
         let grant = Grant::new(id, token, overdue.is_some());
         self.holder.grant = grant;
@@ -345,7 +333,7 @@ impl LockState {
     /// Ends the hold; the next request in the queue becomes the holder in the same step. The
     /// `combiner` runs its work, if there is a combiner and the work allows it.
     fn end(&mut self, now: MonotonicTime, combiner: Option<Combiner>) -> Option<AfterUnlock> {
-        self.recorder().counts.releases += 1;
+        self.recorder().counts.total_releases += 1;
         self.observe_end(self.holder.grant.id(), TimelineOutcome::Released, now);
         self.vacate(now, combiner)
     }
@@ -355,7 +343,7 @@ impl LockState {
         if let Some((since, weight)) = self.holder.since.known() {
             let hold = now - since;
             self.pace.take_in(hold);
-            self.recorder().hold.record(hold, weight);
+            self.recorder().durations.record_hold(hold, weight);
         }
         self.queue.give_back(CapacityPart::Whole.weight());
         self.grant_next(now, combiner)
@@ -384,8 +372,7 @@ impl LockState {
             ..
         } = waiter;
         let id = self.id(number);
-        let metrics = &mut self.metrics;
-        metrics.wait.record_wait(now - since, &mut metrics.hold);
+        self.metrics.durations.record_wait(now - since);
         debug_assert!(!self.held, "granted beside a holder");
         let combiner = combiner.filter(|combiner| combiner.runs(&*request));
         let requester = request.head().requester();
@@ -419,14 +406,12 @@ impl LockState {
         id: LockId,
         now: MonotonicTime,
     ) -> Result<Option<AfterUnlock>, ReleaseError> {
-        if let Some(holder) = self.holder_of(id) {
-            return match holder.has_transaction() {
+        if let Some(hold) = self.hold_of(id) {
+            return match hold.has_transaction() {
                 true => Err(ReleaseError::TransactionOpen { id }),
-                false => Ok(self.end(now, None)),
+                false if self.held => Ok(self.end(now, None)),
+                false => Ok(self.part_from_nodes(id, now)),
             };
-        }
-        if let Some(released) = self.release_member(id, now) {
-            return released;
         }
         if self.learn_of_revocation(id) {
             return Err(ReleaseError::Revoked { id });
@@ -573,12 +558,23 @@ impl LockState {
 
     /// Returns metrics and state, without the list of waiting requests.
     pub(super) fn stats(&self, now: MonotonicTime) -> LockStats {
-        let current = self.current(now);
+        let current_lock = self.current(now);
         let limits = self.hold_limits.as_ref();
-        let revoked = limits.map_or_else(Vec::new, |limits| limits.last_revocations.list(now));
-        self.metrics.stats(current, self.queue_length(), revoked)
+        let [wait, hold] = self.metrics.summaries();
+        LockStats {
+            counters: self.metrics.counts,
+            last_revocations: limits.map_or_else(Vec::new, |it| it.last_revocations.list(now)),
+            average_wait_time: wait.mean,
+            wait,
+            hold,
+            queue_length: self.queue_length(),
+            is_locked: current_lock.is_some(),
+            current_lock,
+            queue: Vec::new(),
+        }
     }
 }
 
 #[cfg(test)]
+#[path = "../tests/unit/state.rs"]
 mod tests;

@@ -6,15 +6,96 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::info::millis;
+use super::keyed::KeyedStats;
+use super::node::NodeLockStats;
 use super::samples::Samples;
-use super::{LockCounters, LockInfo, QueueEntry, Revocation};
+use super::{LockInfo, QueueEntry, Revocation};
+
+/// How requests for a lock ended since it was created, or its metrics were reset.
+///
+/// [`LockStats`], [`NodeLockStats`](super::node::NodeLockStats) and
+/// [`KeyedStats`](super::keyed::KeyedStats) dereference to it. Serializes in camelCase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct LockCounters {
+    /// The number of grants.
+    pub total_acquisitions: u64,
+    /// The number of released grants.
+    pub total_releases: u64,
+    /// The number of requests that timed out.
+    pub total_timeouts: u64,
+    /// The number of requests that a token cancelled or refused, or whose future was dropped
+    /// while it waited.
+    pub total_cancellations: u64,
+    /// The number of requests that a full queue rejected.
+    pub total_rejections: u64,
+    /// The number of requests that were refused because they would have waited for their own
+    /// thread.
+    pub total_refusals: u64,
+    /// The number of revoked grants. Stays zero for a lock without a hold limit.
+    pub total_revocations: u64,
+}
+
+/// Lets statistics show their counters as fields of their own.
+macro_rules! deref_to_counters {
+    ($counters:ty: $($stats:ty),*) => {$(
+        impl std::ops::Deref for $stats {
+            type Target = $counters;
+
+            fn deref(&self) -> &$counters {
+                &self.counters
+            }
+        }
+    )*};
+}
+
+pub(super) use deref_to_counters;
+
+deref_to_counters! { LockCounters: LockStats, KeyedStats, NodeLockStats }
 
 /// Counters and samples since the lock was created or its metrics were reset.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     pub(super) counts: LockCounters,
-    pub(super) wait: Samples,
-    pub(super) hold: Samples,
+    pub(super) durations: Durations,
+}
+
+impl Recorder {
+    /// Summarizes the waits and the holds.
+    pub(super) fn summaries(&self) -> [DurationSummary; 2] {
+        self.durations.summaries(&self.counts)
+    }
+}
+
+/// The measured waits and holds.
+#[derive(Debug, Default)]
+pub(super) struct Durations {
+    wait: Samples,
+    hold: Samples,
+}
+
+impl Durations {
+    /// Records the wait of a request that holds now.
+    pub(super) fn record_wait(&mut self, waited: Duration) {
+        self.wait.record_wait(waited, &mut self.hold);
+    }
+
+    /// Records a hold that stands for `weight` of them.
+    pub(super) fn record_hold(&mut self, held: Duration, weight: u16) {
+        self.hold.record(held, weight);
+    }
+
+    /// Summarizes the waits of granted requests, including immediate grants, and the holds.
+    pub(super) fn summaries(&self, counts: &LockCounters) -> [DurationSummary; 2] {
+        let grants = counts.total_acquisitions;
+        let waited = self.wait.count().min(grants);
+        let ended = counts.total_releases + counts.total_revocations;
+        [
+            self.wait.summary(grants, grants - waited),
+            self.hold.summary(ended, 0),
+        ]
+    }
 }
 
 /// A distribution of durations.
@@ -57,21 +138,9 @@ pub struct DurationSummary {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct LockStats {
-    /// The number of grants.
-    pub total_acquisitions: u64,
-    /// The number of released grants.
-    pub total_releases: u64,
-    /// The number of requests that timed out.
-    pub total_timeouts: u64,
-    /// The number of requests that a token cancelled or refused, or whose future was dropped
-    /// while it waited.
-    pub total_cancellations: u64,
-    /// The number of requests that a full queue rejected.
-    pub total_rejections: u64,
-    /// The number of requests that were refused because their own thread held the lock.
-    pub total_refusals: u64,
-    /// The number of revoked grants. Stays zero for a lock without a hold limit.
-    pub total_revocations: u64,
+    /// The counters, which are also fields of this value.
+    #[serde(flatten)]
+    pub counters: LockCounters,
     /// The last revoked holders, oldest first: at most [`Revocation::LISTED`]. A holder stays
     /// listed after it has returned, and also if it never returns.
     pub last_revocations: Vec<Revocation>,
@@ -98,55 +167,23 @@ pub struct LockStats {
     pub queue: Vec<QueueEntry>,
 }
 
-impl Recorder {
-    /// Summarizes the waits of granted requests, including immediate grants.
-    pub(super) fn wait_summary(&self) -> DurationSummary {
-        let grants = self.counts.acquisitions;
-        let waited = self.wait.count().min(grants);
-        self.wait.summary(grants, grants - waited)
-    }
-
-    pub(super) fn hold_summary(&self) -> DurationSummary {
-        let LockCounters {
-            releases,
-            revocations,
-            ..
-        } = self.counts;
-        self.hold.summary(releases + revocations, 0)
-    }
-
-    pub(super) fn stats(
-        &self,
-        current_lock: Option<LockInfo>,
-        queue_length: usize,
-        last_revocations: Vec<Revocation>,
-    ) -> LockStats {
-        let wait = self.wait_summary();
-        LockStats {
-            total_acquisitions: self.counts.acquisitions,
-            total_releases: self.counts.releases,
-            total_timeouts: self.counts.timeouts,
-            total_cancellations: self.counts.cancellations,
-            total_rejections: self.counts.rejections,
-            total_refusals: self.counts.refusals,
-            total_revocations: self.counts.revocations,
-            last_revocations,
-            average_wait_time: wait.mean,
-            wait,
-            hold: self.hold_summary(),
-            queue_length,
-            is_locked: current_lock.is_some(),
-            current_lock,
-            queue: Vec::new(),
-        }
-    }
-}
-
-/// Writes a line for each counter.
-pub(super) fn write_counts(f: &mut fmt::Formatter<'_>, counts: &[(&str, u64)]) -> fmt::Result {
-    counts
-        .iter()
-        .try_for_each(|(name, count)| writeln!(f, "{name:<14}{count:>12}"))
+/// Writes a line for each counter, and for each of the others.
+pub(super) fn write_counts(
+    f: &mut fmt::Formatter<'_>,
+    counters: &LockCounters,
+    others: &[(&str, u64)],
+) -> fmt::Result {
+    let counts = [
+        ("acquisitions", counters.total_acquisitions),
+        ("releases", counters.total_releases),
+        ("timeouts", counters.total_timeouts),
+        ("cancellations", counters.total_cancellations),
+        ("rejections", counters.total_rejections),
+        ("refusals", counters.total_refusals),
+        ("revocations", counters.total_revocations),
+    ];
+    let mut counts = counts.iter().chain(others);
+    counts.try_for_each(|(name, count)| writeln!(f, "{name:<14}{count:>12}"))
 }
 
 /// Writes a table of waits and holds, without the last line break.
@@ -178,17 +215,8 @@ pub(super) fn write_durations(
 
 impl fmt::Display for LockStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counts = [
-            ("acquisitions", self.total_acquisitions),
-            ("releases", self.total_releases),
-            ("timeouts", self.total_timeouts),
-            ("cancellations", self.total_cancellations),
-            ("rejections", self.total_rejections),
-            ("refusals", self.total_refusals),
-            ("revocations", self.total_revocations),
-            ("waiting now", self.queue_length as u64),
-        ];
-        write_counts(f, &counts)?;
+        let waiting = ("waiting now", self.queue_length as u64);
+        write_counts(f, self, &[waiting])?;
         write_durations(f, &self.wait, &self.hold)?;
         writeln!(f)?;
         match &self.current_lock {

@@ -151,8 +151,7 @@ mod imp {
         }
     }
 
-    /// The ranks that the thread holds. Empty in a release build.
-    #[cfg(debug_assertions)]
+    /// The ranks that the thread holds. Unused in a release build.
     mod order {
         use std::cell::Cell;
 
@@ -163,43 +162,35 @@ mod imp {
             static LOCKED: Cell<usize> = const { Cell::new(0) };
         }
 
+        #[cfg(debug_assertions)]
         pub fn locked() -> usize {
             LOCKED.get()
         }
 
+        #[inline(always)]
         pub(super) fn enter(rank: u8) {
+            if !cfg!(debug_assertions) {
+                return;
+            }
             let bit = 1 << rank;
-            HELD.with(|held| {
-                let before = held.get();
-                assert!(
-                    before < bit || std::thread::panicking(),
-                    "a mutex of rank {rank} is locked while the ranks {before:#b} are held",
-                );
-                held.set(before | bit);
-            });
+            let before = HELD.get();
+            assert!(
+                before < bit || std::thread::panicking(),
+                "a mutex of rank {rank} is locked while the ranks {before:#b} are held",
+            );
+            HELD.set(before | bit);
             LOCKED.set(LOCKED.get() + usize::from(rank != super::super::rank::LOCK));
         }
 
+        #[inline(always)]
         pub(super) fn leave(rank: u8) {
-            HELD.with(|held| held.set(held.get() & !(1 << rank)));
+            if cfg!(debug_assertions) {
+                HELD.set(HELD.get() & !(1 << rank));
+            }
         }
 
         pub(super) fn held() -> u64 {
-            HELD.with(Cell::get)
-        }
-    }
-
-    #[cfg(not(debug_assertions))]
-    mod order {
-        #[inline(always)]
-        pub(super) fn enter(_: u8) {}
-
-        #[inline(always)]
-        pub(super) fn leave(_: u8) {}
-
-        #[inline(always)]
-        pub(super) fn held() -> u64 {
-            0
+            HELD.get()
         }
     }
 
@@ -209,10 +200,10 @@ mod imp {
     /// Asserts, in debug builds, that the thread holds no mutex: code of a user may follow.
     #[inline(always)]
     pub fn assert_unlocked(what: &str) {
-        let held = order::held();
         debug_assert!(
-            held == 0 || std::thread::panicking(),
-            "{what} under mutexes of the ranks {held:#b}",
+            order::held() == 0 || std::thread::panicking(),
+            "{what} under mutexes of the ranks {:#b}",
+            order::held(),
         );
     }
 

@@ -64,7 +64,8 @@ impl Sub for MonotonicTime {
     }
 }
 
-fn nanos(duration: Duration) -> u64 {
+/// At most the number that a clock can count.
+pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 

@@ -14,7 +14,6 @@ use super::CancelToken;
 use super::cancel::Attached;
 use super::keeper::{Keeper, Kept};
 use super::mailbox::Waiter;
-use super::request::TaskRequest;
 use crate::caught::catch;
 use crate::sync::thread_number;
 use crate::time::{Clock, Deadline};
@@ -39,14 +38,9 @@ pub(super) trait WaitQueue: Send + Sync + 'static {
     /// the grant.
     fn abandon(&self, ticket: Self::Ticket);
 
-    /// Looks at all waits of tasks.
-    fn look_at_tasks(&self, look: &mut TaskLook<'_, Self::Ticket>);
-
-    /// Revokes the grants that exceed the hold limit while requests wait, reports long holds and
-    /// waits, and returns when to do so again.
-    fn look_at_holders(&self) -> Option<Deadline> {
-        None
-    }
+    /// Looks at all waits of tasks. Also revokes the grants that exceed the hold limit while
+    /// requests wait, and reports long holds and waits.
+    fn look_at_waits(&self, look: &mut Look<'_, Self::Ticket>);
 
     /// Called if the keeper could not be called: the next request or grant tries again.
     fn cannot_look(&self) {}
@@ -54,34 +48,34 @@ pub(super) trait WaitQueue: Send + Sync + 'static {
 
 impl<Q: WaitQueue> Kept for Q {
     fn keep(&self) -> Option<Deadline> {
-        let next = self.look_at_holders();
-        let mut look = TaskLook {
+        let mut look = Look {
             clock: self.clock(),
             overdue: Vec::new(),
-            deadline: None,
+            deadline: Deadline::NEVER,
         };
-        self.look_at_tasks(&mut look);
+        self.look_at_waits(&mut look);
+        let next = look.first_deadline();
         for (ticket, limit) in look.overdue {
             // It may drop a key of a user. A panic of that must not keep the other waits.
             drop(catch(|| self.withdraw(ticket, Reason::Expired(limit))));
         }
-        earlier(next, look.deadline)
+        next
     }
 }
 
-/// A look of the keeper at the waits of tasks.
-pub(super) struct TaskLook<'a, T> {
+/// A look of the keeper at a queue.
+pub(super) struct Look<'a, T> {
     clock: &'a Clock,
     /// The waits whose deadline has passed, each with its timeout.
     overdue: Vec<(T, Duration)>,
-    /// The first deadline that has not passed.
-    deadline: Option<Deadline>,
+    /// When to look again.
+    deadline: Deadline,
 }
 
-impl<T> TaskLook<'_, T> {
+impl<T> Look<'_, T> {
     /// Looks at one wait, if it is that of a task.
-    pub(super) fn at(&mut self, ticket: T, task: Option<&TaskRequest>) {
-        match task.and_then(TaskRequest::deadline) {
+    pub(super) fn at(&mut self, ticket: T, task: Option<WaitDeadline>) {
+        match task.flatten() {
             None => {}
             Some((limit, deadline)) if self.clock.until(deadline).is_none() => {
                 self.overdue.push((ticket, limit));
@@ -92,12 +86,12 @@ impl<T> TaskLook<'_, T> {
 
     /// Looks again no later than then.
     pub(super) fn again_at(&mut self, deadline: Deadline) {
-        self.deadline = earlier(self.deadline, Some(deadline));
+        self.deadline = deadline.min(self.deadline);
     }
 
-    /// Returns the first deadline that has not passed.
-    pub(super) fn next_deadline(&self) -> Option<Deadline> {
-        self.deadline
+    /// Returns when to look again.
+    pub(super) fn first_deadline(&self) -> Option<Deadline> {
+        (self.deadline != Deadline::NEVER).then_some(self.deadline)
     }
 }
 

@@ -26,7 +26,7 @@ impl<K, V> Active<'_, K, V> {
         if requester.thread == 0 || self.entry.state.source.thread != requester.thread {
             return Ok(());
         }
-        self.state.counts.refusals += 1;
+        self.state.counts.total_refusals += 1;
         Err(LockError::Reentrant {
             owner: requester.owner.clone(),
             holder: Box::new(self.current(now)),
@@ -52,7 +52,7 @@ impl<K, V> Active<'_, K, V> {
         if waiting < bound {
             return Ok(());
         }
-        self.state.counts.rejections += 1;
+        self.state.counts.total_rejections += 1;
         Err(LockError::QueueFull {
             owner: requester.owner.clone(),
             waiting,
@@ -104,13 +104,18 @@ impl<K, V> Active<'_, K, V> {
 
     /// Returns the holder of the key. The hold is measured from here on.
     pub(super) fn current(&mut self, now: MonotonicTime) -> LockInfo {
-        self.entry.state.since.observe(now);
-        self.entry.state.info(self.state.lock, now)
+        let holder = &mut self.entry.state;
+        holder.since.observe(now);
+        let grant = self.state.grant(holder.number);
+        LockInfo::of(grant, &holder.source, holder.since, now)
     }
 
     /// Returns the requests that wait for the key, in queue order.
     pub(super) fn queue(&self, now: MonotonicTime) -> impl Iterator<Item = QueueEntry> {
         let positions = self.entry.state.waiters().zip(1..);
-        positions.map(move |(waiter, position)| waiter.entry(self.state.lock, position, now))
+        positions.map(move |(waiter, position)| {
+            let (id, waited) = (self.state.id(waiter.number), now - waiter.since);
+            QueueEntry::of(id, &waiter.request.head().requester(), waited, position)
+        })
     }
 }

@@ -3,14 +3,11 @@
 use std::sync::Arc;
 
 use super::join::Joiner;
-use crate::hold_start::HoldStart;
-use crate::id::{FencingToken, LockId};
 use crate::key_table::{KeyEntry, KeyId};
 use crate::queue::{Ticket, WaitList};
 use crate::request::{RequestSource, Requester, Waiting};
-use crate::sampling::Measured;
+use crate::sampling::{HoldStart, Measured};
 use crate::time::MonotonicTime;
-use crate::{Grant, LockInfo, QueueEntry};
 
 /// A key that is held, with its holder and its waiters.
 pub(super) type ActiveKey<K, V> = KeyEntry<K, KeyHolder<V>>;
@@ -123,17 +120,6 @@ impl<V> KeyHolder<V> {
             .flat_map(|queues| queues.turns.iter(None));
         turns.map(|(_, turn)| &turn.waiter)
     }
-
-    pub(super) fn info(&self, lock: u32, now: MonotonicTime) -> LockInfo {
-        let held_for = self.since.lasted(now);
-        LockInfo::of(self.grant(lock), &self.source, held_for, self.since.exact)
-    }
-
-    pub(super) fn grant(&self, lock: u32) -> Grant {
-        let number = self.number;
-        // Grants of one key have rising numbers.
-        Grant::new(LockId { number, lock }, FencingToken(number), false)
-    }
 }
 
 impl<V> Default for KeyQueues<V> {
@@ -143,32 +129,5 @@ impl<V> Default for KeyQueues<V> {
             turns: WaitList::new(0),
             joins: WaitList::new(0),
         }
-    }
-}
-
-impl<V> KeyQueues<V> {
-    /// Returns the requests for the result of the task that ends now. Later requests wait for the
-    /// next task.
-    pub(super) fn take_joiners(&mut self) -> Vec<Arc<dyn Joiner<V>>> {
-        let joiners = std::iter::from_fn(|| self.joins.pop_if(|_| true));
-        joiners.map(|waiter| waiter.request).collect()
-    }
-
-    /// Grants the key to the next request in the queue.
-    pub(super) fn grant_next(&mut self) -> Option<QueuedTurn> {
-        self.turns.pop_if(|_| true)
-    }
-}
-
-impl<R: Waiting + ?Sized> KeyedWaiter<R> {
-    pub(super) fn entry(&self, lock: u32, position: usize, now: MonotonicTime) -> QueueEntry {
-        let number = self.number;
-        let id = LockId { number, lock };
-        QueueEntry::of(
-            id,
-            &self.request.head().requester(),
-            now - self.since,
-            position,
-        )
     }
 }

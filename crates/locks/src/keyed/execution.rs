@@ -10,7 +10,6 @@ use super::join::Ending;
 use super::shard::AnsweredRequests;
 use super::shards::{KeyedShards, SHARDS};
 use crate::caught::{CaughtPanic, catch};
-use crate::state::AfterUnlock;
 use crate::sync::assert_unlocked;
 
 impl<K, V> KeyedShards<K, V> {
@@ -71,10 +70,18 @@ impl<K, V> KeyedShards<K, V> {
     ) {
         let wait = waited.as_ref().and_then(|waited| waited.wait);
         let joined = waited.map(|waited| {
-            waited.answers.into_iter().for_each(AfterUnlock::deliver);
+            let answers = waited.answers.into_iter();
+            answers.for_each(|(request, outcome)| request.deliver(outcome));
             (waited.task, waited.joiners)
         });
-        self.metrics.lock().record(held, wait);
+        let mut metrics = self.metrics.lock();
+        if let Some((held, weight)) = held {
+            metrics.record_hold(held, weight);
+        }
+        if let Some(wait) = wait {
+            metrics.record_wait(wait);
+        }
+        drop(metrics);
         if let Some((task, joiners)) = joined {
             // Requests that left meanwhile leave their clones behind, and dropping these is code of
             // users. So no handle is dropped before all requests are answered.

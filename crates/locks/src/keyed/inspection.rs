@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::KeyedLock;
 use super::shards::{KeyedGuard, KeyedShards, ShardMutex};
 use super::stats::KeyedStats;
-use crate::registrable::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable, Sealed};
+use crate::registrable::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable};
 use crate::sync::Mutex;
 use crate::{LockInfo, QueueEntry};
 
@@ -72,7 +72,7 @@ impl<K, V> KeyedShards<K, V> {
             let shard = shard?;
             stats.add(&shard);
         }
-        self.metrics.lock().summarize(&mut stats);
+        [stats.wait, stats.hold] = self.metrics.lock().summaries(&stats);
         Some(stats)
     }
 }
@@ -85,13 +85,11 @@ impl<K: Send + 'static, V: Send + 'static> Inspected for KeyedShards<K, V> {
     }
 }
 
-impl<K: Send + 'static, V: Send + 'static> Sealed for KeyedLock<K, V> {
+impl<K: Send + 'static, V: Send + 'static> Registrable for KeyedLock<K, V> {
     fn primitive(&self) -> Primitive {
         Primitive::new(&self.0)
     }
 }
-
-impl<K: Send + 'static, V: Send + 'static> Registrable for KeyedLock<K, V> {}
 
 impl<K: Eq + Hash, V> KeyedLock<K, V> {
     /// Returns whether a task for this key is executed or about to be executed, as of one moment.

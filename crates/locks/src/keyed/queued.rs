@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::entry::KeyedPosition;
 use super::shards::KeyedShards;
 use crate::keeper::Keeper;
-use crate::request::{QueuedWork, Request, RequestOutcome, Requester, TaskRequest, Waiting};
+use crate::request::{QueuedWork, Request, RequestOutcome, Requester, Waiting};
 use crate::sync::{Mutex, thread_number};
 use crate::time::Clock;
-use crate::wait::{Reason, TaskLook, Wait, WaitDeadline, WaitQueue, WaitsAs};
+use crate::wait::{Look, Reason, Wait, WaitDeadline, WaitQueue, WaitsAs};
 use crate::{AcquireOptions, CancelToken, LockError};
 
 impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShards<K, V> {
@@ -25,8 +25,8 @@ impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShards<K, V> {
             let now = self.clock.now();
             shard.withdraw(waiting_at, reason, now)
         };
-        if let Some(next) = answer {
-            next.deliver();
+        if let Some((request, outcome)) = answer {
+            request.deliver(outcome);
         }
     }
 
@@ -39,7 +39,7 @@ impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShards<K, V> {
         self.shard_of(waiting_at).abandon(waiting_at);
     }
 
-    fn look_at_tasks(&self, look: &mut TaskLook<'_, KeyedPosition>) {
+    fn look_at_waits(&self, look: &mut Look<'_, KeyedPosition>) {
         for shard in self.each(Mutex::lock) {
             shard.each_waiting(|waiting_at, request| look.at(waiting_at, request.head().task()));
         }
@@ -104,8 +104,8 @@ impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
             let error = LockError::no_keeper(request.head().requester().owner, &error);
             return RequestOutcome::Failed(Box::new(error));
         }
-        if let Some(task) = TaskRequest::of(waits_as, deadline) {
-            request.wait_in_task(task);
+        if waits_as == WaitsAs::Task {
+            request.wait_in_task(deadline);
         }
         self.is_queued = false;
         let wait = Wait {

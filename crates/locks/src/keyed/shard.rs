@@ -5,6 +5,7 @@
 //! change.
 
 use std::borrow::Borrow;
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,14 +15,12 @@ use super::entry::{
 };
 use super::epochs::Epochs;
 use super::join::{Ended, Joiner};
-use crate::error::CancelEvidence;
 use crate::id::{FencingToken, LockId};
 use crate::key_table::{KeyId, KeyTable};
 use crate::queue::{Priority, WaitList};
-use crate::request::{RequestOutcome, Requester, Waiting};
+use crate::request::{Answer, RequestOutcome, Requester, Waiting};
 use crate::sampling::{Measured, Sampling};
 use crate::spin_time::Pace;
-use crate::state::AfterUnlock;
 use crate::time::{Clock, MonotonicTime};
 use crate::{Grant, LockCounters, LockError};
 
@@ -62,7 +61,7 @@ pub(super) struct AnsweredRequests<V> {
     /// The wait of the next holder.
     pub(super) wait: Option<Duration>,
     /// The next holder, then the waits for all requests of which this was the last.
-    pub(super) answers: Vec<AfterUnlock>,
+    pub(super) answers: Vec<Answer>,
     /// The requests that joined the task.
     pub(super) joiners: Vec<Arc<dyn Joiner<V>>>,
     pub(super) task: Ended,
@@ -120,18 +119,13 @@ impl<K, V> Shard<K, V> {
         };
         let key = copy.take().expect("the caller has copied the key");
         let number = state.next_number();
-        state.counts.acquisitions += 1;
+        state.counts.total_acquisitions += 1;
         let epoch = state.present.arrive();
         let measured = state.sampling.measure(|| clock.now());
         let entry = vacant.insert(number, key, KeyHolder::vacant);
         entry.state.begin(number, epoch, requester, measured);
         let key = entry.id;
         Ok(Hold { key, number })
-    }
-
-    pub(super) fn refuse_cancelled(&mut self, requester: &Requester<'_>) -> LockError {
-        self.state.counts.cancellations += 1;
-        LockError::Cancelled(Box::new(CancelEvidence::before_joining(requester.owner)))
     }
 
     /// Joins the waits for all present requests. `None` when there are none. Refuses a thread that
@@ -176,7 +170,7 @@ impl<K, V> Shard<K, V> {
             if holder.number != hold.number {
                 return false;
             }
-            state.counts.releases += 1;
+            state.counts.total_releases += 1;
             // A waiter has read the clock when its wait began, so the start is known where it
             // matters.
             let measured = holder.since.known().map(|known| (known, clock.now()));
@@ -275,6 +269,11 @@ impl ShardState {
         LockId { number, lock }
     }
 
+    /// Returns the grant of a request. Grants of one key have rising numbers.
+    pub(super) fn grant(&self, number: u64) -> Grant {
+        Grant::new(self.id(number), FencingToken(number), false)
+    }
+
     /// Returns the index of the shard among all.
     pub(super) fn index(&self) -> usize {
         self.index as usize
@@ -299,43 +298,33 @@ impl ShardState {
             },
         });
         if let Some(queues) = &mut holder.queues {
-            answered.joiners = queues.take_joiners();
-            if let Some(QueuedTurn { waiter, epoch }) = queues.grant_next() {
-                self.counts.acquisitions += 1;
+            // Later requests for a result wait for that of the next task.
+            let joiners = iter::from_fn(|| queues.joins.pop_if(|_| true));
+            answered.joiners = joiners.map(|waiter| waiter.request).collect();
+            if let Some(QueuedTurn { waiter, epoch }) = queues.turns.pop_if(|_| true) {
+                self.counts.total_acquisitions += 1;
                 answered.wait = Some(now - waiter.since);
                 let requester = waiter.request.head().requester();
                 holder.begin(waiter.number, epoch, &requester, Some(Measured::once(now)));
                 holder.source.untaken = waiter.request.head().task().is_some();
-                let granted = RequestOutcome::Granted(holder.grant(self.lock));
-                answered
-                    .answers
-                    .push(AfterUnlock::Answer(waiter.request, granted));
+                let granted = RequestOutcome::Granted(self.grant(waiter.number));
+                answered.answers.push((waiter.request, granted));
             }
         }
         if is_last {
-            answered.answers.extend(self.pass());
+            self.pass(&mut answered.answers);
         }
         answered
     }
 
-    /// Returns the waits for requests that have left now.
-    pub(super) fn pass(&mut self) -> Vec<AfterUnlock> {
-        let mut answers = Vec::new();
-        if let Some(drains) = &mut self.drains {
-            let oldest = self.present.oldest();
-            let has_ended = |drain: &QueuedDrain| drain.epoch < oldest;
-            while let Some(QueuedDrain { waiter, .. }) = drains.pop_if(has_ended) {
-                let KeyedWaiter {
-                    number, request, ..
-                } = waiter;
-                let id = LockId {
-                    number,
-                    lock: self.lock,
-                };
-                let grant = Grant::new(id, FencingToken(number), false);
-                answers.push(AfterUnlock::Answer(request, RequestOutcome::Granted(grant)));
-            }
+    /// Answers the waits for requests that have left now.
+    fn pass(&mut self, answers: &mut Vec<Answer>) {
+        let oldest = self.present.oldest();
+        let has_ended = |drain: &QueuedDrain| drain.epoch < oldest;
+        let next = |drains: &mut Box<WaitList<QueuedDrain>>| drains.pop_if(has_ended);
+        while let Some(drain) = self.drains.as_mut().and_then(next) {
+            let granted = RequestOutcome::Granted(self.grant(drain.waiter.number));
+            answers.push((drain.waiter.request, granted));
         }
-        answers
     }
 }

@@ -13,7 +13,6 @@ use super::entry::{Hold, KeyedPosition};
 use super::queued::KeyedRequest;
 use super::reservation::Reservation;
 use super::shard::Shard;
-use super::stats::KeyedDurations;
 use crate::hashing::Secret;
 use crate::id::random_session;
 use crate::keeper::KeeperSlot;
@@ -21,10 +20,11 @@ use crate::key_table::KeyId;
 use crate::options;
 use crate::request::{Request, Requester};
 use crate::sampling::Sampling;
+use crate::stats::Durations;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, rank};
 use crate::time::Clock;
 use crate::wait::WaitDeadline;
-use crate::{AcquireOptions, CancelToken, LockError};
+use crate::{AcquireOptions, LockError};
 
 /// Enough that threads seldom meet at one. Two in a model, so that they do meet.
 pub(super) const SHARDS: usize = if cfg!(loom) { 2 } else { 64 };
@@ -49,7 +49,7 @@ pub(super) struct KeyedShards<K, V> {
     pub(super) clock: Clock,
     timeout: Option<options::PackedDuration>,
     queue_bound: usize,
-    pub(super) metrics: Mutex<{ rank::METRICS }, KeyedDurations>,
+    pub(super) metrics: Mutex<{ rank::METRICS }, Durations>,
     pub(super) keeper: KeeperSlot,
     first: ShardMutex<K, V>,
 }
@@ -262,15 +262,13 @@ impl<K: 'static, V: 'static> KeyedShards<K, V> {
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
     {
         // The token's mutex is not locked under the shard's.
-        let is_cancelled = options
-            .cancel
-            .as_ref()
-            .is_some_and(CancelToken::is_cancelled);
+        let is_cancelled = options.is_cancelled();
         // Copied, and dropped if unused, without the shard's mutex.
         let mut copy = (!is_cancelled).then(|| key.to_owned());
         let (hash, mut shard) = self.look_up(key);
         if is_cancelled {
-            return Err(shard.refuse_cancelled(requester));
+            shard.state.counts.total_cancellations += 1;
+            return Err(LockError::cancelled(requester.owner));
         }
         match shard.try_take(hash, key, &mut copy, requester, &self.clock) {
             Ok(hold) => Ok(Asked::Granted(hold)),

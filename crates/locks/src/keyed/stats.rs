@@ -1,39 +1,12 @@
 //! The metrics of a keyed lock.
 
 use std::fmt;
-use std::time::Duration;
 
 use serde::Serialize;
 
 use super::shard::Shard;
 use crate::stats::{write_counts, write_durations};
-use crate::{DurationSummary, Samples};
-
-/// The measured durations, of all keys.
-#[derive(Debug, Default)]
-pub(super) struct KeyedDurations {
-    wait: Samples,
-    hold: Samples,
-}
-
-impl KeyedDurations {
-    pub(super) fn record(&mut self, held: Option<(Duration, u16)>, wait: Option<Duration>) {
-        if let Some((held, weight)) = held {
-            self.hold.record(held, weight);
-        }
-        if let Some(wait) = wait {
-            self.wait.record_wait(wait, &mut self.hold);
-        }
-    }
-
-    /// Adds the distributions of waits and of holds to the counts.
-    pub(super) fn summarize(&self, stats: &mut KeyedStats) {
-        let waits = self.wait.count();
-        let grants = stats.total_acquisitions.max(waits);
-        stats.wait = self.wait.summary(grants, grants - waits);
-        stats.hold = self.hold.summary(stats.total_releases, 0);
-    }
-}
+use crate::{DurationSummary, LockCounters};
 
 /// The metrics and the size of a [`KeyedLock`](super::KeyedLock), over all keys.
 ///
@@ -44,22 +17,12 @@ impl KeyedDurations {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct KeyedStats {
-    /// The number of turns that began.
-    pub total_acquisitions: u64,
-    /// The number of turns that ended, whether or not their task panicked.
-    pub total_releases: u64,
+    /// The counters, which are also fields of this value: of turns that began and ended, whether or
+    /// not their task panicked, and of requests of any kind that got none. No turn is revoked.
+    #[serde(flatten)]
+    pub counters: LockCounters,
     /// The number of requests to share the result of a running task.
     pub total_joins: u64,
-    /// The number of requests of any kind that timed out.
-    pub total_timeouts: u64,
-    /// The number of requests of any kind that a token cancelled or refused, or whose future was
-    /// dropped while it waited.
-    pub total_cancellations: u64,
-    /// The number of requests that a full queue rejected.
-    pub total_rejections: u64,
-    /// The number of requests that were refused because they would have waited for their own
-    /// thread.
-    pub total_refusals: u64,
     /// The wait of the turns that began, from request to grant; zero for an immediate grant.
     pub wait: DurationSummary,
     /// How long keys were held for one task.
@@ -79,15 +42,15 @@ pub struct KeyedStats {
 
 impl KeyedStats {
     pub(super) fn add<K, V>(&mut self, shard: &Shard<K, V>) {
-        let counts = &shard.state.counts;
         let [active, waiting, capacity] = shard.sizes();
-        self.total_acquisitions += counts.acquisitions;
-        self.total_releases += counts.releases;
+        let (own, counts) = (&mut self.counters, &shard.state.counts);
+        own.total_acquisitions += counts.total_acquisitions;
+        own.total_releases += counts.total_releases;
+        own.total_timeouts += counts.total_timeouts;
+        own.total_cancellations += counts.total_cancellations;
+        own.total_rejections += counts.total_rejections;
+        own.total_refusals += counts.total_refusals;
         self.total_joins += shard.state.joins;
-        self.total_timeouts += counts.timeouts;
-        self.total_cancellations += counts.cancellations;
-        self.total_rejections += counts.rejections;
-        self.total_refusals += counts.refusals;
         self.active_keys += active;
         self.queue_length += waiting;
         self.capacity += capacity;
@@ -96,18 +59,12 @@ impl KeyedStats {
 
 impl fmt::Display for KeyedStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counts = [
-            ("acquisitions", self.total_acquisitions),
-            ("releases", self.total_releases),
+        let others = [
             ("joins", self.total_joins),
-            ("timeouts", self.total_timeouts),
-            ("cancellations", self.total_cancellations),
-            ("rejections", self.total_rejections),
-            ("refusals", self.total_refusals),
             ("active keys", self.active_keys as u64),
             ("waiting now", self.queue_length as u64),
         ];
-        write_counts(f, &counts)?;
+        write_counts(f, self, &others)?;
         write_durations(f, &self.wait, &self.hold)
     }
 }

@@ -1,11 +1,11 @@
 //! How a request leaves its queue without a grant.
 
+use std::time::Duration;
+
 use super::entry::{KeyedPosition, KeyedWaiter, QueuedTurn};
 use super::shard::Shard;
 use crate::error::TimeoutEvidence;
-use crate::evidence::Withdrawn;
-use crate::request::{RequestOutcome, Requester, Waiting};
-use crate::state::AfterUnlock;
+use crate::request::{Answer, RequestOutcome, Requester, Waiting};
 use crate::time::MonotonicTime;
 use crate::wait::Reason;
 use crate::{LockError, LockInfo, QueueEntry};
@@ -27,7 +27,7 @@ impl<K, V> Shard<K, V> {
         waiting_at: KeyedPosition,
         reason: Reason,
         now: MonotonicTime,
-    ) -> Option<AfterUnlock> {
+    ) -> Option<Answer> {
         let listed = match reason {
             Reason::Expired(_) => TimeoutEvidence::AHEAD,
             Reason::Cancelled => 0,
@@ -44,22 +44,24 @@ impl<K, V> Shard<K, V> {
             },
             _ => {
                 match reason {
-                    Reason::Expired(_) => counts.timeouts += 1,
-                    Reason::Cancelled => counts.cancellations += 1,
+                    Reason::Expired(_) => counts.total_timeouts += 1,
+                    Reason::Cancelled => counts.total_cancellations += 1,
                 }
-                let withdrawn = Withdrawn {
+                let evidence = TimeoutEvidence {
                     id: self.state.id(waiter.number),
                     owner,
+                    limit: Duration::ZERO,
                     waited: now - waiter.since,
                     position: view.position,
+                    holder: view.holder,
                     ahead: view.ahead,
                     node: None,
                 };
-                withdrawn.because(reason, || view.holder)
+                evidence.because(reason)
             }
         };
         let failed = RequestOutcome::Failed(Box::new(error));
-        Some(AfterUnlock::Answer(waiter.request, failed))
+        Some((waiter.request, failed))
     }
 
     /// Removes a waiter from its queue if it is still there, without answering it.
@@ -70,7 +72,7 @@ impl<K, V> Shard<K, V> {
     /// Removes the waiter of a task that is gone, if it is still there, and counts it as cancelled.
     pub(super) fn abandon(&mut self, waiting_at: KeyedPosition) {
         if self.take_out(waiting_at).is_some() {
-            self.state.counts.cancellations += 1;
+            self.state.counts.total_cancellations += 1;
         }
     }
 
@@ -127,21 +129,10 @@ impl<K, V> Shard<K, V> {
     /// Returns the number of requests that must end before this one; `None` when it no longer
     /// waits.
     fn position(&self, waiting_at: KeyedPosition) -> Option<usize> {
+        let queues = |key| self.find(key)?.state.queues.as_ref();
         match waiting_at {
-            KeyedPosition::Turn(key, ticket) => self
-                .find(key)?
-                .state
-                .queues
-                .as_ref()?
-                .turns
-                .ahead_of(ticket),
-            KeyedPosition::Join(key, ticket) => self
-                .find(key)?
-                .state
-                .queues
-                .as_ref()?
-                .joins
-                .ahead_of(ticket),
+            KeyedPosition::Turn(key, ticket) => queues(key)?.turns.ahead_of(ticket),
+            KeyedPosition::Join(key, ticket) => queues(key)?.joins.ahead_of(ticket),
             KeyedPosition::Drain { ticket, .. } => self.state.drains.as_ref()?.ahead_of(ticket),
         }
     }

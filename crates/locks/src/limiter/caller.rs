@@ -5,7 +5,7 @@ use std::sync::Weak;
 use super::state::{Granted, LeftCall};
 use super::{InFlightLimiter, LimiterKey, LimiterShared};
 use crate::mailbox::{Mailbox, Waiter};
-use crate::request::TaskRequest;
+use crate::wait::WaitDeadline;
 
 /// What a waiting call gets.
 type Verdict<K> = Result<UntakenSlots<K>, Box<LeftCall>>;
@@ -13,12 +13,12 @@ type Verdict<K> = Result<UntakenSlots<K>, Box<LeftCall>>;
 /// The mailbox through which a waiting call gets its verdict.
 pub(super) struct WaitingCaller<K: LimiterKey> {
     mailbox: Mailbox<Verdict<K>>,
-    /// Set if a task waits.
-    pub(super) task: Option<TaskRequest>,
+    /// The timeout of a task, or that it has none. `None` for a thread.
+    pub(super) task: Option<WaitDeadline>,
 }
 
 impl<K: LimiterKey> WaitingCaller<K> {
-    pub(super) fn new(task: Option<TaskRequest>) -> Self {
+    pub(super) fn new(task: Option<WaitDeadline>) -> Self {
         Self {
             mailbox: Mailbox::new(),
             task,

@@ -1,19 +1,21 @@
 //! The metrics of a limiter.
 
 use std::fmt::{self, Debug};
-use std::ops::AddAssign;
 use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::sampling::{Measured, Sampling};
+use crate::stats::deref_to_counters;
 use crate::time::{Clock, MonotonicTime};
 use crate::{DurationSummary, Samples};
 
 /// Counters and samples of one key, or of several.
 #[derive(Debug)]
 pub(super) struct CallMetrics {
-    pub(super) counts: CallCounters,
+    pub(super) counts: LimiterCounters,
+    /// The number of calls that ended.
+    ended: u64,
     /// Of calls that waited.
     wait: Samples,
     latency: Samples,
@@ -21,22 +23,11 @@ pub(super) struct CallMetrics {
     sampling: Sampling,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct CallCounters {
-    acquired: u64,
-    ended: u64,
-    pub(super) rejected: u64,
-    pub(super) declined: u64,
-    pub(super) too_heavy: u64,
-    pub(super) timed_out: u64,
-    pub(super) cancelled: u64,
-    cancelled_running: u64,
-}
-
 impl CallMetrics {
     pub(super) fn new(sampling: Sampling) -> Self {
         Self {
-            counts: CallCounters::default(),
+            counts: LimiterCounters::default(),
+            ended: 0,
             wait: Samples::default(),
             latency: Samples::default(),
             sampling,
@@ -59,7 +50,7 @@ impl CallMetrics {
     /// Counts a call that ends.
     #[inline(always)]
     pub(super) fn end(&mut self, began: Option<Measured>, now: MonotonicTime, cancelled: bool) {
-        self.counts.ended += 1;
+        self.ended += 1;
         self.counts.cancelled_running += u64::from(cancelled);
         if let Some(Measured { at, weight }) = began {
             self.latency.record(now - at, weight);
@@ -67,26 +58,11 @@ impl CallMetrics {
     }
 
     pub(super) fn show(&self) -> LimiterMetrics {
-        let CallCounters {
-            acquired,
-            ended,
-            rejected,
-            declined,
-            too_heavy,
-            timed_out,
-            cancelled,
-            cancelled_running,
-        } = self.counts;
+        let acquired = self.counts.acquired;
         LimiterMetrics {
-            acquired,
-            rejected,
-            declined,
-            too_heavy,
-            timed_out,
-            cancelled,
-            cancelled_running,
+            counters: self.counts,
             wait: self.wait.summary(acquired, acquired - self.wait.count()),
-            latency: self.latency.summary(ended, 0),
+            latency: self.latency.summary(self.ended, 0),
         }
     }
 
@@ -94,7 +70,8 @@ impl CallMetrics {
     pub(super) fn sum<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
         let mut sum = Self::new(Sampling::of_each());
         for one in all {
-            sum.counts += one.counts;
+            sum.counts.add(&one.counts);
+            sum.ended += one.ended;
             sum.wait.add(&one.wait);
             sum.latency.add(&one.latency);
         }
@@ -102,25 +79,14 @@ impl CallMetrics {
     }
 }
 
-impl AddAssign for CallCounters {
-    fn add_assign(&mut self, other: Self) {
-        self.acquired += other.acquired;
-        self.ended += other.ended;
-        self.rejected += other.rejected;
-        self.declined += other.declined;
-        self.too_heavy += other.too_heavy;
-        self.timed_out += other.timed_out;
-        self.cancelled += other.cancelled;
-        self.cancelled_running += other.cancelled_running;
-    }
-}
-
-/// Counters and durations since the limiter was created. Each call counts once, under its outcome,
-/// and not while it waits. Only `acquired` and `cancelled_running` are calls that ran.
+/// How calls ended since the limiter was created. Each call counts once, under its outcome, and not
+/// while it waits. Only `acquired` and `cancelled_running` are calls that ran.
+///
+/// [`LimiterMetrics`] and [`LimiterTotals`] dereference to it. Serializes in camelCase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct LimiterMetrics {
+pub struct LimiterCounters {
     /// The number of calls that were granted their slots.
     pub acquired: u64,
     /// The number of calls that a full queue rejected.
@@ -135,6 +101,30 @@ pub struct LimiterMetrics {
     pub cancelled: u64,
     /// The number of granted calls that were cancelled before they returned their slots.
     pub cancelled_running: u64,
+}
+
+impl LimiterCounters {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.acquired += other.acquired;
+        self.rejected += other.rejected;
+        self.declined += other.declined;
+        self.too_heavy += other.too_heavy;
+        self.timed_out += other.timed_out;
+        self.cancelled += other.cancelled;
+        self.cancelled_running += other.cancelled_running;
+    }
+}
+
+deref_to_counters! { LimiterCounters: LimiterMetrics, LimiterTotals }
+
+/// Counters and durations since the limiter was created.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct LimiterMetrics {
+    /// The counters, which are also fields of this value.
+    #[serde(flatten)]
+    pub counters: LimiterCounters,
     /// The wait of the granted calls, from request to grant; zero for an immediate grant.
     pub wait: DurationSummary,
     /// The latency of the calls that ended, from grant to the return of their slots.
@@ -160,34 +150,9 @@ pub struct LimiterTotals {
     pub queued: usize,
     /// The number of keys that were configured by name or are in use.
     pub keys: usize,
-    /// The number of calls that were granted their slots.
-    pub acquired: u64,
-    /// The number of calls that a full queue rejected, that were not allowed to wait, or that take
-    /// more slots than there ever are.
-    pub refused: u64,
-    /// The number of calls that timed out before they were granted.
-    pub timed_out: u64,
-    /// The number of calls that were cancelled before they were granted.
-    pub cancelled: u64,
-}
-
-impl LimiterTotals {
-    /// Adds the counters of a key.
-    pub(super) fn add(&mut self, metrics: &CallMetrics) {
-        let CallCounters {
-            acquired,
-            rejected,
-            declined,
-            too_heavy,
-            timed_out,
-            cancelled,
-            ..
-        } = metrics.counts;
-        self.acquired += acquired;
-        self.refused += rejected + declined + too_heavy;
-        self.timed_out += timed_out;
-        self.cancelled += cancelled;
-    }
+    /// The counters, which are also fields of this value.
+    #[serde(flatten)]
+    pub counters: LimiterCounters,
 }
 
 /// One key at the moment of a snapshot.

@@ -33,7 +33,7 @@ use std::time::Duration;
 pub use adaptive::Aimd;
 use caller::{UntakenSlots, WaitingCaller};
 pub use error::{CallEvidence, LimiterError, LimiterLoad};
-pub use metrics::{KeySnapshot, LimiterMetrics, LimiterSnapshot, LimiterTotals};
+pub use metrics::{KeySnapshot, LimiterCounters, LimiterMetrics, LimiterSnapshot, LimiterTotals};
 pub use options::LimiterOptions;
 use permit::HeldSlots;
 pub use permit::{CallCancellation, Permit};
@@ -43,10 +43,9 @@ use state::{AfterLimiterUnlock, CallOutcome, CallTicket, Granted, LimiterState};
 
 use super::PendingRequest;
 use super::keeper::{Keeper, KeeperSlot};
-use super::registrable::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable, Sealed};
-use super::request::TaskRequest;
+use super::registrable::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable};
 use super::spin_time::Pace;
-use super::wait::{Reason, TaskLook, Wait, WaitQueue, WaitsAs};
+use super::wait::{Look, Reason, Wait, WaitQueue, WaitsAs};
 use crate::caught::run_all;
 use crate::hashing::Secret;
 use crate::sync::{Mutex, assert_unlocked, rank};
@@ -224,7 +223,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// Acquires free slots. The caller must return them.
     #[inline(always)]
     fn try_grant(&self, call: &mut Call<'_, K>) -> Option<Granted> {
-        if call.is_cancelled() {
+        if call.options.is_cancelled() {
             return None;
         }
         let shared = &self.0;
@@ -249,7 +248,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             .as_ref()
             .expect("a call has its key until the grant");
         let hash = Secret.hash_one(key);
-        let cancelled = call.is_cancelled();
+        let cancelled = call.options.is_cancelled();
         waits_as
             .attend(shared)
             .map_err(|error| call.no_keeper(&error))?;
@@ -291,7 +290,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             // The deadline comes first: threads that see the call in the queue rely on a running
             // timeout.
             let deadline = limit.and_then(|limit| Some((limit, shared.clock.deadline(limit)?)));
-            let task = TaskRequest::of(waits_as, deadline);
+            let task = (waits_as == WaitsAs::Task).then_some(deadline);
             let caller = Arc::new(WaitingCaller::new(task));
             let (now, request) = (shared.clock.now(), Arc::clone(&caller));
             let ticket = state.join(&mut copy, hash, call.weight, now, request);
@@ -410,9 +409,9 @@ impl<K: LimiterKey> WaitQueue for LimiterShared<K> {
         self.withdraw(position, Reason::Cancelled);
     }
 
-    fn look_at_tasks(&self, look: &mut TaskLook<'_, CallTicket>) {
+    fn look_at_waits(&self, look: &mut Look<'_, CallTicket>) {
         let state = self.state.lock();
-        state.each_waiting(|position, caller| look.at(position, caller.task.as_ref()));
+        state.each_waiting(|position, caller| look.at(position, caller.task));
     }
 }
 
@@ -425,13 +424,11 @@ impl<K: LimiterKey> Inspected for LimiterShared<K> {
     }
 }
 
-impl<K: LimiterKey> Sealed for InFlightLimiter<K> {
+impl<K: LimiterKey> Registrable for InFlightLimiter<K> {
     fn primitive(&self) -> Primitive {
         Primitive::new(&self.0)
     }
 }
-
-impl<K: LimiterKey> Registrable for InFlightLimiter<K> {}
 
 impl<K: LimiterKey> Clone for InFlightLimiter<K> {
     fn clone(&self) -> Self {

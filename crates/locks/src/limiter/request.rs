@@ -13,7 +13,7 @@ use super::{
 use crate::options::PLAIN;
 use crate::sync::assert_unlocked;
 use crate::wait::{Reason, WaitsAs};
-use crate::{AcquireOptions, CancelToken, LockRequest, PendingRequest};
+use crate::{AcquireOptions, LockRequest, PendingRequest};
 
 /// A request for the slots of a call: [`InFlightLimiter::request`].
 pub struct CallRequest<K: LimiterKey> {
@@ -128,12 +128,6 @@ impl<K> Call<'static, K> {
 }
 
 impl<K: Debug> Call<'_, K> {
-    #[inline]
-    pub(super) fn is_cancelled(&self) -> bool {
-        let cancel = self.options.cancel.as_ref();
-        cancel.is_some_and(CancelToken::is_cancelled)
-    }
-
     fn shown_key(&self) -> String {
         self.key
             .as_ref()

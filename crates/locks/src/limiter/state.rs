@@ -22,7 +22,7 @@ use std::time::Duration;
 use super::adaptive::Adaptive;
 use super::error::LimiterLoad;
 use super::key_state::{KeyState, KeyTicket, OwnQueue, WaitingCall};
-use super::metrics::{CallCounters, CallMetrics, KeySnapshot, LimiterSnapshot, LimiterTotals};
+use super::metrics::{CallMetrics, KeySnapshot, LimiterCounters, LimiterSnapshot, LimiterTotals};
 use super::options::KeyLimit;
 use crate::key_table::{KeyEntry, KeyId, KeyTable};
 use crate::queue::{Priority, Queue, Slots, Ticket};
@@ -207,7 +207,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
         &mut self,
         key: &K,
         hash: u64,
-        count: impl FnOnce(&mut CallCounters),
+        count: impl FnOnce(&mut LimiterCounters),
     ) -> LimiterLoad {
         let metrics = match self.keys.place(hash, |own| own == key) {
             Ok(entry) => entry.state.metrics(&mut self.others),
@@ -399,14 +399,14 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
         let mut totals = LimiterTotals {
             in_flight: self.turns.slots().taken(),
             global_limit: self.global_limit,
+            counters: self.others.counts,
             ..LimiterTotals::default()
         };
-        totals.add(&self.others);
         for entry in self.keys.iter() {
             totals.keys += 1;
             totals.queued += entry.state.queue.len();
             if let Some(own) = &entry.state.own {
-                totals.add(&own.metrics);
+                totals.counters.add(&own.metrics.counts);
             }
         }
         totals

@@ -36,11 +36,7 @@ impl FifoLock {
         options: &AcquireOptions,
         scope: Scope,
     ) -> Result<Result<Grant, Scope>, LockError> {
-        if let Some(token) = &options.cancel
-            && token.is_cancelled()
-        {
-            return Err(self.refuse_cancelled(requester.owner, CapacityPart::Share));
-        }
+        self.refuse_cancelled(requester, options, CapacityPart::Share)?;
         let Some(mut state) = self.0.lock_if_free() else {
             return Ok(Err(scope));
         };
@@ -124,7 +120,9 @@ impl FifoLock {
     /// Returns the description of the request of this grant on nodes.
     #[doc(hidden)]
     pub fn source_of(&self, grant: Grant) -> Result<RequestSource, LockError> {
-        self.0.step(|state, _| state.source_of(grant.id()))
+        let id = grant.id();
+        let source = self.0.step(|state, _| state.held_source(id).cloned());
+        source.ok_or(LockError::Revoked { id })
     }
 
     /// Returns the last fencing token of a grant on nodes. It is later than that of `grant` if the
@@ -146,11 +144,7 @@ impl FifoLock {
         scope: &Scope,
         tree: &dyn Tree,
     ) -> Result<Grant, LockError> {
-        if let Some(token) = &options.cancel
-            && token.is_cancelled()
-        {
-            return Err(self.refuse_cancelled(requester.owner, CapacityPart::Share));
-        }
+        self.refuse_cancelled(requester, options, CapacityPart::Share)?;
         let (mut limit, mut work) = (None, None::<Infallible>);
         loop {
             let asked = self.ask_in_step(

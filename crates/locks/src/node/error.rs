@@ -26,17 +26,9 @@ pub struct NodeWait {
 
 impl fmt::Display for NodeWait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", Thing(self.node.as_ref()), self.mode)
-    }
-}
-
-struct Thing<'a>(Option<&'a NodeId>);
-
-impl fmt::Display for Thing<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(id) => write!(f, "node {}", Brief(id)),
-            None => f.write_str("the document"),
+        match &self.node {
+            Some(id) => write!(f, "node {} ({})", Brief(id), self.mode),
+            None => write!(f, "the document ({})", self.mode),
         }
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::Deadlock;
 use crate::info::{Millis, millis};
 use crate::stats::write_counts;
-use crate::{DurationSummary, Revocation};
+use crate::{DurationSummary, LockCounters, Revocation};
 
 /// The metrics and the state of a store's node locks, all of one moment.
 ///
@@ -18,21 +18,10 @@ use crate::{DurationSummary, Revocation};
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct NodeLockStats {
-    /// The number of owners that were granted all nodes of their first request.
-    pub total_acquisitions: u64,
-    /// The number of owners that released all their nodes.
-    pub total_releases: u64,
-    /// The number of requests that timed out.
-    pub total_timeouts: u64,
-    /// The number of requests that a token cancelled or refused, or whose future was dropped
-    /// while it waited.
-    pub total_cancellations: u64,
-    /// The number of requests that a full queue rejected.
-    pub total_rejections: u64,
-    /// The number of requests that were refused because their own thread held the lock.
-    pub total_refusals: u64,
-    /// The number of owners that were revoked.
-    pub total_revocations: u64,
+    /// The counters, which are also fields of this value. A grant is that of all nodes of the first
+    /// request of an owner; its release and its revocation are of all nodes of the owner.
+    #[serde(flatten)]
+    pub counters: LockCounters,
     /// The last revoked owners, oldest first: at most [`Revocation::LISTED`].
     pub last_revocations: Vec<Revocation>,
     /// The number of requests for more nodes that would have closed a cycle. Includes upgrade
@@ -89,21 +78,14 @@ impl fmt::Display for RefusedDeadlock {
 
 impl fmt::Display for NodeLockStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counts = [
-            ("acquisitions", self.total_acquisitions),
-            ("releases", self.total_releases),
-            ("timeouts", self.total_timeouts),
-            ("cancellations", self.total_cancellations),
-            ("rejections", self.total_rejections),
-            ("refusals", self.total_refusals),
-            ("revocations", self.total_revocations),
+        let others = [
             ("deadlocks", self.total_deadlocks),
             ("  of upgrades", self.total_upgrade_conflicts),
             ("holders now", self.holders as u64),
             ("waiting now", self.waiting as u64),
             ("entries now", self.entries as u64),
         ];
-        write_counts(f, &counts)?;
+        write_counts(f, self, &others)?;
         for (name, summary) in [("wait", &self.wait), ("hold", &self.hold)] {
             let [mean, worst, max] = [summary.mean, summary.p999, summary.max].map(Millis);
             writeln!(f, "{name:<14}mean {mean}, p99.9 {worst}, max {max}")?;

@@ -162,4 +162,5 @@ fn requests<'a, T: 'a>(
 }
 
 #[cfg(test)]
+#[path = "../../tests/unit/queue.rs"]
 mod tests;

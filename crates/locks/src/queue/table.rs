@@ -116,6 +116,8 @@ struct Part<K> {
     key: K,
     /// The rights of the member before the request.
     before: Rights,
+    /// The rights that it will have then.
+    wanted: Rights,
     state: PartState,
 }
 
@@ -197,10 +199,13 @@ impl TableEntry {
             && !upgrades.any(|upgrade| upgrade.rights.exclude(wanted))
     }
 
-    fn is_clear(&self) -> bool {
-        self.waits
-            .as_ref()
-            .is_none_or(|waits| waits.list.is_empty())
+    /// Whether a member that has these rights here gets `wanted` at once.
+    fn fits(&self, member: MemberNumber, has: Rights, wanted: Rights) -> bool {
+        if has != Rights::NONE {
+            return has == wanted || self.extends(member, wanted, self.upgrades());
+        }
+        let waits = self.waits.as_ref();
+        waits.is_none_or(|waits| waits.list.is_empty()) && self.admits(wanted)
     }
 
     fn is_idle(&self) -> bool {
@@ -304,9 +309,7 @@ impl TableEntry {
         found.extend(holders.filter(|&(other, rights)| other != member && rights.exclude(before)));
         found
     }
-}
 
-impl TableEntry {
     /// Returns the members with rights that exclude those of a part of a request.
     fn excluding(
         &self,
@@ -396,12 +399,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
             let entry = self.entries.get(key)?;
             let has = entry.rights(member);
             let wanted = has.and(*wanted);
-            let fits = match has {
-                _ if has == wanted => true,
-                Rights::NONE => entry.is_clear() && entry.admits(wanted),
-                _ => entry.extends(member, wanted, entry.upgrades()),
-            };
-            match fits {
+            match entry.fits(member, has, wanted) {
                 true => None,
                 false => entry.in_the_way(member, wanted),
             }
@@ -439,10 +437,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
                 part: asks.parts.len(),
             };
             let is_upgrade = before != Rights::NONE;
-            let granted = match is_upgrade {
-                true => entry.extends(member, wanted, entry.upgrades()),
-                false => entry.is_clear() && entry.admits(wanted),
-            };
+            let granted = entry.fits(member, before, wanted);
             let state = if granted {
                 entry.set(member, wanted);
                 PartState::Granted
@@ -459,7 +454,12 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
                 self.contended.insert(key.clone());
             }
             asks.missing += usize::from(!granted);
-            asks.parts.push(Part { key, before, state });
+            asks.parts.push(Part {
+                key,
+                before,
+                wanted,
+                state,
+            });
         }
         if asks.missing == 0 {
             return Asked::Granted;
@@ -572,21 +572,19 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
     ) -> impl Iterator<Item = (&K, Rights, usize)> {
         self.waiting_parts(member).map(move |(part, entry)| {
             let waits = entry.waits.as_ref();
-            let wanted = entry.wanted(member, part.state);
             let ahead = match part.state {
                 PartState::Queued(ticket) => waits.and_then(|waits| waits.list.ahead_of(ticket)),
                 _ => None,
             };
-            (&part.key, wanted, ahead.unwrap_or(0))
+            (&part.key, part.wanted, ahead.unwrap_or(0))
         })
     }
 
     /// Returns the members that a member waits for, without duplicates.
     pub(crate) fn blockers(&self, member: MemberNumber) -> Vec<MemberNumber> {
         let parts = self.waiting_parts(member);
-        let blockers = parts.flat_map(|(part, entry)| {
-            entry.blockers(member, entry.wanted(member, part.state), part.state)
-        });
+        let blockers =
+            parts.flat_map(|(part, entry)| entry.blockers(member, part.wanted, part.state));
         let mut members: Vec<_> = blockers.map(|blocker| blocker.0).collect();
         members.sort_unstable();
         members.dedup();
@@ -597,33 +595,18 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
     /// of rights come first. Of the waiting requests it is only the one directly ahead, which waits
     /// for the others. The time does not depend on the lengths of the queues.
     pub(crate) fn nearest_blockers(&self, member: MemberNumber, most: usize) -> Vec<MemberNumber> {
-        let parts = || {
-            let parts = self.waiting_parts(member).take(most);
-            parts.map(|(part, entry)| (entry, entry.wanted(member, part.state), part.state))
-        };
+        let parts = || self.waiting_parts(member).take(most);
         let ahead =
-            parts().flat_map(|(entry, wanted, state)| entry.nearest_ahead(member, wanted, state));
-        let mut waiting = SmallVec::<[MemberNumber; 8]>::new();
-        for other in ahead {
-            // The other half is for holders.
-            if waiting.len() == most.div_ceil(2) {
-                break;
-            }
-            if !waiting.contains(&other) {
-                waiting.push(other);
-            }
-        }
-        let holders = parts().flat_map(|(entry, wanted, _)| entry.excluding(member, wanted));
-        let mut found = Vec::new();
-        for other in holders {
-            if found.len() + waiting.len() == most {
-                break;
-            }
-            if !found.contains(&other) && !waiting.contains(&other) {
-                found.push(other);
-            }
-        }
-        found.extend(waiting);
+            parts().flat_map(|(part, entry)| entry.nearest_ahead(member, part.wanted, part.state));
+        let holders = parts().flat_map(|(part, entry)| entry.excluding(member, part.wanted));
+        let mut listed = HashSet::<_, Secret>::default();
+        let ahead = ahead.filter(|other| listed.insert(*other));
+        // The other half is for holders.
+        let mut found: Vec<_> = ahead.take(most.div_ceil(2)).collect();
+        let waiting = found.len();
+        let holders = holders.filter(|other| listed.insert(*other));
+        found.extend(holders.take(most - waiting));
+        found.rotate_left(waiting);
         found
     }
 
@@ -684,13 +667,12 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
     fn links(&self, member: MemberNumber) -> Vec<(Link<K>, MemberNumber)> {
         let parts = self.waiting_parts(member);
         let links = parts.flat_map(|(part, entry)| {
-            let wants = entry.wanted(member, part.state);
-            let blockers = entry.blockers(member, wants, part.state).into_iter();
+            let blockers = entry.blockers(member, part.wanted, part.state).into_iter();
             blockers.map(move |(next, next_has)| {
                 let link = Link {
                     member,
                     key: part.key.clone(),
-                    wants,
+                    wants: part.wanted,
                     has: entry.rights(member),
                     next_has,
                 };
@@ -701,23 +683,6 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
     }
 }
 
-impl TableEntry {
-    /// Returns the rights that a waiting part of a request is for.
-    fn wanted(&self, member: MemberNumber, state: PartState) -> Rights {
-        let Some(waits) = &self.waits else {
-            return Rights::NONE;
-        };
-        let wanted = match state {
-            PartState::Granted => None,
-            PartState::Queued(ticket) => waits.list.get(ticket).copied(),
-            PartState::Upgrades => {
-                let mut upgrades = waits.upgrades.iter();
-                upgrades.find(|queued| queued.member == member).copied()
-            }
-        };
-        wanted.map_or(Rights::NONE, |queued| queued.rights)
-    }
-}
-
 #[cfg(test)]
+#[path = "../../tests/unit/table.rs"]
 mod tests;

@@ -94,10 +94,6 @@ impl<T> WaitList<T> {
         self.take(self.ahead_of(ticket)?)
     }
 
-    pub(crate) fn get(&self, ticket: Ticket) -> Option<&T> {
-        Some(&self.values[self.ahead_of(ticket)?].1)
-    }
-
     /// Returns how many values are ahead of this one; `None` when it is not in the queue.
     pub(crate) fn ahead_of(&self, ticket: Ticket) -> Option<usize> {
         let at = self.bound(|other| other < ticket);

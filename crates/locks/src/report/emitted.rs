@@ -1,8 +1,6 @@
 //! Reports as events of `tracing` and as counters of `metrics`. The subscriber and the recorder are
 //! code of users.
 
-use std::fmt;
-
 #[cfg(feature = "metrics")]
 use metrics::{Counter, counter};
 use smol_str::SmolStr;
@@ -12,6 +10,7 @@ use crate::caught::catch;
 use crate::sync::assert_unlocked;
 
 /// Where the reports of a store go, beside its channel.
+#[derive(Debug)]
 pub(super) struct Emitter {
     #[cfg(feature = "tracing")]
     store: SmolStr,
@@ -72,11 +71,5 @@ impl Emitter {
             waiting = report.waiting,
             "{report}"
         );
-    }
-}
-
-impl fmt::Debug for Emitter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Emitter").finish_non_exhaustive()
     }
 }

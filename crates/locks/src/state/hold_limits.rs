@@ -9,8 +9,6 @@ use super::*;
 
 #[derive(Debug, Default)]
 pub(super) struct HoldLimits {
-    /// When the keeper looks next.
-    next_look: Option<Deadline>,
     /// The latest revoked grants whose holders have not seen the revocation yet.
     pub(super) revoked: VecDeque<LockId>,
     /// The last revocations of holders of the whole lock.
@@ -58,31 +56,26 @@ impl LockState {
         self.look_no_later_than(due)
     }
 
-    fn look_no_later_than(&mut self, due: Deadline) -> Option<Deadline> {
-        let next_look = &mut self.hold_limits().next_look;
-        let is_earlier = next_look.is_none_or(|next| due < next);
-        is_earlier.then(|| *next_look.insert(due))
+    /// Lets the keeper look no later than then. `None` if it does so anyway.
+    pub(crate) fn look_no_later_than(&mut self, due: Deadline) -> Option<Deadline> {
+        let is_earlier = due < self.next_look;
+        self.next_look = due.min(self.next_look);
+        is_earlier.then_some(due)
     }
 
-    /// Forgets when the keeper looks next: it could not be called.
-    pub(crate) fn forget_look(&mut self) {
-        if let Some(limits) = &mut self.hold_limits {
-            limits.next_look = None;
-        }
-    }
-
-    /// Revokes the grants that exceed their hold limit while requests wait. Returns when the keeper
-    /// must look again.
+    /// Revokes the grants that exceed their hold limit while requests wait, and lets the keeper
+    /// look for the others.
     pub(crate) fn revoke_overdue(
         &mut self,
         now: MonotonicTime,
         has_passed: impl Fn(Deadline) -> bool,
-    ) -> Option<Deadline> {
-        let limits = self.hold_limits.as_mut()?;
-        limits.next_look = None;
+    ) {
+        if !self.had_limits {
+            return;
+        }
         #[cfg(test)]
         {
-            limits.looks += 1;
+            self.hold_limits().looks += 1;
         }
         if self.held {
             self.revoke_overdue_holder(now, &has_passed);
@@ -96,9 +89,9 @@ impl LockState {
                 self.revoke(self.id(number), overdue, now);
             }
         }
-        let due = self.due(now, has_passed)?;
-        self.look_no_later_than(due);
-        self.hold_limits().next_look
+        if let Some(due) = self.due(now, has_passed) {
+            self.look_no_later_than(due);
+        }
     }
 
     fn revoke_overdue_holder(&mut self, now: MonotonicTime, has_passed: impl Fn(Deadline) -> bool) {
@@ -133,4 +126,5 @@ impl LockState {
 }
 
 #[cfg(test)]
+#[path = "../../tests/unit/hold_limits.rs"]
 mod tests;

@@ -3,11 +3,11 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use crate::hold_start::HoldStart;
 use crate::id::FencingToken;
 use crate::node::Scope;
 use crate::options::PackedDuration;
 use crate::request::RequestSource;
+use crate::sampling::HoldStart;
 use crate::time::{Deadline, MonotonicTime};
 use crate::{Grant, LockInfo};
 
@@ -106,7 +106,6 @@ impl LockHolder {
     }
 
     pub(super) fn info(&self, now: MonotonicTime) -> LockInfo {
-        let held_for = self.since.lasted(now);
-        LockInfo::of(self.grant, &self.source, held_for, self.since.exact)
+        LockInfo::of(self.grant, &self.source, self.since, now)
     }
 }

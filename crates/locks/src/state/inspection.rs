@@ -1,14 +1,16 @@
 //! Reading holders and waiters, and which of them wait for which, page by page.
 
 use std::iter;
+use std::ops::Bound;
 
 use super::*;
-use crate::diagnostics::{HeldLock, LockCounters, RequestKind, WaiterKind, WaitingRequest};
-use crate::id::NodeId;
+use crate::LockCounters;
+use crate::diagnostics::{HeldLock, RequestKind, WaiterKind, WaitingRequest};
 use crate::node::RefusedDeadlock;
 use crate::queue::{LockMode, MemberNumber};
 
 /// Some of the members, and the last of them if there may be more.
+#[derive(Default)]
 pub(crate) struct MembersPage {
     pub(crate) holders: Vec<HeldLock>,
     pub(crate) waiters: Vec<WaitingRequest>,
@@ -56,31 +58,31 @@ impl LockState {
         refused.collect()
     }
 
-    /// Returns the holder of the whole lock, or some of the members that share it.
+    /// Returns the holder of the whole lock, or some of the members that share it. With
+    /// `nodes_only`, the holder only if it requested nodes.
     pub(crate) fn members_page(
         &self,
         after: Option<MemberNumber>,
+        nodes_only: bool,
         now: MonotonicTime,
     ) -> MembersPage {
+        let mut page = MembersPage::default();
         if let Some(holder) = self.holder() {
-            return MembersPage {
-                holders: vec![self.held_by(holder, now)],
-                waiters: Vec::new(),
-                next: None,
-            };
+            if holder.scope.is_some() || !nodes_only {
+                page.holders.push(self.held_lock(holder, now));
+            }
+            return page;
         }
-        let (members, next) = self.page_of_members(after);
-        let nodes = self.nodes.iter();
-        let members = nodes.flat_map(|nodes| members.iter().map(move |member| (nodes, *member)));
-        let mut page = MembersPage {
-            holders: Vec::new(),
-            waiters: Vec::new(),
-            next,
+        let Some(nodes) = &self.nodes else {
+            return page;
         };
-        for (nodes, member) in members {
+        let after = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let members = nodes.list.range((after, Bound::Unbounded)).take(PAGE);
+        let members: Vec<_> = members.collect();
+        page.next = members.get(PAGE - 1).map(|(number, _)| **number);
+        for (_, member) in members {
             if member.hold.is_granted() {
-                page.holders
-                    .push(self.held_by_member(nodes, &member.hold, now));
+                page.holders.push(self.held_lock(&member.hold, now));
             }
             let waiter = member.asking.as_ref();
             let waiter = waiter.map(|waiter| self.waits_for_nodes_now(nodes, waiter, now));
@@ -89,49 +91,28 @@ impl LockState {
         page
     }
 
-    /// Returns some of the members, without a holder of the whole lock.
-    pub(crate) fn page_of_node_locks(
-        &self,
-        after: Option<MemberNumber>,
-        now: MonotonicTime,
-    ) -> MembersPage {
-        let mut page = self.members_page(after, now);
-        if self.holder().is_some_and(|holder| holder.scope.is_none()) {
-            page.holders.clear();
+    fn held_lock(&self, hold: &LockHolder, now: MonotonicTime) -> HeldLock {
+        let (mut nodes, mut node_count) = (Vec::new(), 0);
+        if let Some(scope) = &hold.scope {
+            let listed = scope.nodes().take(HeldLock::LISTED);
+            nodes.extend(listed.map(|(id, mode)| (id.clone(), mode)));
+            node_count = scope.parts().len();
+        } else if let Some(members) = self.nodes.as_ref().filter(|_| !self.held) {
+            let number = hold.grant.id().number;
+            // A deep tree has many intentions: the search for others is bounded too.
+            let held = members.table.held(number).take(4 * HeldLock::LISTED);
+            let held = held.filter_map(|(granule, rights)| {
+                let mode = rights.mode();
+                is_shown(mode).then_some((granule.node()?.clone(), mode))
+            });
+            nodes.extend(held.take(HeldLock::LISTED));
+            node_count = members.table.held_count(number);
         }
-        page
-    }
-
-    fn held_by(&self, holder: &LockHolder, now: MonotonicTime) -> HeldLock {
-        let scope = holder.scope.as_ref();
-        let nodes = scope.into_iter().flat_map(Scope::nodes);
-        let nodes = nodes.map(|(id, mode)| (id.clone(), mode));
-        let count = scope.map_or(0, |scope| scope.parts().len());
-        Self::held_lock(holder, nodes, count, now)
-    }
-
-    fn held_by_member(&self, nodes: &Members, hold: &LockHolder, now: MonotonicTime) -> HeldLock {
-        let number = hold.grant.id().number;
-        // A deep tree has many intentions: the search for others is bounded too.
-        let held = nodes.table.held(number).take(4 * HeldLock::LISTED);
-        let held = held.filter_map(|(granule, rights)| {
-            let mode = rights.mode();
-            is_shown(mode).then_some((granule.node()?.clone(), mode))
-        });
-        Self::held_lock(hold, held, nodes.table.held_count(number), now)
-    }
-
-    fn held_lock(
-        hold: &LockHolder,
-        nodes: impl Iterator<Item = (NodeId, LockMode)>,
-        node_count: usize,
-        now: MonotonicTime,
-    ) -> HeldLock {
         HeldLock {
             holder: hold.info(now),
             in_transaction: hold.has_transaction(),
             hold_limit: hold.overdue.map(Overdue::limit),
-            nodes: nodes.take(HeldLock::LISTED).collect(),
+            nodes,
             node_count,
         }
     }

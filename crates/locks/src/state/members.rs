@@ -29,6 +29,14 @@ pub(super) struct Member {
     pub(super) asking: Option<LockWaiter>,
 }
 
+impl LockState {
+    /// Returns the requests that wait for nodes.
+    pub(crate) fn waiters_for_nodes(&self) -> impl Iterator<Item = &LockWaiter> {
+        let members = self.nodes.iter().flat_map(|nodes| nodes.list.values());
+        members.filter_map(|member| member.asking.as_ref())
+    }
+}
+
 impl Members {
     /// Whether a member is still in this wait.
     pub(super) fn is_in_wait(&self, number: u64, wait: WaitId) -> bool {
@@ -43,12 +51,5 @@ impl Members {
     pub(super) fn holds(&self) -> impl Iterator<Item = &LockHolder> {
         let holds = self.list.values().map(|member| &member.hold);
         holds.filter(|hold| hold.is_granted())
-    }
-
-    /// Returns the requests that wait for nodes.
-    pub(super) fn waiters(&self) -> impl Iterator<Item = &LockWaiter> {
-        self.list
-            .values()
-            .filter_map(|member| member.asking.as_ref())
     }
 }

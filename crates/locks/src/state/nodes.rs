@@ -147,12 +147,6 @@ impl LockState {
         })
     }
 
-    /// Returns the description of the request of this grant on nodes.
-    pub(crate) fn source_of(&mut self, id: LockId) -> Result<RequestSource, LockError> {
-        let hold = self.hold_of(id).ok_or(LockError::Revoked { id })?;
-        Ok(hold.source.clone())
-    }
-
     /// Returns the last fencing token of a grant on nodes.
     pub(crate) fn token_of(&mut self, grant: Grant) -> FencingToken {
         let hold = self.hold_of(grant.id());
@@ -270,8 +264,7 @@ impl LockState {
         let granted = Grant::new(id, FencingToken(self.last_token), overdue.is_some());
         let nodes = self.nodes.get_or_insert_default();
         if now != since {
-            let metrics = &mut nodes.metrics;
-            metrics.wait.record_wait(now - since, &mut metrics.hold);
+            nodes.metrics.durations.record_wait(now - since);
         }
         let Some(member) = nodes.list.get_mut(&number) else {
             debug_assert!(false, "only members are granted nodes");
@@ -281,7 +274,7 @@ impl LockState {
         if hold.is_granted() {
             hold.grant.token = granted.token;
         } else {
-            nodes.metrics.counts.acquisitions += 1;
+            nodes.metrics.counts.total_acquisitions += 1;
             hold.grant = granted;
             hold.since.begin(Some(Measured::once(now)));
             (hold.waited, hold.overdue) = (PackedDuration::new(now - since), overdue);
@@ -355,14 +348,21 @@ impl LockState {
         let Some(asking) = self.stop_waiting(number) else {
             return;
         };
-        let obstacles = Obstacles {
-            holder,
+        let evidence = self.evidence(&asking, ahead + 1, now);
+        let evidence = TimeoutEvidence {
+            holder: holder.unwrap_or(evidence.holder),
             node: Some(node),
             ahead: queued,
+            ..evidence
         };
-        let failed = self.fail(&asking, ahead + 1, obstacles, reason, now);
+        let failed = self.fail(&asking, evidence, reason, now);
         self.outbox
             .push(AfterUnlock::Answer(asking.request, failed));
+        self.stop_asking(number, now);
+    }
+
+    /// Withdraws a request for nodes from the table. A member without any nodes ends.
+    fn stop_asking(&mut self, number: u64, now: MonotonicTime) {
         let nodes = self.nodes.get_or_insert_default();
         let member = nodes.list.get(&number);
         let is_new = member.is_some_and(|member| !member.hold.is_granted());
@@ -410,18 +410,6 @@ impl LockState {
         Some(&mut nodes.list.get_mut(&id.number)?.hold)
     }
 
-    /// Ends the locks of a member if it has this id. `None` if no member has it.
-    pub(super) fn release_member(
-        &mut self,
-        id: LockId,
-        now: MonotonicTime,
-    ) -> Option<Result<Option<AfterUnlock>, ReleaseError>> {
-        if self.member(id)?.hold.source.transaction {
-            return Some(Err(ReleaseError::TransactionOpen { id }));
-        }
-        Some(Ok(self.part_from_nodes(id, now)))
-    }
-
     /// Ends the locks of a member. Returns the first outcome that follows from that.
     pub(super) fn part_from_nodes(
         &mut self,
@@ -429,7 +417,7 @@ impl LockState {
         now: MonotonicTime,
     ) -> Option<AfterUnlock> {
         self.member(id)?;
-        self.recorder_of(CapacityPart::Share).counts.releases += 1;
+        self.recorder_of(CapacityPart::Share).counts.total_releases += 1;
         self.observe_end(id, TimelineOutcome::Released, now);
         self.leave(id.number, now);
         self.outbox.pop()
@@ -454,16 +442,10 @@ impl LockState {
             }
             return None;
         }
-        nodes.metrics.counts.cancellations += 1;
+        nodes.metrics.counts.total_cancellations += 1;
         let asking = self.stop_waiting(number)?;
         self.observe_failure(&asking, 1, TimelineOutcome::Cancelled, now);
-        let nodes = self.nodes.as_mut()?;
-        let is_new = !nodes.list.get(&number)?.hold.is_granted();
-        let served = nodes.table.withdraw(number);
-        self.grant_served(served, now);
-        if is_new {
-            self.leave(number, now);
-        }
+        self.stop_asking(number, now);
         Some(asking.request)
     }
 
@@ -480,7 +462,7 @@ impl LockState {
             && hold.is_granted()
             && let Some((since, weight)) = hold.since.known()
         {
-            nodes.metrics.hold.record(now - since, weight);
+            nodes.metrics.durations.record_hold(now - since, weight);
             self.pace.take_in(now - since);
         }
         let served = nodes.table.dismiss(number);

@@ -49,7 +49,7 @@ impl LockState {
         let Some(holder) = holder else {
             return Ok(());
         };
-        self.recorder_of(part).counts.refusals += 1;
+        self.recorder_of(part).counts.total_refusals += 1;
         Err(LockError::Reentrant {
             owner: requester.owner.clone(),
             holder: Box::new(holder),
@@ -68,7 +68,7 @@ impl LockState {
         if waiting < bound {
             return Ok(());
         }
-        self.recorder_of(part).counts.rejections += 1;
+        self.recorder_of(part).counts.total_rejections += 1;
         Err(LockError::QueueFull {
             owner: requester.owner.clone(),
             waiting,
@@ -136,7 +136,7 @@ impl LockWaiter {
     }
 
     /// Looks at it, if a task waits.
-    pub(crate) fn look_at(&self, ticket: Option<Ticket>, look: &mut TaskLook<'_, RequestPosition>) {
+    pub(crate) fn look_at(&self, ticket: Option<Ticket>, look: &mut Look<'_, RequestPosition>) {
         look.at(self.position_at(ticket), self.request.head().task());
     }
 

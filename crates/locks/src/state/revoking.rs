@@ -26,7 +26,7 @@ impl LockState {
         }
         let limit = overdue.limit();
         let part = self.part_held();
-        self.recorder_of(part).counts.revocations += 1;
+        self.recorder_of(part).counts.total_revocations += 1;
         match part {
             CapacityPart::Whole => self.hold_limits().last_revocations.push(info, limit, now),
             CapacityPart::Share => {
@@ -59,8 +59,9 @@ impl LockState {
         self.hold_of(id).map(|hold| hold.sealed = true).is_some()
     }
 
-    /// Whether a grant is still held, of the whole lock or of nodes.
-    pub(crate) fn is_granted(&mut self, id: LockId) -> bool {
-        self.hold_of(id).is_some()
+    /// Returns the description of the request of a grant, of the whole lock or of nodes, if it is
+    /// still held.
+    pub(crate) fn held_source(&mut self, id: LockId) -> Option<&mut RequestSource> {
+        self.hold_of(id).map(|hold| &mut hold.source)
     }
 }

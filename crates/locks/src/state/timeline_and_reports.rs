@@ -15,17 +15,6 @@ use crate::report::{LockReport, ReportThresholds, SlowRequest};
 pub(crate) struct Observed {
     recording: Option<Recording>,
     thresholds: ReportThresholds,
-    /// When the keeper looks next.
-    next_look: Option<MonotonicTime>,
-}
-
-/// The part of a look at long holds and waits that was not taken yet.
-#[derive(Debug, Default)]
-pub(crate) struct SlowLook {
-    after: Option<Ticket>,
-    listed: usize,
-    /// The time until the next hold or wait exceeds its threshold.
-    left: Option<Duration>,
 }
 
 impl Observed {
@@ -40,7 +29,6 @@ impl Observed {
             Box::new(Self {
                 recording,
                 thresholds,
-                next_look: None,
             })
         })
     }
@@ -114,7 +102,8 @@ impl LockState {
         }
         self.observed = Some(observed);
         if let Some((over, holder)) = slow {
-            self.report(SlowRequest::Hold { ended: true }, over, Some(holder), now);
+            let report = self.report(SlowRequest::Hold { ended: true }, over, Some(holder), now);
+            self.outbox.push(report);
         }
     }
 
@@ -155,7 +144,8 @@ impl LockState {
                 request,
                 ended: true,
             };
-            self.report(slow, threshold, None, now);
+            let report = self.report(slow, threshold, None, now);
+            self.outbox.push(report);
         }
     }
 
@@ -175,78 +165,69 @@ impl LockState {
     // --- Reports ---
 
     fn report(
-        &mut self,
+        &self,
         slow: SlowRequest,
         threshold: Duration,
         holder: Option<LockInfo>,
         now: MonotonicTime,
-    ) {
+    ) -> AfterUnlock {
         let waiting = self.queue.len() + self.waiting_for_nodes();
         let first = self.entries(now).take(LockReport::FIRST).collect();
-        let report = LockReport {
+        AfterUnlock::Report(Box::new(LockReport {
             slow,
             threshold,
             holder,
             waiting,
             first,
             number: 0,
-        };
-        self.outbox.push(AfterUnlock::Report(Box::new(report)));
+        }))
     }
 
-    /// Reports the holds and waits that exceed their threshold, one page of the queue at a time.
-    /// Returns whether there is another page.
-    pub(crate) fn look_at_slow(&mut self, look: &mut SlowLook, now: MonotonicTime) -> bool {
-        let Some(observed) = &mut self.observed else {
-            return false;
-        };
-        let thresholds = observed.thresholds;
-        if look.after.is_none() {
-            observed.next_look = None;
-            if self.queue.is_empty() && self.waiting_for_nodes() == 0 {
-                return false;
-            }
-            if let Some(over) = thresholds.holds {
-                self.look_at_holds(&mut look.left, over, now);
-            }
-            if let Some(over) = thresholds.waits {
-                self.look_at_waits_for_nodes(&mut look.left, over, now);
-            }
+    /// Reports the holds and the waits for nodes that exceed their threshold; the others count in
+    /// `left`. Returns the threshold of waits if the queue is to be read, too.
+    pub(crate) fn look_at_slow(
+        &mut self,
+        left: &mut Option<Duration>,
+        now: MonotonicTime,
+    ) -> Option<Duration> {
+        let ReportThresholds { holds, waits } = self.observed.as_ref()?.thresholds;
+        if self.queue.is_empty() && self.waiting_for_nodes() == 0 {
+            return None;
         }
-        let waits = thresholds.waits;
-        waits.is_some_and(|over| self.look_at_queue(look, over, now))
+        if let Some(over) = holds {
+            self.look_at_holds(left, over, now);
+        }
+        if let Some(over) = waits {
+            self.look_at_waits_for_nodes(left, over, now);
+        }
+        waits
     }
 
-    fn look_at_queue(&mut self, look: &mut SlowLook, over: Duration, now: MonotonicTime) -> bool {
-        let (page, next) = self.queue_page(look.after);
-        let mut slow = Vec::new();
-        for (_, waiter) in page {
-            look.listed += 1;
-            if let Some(waiter) = waiter.look_if_slow(over, &mut look.left, now) {
-                slow.push(self.entry(waiter, look.listed, now));
-            }
-        }
-        let holder = self.current(now).filter(|_| !slow.is_empty());
-        for request in slow {
-            let ended = false;
-            let slow = SlowRequest::Wait { request, ended };
-            self.report(slow, over, holder.clone(), now);
-        }
-        look.after = next;
-        next.is_some()
+    /// Returns a report of a request in the queue whose wait exceeds the threshold.
+    pub(crate) fn look_at_wait(
+        &self,
+        queued: QueuedAt<'_>,
+        over: Duration,
+        left: &mut Option<Duration>,
+        now: MonotonicTime,
+    ) -> Option<AfterUnlock> {
+        let waiter = queued.waiter.look_if_slow(over, left, now)?;
+        let request = self.entry(waiter, queued.position, now);
+        let ended = false;
+        let slow = SlowRequest::Wait { request, ended };
+        Some(self.report(slow, over, self.current(now), now))
     }
 
     fn look_at_holds(&mut self, left: &mut Option<Duration>, over: Duration, now: MonotonicTime) {
-        let mut slow = Vec::new();
-        for hold in self.holds() {
-            let held_for = hold.since.lasted(now);
-            if is_slow(&hold.is_reported, over, held_for, left) {
-                slow.push(hold.info(now));
-            }
-        }
-        for holder in slow {
-            self.report(SlowRequest::Hold { ended: false }, over, Some(holder), now);
-        }
+        let slow = self
+            .holds()
+            .filter(|hold| is_slow(&hold.is_reported, over, hold.since.lasted(now), left));
+        let report = |hold: &LockHolder| {
+            let holder = Some(hold.info(now));
+            self.report(SlowRequest::Hold { ended: false }, over, holder, now)
+        };
+        let reports: Vec<_> = slow.map(report).collect();
+        self.outbox.extend(reports);
     }
 
     fn look_at_waits_for_nodes(
@@ -258,39 +239,24 @@ impl LockState {
         let Some(nodes) = &self.nodes else {
             return;
         };
-        let mut slow = Vec::new();
-        for waiter in nodes.waiters() {
-            if let Some(waiter) = waiter.look_if_slow(over, left, now) {
-                let ahead = nodes.table.waits_for(waiter.number);
-                let position = 1 + ahead.map(|(_, _, ahead)| ahead).max().unwrap_or(0);
-                let blocker = nodes.table.blockers(waiter.number).into_iter().next();
-                let holder = blocker.and_then(|blocker| self.info_of_member(blocker, now));
-                slow.push((self.entry(waiter, position, now), holder));
-            }
-        }
-        for (request, holder) in slow {
-            let ended = false;
-            self.report(SlowRequest::Wait { request, ended }, over, holder, now);
-        }
+        let reports = self.waiters_for_nodes().filter_map(|waiter| {
+            let waiter = waiter.look_if_slow(over, left, now)?;
+            let ahead = nodes.table.waits_for(waiter.number);
+            let position = 1 + ahead.map(|(_, _, ahead)| ahead).max().unwrap_or(0);
+            let blocker = nodes.table.blockers(waiter.number).into_iter().next();
+            let holder = blocker.and_then(|blocker| self.info_of_member(blocker, now));
+            let (request, ended) = (self.entry(waiter, position, now), false);
+            Some(self.report(SlowRequest::Wait { request, ended }, over, holder, now))
+        });
+        let reports: Vec<_> = reports.collect();
+        self.outbox.extend(reports);
     }
 
-    /// Ends a look. Returns when to look next.
-    pub(crate) fn end_look(&mut self, look: &SlowLook, now: MonotonicTime) -> Option<Deadline> {
-        self.look_within(look.left?, now)
-    }
-
-    /// Lets the keeper look within this time, unless it does so anyway. Looks have a distance, so
-    /// that many requests cause few looks.
-    fn look_within(&mut self, left: Duration, now: MonotonicTime) -> Option<Deadline> {
-        let observed = self.observed.as_mut()?;
-        let distance = observed.thresholds.shortest()? / 32;
-        let left = left.max(distance);
-        let at = now.saturating_add(left);
-        if observed.next_look.is_some_and(|next| next <= at) {
-            return None;
-        }
-        observed.next_look = Some(at);
-        Deadline::after(left, now)
+    /// Lets the keeper look within this time. `None` if it does so anyway. Looks have a distance,
+    /// so that many requests cause few looks.
+    pub(crate) fn look_within(&mut self, left: Duration, now: MonotonicTime) -> Option<Deadline> {
+        let distance = self.observed.as_ref()?.thresholds.shortest()? / 32;
+        self.look_no_later_than(Deadline::after(left.max(distance), now)?)
     }
 
     /// Lets the keeper look when the present holder or a new waiter exceeds its threshold. Called
@@ -331,9 +297,10 @@ impl LockState {
         let holding = TimelineOutcome::Holding;
         let holds = self.holds();
         let holds = holds.map(|hold| recording.hold(hold, nodes, None, holding));
-        let waiters = self.nodes.iter().flat_map(|nodes| nodes.waiters());
         let waiting = TimelineOutcome::Waiting;
-        let waiters = waiters.map(|waiter| recording.waiter(waiter, self.lock, None, waiting));
+        let waiters = self
+            .waiters_for_nodes()
+            .map(|waiter| recording.waiter(waiter, self.lock, None, waiting));
         Some((recording.timeline(now), holds.chain(waiters).collect()))
     }
 

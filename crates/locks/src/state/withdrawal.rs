@@ -1,16 +1,6 @@
 //! How a request leaves without a grant: by its timeout, its token, or the end of its task.
 
 use super::*;
-use crate::evidence::Withdrawn;
-
-/// What a request that is about to fail has waited for.
-#[derive(Default)]
-pub(super) struct Obstacles {
-    /// `None` for the holder of the whole lock.
-    pub(super) holder: Option<LockInfo>,
-    pub(super) node: Option<NodeWait>,
-    pub(super) ahead: Vec<QueueEntry>,
-}
 
 impl LockState {
     /// Removes a waiter from the queue, or from the waits for nodes. Does nothing when that wait is
@@ -25,21 +15,22 @@ impl LockState {
         let position = waiting_at
             .ticket
             .and_then(|ticket| self.queue.ahead_of(ticket));
-        let (Some(ticket), Some(ahead)) = (waiting_at.ticket, position) else {
+        let (Some(ticket), Some(position)) = (waiting_at.ticket, position) else {
             return self.withdraw_from_nodes(waiting_at, reason, now);
         };
         let listed = match reason {
-            Reason::Expired(_) => ahead.min(TimeoutEvidence::AHEAD),
+            Reason::Expired(_) => position.min(TimeoutEvidence::AHEAD),
             Reason::Cancelled => 0,
         };
-        let obstacles = Obstacles {
-            ahead: self.entries(now).take(listed).collect(),
-            ..Obstacles::default()
-        };
+        let ahead = self.entries(now).take(listed).collect();
         let Some(waiter) = self.queue.withdraw(ticket) else {
             return;
         };
-        let failed = self.fail(&waiter, ahead + 1, obstacles, reason, now);
+        let evidence = TimeoutEvidence {
+            ahead,
+            ..self.evidence(&waiter, position + 1, now)
+        };
+        let failed = self.fail(&waiter, evidence, reason, now);
         self.outbox
             .push(AfterUnlock::Answer(waiter.request, failed));
         // Requests behind it may fit where it did not.
@@ -47,37 +38,46 @@ impl LockState {
         self.outbox.extend(next);
     }
 
+    /// Describes a request that is about to fail, without the requests ahead of it.
+    pub(super) fn evidence(
+        &self,
+        waiter: &LockWaiter,
+        position: usize,
+        now: MonotonicTime,
+    ) -> TimeoutEvidence {
+        TimeoutEvidence {
+            id: self.id(waiter.number),
+            owner: waiter.request.head().requester().owner.clone(),
+            limit: Duration::ZERO,
+            waited: now - waiter.since,
+            position,
+            holder: self.holder_info(now),
+            ahead: Vec::new(),
+            node: None,
+        }
+    }
+
     /// Returns the outcome of a waiter that fails for an external reason.
     pub(super) fn fail(
         &mut self,
         waiter: &LockWaiter,
-        position: usize,
-        obstacles: Obstacles,
+        evidence: TimeoutEvidence,
         reason: Reason,
         now: MonotonicTime,
     ) -> LockOutcome {
         let counts = &mut self.recorder_of(waiter.part).counts;
         let outcome = match reason {
             Reason::Expired(_) => {
-                counts.timeouts += 1;
+                counts.total_timeouts += 1;
                 TimelineOutcome::TimedOut
             }
             Reason::Cancelled => {
-                counts.cancellations += 1;
+                counts.total_cancellations += 1;
                 TimelineOutcome::Cancelled
             }
         };
-        self.observe_failure(waiter, position, outcome, now);
-        let withdrawn = Withdrawn {
-            id: self.id(waiter.number),
-            owner: waiter.request.head().requester().owner.clone(),
-            waited: now - waiter.since,
-            position,
-            ahead: obstacles.ahead,
-            node: obstacles.node,
-        };
-        let holder = || obstacles.holder.unwrap_or_else(|| self.holder_info(now));
-        RequestOutcome::Failed(Box::new(withdrawn.because(reason, holder)))
+        self.observe_failure(waiter, evidence.position, outcome, now);
+        RequestOutcome::Failed(Box::new(evidence.because(reason)))
     }
 
     /// Removes the request of a task that is gone, and counts it as cancelled. If it was granted
@@ -94,7 +94,7 @@ impl LockState {
         let Some(waiter) = queued else {
             return self.abandon_later(waiting_at, now);
         };
-        self.recorder_of(waiter.part).counts.cancellations += 1;
+        self.recorder_of(waiter.part).counts.total_cancellations += 1;
         self.observe_failure(&waiter, 1, TimelineOutcome::Cancelled, now);
         // Requests behind it may fit where it did not.
         let next = self.grant_next(now, None);

@@ -319,10 +319,10 @@ impl Hub {
             version: state.replica.version(),
             machine: self.machine.clone(),
             tabs: state.tabs.len(),
-            holder: stats.current_lock,
-            queue: stats.queue,
             acquisitions: stats.total_acquisitions,
             timeouts: stats.total_timeouts,
+            holder: stats.current_lock,
+            queue: stats.queue,
             wait: stats.wait,
             hold: stats.hold,
         };

@@ -1,7 +1,5 @@
 //! Reading the state of node locks.
 
-use std::ops::Bound;
-
 use super::*;
 
 impl LockState {
@@ -34,44 +32,21 @@ impl LockState {
         Some(member.hold.info(now))
     }
 
-    /// Returns the next few members, and the last of these if there may be more.
-    pub(in crate::state) fn page_of_members(
-        &self,
-        after: Option<MemberNumber>,
-    ) -> (Vec<&Member>, Option<MemberNumber>) {
-        let Some(nodes) = &self.nodes else {
-            return (Vec::new(), None);
-        };
-        let rest = (
-            after.map_or(Bound::Unbounded, Bound::Excluded),
-            Bound::Unbounded,
-        );
-        let page: Vec<_> = nodes.list.range(rest).take(PAGE).collect();
-        let last = page.last().map(|(number, _)| **number);
-        let last = last.filter(|_| page.len() == PAGE);
-        (page.into_iter().map(|(_, member)| member).collect(), last)
-    }
-
     pub(crate) fn node_stats(&mut self, now: MonotonicTime) -> NodeLockStats {
         let alone = self.held && self.holder.scope.is_some();
         let last_deadlocks = self.last_deadlocks(now);
         let nodes = &**self.nodes.get_or_insert_default();
         let metrics = &nodes.metrics;
+        let [wait, hold] = metrics.summaries();
         let granted = nodes.holds();
         NodeLockStats {
-            total_acquisitions: metrics.counts.acquisitions,
-            total_releases: metrics.counts.releases,
-            total_timeouts: metrics.counts.timeouts,
-            total_cancellations: metrics.counts.cancellations,
-            total_rejections: metrics.counts.rejections,
-            total_refusals: metrics.counts.refusals,
-            total_revocations: metrics.counts.revocations,
+            counters: metrics.counts,
             last_revocations: nodes.last_revocations.list(now),
             total_deadlocks: nodes.deadlocks,
             total_upgrade_conflicts: nodes.upgrade_conflicts,
             last_deadlocks,
-            wait: metrics.wait_summary(),
-            hold: metrics.hold_summary(),
+            wait,
+            hold,
             holders: granted.count() + usize::from(alone),
             waiting: nodes.waiting,
             entries: nodes.table.len(),
