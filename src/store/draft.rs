@@ -21,11 +21,11 @@ use crate::document::{
 };
 use crate::id::{AsNodeId, NodeId, TransactionId};
 
-/// The edits of a transaction: a document with changes that nobody else sees.
+/// The edits of a transaction: a document with changes that only the transaction has.
 ///
 /// Code that runs within a transaction gets its draft by reference: operations
-/// ([`op`](crate::dsl::op)), attempts, handlers of an inbox. A draft cannot be committed, and has no
-/// lock: that is the part of the [`Transaction`](crate::Transaction). Every method either does
+/// ([`op`](crate::dsl::op)), attempts, handlers of an inbox. A draft cannot be committed, and has
+/// no lock: that is the part of the [`Transaction`](crate::Transaction). Every method either does
 /// everything that it describes, or returns an error and does nothing.
 ///
 /// The methods of [`View`] read the document with the changes of the draft included.

@@ -1351,8 +1351,8 @@ fn undo_03_a_half_of_a_half_has_the_text_of_the_first_node_that_was_joined_to_it
     assert_eq!(shown(&store), "abc=abc");
 }
 
-/// Carl wraps a half that Ann made, and Bob deletes it. That is forgotten, but not that it was later
-/// than the wrapping: the half does not return with the split, for the sake of the wrapping.
+/// Carl wraps a half that Ann made, and Bob deletes it. That is forgotten, but not that it was
+/// later than the wrapping: the half does not return with the split, for the sake of the wrapping.
 #[test]
 fn undo_03_a_half_that_is_deleted_for_good_does_not_stay_for_an_earlier_move() {
     let ([ann, carl], store) = editors_of(["ann", "carl"], &["ab", "d"]);

@@ -187,8 +187,8 @@ impl Draft {
     }
 
     /// Puts a draft that was made without locks in the place of this one, which has no edits yet.
-    /// Returns `false`, and does nothing, if any commit came between: checks of a change also depend
-    /// on nodes that it does not touch, such as the ancestors of a target.
+    /// Returns `false`, and does nothing, if any commit came between: checks of a change also
+    /// depend on nodes that it does not touch, such as the ancestors of a target.
     pub(super) fn take_over(&mut self, mut unlocked: Self) -> bool {
         if self.overlay.base().version() != unlocked.overlay.base().version() {
             return false;
