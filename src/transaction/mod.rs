@@ -23,7 +23,6 @@
 
 mod batch_json;
 pub mod dsl;
-mod edit;
 mod editor;
 mod error;
 #[doc(hidden)]
@@ -48,7 +47,7 @@ pub use idempotency::IdempotencyKey;
 pub use manager::{Published, TransactionManager};
 pub use operation::{
     Alias, Callback, Child, IntoOperations, NodeOperation, NodeRef, Operation, Pattern,
-    PatternError, TextSpan,
+    PatternError, TextSpan, on_node,
 };
 pub use pending::PendingTransaction;
 pub use retry::retry;

@@ -4,8 +4,9 @@ use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use super::error::{OperationError, PanicPayload};
+use super::operation::on_node::{OnNode, unit};
 use super::operation::{Callback, IntoOperations, NodeOperation, NodeRef, Operation};
-use super::{TransactionError, edit, limits};
+use super::{TransactionError, limits};
 use crate::caught::catch;
 use crate::document::{Change, EditError, Limit, Node, Overlay, TextUnit, View};
 use crate::id::NodeId;
@@ -108,7 +109,7 @@ impl Runner<'_> {
             }),
             Operation::Create { mut node, unit } => self.step(name, |draft| {
                 if unit == Some(TextUnit::Utf16) {
-                    edit::unit::of_new_node(draft, &mut node)?;
+                    unit::of_new_node(draft, &mut node)?;
                 }
                 Ok(draft.create(node).map(drop)?)
             }),
@@ -159,15 +160,14 @@ impl Runner<'_> {
             },
         };
         let before = self.draft.changes().len();
-        let steps = |on: &Overlay| limits::steps_to_look(on, &id, &operation);
-        if let Err(cause) = self.count_one(steps) {
+        if let Err(cause) = self.count_one(|on| operation.steps(on, &id)) {
             return Err(self.failed(name, Some(id), cause.into()));
         }
         let converted = match unit {
-            Some(TextUnit::Utf16) => edit::unit::to_scalars(self.draft, &id, &mut operation),
+            Some(TextUnit::Utf16) => operation.to_scalars(self.draft, &id),
             _ => Ok(()),
         };
-        match converted.and_then(|()| edit::apply(self.draft, &id, operation)) {
+        match converted.and_then(|()| operation.run(self.draft, &id)) {
             Ok(()) => {
                 self.done(name, Some(id), before);
                 Ok(())

@@ -3,7 +3,7 @@
 mod callback;
 mod into_operations;
 mod json;
-mod node;
+pub mod on_node;
 mod pattern;
 mod target;
 
@@ -17,7 +17,7 @@ use smol_str::SmolStr;
 pub use callback::Callback;
 pub use into_operations::IntoOperations;
 pub(super) use json::{Entries, Malformed, read_unit};
-pub use node::NodeOperation;
+pub use on_node::NodeOperation;
 pub use pattern::{Pattern, PatternError};
 pub use target::{Alias, Child, NodeRef, TextSpan};
 

@@ -18,16 +18,8 @@
 //! # Ok::<(), doclock::transaction::TransactionError>(())
 //! ```
 
-mod blocks;
-mod clipboard;
-mod marks;
-mod node;
-mod text;
-mod tree;
-
 use std::error::Error;
 
-use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
 use super::{
@@ -37,12 +29,7 @@ use crate::document::{NodeSpec, Selection, TextUnit};
 use crate::id::FencingToken;
 use crate::store::Draft;
 
-pub use blocks::*;
-pub use clipboard::*;
-pub use marks::*;
-pub use node::*;
-pub use text::*;
-pub use tree::*;
+pub use super::operation::on_node::functions::*;
 
 #[doc(no_inline)]
 pub use super::RunOperations;
@@ -210,13 +197,4 @@ where
     F: Into<Box<dyn Error + Send + Sync>>,
 {
     Operation::Call(Callback::new(code).with_inverse(Callback::new(inverse)))
-}
-
-fn refs<R: Into<NodeRef>>(nodes: impl IntoIterator<Item = R>) -> Vec<NodeRef> {
-    nodes.into_iter().map(Into::into).collect()
-}
-
-fn map<K: Into<String>>(pairs: impl IntoIterator<Item = (K, Value)>) -> Box<Map<String, Value>> {
-    let pairs = pairs.into_iter();
-    Box::new(pairs.map(|(key, value)| (key.into(), value)).collect())
 }
