@@ -1,8 +1,7 @@
 //! Limits of operation batches: the size of a batch is checked before the lock is requested, and
 //! the work of each operation before it runs.
 
-use super::operation::on_node::OnNode;
-use super::operation::{NodeRef, Operation};
+use super::operation::{NodeRef, On, Operation};
 use super::{OperationError, TransactionError};
 use crate::document::{Budget, Limit, LimitExceeded, Limits};
 
@@ -43,7 +42,9 @@ fn check_one(
                 at_operation(within, index, operation.name(), Some(node_id))
             });
         }
-        Operation::Create { node, .. } => one_more(budget).and_then(|()| budget.spec(node)),
+        Operation::OnDocument { operation, .. } => {
+            one_more(budget).and_then(|()| operation.size(budget))
+        }
         Operation::On {
             node_id: id,
             operation,
@@ -52,11 +53,7 @@ fn check_one(
             node_id = Some(id);
             one_more(budget).and_then(|()| operation.size(budget))
         }
-        Operation::SetSelection { .. }
-        | Operation::ClearSelection
-        | Operation::IfUnchanged { .. }
-        | Operation::RequireLease { .. }
-        | Operation::Call(_) => one_more(budget),
+        Operation::Call(code) => one_more(budget).and_then(|()| code.size(budget)),
     };
     at_operation(within, index, name, node_id)
 }

@@ -46,8 +46,8 @@ pub use hooks::{BeforeHook, Hooks, Refusal};
 pub use idempotency::IdempotencyKey;
 pub use manager::{Published, TransactionManager};
 pub use operation::{
-    Alias, Callback, Child, IntoOperations, NodeOperation, NodeRef, Operation, Pattern,
-    PatternError, TextSpan, on_node,
+    Alias, Callback, Child, DocumentOperation, IntoOperations, NodeOperation, NodeRef, Operation,
+    Pattern, PatternError, TextSpan, on_document, on_node,
 };
 pub use pending::PendingTransaction;
 pub use retry::retry;

@@ -4,10 +4,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
-use super::{Edited, NodeOperation, OnNode, Within, marks, text_size, unit};
+use super::{Edited, NodeOperation, On, Within, marks, text_size};
 use crate::document::{Budget, Mark, value};
 use crate::id::NodeId;
 use crate::store::Draft;
+use crate::transaction::operation::unit;
 
 /// Sets attributes and leaves the others; `null` removes one.
 pub fn set_attrs<K: Into<String>>(attrs: impl IntoIterator<Item = (K, Value)>) -> NodeOperation {
@@ -23,7 +24,7 @@ pub struct SetAttrs {
     pub attrs: Box<Map<String, Value>>,
 }
 
-impl OnNode for SetAttrs {
+impl On<NodeId> for SetAttrs {
     without!(positions);
 
     fn size(&self, budget: &Budget) -> Within {
@@ -51,7 +52,7 @@ pub struct RemoveAttrs {
     pub keys: Vec<SmolStr>,
 }
 
-impl OnNode for RemoveAttrs {
+impl On<NodeId> for RemoveAttrs {
     without!(positions);
 
     fn size(&self, budget: &Budget) -> Within {
@@ -98,7 +99,7 @@ pub struct Update {
     pub marks: Option<Vec<Mark>>,
 }
 
-impl OnNode for Update {
+impl On<NodeId> for Update {
     fn size(&self, budget: &Budget) -> Within {
         let mut text = self.text.iter();
         text.try_for_each(|text| text_size(budget, text))?;
@@ -154,7 +155,7 @@ pub struct TransformNode {
     pub attrs: Box<Map<String, Value>>,
 }
 
-impl OnNode for TransformNode {
+impl On<NodeId> for TransformNode {
     without!(positions);
 
     fn size(&self, budget: &Budget) -> Within {
@@ -178,7 +179,7 @@ pub fn set_root() -> NodeOperation {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SetRoot {}
 
-impl OnNode for SetRoot {
+impl On<NodeId> for SetRoot {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {

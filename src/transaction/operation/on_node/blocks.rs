@@ -5,13 +5,14 @@ use smol_str::SmolStr;
 
 use super::range::place_of;
 use super::tree::{insert_around, position_and_parent_position, resolve_some, split_children};
-use super::{Edited, NodeOperation, OnNode, Within, unit};
+use super::{Edited, NodeOperation, On, Within};
 use crate::document::plan::find;
 use crate::document::{Budget, Limit, Node, NodeSpec, SplitPoint, View, cost};
 use crate::id::NodeId;
 use crate::store::Draft;
 use crate::transaction::error::OperationError;
 use crate::transaction::operation::NodeRef;
+use crate::transaction::operation::unit;
 use crate::transaction::run::resolve;
 
 /// Splits a text node before the character at `offset`. The text from there on, with its marks,
@@ -29,7 +30,7 @@ pub struct SplitTextNode {
     pub offset: usize,
 }
 
-impl OnNode for SplitTextNode {
+impl On<NodeId> for SplitTextNode {
     without!(size);
 
     fn to_scalars(&mut self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -62,7 +63,7 @@ pub struct MergeTextNodes {
     pub other_id: NodeRef,
 }
 
-impl OnNode for MergeTextNodes {
+impl On<NodeId> for MergeTextNodes {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -92,7 +93,7 @@ pub struct SplitBlockNode {
     pub index: usize,
 }
 
-impl OnNode for SplitBlockNode {
+impl On<NodeId> for SplitBlockNode {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -119,7 +120,7 @@ pub struct MergeBlockNodes {
     pub other_id: NodeRef,
 }
 
-impl OnNode for MergeBlockNodes {
+impl On<NodeId> for MergeBlockNodes {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -139,7 +140,7 @@ pub fn auto_merge_text_nodes() -> NodeOperation {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AutoMergeTextNodes {}
 
-impl OnNode for AutoMergeTextNodes {
+impl On<NodeId> for AutoMergeTextNodes {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -218,7 +219,7 @@ pub struct InsertParagraph {
     pub kind: Option<SmolStr>,
 }
 
-impl OnNode for InsertParagraph {
+impl On<NodeId> for InsertParagraph {
     fn size(&self, budget: &Budget) -> Within {
         self.kind.iter().try_for_each(|kind| budget.name(kind))
     }
@@ -275,7 +276,7 @@ pub struct SplitListItem {
     pub item_type: SmolStr,
 }
 
-impl OnNode for SplitListItem {
+impl On<NodeId> for SplitListItem {
     fn size(&self, budget: &Budget) -> Within {
         budget.name(&self.item_type)
     }
@@ -353,7 +354,7 @@ pub struct WrapInList {
     pub last_id: Option<NodeRef>,
 }
 
-impl OnNode for WrapInList {
+impl On<NodeId> for WrapInList {
     fn size(&self, budget: &Budget) -> Within {
         budget.spec(&self.list)?;
         budget.spec(&self.item)

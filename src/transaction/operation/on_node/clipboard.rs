@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::range::{self, Over, all_children, are_alike, is_text_block, place_of, reselect};
-use super::{Edited, NodeOperation, OnNode, Within, unit};
+use super::{Edited, NodeOperation, On, Within};
 use crate::document::{
     Budget, ChildPosition, EditError, Fragment, Limit, Mark, Node, NodeSpec, Position, Selection,
     SplitPoint, Text, View, cost, plan,
@@ -11,6 +11,7 @@ use crate::document::{
 use crate::id::NodeId;
 use crate::store::Draft;
 use crate::transaction::error::OperationError;
+use crate::transaction::operation::unit;
 use crate::transaction::operation::{NodeRef, TextSpan};
 
 /// Copies characters, and all nodes between the first and the last, to the clipboard, clipped at
@@ -40,7 +41,7 @@ pub struct Copy {
     pub end_node_id: Option<NodeRef>,
 }
 
-impl OnNode for Copy {
+impl On<NodeId> for Copy {
     without!(size);
 
     span_to_scalars!();
@@ -78,7 +79,7 @@ pub struct Cut {
     pub end_node_id: Option<NodeRef>,
 }
 
-impl OnNode for Cut {
+impl On<NodeId> for Cut {
     without!(size);
 
     span_to_scalars!();
@@ -132,7 +133,7 @@ pub struct Paste {
     pub fragment: Option<Fragment>,
 }
 
-impl OnNode for Paste {
+impl On<NodeId> for Paste {
     fn size(&self, budget: &Budget) -> Within {
         let mut nodes = self.fragment.iter().flat_map(|fragment| &fragment.nodes);
         nodes.try_for_each(|node| budget.spec(node))
@@ -175,7 +176,7 @@ pub fn select_node() -> NodeOperation {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SelectNode {}
 
-impl OnNode for SelectNode {
+impl On<NodeId> for SelectNode {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -209,7 +210,7 @@ pub struct SelectRange {
     pub end_node_id: Option<NodeRef>,
 }
 
-impl OnNode for SelectRange {
+impl On<NodeId> for SelectRange {
     without!(size);
 
     span_to_scalars!();

@@ -8,12 +8,13 @@ use smol_str::SmolStr;
 
 use super::attributes::map;
 use super::range::{self, Over};
-use super::{Edited, NodeOperation, OnNode, Within, unit};
+use super::{Edited, NodeOperation, On, Within};
 use crate::document::{Attributes, Budget, Limit, Mark, Node, plan, value};
 use crate::id::NodeId;
 use crate::steps::steps;
 use crate::store::Draft;
 use crate::transaction::error::OperationError;
+use crate::transaction::operation::unit;
 use crate::transaction::operation::{NodeRef, TextSpan};
 
 /// Marks characters, in all nodes from the first to the last. A mark of the same kind with other
@@ -81,7 +82,7 @@ pub struct ApplyMark {
     pub end_node_id: Option<NodeRef>,
 }
 
-impl OnNode for ApplyMark {
+impl On<NodeId> for ApplyMark {
     fn size(&self, budget: &Budget) -> Within {
         budget.name(&self.mark)?;
         budget.attributes(&self.attributes)
@@ -126,7 +127,7 @@ pub struct RemoveMark {
     pub end_node_id: Option<NodeRef>,
 }
 
-impl OnNode for RemoveMark {
+impl On<NodeId> for RemoveMark {
     without!(size);
 
     span_to_scalars!();
@@ -180,7 +181,7 @@ pub struct ToggleMark {
     pub end_node_id: Option<NodeRef>,
 }
 
-impl OnNode for ToggleMark {
+impl On<NodeId> for ToggleMark {
     fn size(&self, budget: &Budget) -> Within {
         budget.name(&self.mark)?;
         budget.attributes(&self.attributes)
@@ -239,7 +240,7 @@ pub struct UpdateMark {
     pub end_node_id: Option<NodeRef>,
 }
 
-impl OnNode for UpdateMark {
+impl On<NodeId> for UpdateMark {
     fn size(&self, budget: &Budget) -> Within {
         budget.name(&self.mark)?;
         budget.patch(&self.attributes)
@@ -300,7 +301,7 @@ pub struct SetMarks {
     pub marks: Vec<Mark>,
 }
 
-impl OnNode for SetMarks {
+impl On<NodeId> for SetMarks {
     fn size(&self, budget: &Budget) -> Within {
         budget.marks(&self.marks)
     }
@@ -341,7 +342,7 @@ pub struct ClearFormatting {
     pub end_node_id: Option<NodeRef>,
 }
 
-impl OnNode for ClearFormatting {
+impl On<NodeId> for ClearFormatting {
     without!(size);
 
     span_to_scalars!();

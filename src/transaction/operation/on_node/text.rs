@@ -6,13 +6,14 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::range::{self, reselect};
-use super::{Edited, NodeOperation, OnNode, Within, text_size, unit};
+use super::{Edited, NodeOperation, On, Within, text_size};
 use crate::document::{
     Budget, EditError, Limit, Mark, OBJECT, Overlay, Position, View, cost, plan,
 };
 use crate::id::NodeId;
 use crate::store::Draft;
 use crate::transaction::error::OperationError;
+use crate::transaction::operation::unit;
 use crate::transaction::operation::{NodeRef, Pattern, TextSpan};
 
 /// Replaces the whole text and removes its marks. If the text is the same, nothing changes, not
@@ -29,7 +30,7 @@ pub struct SetText {
     pub text: SmolStr,
 }
 
-impl OnNode for SetText {
+impl On<NodeId> for SetText {
     without!(positions);
 
     fn size(&self, budget: &Budget) -> Within {
@@ -60,7 +61,7 @@ pub struct InsertText {
     pub text: SmolStr,
 }
 
-impl OnNode for InsertText {
+impl On<NodeId> for InsertText {
     fn size(&self, budget: &Budget) -> Within {
         text_size(budget, &self.text)
     }
@@ -89,7 +90,7 @@ pub struct DeleteTextRange {
     pub end: usize,
 }
 
-impl OnNode for DeleteTextRange {
+impl On<NodeId> for DeleteTextRange {
     without!(size);
 
     fn to_scalars(&mut self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -151,7 +152,7 @@ pub struct DeleteRange {
     pub end_node_id: Option<NodeRef>,
 }
 
-impl OnNode for DeleteRange {
+impl On<NodeId> for DeleteRange {
     without!(size);
 
     span_to_scalars!();
@@ -184,7 +185,7 @@ pub struct ReplaceText {
     pub text: SmolStr,
 }
 
-impl OnNode for ReplaceText {
+impl On<NodeId> for ReplaceText {
     fn size(&self, budget: &Budget) -> Within {
         text_size(budget, &self.text)
     }
@@ -223,7 +224,7 @@ pub struct ReplacePattern {
     pub replacement: String,
 }
 
-impl OnNode for ReplacePattern {
+impl On<NodeId> for ReplacePattern {
     without!(positions);
 
     fn size(&self, budget: &Budget) -> Within {
@@ -281,7 +282,7 @@ pub struct Wrap {
     pub end: Option<usize>,
 }
 
-impl OnNode for Wrap {
+impl On<NodeId> for Wrap {
     fn size(&self, budget: &Budget) -> Within {
         text_size(budget, &self.before)?;
         text_size(budget, &self.after)
@@ -336,7 +337,7 @@ pub struct Unwrap {
     pub end: Option<usize>,
 }
 
-impl OnNode for Unwrap {
+impl On<NodeId> for Unwrap {
     fn size(&self, budget: &Budget) -> Within {
         text_size(budget, &self.before)?;
         text_size(budget, &self.after)
@@ -392,7 +393,7 @@ pub struct IndentText {
     pub end: Option<usize>,
 }
 
-impl OnNode for IndentText {
+impl On<NodeId> for IndentText {
     fn size(&self, budget: &Budget) -> Within {
         text_size(budget, &self.indent)
     }
@@ -440,7 +441,7 @@ pub struct OutdentText {
     pub end: Option<usize>,
 }
 
-impl OnNode for OutdentText {
+impl On<NodeId> for OutdentText {
     fn size(&self, budget: &Budget) -> Within {
         text_size(budget, &self.indent)
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::order::{self, Move, Siblings};
 use super::range::{attached_at, place_of};
-use super::{Edited, NodeOperation, OnNode, Within, unit};
+use super::{Edited, NodeOperation, On, Within};
 use crate::document::plan::find;
 use crate::document::{
     Budget, Change, ChildPosition, EditError, Limit, Node, NodeSpec, SplitPoint, View, cost,
@@ -14,6 +14,7 @@ use crate::document::{
 use crate::id::NodeId;
 use crate::store::Draft;
 use crate::transaction::error::OperationError;
+use crate::transaction::operation::unit;
 use crate::transaction::operation::{Child, NodeRef};
 use crate::transaction::run::resolve;
 
@@ -27,7 +28,7 @@ pub fn delete_node() -> NodeOperation {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Delete {}
 
-impl OnNode for Delete {
+impl On<NodeId> for Delete {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -56,7 +57,7 @@ pub struct AddChild {
     pub index: Option<usize>,
 }
 
-impl OnNode for AddChild {
+impl On<NodeId> for AddChild {
     fn size(&self, budget: &Budget) -> Within {
         match &self.child {
             Child::New(node) => budget.spec(node),
@@ -96,7 +97,7 @@ pub struct RemoveChild {
     pub child_id: NodeRef,
 }
 
-impl OnNode for RemoveChild {
+impl On<NodeId> for RemoveChild {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -121,7 +122,7 @@ pub struct RemoveChildren {
     pub child_ids: Vec<NodeRef>,
 }
 
-impl OnNode for RemoveChildren {
+impl On<NodeId> for RemoveChildren {
     without!(positions);
 
     fn size(&self, budget: &Budget) -> Within {
@@ -155,7 +156,7 @@ pub struct MoveNode {
     pub index: Option<usize>,
 }
 
-impl OnNode for MoveNode {
+impl On<NodeId> for MoveNode {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -192,7 +193,7 @@ pub struct MoveChildren {
     pub index: Option<usize>,
 }
 
-impl OnNode for MoveChildren {
+impl On<NodeId> for MoveChildren {
     without!(positions);
 
     fn size(&self, budget: &Budget) -> Within {
@@ -217,7 +218,7 @@ pub fn move_block_up() -> NodeOperation {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MoveBlockUp {}
 
-impl OnNode for MoveBlockUp {
+impl On<NodeId> for MoveBlockUp {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -240,7 +241,7 @@ pub fn move_block_down() -> NodeOperation {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MoveBlockDown {}
 
-impl OnNode for MoveBlockDown {
+impl On<NodeId> for MoveBlockDown {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -285,7 +286,7 @@ pub struct ReorderChildren {
     pub child_ids: Vec<NodeRef>,
 }
 
-impl OnNode for ReorderChildren {
+impl On<NodeId> for ReorderChildren {
     without!(positions);
 
     fn size(&self, budget: &Budget) -> Within {
@@ -345,7 +346,7 @@ pub struct CopyNode {
     pub index: Option<usize>,
 }
 
-impl OnNode for CopyNode {
+impl On<NodeId> for CopyNode {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -395,7 +396,7 @@ pub struct CloneNodeWithChildren {
     pub index: Option<usize>,
 }
 
-impl OnNode for CloneNodeWithChildren {
+impl On<NodeId> for CloneNodeWithChildren {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -439,7 +440,7 @@ pub struct WrapNode {
     pub node: NodeSpec,
 }
 
-impl OnNode for WrapNode {
+impl On<NodeId> for WrapNode {
     fn size(&self, budget: &Budget) -> Within {
         budget.spec(&self.node)
     }
@@ -468,7 +469,7 @@ pub fn lift_node() -> NodeOperation {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LiftNode {}
 
-impl OnNode for LiftNode {
+impl On<NodeId> for LiftNode {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -534,7 +535,7 @@ pub struct IndentNode {
     pub container: Option<NodeSpec>,
 }
 
-impl OnNode for IndentNode {
+impl On<NodeId> for IndentNode {
     fn size(&self, budget: &Budget) -> Within {
         let mut container = self.container.iter();
         container.try_for_each(|node| budget.spec(node))
@@ -586,7 +587,7 @@ pub fn outdent_node() -> NodeOperation {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct OutdentNode {}
 
-impl OnNode for OutdentNode {
+impl On<NodeId> for OutdentNode {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {

@@ -1,6 +1,6 @@
 //! Positions in UTF-16 units, converted to scalar values before an operation runs.
 
-use super::Edited;
+use super::list::Edited;
 use crate::document::{EditError, Limit, Mark, NodeSpec, OffsetError, Text, cost, plan};
 use crate::id::NodeId;
 use crate::store::Draft;
@@ -8,7 +8,7 @@ use crate::transaction::operation::NodeRef;
 use crate::transaction::run::resolve;
 
 /// Converts the marks of a new subtree, each in the text that its node comes with.
-pub(in crate::transaction) fn of_new_node(on: &mut Draft, node: &mut NodeSpec) -> Edited {
+pub(super) fn of_new_node(on: &mut Draft, node: &mut NodeSpec) -> Edited {
     spend(on, 2 * node.mark_count())?;
     Ok(node.marks_to_scalars()?)
 }
