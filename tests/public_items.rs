@@ -207,6 +207,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::transaction::Callback>();
     shared::<doclock::transaction::BeforeHook>();
     shared::<doclock::transaction::Child>();
+    shared::<doclock::transaction::DocumentOperation>();
     shared::<doclock::transaction::HookFailure>();
     shared::<doclock::transaction::HookId>();
     shared::<doclock::transaction::IdempotencyMismatch>();

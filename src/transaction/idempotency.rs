@@ -7,6 +7,7 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use super::history::Direction;
+use super::operation::On;
 use super::{IdempotencyMismatch, Operation, TransactionResult};
 use crate::id::OwnerId;
 use crate::store::{BatchDigest, Receipt};
@@ -191,7 +192,7 @@ impl Digest {
         match operation {
             // When a batch may run is not part of what it does: it may be repeated under another
             // lease.
-            Operation::IfUnchanged { .. } | Operation::RequireLease { .. } => {}
+            Operation::OnDocument { operation, .. } if operation.is_condition() => {}
             Operation::Call(_) => self.text(b'c', operation.name()),
             data => match serde_json::to_value(data) {
                 Ok(value) => self.value(&value),

@@ -23,7 +23,6 @@
 
 mod batch_json;
 pub mod dsl;
-mod edit;
 mod editor;
 mod error;
 #[doc(hidden)]
@@ -47,8 +46,8 @@ pub use hooks::{BeforeHook, Hooks, Refusal};
 pub use idempotency::IdempotencyKey;
 pub use manager::{Published, TransactionManager};
 pub use operation::{
-    Alias, Callback, Child, IntoOperations, NodeOperation, NodeRef, Operation, Pattern,
-    PatternError, TextSpan,
+    Alias, Callback, Child, DocumentOperation, IntoOperations, NodeOperation, NodeRef, Operation,
+    Pattern, PatternError, TextSpan, on_document, on_node,
 };
 pub use pending::PendingTransaction;
 pub use retry::retry;

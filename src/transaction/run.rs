@@ -4,8 +4,8 @@ use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use super::error::{OperationError, PanicPayload};
-use super::operation::{Callback, IntoOperations, NodeOperation, NodeRef, Operation};
-use super::{TransactionError, edit, limits};
+use super::operation::{Callback, Document, IntoOperations, NodeOperation, NodeRef, On, Operation};
+use super::{TransactionError, limits};
 use crate::caught::catch;
 use crate::document::{Change, EditError, Limit, Node, Overlay, TextUnit, View};
 use crate::id::NodeId;
@@ -106,33 +106,13 @@ impl Runner<'_> {
             } => operations.into_iter().try_for_each(|operation| {
                 self.step_on(operation.name(), node_id.clone(), operation, unit)
             }),
-            Operation::Create { mut node, unit } => self.step(name, |draft| {
-                if unit == Some(TextUnit::Utf16) {
-                    edit::unit::of_new_node(draft, &mut node)?;
-                }
-                Ok(draft.create(node).map(drop)?)
-            }),
-            Operation::SetSelection { selection, unit } => self.step(name, |draft| {
-                Ok(draft.select(match unit {
-                    Some(TextUnit::Utf16) => selection.to_scalar(draft)?,
-                    _ => selection,
-                })?)
-            }),
-            Operation::ClearSelection => self.step(name, |draft| Ok(draft.select(None)?)),
-            Operation::IfUnchanged { version } => self.step(name, |draft| match draft.version() {
-                found if found == version => Ok(()),
-                found => Err(OperationError::VersionConflict {
-                    expected: version,
-                    found,
-                }),
-            }),
-            Operation::RequireLease { fencing_token } => {
-                self.step(name, |draft| Ok(draft.require_token(fencing_token)?))
+            Operation::OnDocument { operation, unit } => {
+                self.step(name, Document, operation, unit, |_| None)
             }
             Operation::Named { alias, operation } => {
                 self.name_first(name, alias, |runner| runner.run(*operation))
             }
-            Operation::Call(code) => self.step(name, |draft| call(&code, draft)),
+            Operation::Call(code) => self.step(name, Document, code, None, |_| None),
         }
     }
 
@@ -143,7 +123,7 @@ impl Runner<'_> {
         operation: NodeOperation,
         unit: Option<TextUnit>,
     ) -> Result<(), TransactionError> {
-        let mut operation = match operation {
+        let operation = match operation {
             NodeOperation::Named { alias, operation } => {
                 return self.name_first(name, alias, |runner| {
                     runner.step_on(name, node, *operation, unit)
@@ -158,22 +138,7 @@ impl Runner<'_> {
                 Err(cause) => return Err(self.failed(name, None, cause)),
             },
         };
-        let before = self.draft.changes().len();
-        let steps = |on: &Overlay| limits::steps_to_look(on, &id, &operation);
-        if let Err(cause) = self.count_one(steps) {
-            return Err(self.failed(name, Some(id), cause.into()));
-        }
-        let converted = match unit {
-            Some(TextUnit::Utf16) => edit::unit::to_scalars(self.draft, &id, &mut operation),
-            _ => Ok(()),
-        };
-        match converted.and_then(|()| edit::apply(self.draft, &id, operation)) {
-            Ok(()) => {
-                self.done(name, Some(id), before);
-                Ok(())
-            }
-            Err(cause) => Err(self.failed(name, Some(id), cause)),
-        }
+        self.step(name, id, operation, unit, Some)
     }
 
     /// Names the first node that is created.
@@ -199,21 +164,29 @@ impl Runner<'_> {
         named.map_err(|error| self.failed(name, None, error.into()))
     }
 
-    fn step(
+    /// Runs an operation on its target. `node_id` makes the node in its result or error of it.
+    fn step<Target>(
         &mut self,
         name: &'static str,
-        step: impl FnOnce(&mut Draft) -> Result<(), OperationError>,
+        target: Target,
+        mut operation: impl On<Target>,
+        unit: Option<TextUnit>,
+        node_id: impl FnOnce(Target) -> Option<NodeId>,
     ) -> Result<(), TransactionError> {
-        if let Err(cause) = self.count_one(|_| 1) {
-            return Err(self.failed(name, None, cause.into()));
+        if let Err(cause) = self.count_one(|on| operation.steps(on, &target)) {
+            return Err(self.failed(name, node_id(target), cause.into()));
         }
         let before = self.draft.changes().len();
-        match step(self.draft) {
+        let converted = match unit {
+            Some(TextUnit::Utf16) => operation.to_scalars(self.draft, &target),
+            _ => Ok(()),
+        };
+        match converted.and_then(|()| operation.run(self.draft, &target)) {
             Ok(()) => {
-                self.done(name, None, before);
+                self.done(name, node_id(target), before);
                 Ok(())
             }
-            Err(cause) => Err(self.failed(name, None, cause)),
+            Err(cause) => Err(self.failed(name, node_id(target), cause)),
         }
     }
 

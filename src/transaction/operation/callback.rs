@@ -4,7 +4,11 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
+use super::list::{Edited, Within};
+use super::{Document, On};
+use crate::document::Budget;
 use crate::store::Draft;
+use crate::transaction::run;
 use crate::transaction::user_code::UserCode;
 
 type CallbackResult = Result<(), Box<dyn Error + Send + Sync>>;
@@ -49,6 +53,20 @@ impl Callback {
 
     pub(in crate::transaction) fn call(&self, draft: &mut Draft) -> CallbackResult {
         (self.code.get())(draft)
+    }
+}
+
+impl On<Document> for Callback {
+    fn size(&self, _: &Budget) -> Within {
+        Ok(())
+    }
+
+    fn to_scalars(&mut self, _: &mut Draft, _: &Document) -> Edited {
+        Ok(())
+    }
+
+    fn run(self, on: &mut Draft, _: &Document) -> Edited {
+        run::call(&self, on)
     }
 }
 

@@ -3,26 +3,33 @@
 mod callback;
 mod into_operations;
 mod json;
-mod node;
+#[macro_use]
+mod list;
+pub mod on_document;
+pub mod on_node;
 mod pattern;
 mod target;
+mod unit;
 
 use serde::de::Error as _;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
 use smol_str::SmolStr;
+
+use json::OperationJson;
 
 pub use callback::Callback;
 pub use into_operations::IntoOperations;
 pub(super) use json::{Entries, Malformed, read_unit};
-pub use node::NodeOperation;
+pub(super) use list::On;
+pub(super) use on_document::Document;
+pub use on_document::DocumentOperation;
+pub use on_node::NodeOperation;
 pub use pattern::{Pattern, PatternError};
 pub use target::{Alias, Child, NodeRef, TextSpan};
 
-use crate::document::{NodeSpec, Selection, TextUnit};
-use crate::id::FencingToken;
+use crate::document::TextUnit;
 
 /// One step of a transaction. The functions in [`dsl`](crate::dsl) create operations.
 ///
@@ -32,11 +39,11 @@ use crate::id::FencingToken;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Operation {
-    /// Creates a node with its subtree, without a parent.
-    Create {
-        /// The node.
-        node: NodeSpec,
-        /// The unit of the ranges of its marks; scalar values for `None`.
+    /// Runs one operation on the document or the selection.
+    OnDocument {
+        /// The operation.
+        operation: DocumentOperation,
+        /// The unit of its positions; scalar values for `None`.
         unit: Option<TextUnit>,
     },
     /// Runs one operation on a node.
@@ -57,25 +64,6 @@ pub enum Operation {
         /// The unit of their positions; scalar values for `None`.
         unit: Option<TextUnit>,
     },
-    /// Sets the selection.
-    SetSelection {
-        /// The selection.
-        selection: Selection,
-        /// The unit of its positions; scalar values for `None`.
-        unit: Option<TextUnit>,
-    },
-    /// Clears the selection.
-    ClearSelection,
-    /// Fails the transaction unless it starts from this version.
-    IfUnchanged {
-        /// The version.
-        version: u64,
-    },
-    /// Fails the transaction unless a lease is valid, now and at the commit.
-    RequireLease {
-        /// The fencing token of the lease.
-        fencing_token: FencingToken,
-    },
     /// Names the first node that an operation creates, for the rest of the transaction.
     Named {
         /// The name.
@@ -87,27 +75,16 @@ pub enum Operation {
     Call(Callback),
 }
 
-/// The names in the JSON form of the operations that are not a [`NodeOperation`].
-const OF_NO_NODE: &[&str] = &[
-    "create",
-    "control",
-    "setSelection",
-    "clearSelection",
-    "ifUnchanged",
-    "requireLease",
-];
+/// The name in the JSON form of [`Operation::Control`].
+const CONTROL: &str = "control";
 
 impl Operation {
     /// Returns the name in the JSON form.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Create { .. } => "create",
+            Self::OnDocument { operation, .. } => operation.name(),
             Self::On { operation, .. } => operation.name(),
-            Self::Control { .. } => "control",
-            Self::SetSelection { .. } => "setSelection",
-            Self::ClearSelection => "clearSelection",
-            Self::IfUnchanged { .. } => "ifUnchanged",
-            Self::RequireLease { .. } => "requireLease",
+            Self::Control { .. } => CONTROL,
             Self::Named { operation, .. } => operation.name(),
             Self::Call(_) => "op",
         }
@@ -115,7 +92,10 @@ impl Operation {
 
     /// Returns the names of all operations that have a JSON form.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        OF_NO_NODE.iter().chain(NodeOperation::NAMES).copied()
+        // `control` stands after `create`.
+        let (create, others) = DocumentOperation::NAMES.split_at(1);
+        let names = [create, &[CONTROL], others, NodeOperation::NAMES];
+        names.into_iter().flatten().copied()
     }
 
     /// Names the first node that the operation creates. Later operations of the same transaction
@@ -177,30 +157,15 @@ impl Operation {
             inner = operation;
         }
         match inner {
-            Self::Create { unit: own, .. }
+            Self::OnDocument { operation, .. } if !operation.has_positions() => {}
+            Self::OnDocument { unit: own, .. }
             | Self::On { unit: own, .. }
-            | Self::Control { unit: own, .. }
-            | Self::SetSelection { unit: own, .. } => {
+            | Self::Control { unit: own, .. } => {
                 own.get_or_insert(unit);
             }
-            Self::ClearSelection
-            | Self::IfUnchanged { .. }
-            | Self::RequireLease { .. }
-            | Self::Named { .. }
-            | Self::Call(_) => {}
+            Self::Named { .. } | Self::Call(_) => {}
         }
         self
-    }
-
-    /// The explicit unit.
-    fn unit(&self) -> Option<TextUnit> {
-        match self {
-            Self::Create { unit, .. }
-            | Self::On { unit, .. }
-            | Self::Control { unit, .. }
-            | Self::SetSelection { unit, .. } => *unit,
-            _ => None,
-        }
     }
 
     /// The operation without its names.
@@ -230,9 +195,11 @@ impl Operation {
     }
 
     /// Name, payload and alias of the JSON form.
-    fn parts(&self) -> Result<json::OperationJson<'_>, serde_json::Error> {
-        let payload = match self {
-            Self::Create { node, .. } => serde_json::to_value(Create { node: node.clone() })?,
+    fn parts(&self) -> Result<OperationJson<'_>, serde_json::Error> {
+        Ok(match self {
+            Self::OnDocument { operation, unit } => {
+                OperationJson::new(operation.name(), operation.payload()?).in_unit(*unit)
+            }
             Self::On {
                 node_id,
                 operation,
@@ -240,34 +207,26 @@ impl Operation {
             } => {
                 let mut parts = operation.parts()?.in_unit(*unit);
                 parts.payload[NODE_ID] = serde_json::to_value(node_id)?;
-                return Ok(parts);
+                parts
             }
             Self::Control {
                 node_id,
                 operations,
-                ..
-            } => serde_json::to_value(Control {
-                node_id: node_id.clone(),
-                operations: operations.clone(),
-            })?,
-            Self::SetSelection { selection, .. } => serde_json::to_value(SetSelection {
-                selection: selection.clone(),
-            })?,
-            Self::ClearSelection => Value::Object(serde_json::Map::new()),
-            Self::IfUnchanged { version } => {
-                serde_json::to_value(IfUnchanged { version: *version })?
+                unit,
+            } => {
+                let control = Control {
+                    node_id: node_id.clone(),
+                    operations: operations.clone(),
+                };
+                OperationJson::new(CONTROL, serde_json::to_value(control)?).in_unit(*unit)
             }
-            Self::RequireLease { fencing_token } => serde_json::to_value(RequireLease {
-                fencing_token: *fencing_token,
-            })?,
-            Self::Named { alias, operation } => return operation.parts()?.named(alias),
+            Self::Named { alias, operation } => operation.parts()?.named(alias)?,
             Self::Call(_) => {
                 return Err(serde::ser::Error::custom(
                     "an operation that runs code cannot be serialized",
                 ));
             }
-        };
-        Ok(json::OperationJson::new(self.name(), payload).in_unit(self.unit()))
+        })
     }
 
     /// Reads an operation from its JSON.
@@ -278,12 +237,9 @@ impl Operation {
         }
         let mut fields = envelope.fields()?;
         let unit = envelope.unit()?;
-        let operation = match envelope.name.as_str() {
-            "create" => {
-                let Create { node } = fields.read()?;
-                Self::Create { node, unit }
-            }
-            "control" => {
+        let name = envelope.name.as_str();
+        let operation = match name {
+            CONTROL => {
                 let ReadControl {
                     node_id,
                     operations,
@@ -298,21 +254,12 @@ impl Operation {
                     unit,
                 }
             }
-            "setSelection" => {
-                let SetSelection { selection } = fields.read()?;
-                Self::SetSelection { selection, unit }
-            }
-            "clearSelection" => {
-                let ClearSelection {} = fields.read()?;
-                Self::ClearSelection
-            }
-            "ifUnchanged" => {
-                let IfUnchanged { version } = fields.read()?;
-                Self::IfUnchanged { version }
-            }
-            "requireLease" => {
-                let RequireLease { fencing_token } = fields.read()?;
-                Self::RequireLease { fencing_token }
+            _ if DocumentOperation::NAMES.contains(&name) => {
+                let operation = Self::from(DocumentOperation::of_fields(&fields)?);
+                match unit {
+                    Some(unit) => operation.in_unit(unit),
+                    None => operation,
+                }
             }
             _ => {
                 let target = fields.split(NODE_ID);
@@ -334,12 +281,6 @@ impl Operation {
 
 const NODE_ID: &str = "nodeId";
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Create {
-    node: NodeSpec,
-}
-
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Control {
@@ -354,28 +295,6 @@ struct ReadControl<'a> {
     node_id: NodeRef,
     #[serde(borrow)]
     operations: Vec<&'a RawValue>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SetSelection {
-    selection: Selection,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ClearSelection {}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct IfUnchanged {
-    version: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RequireLease {
-    fencing_token: FencingToken,
 }
 
 #[derive(Deserialize)]

@@ -1,16 +1,227 @@
-//! Copying from a document and pasting into it.
+//! The clipboard and the selection.
 
-use super::Edited;
-use super::range::{Over, all_children, are_alike, is_text_block, place_of, reselect};
+use serde::{Deserialize, Serialize};
+
+use super::range::{self, Over, all_children, are_alike, is_text_block, place_of, reselect};
+use super::{Edited, NodeOperation, On, Within};
 use crate::document::{
-    ChildPosition, EditError, Fragment, Limit, Mark, Node, NodeSpec, Position, SplitPoint, Text,
-    View, cost, plan,
+    Budget, ChildPosition, EditError, Fragment, Limit, Mark, Node, NodeSpec, Position, Selection,
+    SplitPoint, Text, View, cost, plan,
 };
 use crate::id::NodeId;
 use crate::store::Draft;
 use crate::transaction::error::OperationError;
+use crate::transaction::operation::unit;
+use crate::transaction::operation::{NodeRef, TextSpan};
 
-pub(super) fn copy(on: &mut Draft, over: &Over) -> Edited {
+/// Copies characters, and all nodes between the first and the last, to the clipboard, clipped at
+/// both ends. The document is unchanged. An empty range leaves the clipboard unchanged.
+pub fn copy_range(extent: impl Into<TextSpan>) -> NodeOperation {
+    let (start, end, end_node_id) = extent.into().into_parts();
+    Copy {
+        start,
+        end,
+        end_node_id,
+    }
+    .into()
+}
+
+/// See [`copy_range`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Copy {
+    /// The first character.
+    #[serde(default)]
+    pub start: usize,
+    /// The end, exclusive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<usize>,
+    /// The node in which the range ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_node_id: Option<NodeRef>,
+}
+
+impl On<NodeId> for Copy {
+    without!(size);
+
+    span_to_scalars!();
+
+    fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
+        let over = range::resolve(on, id, self.start, self.end, self.end_node_id.as_ref())?;
+        copy(on, &over)
+    }
+}
+
+/// Copies a range to the clipboard, then deletes it: [`copy_range`], then
+/// [`delete_range`](crate::dsl::delete_range).
+pub fn cut_range(extent: impl Into<TextSpan>) -> NodeOperation {
+    let (start, end, end_node_id) = extent.into().into_parts();
+    Cut {
+        start,
+        end,
+        end_node_id,
+    }
+    .into()
+}
+
+/// See [`cut_range`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Cut {
+    /// The first character.
+    #[serde(default)]
+    pub start: usize,
+    /// The end, exclusive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<usize>,
+    /// The node in which the range ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_node_id: Option<NodeRef>,
+}
+
+impl On<NodeId> for Cut {
+    without!(size);
+
+    span_to_scalars!();
+
+    fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
+        let over = range::resolve(on, id, self.start, self.end, self.end_node_id.as_ref())?;
+        copy(on, &over)?;
+        range::delete_range(on, &over)
+    }
+}
+
+/// Inserts the contents of the clipboard, under new ids, before the character at `offset`. An empty
+/// clipboard is an error.
+///
+/// Text is inserted between the halves of the text node, and is joined with each half that has the
+/// same type and attributes. Blocks are inserted between the halves of the node's block. A first or
+/// last block that was clipped when it was copied is joined with the half next to it, if both have
+/// the same type or both contain only text.
+///
+/// A node without children counts as text. The block is the node's parent, if that has a parent, no
+/// text of its own, and only children without children. Otherwise the block is the node itself. An
+/// empty half is not created: a block pasted into an empty paragraph replaces it, unless the two
+/// are joined. A node without text counts as an empty text only if the pasted nodes of its type
+/// have text, because other nodes, such as images, have no text either. A caret at the offset moves
+/// to the end of the pasted content.
+pub fn paste(offset: usize) -> NodeOperation {
+    Paste {
+        offset,
+        fragment: None,
+    }
+    .into()
+}
+
+/// Inserts a given fragment instead of the clipboard, as [`paste`] does.
+pub fn paste_fragment(offset: usize, fragment: Fragment) -> NodeOperation {
+    Paste {
+        offset,
+        fragment: Some(fragment),
+    }
+    .into()
+}
+
+/// See [`paste`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Paste {
+    /// The offset of the insertion.
+    pub offset: usize,
+    /// The fragment; the clipboard for `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fragment: Option<Fragment>,
+}
+
+impl On<NodeId> for Paste {
+    fn size(&self, budget: &Budget) -> Within {
+        let mut nodes = self.fragment.iter().flat_map(|fragment| &fragment.nodes);
+        nodes.try_for_each(|node| budget.spec(node))
+    }
+
+    fn to_scalars(&mut self, on: &mut Draft, id: &NodeId) -> Edited {
+        unit::of_offset(on, id, &mut self.offset)?;
+        let fragment = self.fragment.iter_mut();
+        let mut nodes = fragment.flat_map(|fragment| &mut fragment.nodes);
+        nodes.try_for_each(|node| unit::of_new_node(on, node))
+    }
+
+    fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
+        let Self { offset, fragment } = self;
+        let node = plan::find(on, id)?;
+        if offset > node.text().len() {
+            return Err(plan::out_of_range(node, &(offset..offset)).into());
+        }
+        let fragment = fragment.or_else(|| on.clipboard().cloned());
+        let fragment = fragment.filter(|fragment| !fragment.nodes.is_empty());
+        let fragment = fragment
+            .ok_or(OperationError::EmptyClipboard)?
+            .without_ids();
+        let at = Position::new(id.clone(), offset);
+        match fragment.text_like(node) {
+            // Needs no halves, so it also works where the text node cannot be split.
+            Some((text, marks)) => splice(on, &at, text, marks),
+            None => paste_nodes(on, &at, fragment),
+        }
+    }
+}
+
+/// Selects the node as a whole.
+pub fn select_node() -> NodeOperation {
+    SelectNode {}.into()
+}
+
+/// See [`select_node`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SelectNode {}
+
+impl On<NodeId> for SelectNode {
+    without!(size, positions);
+
+    fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
+        Ok(on.select(Selection::node(id.clone()))?)
+    }
+}
+
+/// Selects characters.
+pub fn select_range(extent: impl Into<TextSpan>) -> NodeOperation {
+    let (start, end, end_node_id) = extent.into().into_parts();
+    SelectRange {
+        start,
+        end,
+        end_node_id,
+    }
+    .into()
+}
+
+/// See [`select_range`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SelectRange {
+    /// The start of the selection.
+    #[serde(default)]
+    pub start: usize,
+    /// The end of the selection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<usize>,
+    /// The node in which the selection ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_node_id: Option<NodeRef>,
+}
+
+impl On<NodeId> for SelectRange {
+    without!(size);
+
+    span_to_scalars!();
+
+    fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
+        let over = range::resolve(on, id, self.start, self.end, self.end_node_id.as_ref())?;
+        Ok(on.select(Selection::new(over.start, over.end))?)
+    }
+}
+
+fn copy(on: &mut Draft, over: &Over) -> Edited {
     let fragment = Fragment::clipped(on, &over.start, &over.end, |node, text| {
         // A whole text is shared with the copy.
         let copied = match text.len() == node.text().len() {
@@ -25,29 +236,6 @@ pub(super) fn copy(on: &mut Draft, over: &Over) -> Edited {
         on.set_clipboard(Some(fragment));
     }
     Ok(())
-}
-
-pub(super) fn paste(
-    on: &mut Draft,
-    id: &NodeId,
-    offset: usize,
-    fragment: Option<Fragment>,
-) -> Edited {
-    let node = plan::find(on, id)?;
-    if offset > node.text().len() {
-        return Err(plan::out_of_range(node, &(offset..offset)).into());
-    }
-    let fragment = fragment.or_else(|| on.clipboard().cloned());
-    let fragment = fragment.filter(|fragment| !fragment.nodes.is_empty());
-    let fragment = fragment
-        .ok_or(OperationError::EmptyClipboard)?
-        .without_ids();
-    let at = Position::new(id.clone(), offset);
-    match fragment.text_like(node) {
-        // Needs no halves, so it also works where the text node cannot be split.
-        Some((text, marks)) => splice(on, &at, text, marks),
-        None => paste_nodes(on, &at, fragment),
-    }
 }
 
 /// Inserts text with its own marks, without the marks around it.

@@ -18,31 +18,18 @@
 //! # Ok::<(), doclock::transaction::TransactionError>(())
 //! ```
 
-mod blocks;
-mod clipboard;
-mod marks;
-mod node;
-mod text;
-mod tree;
-
 use std::error::Error;
 
-use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
 use super::{
     Alias, Callback, Editor, IntoOperations, NodeOperation, NodeRef, Operation, PendingTransaction,
 };
-use crate::document::{NodeSpec, Selection, TextUnit};
-use crate::id::FencingToken;
+use crate::document::{NodeSpec, TextUnit};
 use crate::store::Draft;
 
-pub use blocks::*;
-pub use clipboard::*;
-pub use marks::*;
-pub use node::*;
-pub use text::*;
-pub use tree::*;
+pub use super::operation::on_document::functions::*;
+pub use super::operation::on_node::functions::*;
 
 #[doc(no_inline)]
 pub use super::RunOperations;
@@ -62,11 +49,6 @@ pub fn text_node(kind: impl Into<SmolStr>, text: impl Into<SmolStr>) -> NodeSpec
 /// Describes a new node with children.
 pub fn element(kind: impl Into<SmolStr>, children: impl IntoIterator<Item = NodeSpec>) -> NodeSpec {
     NodeSpec::new(kind).with_children(children)
-}
-
-/// Creates a node with its subtree. It has no parent yet.
-pub fn create(node: NodeSpec) -> Operation {
-    Operation::Create { node, unit: None }
 }
 
 /// Applies each of the operations to this node. Without operations it does nothing.
@@ -115,62 +97,6 @@ pub fn alias(name: impl Into<SmolStr>) -> NodeRef {
     NodeRef::Alias(Box::new(Alias { alias: name.into() }))
 }
 
-/// Fails the transaction unless it starts from this version of the document.
-///
-/// ```
-/// use doclock::{DataStore, Editor, dsl::*};
-///
-/// let editor = Editor::new(DataStore::new(), "ann");
-/// transaction(&editor, [if_unchanged(0), create(element("list", []))]).commit()?;
-/// let error = transaction(&editor, [if_unchanged(0), create(element("list", []))]).commit().unwrap_err();
-/// assert_eq!(error.to_string(), "operation 0 (ifUnchanged): the document is at version 1, not 0");
-/// # Ok::<(), doclock::transaction::TransactionError>(())
-/// ```
-pub fn if_unchanged(version: u64) -> Operation {
-    Operation::IfUnchanged { version }
-}
-
-/// Fails the transaction unless a [lease](crate::DataStore::lease) is still valid. A lease that has
-/// ended when the operation runs is an error at once; one that has ended by the commit fails it
-/// with [`CommitError::LeaseLost`](crate::CommitError::LeaseLost).
-///
-/// ```
-/// use doclock::{DataStore, Editor, dsl::*};
-/// use std::time::Duration;
-///
-/// let editor = Editor::new(DataStore::new(), "teller-1");
-/// let lease = editor.store().lease("ann", "teller-1", Duration::from_secs(60))?;
-/// let open = || [require_lease(&lease), create(element("account", []))];
-/// transaction(&editor, open()).commit()?;
-///
-/// let late = open();
-/// lease.release()?;
-/// let error = transaction(&editor, late).commit().unwrap_err();
-/// assert_eq!(
-///     error.to_string(),
-///     "operation 0 (requireLease): the lease with the fencing token 1 has ended",
-/// );
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn require_lease(lease: impl Into<FencingToken>) -> Operation {
-    Operation::RequireLease {
-        fencing_token: lease.into(),
-    }
-}
-
-/// Sets the selection.
-pub fn set_selection(selection: impl Into<Selection>) -> Operation {
-    Operation::SetSelection {
-        selection: selection.into(),
-        unit: None,
-    }
-}
-
-/// Clears the selection.
-pub fn clear_selection() -> Operation {
-    Operation::ClearSelection
-}
-
 /// Runs code as a step of the transaction.
 ///
 /// If the code returns an error or panics, the transaction fails, and the changes of the code are
@@ -210,13 +136,4 @@ where
     F: Into<Box<dyn Error + Send + Sync>>,
 {
     Operation::Call(Callback::new(code).with_inverse(Callback::new(inverse)))
-}
-
-fn refs<R: Into<NodeRef>>(nodes: impl IntoIterator<Item = R>) -> Vec<NodeRef> {
-    nodes.into_iter().map(Into::into).collect()
-}
-
-fn map<K: Into<String>>(pairs: impl IntoIterator<Item = (K, Value)>) -> Box<Map<String, Value>> {
-    let pairs = pairs.into_iter();
-    Box::new(pairs.map(|(key, value)| (key.into(), value)).collect())
 }

@@ -1,4 +1,4 @@
-//! The target, name and JSON form of an operation on a node.
+//! The target, alias and JSON form of an operation on a node.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -9,13 +9,6 @@ use crate::transaction::operation::json::{self, Malformed};
 use crate::transaction::operation::{NodeRef, Operation};
 
 impl NodeOperation {
-    /// The names of all these operations in the JSON form.
-    pub const NAMES: &'static [&'static str] =
-        match <Self as strum::VariantNames>::VARIANTS.split_last() {
-            Some((_named, names)) => names,
-            None => &[],
-        };
-
     /// Sets the node that the operation applies to.
     pub fn on(self, node_id: impl Into<NodeRef>) -> Operation {
         let node_id = node_id.into();
@@ -55,14 +48,6 @@ impl NodeOperation {
         }
     }
 
-    /// Returns the name in the JSON form.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Named { operation, .. } => operation.name(),
-            operation => operation.into(),
-        }
-    }
-
     /// Name, payload and alias of the JSON form.
     pub(in crate::transaction::operation) fn parts(
         &self,
@@ -70,10 +55,7 @@ impl NodeOperation {
         if let Self::Named { alias, operation } = self {
             return operation.parts()?.named(alias);
         }
-        // The derived form is `{name: payload}`.
-        let mut value = Self::serialize(self, serde_json::value::Serializer)?;
-        let name = self.name();
-        Ok(json::OperationJson::new(name, value[name].take()))
+        Ok(json::OperationJson::new(self.name(), self.payload()?))
     }
 
     /// Reads an operation from its JSON within a control, which names the node.
@@ -88,20 +70,6 @@ impl NodeOperation {
             Some(alias) => operation.named(alias),
             None => operation,
         })
-    }
-
-    pub(in crate::transaction::operation) fn of_fields<'a>(
-        fields: &json::PayloadFields<'a>,
-    ) -> Result<Self, Malformed<'a>> {
-        struct Derived(NodeOperation);
-
-        impl<'de> Deserialize<'de> for Derived {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                NodeOperation::deserialize(deserializer).map(Self)
-            }
-        }
-
-        fields.read_variant().map(|Derived(operation)| operation)
     }
 }
 

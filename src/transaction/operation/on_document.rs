@@ -1,0 +1,50 @@
+//! Operations on the document or the selection, as data: one type for each.
+//!
+//! The functions in [`dsl`](crate::dsl) create them and document each; the [page of
+//! operations](crate::guide::operations) lists all of them in tables.
+
+mod conditions;
+mod nodes;
+mod selection;
+
+use super::Operation;
+use super::list::{Edited, On, Within};
+
+/// The target of these operations.
+pub(in crate::transaction) struct Document;
+
+type Target = Document;
+
+operations! {
+    /// An operation on the document or the selection.
+    /// [`on_document`](crate::transaction::on_document) has the types of all of them.
+    DocumentOperation;
+
+    nodes {
+        Create => create;
+    }
+
+    selection {
+        SetSelection => set_selection;
+        ClearSelection => clear_selection;
+    }
+
+    conditions {
+        IfUnchanged => if_unchanged;
+        RequireLease => require_lease;
+    }
+}
+
+impl From<DocumentOperation> for Operation {
+    fn from(operation: DocumentOperation) -> Self {
+        Self::OnDocument {
+            operation,
+            unit: None,
+        }
+    }
+}
+
+/// Makes the operation of a row of the list.
+fn on_document(operation: impl Into<DocumentOperation>) -> Operation {
+    operation.into().into()
+}

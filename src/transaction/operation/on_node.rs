@@ -1,0 +1,122 @@
+//! Operations on one node, as data: one type for each.
+//!
+//! The functions in [`dsl`](crate::dsl) create them and document each; the [page of
+//! operations](crate::guide::operations) lists all of them in tables.
+//!
+//! In a range, `start` is the first character (by default the start of the text), and `end` is
+//! exclusive (by default the end of the text). With an `end_node_id` the range ends in that node,
+//! which comes later in the document. Positions count scalar values, unless the
+//! [`Operation`](super::Operation::in_unit) has another unit.
+//!
+//! ```
+//! use doclock::transaction::{NodeOperation, on_node::InsertText};
+//!
+//! let operation = doclock::dsl::insert_text(0, "x");
+//! assert_eq!(operation, NodeOperation::from(InsertText { offset: 0, text: "x".into() }));
+//! ```
+
+use super::list::{Edited, On, Within};
+use crate::document::Budget;
+use crate::id::NodeId;
+
+type Target = NodeId;
+
+/// States that the positions of an operation are those of a span: `start`, `end`, `end_node_id`.
+macro_rules! span_to_scalars {
+    () => {
+        fn to_scalars(&mut self, on: &mut Draft, id: &NodeId) -> Edited {
+            let (end, end_node) = (self.end.as_mut(), self.end_node_id.as_ref());
+            unit::of_extent(on, id, &mut self.start, end, end_node)
+        }
+    };
+}
+
+mod attributes;
+mod blocks;
+mod clipboard;
+mod json;
+mod marks;
+mod order;
+mod range;
+mod text;
+mod tree;
+
+operations! {
+    /// An operation on a node; [`on`](NodeOperation::on) or [`control`](crate::dsl::control) sets
+    /// the node. [`on_node`](crate::transaction::on_node) has the types of all of them.
+    ///
+    /// In JSON: `{"type": "insertText", "payload": {"offset": 0, "text": "x"}}`.
+    NodeOperation, named Named;
+
+    tree {
+        Delete => delete_node;
+        AddChild => add_child;
+        RemoveChild => remove_child;
+        RemoveChildren => remove_children;
+        MoveNode => move_node;
+        MoveChildren => move_children;
+        MoveBlockUp => move_block_up;
+        MoveBlockDown => move_block_down;
+        ReorderChildren => reorder_children;
+        CopyNode => copy_node, copy_node_to;
+        CloneNodeWithChildren => clone_node_with_children, clone_node_with_children_to;
+        WrapNode => wrap_node;
+        LiftNode => lift_node;
+        IndentNode => indent_node, indent_node_in;
+        OutdentNode => outdent_node;
+    }
+
+    text {
+        SetText => set_text;
+        InsertText => insert_text;
+        DeleteTextRange => delete_text_range;
+        DeleteRange => delete_range;
+        ReplaceText => replace_text;
+        ReplacePattern => replace_pattern;
+        Wrap => wrap_text;
+        Unwrap => unwrap_text;
+        IndentText => indent_text;
+        OutdentText => outdent_text;
+    }
+
+    blocks {
+        SplitTextNode => split_text_node;
+        MergeTextNodes => merge_text_nodes;
+        SplitBlockNode => split_block_node;
+        MergeBlockNodes => merge_block_nodes;
+        AutoMergeTextNodes => auto_merge_text_nodes;
+        InsertParagraph => insert_paragraph, insert_paragraph_of;
+        SplitListItem => split_list_item;
+        WrapInList => wrap_in_list, wrap_in_list_up_to;
+    }
+
+    marks {
+        ApplyMark => apply_mark, apply_mark_with;
+        RemoveMark => remove_mark;
+        ToggleMark => toggle_mark, toggle_mark_with;
+        UpdateMark => update_mark;
+        SetMarks => set_marks;
+        ClearFormatting => clear_formatting;
+    }
+
+    attributes {
+        SetAttrs => set_attrs;
+        RemoveAttrs => remove_attrs;
+        Update => update_node;
+        TransformNode => transform_node;
+        SetRoot => set_root;
+    }
+
+    clipboard {
+        Copy => copy_range;
+        Cut => cut_range;
+        Paste => paste, paste_fragment;
+        SelectNode => select_node;
+        SelectRange => select_range;
+    }
+}
+
+/// Checks the size of a text.
+fn text_size(budget: &Budget, text: &str) -> Within {
+    budget.text(text.len(), text.chars().count())
+}
