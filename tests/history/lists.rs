@@ -1381,6 +1381,25 @@ fn undo_03_a_half_that_is_deleted_for_good_does_not_stay_for_an_earlier_move() {
     assert_eq!(all(), deleted);
 }
 
+/// Cat creates `n`, and Ann splits it. Without its creation only the half is there. Once that is
+/// forgotten, the half still goes and returns with the split.
+#[test]
+fn undo_03_a_half_of_a_node_that_is_never_created_again_returns_with_its_split() {
+    let ([ann, cat], store) = editors_of(["ann", "cat"], &["a"]);
+    let n = text_node("item", "").with_id("n");
+    run(&cat, add_child(n, 1).on("list"));
+    run(&ann, splits("n", 0));
+    cat.undo().commit().unwrap();
+    let half = shown(&store);
+    assert_eq!(half, "a=a 7:1=");
+    run(&cat, set_attrs([("x", 1.into())]).on("a"));
+    ann.undo().commit().unwrap();
+    assert_eq!(shown(&store), "a=a");
+    forget(&store);
+    ann.redo().commit().unwrap();
+    assert_eq!(shown(&store), half);
+}
+
 /// Bob wraps `a`, and Ann puts nodes on both sides of it, so that it stays in the wrapper when the
 /// wrapping is undone. Then Bob takes the first of them out.
 fn holds_a_node_beside_what_is_taken_out(takes_out: Operation, taken_out: [&str; 2]) {

@@ -186,7 +186,10 @@ impl Page {
                     let pair = [id.clone(), right.id.clone()];
                     let left = |half: &NodeId| Some(self.halves.get(half)?.0.clone());
                     let mut parts: Vec<_> = std::iter::successors(Some(id.clone()), left).collect();
-                    if let Some(at) = parts.iter().position(|it| *it == right.id) {
+                    // It may be in the joined node by another join.
+                    let joined = self.joined_into(&right.id);
+                    let is_of_it = |it: &NodeId| *it == right.id || joined.contains(it);
+                    if let Some(at) = parts.iter().position(is_of_it) {
                         parts.truncate(at + 1);
                         let letters = |id: &NodeId| before.letters_in(id).collect();
                         let letters = parts.iter().map(letters).collect();

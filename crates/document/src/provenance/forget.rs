@@ -9,7 +9,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::record::{Record, Write, spread_of};
-use super::sequence::{Chars, ChildItem, EdgeAt, Marked, Sequence, StepTag, TextItem};
+use super::sequence::{Chars, ChildItem, EdgeAt, Item, Marked, Sequence, StepTag, TextItem};
 use super::{Provenance, RecordKey, TouchedItem};
 use crate::hashing::Secret;
 
@@ -82,7 +82,10 @@ impl Provenance {
         let gone: Vec<RecordKey> = self
             .records
             .iter()
-            .filter(|(key, record)| is_gone(record, &units, || lists.contains(key)))
+            .filter(|(key, record)| {
+                let may_have_nodes = || lists.contains(key) || self.may_have_halves(record, &units);
+                is_gone(record, &units, may_have_nodes)
+            })
             .map(|(key, _)| key)
             .collect();
         self.pass_on_texts(&gone);
@@ -92,6 +95,15 @@ impl Provenance {
         let renumbered = self.forget_in_records();
         self.forget_in_items(&renumbered);
         self.drop_untouched();
+    }
+
+    /// Whether a split or a join of this node can still be undone or redone.
+    fn may_have_halves(&self, record: &Record, units: &Units<'_>) -> bool {
+        let mut edges = record.text.iter().filter_map(Item::edge);
+        edges.any(|at| {
+            let other = self.records.get(at.node);
+            other.is_some_and(|it| !units.is_permanent(it.edges[at.edge].by))
+        })
     }
 
     /// The lists in which an undo or a redo may put a node, and the nodes around them.
@@ -334,7 +346,7 @@ impl Provenance {
 }
 
 /// Whether a node can never be in the document again, and nothing of it elsewhere.
-fn is_gone(record: &Record, units: &Units<'_>, may_have_children: impl Fn() -> bool) -> bool {
+fn is_gone(record: &Record, units: &Units<'_>, may_have_nodes: impl Fn() -> bool) -> bool {
     let always = |tag: &StepTag| matches!(units.effect_of(*tag), TagEffect::Always);
     let is_removed = record.removed.iter().any(always);
     let is_open = |tag: StepTag| matches!(units.effect_of(tag), TagEffect::Open);
@@ -346,7 +358,7 @@ fn is_gone(record: &Record, units: &Units<'_>, may_have_children: impl Fn() -> b
             || places.any(|place| is_open(place.by))
             || record.writes.iter().any(|write| is_open(write.by))
             || text.any(|item| matches!(item, TextItem::Chars(chars) if is_open(chars.born)))
-            || may_have_children()
+            || may_have_nodes()
     };
     let is_never = record
         .born
