@@ -31,7 +31,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::Receiver;
-use crossbeam_utils::CachePadded;
 use smol_str::SmolStr;
 
 pub use commit_error::CommitError;
@@ -106,7 +105,7 @@ pub(crate) struct SharedDocument {
     /// The last version. Replaced by the holder of the lock, or of a share of it and `publishing`;
     /// readers only clone.
     published: Mutex<{ rank::PUBLISHED }, PublishedState>,
-    pub(crate) ids: CachePadded<NodeIds>,
+    pub(crate) ids: NodeIds,
     schema: Option<Arc<Schema>>,
     clock: Clock,
 }
@@ -121,7 +120,7 @@ impl SharedDocument {
     ) -> Arc<Self> {
         Arc::new(Self {
             published: Mutex::new(PublishedState::new(snapshot)),
-            ids: CachePadded::new(NodeIds::after(session, last_id)),
+            ids: NodeIds::after(session, last_id),
             schema,
             clock,
         })
