@@ -75,7 +75,7 @@ pub enum CommitError {
         /// The key.
         key: SmolStr,
     },
-    /// The transaction [required](crate::Transaction::require) a lease that has ended. Retry it
+    /// The transaction [required](crate::Draft::require) a lease that has ended. Retry it
     /// under another lease.
     #[error("not committed: {0}")]
     LeaseLost(Box<LeaseLost>),

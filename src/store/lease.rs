@@ -58,7 +58,7 @@ pub use target::{LeaseTarget, LeaseTargets};
 /// [are not written yet](crate::durable::DurableOptions::unwritten_limit).
 ///
 /// **A lease binds only the code that uses leases.** It excludes other leases. A transaction that
-/// [requires](crate::Transaction::require) it is committed only while it lasts. A transaction that
+/// [requires](crate::Draft::require) it is committed only while it lasts. A transaction that
 /// requires no lease is not restricted by the leases of other owners. The store's lock orders its
 /// writes in any case, and an undo or a repair must not wait for the lease of an absent user.
 impl DataStore {

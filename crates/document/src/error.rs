@@ -32,7 +32,7 @@ pub enum EditError {
         into: NodeId,
     },
     /// The transaction locks nodes, and a required node lock was not acquired.
-    /// `doclock::Transaction::lock_error` has the cause.
+    /// `doclock::Draft::lock_error` has the cause.
     #[error("{} could not be locked", NotLocked(.id))]
     NotLocked {
         /// A node that is not locked; `None` for the document itself.
