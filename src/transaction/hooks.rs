@@ -110,7 +110,7 @@ impl Hooks {
     ///
     /// let hooks = Hooks::new();
     /// hooks.before(|context, mut operations| {
-    ///     if !context.transaction().contains("log") {
+    ///     if !context.draft().contains("log") {
     ///         operations.insert(0, create(text_node("log", "").with_id("log")));
     ///     }
     ///     operations.push(insert_text(0, "+").on("log"));
