@@ -297,7 +297,7 @@ impl DataStore {
         let receipt = once.map(|(key, digest)| keyed_receipt(key, digest, &result));
         let mut conditions = draft.take_conditions();
         if !changed {
-            self.publish_conditions(receipt.as_ref(), &mut conditions)?;
+            self.publish_conditions(draft, receipt.as_ref(), &mut conditions)?;
             return Ok(result);
         }
         result.changes = draft.overlay.take_changes();
@@ -472,8 +472,9 @@ impl DataStore {
     }
 
     /// Publishes the receipt and conditions of a transaction that changed nothing.
-    pub(super) fn publish_conditions(
+    fn publish_conditions(
         &self,
+        draft: &Draft,
         receipt: Option<&KeyedReceipt>,
         conditions: &mut CommitConditions,
     ) -> Result<(), CommitError> {
@@ -485,6 +486,7 @@ impl DataStore {
         self.check_writable()?;
         bookkeeping.check(&published, receipt, conditions)?;
         let version = published.version();
+        draft.check_base(version)?;
         drop(published);
         let (notes, forgotten) = bookkeeping.apply(receipt, conditions);
         self.store_notes_of(version, notes);

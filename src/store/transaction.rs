@@ -242,6 +242,8 @@ impl Transaction {
             hold.store.publish(hold.grant, &mut draft, publication);
         let noted = outcome.as_ref().map_err(CommitError::code);
         hold.observed.ended(noted);
+        // The lock outlives the draft.
+        drop(draft);
         Ok((outcome?, hold))
     }
 }

@@ -453,7 +453,7 @@ impl Editor {
         }
         turn.end();
         observed.ended(result.as_ref().map_err(CommitError::code));
-        drop(hold);
+        drop((draft, hold));
         self.session.drop_removed();
         result.map_err(UndoError::Commit)
     }

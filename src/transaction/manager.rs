@@ -254,7 +254,7 @@ impl TransactionManager {
             Err(error) => Err(error),
         };
         observe_end(&mut observed, &outcome);
-        drop(hold);
+        drop((draft, hold));
         self.complete(&mut outcome, Completion::Here(None), &mut observed);
         outcome
     }

@@ -120,6 +120,28 @@ fn lock_10_a_draft_of_an_earlier_version_is_not_published() {
     }
 }
 
+/// Its result would be kept as that of the key.
+#[test]
+fn lock_10_an_earlier_draft_without_changes_takes_no_idempotency_key() {
+    let store = DataStore::new();
+    let mut shelf = DataStore::new().begin("shelf").unwrap();
+    let mut early = store.begin("ann").unwrap();
+    mem::swap(&mut *early, &mut *shelf);
+    early.rollback();
+    let manager = TransactionManager::new(store.clone());
+    manager.execute(create(element("x", []))).unwrap();
+    let shelf = Mutex::new(shelf);
+    let swaps = op(move |draft: &mut Draft| {
+        mem::swap(draft, &mut **shelf.lock().unwrap());
+        Ok::<_, EditError>(())
+    });
+    let error = manager.transaction(swaps).idempotent("key").commit();
+    assert!(has_foreign_draft(&error.unwrap_err()));
+    let operation = create(element("y", []));
+    let result = manager.transaction(operation).idempotent("key").commit();
+    assert_eq!(result.unwrap().version, 2);
+}
+
 #[test]
 fn lock_10_drafts_on_nodes_are_published_under_their_own_locks_only() {
     let store = DataStore::new();

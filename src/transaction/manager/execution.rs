@@ -401,7 +401,7 @@ impl TransactionManager {
             // An error may be that of an attempt that is followed by another.
             observe_end(observed, &outcome);
         }
-        drop(hold);
+        drop((draft, hold));
         match (outcome, lock_error) {
             (Ok(result), _) => Ok(result),
             (Err(TransactionError::Commit(CommitError::Repeated { key })), _) => {
