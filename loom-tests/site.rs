@@ -38,7 +38,8 @@ struct Log {
 #[derive(Clone, Copy)]
 struct Turn {
     name: &'static str,
-    lock: LockId,
+    /// `None` if it was revoked before it was executed.
+    lock: Option<LockId>,
     /// The name of the executing thread.
     by: &'static str,
 }
@@ -49,7 +50,7 @@ impl Log {
         self.threads.push((thread::current().id(), name));
     }
 
-    fn note(&mut self, name: &'static str, lock: LockId) {
+    fn note(&mut self, name: &'static str, lock: Option<LockId>) {
         let own = thread::current().id();
         let mut threads = self.threads.iter();
         let (_, by) = threads.find(|(thread, _)| *thread == own).unwrap();
@@ -68,8 +69,10 @@ impl Site {
     pub(crate) fn operation(&self, name: &'static str) -> Operation {
         let (store, log) = (self.store.clone(), self.log.clone());
         op(move |draft| {
-            let lock = store.current_lock().unwrap().lock_id;
-            log.lock().unwrap().note(name, lock);
+            let own = store
+                .current_lock()
+                .filter(|it| it.owner_id.as_str() == name);
+            log.lock().unwrap().note(name, own.map(|it| it.lock_id));
             let spec = NodeSpec::new("text").with_id(name);
             draft.create(spec).map(drop)
         })
@@ -142,7 +145,7 @@ impl Site {
     ) -> Result<(), LockError> {
         self.log().asks(name);
         let guard = self.store.request(name).options(options).wait()?;
-        self.log().note(name, guard.id());
+        self.log().note(name, Some(guard.id()));
         let before = (self.store.version(), self.turns());
         thread::yield_now();
         assert_eq!((self.store.version(), self.turns()), before);
@@ -170,12 +173,17 @@ impl Site {
     pub(crate) fn asked(&self, name: &str) -> Option<LockId> {
         let log = self.log();
         let turn = log.turns.iter().find(|turn| turn.name == name);
-        turn.map(|turn| turn.lock)
+        turn.and_then(|turn| turn.lock)
     }
 
     /// Checks that ids are numbered in FIFO order.
     pub(crate) fn are_in_fifo_order(&self) {
-        let ids: Vec<_> = self.log().turns.iter().map(|turn| turn.lock).collect();
+        let ids: Vec<_> = self
+            .log()
+            .turns
+            .iter()
+            .filter_map(|turn| turn.lock)
+            .collect();
         assert!(ids.is_sorted(), "{ids:?}");
     }
 

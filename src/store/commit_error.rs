@@ -41,11 +41,12 @@ pub enum CommitError {
         /// The current holder of the lock.
         holder: Option<Box<LockInfo>>,
     },
-    /// The draft is not of the version that the transaction holds: code that had the draft by
-    /// reference has put another one in its place.
+    /// The draft is not the one that began under the lock of the transaction: code that had that by
+    /// reference has put another one in its place, or has failed in an
+    /// [`attempt`](crate::Draft::attempt) while it was elsewhere.
     #[error(
         "not committed: the draft of transaction {draft}, which begins with version {base}, is not \
-         of the version that is locked"
+         the one that began under this lock"
     )]
     ForeignDraft {
         /// The transaction to which the draft belongs.

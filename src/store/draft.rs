@@ -20,6 +20,7 @@ use crate::document::{
     Selection, Snapshot, View, cost, walk,
 };
 use crate::id::{AsNodeId, NodeId, TransactionId};
+use crate::lock::Grant;
 
 /// The edits of a transaction: a document with changes that only the transaction has.
 ///
@@ -60,6 +61,8 @@ pub struct Draft {
     pub(super) overlay: Overlay,
     pub(super) document: Arc<SharedDocument>,
     operations: Vec<ExecutedOperation>,
+    /// How many attempts run in it.
+    attempts: u32,
     /// `None` until one of these fields is set.
     rare: Option<Box<RareFields>>,
     /// Set on a draft that locks nodes instead of the whole document.
@@ -91,6 +94,7 @@ impl Draft {
             overlay: Overlay::new(base),
             document,
             operations: Vec::new(),
+            attempts: 0,
             rare: None,
             nodes: None,
         }
@@ -181,6 +185,16 @@ impl Draft {
             true => Ok(()),
             false => Err(self.foreign()),
         }
+    }
+
+    /// Whether it was taken out of an attempt, which could not undo its edits.
+    pub(super) fn is_torn(&self) -> bool {
+        self.attempts > 0
+    }
+
+    /// The grant of the nodes that it has locked.
+    pub(super) fn grant(&self) -> Option<Grant> {
+        self.nodes.as_ref()?.grant()
     }
 
     #[cold]

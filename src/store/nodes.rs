@@ -1,7 +1,7 @@
 //! Locks on single nodes, for work on a part of the document.
 //!
 //! How a transaction on nodes edits and validates is in `nodes/on_nodes.rs`, and in which order
-//! such transactions are published in `transaction/commit.rs`.
+//! such transactions are published in `publish.rs`.
 
 mod needs;
 mod on_nodes;

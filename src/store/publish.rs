@@ -20,7 +20,7 @@ use super::{
     ReversedEntry, TransactionResult,
 };
 use crate::document::{Change, Changes, EditUnit, Selection, Snapshot};
-use crate::id::{LockId, NodeIds, OwnerId};
+use crate::id::{NodeIds, OwnerId, TransactionId};
 use crate::lock::Grant;
 use crate::store::calendar::Calendar;
 use crate::sync::{MutexGuard, rank};
@@ -169,19 +169,23 @@ impl Bookkeeping {
     }
 }
 
-/// The grant under which a draft is published.
+/// A grant, and the only draft that can be published under it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum HeldGrant {
-    /// Of the whole document.
-    Document(Grant),
-    /// Of nodes.
-    Nodes(Grant),
+pub(crate) struct HeldGrant {
+    pub(crate) grant: Grant,
+    draft: TransactionId,
+    /// Whether it is a grant of nodes.
+    on_nodes: bool,
 }
 
 impl HeldGrant {
-    pub(crate) fn id(self) -> LockId {
-        match self {
-            Self::Document(grant) | Self::Nodes(grant) => grant.id(),
+    /// A grant with the draft that was just made under it.
+    #[inline]
+    pub(crate) fn of(draft: &Draft, grant: Grant) -> Self {
+        Self {
+            grant,
+            draft: draft.id(),
+            on_nodes: draft.nodes.is_some(),
         }
     }
 }
@@ -252,13 +256,13 @@ impl<'a> Publication<'a> {
 }
 
 impl DataStore {
-    /// Publishes a draft under a grant, and leaves it empty. Its receipt and the effects of its
+    /// Publishes a draft under its grant, and leaves it without changes. Its receipt and the effects of its
     /// conditions are published with it, or nothing is. Followers read of it in the same step, and
     /// subscribers are woken. The grant stays held, and cannot be revoked any more.
     ///
     /// # Errors
     ///
-    /// [`CommitError::ForeignDraft`]: the draft is not of the version under the grant.
+    /// [`CommitError::ForeignDraft`]: the draft is not the one that was made under the grant.
     // Generic in the error, so that the caller's outcome is built in its final place.
     pub(crate) fn publish<E: From<CommitError>>(
         &self,
@@ -266,10 +270,11 @@ impl DataStore {
         draft: &mut Draft,
         publication: Publication<'_>,
     ) -> Result<TransactionResult, E> {
+        let grant = self.check_own(held, draft)?;
         // Transactions on nodes publish one after the other, each after it has validated its reads.
         // One that holds the document lock is alone.
-        let _publishing = draft.nodes.is_some().then(|| self.0.publishing.lock());
-        let grant = self.check_draft(held, draft, publication.owner)?;
+        let _publishing = held.on_nodes.then(|| self.0.publishing.lock());
+        self.validate(grant, draft, publication.owner)?;
         let Publication {
             owner,
             once,
@@ -297,7 +302,7 @@ impl DataStore {
         let receipt = once.map(|(key, digest)| keyed_receipt(key, digest, &result));
         let mut conditions = draft.take_conditions();
         if !changed {
-            self.publish_conditions(draft, receipt.as_ref(), &mut conditions)?;
+            self.publish_conditions(receipt.as_ref(), &mut conditions)?;
             return Ok(result);
         }
         result.changes = draft.overlay.take_changes();
@@ -341,24 +346,28 @@ impl DataStore {
         Ok(result)
     }
 
-    /// Checks that a draft may be published: that it belongs to this document and this grant, its
-    /// reads, and the schema. Then seals the grant, and returns it.
-    fn check_draft(
+    /// Checks that a draft is the one that was made under a grant. Returns the grant, which may have
+    /// got more nodes since.
+    ///
+    /// # Errors
+    ///
+    /// [`CommitError::ForeignDraft`]: code that had the draft by reference has put another one in
+    /// its place, or the draft was elsewhere when an attempt in it failed.
+    pub(crate) fn check_own(&self, held: HeldGrant, draft: &Draft) -> Result<Grant, CommitError> {
+        let is_own = draft.id() == held.draft && Arc::ptr_eq(&draft.document, &self.0.document);
+        match is_own && !draft.is_torn() {
+            true => Ok(draft.grant().unwrap_or(held.grant)),
+            false => Err(draft.foreign()),
+        }
+    }
+
+    /// Checks the reads of a draft and the schema. Then seals the grant.
+    fn validate(
         &self,
-        held: HeldGrant,
+        grant: Grant,
         draft: &mut Draft,
         owner: &OwnerId,
-    ) -> Result<Grant, CommitError> {
-        let grant = match (held, &draft.nodes) {
-            (HeldGrant::Document(grant), None) => Some(grant),
-            // It may have got more nodes since.
-            (HeldGrant::Nodes(first), Some(nodes)) => {
-                nodes.grant().filter(|grant| grant.id() == first.id())
-            }
-            _ => None,
-        };
-        let grant = grant.filter(|_| Arc::ptr_eq(&draft.document, &self.0.document));
-        let grant = grant.ok_or_else(|| draft.foreign())?;
+    ) -> Result<(), CommitError> {
         if draft.nodes.is_some()
             && let Err(error) = draft.validate_reads()
         {
@@ -367,8 +376,7 @@ impl DataStore {
             return Err(error);
         }
         draft.check_schema()?;
-        self.seal(grant, owner)?;
-        Ok(grant)
+        self.seal(grant, owner)
     }
 
     /// Protects a grant from revocation until its end.
@@ -474,7 +482,6 @@ impl DataStore {
     /// Publishes the receipt and conditions of a transaction that changed nothing.
     fn publish_conditions(
         &self,
-        draft: &Draft,
         receipt: Option<&KeyedReceipt>,
         conditions: &mut CommitConditions,
     ) -> Result<(), CommitError> {
@@ -486,7 +493,6 @@ impl DataStore {
         self.check_writable()?;
         bookkeeping.check(&published, receipt, conditions)?;
         let version = published.version();
-        draft.check_base(version)?;
         drop(published);
         let (notes, forgotten) = bookkeeping.apply(receipt, conditions);
         self.store_notes_of(version, notes);

@@ -53,6 +53,7 @@ use crate::lock::{Grant, WaitsAs};
 pub struct Transaction {
     owner: OwnerId,
     draft: Draft,
+    held: HeldGrant,
     /// Dropped last: the lock outlives the draft.
     hold: Hold,
 }
@@ -60,23 +61,19 @@ pub struct Transaction {
 /// A grant that its drop releases.
 pub(crate) struct Hold {
     store: DataStore,
-    grant: HeldGrant,
+    grant: Grant,
     /// Dropped after the lock is released.
     observed: ObservedTransaction,
 }
 
 impl Hold {
     #[inline(always)]
-    pub(crate) fn new(store: DataStore, grant: HeldGrant, observed: ObservedTransaction) -> Self {
+    pub(crate) fn new(store: DataStore, grant: Grant, observed: ObservedTransaction) -> Self {
         Self {
             store,
             grant,
             observed,
         }
-    }
-
-    pub(crate) fn grant(&self) -> HeldGrant {
-        self.grant
     }
 
     /// What observes the transaction, for a submitter that does it in place of the hold.
@@ -101,17 +98,13 @@ impl Transaction {
         owner: OwnerId,
         observed: ObservedTransaction,
     ) -> Self {
-        let hold = Hold::new(store.clone(), HeldGrant::Document(grant), observed);
+        let draft = store.draft_under(grant);
         Self {
             owner,
-            draft: store.draft_under(grant),
-            hold,
+            held: HeldGrant::of(&draft, grant),
+            draft,
+            hold: Hold::new(store.clone(), grant, observed),
         }
-    }
-
-    /// The owner, the draft, and the hold under which that can be published.
-    pub(crate) fn into_parts(self) -> (OwnerId, Draft, Hold) {
-        (self.owner, self.draft, self.hold)
     }
 
     /// Begins a transaction on nodes.
@@ -122,13 +115,15 @@ impl Transaction {
         nodes: OnNodes,
     ) -> Self {
         let observed = ObservedTransaction::default();
-        let mut draft = store.draft_under(grant);
-        draft.nodes = Some(Box::new(nodes));
-        Self {
-            owner,
-            draft,
-            hold: Hold::new(store.clone(), HeldGrant::Nodes(grant), observed),
-        }
+        let mut transaction = Self::begin(store, grant, owner, observed);
+        transaction.draft.nodes = Some(Box::new(nodes));
+        transaction.held = HeldGrant::of(&transaction.draft, grant);
+        transaction
+    }
+
+    /// The owner, the hold, and the draft that can be published under it.
+    pub(crate) fn into_parts(self) -> (OwnerId, Hold, (HeldGrant, Draft)) {
+        (self.owner, self.hold, (self.held, self.draft))
     }
 
     pub(super) fn observe_as(&mut self, observed: ObservedTransaction) {
@@ -235,11 +230,11 @@ impl Transaction {
         let Self {
             owner,
             mut draft,
+            held,
             mut hold,
         } = self;
         let publication = Publication::by(&owner);
-        let outcome: Result<_, CommitError> =
-            hold.store.publish(hold.grant, &mut draft, publication);
+        let outcome: Result<_, CommitError> = hold.store.publish(held, &mut draft, publication);
         let noted = outcome.as_ref().map_err(CommitError::code);
         hold.observed.ended(noted);
         // The lock outlives the draft.

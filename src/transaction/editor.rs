@@ -17,7 +17,7 @@ use super::{
 use crate::codes::CodedError;
 use crate::document::{Change, Changes, EditError, Fragment, Limits, Selection};
 use crate::id::OwnerId;
-use crate::lock::{AcquireOptions, Grant, Requester, WaitsAs};
+use crate::lock::{AcquireOptions, Requester, WaitsAs};
 use crate::store::durable::Durability;
 use crate::store::{
     CommitError, DataStore, Draft, ExecutedOperation, HeldGrant, Hold, ObservedTransaction,
@@ -420,14 +420,14 @@ impl Editor {
         // Declared before the hold, hence dropped without the lock: it may hold the last reference
         // to the code of an entry.
         let mut attempt = Attempt::new(direction, once.map(|once| once.key.clone()));
-        let held = HeldGrant::Document(grant);
-        let hold = Hold::new(store.clone(), held, ObservedTransaction::default());
+        let hold = Hold::new(store.clone(), grant, ObservedTransaction::default());
         if let Some(outcome) = manager.repeated(once) {
             return outcome;
         }
         let mut draft = store.draft_under(grant);
+        let held = HeldGrant::of(&draft, grant);
         let mut turn = self.session.turn(store, &mut draft, false);
-        let rewound = observed.in_span(|| self.rewind(grant, &mut attempt, &mut draft))?;
+        let rewound = observed.in_span(|| self.rewind(held, &mut attempt, &mut draft))?;
         let rewound = rewound.ok_or(nothing)?;
         draft.record(ExecutedOperation::named(name));
         let mut publication = Publication::by(self.owner());
@@ -462,7 +462,7 @@ impl Editor {
     /// failure of its undo was returned before.
     fn rewind(
         &self,
-        grant: Grant,
+        held: HeldGrant,
         attempt: &mut Attempt,
         on: &mut Draft,
     ) -> Result<Option<Rewound>, UndoError> {
@@ -470,11 +470,13 @@ impl Editor {
         let mut passed = None;
         // The document and the entries match if the grant is still valid: no other commit happened
         // in between.
-        store.check_grant(grant, owner)?;
+        store.check_grant(held.grant, owner)?;
         while self.session.state().history.try_next(attempt) {
             // The session's mutex is free here: the code of an inverse may read the selection.
             let failure = match on.all_or_nothing(|on| attempt.rewind(store, owner, on)) {
                 Ok(rewound) => {
+                    // Code of an inverse can put another draft in its place.
+                    store.check_own(held, on)?;
                     let is_changed = on.changes().iter().any(Change::is_of_the_document);
                     let mut state = self.session.state();
                     if is_changed || !state.history.goes_on_after(attempt) {
@@ -490,7 +492,7 @@ impl Editor {
                 Err(failure) => failure,
             };
             // A revoked holder sees later commits; the cause of its failure is the revocation.
-            store.check_grant(grant, owner)?;
+            store.check_grant(held.grant, owner)?;
             if self.session.state().history.refuse(attempt) {
                 return Err(self.explain(failure, attempt));
             }

@@ -247,10 +247,10 @@ impl TransactionManager {
         }
         let mut submission = Submission::new(operations);
         submission.before = Hooks::of_submission(self.0.hooks.as_ref());
-        let (owner, mut draft, mut hold) = transaction.into_parts();
+        let (owner, mut hold, (held, mut draft)) = transaction.into_parts();
         let mut observed = hold.take_observed();
         let mut outcome = match self.edit(&owner, &mut draft, &mut submission, &observed) {
-            Ok(()) => self.publish(&owner, (hold.grant(), &mut draft), &submission, None),
+            Ok(()) => self.publish(&owner, (held, &mut draft), &submission, None),
             Err(error) => Err(error),
         };
         observe_end(&mut observed, &outcome);

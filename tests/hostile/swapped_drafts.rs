@@ -6,9 +6,9 @@ use std::thread;
 
 use doclock::dsl::*;
 use doclock::{
-    CommitError, DataStore, Draft, Editor, StoreOptions, Transaction, TransactionManager,
+    CommitError, DataStore, Draft, Editor, StoreOptions, Transaction, TransactionManager, View,
     document::{EditError, NodeSpec},
-    history::UndoError,
+    history::{HistoryOptions, UndoError},
     inbox::{Inbox, Outcome},
     lock::{AcquireOptions, node::Scope},
     transaction::TransactionError,
@@ -114,7 +114,7 @@ fn lock_10_a_draft_of_an_earlier_version_is_not_published() {
         mem::swap(&mut *late, &mut *shelf);
         let error = late.commit().unwrap_err();
         assert!(is_foreign(&error), "{error}");
-        let begins = "which begins with version 0, is not of the version that is locked";
+        let begins = "which begins with version 0, is not the one that began under this lock";
         assert!(error.to_string().ends_with(begins), "{error}");
         assert_eq!((store.version(), store.is_locked()), (1, false));
     }
@@ -140,6 +140,93 @@ fn lock_10_an_earlier_draft_without_changes_takes_no_idempotency_key() {
     let operation = create(element("y", []));
     let result = manager.transaction(operation).idempotent("key").commit();
     assert_eq!(result.unwrap().version, 2);
+}
+
+/// The batch that made the draft has failed, and said so. Another one brings the draft back.
+#[test]
+fn lock_10_the_draft_of_a_failed_batch_of_this_version_is_not_published() {
+    let store = DataStore::new();
+    let manager = TransactionManager::new(store.clone());
+    let loot = Loot::default();
+    manager.execute(op(loot.robber())).unwrap_err();
+    let back = op(move |draft: &mut Draft| {
+        mem::swap(draft, &mut **loot.0.lock().unwrap().as_mut().unwrap());
+        Ok::<_, EditError>(())
+    });
+    assert!(has_foreign_draft(&manager.execute(back).unwrap_err()));
+    assert_eq!((store.version(), store.is_locked()), (0, false));
+}
+
+/// A session keeps its selection, and its history the entry.
+#[test]
+fn lock_10_an_earlier_draft_without_changes_is_not_published_for_a_session() {
+    let store = DataStore::new();
+    let shelf = Arc::new(Mutex::new(DataStore::new().begin("shelf").unwrap()));
+    let mut early = store.begin("ann").unwrap();
+    mem::swap(&mut *early, &mut **shelf.lock().unwrap());
+    early.rollback();
+    let swaps = move |draft: &mut Draft| {
+        mem::swap(draft, &mut **shelf.lock().unwrap());
+        Ok::<_, EditError>(())
+    };
+    let editor = Editor::new(store.clone(), "ann");
+    let text = create(text_node("x", "text").with_id("x"));
+    let undone = op_with_inverse(|_| Ok::<_, EditError>(()), swaps.clone());
+    editor.transaction([text, undone]).commit().unwrap();
+    let error = editor.undo().commit().unwrap_err();
+    assert!(
+        matches!(&error, UndoError::Commit(error) if is_foreign(error)),
+        "{error:?}"
+    );
+    assert_eq!((store.version(), editor.undo_depth()), (1, 1));
+    assert!(store.snapshot().contains("x"));
+}
+
+/// The undo continues after an entry without an effect.
+#[test]
+fn undo_02_an_inverse_that_takes_its_draft_out_ends_no_entry_without_an_effect() {
+    let store = DataStore::new();
+    let options = HistoryOptions::new().undo_next_effective(true);
+    let editor = Editor::new(store.clone(), "ann").with_history(options);
+    let loot = Loot::default();
+    editor.execute(create(element("x", []))).unwrap();
+    let act = op_with_inverse(|on| on.create(NodeSpec::new("x")).map(drop), loot.robber());
+    editor.execute(act).unwrap();
+    let depth = editor.undo_depth();
+    editor.undo().commit().unwrap_err();
+    assert_eq!((store.version(), editor.undo_depth()), (2, depth));
+}
+
+/// The mutex of publications was locked under that of the session.
+#[test]
+fn lock_10_a_draft_on_nodes_is_not_published_for_a_session() {
+    let store = DataStore::new();
+    let editor = Editor::new(store.clone(), "ann");
+    let swaps = |draft: &mut Draft| {
+        let mut other = DataStore::new().begin_on("other", Scope::new()).unwrap();
+        mem::swap(draft, &mut *other);
+        Ok::<_, EditError>(())
+    };
+    let error = editor.execute(op(swaps)).unwrap_err();
+    assert!(has_foreign_draft(&error), "{error}");
+    assert_eq!((store.version(), store.is_locked()), (0, false));
+}
+
+/// The edits of the attempt could not be undone: its draft was elsewhere.
+#[test]
+fn overlay_10_a_draft_that_was_out_of_its_failed_attempt_is_not_published() {
+    let store = DataStore::new();
+    let mut shelf = DataStore::new().begin("shelf").unwrap();
+    let mut transaction = store.begin("ann").unwrap();
+    let failed = transaction.attempt(|draft| {
+        draft.create(NodeSpec::new("x"))?;
+        mem::swap(draft, &mut *shelf);
+        draft.delete("nowhere")
+    });
+    failed.unwrap_err();
+    mem::swap(&mut *transaction, &mut *shelf);
+    assert!(is_foreign(&transaction.commit().unwrap_err()));
+    assert_eq!((store.version(), store.is_locked()), (0, false));
 }
 
 #[test]
@@ -205,7 +292,7 @@ fn lock_10_a_failed_attempt_returns_only_its_own_draft_to_its_begin() {
     failed.unwrap_err();
     mem::swap(&mut *transaction, &mut *foreign);
     foreign.commit().unwrap();
-    transaction.commit().unwrap();
+    assert!(is_foreign(&transaction.commit().unwrap_err()));
     assert_eq!((other.snapshot().len(), store.version()), (1, 0));
 }
 

@@ -339,3 +339,27 @@ fn node_locks_04_a_chain_of_sources_without_an_end_is_final() {
 
     assert_eq!(attempts_of(|| Boxed::from(Circular)), 1);
 }
+
+/// Code that ignores the error of a lock, which is that of its transaction.
+#[test]
+fn node_locks_04_a_batch_whose_code_ignores_a_failed_lock_is_not_published() {
+    let store = DataStore::new();
+    let manager = TransactionManager::new(store.clone());
+    let both = ["a", "b"].map(|id| create(text_node("x", "").with_id(id)));
+    manager.execute(both).unwrap();
+    thread::scope(|scope| {
+        let held = scope.spawn(|| store.node_locks().lock("bob", Scope::new().write("b")));
+        let held = held.join().unwrap().unwrap();
+        let ignores = op(|draft: &mut Draft| {
+            draft.insert_text("a", 0, "x")?;
+            let _ = draft.insert_text("b", 0, "x");
+            Ok::<_, EditError>(())
+        });
+        let on_nodes = manager.clone().with_node_locks(1);
+        let options = AcquireOptions::new().no_wait();
+        let error = on_nodes.transaction(ignores).options(options).commit();
+        assert!(matches!(error, Err(TransactionError::Lock(_))), "{error:?}");
+        drop(held);
+    });
+    assert_eq!(store.version(), 1);
+}

@@ -177,6 +177,7 @@ impl Draft {
         let identity = self.identity();
         let begin = self.state();
         let out_of_reach = self.put_out_of_reach(begin.savepoints);
+        self.attempts += 1;
         let outcome = catch(|| code(self));
         // Code can put another draft in its place. That one has other savepoints.
         if self.identity() == identity {
@@ -184,6 +185,7 @@ impl Draft {
                 self.return_to(&begin);
             }
             self.put_out_of_reach(out_of_reach);
+            self.attempts -= 1;
         }
         outcome.unwrap_or_else(|panic| panic.resume())
     }

@@ -381,7 +381,7 @@ impl TransactionManager {
         });
         let (transaction, made) = begun.await?;
         observed.granted();
-        let (owner, mut draft, hold) = transaction.into_parts();
+        let (owner, hold, (held, mut draft)) = transaction.into_parts();
         let mut left = match made {
             true => Submission::new(Vec::<Operation>::new()),
             false => submission.clone(),
@@ -392,11 +392,11 @@ impl TransactionManager {
             return outcome;
         }
         let edited = self.edit(&owner, &mut draft, &mut left, observed);
-        let lock_error = draft.take_lock_error();
         let outcome = match edited {
-            Ok(()) => self.publish(&owner, (hold.grant(), &mut draft), &left, None),
+            Ok(()) => self.publish(&owner, (held, &mut draft), &left, None),
             Err(error) => Err(error),
         };
+        let lock_error = draft.take_lock_error();
         if outcome.is_ok() {
             // An error may be that of an attempt that is followed by another.
             observe_end(observed, &outcome);
@@ -454,13 +454,11 @@ impl TransactionManager {
                 let mut draft = store.draft_under(grant);
                 draft.record_in(std::mem::take(&mut submission.executed));
                 draft.record_changes_in(std::mem::take(&mut submission.changes));
+                let held = HeldGrant::of(&draft, grant);
                 let is_brief = submission.is_brief();
                 let turn = session.map(|session| session.turn(store, &mut draft, is_brief));
                 match self.edit(owner, &mut draft, submission, observed) {
-                    Ok(()) => {
-                        let grant = HeldGrant::Document(grant);
-                        self.publish(owner, (grant, &mut draft), submission, turn)
-                    }
+                    Ok(()) => self.publish(owner, (held, &mut draft), submission, turn),
                     Err(error) => Err(error),
                 }
             }
@@ -501,7 +499,7 @@ impl TransactionManager {
     pub(super) fn publish(
         &self,
         owner: &OwnerId,
-        (grant, draft): (HeldGrant, &mut Draft),
+        (held, draft): (HeldGrant, &mut Draft),
         submission: &Submission,
         turn: Option<SessionTurn<'_>>,
     ) -> BatchOutcome {
@@ -518,7 +516,7 @@ impl TransactionManager {
             }
         }
         let Some(mut turn) = turn else {
-            return store.publish(grant, draft, publication);
+            return store.publish(held, draft, publication);
         };
         let clipboard = draft.clipboard().cloned();
         turn.submit(draft, &mut publication);
@@ -530,7 +528,7 @@ impl TransactionManager {
             .as_ref()
             .map(|entering| Arc::clone(entering.unit()));
         let result: TransactionResult =
-            store.publish::<TransactionError>(grant, draft, publication)?;
+            store.publish::<TransactionError>(held, draft, publication)?;
         let session = turn.follow(&result);
         session.clipboard = clipboard;
         let inverses: Vec<_> = inverses().collect();
