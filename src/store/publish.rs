@@ -256,9 +256,9 @@ impl<'a> Publication<'a> {
 }
 
 impl DataStore {
-    /// Publishes a draft under its grant, and leaves it without changes. Its receipt and the effects
-    /// of its conditions are published with it, or nothing is. Followers read of it in the same
-    /// step, and subscribers are woken. The grant stays held, and cannot be revoked any more.
+    /// Publishes a draft under its grant, and leaves it without changes. Its receipt and the
+    /// effects of its conditions are published with it, or nothing is. Followers read of it in the
+    /// same step, and subscribers are woken. The grant stays held, and cannot be revoked any more.
     ///
     /// # Errors
     ///
