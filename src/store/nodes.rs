@@ -108,10 +108,10 @@ impl DataStore {
             return blocking(self.begin_on_as(waits_as, owner, scope, options, call_site));
         }
         let requester = options.requester(&owner, call_site, true);
-        let (thread, locked) = (requester.thread, scope.clone());
+        let (thread, nodes) = (requester.thread, OnNodes::new(&scope));
         let lock = &self.0.lock;
         let grant = lock.grant_nodes(&requester, &options, scope, self)?;
-        Ok(self.begin_on_granted(grant, owner, &locked, (options, thread, call_site)))
+        Ok(self.begin_on_granted(grant, owner, nodes, (options, thread, call_site)))
     }
 
     pub(super) async fn begin_on_observed(
@@ -144,7 +144,7 @@ impl DataStore {
             WaitsAs::Task => options.unbound(),
         };
         let requester = options.requester(&owner, call_site, true);
-        let (thread, locked) = (requester.thread, scope.clone());
+        let (thread, nodes) = (requester.thread, OnNodes::new(&scope));
         let (admitted, left) = self.admit_as(waits_as, &requester, &options).await?;
         // The holder of a node may wait for a transaction on others, which must not wait in the
         // entry queue.
@@ -153,14 +153,14 @@ impl DataStore {
         let asked = lock.grant_nodes_as(waits_as, &requester, &left, scope, self);
         let grant = asked.await?;
         drop(left);
-        Ok(self.begin_on_granted(grant, owner, &locked, (options, thread, call_site)))
+        Ok(self.begin_on_granted(grant, owner, nodes, (options, thread, call_site)))
     }
 
     fn begin_on_granted(
         &self,
         grant: Grant,
         owner: OwnerId,
-        locked: &Scope,
+        nodes: OnNodes,
         (options, thread, call_site): (AcquireOptions, u64, &'static Location<'static>),
     ) -> Transaction {
         let locking = NodeLocking {
@@ -171,8 +171,7 @@ impl DataStore {
             thread,
             call_site,
         };
-        let nodes = OnNodes::new(locked, Some(locking));
-        Transaction::begin_on(self, grant, owner, nodes)
+        Transaction::begin_on(self, grant, owner, nodes.locking_by(locking))
     }
 
     /// Begins a transaction on the nodes that `edits` changes and reads. Returns whether its edits
@@ -189,7 +188,7 @@ impl DataStore {
         edits: impl FnOnce(&mut Draft) -> bool,
     ) -> Result<(Transaction, bool), LockError> {
         let mut unlocked = Draft::under_no_lock(&self.0.document, self.snapshot());
-        unlocked.nodes = Some(Box::new(OnNodes::new(&Scope::new(), None)));
+        unlocked.nodes = Some(Box::new(OnNodes::new(&Scope::new())));
         let complete = edits(&mut unlocked);
         let scope = unlocked.needed_locks();
         let mut transaction = match waits_as {

@@ -98,13 +98,7 @@ impl Transaction {
         owner: OwnerId,
         observed: ObservedTransaction,
     ) -> Self {
-        let draft = store.draft_under(grant);
-        Self {
-            owner,
-            held: HeldGrant::of(&draft, grant),
-            draft,
-            hold: Hold::new(store.clone(), grant, observed),
-        }
+        Self::with_draft(store.draft_under(grant), store, grant, owner, observed)
     }
 
     /// Begins a transaction on nodes.
@@ -114,11 +108,25 @@ impl Transaction {
         owner: OwnerId,
         nodes: OnNodes,
     ) -> Self {
-        let observed = ObservedTransaction::default();
-        let mut transaction = Self::begin(store, grant, owner, observed);
-        transaction.draft.nodes = Some(Box::new(nodes));
-        transaction.held = HeldGrant::of(&transaction.draft, grant);
-        transaction
+        let mut draft = store.draft_under(grant);
+        draft.nodes = Some(Box::new(nodes));
+        Self::with_draft(draft, store, grant, owner, ObservedTransaction::default())
+    }
+
+    #[inline(always)]
+    fn with_draft(
+        draft: Draft,
+        store: &DataStore,
+        grant: Grant,
+        owner: OwnerId,
+        observed: ObservedTransaction,
+    ) -> Self {
+        Self {
+            owner,
+            held: HeldGrant::of(&draft, grant),
+            draft,
+            hold: Hold::new(store.clone(), grant, observed),
+        }
     }
 
     /// The owner, the hold, and the draft that can be published under it.

@@ -42,17 +42,24 @@ pub(super) struct NodeLocking {
 }
 
 impl OnNodes {
-    /// Begins with the locks of a scope.
-    pub(super) fn new(scope: &Scope, locking: Option<NodeLocking>) -> Self {
+    /// Begins with the locks of a scope, and only notes further ones.
+    pub(super) fn new(scope: &Scope) -> Self {
         let mut nodes = Self {
             locked: HashMap::default(),
             own: HashSet::default(),
             reads: Mutex::default(),
             failed: None,
-            locking,
+            locking: None,
         };
         nodes.add_locks(scope);
         nodes
+    }
+
+    pub(super) fn locking_by(self, locking: NodeLocking) -> Self {
+        Self {
+            locking: Some(locking),
+            ..self
+        }
     }
 
     /// The grant of its locks.

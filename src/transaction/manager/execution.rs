@@ -383,10 +383,12 @@ impl TransactionManager {
         observed.granted();
         let (owner, hold, (held, mut draft)) = transaction.into_parts();
         let mut left = match made {
-            true => Submission::new(Vec::<Operation>::new()),
+            true => Submission {
+                once: submission.once.clone(),
+                ..Submission::new(Vec::<Operation>::new())
+            },
             false => submission.clone(),
         };
-        left.once.clone_from(&submission.once);
         let once = submission.once.as_deref();
         if let Some(outcome) = self.repeated(once) {
             return outcome;
@@ -444,11 +446,8 @@ impl TransactionManager {
         observed: &mut ObservedTransaction,
     ) -> BatchOutcome {
         let Manager { store, owner, .. } = &**self.0;
-        let repeated = match &submission.once {
-            Some(once) => self.repeated(Some(once)),
-            None => None,
-        };
-        let outcome = match repeated {
+        let once = submission.once.as_deref();
+        let outcome = match once.and_then(|once| self.repeated(Some(once))) {
             Some(outcome) => outcome,
             None => {
                 let mut draft = store.draft_under(grant);
