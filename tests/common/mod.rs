@@ -11,7 +11,10 @@ mod utf16;
 
 use std::time::Duration;
 
-use doclock::{DataStore, Draft, NodeId, StoreOptions, View, document::Node};
+use doclock::{
+    DataStore, Draft, Editor, NodeId, StoreOptions, View, codes::CodedError, document::Node,
+    dsl::*, history::HistoryOptions,
+};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
@@ -31,6 +34,27 @@ pub(crate) fn store() -> DataStore {
 /// A store whose log composes all commits that are more than so many bytes.
 pub(crate) fn store_with_log(limit: usize) -> DataStore {
     DataStore::with_options(StoreOptions::new().session(SESSION).log_limit(limit))
+}
+
+/// Lets the store forget what no history can undo or redo: it does so after many commits.
+pub(crate) fn forget(store: &DataStore) {
+    let options = HistoryOptions::new().limit(1);
+    let filler = Editor::new(store.clone(), "filler").with_history(options);
+    for _ in 0..450 {
+        let node = element("filler", []).with_id("filler");
+        transaction(&filler, create(node)).commit().unwrap();
+        let delete = delete_node().on("filler");
+        transaction(&filler, delete).commit().unwrap();
+    }
+    record(store);
+}
+
+/// Lets the store record its commits: an editor with nothing to undo looks for an entry.
+pub(crate) fn record(store: &DataStore) {
+    let watcher = Editor::new(store.clone(), "watcher");
+    let key = format!("record {}", store.version());
+    let outcome = watcher.undo().idempotent(key.as_str()).commit();
+    assert_eq!(outcome.unwrap_err().code(), "nothingToUndo");
 }
 
 pub(crate) fn id(text: &str) -> NodeId {

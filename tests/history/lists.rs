@@ -6,12 +6,12 @@ use doclock::{
     DataStore, Draft, Editor, TransactionManager,
     document::SplitPoint,
     dsl::*,
-    history::{HistoryOptions, UndoError},
+    history::HistoryOptions,
     transaction::{Operation, TextSpan},
 };
 
 use super::{editor_of, run};
-use crate::common::{self, store};
+use crate::common::{self, forget, record, store};
 
 /// Ann and Bob, and two lists under one parent.
 fn two(lists: [&[&'static str]; 2]) -> [Editor; 2] {
@@ -238,25 +238,6 @@ fn editors_of<const N: usize>(names: [&str; N], ids: &[&'static str]) -> ([Edito
     let setup = Editor::new(store.clone(), "setup");
     run(&setup, create(element("list", items).with_id("list")));
     (editors, store)
-}
-
-/// Lets the store record its commits: an editor with nothing to undo looks for an entry.
-fn record(store: &DataStore) {
-    let watcher = Editor::new(store.clone(), "watcher");
-    let key = format!("record {}", store.version());
-    let outcome = watcher.undo().idempotent(key).commit();
-    assert!(matches!(outcome, Err(UndoError::NothingToUndo)));
-}
-
-/// Lets the store forget what no history can undo or redo: it does so after many commits.
-fn forget(store: &DataStore) {
-    let filler = TransactionManager::new(store.clone());
-    for _ in 0..450 {
-        let node = element("filler", []).with_id("filler");
-        filler.execute([create(node)]).unwrap();
-        filler.execute([delete_node().on("filler")]).unwrap();
-    }
-    record(store);
 }
 
 fn splits(id: &str, text: usize) -> Operation {

@@ -9,9 +9,9 @@ use doclock::{
     dsl::*,
 };
 
-use crate::common::{Dice, commit, image, store};
+use crate::common::{Dice, commit, image, record, store};
 use crate::search::{self, History, Outcome, Step, Trace, fail, named_kinds, search};
-use crate::setting::{Setting, record};
+use crate::setting::Setting;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {

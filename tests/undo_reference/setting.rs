@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use doclock::{
-    DataStore, Editor, StoreOptions, codes::CodedError, dsl::*, history::HistoryOptions,
-};
+use doclock::{DataStore, Editor, StoreOptions, history::HistoryOptions};
 
 use crate::common::SESSION;
 
@@ -46,27 +44,6 @@ impl Setting {
         let options = HistoryOptions::new().group_interval(Duration::ZERO);
         Editor::new(store.clone(), NAMES[who]).with_history(options.limit(self.limit))
     }
-}
-
-/// Lets the store forget what no history can undo or redo: it does so after many commits.
-pub(crate) fn forget(store: &DataStore) {
-    let options = HistoryOptions::new().limit(1);
-    let filler = Editor::new(store.clone(), "filler").with_history(options);
-    for _ in 0..450 {
-        let node = element("filler", []).with_id("filler");
-        transaction(&filler, create(node)).commit().unwrap();
-        let delete = delete_node().on("filler");
-        transaction(&filler, delete).commit().unwrap();
-    }
-    record(store);
-}
-
-/// Lets the store record its commits: an editor with nothing to undo looks for an entry.
-pub(crate) fn record(store: &DataStore) {
-    let watcher = Editor::new(store.clone(), "watcher");
-    let key = format!("record {}", store.version());
-    let outcome = watcher.undo().idempotent(key.as_str()).commit();
-    assert_eq!(outcome.unwrap_err().code(), "nothingToUndo");
 }
 
 /// The entries that one editor can undo, and those that it can redo.

@@ -9,11 +9,11 @@ use doclock::{
     transaction::Operation,
 };
 
-use crate::common::{Dice, image};
+use crate::common::{Dice, forget, image, record};
 use crate::letters::{self, Letters, MARKS, Shown};
 use crate::order::Order;
 use crate::search::{History, Outcome, Trace, fail, search};
-use crate::setting::{NAMES, Setting, Stacks, forget, record};
+use crate::setting::{NAMES, Setting, Stacks};
 use crate::text_steps::{Action, Edit, TextStep, What, history};
 
 /// The edits that are undone together.

@@ -10,10 +10,10 @@ use doclock::{
     transaction::Operation,
 };
 
-use crate::common::Dice;
+use crate::common::{Dice, forget, record};
 use crate::page::{Page, State};
 use crate::search::{History, Outcome, Trace, fail, search};
-use crate::setting::{NAMES, Setting, Stacks, forget, record};
+use crate::setting::{NAMES, Setting, Stacks};
 use crate::tree_steps::{Action, Edit, New, TreeStep, caret, history, operations};
 
 #[derive(Clone, Copy, Debug)]
