@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use doclock::{
     CommitError, DataStore, Draft, NodeId, StoreOptions, Transaction, TransactionManager, View,
-    document::NodeSpec, dsl::insert_text, lock::node::Scope, time::ManualClock,
+    document::NodeSpec,
+    dsl::insert_text,
+    lock::{LockError, node::Scope},
+    time::ManualClock,
 };
 
 use crate::model::{Actor, Model};
@@ -136,6 +139,50 @@ fn node_commits_beside_one_of_the_document() {
         assert_eq!(letters(&text(&store, "one")), expected);
         at_rest(&store, others.len() as u64);
         run.note(["whole first", "whole second", "whole last"][found]);
+    });
+}
+
+/// A commit whose wait to publish times out is rolled back, and holds up no other.
+#[test]
+fn node_commits_that_time_out_before_they_publish_hold_up_no_other() {
+    let model = Model::new("nodes: expiry of a commit", 2)
+        .reaches(["all published"])
+        .reaches_by("timer", "one timed out");
+    model.check(|run| {
+        let store = store_with(StoreOptions::new(), ["one", "two"]);
+        let others = [("b", "two"), ("c", "3rd")].map(|(letter, to)| {
+            spawn(&store, move |store| {
+                let mut transaction = store.begin_on(letter, Scope::new().write(to)).unwrap();
+                match letter {
+                    "b" => append(&mut transaction, to, letter),
+                    _ => {
+                        let created = NodeSpec::new("text").with_id(to).with_text(letter);
+                        transaction.create(created).unwrap();
+                    }
+                }
+                transaction.commit()
+            })
+        });
+        let timer = act(run, "timer", &store, |store| store.expire("b"));
+        assert!(write(&store, "a", "one"));
+        let [b, c] = others.map(|other| other.join().unwrap());
+        timer.join();
+        assert!(c.is_ok());
+        let timed_out = match b {
+            Ok(_) => false,
+            Err(CommitError::NotLocked(cause)) => {
+                assert!(matches!(*cause, LockError::Timeout(_)), "{cause}");
+                true
+            }
+            Err(other) => panic!("{other}"),
+        };
+        assert_eq!(look(&store), if timed_out { 2 } else { 3 });
+        at_rest(&store, 3);
+        run.note(if timed_out {
+            "one timed out"
+        } else {
+            "all published"
+        });
     });
 }
 

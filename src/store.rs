@@ -19,6 +19,7 @@ mod options;
 mod pinned;
 mod provenance;
 mod publish;
+mod publish_queue;
 mod receipts;
 mod registry;
 mod request;
@@ -46,8 +47,8 @@ pub(crate) use publish::{
 pub(crate) use receipts::{BatchDigest, Receipt};
 pub(crate) use result::ExecutedOperation;
 pub use result::{HookFailure, HookId, TransactionResult};
-pub(crate) use transaction::Hold;
 pub use transaction::Transaction;
+pub(crate) use transaction::{CombinerGrant, Hold};
 
 use crate::document::Snapshot;
 use crate::document::schema::Schema;
@@ -77,8 +78,9 @@ pub(crate) use provenance::{KeptHistory, Undone};
 /// [`lock`](Self::lock), [`acquire_lock`](Self::acquire_lock), [`begin`](Self::begin),
 /// [`begin_on`](Self::begin_on) and the `wait()` of a request wait in the queue of the lock, at
 /// most for the timeout. While a [lossless subscriber](Self::subscribe_lossless) has too much to
-/// read, they wait for it first. No other method waits for a transaction: snapshots, statistics and
-/// releases take only the time to copy what they return.
+/// read, they wait for it first. The commit of a transaction on nodes waits while others publish. No other
+/// method waits for a transaction: snapshots, statistics and releases take only the time to copy
+/// what they return.
 ///
 /// In a task, such a call blocks the thread of the executor with all its other tasks. Measured
 /// with a lock that is held for 1 ms at a time, another task of a runtime with two threads then
@@ -102,8 +104,8 @@ pub struct DataStore(Arc<StoreShared>);
 /// The document of a store. Each transaction writes it, so it is apart from what only the store
 /// needs: otherwise a requesting thread takes its cache lines from the holder again and again.
 pub(crate) struct SharedDocument {
-    /// The last version. Replaced by the holder of the lock, or of a share of it and `publishing`;
-    /// readers only clone.
+    /// The last version. Replaced by the holder of the lock, or of a share of it and of the lock
+    /// `publishing`; readers only clone.
     published: Mutex<{ rank::PUBLISHED }, PublishedState>,
     pub(crate) ids: NodeIds,
     schema: Option<Arc<Schema>>,
@@ -132,8 +134,6 @@ struct StoreShared {
     document: Arc<SharedDocument>,
     bookkeeping: Mutex<{ rank::BOOKKEEPING }, Bookkeeping>,
     numbers: Numbers,
-    /// Held during a commit by a transaction that does not hold the whole lock.
-    publishing: Mutex<{ rank::PUBLISHING }, ()>,
     /// Set if the document is durable. Dropped before the log, of which it writes all commits.
     writer: Option<Box<Writer>>,
     log: OwnLog,
@@ -185,7 +185,6 @@ impl DataStore {
             lock: FifoLock::with_options(options.lock),
             bookkeeping: Mutex::new(bookkeeping),
             numbers: Numbers::after(numbering),
-            publishing: Mutex::default(),
             log: OwnLog::new(options.kept_commits, options.log_limit),
             provenance: Mutex::default(),
             writer,
@@ -504,6 +503,7 @@ impl DataStore {
     pub fn expire(&self, owner: impl Into<OwnerId>) {
         let owner = owner.into();
         self.expire_admission(&owner);
+        self.expire_publishing(&owner);
         self.0.lock.expire(owner);
     }
 

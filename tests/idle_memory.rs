@@ -157,6 +157,20 @@ fn idle_objects_are_small_also_after_uncontended_use() {
     });
     within(STORE, "a store with locks on nodes", idle + nodes - before);
 
+    let published = kept(|| {
+        let store = store(&clock);
+        for (time, text) in times().zip(["b", "a"].into_iter().cycle()) {
+            let mut transaction = store.begin_on("ann", Scope::new().write("p")).unwrap();
+            transaction.set_text("p", text).unwrap();
+            clock.advance(time);
+            transaction.commit().unwrap();
+        }
+        store
+    });
+    // With the lock under which transactions on nodes publish.
+    let size = idle + published - before;
+    within(STORE + LOCK, "a store with commits on nodes", size);
+
     let limiter = || -> InFlightLimiter<u64> {
         InFlightLimiter::with_options(LimiterOptions::new(4).clock(clock.clock()))
     };

@@ -25,6 +25,9 @@ impl fmt::Display for Diagnostics {
         if let Some(admission) = &self.admission {
             table.admission(admission, &self.log);
         }
+        if let Some(publishing) = &self.publishing {
+            table.lock("PUBLISHING", publishing);
+        }
         table.versions(self);
         table.followers(&self.log);
         table.leases(&self.leases, self.lease_count);

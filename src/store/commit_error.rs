@@ -57,8 +57,9 @@ pub enum CommitError {
     /// The document would violate the schema of its store.
     #[error(transparent)]
     Schema(Box<SchemaViolation>),
-    /// The transaction was on nodes and could not lock a node that it needed.
-    #[error("a node that the transaction needs was not locked: {0}")]
+    /// The transaction was on nodes, and could not lock a node that it needed, or waited for longer
+    /// than its timeout while other transactions published.
+    #[error("the transaction was not granted a lock that it needs: {0}")]
     NotLocked(Box<LockError>),
     /// The transaction was on nodes, and another commit changed something that it had read without
     /// a lock. Safe to retry.

@@ -36,6 +36,10 @@ pub struct Diagnostics {
     /// The requests that wait for lossless subscribers. `None` without such a request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub admission: Option<AdmissionDiagnostics>,
+    /// The transaction on nodes that publishes at this moment, and those that wait for that. `None`
+    /// if none does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub publishing: Option<LockDiagnostics>,
     /// The published version.
     pub version: u64,
     /// The journal, if the document is durable.
@@ -320,9 +324,9 @@ impl DataStore {
     /// - The journal. It is read before the version, so the durable version is never the later one.
     /// - Each inbox, and each registered lock type except a keyed lock.
     ///
-    /// They are read in this order: journal, admission, lock, log, kept versions, inboxes,
-    /// registered lock types. So the holder may have published the version of the picture, and may
-    /// have ended since it was listed.
+    /// They are read in this order: journal, admission, lock, transactions that publish, log, kept
+    /// versions, inboxes, registered lock types. So the holder may have published the version of the
+    /// picture, and may have ended since it was listed.
     ///
     /// # What is not in it
     ///
@@ -350,6 +354,7 @@ impl DataStore {
         // A request goes on from the admission to the lock. In this order, one of them has it.
         let admission = self.admission_diagnostics();
         let lock = self.0.lock.diagnostics();
+        let publishing = self.publishing_diagnostics();
         let (log, version, leases) = self.read_log();
         let durable_version = durable.as_ref().map(|journal| journal.version);
         let kept_versions = self.kept_versions(durable_version);
@@ -359,6 +364,7 @@ impl DataStore {
             taken_at,
             lock,
             admission,
+            publishing,
             version,
             durable: durable.map(|journal| DurableDiagnostics {
                 unwritten_commits: version.saturating_sub(journal.version),

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use super::admission::Locks;
 use super::pinned::PinnedVersions;
 use super::registry::Registry;
+use crate::lock::FifoLock;
 
 /// Made when the first part of it is needed.
 #[derive(Debug, Default)]
@@ -14,6 +15,8 @@ pub(super) struct LazyParts(OnceLock<Box<Parts>>);
 pub(super) struct Parts {
     /// Made when the first request has to wait for admission.
     pub(super) admission: OnceLock<Locks>,
+    /// Made when the first transaction on nodes is published.
+    pub(super) publishing: OnceLock<FifoLock>,
     pub(super) pinned: PinnedVersions,
     pub(super) registry: Registry,
 }

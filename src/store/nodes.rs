@@ -1,7 +1,7 @@
 //! Locks on single nodes, for work on a part of the document.
 //!
 //! How a transaction on nodes edits and validates is in `nodes/on_nodes.rs`, and in which order
-//! such transactions are published in `publish.rs`.
+//! such transactions are published in `publish_queue.rs`.
 
 mod needs;
 mod on_nodes;
@@ -11,7 +11,7 @@ use std::fmt;
 use std::panic::Location;
 
 use on_nodes::NodeLocking;
-pub(super) use on_nodes::OnNodes;
+pub(super) use on_nodes::{LaterWaits, OnNodes};
 
 use super::{DataStore, Draft, Kind, Transaction};
 use crate::document::View;

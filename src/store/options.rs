@@ -225,7 +225,8 @@ impl StoreOptions {
     /// A thread that executes an operation batch runs queued batches of other threads after its own
     /// and before it returns. It runs at most `lists` batches, and starts none after `time` has
     /// passed. The next thread in the queue then continues. Zero for either turns this off. The
-    /// default is 256 batches and half a millisecond.
+    /// default is 256 batches and half a millisecond. The same limit applies to commits of
+    /// transactions on nodes, which a thread publishes for others after its own.
     ///
     /// Sleeping submitters are woken when the combiner is done: at the latest after half a
     /// millisecond and the batch that runs then. They are also woken before a batch that runs code

@@ -1,9 +1,8 @@
 //! How a draft becomes the published version, in one step with its receipt and conditions.
 //!
 //! [`DataStore::publish`] does it from top to bottom: it checks the draft, seals the grant, makes
-//! the next version, and lets others read of it. Transactions on nodes commit beside each other.
-//! They publish in the order in which they lock the mutex `publishing`, not in the order of their
-//! grants.
+//! the next version, and lets others read of it. Transactions on nodes commit beside each other,
+//! and publish one after the other (`publish_queue.rs`).
 
 use std::sync::Arc;
 
@@ -83,7 +82,7 @@ pub(super) type CommitConditions = Vec<Box<dyn CommitCondition>>;
 
 /// Up to this many nodes are folded in while readers wait, which takes microseconds. More nodes are
 /// folded into a copy beside the published version.
-const FOLD_IN_PLACE: usize = 64;
+pub(super) const FOLD_IN_PLACE: usize = 64;
 
 /// An idempotency key with the receipt for its repetitions.
 pub(super) type KeyedReceipt = (SmolStr, Arc<Receipt>);
@@ -175,7 +174,7 @@ pub(crate) struct HeldGrant {
     pub(crate) grant: Grant,
     draft: TransactionId,
     /// Whether it is a grant of nodes.
-    on_nodes: bool,
+    pub(super) on_nodes: bool,
 }
 
 impl HeldGrant {
@@ -191,8 +190,8 @@ impl HeldGrant {
 }
 
 /// What a commit says besides the edits of its draft.
-pub(crate) struct Publication<'a> {
-    owner: &'a OwnerId,
+pub(crate) struct Publication {
+    owner: OwnerId,
     /// The idempotency key that has no receipt yet, with the digest of the batch.
     pub(crate) once: Option<(SmolStr, BatchDigest)>,
     /// The session that submits it, and need not read it.
@@ -239,12 +238,12 @@ impl Reversal {
     }
 }
 
-impl<'a> Publication<'a> {
+impl Publication {
     /// A commit of an owner, in no history.
     #[inline(always)]
-    pub(crate) fn by(owner: &'a OwnerId) -> Self {
+    pub(crate) fn by(owner: &OwnerId) -> Self {
         Self {
-            owner,
+            owner: owner.clone(),
             once: None,
             origin: None,
             selections: [None, None],
@@ -260,6 +259,9 @@ impl DataStore {
     /// effects of its conditions are published with it, or nothing is. Followers read of it in the
     /// same step, and subscribers are woken. The grant stays held, and cannot be revoked any more.
     ///
+    /// No other draft is published meanwhile: the caller holds the document lock or, on nodes, the
+    /// lock `publishing`.
+    ///
     /// # Errors
     ///
     /// [`CommitError::ForeignDraft`]: the draft is not the one that was made under the grant.
@@ -268,13 +270,10 @@ impl DataStore {
         &self,
         held: HeldGrant,
         draft: &mut Draft,
-        publication: Publication<'_>,
+        publication: Publication,
     ) -> Result<TransactionResult, E> {
         let grant = self.check_own(held, draft)?;
-        // Transactions on nodes publish one after the other, each after it has validated its reads.
-        // One that holds the document lock is alone.
-        let _publishing = held.on_nodes.then(|| self.0.publishing.lock());
-        self.validate(grant, draft, publication.owner)?;
+        self.validate(grant, draft, &publication.owner)?;
         let Publication {
             owner,
             once,
@@ -289,7 +288,7 @@ impl DataStore {
             transaction_id: draft.id(),
             version: draft.base().version(),
             changed,
-            owner: owner.clone(),
+            owner,
             fencing_token: grant.token,
             idempotency_key: once.as_ref().map(|(key, _)| key.clone()),
             operations: draft.take_executed(),
@@ -324,7 +323,7 @@ impl DataStore {
                 edits: Change::sequence_edits(&result.changes),
                 undone: undone.into(),
             },
-            owner: owner.clone(),
+            owner: result.owner.clone(),
             in_history: in_history && origin.is_some(),
             origin,
             // Only kept commits lead to the history of a later session.
@@ -434,8 +433,7 @@ impl DataStore {
         // are freed.
         let (_forgotten, _before);
         let next = match draft.overlay.weight() > FOLD_IN_PLACE {
-            // The caller holds the document lock or, on nodes, the mutex `publishing`: no other
-            // commit comes in between.
+            // No other commit comes in between: the caller excludes them.
             true => {
                 let mut next = self.snapshot();
                 draft.check_base(next.version())?;

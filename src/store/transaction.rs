@@ -2,15 +2,16 @@
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::panic::Location;
 
 use super::durable::Durability;
-use super::nodes::OnNodes;
-use super::publish::{HeldGrant, Publication};
+use super::nodes::{LaterWaits, OnNodes};
+use super::publish::{FOLD_IN_PLACE, HeldGrant, Publication};
 use super::{CommitError, DataStore, Draft, ObservedTransaction, TransactionResult};
 use crate::codes::CodedError;
 use crate::document::{EditError, Node, View};
 use crate::id::{AsNodeId, LockId, NodeId, OwnerId};
-use crate::lock::{Grant, WaitsAs};
+use crate::lock::{FifoLock, Grant, WaitsAs, blocking};
 
 /// A transaction: sees its own changes, and publishes them only when it is committed.
 ///
@@ -62,6 +63,7 @@ pub struct Transaction {
 pub(crate) struct Hold {
     store: DataStore,
     grant: Grant,
+    is_released: bool,
     /// Dropped after the lock is released.
     observed: ObservedTransaction,
 }
@@ -72,7 +74,15 @@ impl Hold {
         Self {
             store,
             grant,
+            is_released: false,
             observed,
+        }
+    }
+
+    fn release(&mut self) {
+        if !std::mem::replace(&mut self.is_released, true) {
+            self.store.0.lock.part_from_grant(self.grant.id());
+            self.store.trim_log();
         }
     }
 
@@ -85,7 +95,26 @@ impl Hold {
 impl Drop for Hold {
     fn drop(&mut self) {
         self.observed.dropped();
-        self.store.0.lock.part_from_grant(self.grant.id());
+        self.release();
+    }
+}
+
+/// A grant of the calling thread. Its drop runs what waiting requests carry, or releases the lock.
+pub(crate) struct CombinerGrant<'a> {
+    pub(crate) store: &'a DataStore,
+    pub(crate) lock: &'a FifoLock,
+    pub(crate) grant: Grant,
+    pub(crate) waits_as: WaitsAs,
+    pub(crate) without_combining: bool,
+}
+
+impl Drop for CombinerGrant<'_> {
+    fn drop(&mut self) {
+        // A thread that unwinds does not combine.
+        match self.without_combining || std::thread::panicking() {
+            true => self.lock.part_from_grant(self.grant.id()),
+            false => self.lock.part_and_serve(self.grant, self.waits_as),
+        }
         self.store.trim_log();
     }
 }
@@ -134,8 +163,13 @@ impl Transaction {
         (self.owner, self.hold, (self.held, self.draft))
     }
 
-    pub(super) fn observe_as(&mut self, observed: ObservedTransaction) {
+    pub(crate) fn observe_as(&mut self, observed: ObservedTransaction) {
         self.hold.observed = observed;
+    }
+
+    /// What observes the transaction, for a submitter that does it in place of the hold.
+    pub(crate) fn take_observed(&mut self) -> ObservedTransaction {
+        self.hold.take_observed()
     }
 
     pub(crate) fn store(&self) -> &DataStore {
@@ -198,18 +232,26 @@ impl Transaction {
         self.commit_acknowledged(Some(durability))
     }
 
-    /// Commits as [`commit`](Self::commit) does. In a [durable](crate::durable) store, the task
-    /// waits for the journal without blocking its thread.
+    /// Commits as [`commit`](Self::commit) does. The task waits without blocking its thread: on
+    /// nodes while others publish, and in a [durable](crate::durable) store for the journal.
     ///
-    /// The future publishes the changes when it is first polled. If it is dropped before that, the
-    /// transaction is rolled back. If it is dropped later, the commit stays, and becomes durable
-    /// with the next write.
+    /// The future publishes the changes when it is first polled, or on nodes as soon as it may. If
+    /// it is dropped before that, the transaction is rolled back. If it is dropped later, the
+    /// commit stays, and becomes durable with the next write.
     ///
     /// # Errors
     ///
     /// As [`commit`](Self::commit).
     pub async fn commit_async(self) -> Result<TransactionResult, CommitError> {
-        let (result, mut hold) = self.publish()?;
+        let (result, mut hold) = match self.held.on_nodes {
+            true => {
+                let publication = Publication::by(&self.owner);
+                let in_order = Box::pin(self.publish_in_order(WaitsAs::Task, publication));
+                let (published, outcome) = in_order.await;
+                published.ended(outcome)?
+            }
+            false => self.publish()?,
+        };
         let store = hold.store.clone();
         let mut observed = hold.take_observed();
         drop(hold);
@@ -234,20 +276,73 @@ impl Transaction {
     }
 
     /// Publishes the draft. The hold is still there.
-    fn publish(self) -> Result<(TransactionResult, Hold), CommitError> {
+    fn publish(mut self) -> Result<(TransactionResult, Hold), CommitError> {
+        let publication = Publication::by(&self.owner);
+        if self.held.on_nodes {
+            let in_order = self.publish_in_order(WaitsAs::Thread, publication);
+            let (published, outcome) = blocking(in_order);
+            return published.ended(outcome);
+        }
+        let store = &self.hold.store;
+        let outcome = store.publish(self.held, &mut self.draft, publication);
+        self.ended(outcome)
+    }
+
+    /// Publishes the draft of a transaction on nodes, and releases the nodes. The caller has
+    /// excluded all other commits.
+    pub(super) fn publish_and_release(
+        &mut self,
+        publication: Publication,
+    ) -> Result<TransactionResult, CommitError> {
+        let store = &self.hold.store;
+        let outcome = store.publish(self.held, &mut self.draft, publication);
+        if let Ok(result) = &outcome {
+            // The submitter may be gone. An error may be that of an attempt that is followed by
+            // another.
+            self.hold.observed.ended(Ok(result));
+        }
+        self.hold.release();
+        outcome
+    }
+
+    /// Ends the transaction with the outcome of its commit. The hold is still there.
+    #[inline]
+    fn ended(
+        self,
+        outcome: Result<TransactionResult, CommitError>,
+    ) -> Result<(TransactionResult, Hold), CommitError> {
         let Self {
-            owner,
-            mut draft,
-            held,
-            mut hold,
+            draft, mut hold, ..
         } = self;
-        let publication = Publication::by(&owner);
-        let outcome: Result<_, CommitError> = hold.store.publish(held, &mut draft, publication);
         let noted = outcome.as_ref().map_err(CommitError::code);
         hold.observed.ended(noted);
         // The lock outlives the draft.
         drop(draft);
         Ok((outcome?, hold))
+    }
+
+    /// Whether its commit takes microseconds.
+    pub(super) fn is_published_briefly(&self) -> bool {
+        const BRIEF: usize = 512;
+        let nodes = self.draft.nodes.as_ref();
+        let reads = nodes.map_or(0, |nodes| nodes.read_count());
+        self.draft.overlay.weight() <= FOLD_IN_PLACE && self.draft.changes().len() + reads <= BRIEF
+    }
+
+    /// Whether a commit fails without a wait: a lock has failed, or the draft is another one.
+    pub(super) fn is_unpublishable(&self) -> bool {
+        self.draft.lock_error().is_some() || self.store().check_own(self.held, &self.draft).is_err()
+    }
+
+    /// How it waits after its first request.
+    pub(super) fn later_waits(&self) -> LaterWaits {
+        let nodes = self.draft.nodes.as_ref();
+        let waits = nodes.and_then(|nodes| nodes.later_waits());
+        waits.unwrap_or_else(|| LaterWaits {
+            timeout: None,
+            without_combining: false,
+            call_site: Location::caller(),
+        })
     }
 }
 

@@ -220,7 +220,7 @@ impl SessionTurn<'_> {
 
     /// Lets a commit be one of the session.
     #[inline]
-    pub(super) fn submit(&mut self, draft: &Draft, publication: &mut Publication<'_>) {
+    pub(super) fn submit(&mut self, draft: &Draft, publication: &mut Publication) {
         publication.origin = Some(self.session.id);
         publication.selections = [self.before.take(), draft.selection().cloned()];
     }

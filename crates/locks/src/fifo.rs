@@ -397,7 +397,8 @@ impl FifoLock {
         state.refuse_reentry(requester, CapacityPart::Whole, now)
     }
 
-    /// Options of a lock that requests pass before this one: with its clock, keeper and reports.
+    /// Options of a lock that requests pass before or after this one: with its clock, keeper,
+    /// reports, and its limit on combining.
     #[doc(hidden)]
     pub fn companion_options(&self) -> LockOptions {
         let channel = self.0.reports.clone();
@@ -408,6 +409,7 @@ impl FifoLock {
                 .map(|channel| channel.thresholds)
                 .unwrap_or_default(),
             channel,
+            batch: self.0.batch,
             ..LockOptions::new().clock(self.clock().clone())
         }
     }

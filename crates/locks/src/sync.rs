@@ -19,40 +19,38 @@ pub mod rank {
     /// The keys of a keyed lock or a limiter, and their state. The only mutexes under which code of
     /// a user runs: it compares and clones keys.
     pub const KEYS: u8 = 0;
-    /// The commit of a transaction on nodes.
-    pub const PUBLISHING: u8 = 1;
     /// An editor session.
-    pub const SESSION: u8 = 2;
+    pub const SESSION: u8 = 1;
     /// The state of a lock.
-    pub const LOCK: u8 = 3;
+    pub const LOCK: u8 = 2;
     /// The receipts and inboxes of a store.
-    pub const BOOKKEEPING: u8 = 4;
+    pub const BOOKKEEPING: u8 = 3;
     /// What the histories of editors know of a document.
-    pub const PROVENANCE: u8 = 5;
+    pub const PROVENANCE: u8 = 4;
     /// The commit log of a store.
-    pub const LOG: u8 = 6;
+    pub const LOG: u8 = 5;
     /// The published version.
-    pub const PUBLISHED: u8 = 7;
+    pub const PUBLISHED: u8 = 6;
     /// The reads of a transaction on nodes.
-    pub const READS: u8 = 8;
+    pub const READS: u8 = 7;
     /// The hooks of a manager.
-    pub const HOOKS: u8 = 9;
+    pub const HOOKS: u8 = 8;
     /// The waits that a cancel token ends.
-    pub const TOKEN: u8 = 10;
+    pub const TOKEN: u8 = 9;
     /// The outcome of one request, and its work.
-    pub const REQUEST: u8 = 11;
+    pub const REQUEST: u8 = 10;
     /// The wake-up chain.
-    pub const WAKE_CHAIN: u8 = 12;
+    pub const WAKE_CHAIN: u8 = 11;
     /// Metrics that have a mutex of their own.
-    pub const METRICS: u8 = 13;
+    pub const METRICS: u8 = 12;
     /// The duties of a keeper.
-    pub const KEEPER: u8 = 14;
+    pub const KEEPER: u8 = 13;
     /// The waits that a manual clock ends.
-    pub const LISTENERS: u8 = 15;
+    pub const LISTENERS: u8 = 14;
     /// The state of a durable store, for which calls wait.
-    pub const DURABLE: u8 = 16;
+    pub const DURABLE: u8 = 15;
     /// The thread of a durable store.
-    pub const WRITER_THREAD: u8 = 17;
+    pub const WRITER_THREAD: u8 = 16;
 }
 
 #[cfg(not(loom))]

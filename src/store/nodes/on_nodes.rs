@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::panic::Location;
+use std::time::Duration;
 
 use super::needs::locks_for;
 use super::reads::Reads;
@@ -41,6 +42,15 @@ pub(super) struct NodeLocking {
     pub(super) call_site: &'static Location<'static>,
 }
 
+/// How a transaction waits after its first request.
+#[derive(Clone, Copy)]
+pub(in crate::store) struct LaterWaits {
+    /// `None`: that of the store.
+    pub(in crate::store) timeout: Option<Duration>,
+    pub(in crate::store) without_combining: bool,
+    pub(in crate::store) call_site: &'static Location<'static>,
+}
+
 impl OnNodes {
     /// Begins with the locks of a scope, and only notes further ones.
     pub(super) fn new(scope: &Scope) -> Self {
@@ -65,6 +75,21 @@ impl OnNodes {
     /// The grant of its locks.
     pub(in crate::store) fn grant(&self) -> Option<Grant> {
         Some(self.locking.as_ref()?.grant)
+    }
+
+    /// How the transaction waits after its first request, if it may wait.
+    pub(in crate::store) fn later_waits(&self) -> Option<LaterWaits> {
+        let locking = self.locking.as_ref()?;
+        Some(LaterWaits {
+            timeout: locking.options.limit(None),
+            without_combining: locking.options.without_combining,
+            call_site: locking.call_site,
+        })
+    }
+
+    /// Returns how many nodes it has read without a lock.
+    pub(in crate::store) fn read_count(&self) -> usize {
+        self.reads.lock().len()
     }
 
     fn add_locks(&mut self, scope: &Scope) {

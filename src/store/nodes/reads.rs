@@ -35,6 +35,10 @@ impl Reads {
         }
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
     /// The locks that keep the reads unchanged.
     pub(super) fn locks(&self) -> impl Iterator<Item = Granule> {
         let root = self.root.iter().map(|_| Granule::Document);

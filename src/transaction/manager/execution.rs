@@ -13,13 +13,13 @@ use crate::lock::{
     AcquireOptions, Answer, Grant, LockError, QueuedWork, Requester, WaitsAs, blocking,
 };
 use crate::store::{
-    CommitError, DataStore, Draft, HeldGrant, Kind, ObservedTransaction, Publication, Reversal,
+    CombinerGrant, CommitError, Draft, HeldGrant, Kind, ObservedTransaction, Publication, Reversal,
 };
 use crate::transaction::history::{Edit, Entering};
 use crate::transaction::run::{OperationBatch, run_batch};
 use crate::transaction::session::{Session, SessionTurn};
 use crate::transaction::{
-    Callback, HistoryMode, Hooks, Operation, TransactionError, TransactionResult, retry,
+    HistoryMode, Hooks, Operation, TransactionError, TransactionResult, retry,
 };
 
 /// What the submitter gets.
@@ -56,27 +56,6 @@ impl QueuedWork for QueuedBatch {
         } = self;
         observed.granted();
         manager.carry_out(grant, session.as_ref(), submission, observed)
-    }
-}
-
-/// A grant of the calling thread. Its drop runs queued batches of other threads, or releases the
-/// lock.
-struct CombinerGrant<'a> {
-    store: &'a DataStore,
-    grant: Grant,
-    waits_as: WaitsAs,
-    without_combining: bool,
-}
-
-impl Drop for CombinerGrant<'_> {
-    fn drop(&mut self) {
-        // A thread that unwinds does not combine.
-        let lock = self.store.fifo();
-        match self.without_combining || std::thread::panicking() {
-            true => lock.part_from_grant(self.grant.id()),
-            false => lock.part_and_serve(self.grant, self.waits_as),
-        }
-        self.store.trim_log();
     }
 }
 
@@ -240,6 +219,7 @@ impl TransactionManager {
     ) -> CombinerGrant<'_> {
         CombinerGrant {
             store: &self.0.store,
+            lock: self.0.store.fifo(),
             grant,
             waits_as,
             without_combining: options.without_combining,
@@ -379,9 +359,8 @@ impl TransactionManager {
         let begun = store.begin_with_edits(waits_as, owner, options, call_site, |unlocked| {
             self.run_data(unlocked, submission)
         });
-        let (transaction, made) = begun.await?;
+        let (mut transaction, made) = begun.await?;
         observed.granted();
-        let (owner, hold, (held, mut draft)) = transaction.into_parts();
         let mut left = match made {
             true => Submission {
                 once: submission.once.clone(),
@@ -393,17 +372,25 @@ impl TransactionManager {
         if let Some(outcome) = self.repeated(once) {
             return outcome;
         }
-        let edited = self.edit(&owner, &mut draft, &mut left, observed);
+        let edited = self.edit(&self.0.owner, &mut transaction, &mut left, observed);
         let outcome = match edited {
-            Ok(()) => self.publish(&owner, (held, &mut draft), &left, None),
+            Ok(()) => {
+                let publication = self.publication(&self.0.owner, &left);
+                transaction.observe_as(std::mem::take(observed));
+                let published = transaction.publish_in_order(waits_as, publication);
+                let (published, outcome) = published.await;
+                transaction = published;
+                *observed = transaction.take_observed();
+                outcome.map_err(TransactionError::from)
+            }
             Err(error) => Err(error),
         };
-        let lock_error = draft.take_lock_error();
+        let lock_error = transaction.take_lock_error();
         if outcome.is_ok() {
             // An error may be that of an attempt that is followed by another.
             observe_end(observed, &outcome);
         }
-        drop((draft, hold));
+        drop(transaction);
         match (outcome, lock_error) {
             (Ok(result), _) => Ok(result),
             (Err(TransactionError::Commit(CommitError::Repeated { key })), _) => {
@@ -494,6 +481,22 @@ impl TransactionManager {
         }
     }
 
+    /// Returns what the commit of a batch says besides its edits.
+    #[inline(always)]
+    fn publication(&self, owner: &OwnerId, submission: &Submission) -> Publication {
+        let mut publication = Publication::by(owner);
+        if let Some(once) = submission.once.as_deref() {
+            publication.once = Some((once.key.clone(), once.digest));
+        }
+        if submission.in_history != HistoryMode::Skipped {
+            publication.in_history = true;
+            if submission.inverses().next().is_some() {
+                publication.reversal = Reversal::of_code();
+            }
+        }
+        publication
+    }
+
     /// Publishes the edits of a batch, and records them in the history of the session.
     pub(super) fn publish(
         &self,
@@ -503,17 +506,7 @@ impl TransactionManager {
         turn: Option<SessionTurn<'_>>,
     ) -> BatchOutcome {
         let store = &self.0.store;
-        let mut publication = Publication::by(owner);
-        if let Some(once) = submission.once.as_deref() {
-            publication.once = Some((once.key.clone(), once.digest));
-        }
-        let inverses = || submission.code.iter().filter_map(Callback::inverse);
-        if submission.in_history != HistoryMode::Skipped {
-            publication.in_history = true;
-            if inverses().next().is_some() {
-                publication.reversal = Reversal::of_code();
-            }
-        }
+        let mut publication = self.publication(owner, submission);
         let Some(mut turn) = turn else {
             return store.publish(held, draft, publication);
         };
@@ -530,7 +523,7 @@ impl TransactionManager {
             store.publish::<TransactionError>(held, draft, publication)?;
         let session = turn.follow(&result);
         session.clipboard = clipboard;
-        let inverses: Vec<_> = inverses().collect();
+        let inverses: Vec<_> = submission.inverses().collect();
         if entering.is_some() || !inverses.is_empty() {
             let at = entering.as_ref().map(Entering::at);
             let edit = Edit {

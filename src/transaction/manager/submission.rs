@@ -81,6 +81,11 @@ impl Submission {
         extent.is_some()
     }
 
+    /// The inverses that its code has.
+    pub(super) fn inverses(&self) -> impl Iterator<Item = Callback> {
+        self.code.iter().filter_map(Callback::inverse)
+    }
+
     pub(in crate::transaction) fn set_key(&mut self, key: IdempotencyKey) {
         let does_nothing = first(&self.operations).is_none();
         let once = Once::new(key, &self.operations, does_nothing);

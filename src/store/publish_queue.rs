@@ -1,0 +1,371 @@
+//! The order in which transactions on nodes are published.
+//!
+//! They edit beside each other, and publish one after the other, in the order in which they request
+//! a FIFO lock. It is free unless another transaction publishes at this moment. A request that
+//! waits carries its transaction. The thread that publishes the one ahead of it also publishes this
+//! one, so a burst of commits does not wait for a wake-up between any two of them. It also releases
+//! the nodes, which must not stay locked until the submitter runs again.
+
+use smol_str::SmolStr;
+
+use super::publish::Publication;
+use super::transaction::CombinerGrant;
+use super::{CommitError, DataStore, Transaction, TransactionResult};
+use crate::lock::{
+    AcquireOptions, Answer, FifoLock, Grant, LockDiagnostics, QueuedWork, Requester, WaitsAs,
+};
+
+/// The label of the requests.
+const PUBLISHES: SmolStr = SmolStr::new_static("publishes");
+
+type Published = Result<TransactionResult, CommitError>;
+
+/// A transaction that waits until it may publish.
+struct QueuedCommit {
+    transaction: Transaction,
+    publication: Publication,
+}
+
+impl QueuedWork for QueuedCommit {
+    type Reply = Published;
+
+    fn is_for_any_thread(&self) -> bool {
+        true
+    }
+
+    fn is_brief(&self) -> bool {
+        self.transaction.is_published_briefly()
+    }
+
+    fn run(&mut self, _: Grant) -> Published {
+        let nothing = Publication::by(self.transaction.owner());
+        let publication = std::mem::replace(&mut self.publication, nothing);
+        self.transaction.publish_and_release(publication)
+    }
+}
+
+impl DataStore {
+    /// The lock under which transactions on nodes publish, made when the first of them does.
+    pub(super) fn publish_queue(&self) -> &FifoLock {
+        let parts = self.0.log.lazy.get_or_make();
+        match parts.publishing.get() {
+            Some(lock) => lock,
+            None => {
+                let options = self.0.lock.companion_options();
+                let made = || FifoLock::with_options(options);
+                parts.publishing.get_or_init(made)
+            }
+        }
+    }
+
+    /// Reads who publishes and who waits for that. `None` if no transaction on nodes publishes.
+    pub(super) fn publishing_diagnostics(&self) -> Option<LockDiagnostics> {
+        let lock = self.0.log.lazy.get()?.publishing.get()?;
+        lock.is_locked()
+            .then(|| lock.diagnostics())
+            .filter(|publishing| !publishing.holders.is_empty())
+    }
+
+    /// Times out the wait of `owner` to publish.
+    #[cfg(loom)]
+    pub(super) fn expire_publishing(&self, owner: &crate::id::OwnerId) {
+        let parts = self.0.log.lazy.get();
+        if let Some(lock) = parts.and_then(|parts| parts.publishing.get()) {
+            lock.expire(owner.clone());
+        }
+    }
+}
+
+impl Transaction {
+    /// Publishes the draft of a transaction on nodes after those that have asked before, and
+    /// releases the nodes. Returns the transaction with the outcome.
+    ///
+    /// A future that is dropped while it waits drops the transaction, unless another thread
+    /// publishes it at this moment.
+    pub(crate) async fn publish_in_order(
+        mut self,
+        waits_as: WaitsAs,
+        publication: Publication,
+    ) -> (Self, Published) {
+        match self.publish_at_once(waits_as, publication) {
+            Ok(published) => (self, published),
+            // On the heap: the future is larger than all the rest of the caller's.
+            Err(publication) => Box::pin(self.publish_in_queue(waits_as, publication)).await,
+        }
+    }
+
+    /// Publishes if no other transaction on nodes publishes or waits for that.
+    fn publish_at_once(
+        &mut self,
+        waits_as: WaitsAs,
+        publication: Publication,
+    ) -> Result<Published, Publication> {
+        if self.is_unpublishable() {
+            return Ok(self.publish_and_release(publication));
+        }
+        let store = self.store().clone();
+        let lock = store.publish_queue();
+        let waits = self.later_waits();
+        let options = AcquireOptions::new();
+        let requester = Requester {
+            label: Some(&PUBLISHES),
+            ..options.requester(self.owner(), waits.call_site, true)
+        };
+        let Ok(Some(grant)) = lock.try_grant(&requester, &options) else {
+            return Err(publication);
+        };
+        let _held = CombinerGrant {
+            store: &store,
+            lock,
+            grant,
+            waits_as,
+            without_combining: waits.without_combining,
+        };
+        Ok(self.publish_and_release(publication))
+    }
+
+    async fn publish_in_queue(
+        self,
+        waits_as: WaitsAs,
+        publication: Publication,
+    ) -> (Self, Published) {
+        let (store, owner) = (self.store().clone(), self.owner().clone());
+        let lock = store.publish_queue();
+        let waits = self.later_waits();
+        let limit = waits.timeout.or(store.fifo().timeout());
+        // A transaction that may not wait for nodes has them, and still waits until it may publish.
+        let options = match limit.filter(|limit| !limit.is_zero()) {
+            Some(limit) => AcquireOptions::new().timeout(limit),
+            None => AcquireOptions::new().no_timeout(),
+        };
+        let options = options.label(PUBLISHES);
+        let requester = options.requester_as(waits_as, &owner, waits.call_site, true);
+        let mut work = Some(QueuedCommit {
+            transaction: self,
+            publication,
+        });
+        let asked = lock.ask(waits_as, &requester, &options, &mut work);
+        let answer = asked.await;
+        let mut left = work.expect("a request gives its work back");
+        let published = match answer {
+            Ok(Answer::Done(published)) => published,
+            Ok(Answer::Granted(grant)) => {
+                let _held = CombinerGrant {
+                    store: &store,
+                    lock,
+                    grant,
+                    waits_as,
+                    without_combining: waits.without_combining,
+                };
+                // Of a task, it is run within this poll.
+                lock.bind(grant);
+                left.run(grant)
+            }
+            Err(error) => Err(CommitError::NotLocked(Box::new(error))),
+        };
+        (left.transaction, published)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::panic::Location;
+    use std::pin::{Pin, pin};
+    use std::task::{Context, Poll, Waker};
+    use std::thread::{self, JoinHandle};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::document::NodeSpec;
+    use crate::id::OwnerId;
+    use crate::lock::node::Scope;
+    use crate::lock::{CancelToken, LockError};
+    use crate::store::StoreOptions;
+    use crate::time::ManualClock;
+
+    const NODES: [&str; 3] = ["one", "two", "three"];
+
+    fn store(options: StoreOptions) -> DataStore {
+        let store = DataStore::with_options(options);
+        let mut transaction = store.begin("setup").unwrap();
+        for id in NODES {
+            transaction
+                .create(NodeSpec::new("text").with_id(id))
+                .unwrap();
+        }
+        transaction.commit().unwrap();
+        store
+    }
+
+    /// Writes its own name into a node. Not committed yet.
+    fn write(store: &DataStore, id: &str) -> Transaction {
+        let mut transaction = store.begin_on(id, Scope::new().write(id)).unwrap();
+        transaction.set_text(id, id).unwrap();
+        transaction
+    }
+
+    /// Publishes nothing, for as long as the grant is held.
+    fn hold(store: &DataStore) -> Grant {
+        let (options, owner) = (AcquireOptions::new(), OwnerId::from("first"));
+        let requester = options.requester(&owner, Location::caller(), true);
+        let granted = store.publish_queue().try_grant(&requester, &options);
+        granted.unwrap().expect("no transaction publishes")
+    }
+
+    fn wait_for_waiters(store: &DataStore, count: usize) {
+        while store.publish_queue().queue_length() != count {
+            thread::yield_now();
+        }
+    }
+
+    /// Commits in other threads. Each waits to publish when the next one begins.
+    fn commit_in_threads(store: &DataStore) -> Vec<JoinHandle<Published>> {
+        let commit = |(nth, id): (usize, &'static str)| {
+            let own = store.clone();
+            let committing = thread::spawn(move || write(&own, id).commit());
+            wait_for_waiters(store, nth + 1);
+            committing
+        };
+        NODES.into_iter().enumerate().map(commit).collect()
+    }
+
+    #[test]
+    fn transactions_on_nodes_publish_in_the_order_in_which_they_ask() {
+        for combines in [true, false] {
+            let store = store(StoreOptions::new());
+            let grant = hold(&store);
+            let committing = commit_in_threads(&store);
+            assert_eq!(store.version(), 1);
+            match combines {
+                true => store.publish_queue().part_and_serve(grant, WaitsAs::Thread),
+                false => store.publish_queue().part_from_grant(grant.id()),
+            }
+            let versions = committing
+                .into_iter()
+                .map(|committing| committing.join().unwrap().unwrap().version);
+            assert!(versions.eq(2..=4));
+            assert!(!store.publish_queue().is_locked());
+            assert!(store.node_locks().holders().is_empty());
+        }
+    }
+
+    #[test]
+    fn diagnostics_name_who_publishes_and_who_waits_for_that() {
+        let store = store(StoreOptions::new());
+        assert_eq!(store.diagnostics().publishing, None);
+        let held = store.publish_queue().lock("first").unwrap();
+        let committing = commit_in_threads(&store);
+        let diagnostics = store.diagnostics();
+        let publishing = diagnostics.publishing.as_ref().unwrap();
+        assert_eq!(publishing.holders[0].holder.owner_id.as_str(), "first");
+        let waiting = publishing.waiters.iter().map(|waiter| &waiter.request);
+        let waiting = waiting.map(|it| (it.owner_id.as_str(), it.label.as_deref()));
+        assert!(waiting.eq(NODES.map(|id| (id, Some("publishes")))));
+        let text = diagnostics.to_string();
+        assert!(text.contains("PUBLISHING"), "{text}");
+        drop(held);
+        for committing in committing {
+            committing.join().unwrap().unwrap();
+        }
+        assert_eq!(store.diagnostics().publishing, None);
+    }
+
+    #[test]
+    fn a_commit_that_times_out_before_it_may_publish_names_who_publishes() {
+        let clock = ManualClock::new();
+        let options = StoreOptions::new().clock(clock.clock());
+        let store = store(options.lock_timeout(Duration::from_secs(3)));
+        let held = store.publish_queue().lock("first").unwrap();
+        let transaction = write(&store, "one");
+        let committing = thread::spawn(move || transaction.commit());
+        wait_for_waiters(&store, 1);
+        clock.advance(Duration::from_secs(3));
+        let error = committing.join().unwrap().unwrap_err();
+        let CommitError::NotLocked(cause) = &error else {
+            panic!("{error:?}");
+        };
+        let LockError::Timeout(evidence) = &**cause else {
+            panic!("{cause:?}");
+        };
+        assert_eq!(evidence.holder.owner_id.as_str(), "first");
+        assert_eq!(store.version(), 1);
+        assert!(store.node_locks().holders().is_empty(), "it is rolled back");
+        drop(held);
+    }
+
+    /// A transaction that is not bound to this thread.
+    fn begin_unbound(store: &DataStore, id: &str, options: AcquireOptions) -> Transaction {
+        let request = store.request_transaction_on(id, Scope::new().write(id));
+        let mut transaction = request.options(options.unbound()).wait().unwrap();
+        transaction.set_text(id, id).unwrap();
+        transaction
+    }
+
+    #[test]
+    fn the_options_of_a_request_for_nodes_refuse_no_commit() {
+        let store = store(StoreOptions::new());
+        let grant = hold(&store);
+        let token = CancelToken::new();
+        let options = AcquireOptions::new().no_wait().queue_bound(0);
+        let options = options.cancel_token(&token);
+        let transactions = ["one", "two"].map(|id| begin_unbound(&store, id, options.clone()));
+        token.cancel();
+        let mut committing = Vec::new();
+        for transaction in transactions {
+            let before = committing.len();
+            committing.push(thread::spawn(move || transaction.commit()));
+            wait_for_waiters(&store, before + 1);
+        }
+        store.publish_queue().part_from_grant(grant.id());
+        for committing in committing {
+            committing.join().unwrap().unwrap();
+        }
+        assert_eq!(store.version(), 3);
+    }
+
+    #[test]
+    fn a_commit_that_must_fail_does_not_wait() {
+        let store = store(StoreOptions::new());
+        let _held = store.publish_queue().lock("first").unwrap();
+        let begin = |id| begin_unbound(&store, id, AcquireOptions::new());
+        let (mut one, mut two) = (begin("one"), begin("two"));
+        std::mem::swap(&mut *one, &mut *two);
+        for swapped in [one, two] {
+            let error = swapped.commit().unwrap_err();
+            assert!(matches!(error, CommitError::ForeignDraft { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_task_that_is_dropped_while_it_waits_to_publish_rolls_back() {
+        let store = store(StoreOptions::new());
+        let _held = store.publish_queue().lock("first").unwrap();
+        {
+            let mut dropped = pin!(write(&store, "one").commit_async());
+            assert!(poll(dropped.as_mut()).is_pending());
+            assert_eq!(store.publish_queue().queue_length(), 1);
+        }
+        assert!(store.node_locks().holders().is_empty());
+        assert_eq!(store.publish_queue().queue_length(), 0);
+        assert_eq!(store.version(), 1);
+    }
+
+    #[test]
+    fn a_commit_releases_its_nodes_although_its_task_is_not_polled() {
+        let store = store(StoreOptions::new());
+        let held = store.publish_queue().lock("first").unwrap();
+        let mut committing = pin!(write(&store, "one").commit_async());
+        assert!(poll(committing.as_mut()).is_pending());
+        drop(held);
+        drop(store.lock("other").unwrap());
+        assert_eq!(store.version(), 2);
+        let Poll::Ready(committed) = poll(committing.as_mut()) else {
+            panic!("it was published before the document lock was granted");
+        };
+        assert_eq!(committed.unwrap().version, 2);
+    }
+
+    fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+        future.poll(&mut Context::from_waker(Waker::noop()))
+    }
+}
