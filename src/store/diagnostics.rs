@@ -325,8 +325,8 @@ impl DataStore {
     /// - Each inbox, and each registered lock type except a keyed lock.
     ///
     /// They are read in this order: journal, admission, lock, transactions that publish, log, kept
-    /// versions, inboxes, registered lock types. So the holder may have published the version of the
-    /// picture, and may have ended since it was listed.
+    /// versions, inboxes, registered lock types. So the holder may have published the version of
+    /// the picture, and may have ended since it was listed.
     ///
     /// # What is not in it
     ///

@@ -362,9 +362,9 @@ impl AcquireOptions {
     /// Opts the calling thread out of combining.
     ///
     /// By default, a thread that has executed an operation batch also executes queued batches
-    /// before it returns, as many as `StoreOptions::batch_limit` allows. A thread that has committed
-    /// a transaction on nodes publishes waiting ones in the same way. With this option it wakes the
-    /// next waiter instead. It suits threads that must not be delayed, such as a
+    /// before it returns, as many as `StoreOptions::batch_limit` allows. A thread that has
+    /// committed a transaction on nodes publishes waiting ones in the same way. With this option it
+    /// wakes the next waiter instead. It suits threads that must not be delayed, such as a
     /// rendering thread.
     ///
     /// Another thread may still execute the batch of this request. If the calling thread slept
