@@ -6,6 +6,8 @@
 //! one, so a burst of commits does not wait for a wake-up between any two of them. It also releases
 //! the nodes, which must not stay locked until the submitter runs again.
 
+use std::pin::Pin;
+
 use smol_str::SmolStr;
 
 use super::publish::Publication;
@@ -77,25 +79,9 @@ impl DataStore {
 }
 
 impl Transaction {
-    /// Publishes the draft of a transaction on nodes after those that have asked before, and
-    /// releases the nodes. Returns the transaction with the outcome.
-    ///
-    /// A future that is dropped while it waits drops the transaction, unless another thread
-    /// publishes it at this moment.
-    pub(crate) async fn publish_in_order(
-        mut self,
-        waits_as: WaitsAs,
-        publication: Publication,
-    ) -> (Self, Published) {
-        match self.publish_at_once(waits_as, publication) {
-            Ok(published) => (self, published),
-            // On the heap: the future is larger than all the rest of the caller's.
-            Err(publication) => Box::pin(self.publish_in_queue(waits_as, publication)).await,
-        }
-    }
-
-    /// Publishes if no other transaction on nodes publishes or waits for that.
-    fn publish_at_once(
+    /// Publishes the draft of a transaction on nodes, if no other one publishes or waits for that,
+    /// and releases the nodes. Otherwise it has to wait [in the queue](Self::publish_in_queue).
+    pub(crate) fn publish_at_once(
         &mut self,
         waits_as: WaitsAs,
         publication: Publication,
@@ -124,7 +110,21 @@ impl Transaction {
         Ok(self.publish_and_release(publication))
     }
 
-    async fn publish_in_queue(
+    /// Publishes the draft of a transaction on nodes after those that have asked before, and
+    /// releases the nodes. Returns the transaction with the outcome.
+    ///
+    /// A future that is dropped while it waits drops the transaction, unless another thread
+    /// publishes it at this moment.
+    pub(crate) fn publish_in_queue(
+        self,
+        waits_as: WaitsAs,
+        publication: Publication,
+    ) -> Pin<Box<dyn Future<Output = (Self, Published)> + Send>> {
+        // On the heap: it is larger than all the rest of the caller's future.
+        Box::pin(self.wait_to_publish(waits_as, publication))
+    }
+
+    async fn wait_to_publish(
         self,
         waits_as: WaitsAs,
         publication: Publication,

@@ -244,12 +244,7 @@ impl Transaction {
     /// As [`commit`](Self::commit).
     pub async fn commit_async(self) -> Result<TransactionResult, CommitError> {
         let (result, mut hold) = match self.held.on_nodes {
-            true => {
-                let publication = Publication::by(&self.owner);
-                let in_order = Box::pin(self.publish_in_order(WaitsAs::Task, publication));
-                let (published, outcome) = in_order.await;
-                published.ended(outcome)?
-            }
+            true => self.publish_on_nodes(WaitsAs::Task).await?,
             false => self.publish()?,
         };
         let store = hold.store.clone();
@@ -276,16 +271,35 @@ impl Transaction {
     }
 
     /// Publishes the draft. The hold is still there.
-    fn publish(mut self) -> Result<(TransactionResult, Hold), CommitError> {
-        let publication = Publication::by(&self.owner);
+    #[inline(always)]
+    fn publish(self) -> Result<(TransactionResult, Hold), CommitError> {
         if self.held.on_nodes {
-            let in_order = self.publish_in_order(WaitsAs::Thread, publication);
-            let (published, outcome) = blocking(in_order);
-            return published.ended(outcome);
+            return blocking(self.publish_on_nodes(WaitsAs::Thread));
         }
-        let store = &self.hold.store;
-        let outcome = store.publish(self.held, &mut self.draft, publication);
-        self.ended(outcome)
+        let Self {
+            owner,
+            mut draft,
+            held,
+            mut hold,
+        } = self;
+        let publication = Publication::by(&owner);
+        let outcome: Result<_, CommitError> = hold.store.publish(held, &mut draft, publication);
+        end(outcome, draft, &mut hold).map(|result| (result, hold))
+    }
+
+    async fn publish_on_nodes(
+        mut self,
+        waits_as: WaitsAs,
+    ) -> Result<(TransactionResult, Hold), CommitError> {
+        let publication = Publication::by(&self.owner);
+        let (published, outcome) = match self.publish_at_once(waits_as, publication) {
+            Ok(outcome) => (self, outcome),
+            Err(publication) => self.publish_in_queue(waits_as, publication).await,
+        };
+        let Self {
+            draft, mut hold, ..
+        } = published;
+        end(outcome, draft, &mut hold).map(|result| (result, hold))
     }
 
     /// Publishes the draft of a transaction on nodes, and releases the nodes. The caller has
@@ -303,22 +317,6 @@ impl Transaction {
         }
         self.hold.release();
         outcome
-    }
-
-    /// Ends the transaction with the outcome of its commit. The hold is still there.
-    #[inline]
-    fn ended(
-        self,
-        outcome: Result<TransactionResult, CommitError>,
-    ) -> Result<(TransactionResult, Hold), CommitError> {
-        let Self {
-            draft, mut hold, ..
-        } = self;
-        let noted = outcome.as_ref().map_err(CommitError::code);
-        hold.observed.ended(noted);
-        // The lock outlives the draft.
-        drop(draft);
-        Ok((outcome?, hold))
     }
 
     /// Whether its commit takes microseconds.
@@ -344,6 +342,19 @@ impl Transaction {
             call_site: Location::caller(),
         })
     }
+}
+
+/// Notes the outcome of a commit, and drops the draft while the hold is still there.
+#[inline(always)]
+fn end(
+    outcome: Result<TransactionResult, CommitError>,
+    draft: Draft,
+    hold: &mut Hold,
+) -> Result<TransactionResult, CommitError> {
+    hold.observed
+        .ended(outcome.as_ref().map_err(CommitError::code));
+    drop(draft);
+    outcome
 }
 
 impl Deref for Transaction {

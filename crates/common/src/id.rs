@@ -2,6 +2,7 @@
 //!
 //! Every id prints and parses as one short string, and that string is its serde form.
 
+use std::cmp;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::str::FromStr;
@@ -267,8 +268,9 @@ pub fn canonical<N: FromStr>(digits: &str) -> Option<N> {
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub Repr);
 
-/// Sixteen bytes: a document stores an id per node, per parent link and per child link.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// Sixteen bytes: a document stores an id per node, per parent link and per child link. Each id has
+/// one form, so equal ids have equal forms.
+#[derive(Clone, PartialEq, Eq)]
 #[allow(missing_debug_implementations)]
 #[doc(hidden)]
 pub enum Repr {
@@ -276,8 +278,69 @@ pub enum Repr {
         session: u32,
         counter: u64,
     },
-    /// Boxed again to be a thin pointer; never a string in the form of a generated id.
-    Named(Arc<Box<str>>),
+    /// A custom id that fits. Most do, and then a copy, a comparison and a hash read no other
+    /// memory.
+    Short(ShortText),
+    /// A longer custom id. Boxed again to be a thin pointer.
+    Long(Arc<Box<str>>),
+}
+
+/// A text of at most [`ShortText::MOST`] bytes, followed by zeros.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[allow(missing_debug_implementations)]
+#[doc(hidden)]
+pub struct ShortText {
+    len: u8,
+    bytes: [u8; Self::MOST],
+}
+
+impl ShortText {
+    const MOST: usize = 14;
+
+    #[inline]
+    fn new(text: &str) -> Option<Self> {
+        let mut bytes = [0; Self::MOST];
+        bytes
+            .get_mut(..text.len())?
+            .copy_from_slice(text.as_bytes());
+        let len = text.len() as u8;
+        Some(Self { len, bytes })
+    }
+
+    #[inline]
+    fn as_str(&self) -> &str {
+        let text = self.bytes.get(..self.len.into()).unwrap_or_default();
+        std::str::from_utf8(text).unwrap_or_default()
+    }
+}
+
+impl Repr {
+    /// The text of a custom id.
+    fn text(&self) -> Option<&str> {
+        match self {
+            Self::Generated { .. } => None,
+            Self::Short(text) => Some(text.as_str()),
+            Self::Long(text) => Some(text),
+        }
+    }
+}
+
+impl PartialOrd for Repr {
+    fn partial_cmp(&self, other: &Self) -> Option<cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Generated ids come first, by their numbers; custom ids by their texts.
+impl Ord for Repr {
+    fn cmp(&self, other: &Self) -> cmp::Ordering {
+        let numbers = |it: &Self| match it {
+            Self::Generated { session, counter } => (*session, *counter),
+            Self::Short(_) | Self::Long(_) => (0, 0),
+        };
+        let by_text = self.text().cmp(&other.text());
+        by_text.then_with(|| numbers(self).cmp(&numbers(other)))
+    }
 }
 
 impl Hash for Repr {
@@ -286,7 +349,13 @@ impl Hash for Repr {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         match self {
             Self::Generated { session, counter } => (session, counter).hash(hasher),
-            Self::Named(name) => name.hash(hasher),
+            Self::Short(ShortText { len, bytes }) => {
+                let mut words = [0; 16];
+                words[..ShortText::MOST].copy_from_slice(bytes);
+                words[ShortText::MOST] = *len;
+                hasher.write_u128(u128::from_ne_bytes(words));
+            }
+            Self::Long(text) => text.hash(hasher),
         }
     }
 }
@@ -305,7 +374,7 @@ impl NodeId {
     /// Whether it is the empty text. No node has this id, and no text is read as one.
     #[doc(hidden)]
     pub fn is_empty(&self) -> bool {
-        matches!(&self.0, Repr::Named(name) if name.is_empty())
+        self.0.text() == Some("")
     }
 
     /// The size in bytes: two numbers, or a text.
@@ -313,17 +382,29 @@ impl NodeId {
     pub fn bytes(&self) -> usize {
         match &self.0 {
             Repr::Generated { session, counter } => size_of_val(session) + size_of_val(counter),
-            Repr::Named(name) => name.len(),
+            Repr::Short(text) => text.len.into(),
+            Repr::Long(text) => text.len(),
         }
+    }
+
+    /// Reads an id in the form of generated ids.
+    fn read_generated(text: &str) -> Option<Self> {
+        text.as_bytes()
+            .first()
+            .filter(|byte| byte.is_ascii_digit())?;
+        let (session, counter) = text.split_once(':')?;
+        Some(Self::generated(canonical(session)?, canonical(counter)?))
     }
 }
 
 impl From<&str> for NodeId {
     fn from(text: &str) -> Self {
-        let generated = text.split_once(':').and_then(|(session, counter)| {
-            Some(Self::generated(canonical(session)?, canonical(counter)?))
-        });
-        generated.unwrap_or_else(|| Self(Repr::Named(Arc::new(text.into()))))
+        Self::read_generated(text).unwrap_or_else(|| {
+            Self(match ShortText::new(text) {
+                Some(short) => Repr::Short(short),
+                None => Repr::Long(Arc::new(text.into())),
+            })
+        })
     }
 }
 
@@ -349,7 +430,8 @@ impl fmt::Display for NodeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Repr::Generated { session, counter } => write!(f, "{session}:{counter}"),
-            Repr::Named(name) => f.write_str(name),
+            Repr::Short(text) => f.write_str(text.as_str()),
+            Repr::Long(text) => f.write_str(text),
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::steps::step;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Nodes {
     pages: im::HashMap<PageKey, Arc<Page>, Secret>,
-    named: im::HashMap<Arc<Box<str>>, Arc<Node>, Secret>,
+    custom: im::HashMap<NodeId, Arc<Node>, Secret>,
     len: usize,
 }
 
@@ -55,7 +55,7 @@ impl Nodes {
                 let (key, slot) = PageKey::locate(*session, *counter);
                 self.pages.get(&key)?.slots[slot].as_ref()
             }
-            Repr::Named(name) => self.named.get(name),
+            Repr::Short(_) | Repr::Long(_) => self.custom.get(id),
         }
     }
 
@@ -72,9 +72,9 @@ impl Nodes {
                 page.used += usize::from(before.is_none());
                 before
             }
-            Repr::Named(name) => match self.named.get_mut(name) {
+            Repr::Short(_) | Repr::Long(_) => match self.custom.get_mut(&node.id) {
                 Some(place) => Some(std::mem::replace(place, node)),
-                None => self.named.insert(Arc::clone(name), node),
+                None => self.custom.insert(node.id.clone(), node),
             },
         };
         self.len += usize::from(before.is_none());
@@ -86,7 +86,7 @@ impl Nodes {
                 let (key, slot) = PageKey::locate(*session, *counter);
                 self.remove_from_page(key, slot)
             }
-            Repr::Named(name) => self.named.remove(name),
+            Repr::Short(_) | Repr::Long(_) => self.custom.remove(id),
         };
         self.len -= usize::from(removed.is_some());
     }
@@ -118,7 +118,7 @@ impl Nodes {
             .pages
             .values()
             .flat_map(|page| page.slots.iter().flatten());
-        paged.chain(self.named.values())
+        paged.chain(self.custom.values())
     }
 }
 

@@ -377,9 +377,15 @@ impl TransactionManager {
             Ok(()) => {
                 let publication = self.publication(&self.0.owner, &left);
                 transaction.observe_as(std::mem::take(observed));
-                let published = transaction.publish_in_order(waits_as, publication);
-                let (published, outcome) = published.await;
-                transaction = published;
+                let outcome = match transaction.publish_at_once(waits_as, publication) {
+                    Ok(outcome) => outcome,
+                    Err(publication) => {
+                        let wait = transaction.publish_in_queue(waits_as, publication);
+                        let (published, outcome) = wait.await;
+                        transaction = published;
+                        outcome
+                    }
+                };
                 *observed = transaction.take_observed();
                 outcome.map_err(TransactionError::from)
             }

@@ -3,3 +3,4 @@
 mod brief;
 mod hashing;
 mod ids;
+mod node_ids;

@@ -186,16 +186,21 @@ mod tests {
 
     #[test]
     fn a_custom_id_has_one_copy() {
-        let nodes = r#"[{"id": "a", "type": "x", "children": ["b"]}, {"id": "b", "type": "x", "parent": "a"}]"#;
+        let ids = ["the first long id", "the second long id"];
+        let nodes = format!(
+            r#"[{{"id": "{0}", "type": "x", "children": ["{1}"]}}, {{"id": "{1}", "type": "x", "parent": "{0}"}}]"#,
+            ids[0], ids[1]
+        );
         let tokens = r#"{"lock": 0, "lease": 0, "claim": 0}"#;
         let session = r#"{"id": 1, "transactions": 0, "nodes": 0}"#;
         let form = format!(
-            r#"{{"format": 1, "version": 1, "root": "a", "tokens": {tokens}, "session": {session}, "len": 2, "nodes": {nodes}}}"#
+            r#"{{"format": 1, "version": 1, "root": "{}", "tokens": {tokens}, "session": {session}, "len": 2, "nodes": {nodes}}}"#,
+            ids[0]
         );
         let snapshot: Snapshot = serde_json::from_str(&form).unwrap();
-        let [a, b] = ["a", "b"].map(|id| snapshot.node(id).unwrap());
+        let [a, b] = ids.map(|id| snapshot.node(id).unwrap());
         let is_copy = |one: &NodeId, other: &NodeId| match (&one.0, &other.0) {
-            (Repr::Named(one), Repr::Named(other)) => Arc::ptr_eq(one, other),
+            (Repr::Long(one), Repr::Long(other)) => Arc::ptr_eq(one, other),
             _ => false,
         };
         assert!(is_copy(&a.id, b.parent().unwrap()));
