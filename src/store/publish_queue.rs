@@ -81,7 +81,8 @@ impl DataStore {
 impl Transaction {
     /// Publishes the draft of a transaction on nodes, if no other one publishes or waits for that,
     /// and releases the nodes. Otherwise it has to wait [in the queue](Self::publish_in_queue).
-    pub(crate) fn publish_at_once(
+    #[inline(never)]
+    pub(crate) fn publish_if_first(
         &mut self,
         waits_as: WaitsAs,
         publication: Publication,

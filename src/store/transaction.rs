@@ -242,81 +242,97 @@ impl Transaction {
     /// # Errors
     ///
     /// As [`commit`](Self::commit).
-    pub async fn commit_async(self) -> Result<TransactionResult, CommitError> {
-        let (result, mut hold) = match self.held.on_nodes {
-            true => self.publish_on_nodes(WaitsAs::Task).await?,
-            false => self.publish()?,
+    pub async fn commit_async(mut self) -> Result<TransactionResult, CommitError> {
+        let publication = Publication::by(&self.owner);
+        let outcome = match self.publish_at_once(WaitsAs::Task, publication) {
+            Ok(outcome) => outcome,
+            Err(publication) => {
+                let waiting = self.publish_in_queue(WaitsAs::Task, publication);
+                let (published, outcome) = waiting.await;
+                self = published;
+                outcome
+            }
         };
-        let store = hold.store.clone();
-        let mut observed = hold.take_observed();
-        drop(hold);
+        self.note_end(&outcome);
+        let result = outcome?;
+        let (store, mut observed) = self.into_acknowledging();
         let acknowledged = store.acknowledge_as(WaitsAs::Task, &result, None).await;
         observed.acknowledge(acknowledged)?;
         Ok(result)
     }
 
+    #[inline(always)]
     fn commit_acknowledged(
-        self,
+        mut self,
         durability: Option<Durability>,
     ) -> Result<TransactionResult, CommitError> {
-        let (result, mut hold) = self.publish()?;
-        if !hold.store.is_durable() {
-            return Ok(result);
+        let publication = Publication::by(&self.owner);
+        let outcome = match self.publish_at_once(WaitsAs::Thread, publication) {
+            Ok(outcome) => outcome,
+            Err(publication) => {
+                let waiting = self.publish_in_queue(WaitsAs::Thread, publication);
+                let (published, outcome) = blocking(waiting);
+                self = published;
+                outcome
+            }
+        };
+        self.note_end(&outcome);
+        if !self.hold.store.is_durable() {
+            return outcome;
         }
-        let store = hold.store.clone();
-        let mut observed = hold.take_observed();
-        drop(hold);
+        let result = outcome?;
+        let (store, mut observed) = self.into_acknowledging();
         observed.acknowledge(store.acknowledge(&result, durability))?;
         Ok(result)
     }
 
-    /// Publishes the draft. The hold is still there.
+    /// Publishes the draft. On nodes, only if no other transaction publishes or waits for that:
+    /// otherwise it has to wait [in the queue](Self::publish_in_queue).
     #[inline(always)]
-    fn publish(self) -> Result<(TransactionResult, Hold), CommitError> {
-        if self.held.on_nodes {
-            return blocking(self.publish_on_nodes(WaitsAs::Thread));
+    fn publish_at_once(
+        &mut self,
+        waits_as: WaitsAs,
+        publication: Publication,
+    ) -> Result<Result<TransactionResult, CommitError>, Publication> {
+        match self.held.on_nodes {
+            true => self.publish_if_first(waits_as, publication),
+            false => Ok(self.publish(publication)),
         }
-        let Self {
-            owner,
-            mut draft,
-            held,
-            mut hold,
-        } = self;
-        let publication = Publication::by(&owner);
-        let outcome: Result<_, CommitError> = hold.store.publish(held, &mut draft, publication);
-        end(outcome, draft, &mut hold).map(|result| (result, hold))
     }
 
-    async fn publish_on_nodes(
-        mut self,
-        waits_as: WaitsAs,
-    ) -> Result<(TransactionResult, Hold), CommitError> {
-        let publication = Publication::by(&self.owner);
-        let (published, outcome) = match self.publish_at_once(waits_as, publication) {
-            Ok(outcome) => (self, outcome),
-            Err(publication) => self.publish_in_queue(waits_as, publication).await,
-        };
-        let Self {
-            draft, mut hold, ..
-        } = published;
-        end(outcome, draft, &mut hold).map(|result| (result, hold))
+    /// Publishes the draft. The caller has excluded all other commits.
+    #[inline(always)]
+    fn publish(&mut self, publication: Publication) -> Result<TransactionResult, CommitError> {
+        let store = &self.hold.store;
+        store.publish(self.held, &mut self.draft, publication)
     }
 
     /// Publishes the draft of a transaction on nodes, and releases the nodes. The caller has
     /// excluded all other commits.
+    #[inline(never)]
     pub(super) fn publish_and_release(
         &mut self,
         publication: Publication,
     ) -> Result<TransactionResult, CommitError> {
-        let store = &self.hold.store;
-        let outcome = store.publish(self.held, &mut self.draft, publication);
-        if let Ok(result) = &outcome {
+        let outcome = self.publish(publication);
+        if outcome.is_ok() {
             // The submitter may be gone. An error may be that of an attempt that is followed by
             // another.
-            self.hold.observed.ended(Ok(result));
+            self.note_end(&outcome);
         }
         self.hold.release();
         outcome
+    }
+
+    #[inline(always)]
+    fn note_end(&mut self, outcome: &Result<TransactionResult, CommitError>) {
+        let noted = outcome.as_ref().map_err(CommitError::code);
+        self.hold.observed.ended(noted);
+    }
+
+    /// Releases the lock. Returns what waits for the journal.
+    fn into_acknowledging(mut self) -> (DataStore, ObservedTransaction) {
+        (self.hold.store.clone(), self.hold.take_observed())
     }
 
     /// Whether its commit takes microseconds.
@@ -342,19 +358,6 @@ impl Transaction {
             call_site: Location::caller(),
         })
     }
-}
-
-/// Notes the outcome of a commit, and drops the draft while the hold is still there.
-#[inline(always)]
-fn end(
-    outcome: Result<TransactionResult, CommitError>,
-    draft: Draft,
-    hold: &mut Hold,
-) -> Result<TransactionResult, CommitError> {
-    hold.observed
-        .ended(outcome.as_ref().map_err(CommitError::code));
-    drop(draft);
-    outcome
 }
 
 impl Deref for Transaction {

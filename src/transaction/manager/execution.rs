@@ -377,7 +377,7 @@ impl TransactionManager {
             Ok(()) => {
                 let publication = self.publication(&self.0.owner, &left);
                 transaction.observe_as(std::mem::take(observed));
-                let outcome = match transaction.publish_at_once(waits_as, publication) {
+                let outcome = match transaction.publish_if_first(waits_as, publication) {
                     Ok(outcome) => outcome,
                     Err(publication) => {
                         let wait = transaction.publish_in_queue(waits_as, publication);
