@@ -486,7 +486,9 @@ fn durable_a_receipt_is_stored_with_its_commit_beside_a_lease() {
             let leaser = {
                 let store = store.clone();
                 run.spawn("leaser", move || {
-                    let lease = store.lease("node", "ann", Duration::from_secs(3600));
+                    let lease = store
+                        .leases()
+                        .acquire("node", "ann", Duration::from_secs(3600));
                     drop(lease.unwrap());
                 })
             };
@@ -499,12 +501,12 @@ fn durable_a_receipt_is_stored_with_its_commit_beside_a_lease() {
                 let store = Memory(Arc::new(Mutex::new(state))).open(later());
                 let has_commit = store.snapshot().contains("keyed");
                 assert_eq!(keyed(&store), has_commit, "a receipt before its commit");
-                (has_commit, store.leases().len())
+                (has_commit, store.leases().list().len())
             });
             let states: Vec<_> = states.collect();
             let end = memory.reopen();
             assert!(end.snapshot().contains("keyed") && keyed(&end));
-            assert_eq!(end.leases().len(), leases);
+            assert_eq!(end.leases().list().len(), leases);
             run.note(match states[0] {
                 (true, 0) if leases > 0 => "lease after the commit",
                 (true, _) => "lease with the commit",

@@ -35,7 +35,7 @@ use smol_str::SmolStr;
 
 pub use commit_error::CommitError;
 pub use draft::{AliasError, Draft, Savepoint, SavepointError};
-use lease::LeaseLost;
+use lease::{LeaseLost, Leases};
 pub(crate) use log::{CommitEdits, CommitRecord, FollowerId, ReversedEntry};
 pub use nodes::{NodeGuard, NodeLocks};
 pub(crate) use observe::{Kind, ObservedTransaction};
@@ -222,6 +222,13 @@ impl DataStore {
     /// `None` when all numbers are used up, which takes 2⁶⁴ calls.
     pub fn generate_id(&self) -> Option<NodeId> {
         self.0.document.ids.generate()
+    }
+
+    /// Returns the leases of the store, to acquire a lease and to list them.
+    pub fn leases(&self) -> Leases {
+        Leases {
+            store: self.clone(),
+        }
     }
 
     // --- Transactions ---

@@ -114,6 +114,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lease::LeaseLost>();
     shared::<doclock::lease::LeaseTarget>();
     shared::<doclock::lease::LeaseTargets>();
+    shared::<doclock::lease::Leases>();
     shared::<doclock::lock::AcquireOptions>();
     shared::<doclock::lock::CallSite>();
     shared::<doclock::lock::CancelEvidence>();

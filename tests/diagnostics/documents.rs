@@ -58,7 +58,7 @@ fn a_snapshot_is_listed_from_the_commit_that_replaces_its_version_until_it_is_dr
 fn a_snapshot_from_before_a_lease_is_listed() {
     let (store, _clock) = timed_store();
     let snapshot = store.snapshot();
-    let lease = store.lease("p", "teller", SECOND).unwrap();
+    let lease = store.leases().acquire("p", "teller", SECOND).unwrap();
     commit(&store);
     assert_eq!(store.diagnostics().kept_versions.listed.len(), 1);
     drop((snapshot, lease));
@@ -252,8 +252,11 @@ fn closed_admission_names_the_subscriber_that_closes_it() {
 fn leases_are_listed_with_their_remaining_time_until_they_end() {
     let (store, clock) = timed_store();
     let targets: Vec<_> = (0..100).map(|number| format!("n{number}")).collect();
-    let _wide = store.lease(targets, "importer", 60 * SECOND).unwrap();
-    let short = store.lease("p", "teller", 5 * SECOND).unwrap();
+    let _wide = store
+        .leases()
+        .acquire(targets, "importer", 60 * SECOND)
+        .unwrap();
+    let short = store.leases().acquire("p", "teller", 5 * SECOND).unwrap();
     clock.advance(2 * SECOND);
     let diagnostics = store.diagnostics();
     assert_eq!((diagnostics.leases.len(), diagnostics.lease_count), (2, 2));

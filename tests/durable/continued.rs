@@ -71,7 +71,10 @@ fn durable_03_no_id_session_or_token_returns_used_by_a_commit_or_not() {
             assert!(seen.insert(format!("lock {}", id.number())));
             let node = store.generate_id().unwrap();
             assert!(seen.insert(format!("node {node}")));
-            let lease = store.lease("x", "ann", Duration::from_secs(9)).unwrap();
+            let lease = store
+                .leases()
+                .acquire("x", "ann", Duration::from_secs(9))
+                .unwrap();
             assert!(seen.insert(format!("lease {}", lease.fencing_token().get())));
             lease.release().unwrap();
         }
@@ -332,7 +335,10 @@ fn durable_03_no_token_returns_after_an_import() {
             0 => options.document(exported.clone()),
             _ => options,
         });
-        let lease = store.lease("x", "ann", Duration::from_secs(9)).unwrap();
+        let lease = store
+            .leases()
+            .acquire("x", "ann", Duration::from_secs(9))
+            .unwrap();
         let token = lease.fencing_token().get();
         assert!(token > last, "{token} after {last}");
         last = token;
@@ -358,7 +364,10 @@ fn a_document_with_the_largest_numbers_can_be_opened_again_after_an_import() {
         let store = DataStore::open_journal(memory.clone(), options).unwrap();
         assert_eq!(store.version(), version);
         version = add(&store, id);
-        let lease = store.lease("x", "ann", Duration::from_secs(9)).unwrap();
+        let lease = store
+            .leases()
+            .acquire("x", "ann", Duration::from_secs(9))
+            .unwrap();
         let token = lease.fencing_token().get();
         assert!(token > last_token, "{token} after {last_token}");
         last_token = token;
@@ -384,7 +393,10 @@ fn cluster_01_the_epoch_of_a_token_is_that_of_the_journal_and_only_rises() {
     ] {
         memory.set_epoch(epoch);
         let store = memory.open(DurableOptions::new());
-        let lease = store.lease("x", "ann", Duration::from_secs(9)).unwrap();
+        let lease = store
+            .leases()
+            .acquire("x", "ann", Duration::from_secs(9))
+            .unwrap();
         let guard = store.lock("ann").unwrap();
         for token in [lease.fencing_token(), guard.fencing_token()] {
             assert_eq!(token.epoch(), expected, "{epoch:?}");

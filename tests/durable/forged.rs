@@ -67,13 +67,15 @@ fn journal() -> Memory {
             .unwrap();
         inbox.prune(epoch + MINUTE);
         let lease = store
-            .lease([format!("{round}-item")], "w", 60 * MINUTE)
+            .leases()
+            .acquire([format!("{round}-item")], "w", 60 * MINUTE)
             .unwrap();
         store.wait_durable(store.version(), None).unwrap();
         if round == "two" {
             drop(lease);
             store
-                .lease(LeaseTarget::from("other"), "w", MINUTE)
+                .leases()
+                .acquire(LeaseTarget::from("other"), "w", MINUTE)
                 .unwrap()
                 .release()
                 .unwrap();
@@ -197,16 +199,16 @@ fn use_all(store: &DataStore) {
         let _ = (inbox.prune_untimed(Duration::ZERO), inbox.remove().is_ok());
     }
     for target in ["one-item", "two-item", "new"] {
-        if let Ok(mut lease) = store.lease(target, "z", MINUTE) {
+        if let Ok(mut lease) = store.leases().acquire(target, "z", MINUTE) {
             lease.renew(MINUTE).unwrap();
             let (first, id) = (lease.fencing_token(), lease.info());
             lease.release().unwrap();
-            let next = store.lease(target, "z", MINUTE).unwrap();
+            let next = store.leases().acquire(target, "z", MINUTE).unwrap();
             assert!(next.fencing_token() > first, "{id:?}");
             next.release().unwrap();
         }
     }
-    let _ = store.leases();
+    let _ = store.leases().list();
     let locks = store.node_locks();
     let mut guard = locks.lock("z", Scope::new().write("one")).unwrap();
     guard.extend(Scope::new().write("two")).unwrap();

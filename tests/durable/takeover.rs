@@ -216,12 +216,14 @@ fn work(dice: &mut Dice, store: &DataStore, used: &mut Used, freely: bool) {
         }
         12..14 if freely => {
             let target = format!("leased {}", dice.below(4));
-            if let Ok(lease) = store.lease(target, "ann", HOUR) {
+            if let Ok(lease) = store.leases().acquire(target, "ann", HOUR) {
                 used.leases.push(lease.fencing_token());
             }
         }
         14 if freely && !used.leases.is_empty() => {
-            let lease = store.lease_by_token(used.leases[dice.below(used.leases.len())]);
+            let lease = store
+                .leases()
+                .by_token(used.leases[dice.below(used.leases.len())]);
             if let Some(mut lease) = lease {
                 match dice.one_in(2) {
                     true => lease.renew(2 * HOUR).unwrap(),
@@ -261,13 +263,13 @@ fn observed(store: &DataStore, used: &Used) -> Vec<String> {
     all.push(format!("{} {}", lock.fencing_token(), lock.id().number()));
     drop(lock);
     all.push(format!("{:?}", store.generate_id()));
-    for lease in store.leases() {
+    for lease in store.leases().list() {
         all.push(format!(
             "{:?} {} {}",
             lease.targets, lease.owner_id, lease.fencing_token
         ));
     }
-    let probe = store.lease("probe", "ann", HOUR).unwrap();
+    let probe = store.leases().acquire("probe", "ann", HOUR).unwrap();
     all.push(format!("{}", probe.fencing_token()));
     probe.release().unwrap();
     let inbox = Inbox::new(store, "inbox");

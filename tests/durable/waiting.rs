@@ -298,14 +298,24 @@ fn leases_and_receipts_wait_for_the_disk_when_too_many_bytes_are_unwritten() {
     type Store = fn(&DataStore, &str);
     let lease: Store = |store, name| {
         let minute = Duration::from_secs(60);
-        drop(store.lease(name, "w".repeat(1_000), minute).unwrap());
+        drop(
+            store
+                .leases()
+                .acquire(name, "w".repeat(1_000), minute)
+                .unwrap(),
+        );
     };
     let renewal: Store = |store, name| {
         let minute = Duration::from_secs(60);
-        let holder = store.leased("form");
+        let holder = store.leases().holder("form");
         let token = holder.map(|holder| holder.lease.fencing_token);
-        let found = token.and_then(|token| store.lease_by_token(token));
-        let lease = || store.lease("form", name.repeat(1_000), minute).unwrap();
+        let found = token.and_then(|token| store.leases().by_token(token));
+        let lease = || {
+            store
+                .leases()
+                .acquire("form", name.repeat(1_000), minute)
+                .unwrap()
+        };
         found.unwrap_or_else(lease).renew(minute).unwrap();
     };
     // A batch without a change has a receipt and no commit.
@@ -409,7 +419,7 @@ fn a_close_ends_beside_calls_that_take_leases_all_the_time() {
     add(&store, "a");
     keeper.begun();
     let minute = Duration::from_secs(60);
-    let mut lease = store.lease("a", "ann", minute).unwrap();
+    let mut lease = store.leases().acquire("a", "ann", minute).unwrap();
     thread::scope(|scope| {
         let close = scope.spawn(|| store.close().unwrap());
         let ends = (0..100_000).any(|_| {

@@ -162,7 +162,9 @@ impl Things {
             let transaction = store.begin_on("ann", scope);
             write(&transaction, None);
         }
-        let lease = store.lease(LeaseTarget::Document, "ann", Duration::from_secs(1));
+        let lease = store
+            .leases()
+            .acquire(LeaseTarget::Document, "ann", Duration::from_secs(1));
         write(&lease, None);
         let torn = op(|_| -> Result<(), EditError> { panic!("torn") });
         let error = self.editor.execute(torn).unwrap_err();

@@ -870,7 +870,10 @@ mod tests {
     fn a_closed_store_keeps_no_notes() {
         let store = DataStore::open_journal(Forgetful, DurableOptions::new()).unwrap();
         store.close().unwrap();
-        let mut lease = store.lease("a", "ann", Duration::from_secs(60)).unwrap();
+        let mut lease = store
+            .leases()
+            .acquire("a", "ann", Duration::from_secs(60))
+            .unwrap();
         lease.renew(Duration::from_secs(60)).unwrap();
         let writer = store.0.writer.as_ref().unwrap();
         assert_eq!(writer.shared.state.lock().notes.len(), 0);
