@@ -261,7 +261,7 @@ fn durable_requests_at_the_gate_go_on_when_the_journal_has_read() {
             });
             let count = requests.into_iter().filter_map(Actor::join).count() as u64;
             let version = 1 + count;
-            assert_eq!(store.wait_durable(version, None), Ok(version));
+            assert_eq!(store.wait_durable(version).wait(), Ok(version));
             assert_eq!(memory.version(), version);
             drop(store.try_lock("test").expect("the gate is open"));
             let dumps = store.admission_dump();
@@ -452,7 +452,7 @@ fn durable_a_wait_that_times_out_beside_the_write_holds_up_no_other() {
                 thread::spawn(move || add(&store, Durability::Durable).unwrap())
             };
             let mover = run.spawn("mover", move || clock.advance(Duration::from_secs(1)));
-            let outcome = store.wait_durable(1, Duration::from_secs(1));
+            let outcome = store.wait_durable(1).timeout(Duration::from_secs(1)).wait();
             let is_stored = memory.version() == 1;
             assert_eq!(writer.join().unwrap(), 1);
             mover.join();

@@ -73,6 +73,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     #[cfg(feature = "redb")]
     shared::<doclock::durable::CompactReport>();
     shared::<doclock::durable::DurableFile>();
+    shared::<doclock::durable::DurableWait>();
     shared::<doclock::durable::AppliedBlock>();
     shared::<doclock::durable::Replica>();
     shared::<doclock::durable::ReplicaError>();

@@ -71,6 +71,7 @@ mod replay;
 mod replica;
 #[cfg(feature = "redb")]
 mod salvage;
+mod wait;
 mod writer;
 
 #[cfg(feature = "redb")]
@@ -99,6 +100,7 @@ pub use replica::{AppliedBlock, Replica, ReplicaError, TakeoverError};
 #[cfg(feature = "redb")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
 pub use salvage::{SalvageReport, SalvagedFile};
+pub use wait::DurableWait;
 pub(super) use writer::Writer;
 pub use writer::{CloseReport, DurabilityError};
 
@@ -196,7 +198,7 @@ impl DataStore {
     /// let mut transaction = store.begin("ann")?;
     /// transaction.create(NodeSpec::new("paragraph"))?;
     /// let version = transaction.commit()?.version;
-    /// store.wait_durable(version, None)?;
+    /// store.wait_durable(version).wait()?;
     /// assert_eq!(store.durable_snapshot().unwrap().version(), version);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -205,64 +207,12 @@ impl DataStore {
         writer.map(|writer| writer.durable_document())
     }
 
-    /// Waits until a version is durable, for at most `timeout`; `None` sets no limit. Returns the
-    /// durable version, which may be a later one.
+    /// Returns a wait until a version is durable, to set its timeout. Nothing waits before
+    /// [`wait`](DurableWait::wait) or `.await`.
     ///
-    /// Do not call it with the lock held: a version that no commit has made yet is waited for.
-    ///
-    /// # Errors
-    ///
-    /// [`DurabilityError`]: the timeout has passed, the store is not durable, was closed, or its
-    /// journal failed.
-    pub fn wait_durable(
-        &self,
-        version: u64,
-        timeout: impl Into<Option<Duration>>,
-    ) -> Result<u64, DurabilityError> {
-        match &self.0.writer {
-            Some(writer) => writer.wait(version, timeout.into()),
-            None => Err(DurabilityError::NotDurable),
-        }
-    }
-
-    /// Waits as [`wait_durable`](Self::wait_durable) does, in a task.
-    ///
-    /// The future does nothing before it is first polled. It can be dropped at any time, and then
-    /// nothing waits any more.
-    ///
-    /// # Errors
-    ///
-    /// As [`wait_durable`](Self::wait_durable), and [`DurabilityError::NoKeeper`].
-    ///
-    /// ```
-    /// use doclock::{DataStore, dsl::*, durable::Durability};
-    ///
-    /// # pollster::block_on(async {
-    /// # let folder = tempfile::tempdir()?;
-    /// let store = DataStore::open(folder.path().join("notes.doclock"))?;
-    /// let mut transaction = store.request_transaction("ann").await?;
-    /// transaction.create(element("paragraph", []))?;
-    /// let version = transaction.commit_with(Durability::Later)?.version;
-    /// assert_eq!(store.wait_durable_async(version, None).await?, version);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # }).unwrap();
-    /// ```
-    pub fn wait_durable_async(
-        &self,
-        version: u64,
-        timeout: impl Into<Option<Duration>>,
-    ) -> impl Future<Output = Result<u64, DurabilityError>> + Send + 'static {
-        let (store, timeout) = (self.clone(), timeout.into());
-        async move {
-            match &store.0.writer {
-                Some(writer) => {
-                    writer
-                        .wait_in_task(version, timeout, store.fifo().keeper())
-                        .await
-                }
-                None => Err(DurabilityError::NotDurable),
-            }
-        }
+    /// Do not wait with the lock held: a version that no commit has made yet is waited for.
+    pub fn wait_durable(&self, version: u64) -> DurableWait {
+        DurableWait::new(self.clone(), version)
     }
 
     /// Closes the store: refuses further commits, waits until all others are durable, writes a

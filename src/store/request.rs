@@ -20,7 +20,7 @@ use crate::lock::{
 /// |---|---|
 /// | [`request`](Self::request), [`request_transaction`](Self::request_transaction), [`request_transaction_on`](Self::request_transaction_on) | the request leaves the queue; a grant that was not taken is released |
 /// | a [pending transaction](crate::transaction::PendingTransaction) | the batch leaves the queue, or runs to its end; ask with its key |
-/// | [`wait_durable_async`](Self::wait_durable_async), [`Subscription::recv_async`](crate::events::Subscription::recv_async) | nothing is lost |
+/// | [`wait_durable`](Self::wait_durable), [`Subscription::recv_async`](crate::events::Subscription::recv_async) | nothing is lost |
 ///
 /// The methods that wait and return no future block the thread of the executor, with all its other
 /// tasks. An open transaction and a guard are values as in threads: they may be kept across an

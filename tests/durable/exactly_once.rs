@@ -25,7 +25,7 @@ fn after_each_end(edit: impl Fn(&DataStore), check: impl Fn(&DataStore)) {
         let memory = Memory::default();
         let store = memory.open(options);
         edit(&store);
-        store.wait_durable(store.version(), None).unwrap();
+        store.wait_durable(store.version()).wait().unwrap();
         let ended = memory.copy();
         store.close().unwrap();
         check(&ended.open(DurableOptions::new()));
@@ -313,7 +313,7 @@ fn durable_04_no_commit_is_stored_without_the_lease_that_it_required() {
                 .create(text_node("x", "").with_id(&*id))
                 .unwrap();
             let committed = transaction.commit();
-            if committed.is_err() || store.wait_durable(nth + 1, None).is_err() {
+            if committed.is_err() || store.wait_durable(nth + 1).wait().is_err() {
                 break;
             }
         }

@@ -70,7 +70,7 @@ fn journal() -> Memory {
             .leases()
             .acquire([format!("{round}-item")], "w", 60 * MINUTE)
             .unwrap();
-        store.wait_durable(store.version(), None).unwrap();
+        store.wait_durable(store.version()).wait().unwrap();
         if round == "two" {
             drop(lease);
             store
@@ -80,7 +80,7 @@ fn journal() -> Memory {
                 .release()
                 .unwrap();
             manager.execute(create(text_node("p", "last"))).unwrap();
-            store.wait_durable(store.version(), None).unwrap();
+            store.wait_durable(store.version()).wait().unwrap();
             let copy = memory.copy();
             assert!(copy.stored().blocks.len() > 2 && copy.stored().entries.len() > 8);
             return copy;

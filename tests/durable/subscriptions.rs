@@ -169,7 +169,7 @@ fn a_durable_subscription_ends_with_the_journal_after_its_last_event() {
     let store = memory.open(later());
     let failed = store.subscribe().durable();
     add(&store, "b");
-    store.wait_durable(2, None).unwrap();
+    store.wait_durable(2).wait().unwrap();
     memory.fail_at(memory.writes() + 1, Failure::After);
     add(&store, "c");
     assert_eq!(failed.recv().unwrap().commit.version, 2);
@@ -194,7 +194,7 @@ fn a_lossless_durable_subscriber_holds_up_no_request_after_the_journal_has_faile
     let _failed = store.subscribe().durable().lossless(0);
     memory.fail_at(memory.writes() + 1, Failure::Before);
     add(&store, "a");
-    store.wait_durable(1, None).unwrap_err();
+    store.wait_durable(1).wait().unwrap_err();
     // The journal ends after it has answered.
     let options = AcquireOptions::new().timeout(Duration::from_secs(60));
     drop(store.request("ann").options(options).wait().unwrap());

@@ -61,7 +61,7 @@ fn cluster_04_a_replica_becomes_the_owner_without_loading_again() {
     // The replica has not seen this, nor the next open.
     add(&store, "last");
     let expected = store.snapshot();
-    store.wait_durable(4, None).unwrap();
+    store.wait_durable(4).wait().unwrap();
     std::mem::forget(store);
     memory.set_epoch(9);
     let loads = Arc::new(AtomicUsize::new(0));
@@ -326,7 +326,7 @@ fn cluster_04_a_replica_continues_as_an_open_of_its_journal_does() {
         let mut used = Used::default();
         let mut owner = memory.open(laxer.clone());
         page(&owner);
-        owner.wait_durable(owner.version(), None).unwrap();
+        owner.wait_durable(owner.version()).wait().unwrap();
         let load = || Replica::load(&mut memory.clone(), &options).unwrap();
         let mut replica = load();
         for _ in 0..dice.below(120) {
@@ -340,7 +340,7 @@ fn cluster_04_a_replica_continues_as_an_open_of_its_journal_does() {
                     owner = memory.open(laxer.clone());
                 }
                 1..6 => {
-                    owner.wait_durable(owner.version(), None).unwrap();
+                    owner.wait_durable(owner.version()).wait().unwrap();
                     let applied = match dice.one_in(2) {
                         true => catch_up(&mut replica, &memory),
                         false => blocks(&memory).into_iter().try_for_each(|(number, bytes)| {
@@ -361,7 +361,7 @@ fn cluster_04_a_replica_continues_as_an_open_of_its_journal_does() {
                 _ => work(dice, &owner, &mut used, true),
             }
         }
-        owner.wait_durable(owner.version(), None).unwrap();
+        owner.wait_durable(owner.version()).wait().unwrap();
         if dice.one_in(4) {
             owner.close().unwrap();
         }

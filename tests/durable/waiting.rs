@@ -193,11 +193,15 @@ fn a_later_commit_returns_before_its_write_and_can_be_waited_for() {
     let version = add(&store, "a");
     assert_eq!(keeper.begun(), [1]);
     let timeout = Duration::from_millis(5);
-    let error = store.wait_durable(version, timeout).unwrap_err();
+    let error = store
+        .wait_durable(version)
+        .timeout(timeout)
+        .wait()
+        .unwrap_err();
     let expected = "version 1 is not durable after 5ms: version 0 is";
     assert_eq!(error.to_string(), expected);
     keeper.end();
-    assert_eq!(store.wait_durable(version, None), Ok(1));
+    assert_eq!(store.wait_durable(version).wait(), Ok(1));
     let strict = TransactionManager::new(store.clone()).with_durability(Durability::Durable);
     thread::scope(|scope| {
         let commit = scope.spawn(|| strict.execute(insert_text(0, "x").on("a")).unwrap());
@@ -208,11 +212,11 @@ fn a_later_commit_returns_before_its_write_and_can_be_waited_for() {
     drop(keeper);
     store.close().unwrap();
     let closed = DurabilityError::Closed { durable_version: 2 };
-    assert_eq!(store.wait_durable(3, None), Err(closed));
+    assert_eq!(store.wait_durable(3).wait(), Err(closed));
     let in_memory = DataStore::new();
     assert_eq!(in_memory.durable_version(), None);
     assert_eq!(
-        in_memory.wait_durable(0, None),
+        in_memory.wait_durable(0).wait(),
         Err(DurabilityError::NotDurable)
     );
 }
@@ -240,7 +244,7 @@ fn a_single_call_returns_before_its_write_if_it_says_so() {
     assert_eq!(store.snapshot().text_of("a").unwrap(), "b");
     keeper.end();
     drop(keeper);
-    assert_eq!(store.wait_durable(2, None), Ok(2));
+    assert_eq!(store.wait_durable(2).wait(), Ok(2));
     assert_eq!(store.durable_snapshot().unwrap(), store.snapshot());
     assert_eq!(
         DataStore::new().durable_snapshot().map(|it| it.version()),

@@ -233,7 +233,7 @@ impl Run {
             drop(documents);
             let Some(result) = result else { continue };
             if in_turn || dice.one_in(2) {
-                let durable = store.wait_durable(result.version, None);
+                let durable = store.wait_durable(result.version).wait();
                 durable.map_err(|error| error.to_string())?;
                 self.disk.mark(Event::Acknowledged(result.version));
             }

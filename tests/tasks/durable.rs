@@ -16,23 +16,23 @@ fn async_01_a_version_is_waited_for_in_a_task() {
     let store = DataStore::open_with(folder.path().join("notes.doclock"), options).unwrap();
     let manager = TransactionManager::new(store.clone());
     let version = manager.execute(note()).unwrap().version;
-    let durable = Task::new(store.wait_durable_async(version, None)).finish();
+    let durable = Task::new(store.wait_durable(version)).finish();
     assert_eq!(durable, Ok(1));
     let limit = Some(Duration::from_millis(20));
-    let never = Task::waiting(store.wait_durable_async(2, limit));
+    let never = Task::waiting(store.wait_durable(2).timeout(limit));
     let error = never.finish().unwrap_err();
     assert!(
         matches!(error, DurabilityError::Timeout { version: 2, .. }),
         "{error}"
     );
-    drop(Task::waiting(store.wait_durable_async(2, None)));
-    let mut closed = Task::waiting(store.wait_durable_async(2, None));
+    drop(Task::waiting(store.wait_durable(2)));
+    let mut closed = Task::waiting(store.wait_durable(2));
     store.close().unwrap();
     assert!(matches!(
         closed.poll(),
         Some(Err(DurabilityError::Closed { .. }))
     ));
-    let in_memory = Task::new(DataStore::new().wait_durable_async(0, None)).poll();
+    let in_memory = Task::new(DataStore::new().wait_durable(0)).poll();
     assert_eq!(in_memory, Some(Err(DurabilityError::NotDurable)));
 }
 

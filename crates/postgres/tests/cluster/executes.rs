@@ -328,7 +328,11 @@ fn cluster_02_a_cancelled_call_whose_commit_is_unknown_has_at_most_one_effect() 
             until("the other one is the owner", || follower.store().is_some());
             // The commit of the call is unknown to the store.
             until("the store has ended", || {
-                store.wait_durable(2, Duration::ZERO).is_err()
+                store
+                    .wait_durable(2)
+                    .timeout(Duration::ZERO)
+                    .wait()
+                    .is_err()
             });
             drop(up);
             call.join().unwrap()
@@ -555,7 +559,11 @@ fn cluster_02_a_call_whose_key_is_forgotten_has_one_effect() {
             let up = Up(&proxy);
             until("the other one is the owner", || follower.store().is_some());
             until("the store has ended", || {
-                store.wait_durable(2, Duration::ZERO).is_err()
+                store
+                    .wait_durable(2)
+                    .timeout(Duration::ZERO)
+                    .wait()
+                    .is_err()
             });
             for _ in 0..3 {
                 follower.execute(insert_text(0, "y").on("p")).unwrap();
@@ -605,7 +613,11 @@ fn cluster_02_a_commit_without_an_answer_is_looked_up_in_the_log() {
         let long = short("bob").term(LIMIT);
         let _next = connect(&parameters).acquire(&document, long).unwrap();
         until("the store has ended", || {
-            store.wait_durable(2, Duration::ZERO).is_err()
+            store
+                .wait_durable(2)
+                .timeout(Duration::ZERO)
+                .wait()
+                .is_err()
         });
         drop(up);
         call.join().unwrap()

@@ -101,10 +101,20 @@ fn write_randomly(
             versions.insert(store.version(), store.snapshot());
         }
         if next(30) == 0 {
-            settle(store.wait_durable(store.version(), LIMIT).unwrap());
+            settle(
+                store
+                    .wait_durable(store.version())
+                    .timeout(LIMIT)
+                    .wait()
+                    .unwrap(),
+            );
         }
     }
-    store.wait_durable(store.version(), LIMIT).unwrap();
+    store
+        .wait_durable(store.version())
+        .timeout(LIMIT)
+        .wait()
+        .unwrap();
     versions
 }
 

@@ -360,10 +360,16 @@ impl Runner {
                 // No ring ends this wait.
                 Some(wanted) => {
                     let longest = self.shared.options.longest_poll;
-                    store.wait_durable(wanted, pause.unwrap_or(SHORTEST).min(longest))
+                    store
+                        .wait_durable(wanted)
+                        .timeout(pause.unwrap_or(SHORTEST).min(longest))
+                        .wait()
                 }
                 // Whether it is at its end.
-                None => store.wait_durable(store.version(), Duration::ZERO),
+                None => store
+                    .wait_durable(store.version())
+                    .timeout(Duration::ZERO)
+                    .wait(),
             };
             match waited {
                 Ok(_) | Err(DurabilityError::Timeout { .. }) => {}
