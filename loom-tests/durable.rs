@@ -346,7 +346,7 @@ fn durable_a_reader_finds_the_durable_document_at_most_as_new_as_the_newest() {
         .check(|run| {
             let memory = Memory::default();
             let store = memory.open(DurableOptions::new());
-            let events = store.subscribe().durable();
+            let events = store.subscription().durable().all();
             let journal = run_journal(&store);
             let writers = [Durability::Later, Durability::Durable].map(|durability| {
                 let store = store.clone();
@@ -354,7 +354,11 @@ fn durable_a_reader_finds_the_durable_document_at_most_as_new_as_the_newest() {
             });
             let before = store.durable_version().unwrap();
             let durable = store.durable_snapshot().unwrap();
-            let feed = store.follow_from(durable.version()).unwrap().durable();
+            let feed = store
+                .subscription()
+                .durable()
+                .after(durable.version())
+                .unwrap();
             let newest = store.snapshot();
             assert!(before <= durable.version());
             assert!(durable.version() <= newest.version());
@@ -524,7 +528,7 @@ fn durable_the_last_handle_writes_all_commits_for_a_subscription() {
         .check(|run| {
             let memory = Memory::default();
             let store = memory.open(later());
-            let events = store.subscribe().durable();
+            let events = store.subscription().durable().all();
             let journal = run_journal(&store);
             let writers = [(), ()].map(|()| {
                 let store = store.clone();

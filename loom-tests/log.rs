@@ -196,7 +196,7 @@ fn log_a_feed_from_a_version_has_each_commit_once_beside_two_writers() {
                 run.spawn("writers", move || type_in(&store, letter))
             });
             let version = store.version();
-            let feed = store.follow_from(0).unwrap();
+            let feed = store.subscription().after(0).unwrap();
             let read = || feed.try_iter().map(|event| event.commit.version);
             let mut versions: Vec<u64> = read().collect();
             let count = writers.into_iter().filter_map(Actor::join).count() as u64;
@@ -254,7 +254,7 @@ fn log_a_lossless_subscriber_lets_two_writers_go_on_and_reads_each_commit_once()
         .reaches_by("writers", "both")
         .check(|run| {
             let store = store(0);
-            let events = store.subscribe_lossless(0);
+            let events = store.subscription().lossless(0).all();
             type_in(&store, "a");
             let writers = ["b", "c"].map(|letter| {
                 let store = store.clone();
@@ -298,7 +298,7 @@ fn log_a_request_that_times_out_before_a_lossless_subscriber_holds_up_no_other()
         .reaches_by("timer", "timed out behind the other request")
         .check(|run| {
             let store = store(0);
-            let events = store.subscribe_lossless(0);
+            let events = store.subscription().lossless(0).all();
             type_in(&store, "a");
             let brief = {
                 let store = store.clone();

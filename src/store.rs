@@ -76,9 +76,10 @@ pub(crate) use provenance::{KeptHistory, Undone};
 ///
 /// [`lock`](Self::lock), [`acquire_lock`](Self::acquire_lock), [`begin`](Self::begin),
 /// [`begin_on`](Self::begin_on) and the `wait()` of a request wait in the queue of the lock, at
-/// most for the timeout. While a [lossless subscriber](Self::subscribe_lossless) has too much to
-/// read, they wait for it first. No other method waits for a transaction: snapshots, statistics and
-/// releases take only the time to copy what they return.
+/// most for the timeout. While a [lossless
+/// subscriber](crate::events::PendingSubscription::lossless) has too much to read, they wait for it
+/// first. No other method waits for a transaction: snapshots, statistics and releases take only the
+/// time to copy what they return.
 ///
 /// In a task, such a call blocks the thread of the executor with all its other tasks. Measured
 /// with a lock that is held for 1 ms at a time, another task of a runtime with two threads then

@@ -89,6 +89,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::events::EventIter>();
     shared::<doclock::events::ExecutedOperation>();
     shared::<doclock::events::Filter>();
+    shared::<doclock::events::PendingSubscription>();
     shared::<doclock::events::Subscription>();
     shared::<doclock::history::EditGroup>();
     shared::<doclock::history::HistoryMode>();

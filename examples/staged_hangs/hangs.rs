@@ -210,7 +210,7 @@ fn deadlock(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
 fn lossless_subscriber(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
     let store = store();
     let culprit = culprit!(line!() + 1);
-    let audit = store.subscribe_lossless(0);
+    let audit = store.subscription().lossless(0).all();
     TransactionManager::new(store.clone()).execute(create(text_node("paragraph", "Hello")))?;
     look_beside_a_window(&store, || {
         look(&store, &[culprit]);

@@ -27,8 +27,8 @@
 //! timer.
 //!
 //! Readers and subscribers see a commit before it is durable. What leaves the process should wait:
-//! [`Subscription::durable`](crate::events::Subscription::durable) receives only commits that are
-//! durable, and [`durable_snapshot`](DataStore::durable_snapshot) is the document of the last of
+//! a [durable](crate::events::PendingSubscription::durable) subscription receives only commits that
+//! are durable, and [`durable_snapshot`](DataStore::durable_snapshot) is the document of the last of
 //! them.
 //!
 //! A transaction under a lock that is held by id waits with the lock held.

@@ -118,7 +118,7 @@ fn followers_show_how_far_they_are_behind() {
     let [ann, ben] = ["ann", "ben"].map(|owner| Editor::new(store.clone(), owner));
     let all = store.subscribe();
     let line = line!() - 1;
-    let filtered = store.subscribe_to(Filter::Node("p".into()));
+    let filtered = store.subscription().matching(Filter::Node("p".into()));
     transaction(&ann, [create(text_node("paragraph", "x").with_id("p"))])
         .commit()
         .unwrap();
@@ -208,7 +208,7 @@ fn the_sessions_that_are_furthest_behind_are_listed() {
 fn closed_admission_names_the_subscriber_that_closes_it() {
     let store = DataStore::new();
     assert_eq!(store.diagnostics().admission, None);
-    let reader = store.subscribe_lossless(0);
+    let reader = store.subscription().lossless(0).all();
     let line = line!() - 1;
     let _other = store.subscribe();
     commit(&store);

@@ -94,7 +94,7 @@ fn lock_08_a_dump_lists_the_holders_of_nodes_and_the_requests_for_them() {
 #[test]
 fn lock_08_a_dump_lists_the_requests_before_a_closed_admission() {
     let store = DataStore::new();
-    let events = store.subscribe_lossless(0);
+    let events = store.subscription().lossless(0).all();
     let manager = TransactionManager::new(store.clone());
     let note = || create(text_node("paragraph", "x"));
     manager.execute(note()).unwrap();

@@ -84,7 +84,7 @@ proptest! {
     ) {
         let store = DataStore::new();
         let _editor = Editor::new(store.clone(), owner.as_str());
-        let _events = store.subscribe_to(Filter::Subtree(node.as_str().into()));
+        let _events = store.subscription().matching(Filter::Subtree(node.as_str().into()));
         let limiter = InFlightLimiter::<u8>::new(1);
         store.register(&registered, &limiter);
         let minute = Duration::from_secs(60);

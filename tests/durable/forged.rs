@@ -218,7 +218,10 @@ fn use_all(store: &DataStore) {
     assert!(last > token);
     let id = store.generate_id().unwrap();
     assert!(!store.snapshot().contains(&id));
-    let _ = (store.commits_since(0), store.follow_from(0).map(drop));
+    let _ = (
+        store.commits_since(0),
+        store.subscription().after(0).map(drop),
+    );
     assert_eq!(check(&store.snapshot()), Ok(()));
     let versions = events.try_iter().map(|event| event.commit.version);
     assert!(versions.eq(begun + 1..=store.version()));

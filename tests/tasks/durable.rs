@@ -53,7 +53,7 @@ fn async_01_a_batch_of_a_task_is_acknowledged_when_it_is_durable() {
 fn async_01_a_durable_subscription_wakes_its_task_when_a_commit_is_durable() {
     let folder = tempfile::tempdir().unwrap();
     let store = DataStore::open(folder.path().join("notes.doclock")).unwrap();
-    let mut events = store.subscribe().durable();
+    let mut events = store.subscription().durable().all();
     let seen = store.clone();
     let reader = async move {
         let event = next(&mut events).await.unwrap();

@@ -225,7 +225,7 @@ fn async_03_a_store_has_one_keeper() {
         return;
     }
     let store = DataStore::new();
-    let journal = store.subscribe_lossless(0);
+    let journal = store.subscription().lossless(0).all();
     let manager = TransactionManager::new(store.clone());
     manager.execute(create(element("note", []))).unwrap();
     let waiting = [(); 2].map(|()| Task::waiting(store.request("task").options(short())));
