@@ -97,7 +97,8 @@ fn feed_01_every_request_waits_for_a_lossless_subscriber() {
     refused(
         "begin on",
         store
-            .request_transaction_on("ann", nodes)
+            .request_transaction("ann")
+            .on(nodes)
             .options(no_wait())
             .wait()
             .map(drop),

@@ -150,7 +150,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     let nodes = doclock::lock::node::Scope::new;
     is_shared::<doclock::lock::PendingRequest<'static, _>>(&store.request("a"));
     is_shared(&store.request_transaction("a"));
-    is_shared(&store.request_transaction_on("a", nodes()));
+    is_shared(&store.request_transaction("a").on(nodes()));
     is_shared(&store.node_locks().request("a", nodes()));
     is_shared(&doclock::lock::FifoLock::new().request("a"));
     let keyed = doclock::lock::keyed::KeyedLock::<&'static str>::new();

@@ -5,7 +5,7 @@ use std::panic::Location;
 use super::{DataStore, Kind, Transaction};
 use crate::id::OwnerId;
 use crate::lock::{
-    AcquireOptions, LockError, LockGuard, LockRequest, PendingRequest, Scope, WaitsAs,
+    AcquireOptions, LockError, LockGuard, LockRequest, NodesInstead, PendingRequest, Scope, WaitsAs,
 };
 
 /// # Tasks
@@ -18,7 +18,7 @@ use crate::lock::{
 ///
 /// | await of | if the future is dropped |
 /// |---|---|
-/// | [`request`](Self::request), [`request_transaction`](Self::request_transaction), [`request_transaction_on`](Self::request_transaction_on) | the request leaves the queue; a grant that was not taken is released |
+/// | [`request`](Self::request), [`request_transaction`](Self::request_transaction) | the request leaves the queue; a grant that was not taken is released |
 /// | a [pending transaction](crate::transaction::PendingTransaction) | the batch leaves the queue, or runs to its end; ask with its key |
 /// | [`wait_durable`](Self::wait_durable), [`Subscription::recv_async`](crate::events::Subscription::recv_async) | nothing is lost |
 ///
@@ -54,16 +54,29 @@ impl DataStore {
     /// transaction ends, also while a task waits for something else. A [pending
     /// transaction](crate::transaction::PendingTransaction) never holds it across an `await`.
     ///
+    /// # On nodes
+    ///
+    /// With [`on(scope)`](PendingRequest::on) it is a request for the transaction of
+    /// [`begin_on`](Self::begin_on). The options hold for this wait and for all later waits of the
+    /// transaction. Priorities count in the queue of the document lock, and not in the queues of
+    /// nodes. In a task, the waits for further nodes, when the transaction changes or reads them,
+    /// block the thread that polls: lock the nodes with the scope.
+    ///
     /// ```
     /// use std::time::Duration;
     ///
-    /// use doclock::{DataStore, document::NodeSpec};
+    /// use doclock::{DataStore, document::NodeSpec, lock::node::Scope};
     ///
     /// # pollster::block_on(async {
     /// let store = DataStore::new();
     /// let mut transaction = store.request_transaction("ann").timeout(Duration::from_secs(1)).await?;
-    /// transaction.create(NodeSpec::new("paragraph"))?;
+    /// let section = transaction.create(NodeSpec::new("section"))?;
     /// assert_eq!(transaction.commit_async().await?.version, 1);
+    ///
+    /// let scope = Scope::new().write(&section);
+    /// let mut transaction = store.request_transaction("ann").on(scope).await?;
+    /// transaction.set_text(&section, "One")?;
+    /// transaction.commit_async().await?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # }).unwrap();
     /// ```
@@ -75,43 +88,6 @@ impl DataStore {
         PendingRequest::new(TransactionRequest {
             store: self.clone(),
             owner: owner.into(),
-            scope: None,
-        })
-    }
-
-    /// Returns a request for a transaction on nodes, to set its options. Nothing is requested
-    /// before [`wait`](PendingRequest::wait) or `.await`. The transaction is that of
-    /// [`begin_on`](Self::begin_on).
-    ///
-    /// The options hold for this wait and for all later waits of the transaction. Priorities count
-    /// in the queue of the document lock, and not in the queues of nodes. In a task, the waits for
-    /// further nodes, when the transaction changes or reads them, block the thread that polls: lock
-    /// the nodes with the scope.
-    ///
-    /// ```
-    /// use doclock::{DataStore, document::NodeSpec, lock::node::Scope};
-    ///
-    /// # pollster::block_on(async {
-    /// let store = DataStore::new();
-    /// let mut transaction = store.begin("setup")?;
-    /// let section = transaction.create(NodeSpec::new("section"))?;
-    /// transaction.commit()?;
-    /// let mut transaction = store.request_transaction_on("ann", Scope::new().write(&section)).await?;
-    /// transaction.set_text(&section, "One")?;
-    /// transaction.commit()?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # }).unwrap();
-    /// ```
-    #[track_caller]
-    pub fn request_transaction_on(
-        &self,
-        owner: impl Into<OwnerId>,
-        scope: impl Into<Scope>,
-    ) -> PendingRequest<'static, TransactionRequest> {
-        PendingRequest::new(TransactionRequest {
-            store: self.clone(),
-            owner: owner.into(),
-            scope: Some(scope.into()),
         })
     }
 
@@ -173,13 +149,12 @@ impl LockRequest for StoreRequest {
     }
 }
 
-/// A request for a transaction: on nodes if it has a scope, otherwise one that owns the lock.
+/// A request for a transaction that owns the lock.
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct TransactionRequest {
     store: DataStore,
     owner: OwnerId,
-    scope: Option<Scope>,
 }
 
 impl LockRequest for TransactionRequest {
@@ -192,13 +167,49 @@ impl LockRequest for TransactionRequest {
         options: AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<Transaction, LockError> {
-        let (store, owner) = (self.store, self.owner);
-        match self.scope {
-            None => store.begin_as(waits_as, owner, &options, call_site).await,
-            Some(scope) => {
-                let begun = store.begin_on_observed(waits_as, owner, scope, options, call_site);
-                begun.await
-            }
+        let Self { store, owner } = self;
+        store.begin_as(waits_as, owner, &options, call_site).await
+    }
+}
+
+impl NodesInstead for TransactionRequest {
+    type OnNodes = NodesTransactionRequest;
+
+    fn on_nodes(self, scope: Scope) -> NodesTransactionRequest {
+        let Self { store, owner } = self;
+        NodesTransactionRequest {
+            store,
+            owner,
+            scope,
         }
+    }
+}
+
+/// A request for a transaction on nodes.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct NodesTransactionRequest {
+    store: DataStore,
+    owner: OwnerId,
+    scope: Scope,
+}
+
+impl LockRequest for NodesTransactionRequest {
+    type Granted = Transaction;
+    type Error = LockError;
+
+    async fn grant_as(
+        self,
+        waits_as: WaitsAs,
+        options: AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> Result<Transaction, LockError> {
+        let Self {
+            store,
+            owner,
+            scope,
+        } = self;
+        let begun = store.begin_on_observed(waits_as, owner, scope, options, call_site);
+        begun.await
     }
 }

@@ -25,7 +25,8 @@ fn async_02_nothing_of_a_store_happens_before_the_first_poll() {
         store.request("task").into_future(),
         store.request_transaction("task").into_future(),
         store
-            .request_transaction_on("task", Scope::new().write("note"))
+            .request_transaction("task")
+            .on(Scope::new().write("note"))
             .into_future(),
         manager.transaction(note()).into_future(),
         manager.transaction(note()).idempotent("key").into_future(),
