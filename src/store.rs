@@ -11,6 +11,8 @@ pub mod inbox;
 mod lazy;
 pub mod lease;
 mod log;
+#[cfg(loom)]
+mod models;
 mod nodes;
 mod notes;
 mod numbers;
@@ -58,7 +60,6 @@ use crate::lock::{
 };
 use crate::sync::{Mutex, rank};
 use crate::time::Clock;
-use diagnostics::LockDump;
 use durable::Writer;
 use log::OwnLog;
 use numbers::Numbers;
@@ -431,15 +432,6 @@ impl DataStore {
         self.0.lock.queue_info()
     }
 
-    /// Describes holders and waiters in readable form, to find out why a program hangs.
-    ///
-    /// Lists every request that waits: for the lock, for nodes, and for
-    /// [admission](Self::admission_dump). Other threads continue while it is taken, however long
-    /// the queues are.
-    pub fn lock_dump(&self) -> LockDump {
-        LockDump::new(self.0.lock.diagnostics(), self.admission_dump())
-    }
-
     /// Returns the metrics and the state of the lock.
     ///
     /// All values are of one moment, except for the waiters behind the first 32.
@@ -497,36 +489,6 @@ impl DataStore {
     /// ```
     pub fn set_lock_timeout(&self, limit: impl Into<Option<Duration>>) {
         self.0.lock.set_lock_timeout(limit);
-    }
-
-    /// The code that `owner` runs when its current wait times out; `None` if it does not wait.
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn expiry(&self, owner: impl Into<OwnerId>) -> Option<Box<dyn FnOnce()>> {
-        self.0.lock.expiry(owner.into())
-    }
-
-    /// Times out the wait of `owner`, if it waits.
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn expire(&self, owner: impl Into<OwnerId>) {
-        let owner = owner.into();
-        self.expire_admission(&owner);
-        self.0.lock.expire(owner);
-    }
-
-    /// Runs the code that the keeper runs when the holder exceeds the hold limit.
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn expire_hold(&self) {
-        self.0.lock.expire_hold();
-    }
-
-    /// Lets the next uncontended holds go without a measurement.
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn skip_measured_hold(&self) {
-        self.0.lock.skip_measured_hold();
     }
 }
 

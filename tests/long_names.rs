@@ -101,7 +101,7 @@ fn errors_of_the_lock_show_owners_and_labels_in_brief() {
                 .wait()
         });
         waiting(2);
-        assert_brief(&store.lock_dump(), &['o', 'l', 'p', 'q']);
+        assert_brief(&store.diagnostics().lock, &['o', 'l', 'p', 'q']);
         clock.advance(limit);
         let error = second.join().unwrap().unwrap_err();
         assert_brief(&error, &['o', 'l', 'p', 'q']);

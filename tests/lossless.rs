@@ -32,8 +32,9 @@ fn closed() -> (DataStore, doclock::events::Subscription, Editor) {
 }
 
 fn waiting(store: &DataStore) -> usize {
-    let dumps = store.admission_dump().into_iter().flatten();
-    dumps.map(|dump| dump.waiters.len()).sum()
+    let admission = store.diagnostics().admission.into_iter();
+    let locks = admission.flat_map(|it| [it.gate, it.queue]);
+    locks.map(|lock| lock.waiters.len()).sum()
 }
 
 fn until(condition: impl Fn() -> bool) {

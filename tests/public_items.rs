@@ -131,7 +131,6 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::RequestKind>();
     shared::<doclock::lock::WaiterKind>();
     shared::<doclock::lock::WaitingRequest>();
-    shared::<doclock::diagnostics::LockDump>();
     shared::<doclock::lock::LockError>();
     shared::<doclock::lock::LockGuard>();
     shared::<doclock::lock::LockInfo>();

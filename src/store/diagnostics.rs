@@ -15,7 +15,7 @@ use super::lease::{LeaseInfo, LeaseTargets};
 pub use super::pinned::{KeptVersion, KeptVersions};
 pub use super::registry::RegisteredPrimitive;
 use crate::id::OwnerId;
-use crate::lock::{CallSite, LockDiagnostics, LockInfo, QueueEntry};
+use crate::lock::{CallSite, LockDiagnostics};
 use crate::time::{MonotonicTime, millis};
 
 /// The state of a store for a person who looks for a cause.
@@ -23,7 +23,8 @@ use crate::time::{MonotonicTime, millis};
 /// [`DataStore::diagnostics`] documents which parts are of one moment. Serializes in camelCase,
 /// durations in milliseconds and `takenAt` in milliseconds since 1970.
 /// [`Display`](std::fmt::Display) prints a table of at most 100 columns, with the most important
-/// first.
+/// first. The table has the first rows of each kind. `lock` and `admission` print a line for each
+/// holder and each request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -31,7 +32,7 @@ pub struct Diagnostics {
     /// When the reading began, by the machine's calendar.
     #[serde(serialize_with = "millis::moment")]
     pub taken_at: SystemTime,
-    /// The holders and the waiters of the lock, and which of them wait for which.
+    /// The holders and the waiters of the lock and of nodes, and which of them wait for which.
     pub lock: LockDiagnostics,
     /// The requests that wait for lossless subscribers. `None` without such a request.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,7 +67,11 @@ impl Diagnostics {
 /// The requests that wait until lossless subscribers, or the journal, have read enough.
 ///
 /// The first request waits at the gate, and all others behind it in the entry queue. Their ids are
-/// those of these two locks. Serializes in camelCase.
+/// those of these two locks. While admission is closed, the gate is held by `lossless subscriber`,
+/// or by `disk` if the journal has too much to write.
+///
+/// Serializes in camelCase. [`Display`](fmt::Display) prints what closes admission and a line for
+/// each request, in their order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -77,75 +82,19 @@ pub struct AdmissionDiagnostics {
     pub queue: LockDiagnostics,
 }
 
-/// The holders and the waiters of a store's lock, and the requests that are not in its queue yet:
-/// from [`DataStore::lock_dump`].
-///
-/// Serializes in camelCase, with the fields of the lock beside the others.
-/// [`Display`](fmt::Display) prints a line for each holder and each request:
-///
-/// ```
-/// use doclock::{DataStore, lock::{AcquireOptions, node::Scope}};
-///
-/// let store = DataStore::new();
-/// let guard = store.request("ann").label("import").wait()?;
-/// let dump = store.lock_dump();
-/// assert_eq!(dump.lock.holders[0].holder.owner_id.as_str(), "ann");
-/// assert!(dump.to_string().starts_with("held by lock-1-"), "{dump}");
-/// assert!(dump.to_string().ends_with("no request waits"), "{dump}");
-/// drop(guard);
-///
-/// let guard = store.node_locks().lock("ann", Scope::new().write("title"))?;
-/// let dump = store.lock_dump();
-/// assert!(dump.to_string().contains(": title (node exclusive)"), "{dump}");
-/// # Ok::<(), doclock::lock::LockError>(())
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct LockDump {
-    /// The holders and the waiters.
-    #[serde(flatten)]
-    pub lock: LockDiagnostics,
-    /// What the first request waits for that has not been admitted to the queue, because a lossless
-    /// subscriber or the journal has too much to read. `None` while admission is open.
-    pub admission_closed_by: Option<LockInfo>,
-    /// The requests that have not been admitted to the queue, in their order.
-    pub waiting_for_admission: Vec<QueueEntry>,
-}
-
-impl LockDump {
-    /// The first request waits at the gate, ahead of those in the entry queue.
-    pub(super) fn new(lock: LockDiagnostics, admission: Option<[LockDiagnostics; 2]>) -> Self {
-        let mut dump = Self {
-            lock,
-            admission_closed_by: None,
-            waiting_for_admission: Vec::new(),
-        };
-        if let Some([queue, gate]) = admission {
-            let closed_by = gate.holders.into_iter().next();
-            dump.admission_closed_by = closed_by.map(|held| held.holder);
-            for waiter in gate.waiters.into_iter().chain(queue.waiters) {
-                let position = dump.waiting_for_admission.len() + 1;
-                let mut request = waiter.request;
-                request.position = position;
-                dump.waiting_for_admission.push(request);
-            }
-        }
-        dump
-    }
-}
-
-impl fmt::Display for LockDump {
+impl fmt::Display for AdmissionDiagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.waiting_for_admission.is_empty() {
-            return self.lock.fmt(f);
+        match self.gate.holders.first() {
+            Some(held) => write!(f, "admission is closed by {}", held.holder)?,
+            None => f.write_str("admission is open")?,
         }
-        let closed = self.admission_closed_by.iter();
-        let closed = closed.map(|holder| format!("admission is closed by {holder}"));
-        let admission = self.waiting_for_admission.iter();
-        let admission = admission.map(|entry| format!("{entry}, for admission"));
-        let lines: Vec<_> = self.lock.lines().chain(closed).chain(admission).collect();
-        f.write_str(&lines.join("\n"))
+        let waiters = self.gate.waiters.iter().chain(&self.queue.waiters);
+        for (waiter, position) in waiters.zip(1..) {
+            let mut request = waiter.request.clone();
+            request.position = position;
+            write!(f, "\n{request}, for admission")?;
+        }
+        Ok(())
     }
 }
 
@@ -330,7 +279,7 @@ impl DataStore {
     /// is not known: each operation would have to note it for other threads.
     ///
     /// ```
-    /// use doclock::{DataStore, lock::AcquireOptions};
+    /// use doclock::DataStore;
     ///
     /// let store = DataStore::new();
     /// let guard = store.request("ann").label("import").wait()?;
@@ -338,6 +287,8 @@ impl DataStore {
     /// assert_eq!(diagnostics.lock.holders[0].holder.owner_id.as_str(), "ann");
     /// assert!(diagnostics.lock.waiters.is_empty());
     /// println!("{diagnostics}");
+    /// let lock = diagnostics.lock.to_string();
+    /// assert!(lock.starts_with("held by lock-1-") && lock.ends_with("no request waits"), "{lock}");
     /// let json = serde_json::to_value(&diagnostics)?;
     /// assert_eq!(json["lock"]["holders"][0]["label"], "import");
     /// # drop(guard);

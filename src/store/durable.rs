@@ -122,7 +122,8 @@ pub enum Durability {
 
 /// # Durable documents
 impl DataStore {
-    /// Opens the document in a file, or creates the file. See the module [`durable`](self).
+    /// Opens the document in a file, or creates the file. See the module [`durable`](self). With
+    /// [`open_with`](Self::open_with), [options](DurableOptions::only_new) allow only one of the two.
     ///
     /// A link to a file that does not exist creates that file.
     ///
@@ -136,17 +137,6 @@ impl DataStore {
     #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         Self::open_with(path, DurableOptions::new())
-    }
-
-    /// Creates a document in a new file.
-    ///
-    /// # Errors
-    ///
-    /// [`OpenError::Exists`] if there is a file already, or another [`OpenError`].
-    #[cfg(feature = "redb")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
-    pub fn create(path: impl AsRef<Path>) -> Result<Self, OpenError> {
-        Self::open_with(path, DurableOptions::new().only_new())
     }
 
     /// Opens the document in a file, with options.
@@ -173,14 +163,6 @@ impl DataStore {
     /// [`OpenError`].
     pub fn open_journal(journal: impl Journal, options: DurableOptions) -> Result<Self, OpenError> {
         open::open(options, |_| Ok(Box::new(journal)))
-    }
-
-    /// Returns the last version that survives a power cut. `None` if the store is not durable.
-    ///
-    /// Never blocks.
-    pub fn durable_version(&self) -> Option<u64> {
-        let writer = self.0.writer.as_ref();
-        writer.map(|writer| writer.durable_version())
     }
 
     /// Returns the document as of the last durable version: what a power cut cannot take. `None` if

@@ -104,13 +104,6 @@ impl DataStore {
         let grant = observed.grant(granted)?;
         Ok(Transaction::begin(self, grant, owner, observed))
     }
-
-    /// The code of the keeper's thread, which a model runs itself.
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn keeper_thread(&self) -> impl FnOnce() + Send + use<> {
-        self.0.lock.keeper_thread()
-    }
 }
 
 /// A request for a guard of the lock.

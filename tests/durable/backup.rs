@@ -21,7 +21,7 @@ fn durable_11_what_had_its_effect_before_a_copy_has_none_again() {
         let path = folder
             .0
             .path()
-            .join(format!("{}.doclock", store.durable_version().is_some()));
+            .join(format!("{}.doclock", store.durable_snapshot().is_some()));
         add(&store, "n");
         let pay = |store: &DataStore, sent: u64| {
             let message = ("evt", SystemTime::UNIX_EPOCH + Duration::from_secs(sent), 1);

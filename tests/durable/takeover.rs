@@ -69,7 +69,10 @@ fn cluster_04_a_replica_becomes_the_owner_without_loading_again() {
     let store = replica.into_store(journal, DurableOptions::new()).unwrap();
     assert_eq!(loads.load(Ordering::Relaxed), 0);
     assert_eq!(
-        (store.snapshot(), store.durable_version()),
+        (
+            store.snapshot(),
+            store.durable_snapshot().map(|it| it.version())
+        ),
         (expected, Some(4))
     );
     assert_eq!(store.lock("ann").unwrap().fencing_token().epoch(), 9);
@@ -254,7 +257,7 @@ fn observed(store: &DataStore, used: &Used) -> Vec<String> {
         format!(
             "{} {:?} {}",
             store.version(),
-            store.durable_version(),
+            store.durable_snapshot().map(|it| it.version()),
             image(&store.snapshot())
         ),
         serde_json::to_string(&store.snapshot()).unwrap(),

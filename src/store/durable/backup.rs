@@ -68,17 +68,6 @@ impl DataStore {
         create(path, &content(&head, &document, notes)?)?;
         Ok(document.version())
     }
-
-    /// Writes everything that the store has to another file, for a program whose file is gone or
-    /// whose disk has failed: the same as [`backup`](Self::backup).
-    ///
-    /// # Errors
-    ///
-    /// As [`backup`](Self::backup).
-    #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
-    pub fn save_to(&self, path: impl AsRef<Path>) -> Result<u64, OpenError> {
-        self.backup(path)
-    }
 }
 
 /// What a new file has.

@@ -181,7 +181,7 @@ impl DurableOptions {
     /// # let path = folder.path().join("notes.doclock");
     /// let imported: Snapshot = serde_json::from_str(&exported)?;
     /// let store = DataStore::open_with(&path, DurableOptions::new().document(imported))?;
-    /// assert_eq!((store.version(), store.durable_version()), (1, Some(1)));
+    /// assert_eq!((store.version(), store.durable_snapshot().map(|it| it.version())), (1, Some(1)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn document(mut self, document: Snapshot) -> Self {

@@ -252,7 +252,7 @@ impl Writer {
         }
     }
 
-    pub(super) fn durable_version(&self) -> u64 {
+    pub(in crate::store) fn durable_version(&self) -> u64 {
         self.shared.durable_version()
     }
 

@@ -61,7 +61,7 @@ impl PendingSubscription {
     /// transaction.create(NodeSpec::new("paragraph"))?;
     /// transaction.commit_with(Durability::Later)?;
     /// let event = for_clients.recv()?;
-    /// assert_eq!(store.durable_version(), Some(event.commit.version));
+    /// assert_eq!(store.durable_snapshot().map(|it| it.version()), Some(event.commit.version));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn durable(mut self) -> Self {
@@ -80,7 +80,7 @@ impl PendingSubscription {
     /// [`LockError`](crate::lock::LockError) of the first one names the holder
     /// `lossless subscriber`. For the others the first one is the holder, and the error has the
     /// time since the request began to wait there. The statistics of the lock do not count these
-    /// waits; [`admission_dump`](DataStore::admission_dump) shows them.
+    /// waits; [`diagnostics`](DataStore::diagnostics) shows them.
     ///
     /// The unread commits can exceed the limit by those of requests that have been admitted
     /// already, and of transactions under a lock that is held already. Requests for nodes are

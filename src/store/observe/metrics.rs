@@ -178,7 +178,8 @@ impl DataStore {
         add("doclock_lock_timeouts_total", grown.timeouts);
         add("doclock_lock_revocations_total", grown.revocations);
         // Before the version, so that the backlog is not negative.
-        let durable = self.durable_version();
+        let writer = self.0.writer.as_ref();
+        let durable = writer.map(|writer| writer.durable_version());
         let version = self.version();
         set("doclock_version", version as f64);
         if let Some(durable) = durable {
