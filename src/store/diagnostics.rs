@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Not;
 use std::time::{Duration, SystemTime};
 
+use crossbeam_channel::Receiver;
 use serde::Serialize;
 use smol_str::SmolStr;
 
@@ -15,7 +16,9 @@ use super::lease::{LeaseInfo, LeaseTargets};
 pub use super::pinned::{KeptVersion, KeptVersions};
 pub use super::registry::RegisteredPrimitive;
 use crate::id::OwnerId;
-use crate::lock::{CallSite, LockDiagnostics};
+use crate::lock::{
+    CallSite, LockDiagnostics, LockInfo, LockReport, LockStats, QueueEntry, Registrable, Timeline,
+};
 use crate::time::{MonotonicTime, millis};
 
 /// The state of a store for a person who looks for a cause.
@@ -323,6 +326,114 @@ impl DataStore {
             inbox_count,
             registered: self.registered(),
         }
+    }
+
+    /// Returns whether the lock is held.
+    pub fn is_locked(&self) -> bool {
+        self.0.lock.is_locked()
+    }
+
+    /// Describes the current holder of the lock, if there is one.
+    pub fn current_lock(&self) -> Option<LockInfo> {
+        self.0.lock.current_lock()
+    }
+
+    /// Returns the number of requests that wait for the lock.
+    pub fn queue_length(&self) -> usize {
+        self.0.lock.queue_length()
+    }
+
+    /// Lists the requests that wait for the lock, in order.
+    pub fn queue_info(&self) -> Vec<QueueEntry> {
+        self.0.lock.queue_info()
+    }
+
+    /// Returns the metrics and the state of the lock.
+    ///
+    /// All values are of one moment, except for the waiters behind the first 32.
+    pub fn lock_stats(&self) -> LockStats {
+        self.0.lock.lock_stats()
+    }
+
+    /// Returns what the lock has recorded: its last requests, with those that hold or wait.
+    ///
+    /// `None` if [`StoreOptions::timeline`] does not turn the recorder on. Other threads continue
+    /// while it is taken.
+    ///
+    /// ```
+    /// use doclock::{DataStore, StoreOptions, lock::TimelineOutcome};
+    ///
+    /// let store = DataStore::with_options(StoreOptions::new().timeline(100_000));
+    /// store.begin("ann")?.rollback();
+    /// let timeline = store.timeline().unwrap();
+    /// assert_eq!(timeline.entries[0].owner_id.as_str(), "ann");
+    /// assert_eq!(timeline.entries[0].outcome, TimelineOutcome::Released);
+    /// # Ok::<(), doclock::lock::LockError>(())
+    /// ```
+    pub fn timeline(&self) -> Option<Timeline> {
+        self.0.lock.timeline()
+    }
+
+    /// Returns the channel of the reports of long holds and long waits.
+    ///
+    /// `None` if neither [`StoreOptions::report_holds`] nor [`StoreOptions::report_waits`] is set.
+    /// All receivers share the channel: each report goes to one of them. It keeps the last
+    /// [`LockReport::KEPT`] reports that no receiver has taken. A [report](LockReport) has an
+    /// example.
+    pub fn lock_reports(&self) -> Option<Receiver<LockReport>> {
+        self.0.lock.reports()
+    }
+
+    /// Resets the metrics of the lock to zero.
+    ///
+    /// Holder and queue stay. A hold that began before the reset counts in full when it ends.
+    pub fn reset_lock_stats(&self) {
+        self.0.lock.reset_lock_stats();
+    }
+
+    /// Shows a lock type in the [diagnostics](Self::diagnostics) of this store, under a name.
+    ///
+    /// The store does not keep it: it disappears from the diagnostics when its last handle is
+    /// dropped. A later registration under the same name replaces the earlier one. A lock type
+    /// that is registered again has only the new name. Inboxes and leases of the store need no
+    /// registration.
+    ///
+    /// ```
+    /// use doclock::{DataStore, lock::limiter::InFlightLimiter};
+    ///
+    /// let store = DataStore::new();
+    /// let uploads = InFlightLimiter::<&str>::new(4);
+    /// store.register("uploads", &uploads);
+    /// let permit = uploads.acquire("pictures")?;
+    /// assert_eq!(store.diagnostics().registered[0].name, "uploads");
+    /// drop((permit, uploads));
+    /// assert!(store.diagnostics().registered.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn register(&self, name: impl Into<SmolStr>, primitive: &impl Registrable) {
+        self.add_registered(name.into(), primitive.primitive());
+    }
+
+    /// Publishes the state of the store as metrics: the length of the queue, the oldest hold,
+    /// timeouts and revocations, versions, and the lag of journal and subscribers.
+    ///
+    /// Call it before each scrape. Metrics of transactions need no call. They go to the recorder
+    /// that was current when the store was created, and the published ones to the recorder that is
+    /// current now. The page [observing](crate::guide::observing) lists the metrics.
+    ///
+    /// Never waits for a transaction. Takes the time to list the waiting requests.
+    ///
+    /// ```
+    /// use doclock::DataStore;
+    ///
+    /// // After the recorder is installed.
+    /// let store = DataStore::new();
+    /// store.publish_metrics();
+    /// ```
+    #[cfg(feature = "metrics")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+    pub fn publish_metrics(&self) {
+        self.set_metrics();
     }
 
     fn inbox_diagnostics(&self) -> (Vec<InboxDiagnostics>, usize) {

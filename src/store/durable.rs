@@ -28,8 +28,8 @@
 //!
 //! Readers and subscribers see a commit before it is durable. What leaves the process should wait:
 //! a [durable](crate::events::PendingSubscription::durable) subscription receives only commits that
-//! are durable, and [`durable_snapshot`](DataStore::durable_snapshot) is the document of the last of
-//! them.
+//! are durable. The last of them has made the
+//! [`durable_snapshot`](DataStore::durable_snapshot).
 //!
 //! A transaction under a lock that is held by id waits with the lock held.
 //!
@@ -122,8 +122,9 @@ pub enum Durability {
 
 /// # Durable documents
 impl DataStore {
-    /// Opens the document in a file, or creates the file. See the module [`durable`](self). With
-    /// [`open_with`](Self::open_with), [options](DurableOptions::only_new) allow only one of the two.
+    /// Opens the document in a file, or creates the file. See the module [`durable`](self).
+    /// [Options](DurableOptions::only_new) of [`open_with`](Self::open_with) allow only one of the
+    /// two.
     ///
     /// A link to a file that does not exist creates that file.
     ///
@@ -195,6 +196,54 @@ impl DataStore {
     /// Do not wait with the lock held: a version that no commit has made yet is waited for.
     pub fn wait_durable(&self, version: u64) -> DurableWait {
         DurableWait::new(self.clone(), version)
+    }
+
+    /// Writes a complete copy of the store to a new file: the document, the receipts, the marks and
+    /// dead letters of the inboxes, and the leases, all as of one moment. Returns the version.
+    ///
+    /// The copy is the file of a document: [`open`](Self::open) continues it, with the same ids,
+    /// and a message or a keyed batch that had its effect before the copy has none again. What it
+    /// does not have are the commits before this version, so no history is restored from it, and
+    /// earlier versions are not in it. It does not have the claims of messages that are being
+    /// handled, which have all their attempts again. Its later fencing tokens are above those that
+    /// it has; a token of the original that was issued after the copy may be issued again.
+    ///
+    /// Any store can be copied: one in memory, a durable one, also with commits that are not
+    /// durable yet, and one that became read-only because its file failed. Commits go on meanwhile.
+    /// Only those with an idempotency key or a claim wait until the receipts and marks are listed,
+    /// which takes about a microsecond for ten of them.
+    ///
+    /// Blocks until the file is durable. A process that is killed meanwhile leaves nothing at the
+    /// path. An unfinished file `.doclock-….new` beside it may stay, and is removed when a document
+    /// is created there an hour later.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`]: [`Exists`](OpenError::Exists), if there is anything at the path, also a link
+    /// to no file, [`NoFolder`](OpenError::NoFolder), and errors of the disk. No part of the copy
+    /// is at the path then.
+    ///
+    /// ```
+    /// use doclock::{DataStore, TransactionManager, View, dsl::*};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let store = DataStore::open(folder.path().join("notes.doclock"))?;
+    /// let manager = TransactionManager::new(store.clone());
+    /// let node = create(text_node("paragraph", "one").with_id("p"));
+    /// manager.transaction(node.clone()).idempotent("first").commit()?;
+    /// let path = folder.path().join("monday.doclock");
+    /// assert_eq!(store.backup(&path)?, 1);
+    ///
+    /// let copy = DataStore::open(path)?;
+    /// assert!(copy.snapshot().contains("p"));
+    /// let manager = TransactionManager::new(copy);
+    /// assert!(manager.transaction(node).idempotent("first").commit()?.repeated);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "redb")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
+    pub fn backup(&self, path: impl AsRef<Path>) -> Result<u64, OpenError> {
+        self.copy_to(path.as_ref())
     }
 
     /// Closes the store: refuses further commits, waits until all others are durable, writes a

@@ -1,4 +1,5 @@
 //! What models of loom do in place of a timer or a thread.
+#![cfg(loom)]
 
 use super::DataStore;
 use crate::id::OwnerId;

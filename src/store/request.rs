@@ -1,96 +1,17 @@
-//! Requests for the lock of a store, by threads and by tasks.
+//! Requests for the lock of a store, by threads and by tasks, and the transactions that they begin.
 
 use std::panic::Location;
+use std::sync::Arc;
 
-use super::{DataStore, Kind, Transaction};
-use crate::id::OwnerId;
+use super::{DataStore, Draft, Kind, Transaction, TransactionResult};
+use crate::document::Snapshot;
+use crate::id::{LockId, OwnerId};
 use crate::lock::{
-    AcquireOptions, LockError, LockGuard, LockRequest, NodesInstead, PendingRequest, Scope, WaitsAs,
+    AcquireOptions, Grant, JoinError, LockError, LockGuard, LockRequest, NodesInstead, Scope,
+    WaitsAs,
 };
 
-/// # Tasks
-///
-/// A [`PendingRequest`] and a [pending transaction](crate::transaction::PendingTransaction) wait in
-/// a task of an executor with `.await`. They need no particular executor. A future does nothing
-/// before it is first polled. Tasks and threads wait in one queue, in FIFO order, with the same
-/// timeouts, cancel tokens and bounds. The wait for a grant does not block the thread of the
-/// executor; [`FifoLock`](crate::lock::FifoLock#tasks) describes the rest.
-///
-/// | await of | if the future is dropped |
-/// |---|---|
-/// | [`request`](Self::request), [`request_transaction`](Self::request_transaction) | the request leaves the queue; a grant that was not taken is released |
-/// | a [pending transaction](crate::transaction::PendingTransaction) | the batch leaves the queue, or runs to its end; ask with its key |
-/// | [`wait_durable`](Self::wait_durable), [`Subscription::recv_async`](crate::events::Subscription::recv_async) | nothing is lost |
-///
-/// The methods that wait and return no future block the thread of the executor, with all its other
-/// tasks. An open transaction and a guard are values as in threads: they may be kept across an
-/// `await`, and then all other requests wait for that, too. A commit in a durable store blocks
-/// until it is written; [`commit_async`](Transaction::commit_async) waits for that in the task.
 impl DataStore {
-    /// Returns a request for a guard, to set its options. Nothing is requested before
-    /// [`wait`](PendingRequest::wait) or `.await`.
-    ///
-    /// ```
-    /// use doclock::{DataStore, lock::AcquireOptions};
-    ///
-    /// # pollster::block_on(async {
-    /// let store = DataStore::new();
-    /// let guard = store.request("ann").label("layout").await?;
-    /// let refused = store.request("ben").options(AcquireOptions::new().no_wait()).wait();
-    /// assert_eq!(refused.unwrap_err().code(), "lockWouldBlock");
-    /// # Ok::<(), doclock::lock::LockError>(())
-    /// # }).unwrap();
-    /// ```
-    #[track_caller]
-    pub fn request(&self, owner: impl Into<OwnerId>) -> PendingRequest<'static, StoreRequest> {
-        PendingRequest::new(StoreRequest {
-            store: self.clone(),
-            owner: owner.into(),
-        })
-    }
-
-    /// Returns a request for a transaction that owns the lock, to set its options. Nothing is
-    /// requested before [`wait`](PendingRequest::wait) or `.await`. The lock is held until the
-    /// transaction ends, also while a task waits for something else. A [pending
-    /// transaction](crate::transaction::PendingTransaction) never holds it across an `await`.
-    ///
-    /// # On nodes
-    ///
-    /// With [`on(scope)`](PendingRequest::on) it is a request for the transaction of
-    /// [`begin_on`](Self::begin_on). The options hold for this wait and for all later waits of the
-    /// transaction. Priorities count in the queue of the document lock, and not in the queues of
-    /// nodes. In a task, the waits for further nodes, when the transaction changes or reads them,
-    /// block the thread that polls: lock the nodes with the scope.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// use doclock::{DataStore, document::NodeSpec, lock::node::Scope};
-    ///
-    /// # pollster::block_on(async {
-    /// let store = DataStore::new();
-    /// let mut transaction = store.request_transaction("ann").timeout(Duration::from_secs(1)).await?;
-    /// let section = transaction.create(NodeSpec::new("section"))?;
-    /// assert_eq!(transaction.commit_async().await?.version, 1);
-    ///
-    /// let scope = Scope::new().write(&section);
-    /// let mut transaction = store.request_transaction("ann").on(scope).await?;
-    /// transaction.set_text(&section, "One")?;
-    /// transaction.commit_async().await?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # }).unwrap();
-    /// ```
-    #[track_caller]
-    pub fn request_transaction(
-        &self,
-        owner: impl Into<OwnerId>,
-    ) -> PendingRequest<'static, TransactionRequest> {
-        PendingRequest::new(TransactionRequest {
-            store: self.clone(),
-            owner: owner.into(),
-        })
-    }
-
     pub(super) async fn begin_as(
         &self,
         waits_as: WaitsAs,
@@ -104,14 +25,46 @@ impl DataStore {
         let grant = observed.grant(granted)?;
         Ok(Transaction::begin(self, grant, owner, observed))
     }
+
+    #[track_caller]
+    pub(crate) fn begin_under_as(&self, kind: Kind, id: LockId) -> Result<Transaction, JoinError> {
+        let call_site = Location::caller();
+        let (owner, grant) = self.0.lock.join_grant(id)?;
+        let options = AcquireOptions::new();
+        let mut observed = self.observe(kind, &options.requester(&owner, call_site, true));
+        observed.granted_at_once();
+        Ok(Transaction::begin(self, grant, owner, observed))
+    }
+
+    /// The result of a transaction without operations.
+    pub(crate) fn nothing_done(&self, owner: OwnerId) -> TransactionResult {
+        let id = self.0.numbers.next_transaction();
+        TransactionResult::nothing_done(id, self.version(), owner)
+    }
+
+    /// The document as last committed, for an open transaction. Its token is noted for the next
+    /// version.
+    pub(crate) fn snapshot_under(&self, grant: Grant) -> Snapshot {
+        let published = self.0.document.published.lock();
+        self.0.numbers.note_lock_token(grant.token);
+        published.document.clone()
+    }
+
+    /// A draft of the last version, under a grant to a transaction.
+    #[inline(always)]
+    pub(crate) fn draft_under(&self, grant: Grant) -> Draft {
+        let document = Arc::clone(&self.0.document);
+        let id = self.0.numbers.next_transaction();
+        Draft::new(id, document, self.snapshot_under(grant))
+    }
 }
 
 /// A request for a guard of the lock.
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct StoreRequest {
-    store: DataStore,
-    owner: OwnerId,
+    pub(super) store: DataStore,
+    pub(super) owner: OwnerId,
 }
 
 impl LockRequest for StoreRequest {
@@ -146,8 +99,8 @@ impl LockRequest for StoreRequest {
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct TransactionRequest {
-    store: DataStore,
-    owner: OwnerId,
+    pub(super) store: DataStore,
+    pub(super) owner: OwnerId,
 }
 
 impl LockRequest for TransactionRequest {

@@ -252,10 +252,6 @@ impl Writer {
         }
     }
 
-    pub(in crate::store) fn durable_version(&self) -> u64 {
-        self.shared.durable_version()
-    }
-
     pub(super) fn durable_document(&self) -> Snapshot {
         self.shared.state.lock().durable.clone()
     }

@@ -164,8 +164,8 @@ impl PendingSubscription {
     /// The store [keeps](crate::StoreOptions::kept_commits) as many commits as it is told to, which
     /// is none by default. A durable store also has the commits that are not durable yet. So a
     /// [`durable_snapshot`](DataStore::durable_snapshot) is continued by a
-    /// [`durable`](Self::durable) subscription after its version. If its commits are removed
-    /// between the two calls, the second one returns an error, and a newer snapshot can be followed.
+    /// [`durable`](Self::durable) subscription after its version. If commits are removed between
+    /// the two calls, the second one returns an error, and a newer snapshot can be followed.
     ///
     /// A subscriber that is too far behind [misses commits](Subscription#gaps) as any other, unless
     /// it is [`lossless`](Self::lossless).
