@@ -357,8 +357,8 @@ impl DataStore {
 
     /// Returns what the lock has recorded: its last requests, with those that hold or wait.
     ///
-    /// `None` if [`StoreOptions::timeline`] does not turn the recorder on. Other threads continue
-    /// while it is taken.
+    /// `None` if the [option](crate::StoreOptions::timeline) does not turn the recorder on. Other
+    /// threads continue while it is taken.
     ///
     /// ```
     /// use doclock::{DataStore, StoreOptions, lock::TimelineOutcome};
@@ -376,10 +376,10 @@ impl DataStore {
 
     /// Returns the channel of the reports of long holds and long waits.
     ///
-    /// `None` if neither [`StoreOptions::report_holds`] nor [`StoreOptions::report_waits`] is set.
-    /// All receivers share the channel: each report goes to one of them. It keeps the last
-    /// [`LockReport::KEPT`] reports that no receiver has taken. A [report](LockReport) has an
-    /// example.
+    /// `None` if neither [`report_holds`](crate::StoreOptions::report_holds) nor
+    /// [`report_waits`](crate::StoreOptions::report_waits) is set. All receivers share the channel:
+    /// each report goes to one of them. It keeps the last [`LockReport::KEPT`] reports that no
+    /// receiver has taken. A [report](LockReport) has an example.
     pub fn lock_reports(&self) -> Option<Receiver<LockReport>> {
         self.0.lock.reports()
     }
