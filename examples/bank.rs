@@ -193,7 +193,8 @@ impl Bank {
         loop {
             match self
                 .store
-                .lease([transfer.from, transfer.to], teller, LEASE)
+                .leases()
+                .acquire([transfer.from, transfer.to], teller, LEASE)
             {
                 Err(LeaseError::Conflict(holder)) => self.stand_back(&holder),
                 outcome => return outcome,

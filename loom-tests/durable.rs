@@ -261,13 +261,11 @@ fn durable_requests_at_the_gate_go_on_when_the_journal_has_read() {
             });
             let count = requests.into_iter().filter_map(Actor::join).count() as u64;
             let version = 1 + count;
-            assert_eq!(store.wait_durable(version, None), Ok(version));
+            assert_eq!(store.wait_durable(version).wait(), Ok(version));
             assert_eq!(memory.version(), version);
             drop(store.try_lock("test").expect("the gate is open"));
-            let dumps = store.admission_dump();
-            let has_waited = dumps.is_some();
-            let mut dumps = dumps.into_iter().flatten();
-            assert!(dumps.all(|dump| dump.holders.is_empty()));
+            let has_waited = store.has_waited_for_admission();
+            assert_eq!(store.diagnostics().admission, None);
             store.close().unwrap();
             journal.join().unwrap();
             run.note(match has_waited {
@@ -296,7 +294,7 @@ fn durable_a_failed_write_answers_every_waiter_and_is_the_last() {
                 match &result {
                     Ok(version) => assert!(memory.version() >= *version),
                     Err(CommitError::Unknown { version, .. }) => {
-                        assert!(store.durable_version() < Some(*version));
+                        assert!(store.durable_snapshot().map(|it| it.version()) < Some(*version));
                     }
                     Err(CommitError::ReadOnly { cause: Some(_) }) => {}
                     Err(other) => panic!("{other:?}"),
@@ -346,15 +344,19 @@ fn durable_a_reader_finds_the_durable_document_at_most_as_new_as_the_newest() {
         .check(|run| {
             let memory = Memory::default();
             let store = memory.open(DurableOptions::new());
-            let events = store.subscribe().durable();
+            let events = store.subscription().durable().all();
             let journal = run_journal(&store);
             let writers = [Durability::Later, Durability::Durable].map(|durability| {
                 let store = store.clone();
                 run.spawn("writers", move || add(&store, durability).unwrap())
             });
-            let before = store.durable_version().unwrap();
+            let before = store.durable_snapshot().map(|it| it.version()).unwrap();
             let durable = store.durable_snapshot().unwrap();
-            let feed = store.follow_from(durable.version()).unwrap().durable();
+            let feed = store
+                .subscription()
+                .durable()
+                .after(durable.version())
+                .unwrap();
             let newest = store.snapshot();
             assert!(before <= durable.version());
             assert!(durable.version() <= newest.version());
@@ -367,7 +369,7 @@ fn durable_a_reader_finds_the_durable_document_at_most_as_new_as_the_newest() {
                 received <= memory.version(),
                 "received before it is durable"
             );
-            assert!(Some(received) <= store.durable_version());
+            assert!(Some(received) <= store.durable_snapshot().map(|it| it.version()));
             run.note(match (durable.version(), newest.version()) {
                 (_, 0) => "nothing yet",
                 (durable, newest) if durable < newest => "durable behind newest",
@@ -452,7 +454,7 @@ fn durable_a_wait_that_times_out_beside_the_write_holds_up_no_other() {
                 thread::spawn(move || add(&store, Durability::Durable).unwrap())
             };
             let mover = run.spawn("mover", move || clock.advance(Duration::from_secs(1)));
-            let outcome = store.wait_durable(1, Duration::from_secs(1));
+            let outcome = store.wait_durable(1).timeout(Duration::from_secs(1)).wait();
             let is_stored = memory.version() == 1;
             assert_eq!(writer.join().unwrap(), 1);
             mover.join();
@@ -486,7 +488,9 @@ fn durable_a_receipt_is_stored_with_its_commit_beside_a_lease() {
             let leaser = {
                 let store = store.clone();
                 run.spawn("leaser", move || {
-                    let lease = store.lease("node", "ann", Duration::from_secs(3600));
+                    let lease = store
+                        .leases()
+                        .acquire("node", "ann", Duration::from_secs(3600));
                     drop(lease.unwrap());
                 })
             };
@@ -499,12 +503,12 @@ fn durable_a_receipt_is_stored_with_its_commit_beside_a_lease() {
                 let store = Memory(Arc::new(Mutex::new(state))).open(later());
                 let has_commit = store.snapshot().contains("keyed");
                 assert_eq!(keyed(&store), has_commit, "a receipt before its commit");
-                (has_commit, store.leases().len())
+                (has_commit, store.leases().list().len())
             });
             let states: Vec<_> = states.collect();
             let end = memory.reopen();
             assert!(end.snapshot().contains("keyed") && keyed(&end));
-            assert_eq!(end.leases().len(), leases);
+            assert_eq!(end.leases().list().len(), leases);
             run.note(match states[0] {
                 (true, 0) if leases > 0 => "lease after the commit",
                 (true, _) => "lease with the commit",
@@ -522,7 +526,7 @@ fn durable_the_last_handle_writes_all_commits_for_a_subscription() {
         .check(|run| {
             let memory = Memory::default();
             let store = memory.open(later());
-            let events = store.subscribe().durable();
+            let events = store.subscription().durable().all();
             let journal = run_journal(&store);
             let writers = [(), ()].map(|()| {
                 let store = store.clone();

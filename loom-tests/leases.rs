@@ -22,7 +22,7 @@ fn timed() -> (DataStore, ManualClock) {
 
 /// Leases without waiting, unless another owner has it.
 fn take(store: &DataStore, owner: &str, target: impl Into<LeaseTarget>) -> Option<Lease> {
-    match store.lease(target.into(), owner, SECOND) {
+    match store.leases().acquire(target.into(), owner, SECOND) {
         Ok(lease) => Some(lease),
         Err(LeaseError::Conflict(_)) => None,
         Err(other) => panic!("{other}"),
@@ -83,7 +83,7 @@ fn leases_expiry_against_renewal_and_takeover() {
         let renewed = renews(&mut lease);
         time.join();
         let taken = other.join().unwrap();
-        let has = store.leased("node").map(|holder| holder.lease);
+        let has = store.leases().holder("node").map(|holder| holder.lease);
         run.note(match (renewed, taken) {
             (true, Some(_)) => panic!("two have it"),
             (false, Some(taken)) => {

@@ -196,7 +196,7 @@ fn log_a_feed_from_a_version_has_each_commit_once_beside_two_writers() {
                 run.spawn("writers", move || type_in(&store, letter))
             });
             let version = store.version();
-            let feed = store.follow_from(0).unwrap();
+            let feed = store.subscription().after(0).unwrap();
             let read = || feed.try_iter().map(|event| event.commit.version);
             let mut versions: Vec<u64> = read().collect();
             let count = writers.into_iter().filter_map(Actor::join).count() as u64;
@@ -254,7 +254,7 @@ fn log_a_lossless_subscriber_lets_two_writers_go_on_and_reads_each_commit_once()
         .reaches_by("writers", "both")
         .check(|run| {
             let store = store(0);
-            let events = store.subscribe_lossless(0);
+            let events = store.subscription().lossless(0).all();
             type_in(&store, "a");
             let writers = ["b", "c"].map(|letter| {
                 let store = store.clone();
@@ -271,11 +271,7 @@ fn log_a_lossless_subscriber_lets_two_writers_go_on_and_reads_each_commit_once()
             drop(events);
             let count = writers.into_iter().filter_map(Actor::join).count();
             assert_eq!(len(&store), 2 + count);
-            assert!(
-                store
-                    .admission_dump()
-                    .is_none_or(|dumps| dumps.iter().all(|it| it.holders.is_empty()))
-            );
+            assert_eq!(store.diagnostics().admission, None);
             let expected = (2..).map(|version| (version, 0));
             assert!(
                 versions.iter().copied().eq(expected.take(versions.len())),
@@ -298,7 +294,7 @@ fn log_a_request_that_times_out_before_a_lossless_subscriber_holds_up_no_other()
         .reaches_by("timer", "timed out behind the other request")
         .check(|run| {
             let store = store(0);
-            let events = store.subscribe_lossless(0);
+            let events = store.subscription().lossless(0).all();
             type_in(&store, "a");
             let brief = {
                 let store = store.clone();
@@ -322,10 +318,8 @@ fn log_a_request_that_times_out_before_a_lossless_subscriber_holds_up_no_other()
             let brief = brief.join().unwrap();
             patient.join().unwrap();
             assert!(!store.is_locked());
-            let dumps = store.admission_dump();
-            let has_waited = dumps.is_some();
-            let mut holders = dumps.into_iter().flatten().flat_map(|dump| dump.holders);
-            assert!(holders.next().is_none());
+            let has_waited = store.has_waited_for_admission();
+            assert_eq!(store.diagnostics().admission, None);
             run.note(match brief {
                 Ok(()) if has_waited => "after a wait",
                 Ok(()) => "at once",

@@ -645,10 +645,10 @@ fn tasks_a_version_that_becomes_durable_is_not_missed() {
             let version = transaction.commit().unwrap().version;
             let theirs = store.clone();
             let dropper = run.spawn("dropper", move || {
-                let mut task = polled(theirs.wait_durable_async(version, None));
+                let mut task = polled(theirs.wait_durable(version));
                 poll(&mut task).is_none()
             });
-            let mut task = polled(store.wait_durable_async(version, None));
+            let mut task = polled(store.wait_durable(version));
             match poll(&mut task) {
                 Some(durable) => {
                     assert_eq!(durable, Ok(version));

@@ -39,6 +39,6 @@ mod table;
 
 pub use crate::store::diagnostics::{
     AdmissionDiagnostics, Diagnostics, DurableDiagnostics, InboxDiagnostics, KeptVersion,
-    KeptVersions, LeaseDiagnostics, LockDump, LogDiagnostics, RegisteredPrimitive,
-    SessionDiagnostics, SubscriberDiagnostics,
+    KeptVersions, LeaseDiagnostics, LogDiagnostics, RegisteredPrimitive, SessionDiagnostics,
+    SubscriberDiagnostics,
 };

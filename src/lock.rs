@@ -11,9 +11,9 @@ pub use doclock_locks::{
     WaitingRequest, keyed, limiter, node,
 };
 
-pub(crate) use doclock_locks::LockRequest;
 pub(crate) use doclock_locks::internal::{
     Answer, BatchLimit, Grant, Granule, Keeper, Kept, Mailbox, Primitive, QueuedWork, Requester,
     Rest, Rights, Samples, Tree, WaitsAs, WakeChain, blocking, excess,
 };
 pub(crate) use doclock_locks::node::Scope;
+pub(crate) use doclock_locks::{LockRequest, NodesInstead};

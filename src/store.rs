@@ -11,6 +11,7 @@ pub mod inbox;
 mod lazy;
 pub mod lease;
 mod log;
+mod models;
 mod nodes;
 mod notes;
 mod numbers;
@@ -24,6 +25,7 @@ mod receipts;
 mod registry;
 mod request;
 mod result;
+mod shared;
 mod transaction;
 
 use std::fmt;
@@ -31,12 +33,11 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crossbeam_channel::Receiver;
 use smol_str::SmolStr;
 
 pub use commit_error::CommitError;
 pub use draft::{AliasError, Draft, Savepoint, SavepointError};
-use lease::LeaseLost;
+use lease::{LeaseLost, Leases};
 pub(crate) use log::{CommitEdits, CommitRecord, FollowerId, ReversedEntry};
 pub use nodes::{NodeGuard, NodeLocks};
 pub(crate) use observe::{Kind, ObservedTransaction};
@@ -47,6 +48,7 @@ pub(crate) use publish::{
 pub(crate) use receipts::{BatchDigest, Receipt};
 pub(crate) use result::ExecutedOperation;
 pub use result::{HookFailure, HookId, TransactionResult};
+pub(crate) use shared::SharedDocument;
 pub use transaction::Transaction;
 pub(crate) use transaction::{CombinerGrant, Hold};
 
@@ -54,18 +56,17 @@ use crate::document::Snapshot;
 use crate::document::schema::Schema;
 use crate::id::{LockId, NodeId, NodeIds, OwnerId, random_session};
 use crate::lock::{
-    AcquireOptions, FifoLock, Grant, JoinError, LockError, LockGuard, LockInfo, LockReport,
-    LockStats, QueueEntry, ReleaseError, ReleaseOutcome, Timeline, WaitsAs, blocking,
+    AcquireOptions, FifoLock, JoinError, LockError, LockGuard, PendingRequest, ReleaseError,
+    ReleaseOutcome, Scope, WaitsAs, blocking,
 };
 use crate::sync::{Mutex, rank};
-use crate::time::Clock;
-use diagnostics::LockDump;
 use durable::Writer;
 use log::OwnLog;
 use numbers::Numbers;
 use observe::Observer;
 use provenance::RecordedProvenance;
 pub(crate) use provenance::{KeptHistory, Undone};
+use request::{StoreRequest, TransactionRequest};
 
 /// A document store: runs one transaction at a time, in FIFO order, and serves readers at any time.
 ///
@@ -77,10 +78,11 @@ pub(crate) use provenance::{KeptHistory, Undone};
 ///
 /// [`lock`](Self::lock), [`acquire_lock`](Self::acquire_lock), [`begin`](Self::begin),
 /// [`begin_on`](Self::begin_on) and the `wait()` of a request wait in the queue of the lock, at
-/// most for the timeout. While a [lossless subscriber](Self::subscribe_lossless) has too much to
-/// read, they wait for it first. The commit of a transaction on nodes waits while others publish.
-/// No other method waits for a transaction: snapshots, statistics and releases take only the time
-/// to copy what they return.
+/// most for the timeout. While a [lossless
+/// subscriber](crate::events::PendingSubscription::lossless) has too much to read, they wait for it
+/// first. The commit of a transaction on nodes waits while others publish. No other method waits
+/// for a transaction: snapshots, statistics and releases take only the time to copy what they
+/// return.
 ///
 /// In a task, such a call blocks the thread of the executor with all its other tasks. Measured
 /// with a lock that is held for 1 ms at a time, another task of a runtime with two threads then
@@ -100,34 +102,6 @@ pub(crate) use provenance::{KeptHistory, Undone};
 /// ```
 #[derive(Clone)]
 pub struct DataStore(Arc<StoreShared>);
-
-/// The document of a store. Each transaction writes it, so it is apart from what only the store
-/// needs: otherwise a requesting thread takes its cache lines from the holder again and again.
-pub(crate) struct SharedDocument {
-    /// The last version. Replaced by the holder of the lock, or of a share of it and of the lock
-    /// `publishing`; readers only clone.
-    published: Mutex<{ rank::PUBLISHED }, PublishedState>,
-    pub(crate) ids: NodeIds,
-    schema: Option<Arc<Schema>>,
-    clock: Clock,
-}
-
-impl SharedDocument {
-    /// A document with ids after the last one of a session.
-    pub(crate) fn new(
-        snapshot: Snapshot,
-        (session, last_id): (u32, u64),
-        schema: Option<Arc<Schema>>,
-        clock: Clock,
-    ) -> Arc<Self> {
-        Arc::new(Self {
-            published: Mutex::new(PublishedState::new(snapshot)),
-            ids: NodeIds::after(session, last_id),
-            schema,
-            clock,
-        })
-    }
-}
 
 struct StoreShared {
     /// Its drafts and its journal have it, too.
@@ -223,6 +197,18 @@ impl DataStore {
         self.0.document.ids.generate()
     }
 
+    /// Returns the leases of the store, to acquire a lease and to list them.
+    pub fn leases(&self) -> Leases {
+        Leases {
+            store: self.clone(),
+        }
+    }
+
+    /// Returns the node locks of the store, to lock nodes by hand and to list holders and waiters.
+    pub fn node_locks(&self) -> NodeLocks {
+        NodeLocks(self.clone())
+    }
+
     // --- Transactions ---
 
     /// Waits for the lock and begins a transaction that owns it.
@@ -248,19 +234,6 @@ impl DataStore {
             return Ok(Transaction::begin(self, grant, owner, observed));
         }
         blocking(self.begin_as(WaitsAs::Thread, owner, &options, call_site))
-    }
-
-    /// A draft of the last version, under a grant to a transaction.
-    #[inline(always)]
-    pub(crate) fn draft_under(&self, grant: Grant) -> Draft {
-        let document = Arc::clone(&self.0.document);
-        let id = self.0.numbers.next_transaction();
-        Draft::new(id, document, self.snapshot_under(grant))
-    }
-
-    /// The store's lock.
-    pub(crate) fn fifo(&self) -> &FifoLock {
-        &self.0.lock
     }
 
     /// Begins a transaction under a lock that is held by id.
@@ -295,28 +268,62 @@ impl DataStore {
         self.begin_under_as(Kind::ByHand, id)
     }
 
+    /// Waits for node locks and begins a transaction on the nodes.
+    ///
+    /// It runs beside transactions on other nodes.
+    ///
+    /// All nodes of the scope are locked before this returns, or none. The transaction locks
+    /// further nodes when it changes them. The commit checks again the nodes that it only reads;
+    /// see [`Transaction`], "On nodes". The locks are released when the transaction is committed,
+    /// rolled back or dropped.
+    ///
+    /// # Order
+    ///
+    /// Requests for the whole document and for nodes stand in one queue: a transaction on nodes
+    /// waits for an earlier request for the document lock, and the other way round. Requests for
+    /// one node are granted in FIFO order. A scope enters the queues of all its nodes in one step,
+    /// so two requests for the same nodes cannot block each other.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError`], as [`lock`](Self::lock).
+    ///
+    /// ```
+    /// use doclock::{DataStore, View, document::NodeSpec, lock::node::Scope};
+    ///
+    /// let store = DataStore::new();
+    /// let mut transaction = store.begin("setup")?;
+    /// let [one, two] = ["one", "two"].map(|id| transaction.create(NodeSpec::new("section").with_id(id)));
+    /// let (one, two) = (one?, two?);
+    /// transaction.commit()?;
+    ///
+    /// let mut ann = store.begin_on("ann", Scope::new().write(&one))?;
+    /// let bob = store.clone();
+    /// std::thread::spawn(move || {
+    ///     // Ann's transaction is still open, on another node.
+    ///     let mut transaction = bob.begin_on("bob", Scope::new().write(&two))?;
+    ///     transaction.set_text(&two, "of Bob")?;
+    ///     transaction.commit()?;
+    ///     Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// })
+    /// .join()
+    /// .unwrap()
+    /// .unwrap();
+    /// ann.set_text(&one, "of Ann")?;
+    /// ann.commit()?;
+    /// assert_eq!(store.version(), 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[track_caller]
-    pub(crate) fn begin_under_as(&self, kind: Kind, id: LockId) -> Result<Transaction, JoinError> {
+    pub fn begin_on(
+        &self,
+        owner: impl Into<OwnerId>,
+        scope: impl Into<Scope>,
+    ) -> Result<Transaction, LockError> {
+        let (owner, options) = (owner.into(), AcquireOptions::new());
         let call_site = Location::caller();
-        let (owner, grant) = self.0.lock.join_grant(id)?;
-        let options = AcquireOptions::new();
-        let mut observed = self.observe(kind, &options.requester(&owner, call_site, true));
-        observed.granted_at_once();
-        Ok(Transaction::begin(self, grant, owner, observed))
-    }
-
-    /// The result of a transaction without operations.
-    pub(crate) fn nothing_done(&self, owner: OwnerId) -> TransactionResult {
-        let id = self.0.numbers.next_transaction();
-        TransactionResult::nothing_done(id, self.version(), owner)
-    }
-
-    /// The document as last committed, for an open transaction. Its token is noted for the next
-    /// version.
-    pub(crate) fn snapshot_under(&self, grant: Grant) -> Snapshot {
-        let published = self.0.document.published.lock();
-        self.0.numbers.note_lock_token(grant.token);
-        published.document.clone()
+        let observed = self.observe(Kind::OnNodes, &options.requester(&owner, call_site, true));
+        observed.begin(self.begin_on_at(owner, scope.into(), options, call_site))
     }
 
     // --- The lock ---
@@ -410,78 +417,6 @@ impl DataStore {
         self.request(owner).options(options).wait()
     }
 
-    /// Returns whether the lock is held.
-    pub fn is_locked(&self) -> bool {
-        self.0.lock.is_locked()
-    }
-
-    /// Describes the current holder of the lock, if there is one.
-    pub fn current_lock(&self) -> Option<LockInfo> {
-        self.0.lock.current_lock()
-    }
-
-    /// Returns the number of requests that wait for the lock.
-    pub fn queue_length(&self) -> usize {
-        self.0.lock.queue_length()
-    }
-
-    /// Lists the requests that wait for the lock, in order.
-    pub fn queue_info(&self) -> Vec<QueueEntry> {
-        self.0.lock.queue_info()
-    }
-
-    /// Describes holders and waiters in readable form, to find out why a program hangs.
-    ///
-    /// Lists every request that waits: for the lock, for nodes, and for
-    /// [admission](Self::admission_dump). Other threads continue while it is taken, however long
-    /// the queues are.
-    pub fn lock_dump(&self) -> LockDump {
-        LockDump::new(self.0.lock.diagnostics(), self.admission_dump())
-    }
-
-    /// Returns the metrics and the state of the lock.
-    ///
-    /// All values are of one moment, except for the waiters behind the first 32.
-    pub fn lock_stats(&self) -> LockStats {
-        self.0.lock.lock_stats()
-    }
-
-    /// Returns what the lock has recorded: its last requests, with those that hold or wait.
-    ///
-    /// `None` if [`StoreOptions::timeline`] does not turn the recorder on. Other threads continue
-    /// while it is taken.
-    ///
-    /// ```
-    /// use doclock::{DataStore, StoreOptions, lock::TimelineOutcome};
-    ///
-    /// let store = DataStore::with_options(StoreOptions::new().timeline(100_000));
-    /// store.begin("ann")?.rollback();
-    /// let timeline = store.timeline().unwrap();
-    /// assert_eq!(timeline.entries[0].owner_id.as_str(), "ann");
-    /// assert_eq!(timeline.entries[0].outcome, TimelineOutcome::Released);
-    /// # Ok::<(), doclock::lock::LockError>(())
-    /// ```
-    pub fn timeline(&self) -> Option<Timeline> {
-        self.0.lock.timeline()
-    }
-
-    /// Returns the channel of the reports of long holds and long waits.
-    ///
-    /// `None` if neither [`StoreOptions::report_holds`] nor [`StoreOptions::report_waits`] is set.
-    /// All receivers share the channel: each report goes to one of them. It keeps the last
-    /// [`LockReport::KEPT`] reports that no receiver has taken. A [report](LockReport) has an
-    /// example.
-    pub fn lock_reports(&self) -> Option<Receiver<LockReport>> {
-        self.0.lock.reports()
-    }
-
-    /// Resets the metrics of the lock to zero.
-    ///
-    /// Holder and queue stay. A hold that began before the reset counts in full when it ends.
-    pub fn reset_lock_stats(&self) {
-        self.0.lock.reset_lock_stats();
-    }
-
     /// Sets the timeout of future requests: zero allows no wait, `None` sets no limit.
     ///
     /// Requests that already wait keep their timeout.
@@ -498,35 +433,93 @@ impl DataStore {
         self.0.lock.set_lock_timeout(limit);
     }
 
-    /// The code that `owner` runs when its current wait times out; `None` if it does not wait.
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn expiry(&self, owner: impl Into<OwnerId>) -> Option<Box<dyn FnOnce()>> {
-        self.0.lock.expiry(owner.into())
+    /// The store's lock.
+    pub(crate) fn fifo(&self) -> &FifoLock {
+        &self.0.lock
+    }
+}
+
+/// # Tasks
+///
+/// A [`PendingRequest`] and a [pending transaction](crate::transaction::PendingTransaction) wait in
+/// a task of an executor with `.await`. They need no particular executor. A future does nothing
+/// before it is first polled. Tasks and threads wait in one queue, in FIFO order, with the same
+/// timeouts, cancel tokens and bounds. The wait for a grant does not block the thread of the
+/// executor; [`FifoLock`](crate::lock::FifoLock#tasks) describes the rest.
+///
+/// | await of | if the future is dropped |
+/// |---|---|
+/// | [`request`](Self::request), [`request_transaction`](Self::request_transaction) | the request leaves the queue; a grant that was not taken is released |
+/// | a [pending transaction](crate::transaction::PendingTransaction) | the batch leaves the queue, or runs to its end; ask with its key |
+/// | [`wait_durable`](Self::wait_durable), [`Subscription::recv_async`](crate::events::Subscription::recv_async) | nothing is lost |
+///
+/// The methods that wait and return no future block the thread of the executor, with all its other
+/// tasks. An open transaction and a guard are values as in threads: they may be kept across an
+/// `await`, and then all other requests wait for that, too. A commit in a durable store blocks
+/// until it is written; [`commit_async`](Transaction::commit_async) waits for that in the task.
+impl DataStore {
+    /// Returns a request for a guard, to set its options. Nothing is requested before
+    /// [`wait`](PendingRequest::wait) or `.await`.
+    ///
+    /// ```
+    /// use doclock::{DataStore, lock::AcquireOptions};
+    ///
+    /// # pollster::block_on(async {
+    /// let store = DataStore::new();
+    /// let guard = store.request("ann").label("layout").await?;
+    /// let refused = store.request("ben").options(AcquireOptions::new().no_wait()).wait();
+    /// assert_eq!(refused.unwrap_err().code(), "lockWouldBlock");
+    /// # Ok::<(), doclock::lock::LockError>(())
+    /// # }).unwrap();
+    /// ```
+    #[track_caller]
+    pub fn request(&self, owner: impl Into<OwnerId>) -> PendingRequest<'static, StoreRequest> {
+        PendingRequest::new(StoreRequest {
+            store: self.clone(),
+            owner: owner.into(),
+        })
     }
 
-    /// Times out the wait of `owner`, if it waits.
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn expire(&self, owner: impl Into<OwnerId>) {
-        let owner = owner.into();
-        self.expire_admission(&owner);
-        self.expire_publishing(&owner);
-        self.0.lock.expire(owner);
-    }
-
-    /// Runs the code that the keeper runs when the holder exceeds the hold limit.
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn expire_hold(&self) {
-        self.0.lock.expire_hold();
-    }
-
-    /// Lets the next uncontended holds go without a measurement.
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn skip_measured_hold(&self) {
-        self.0.lock.skip_measured_hold();
+    /// Returns a request for a transaction that owns the lock, to set its options. Nothing is
+    /// requested before [`wait`](PendingRequest::wait) or `.await`. The lock is held until the
+    /// transaction ends, also while a task waits for something else. A [pending
+    /// transaction](crate::transaction::PendingTransaction) never holds it across an `await`.
+    ///
+    /// # On nodes
+    ///
+    /// With [`on(scope)`](PendingRequest::on) it is a request for the transaction of
+    /// [`begin_on`](Self::begin_on). The options hold for this wait and for all later waits of the
+    /// transaction. Priorities count in the queue of the document lock, and not in the queues of
+    /// nodes. In a task, the waits for further nodes, when the transaction changes or reads them,
+    /// block the thread that polls: lock the nodes with the scope.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use doclock::{DataStore, document::NodeSpec, lock::node::Scope};
+    ///
+    /// # pollster::block_on(async {
+    /// let store = DataStore::new();
+    /// let mut transaction = store.request_transaction("ann").timeout(Duration::from_secs(1)).await?;
+    /// let section = transaction.create(NodeSpec::new("section"))?;
+    /// assert_eq!(transaction.commit_async().await?.version, 1);
+    ///
+    /// let scope = Scope::new().write(&section);
+    /// let mut transaction = store.request_transaction("ann").on(scope).await?;
+    /// transaction.set_text(&section, "One")?;
+    /// transaction.commit_async().await?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    #[track_caller]
+    pub fn request_transaction(
+        &self,
+        owner: impl Into<OwnerId>,
+    ) -> PendingRequest<'static, TransactionRequest> {
+        PendingRequest::new(TransactionRequest {
+            store: self.clone(),
+            owner: owner.into(),
+        })
     }
 }
 

@@ -147,8 +147,8 @@ fn cancelled() -> CancelEvidence {
 fn lease_conflict() -> LeaseError {
     let store = DataStore::new();
     let minute = Duration::from_secs(60);
-    let _held = store.lease("a", owner(), minute).unwrap();
-    store.lease("a", "bob", minute).unwrap_err()
+    let _held = store.leases().acquire("a", owner(), minute).unwrap();
+    store.leases().acquire("a", "bob", minute).unwrap_err()
 }
 
 fn lease_lost() -> LeaseLost {

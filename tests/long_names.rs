@@ -101,7 +101,7 @@ fn errors_of_the_lock_show_owners_and_labels_in_brief() {
                 .wait()
         });
         waiting(2);
-        assert_brief(&store.lock_dump(), &['o', 'l', 'p', 'q']);
+        assert_brief(&store.diagnostics().lock, &['o', 'l', 'p', 'q']);
         clock.advance(limit);
         let error = second.join().unwrap().unwrap_err();
         assert_brief(&error, &['o', 'l', 'p', 'q']);
@@ -192,8 +192,14 @@ fn errors_of_leases_show_owners_and_targets_in_brief() {
     let second = Duration::from_secs(1);
     let targets = || (0..100).map(|nth| LeaseTarget::from(format!("{nth:02}{}", long('n'))));
     let targets = || targets().collect::<doclock::lease::LeaseTargets>();
-    let mut lease = store.lease(targets(), long('o'), second).unwrap();
-    let error = store.lease(targets(), "other", second).unwrap_err();
+    let mut lease = store
+        .leases()
+        .acquire(targets(), long('o'), second)
+        .unwrap();
+    let error = store
+        .leases()
+        .acquire(targets(), "other", second)
+        .unwrap_err();
     assert_brief(&error, &['o', 'n']);
     clock.advance(second);
     let error = lease.renew(second).unwrap_err();

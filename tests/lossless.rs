@@ -24,7 +24,7 @@ fn closed() -> (DataStore, doclock::events::Subscription, Editor) {
     let store = store();
     store.set_lock_timeout(PATIENCE);
     let editor = Editor::new(store.clone(), "editor");
-    let events = store.subscribe_lossless(0);
+    let events = store.subscription().lossless(0).all();
     editor
         .execute(create(NodeSpec::new("item").with_id("a")))
         .unwrap();
@@ -32,8 +32,9 @@ fn closed() -> (DataStore, doclock::events::Subscription, Editor) {
 }
 
 fn waiting(store: &DataStore) -> usize {
-    let dumps = store.admission_dump().into_iter().flatten();
-    dumps.map(|dump| dump.waiters.len()).sum()
+    let admission = store.diagnostics().admission.into_iter();
+    let locks = admission.flat_map(|it| [it.gate, it.queue]);
+    locks.map(|lock| lock.waiters.len()).sum()
 }
 
 fn until(condition: impl Fn() -> bool) {
@@ -49,7 +50,7 @@ fn feed_01_a_lossless_subscriber_receives_every_commit_and_its_unread_ones_are_b
     // Less than ten commits.
     const LIMIT: usize = 4_000;
     let store = DataStore::with_options(StoreOptions::new().log_limit(0).lock_timeout(PATIENCE));
-    let events = store.subscribe_lossless(LIMIT);
+    let events = store.subscription().lossless(LIMIT).all();
     thread::scope(|scope| {
         for _ in 0..WRITERS {
             scope.spawn(|| (0..COMMITS).for_each(|_| assert!(create_one(&store) > 0)));
@@ -97,7 +98,8 @@ fn feed_01_every_request_waits_for_a_lossless_subscriber() {
     refused(
         "begin on",
         store
-            .request_transaction_on("ann", nodes)
+            .request_transaction("ann")
+            .on(nodes)
             .options(no_wait())
             .wait()
             .map(drop),
@@ -253,7 +255,7 @@ fn feed_01_an_after_hook_of_an_admitted_batch_can_commit() {
 #[test]
 fn lock_14_a_queue_bound_counts_the_requests_that_wait_for_a_lossless_subscriber() {
     let store = DataStore::with_options(StoreOptions::new().queue_bound(1));
-    let events = store.subscribe_lossless(0);
+    let events = store.subscription().lossless(0).all();
     create_one(&store);
     let no_limit = || AcquireOptions::new().no_timeout();
     thread::scope(|scope| {
@@ -280,7 +282,7 @@ fn a_wait_for_a_lossless_subscriber_is_reported() {
     let store = DataStore::with_options(options);
     let reports = store.lock_reports().unwrap();
     let line = line!() + 1;
-    let events = store.subscribe_lossless(0);
+    let events = store.subscription().lossless(0).all();
     create_one(&store);
     thread::scope(|scope| {
         let ann = scope.spawn(|| drop(store.lock("ann").unwrap()));

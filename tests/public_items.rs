@@ -1,5 +1,8 @@
-//! The public items: the number of names at the root, and that every type is `Send` and `Sync`
-//! (LOCK 18).
+//! The public items: the number of names at the root, the number of methods of the store, and that
+//! every type is `Send` and `Sync` (LOCK 18).
+
+use std::fs;
+use std::path::{Path, PathBuf};
 
 fn shared<T: Send + Sync>() {}
 
@@ -73,6 +76,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     #[cfg(feature = "redb")]
     shared::<doclock::durable::CompactReport>();
     shared::<doclock::durable::DurableFile>();
+    shared::<doclock::durable::DurableWait>();
     shared::<doclock::durable::AppliedBlock>();
     shared::<doclock::durable::Replica>();
     shared::<doclock::durable::ReplicaError>();
@@ -88,6 +92,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::events::EventIter>();
     shared::<doclock::events::ExecutedOperation>();
     shared::<doclock::events::Filter>();
+    shared::<doclock::events::PendingSubscription>();
     shared::<doclock::events::Subscription>();
     shared::<doclock::history::EditGroup>();
     shared::<doclock::history::HistoryMode>();
@@ -114,6 +119,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lease::LeaseLost>();
     shared::<doclock::lease::LeaseTarget>();
     shared::<doclock::lease::LeaseTargets>();
+    shared::<doclock::lease::Leases>();
     shared::<doclock::lock::AcquireOptions>();
     shared::<doclock::lock::CallSite>();
     shared::<doclock::lock::CancelEvidence>();
@@ -128,7 +134,6 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::RequestKind>();
     shared::<doclock::lock::WaiterKind>();
     shared::<doclock::lock::WaitingRequest>();
-    shared::<doclock::diagnostics::LockDump>();
     shared::<doclock::lock::LockError>();
     shared::<doclock::lock::LockGuard>();
     shared::<doclock::lock::LockInfo>();
@@ -147,7 +152,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     let nodes = doclock::lock::node::Scope::new;
     is_shared::<doclock::lock::PendingRequest<'static, _>>(&store.request("a"));
     is_shared(&store.request_transaction("a"));
-    is_shared(&store.request_transaction_on("a", nodes()));
+    is_shared(&store.request_transaction("a").on(nodes()));
     is_shared(&store.node_locks().request("a", nodes()));
     is_shared(&doclock::lock::FifoLock::new().request("a"));
     let keyed = doclock::lock::keyed::KeyedLock::<&'static str>::new();
@@ -257,6 +262,70 @@ fn the_root_has_at_most_forty_names() {
     let names = exported(include_str!("../src/lib.rs"));
     assert!(names.contains(&"DataStore") && names.contains(&"document"));
     assert!(names.len() <= 40, "{}: {names:?}", names.len());
+}
+
+/// The files of Rust in a folder.
+fn files_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let files = paths.flat_map(|path| match path.is_dir() {
+        true => files_in(&path),
+        false => vec![path],
+    });
+    files
+        .filter(|path| path.extension().is_some_and(|it| it == "rs"))
+        .collect()
+}
+
+/// The public methods of the store in a file, without those that only models of loom have.
+fn methods_of_store(file: &str) -> Vec<&str> {
+    let mut methods = Vec::new();
+    if file.contains("#![cfg(loom)]") {
+        return methods;
+    }
+    let (mut is_in_impl, mut is_for_models) = (false, false);
+    for line in file.lines() {
+        match line.strip_prefix("    ").map(str::trim_end) {
+            None if !line.is_empty() => {
+                let implemented = line
+                    .strip_prefix("impl ")
+                    .map(|it| it.trim_end_matches(" {"));
+                is_in_impl =
+                    implemented.is_some_and(|it| it.rsplit("::").next() == Some("DataStore"));
+            }
+            Some("#[cfg(loom)]") => is_for_models = true,
+            Some(code) if code.starts_with("pub fn ") || code.starts_with("pub async fn ") => {
+                let name = code.split("fn ").nth(1).unwrap_or_default();
+                let name = name.split(['(', '<']).next().unwrap_or_default();
+                if is_in_impl && !std::mem::take(&mut is_for_models) {
+                    methods.push(name);
+                }
+            }
+            Some("}") => is_for_models = false,
+            _ => {}
+        }
+    }
+    methods
+}
+
+#[test]
+fn the_store_has_at_most_forty_public_methods_in_at_most_four_files() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = files_in(&source.join("store"));
+    files.push(source.join("store.rs"));
+    let contents = files.iter().map(|path| fs::read_to_string(path).unwrap());
+    let contents: Vec<String> = contents.collect();
+    let methods = contents.iter().map(|content| methods_of_store(content));
+    let listed: Vec<_> = files
+        .iter()
+        .zip(methods)
+        .filter(|(_, it)| !it.is_empty())
+        .collect();
+    let count: usize = listed.iter().map(|(_, methods)| methods.len()).sum();
+    let has = |name| listed.iter().any(|(_, methods)| methods.contains(&name));
+    assert!(has("new") && has("begin_on") && has("subscribe") && has("close"));
+    assert!(!has("expire") && !has("journal_thread"), "only of models");
+    assert!(count <= 40 && listed.len() <= 4, "{count}: {listed:#?}");
 }
 
 /// So that a new type is added to the test above.

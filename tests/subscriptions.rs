@@ -22,11 +22,11 @@ fn versions(subscription: &Subscription) -> Vec<u64> {
 }
 
 fn subtree(store: &DataStore, top: &str) -> Subscription {
-    store.subscribe_to(Filter::Subtree(id(top)))
+    store.subscription().matching(Filter::Subtree(id(top)))
 }
 
 fn node(store: &DataStore, of: &str) -> Subscription {
-    store.subscribe_to(Filter::Node(id(of)))
+    store.subscription().matching(Filter::Node(id(of)))
 }
 
 fn item(name: &str) -> NodeSpec {
@@ -109,12 +109,12 @@ fn feed_01_the_commits_since_a_version_are_all_there_or_an_error() {
             match found {
                 Ok(commits) => {
                     assert_eq!(commits, results[since as usize..]);
-                    let feed = store.follow_from(since).unwrap();
+                    let feed = store.subscription().after(since).unwrap();
                     let fed = feed.try_iter().map(|event| (event.missed, event.commit));
                     assert!(fed.eq(commits.into_iter().map(|commit| (0, commit))));
                 }
                 Err(error) => {
-                    assert_eq!(store.follow_from(since).unwrap_err(), error);
+                    assert_eq!(store.subscription().after(since).unwrap_err(), error);
                     earliest = store.version() - 1;
                     while store.commits_since(earliest - 1).is_ok() {
                         earliest -= 1;
@@ -133,7 +133,10 @@ fn feed_01_the_commits_since_a_version_are_all_there_or_an_error() {
         let version = latest + 1;
         let not_reached = MissingCommits::NotReached { version, latest };
         assert_eq!(store.commits_since(version), Err(not_reached));
-        assert_eq!(store.follow_from(version).unwrap_err(), not_reached);
+        assert_eq!(
+            store.subscription().after(version).unwrap_err(),
+            not_reached
+        );
     }
     let kept = store.version() - earliest;
     assert!(earliest > 0 && kept >= 4, "{kept} are kept");
@@ -508,7 +511,7 @@ proptest! {
             .flat_map(|name| [Filter::Node(id(name)), Filter::Subtree(id(name))])
             .collect();
         let subscriptions: Vec<Subscription> =
-            filters.iter().map(|filter| store.subscribe_to(filter.clone())).collect();
+            filters.iter().map(|filter| store.subscription().matching(filter.clone())).collect();
         for seeds in &commits {
             commit(&store, |on| seeds.iter().for_each(|seed| edit(on, *seed)));
         }

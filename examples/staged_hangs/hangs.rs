@@ -104,8 +104,9 @@ fn look_beside_a_window(store: &DataStore, take_look: impl FnOnce()) -> Result<(
 }
 
 fn has_waiter(store: &DataStore) -> bool {
-    let dumps = store.admission_dump().into_iter().flatten();
-    store.queue_length() > 0 || dumps.into_iter().any(|dump| !dump.waiters.is_empty())
+    let admission = store.diagnostics().admission;
+    let locks = admission.into_iter().flat_map(|it| [it.gate, it.queue]);
+    store.queue_length() > 0 || locks.into_iter().any(|lock| !lock.waiters.is_empty())
 }
 
 /// A thread keeps the lock while it writes to a slow drive.
@@ -210,7 +211,7 @@ fn deadlock(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
 fn lossless_subscriber(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
     let store = store();
     let culprit = culprit!(line!() + 1);
-    let audit = store.subscribe_lossless(0);
+    let audit = store.subscription().lossless(0).all();
     TransactionManager::new(store.clone()).execute(create(text_node("paragraph", "Hello")))?;
     look_beside_a_window(&store, || {
         look(&store, &[culprit]);

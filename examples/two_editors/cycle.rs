@@ -80,7 +80,8 @@ fn sign_both(store: &DataStore, both_have_one: &Barrier) -> Result<(String, u64)
 fn begin_with_own_title(store: &DataStore, editor: &Editor) -> Result<Transaction, Failure> {
     let options = AcquireOptions::new().label("sign both titles");
     let mut transaction = store
-        .request_transaction_on(editor.name, Scope::new())
+        .request_transaction(editor.name)
+        .on(Scope::new())
         .options(options)
         .wait()?;
     sign(&mut transaction, editor, editor.title)?;

@@ -19,8 +19,7 @@ use super::diagnostics::AdmissionDiagnostics;
 use super::log::{CommitLog, CommitRecords};
 use crate::id::{LockId, OwnerId};
 use crate::lock::{
-    AcquireOptions, FifoLock, Grant, LockDiagnostics, LockError, Priority, Requester, WaitsAs,
-    blocking,
+    AcquireOptions, FifoLock, Grant, LockError, Priority, Requester, WaitsAs, blocking,
 };
 
 /// Counts the requests that wait for a lossless subscriber or for the journal.
@@ -310,15 +309,5 @@ impl DataStore {
         let gate = gate.diagnostics();
         let is_used = !(queue.holders.is_empty() && gate.holders.is_empty());
         is_used.then_some(AdmissionDiagnostics { gate, queue })
-    }
-
-    /// Describes the requests that wait for a lossless subscriber or for the journal, in readable
-    /// form. `None` if none has had to.
-    ///
-    /// While admission is closed, the first request waits for the holder `lossless subscriber`, or
-    /// `disk` if the journal has too much to write. The others wait for the first one.
-    pub fn admission_dump(&self) -> Option<[LockDiagnostics; 2]> {
-        let locks = self.0.log.lazy.admission()?;
-        Some([&locks.queue, &locks.gate].map(FifoLock::diagnostics))
     }
 }

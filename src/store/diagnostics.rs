@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Not;
 use std::time::{Duration, SystemTime};
 
+use crossbeam_channel::Receiver;
 use serde::Serialize;
 use smol_str::SmolStr;
 
@@ -15,7 +16,9 @@ use super::lease::{LeaseInfo, LeaseTargets};
 pub use super::pinned::{KeptVersion, KeptVersions};
 pub use super::registry::RegisteredPrimitive;
 use crate::id::OwnerId;
-use crate::lock::{CallSite, LockDiagnostics, LockInfo, QueueEntry};
+use crate::lock::{
+    CallSite, LockDiagnostics, LockInfo, LockReport, LockStats, QueueEntry, Registrable, Timeline,
+};
 use crate::time::{MonotonicTime, millis};
 
 /// The state of a store for a person who looks for a cause.
@@ -23,7 +26,8 @@ use crate::time::{MonotonicTime, millis};
 /// [`DataStore::diagnostics`] documents which parts are of one moment. Serializes in camelCase,
 /// durations in milliseconds and `takenAt` in milliseconds since 1970.
 /// [`Display`](std::fmt::Display) prints a table of at most 100 columns, with the most important
-/// first.
+/// first. The table has the first rows of each kind. `lock` and `admission` print a line for each
+/// holder and each request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -31,7 +35,7 @@ pub struct Diagnostics {
     /// When the reading began, by the machine's calendar.
     #[serde(serialize_with = "millis::moment")]
     pub taken_at: SystemTime,
-    /// The holders and the waiters of the lock, and which of them wait for which.
+    /// The holders and the waiters of the lock and of nodes, and which of them wait for which.
     pub lock: LockDiagnostics,
     /// The requests that wait for lossless subscribers. `None` without such a request.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,7 +74,11 @@ impl Diagnostics {
 /// The requests that wait until lossless subscribers, or the journal, have read enough.
 ///
 /// The first request waits at the gate, and all others behind it in the entry queue. Their ids are
-/// those of these two locks. Serializes in camelCase.
+/// those of these two locks. While admission is closed, the gate is held by `lossless subscriber`,
+/// or by `disk` if the journal has too much to write.
+///
+/// Serializes in camelCase. [`Display`](fmt::Display) prints what closes admission and a line for
+/// each request, in their order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -81,75 +89,19 @@ pub struct AdmissionDiagnostics {
     pub queue: LockDiagnostics,
 }
 
-/// The holders and the waiters of a store's lock, and the requests that are not in its queue yet:
-/// from [`DataStore::lock_dump`].
-///
-/// Serializes in camelCase, with the fields of the lock beside the others.
-/// [`Display`](fmt::Display) prints a line for each holder and each request:
-///
-/// ```
-/// use doclock::{DataStore, lock::{AcquireOptions, node::Scope}};
-///
-/// let store = DataStore::new();
-/// let guard = store.request("ann").label("import").wait()?;
-/// let dump = store.lock_dump();
-/// assert_eq!(dump.lock.holders[0].holder.owner_id.as_str(), "ann");
-/// assert!(dump.to_string().starts_with("held by lock-1-"), "{dump}");
-/// assert!(dump.to_string().ends_with("no request waits"), "{dump}");
-/// drop(guard);
-///
-/// let guard = store.node_locks().lock("ann", Scope::new().write("title"))?;
-/// let dump = store.lock_dump();
-/// assert!(dump.to_string().contains(": title (node exclusive)"), "{dump}");
-/// # Ok::<(), doclock::lock::LockError>(())
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct LockDump {
-    /// The holders and the waiters.
-    #[serde(flatten)]
-    pub lock: LockDiagnostics,
-    /// What the first request waits for that has not been admitted to the queue, because a lossless
-    /// subscriber or the journal has too much to read. `None` while admission is open.
-    pub admission_closed_by: Option<LockInfo>,
-    /// The requests that have not been admitted to the queue, in their order.
-    pub waiting_for_admission: Vec<QueueEntry>,
-}
-
-impl LockDump {
-    /// The first request waits at the gate, ahead of those in the entry queue.
-    pub(super) fn new(lock: LockDiagnostics, admission: Option<[LockDiagnostics; 2]>) -> Self {
-        let mut dump = Self {
-            lock,
-            admission_closed_by: None,
-            waiting_for_admission: Vec::new(),
-        };
-        if let Some([queue, gate]) = admission {
-            let closed_by = gate.holders.into_iter().next();
-            dump.admission_closed_by = closed_by.map(|held| held.holder);
-            for waiter in gate.waiters.into_iter().chain(queue.waiters) {
-                let position = dump.waiting_for_admission.len() + 1;
-                let mut request = waiter.request;
-                request.position = position;
-                dump.waiting_for_admission.push(request);
-            }
-        }
-        dump
-    }
-}
-
-impl fmt::Display for LockDump {
+impl fmt::Display for AdmissionDiagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.waiting_for_admission.is_empty() {
-            return self.lock.fmt(f);
+        match self.gate.holders.first() {
+            Some(held) => write!(f, "admission is closed by {}", held.holder)?,
+            None => f.write_str("admission is open")?,
         }
-        let closed = self.admission_closed_by.iter();
-        let closed = closed.map(|holder| format!("admission is closed by {holder}"));
-        let admission = self.waiting_for_admission.iter();
-        let admission = admission.map(|entry| format!("{entry}, for admission"));
-        let lines: Vec<_> = self.lock.lines().chain(closed).chain(admission).collect();
-        f.write_str(&lines.join("\n"))
+        let waiters = self.gate.waiters.iter().chain(&self.queue.waiters);
+        for (waiter, position) in waiters.zip(1..) {
+            let mut request = waiter.request.clone();
+            request.position = position;
+            write!(f, "\n{request}, for admission")?;
+        }
+        Ok(())
     }
 }
 
@@ -334,7 +286,7 @@ impl DataStore {
     /// is not known: each operation would have to note it for other threads.
     ///
     /// ```
-    /// use doclock::{DataStore, lock::AcquireOptions};
+    /// use doclock::DataStore;
     ///
     /// let store = DataStore::new();
     /// let guard = store.request("ann").label("import").wait()?;
@@ -342,6 +294,8 @@ impl DataStore {
     /// assert_eq!(diagnostics.lock.holders[0].holder.owner_id.as_str(), "ann");
     /// assert!(diagnostics.lock.waiters.is_empty());
     /// println!("{diagnostics}");
+    /// let lock = diagnostics.lock.to_string();
+    /// assert!(lock.starts_with("held by lock-1-") && lock.ends_with("no request waits"), "{lock}");
     /// let json = serde_json::to_value(&diagnostics)?;
     /// assert_eq!(json["lock"]["holders"][0]["label"], "import");
     /// # drop(guard);
@@ -378,6 +332,114 @@ impl DataStore {
             inbox_count,
             registered: self.registered(),
         }
+    }
+
+    /// Returns whether the lock is held.
+    pub fn is_locked(&self) -> bool {
+        self.0.lock.is_locked()
+    }
+
+    /// Describes the current holder of the lock, if there is one.
+    pub fn current_lock(&self) -> Option<LockInfo> {
+        self.0.lock.current_lock()
+    }
+
+    /// Returns the number of requests that wait for the lock.
+    pub fn queue_length(&self) -> usize {
+        self.0.lock.queue_length()
+    }
+
+    /// Lists the requests that wait for the lock, in order.
+    pub fn queue_info(&self) -> Vec<QueueEntry> {
+        self.0.lock.queue_info()
+    }
+
+    /// Returns the metrics and the state of the lock.
+    ///
+    /// All values are of one moment, except for the waiters behind the first 32.
+    pub fn lock_stats(&self) -> LockStats {
+        self.0.lock.lock_stats()
+    }
+
+    /// Returns what the lock has recorded: its last requests, with those that hold or wait.
+    ///
+    /// `None` if the [option](crate::StoreOptions::timeline) does not turn the recorder on. Other
+    /// threads continue while it is taken.
+    ///
+    /// ```
+    /// use doclock::{DataStore, StoreOptions, lock::TimelineOutcome};
+    ///
+    /// let store = DataStore::with_options(StoreOptions::new().timeline(100_000));
+    /// store.begin("ann")?.rollback();
+    /// let timeline = store.timeline().unwrap();
+    /// assert_eq!(timeline.entries[0].owner_id.as_str(), "ann");
+    /// assert_eq!(timeline.entries[0].outcome, TimelineOutcome::Released);
+    /// # Ok::<(), doclock::lock::LockError>(())
+    /// ```
+    pub fn timeline(&self) -> Option<Timeline> {
+        self.0.lock.timeline()
+    }
+
+    /// Returns the channel of the reports of long holds and long waits.
+    ///
+    /// `None` if neither [`report_holds`](crate::StoreOptions::report_holds) nor
+    /// [`report_waits`](crate::StoreOptions::report_waits) is set. All receivers share the channel:
+    /// each report goes to one of them. It keeps the last [`LockReport::KEPT`] reports that no
+    /// receiver has taken. A [report](LockReport) has an example.
+    pub fn lock_reports(&self) -> Option<Receiver<LockReport>> {
+        self.0.lock.reports()
+    }
+
+    /// Resets the metrics of the lock to zero.
+    ///
+    /// Holder and queue stay. A hold that began before the reset counts in full when it ends.
+    pub fn reset_lock_stats(&self) {
+        self.0.lock.reset_lock_stats();
+    }
+
+    /// Shows a lock type in the [diagnostics](Self::diagnostics) of this store, under a name.
+    ///
+    /// The store does not keep it: it disappears from the diagnostics when its last handle is
+    /// dropped. A later registration under the same name replaces the earlier one. A lock type
+    /// that is registered again has only the new name. Inboxes and leases of the store need no
+    /// registration.
+    ///
+    /// ```
+    /// use doclock::{DataStore, lock::limiter::InFlightLimiter};
+    ///
+    /// let store = DataStore::new();
+    /// let uploads = InFlightLimiter::<&str>::new(4);
+    /// store.register("uploads", &uploads);
+    /// let permit = uploads.acquire("pictures")?;
+    /// assert_eq!(store.diagnostics().registered[0].name, "uploads");
+    /// drop((permit, uploads));
+    /// assert!(store.diagnostics().registered.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn register(&self, name: impl Into<SmolStr>, primitive: &impl Registrable) {
+        self.add_registered(name.into(), primitive.primitive());
+    }
+
+    /// Publishes the state of the store as metrics: the length of the queue, the oldest hold,
+    /// timeouts and revocations, versions, and the lag of journal and subscribers.
+    ///
+    /// Call it before each scrape. Metrics of transactions need no call. They go to the recorder
+    /// that was current when the store was created, and the published ones to the recorder that is
+    /// current now. The page [observing](crate::guide::observing) lists the metrics.
+    ///
+    /// Never waits for a transaction. Takes the time to list the waiting requests.
+    ///
+    /// ```
+    /// use doclock::DataStore;
+    ///
+    /// // After the recorder is installed.
+    /// let store = DataStore::new();
+    /// store.publish_metrics();
+    /// ```
+    #[cfg(feature = "metrics")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+    pub fn publish_metrics(&self) {
+        self.set_metrics();
     }
 
     fn inbox_diagnostics(&self) -> (Vec<InboxDiagnostics>, usize) {

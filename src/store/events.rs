@@ -20,10 +20,10 @@
 //! ```
 
 mod filter;
+mod pending;
 
 use std::fmt;
 use std::future::poll_fn;
-use std::panic::Location;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -35,6 +35,8 @@ use serde::Serialize;
 
 pub use filter::Filter;
 pub(super) use filter::Reach;
+pub use pending::PendingSubscription;
+pub(super) use pending::SubscriptionOptions;
 
 use super::log::{CommitLog, EventWait, SubscriberId};
 pub use super::result::ExecutedOperation;
@@ -120,85 +122,6 @@ impl Subscription {
             ready,
             waits: None,
         }
-    }
-
-    /// Makes the subscription receive only commits that are durable, each when it is.
-    ///
-    /// **Use it** for data that leaves the process: a message to another program, or the answer to
-    /// a client. What a power cut takes back was then never seen outside. A subscription without it
-    /// receives commits at once, for views in the same process.
-    ///
-    /// After [`subscribe`](DataStore::subscribe), a commit that was published before is not
-    /// received, even if it becomes durable later. To start from
-    /// [the durable document](DataStore::durable_snapshot), use
-    /// [`follow_from`](DataStore::follow_from) with its version.
-    ///
-    /// It ends when the store is closed or its [journal](crate::durable) fails: then no further
-    /// commit becomes durable. In a store in memory it changes nothing.
-    ///
-    /// ```
-    /// use doclock::{DataStore, document::NodeSpec, durable::Durability};
-    ///
-    /// # let folder = tempfile::tempdir()?;
-    /// let store = DataStore::open(folder.path().join("notes.doclock"))?;
-    /// let for_clients = store.subscribe().durable();
-    /// let mut transaction = store.begin("ann")?;
-    /// transaction.create(NodeSpec::new("paragraph"))?;
-    /// transaction.commit_with(Durability::Later)?;
-    /// let event = for_clients.recv()?;
-    /// assert_eq!(store.durable_version(), Some(event.commit.version));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn durable(self) -> Self {
-        self.log.read_durable(self.id);
-        self
-    }
-
-    /// Makes the subscription miss no further commit.
-    ///
-    /// If the subscriber has more than `limit` bytes of commits to read, new requests for the lock
-    /// wait before they request it. They go on, in FIFO order, when the subscriber has read down to
-    /// half of the limit, or is dropped. Until all of them have gone on, later requests wait behind
-    /// them, and the lock is granted to one after the other. The sizes are estimates.
-    ///
-    /// The timeouts, cancel tokens and queue bounds of the requests apply. The
-    /// [`LockError`](crate::lock::LockError) of the first one names the holder
-    /// `lossless subscriber`. For the others the first one is the holder, and the error has the
-    /// time since the request began to wait there. The statistics of the lock do not count these
-    /// waits; [`admission_dump`](DataStore::admission_dump) shows them.
-    ///
-    /// The unread commits can exceed the limit by those of requests that have been admitted
-    /// already, and of transactions under a lock that is held already. Requests for nodes are
-    /// admitted without waiting for the grant of the one before. [`NodeLocks`](crate::NodeLocks)
-    /// are not affected.
-    ///
-    /// With a filter, all commits since the last read count. When the journal of a
-    /// [durable](Self::durable) subscription ends, no request waits for it any more.
-    ///
-    /// The thread that reads must not request the lock without a timeout: its request could wait
-    /// for itself.
-    ///
-    /// ```
-    /// use doclock::lock::{AcquireOptions, LockError};
-    /// use doclock::{DataStore, TransactionManager, dsl::*};
-    ///
-    /// let store = DataStore::new();
-    /// let journal = store.subscribe().lossless(0);
-    /// let manager = TransactionManager::new(store.clone());
-    /// manager.execute(create(text_node("paragraph", "one")))?;
-    ///
-    /// let no_wait = AcquireOptions::new().no_wait();
-    /// let refused = store.request("ann").options(no_wait.clone()).wait();
-    /// assert!(matches!(refused, Err(LockError::WouldBlock { .. })));
-    /// assert_eq!(journal.recv()?.commit.version, 1);
-    /// assert!(store.request("ann").options(no_wait).wait().is_ok());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn lossless(self, limit: usize) -> Self {
-        self.log.read_losslessly(self.id, limit);
-        self
     }
 
     /// Returns a channel that has a message while there may be an event to receive, for `select!`.
@@ -404,7 +327,7 @@ impl Iterator for EventIter<'_> {
 }
 
 /// Why a store has not all commits after a version: the error of
-/// [`follow_from`](DataStore::follow_from) and [`commits_since`](DataStore::commits_since).
+/// [`after`](PendingSubscription::after) and [`commits_since`](DataStore::commits_since).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MissingCommits {
@@ -438,103 +361,42 @@ codes! { MissingCommits {
 
 /// # Commits
 impl DataStore {
-    /// Subscribes to all future commits.
+    /// Subscribes to all future commits: short for `subscription().all()`.
     ///
     /// A subscriber never delays a commit. If it is too far behind, it misses the oldest commits,
-    /// and its next event [carries their number](Subscription#gaps). To start from a document,
-    /// [`follow_from`](Self::follow_from) its version.
+    /// and its next event [carries their number](Subscription#gaps). A
+    /// [`subscription`](Self::subscription) has options, and can begin
+    /// [after a version](PendingSubscription::after).
     #[track_caller]
     pub fn subscribe(&self) -> Subscription {
-        self.subscribe_to(Filter::All)
+        self.subscription().all()
     }
 
-    /// Subscribes to the future commits that pass the filter.
+    /// Returns a subscription that has not begun, to set its options and to select its commits.
     ///
-    /// Other commits do not count as missed. All else is as for [`subscribe`](Self::subscribe).
-    ///
-    /// While a subscription has a filter other than [`Filter::All`], each commit costs time in
-    /// proportion to the nodes that it touches and their ancestors.
+    /// Its endings are [`all`](PendingSubscription::all),
+    /// [`matching`](PendingSubscription::matching) and [`after`](PendingSubscription::after).
     ///
     /// ```
-    /// use doclock::{DataStore, Editor, dsl::*, events::Filter};
+    /// use doclock::{DataStore, document::NodeSpec, events::Filter};
     ///
     /// let store = DataStore::new();
-    /// let editor = Editor::new(store.clone(), "ann");
-    /// let chapter = store.subscribe_to(Filter::Subtree("chapter".into()));
-    /// transaction(&editor, [
-    ///     create(element("section", [text_node("paragraph", "One").with_id("one")]).with_id("chapter")),
-    ///     create(text_node("paragraph", "Two").with_id("two")),
-    /// ])
-    /// .commit()?;
-    /// transaction(&editor, [set_text("2").on("two")]).commit()?;
-    /// transaction(&editor, [move_node("chapter", 0).on("two")]).commit()?;
-    /// transaction(&editor, [set_text("II").on("two")]).commit()?;
-    ///
-    /// let versions: Vec<u64> = chapter.try_iter().map(|event| event.commit.version).collect();
-    /// assert_eq!(versions, [1, 3, 4]);
-    /// # Ok::<(), doclock::transaction::TransactionError>(())
-    /// ```
-    #[track_caller]
-    pub fn subscribe_to(&self, filter: Filter) -> Subscription {
-        let parts = self.subscribe_with(filter, Location::caller());
-        Subscription::new(parts)
-    }
-
-    /// Subscribes to the commits after a version: those that the store has kept, and all future
-    /// ones, in one order without a gap and without a duplicate.
-    ///
-    /// **Use it** to continue from a document: a copy, or a client that was away. A version is that
-    /// of a [snapshot](crate::Snapshot), or the last one that the client has received.
-    ///
-    /// The store [keeps](crate::StoreOptions::kept_commits) as many commits as it is told to, which
-    /// is none by default. A durable store also has the commits that are not durable yet. So a
-    /// [`durable_snapshot`](Self::durable_snapshot) is continued by `follow_from` its version with
-    /// [`durable`](Subscription::durable). If its commits are removed between the two calls, the
-    /// second one returns an error, and a newer snapshot can be followed.
-    ///
-    /// A subscriber that is too far behind [misses commits](Subscription#gaps) as any other, unless
-    /// it is [`lossless`](Subscription::lossless).
-    ///
-    /// Never blocks. Takes time in proportion to the number of kept commits after the version.
-    ///
-    /// # Errors
-    ///
-    /// [`MissingCommits`]: the oldest of these commits were removed, or the document has not
-    /// reached the version.
-    ///
-    /// ```
-    /// use doclock::{DataStore, StoreOptions, TransactionManager, dsl::*};
-    ///
-    /// let store = DataStore::with_options(StoreOptions::new().kept_commits(1 << 20));
-    /// let manager = TransactionManager::new(store.clone());
-    /// for text in ["one", "two", "three"] {
-    ///     manager.execute(create(text_node("paragraph", text)))?;
-    /// }
-    /// let events = store.follow_from(1)?;
-    /// manager.execute(create(text_node("paragraph", "four")))?;
-    /// let versions: Vec<u64> = events.try_iter().map(|event| event.commit.version).collect();
-    /// assert_eq!(versions, [2, 3, 4]);
+    /// let journal = store.subscription().lossless(1 << 20).all();
+    /// let chapter = store.subscription().matching(Filter::Subtree("chapter".into()));
+    /// let mut transaction = store.begin("ann")?;
+    /// transaction.create(NodeSpec::new("paragraph"))?;
+    /// transaction.commit()?;
+    /// assert_eq!((journal.try_iter().count(), chapter.try_iter().count()), (1, 0));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[track_caller]
-    pub fn follow_from(&self, version: u64) -> Result<Subscription, MissingCommits> {
-        let parts = self.subscribe_after(version, Location::caller())?;
-        Ok(Subscription::new(parts))
-    }
-
-    /// Subscribes to all future commits, and misses none: short for
-    /// `subscribe().lossless(limit)`.
-    ///
-    /// See [`Subscription::lossless`]: requests for the lock wait while more than `limit` bytes are
-    /// unread.
-    #[track_caller]
-    pub fn subscribe_lossless(&self, limit: usize) -> Subscription {
-        self.subscribe().lossless(limit)
+    pub fn subscription(&self) -> PendingSubscription {
+        PendingSubscription::new(self.clone())
     }
 
     /// Returns the commits after a version, in order, up to the latest. They need not be durable:
-    /// for data that leaves the process, [`follow_from`](Self::follow_from) the version with
-    /// [`durable`](Subscription::durable).
+    /// data that leaves the process comes from a [durable](PendingSubscription::durable)
+    /// subscription [after](PendingSubscription::after) the version.
     ///
     /// The store [keeps](crate::StoreOptions::kept_commits) as many commits for this as it is told
     /// to, which is none by default. Never blocks. Takes time in proportion to the number of

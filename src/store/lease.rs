@@ -14,8 +14,8 @@
 //!
 //! let store = DataStore::new();
 //! let minute = Duration::from_secs(60);
-//! let lease = store.lease(LeaseTarget::Document, "ann", minute)?;
-//! let refused = store.lease(LeaseTarget::Document, "bob", minute).unwrap_err();
+//! let lease = store.leases().acquire(LeaseTarget::Document, "ann", minute)?;
+//! let refused = store.leases().acquire(LeaseTarget::Document, "bob", minute).unwrap_err();
 //! assert!(refused.to_string().contains("ann"), "{refused}");
 //!
 //! let mut transaction = store.begin("ann")?;
@@ -45,14 +45,14 @@ pub use info::{LeaseHolder, LeaseInfo};
 use table::Holding;
 pub use target::{LeaseTarget, LeaseTargets};
 
-/// # Leases
+/// The leases of one store, from [`DataStore::leases`].
 ///
 /// A lease is a lock with an expiry: its owner need not live to release it. It is for long work
 /// that no thread performs: an open form, a payment that is being confirmed elsewhere, or a job of
 /// another process.
 ///
 /// None of these methods waits for a lock or a lease; each is a single step. They make no version
-/// and no event. They need neither the store's lock nor node locks, so a lease may be taken or
+/// and no event. They need neither the store's lock nor node locks, so a lease may be acquired or
 /// released while a transaction is open. In a durable store, a method that changes a lease waits
 /// for the disk if too many changes
 /// [are not written yet](crate::durable::DurableOptions::unwritten_limit).
@@ -61,8 +61,25 @@ pub use target::{LeaseTarget, LeaseTargets};
 /// [requires](crate::Draft::require) it is committed only while it lasts. A transaction that
 /// requires no lease is not restricted by the leases of other owners. The store's lock orders its
 /// writes in any case, and an undo or a repair must not wait for the lease of an absent user.
-impl DataStore {
-    /// Leases one or several targets to an owner for `duration` from now: all of them or none.
+///
+/// ```
+/// use doclock::DataStore;
+/// use std::time::Duration;
+///
+/// let leases = DataStore::new().leases();
+/// let lease = leases.acquire("form", "window-1", Duration::from_secs(60))?;
+/// assert_eq!(leases.holder("form").unwrap().lease.owner_id.as_str(), "window-1");
+/// lease.release()?;
+/// assert!(leases.list().is_empty());
+/// # Ok::<(), doclock::lease::LeaseError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Leases {
+    pub(super) store: DataStore,
+}
+
+impl Leases {
+    /// Acquires a lease on one or several targets for `duration` from now: all of them or none.
     ///
     /// Never waits for another lease.
     ///
@@ -79,14 +96,14 @@ impl DataStore {
     /// use doclock::DataStore;
     /// use std::time::Duration;
     ///
-    /// let store = DataStore::new();
+    /// let leases = DataStore::new().leases();
     /// let minute = Duration::from_secs(60);
-    /// let lease = store.lease(["ann", "bob"], "teller-1", minute)?;
+    /// let lease = leases.acquire(["ann", "bob"], "teller-1", minute)?;
     ///
-    /// let error = store.lease("bob", "teller-2", minute).unwrap_err();
+    /// let error = leases.acquire("bob", "teller-2", minute).unwrap_err();
     /// assert!(error.to_string().starts_with("node bob is leased by teller-1 for another "));
     /// lease.release()?;
-    /// let next = store.lease("bob", "teller-2", minute)?;
+    /// let next = leases.acquire("bob", "teller-2", minute)?;
     /// assert_eq!(next.fencing_token().get(), 2);
     /// # Ok::<(), doclock::lease::LeaseError>(())
     /// ```
@@ -96,7 +113,7 @@ impl DataStore {
     /// [`LeaseError::Conflict`]: one of the targets is leased already; the error reports the owner
     /// and the remaining time. Other errors report that there is no target, or one with an empty
     /// id, no duration, or too long a one.
-    pub fn lease(
+    pub fn acquire(
         &self,
         targets: impl Into<LeaseTargets>,
         owner: impl Into<OwnerId>,
@@ -112,22 +129,22 @@ impl DataStore {
         // Declared before the guard, hence dropped after it: readers do not wait while old values
         // are freed.
         let swept;
-        let mut published = self.0.document.published.lock();
-        let (now, expiry) = self.until(duration)?;
+        let mut published = self.store.0.document.published.lock();
+        let (now, expiry) = self.store.until(duration)?;
         if let Some(found) = published.leases.in_the_way(&targets, now) {
             return Err(LeaseHolder::new(found, now).into());
         }
         let holding;
         (holding, swept) = published.leases.grant(targets, owner, expiry, now);
-        self.note_pinned(&published.document);
+        self.store.note_pinned(&published.document);
         published.note_lease_token();
         let version = published.version();
-        self.store_lease(version, &holding, now);
+        self.store.store_lease(version, &holding, now);
         drop(published);
-        self.store_ends(version, swept.tokens());
-        self.call_writer();
+        self.store.store_ends(version, swept.tokens());
+        self.store.call_writer();
         Ok(Lease {
-            store: self.clone(),
+            store: self.store.clone(),
             holding,
         })
     }
@@ -141,20 +158,20 @@ impl DataStore {
     /// use doclock::{DataStore, FencingToken};
     /// use std::time::Duration;
     ///
-    /// let store = DataStore::new();
-    /// let token = store.lease("form", "window-1", Duration::from_secs(60))?.fencing_token();
+    /// let leases = DataStore::new().leases();
+    /// let token = leases.acquire("form", "window-1", Duration::from_secs(60))?.fencing_token();
     /// // The window remembers nothing but the number.
     /// let token = FencingToken::from(token.get());
-    /// store.lease_by_token(token).expect("a minute has not passed").renew(Duration::from_secs(60))?;
+    /// leases.by_token(token).expect("a minute has not passed").renew(Duration::from_secs(60))?;
     /// # Ok::<(), doclock::lease::LeaseError>(())
     /// ```
-    pub fn lease_by_token(&self, token: FencingToken) -> Option<Lease> {
-        let published = self.0.document.published.lock();
-        let holding = published.leases.live(token, self.monotonic())?;
+    pub fn by_token(&self, token: FencingToken) -> Option<Lease> {
+        let published = self.store.0.document.published.lock();
+        let holding = published.leases.live(token, self.store.monotonic())?;
         let holding = Arc::clone(holding);
         drop(published);
         Some(Lease {
-            store: self.clone(),
+            store: self.store.clone(),
             holding,
         })
     }
@@ -168,33 +185,35 @@ impl DataStore {
     /// use doclock::{DataStore, lease::LeaseTarget};
     /// use std::time::Duration;
     ///
-    /// let store = DataStore::new();
-    /// let _lease = store.lease(LeaseTarget::Document, "importer", Duration::from_secs(60))?;
-    /// let holder = store.leased("title").unwrap();
+    /// let leases = DataStore::new().leases();
+    /// let _lease = leases.acquire(LeaseTarget::Document, "importer", Duration::from_secs(60))?;
+    /// let holder = leases.holder("title").unwrap();
     /// assert_eq!(holder.lease.owner_id.as_str(), "importer");
     /// assert!(holder.remaining <= Duration::from_secs(60));
     /// # Ok::<(), doclock::lease::LeaseError>(())
     /// ```
-    pub fn leased(&self, target: impl Into<LeaseTarget>) -> Option<LeaseHolder> {
+    pub fn holder(&self, target: impl Into<LeaseTarget>) -> Option<LeaseHolder> {
         let target = target.into();
-        let published = self.0.document.published.lock();
-        let now = self.monotonic();
+        let published = self.store.0.document.published.lock();
+        let now = self.store.monotonic();
         let leases = &published.leases;
         let found = leases.in_the_way(std::slice::from_ref(&target), now)?;
         Some(LeaseHolder::new(found, now))
     }
 
-    /// Lists all leases that have not ended, in the order in which they were taken.
+    /// Lists all leases that have not ended, in the order in which they were acquired.
     ///
     /// Other threads continue meanwhile, so a listed lease may have ended since.
-    pub fn leases(&self) -> Vec<LeaseInfo> {
-        let leases = self.0.document.published.lock().leases.clone();
-        let now = self.monotonic();
+    pub fn list(&self) -> Vec<LeaseInfo> {
+        let leases = self.store.0.document.published.lock().leases.clone();
+        let now = self.store.monotonic();
         LeaseInfo::list(leases.valid(now))
     }
+}
 
+impl DataStore {
     /// The current moment, and the moment `duration` later. The published version must be locked,
-    /// so that leases are taken in the order of their moments.
+    /// so that leases are acquired in the order of their moments.
     fn until(&self, duration: Duration) -> Result<(MonotonicTime, Expiry), LeaseError> {
         if duration.is_zero() {
             return Err(LeaseError::NoDuration);
@@ -205,27 +224,27 @@ impl DataStore {
     }
 }
 
-/// A lease of some targets to an owner until its expiry. See [`DataStore::lease`].
+/// A lease of some targets to an owner until its expiry. See [`Leases::acquire`].
 ///
 /// The value names the lease and is not the lease itself: dropping it changes nothing, and
-/// [`DataStore::lease_by_token`] makes another one. It keeps the store alive.
+/// [`Leases::by_token`] makes another one. It keeps the store alive.
 ///
 /// ```
 /// use doclock::{DataStore, StoreOptions, lease::LeaseError, time::ManualClock};
 /// use std::time::Duration;
 ///
 /// let clock = ManualClock::new();
-/// let store = DataStore::with_options(StoreOptions::new().clock(clock.clock()));
+/// let leases = DataStore::with_options(StoreOptions::new().clock(clock.clock())).leases();
 /// let second = Duration::from_secs(1);
 ///
-/// let mut old = store.lease("ann", "teller-1", 5 * second)?;
+/// let mut old = leases.acquire("ann", "teller-1", 5 * second)?;
 /// clock.advance(4 * second);
 /// old.renew(5 * second)?;
 /// assert_eq!(old.remaining(), 5 * second);
 ///
 /// // The first teller disappears. Its lease ends by itself.
 /// clock.advance(5 * second);
-/// let new = store.lease("ann", "teller-2", 5 * second)?;
+/// let new = leases.acquire("ann", "teller-2", 5 * second)?;
 /// assert!(new.fencing_token() > old.fencing_token());
 /// assert_eq!(
 ///     old.renew(second).unwrap_err().to_string(),
@@ -262,7 +281,7 @@ impl Lease {
 
     /// Returns when the lease ends, by the machine's calendar.
     ///
-    /// The date is computed when the lease is taken, or renewed by this value. The store's clock
+    /// The date is computed when the lease is acquired, or renewed by this value. The store's clock
     /// decides when the lease ends: see [`remaining`](Self::remaining).
     pub fn expires_at(&self) -> SystemTime {
         self.holding.expiry.date

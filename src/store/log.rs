@@ -26,13 +26,13 @@ use std::task::Waker;
 use crossbeam_channel::{Receiver, TryRecvError};
 
 use super::admission::Admission;
-use super::events::{CommitEvent, Filter, MissingCommits, Reach};
+use super::events::{CommitEvent, Filter, MissingCommits, Reach, SubscriptionOptions};
 use super::lazy::LazyParts;
 use super::provenance::{RecordedProvenance, Units};
 use super::{DataStore, PublishedState, SharedDocument, TransactionResult};
 use crate::caught::dispose;
 use crate::document::{Change, EditUnit, SequenceEdit, SequenceEdits, Snapshot};
-use crate::id::{NodeId, OwnerId};
+use crate::id::{LockId, NodeId, OwnerId};
 use crate::sync::{Mutex, MutexGuard, rank};
 pub(super) use journal::JournalReader;
 pub(super) use records::CommitRecords;
@@ -513,23 +513,22 @@ impl CommitLog {
         records.subscribers.call_site(behind?.0)
     }
 
-    /// Lets a subscriber miss no commit; requests wait while it has more bytes to read.
-    pub(super) fn read_losslessly(&self, id: SubscriberId, limit: usize) {
-        let mut log = self.records.lock();
-        let opened = log.as_mut().and_then(|records| {
-            records.subscribers.read_losslessly(id, limit);
-            self.close_if_behind(records);
-            self.reopen(records)
-        });
-        drop(log);
-        self.let_pass(opened);
-    }
-
-    /// Makes a subscriber read durable commits only, if there is a journal.
-    pub(super) fn read_durable(&self, id: SubscriberId) {
-        if let Some(records) = &mut *self.records.lock() {
+    /// Sets how a new subscriber reads. Requests wait while a lossless one has too much to read.
+    /// Returns the grant of the gate, which [`let_pass`](Self::let_pass) takes.
+    #[must_use = "the request at the gate must go on"]
+    fn read_with(
+        &self,
+        records: &mut CommitRecords,
+        id: SubscriberId,
+        options: SubscriptionOptions,
+    ) -> Option<LockId> {
+        if options.is_durable {
             records.subscribers.read_durable(id);
         }
+        let limit = options.lossless_limit?;
+        records.subscribers.read_losslessly(id, limit);
+        self.close_if_behind(records);
+        self.reopen(records)
     }
 
     /// Lets a task wait until there may be a commit for the subscriber.
@@ -711,12 +710,16 @@ impl DataStore {
     pub(super) fn subscribe_with(
         &self,
         filter: Filter,
+        options: SubscriptionOptions,
         call_site: &'static Location<'static>,
     ) -> (Arc<CommitLog>, SubscriberId, Receiver<()>) {
         let log = &self.0.log;
-        let mut records = log.records.lock();
-        let (records, cursor) = log.begin_following(&mut records, &self.0.document, Some(&filter));
+        let mut locked = log.records.lock();
+        let (records, cursor) = log.begin_following(&mut locked, &self.0.document, Some(&filter));
         let (id, ready) = records.subscribers.add(filter, cursor, Some(call_site));
+        let opened = log.read_with(records, id, options);
+        drop(locked);
+        log.let_pass(opened);
         (Arc::clone(&log.0), id, ready)
     }
 
@@ -724,6 +727,7 @@ impl DataStore {
     pub(super) fn subscribe_after(
         &self,
         version: u64,
+        options: SubscriptionOptions,
         call_site: &'static Location<'static>,
     ) -> Result<(Arc<CommitLog>, SubscriberId, Receiver<()>), MissingCommits> {
         let log = &self.0.log;
@@ -741,6 +745,9 @@ impl DataStore {
         if version < latest {
             subscribers.begin_after(id, version);
         }
+        let opened = log.read_with(records, id, options);
+        drop(locked);
+        log.let_pass(opened);
         Ok((Arc::clone(&log.0), id, ready))
     }
 

@@ -29,74 +29,10 @@ impl Tree for DataStore {
     }
 }
 
-/// # Node locks
 impl DataStore {
-    /// Returns the node locks of the store, to lock nodes by hand and to list holders and waiters.
-    pub fn node_locks(&self) -> NodeLocks {
-        NodeLocks(self.clone())
-    }
-
-    /// Waits for node locks and begins a transaction on the nodes.
-    ///
-    /// It runs beside transactions on other nodes.
-    ///
-    /// All nodes of the scope are locked before this returns, or none. The transaction locks
-    /// further nodes when it changes them. The commit checks again the nodes that it only reads;
-    /// see [`Transaction`], "On nodes". The locks are released when the transaction is committed,
-    /// rolled back or dropped.
-    ///
-    /// # Order
-    ///
-    /// Requests for the whole document and for nodes stand in one queue: a transaction on nodes
-    /// waits for an earlier request for the document lock, and the other way round. Requests for
-    /// one node are granted in FIFO order. A scope enters the queues of all its nodes in one step,
-    /// so two requests for the same nodes cannot block each other.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError`], as [`lock`](Self::lock).
-    ///
-    /// ```
-    /// use doclock::{DataStore, View, document::NodeSpec, lock::node::Scope};
-    ///
-    /// let store = DataStore::new();
-    /// let mut transaction = store.begin("setup")?;
-    /// let [one, two] = ["one", "two"].map(|id| transaction.create(NodeSpec::new("section").with_id(id)));
-    /// let (one, two) = (one?, two?);
-    /// transaction.commit()?;
-    ///
-    /// let mut ann = store.begin_on("ann", Scope::new().write(&one))?;
-    /// let bob = store.clone();
-    /// std::thread::spawn(move || {
-    ///     // Ann's transaction is still open, on another node.
-    ///     let mut transaction = bob.begin_on("bob", Scope::new().write(&two))?;
-    ///     transaction.set_text(&two, "of Bob")?;
-    ///     transaction.commit()?;
-    ///     Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// })
-    /// .join()
-    /// .unwrap()
-    /// .unwrap();
-    /// ann.set_text(&one, "of Ann")?;
-    /// ann.commit()?;
-    /// assert_eq!(store.version(), 3);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[track_caller]
-    pub fn begin_on(
-        &self,
-        owner: impl Into<OwnerId>,
-        scope: impl Into<Scope>,
-    ) -> Result<Transaction, LockError> {
-        let (owner, options) = (owner.into(), AcquireOptions::new());
-        let call_site = Location::caller();
-        let observed = self.observe(Kind::OnNodes, &options.requester(&owner, call_site, true));
-        observed.begin(self.begin_on_at(owner, scope.into(), options, call_site))
-    }
-
     /// Begins a transaction as [`begin_on_as`](Self::begin_on_as) does, in a thread. Without a
     /// future around it, a free lock takes a fifth fewer instructions.
-    fn begin_on_at(
+    pub(super) fn begin_on_at(
         &self,
         owner: OwnerId,
         scope: Scope,
@@ -221,7 +157,7 @@ impl DataStore {
 /// # Ok::<(), doclock::lock::LockError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct NodeLocks(DataStore);
+pub struct NodeLocks(pub(super) DataStore);
 
 impl NodeLocks {
     /// Waits for nodes and holds them until the returned guard is dropped: all of them or none.

@@ -177,8 +177,8 @@ impl StoreOptions {
     /// read them yet. The default is 1 MiB. The sizes are estimates.
     ///
     /// Past the limit, a [subscriber](crate::events::Subscription#gaps) misses the oldest commits.
-    /// The commits that a [lossless](super::DataStore::subscribe_lossless) one has not read stay,
-    /// and so do those of a durable store that are not durable yet.
+    /// The commits that a [lossless](crate::events::PendingSubscription::lossless) one has not read
+    /// stay, and so do those of a durable store that are not durable yet.
     ///
     /// An [`Editor`](crate::Editor) reads the commits of others when it is next used. Past the
     /// limit, or past 256 KiB if there are no subscribers, only the positions and lengths of their
@@ -209,7 +209,7 @@ impl StoreOptions {
     }
 
     /// Sets how many bytes of the latest commits the store keeps for
-    /// [`follow_from`](super::DataStore::follow_from) and
+    /// subscriptions [after](crate::events::PendingSubscription::after) a version and
     /// [`commits_since`](super::DataStore::commits_since). The default is zero, which keeps none.
     ///
     /// They stay in the log of [`log_limit`](Self::log_limit), in addition to what that allows. So

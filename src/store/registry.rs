@@ -4,7 +4,7 @@ use serde::Serialize;
 use smol_str::SmolStr;
 
 use super::DataStore;
-use crate::lock::{Primitive, PrimitiveState, Registrable};
+use crate::lock::{Primitive, PrimitiveState};
 use crate::sync::{Mutex, rank};
 
 /// The registered lock types with their names, in the order of their registration.
@@ -30,29 +30,9 @@ impl RegisteredPrimitive {
     pub const LISTED: usize = 64;
 }
 
-/// # Diagnostics
 impl DataStore {
-    /// Shows a lock type in the [diagnostics](Self::diagnostics) of this store, under a name.
-    ///
-    /// The store does not keep it: it disappears from the diagnostics when its last handle is
-    /// dropped. A later registration under the same name replaces the earlier one. A lock type
-    /// that is registered again has only the new name. Inboxes and leases of the store need no
-    /// registration.
-    ///
-    /// ```
-    /// use doclock::{DataStore, lock::limiter::InFlightLimiter};
-    ///
-    /// let store = DataStore::new();
-    /// let uploads = InFlightLimiter::<&str>::new(4);
-    /// store.register("uploads", &uploads);
-    /// let permit = uploads.acquire("pictures")?;
-    /// assert_eq!(store.diagnostics().registered[0].name, "uploads");
-    /// drop((permit, uploads));
-    /// assert!(store.diagnostics().registered.is_empty());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn register(&self, name: impl Into<SmolStr>, primitive: &impl Registrable) {
-        let (name, primitive) = (name.into(), primitive.primitive());
+    /// Registers a lock type under a name.
+    pub(super) fn add_registered(&self, name: SmolStr, primitive: Primitive) {
         let mut registered = self.0.log.lazy.get_or_make().registry.0.lock();
         registered.retain(|(other, registered)| {
             registered.exists() && *other != name && !registered.is(&primitive)

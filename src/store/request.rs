@@ -1,120 +1,17 @@
-//! Requests for the lock of a store, by threads and by tasks.
+//! Requests for the lock of a store, by threads and by tasks, and the transactions that they begin.
 
 use std::panic::Location;
+use std::sync::Arc;
 
-use super::{DataStore, Kind, Transaction};
-use crate::id::OwnerId;
+use super::{DataStore, Draft, Kind, Transaction, TransactionResult};
+use crate::document::Snapshot;
+use crate::id::{LockId, OwnerId};
 use crate::lock::{
-    AcquireOptions, LockError, LockGuard, LockRequest, PendingRequest, Scope, WaitsAs,
+    AcquireOptions, Grant, JoinError, LockError, LockGuard, LockRequest, NodesInstead, Scope,
+    WaitsAs,
 };
 
-/// # Tasks
-///
-/// A [`PendingRequest`] and a [pending transaction](crate::transaction::PendingTransaction) wait in
-/// a task of an executor with `.await`. They need no particular executor. A future does nothing
-/// before it is first polled. Tasks and threads wait in one queue, in FIFO order, with the same
-/// timeouts, cancel tokens and bounds. The wait for a grant does not block the thread of the
-/// executor; [`FifoLock`](crate::lock::FifoLock#tasks) describes the rest.
-///
-/// | await of | if the future is dropped |
-/// |---|---|
-/// | [`request`](Self::request), [`request_transaction`](Self::request_transaction), [`request_transaction_on`](Self::request_transaction_on) | the request leaves the queue; a grant that was not taken is released |
-/// | a [pending transaction](crate::transaction::PendingTransaction) | the batch leaves the queue, or runs to its end; ask with its key |
-/// | [`wait_durable_async`](Self::wait_durable_async), [`Subscription::recv_async`](crate::events::Subscription::recv_async) | nothing is lost |
-///
-/// The methods that wait and return no future block the thread of the executor, with all its other
-/// tasks. An open transaction and a guard are values as in threads: they may be kept across an
-/// `await`, and then all other requests wait for that, too. A commit in a durable store blocks
-/// until it is written; [`commit_async`](Transaction::commit_async) waits for that in the task.
 impl DataStore {
-    /// Returns a request for a guard, to set its options. Nothing is requested before
-    /// [`wait`](PendingRequest::wait) or `.await`.
-    ///
-    /// ```
-    /// use doclock::{DataStore, lock::AcquireOptions};
-    ///
-    /// # pollster::block_on(async {
-    /// let store = DataStore::new();
-    /// let guard = store.request("ann").label("layout").await?;
-    /// let refused = store.request("ben").options(AcquireOptions::new().no_wait()).wait();
-    /// assert_eq!(refused.unwrap_err().code(), "lockWouldBlock");
-    /// # Ok::<(), doclock::lock::LockError>(())
-    /// # }).unwrap();
-    /// ```
-    #[track_caller]
-    pub fn request(&self, owner: impl Into<OwnerId>) -> PendingRequest<'static, StoreRequest> {
-        PendingRequest::new(StoreRequest {
-            store: self.clone(),
-            owner: owner.into(),
-        })
-    }
-
-    /// Returns a request for a transaction that owns the lock, to set its options. Nothing is
-    /// requested before [`wait`](PendingRequest::wait) or `.await`. The lock is held until the
-    /// transaction ends, also while a task waits for something else. A [pending
-    /// transaction](crate::transaction::PendingTransaction) never holds it across an `await`.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// use doclock::{DataStore, document::NodeSpec};
-    ///
-    /// # pollster::block_on(async {
-    /// let store = DataStore::new();
-    /// let mut transaction = store.request_transaction("ann").timeout(Duration::from_secs(1)).await?;
-    /// transaction.create(NodeSpec::new("paragraph"))?;
-    /// assert_eq!(transaction.commit_async().await?.version, 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # }).unwrap();
-    /// ```
-    #[track_caller]
-    pub fn request_transaction(
-        &self,
-        owner: impl Into<OwnerId>,
-    ) -> PendingRequest<'static, TransactionRequest> {
-        PendingRequest::new(TransactionRequest {
-            store: self.clone(),
-            owner: owner.into(),
-            scope: None,
-        })
-    }
-
-    /// Returns a request for a transaction on nodes, to set its options. Nothing is requested
-    /// before [`wait`](PendingRequest::wait) or `.await`. The transaction is that of
-    /// [`begin_on`](Self::begin_on).
-    ///
-    /// The options hold for this wait and for all later waits of the transaction. Priorities count
-    /// in the queue of the document lock, and not in the queues of nodes. In a task, the waits for
-    /// further nodes, when the transaction changes or reads them, block the thread that polls: lock
-    /// the nodes with the scope.
-    ///
-    /// ```
-    /// use doclock::{DataStore, document::NodeSpec, lock::node::Scope};
-    ///
-    /// # pollster::block_on(async {
-    /// let store = DataStore::new();
-    /// let mut transaction = store.begin("setup")?;
-    /// let section = transaction.create(NodeSpec::new("section"))?;
-    /// transaction.commit()?;
-    /// let mut transaction = store.request_transaction_on("ann", Scope::new().write(&section)).await?;
-    /// transaction.set_text(&section, "One")?;
-    /// transaction.commit()?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # }).unwrap();
-    /// ```
-    #[track_caller]
-    pub fn request_transaction_on(
-        &self,
-        owner: impl Into<OwnerId>,
-        scope: impl Into<Scope>,
-    ) -> PendingRequest<'static, TransactionRequest> {
-        PendingRequest::new(TransactionRequest {
-            store: self.clone(),
-            owner: owner.into(),
-            scope: Some(scope.into()),
-        })
-    }
-
     pub(super) async fn begin_as(
         &self,
         waits_as: WaitsAs,
@@ -129,11 +26,36 @@ impl DataStore {
         Ok(Transaction::begin(self, grant, owner, observed))
     }
 
-    /// The code of the keeper's thread, which a model runs itself.
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn keeper_thread(&self) -> impl FnOnce() + Send + use<> {
-        self.0.lock.keeper_thread()
+    #[track_caller]
+    pub(crate) fn begin_under_as(&self, kind: Kind, id: LockId) -> Result<Transaction, JoinError> {
+        let call_site = Location::caller();
+        let (owner, grant) = self.0.lock.join_grant(id)?;
+        let options = AcquireOptions::new();
+        let mut observed = self.observe(kind, &options.requester(&owner, call_site, true));
+        observed.granted_at_once();
+        Ok(Transaction::begin(self, grant, owner, observed))
+    }
+
+    /// The result of a transaction without operations.
+    pub(crate) fn nothing_done(&self, owner: OwnerId) -> TransactionResult {
+        let id = self.0.numbers.next_transaction();
+        TransactionResult::nothing_done(id, self.version(), owner)
+    }
+
+    /// The document as last committed, for an open transaction. Its token is noted for the next
+    /// version.
+    pub(crate) fn snapshot_under(&self, grant: Grant) -> Snapshot {
+        let published = self.0.document.published.lock();
+        self.0.numbers.note_lock_token(grant.token);
+        published.document.clone()
+    }
+
+    /// A draft of the last version, under a grant to a transaction.
+    #[inline(always)]
+    pub(crate) fn draft_under(&self, grant: Grant) -> Draft {
+        let document = Arc::clone(&self.0.document);
+        let id = self.0.numbers.next_transaction();
+        Draft::new(id, document, self.snapshot_under(grant))
     }
 }
 
@@ -141,8 +63,8 @@ impl DataStore {
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct StoreRequest {
-    store: DataStore,
-    owner: OwnerId,
+    pub(super) store: DataStore,
+    pub(super) owner: OwnerId,
 }
 
 impl LockRequest for StoreRequest {
@@ -173,13 +95,12 @@ impl LockRequest for StoreRequest {
     }
 }
 
-/// A request for a transaction: on nodes if it has a scope, otherwise one that owns the lock.
+/// A request for a transaction that owns the lock.
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct TransactionRequest {
-    store: DataStore,
-    owner: OwnerId,
-    scope: Option<Scope>,
+    pub(super) store: DataStore,
+    pub(super) owner: OwnerId,
 }
 
 impl LockRequest for TransactionRequest {
@@ -192,13 +113,49 @@ impl LockRequest for TransactionRequest {
         options: AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<Transaction, LockError> {
-        let (store, owner) = (self.store, self.owner);
-        match self.scope {
-            None => store.begin_as(waits_as, owner, &options, call_site).await,
-            Some(scope) => {
-                let begun = store.begin_on_observed(waits_as, owner, scope, options, call_site);
-                begun.await
-            }
+        let Self { store, owner } = self;
+        store.begin_as(waits_as, owner, &options, call_site).await
+    }
+}
+
+impl NodesInstead for TransactionRequest {
+    type OnNodes = NodesTransactionRequest;
+
+    fn on_nodes(self, scope: Scope) -> NodesTransactionRequest {
+        let Self { store, owner } = self;
+        NodesTransactionRequest {
+            store,
+            owner,
+            scope,
         }
+    }
+}
+
+/// A request for a transaction on nodes.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct NodesTransactionRequest {
+    store: DataStore,
+    owner: OwnerId,
+    scope: Scope,
+}
+
+impl LockRequest for NodesTransactionRequest {
+    type Granted = Transaction;
+    type Error = LockError;
+
+    async fn grant_as(
+        self,
+        waits_as: WaitsAs,
+        options: AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> Result<Transaction, LockError> {
+        let Self {
+            store,
+            owner,
+            scope,
+        } = self;
+        let begun = store.begin_on_observed(waits_as, owner, scope, options, call_site);
+        begun.await
     }
 }

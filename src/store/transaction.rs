@@ -225,7 +225,7 @@ impl Transaction {
     /// let mut transaction = store.begin("ann")?;
     /// transaction.create(NodeSpec::new("paragraph"))?;
     /// let result = transaction.commit_with(Durability::Later)?;
-    /// assert_eq!(store.wait_durable(result.version, None)?, 1);
+    /// assert_eq!(store.wait_durable(result.version).wait()?, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn commit_with(self, durability: Durability) -> Result<TransactionResult, CommitError> {

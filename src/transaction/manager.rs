@@ -118,7 +118,7 @@ impl TransactionManager {
     /// let store = DataStore::open(folder.path().join("notes.doclock"))?;
     /// let manager = TransactionManager::new(store.clone()).with_durability(Durability::Later);
     /// let result = manager.execute([create(text_node("paragraph", "Hello"))])?;
-    /// assert_eq!(store.wait_durable(result.version, None)?, 1);
+    /// assert_eq!(store.wait_durable(result.version).wait()?, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]

@@ -195,7 +195,7 @@ impl<'a, E: Outcome> PendingTransaction<'a, E> {
     /// let editor = Editor::new(DataStore::open(folder.path().join("notes.doclock"))?, "ann");
     /// let note = create(text_node("paragraph", "Hello"));
     /// let result = editor.transaction(note).durability(Durability::Later).commit()?;
-    /// editor.store().wait_durable(result.version, None)?;
+    /// editor.store().wait_durable(result.version).wait()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn durability(mut self, durability: Durability) -> Self {

@@ -58,7 +58,7 @@ fn a_snapshot_is_listed_from_the_commit_that_replaces_its_version_until_it_is_dr
 fn a_snapshot_from_before_a_lease_is_listed() {
     let (store, _clock) = timed_store();
     let snapshot = store.snapshot();
-    let lease = store.lease("p", "teller", SECOND).unwrap();
+    let lease = store.leases().acquire("p", "teller", SECOND).unwrap();
     commit(&store);
     assert_eq!(store.diagnostics().kept_versions.listed.len(), 1);
     drop((snapshot, lease));
@@ -118,7 +118,7 @@ fn followers_show_how_far_they_are_behind() {
     let [ann, ben] = ["ann", "ben"].map(|owner| Editor::new(store.clone(), owner));
     let all = store.subscribe();
     let line = line!() - 1;
-    let filtered = store.subscribe_to(Filter::Node("p".into()));
+    let filtered = store.subscription().matching(Filter::Node("p".into()));
     transaction(&ann, [create(text_node("paragraph", "x").with_id("p"))])
         .commit()
         .unwrap();
@@ -208,7 +208,7 @@ fn the_sessions_that_are_furthest_behind_are_listed() {
 fn closed_admission_names_the_subscriber_that_closes_it() {
     let store = DataStore::new();
     assert_eq!(store.diagnostics().admission, None);
-    let reader = store.subscribe_lossless(0);
+    let reader = store.subscription().lossless(0).all();
     let line = line!() - 1;
     let _other = store.subscribe();
     commit(&store);
@@ -252,8 +252,11 @@ fn closed_admission_names_the_subscriber_that_closes_it() {
 fn leases_are_listed_with_their_remaining_time_until_they_end() {
     let (store, clock) = timed_store();
     let targets: Vec<_> = (0..100).map(|number| format!("n{number}")).collect();
-    let _wide = store.lease(targets, "importer", 60 * SECOND).unwrap();
-    let short = store.lease("p", "teller", 5 * SECOND).unwrap();
+    let _wide = store
+        .leases()
+        .acquire(targets, "importer", 60 * SECOND)
+        .unwrap();
+    let short = store.leases().acquire("p", "teller", 5 * SECOND).unwrap();
     clock.advance(2 * SECOND);
     let diagnostics = store.diagnostics();
     assert_eq!((diagnostics.leases.len(), diagnostics.lease_count), (2, 2));

@@ -1,8 +1,9 @@
-//! The dump of a store lists every request that waits, wherever it waits.
+//! The diagnostics of a store print every request that waits, wherever it waits.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
+use doclock::diagnostics::Diagnostics;
 use doclock::dsl::{create, text_node};
 use doclock::lock::{AcquireOptions, node::Scope};
 use doclock::{DataStore, TransactionManager};
@@ -60,10 +61,10 @@ fn lock_08_a_dump_lists_the_holders_of_nodes_and_the_requests_for_them() {
         )
     });
     let mut tasks: Vec<_> = tasks.collect();
-    let dump = store.lock_dump();
-    let text = dump.to_string();
+    let lock = store.diagnostics().lock;
+    let text = lock.to_string();
     assert!(!text.contains("no request waits"), "{text}");
-    let json = serde_json::to_value(&dump).unwrap();
+    let json = serde_json::to_value(&lock).unwrap();
     assert_eq!(owners(&json, "waiters"), names);
     assert_eq!(owners(&json, "holders"), ["ann", "ben"]);
     let lines: Vec<&str> = text.lines().collect();
@@ -80,13 +81,13 @@ fn lock_08_a_dump_lists_the_holders_of_nodes_and_the_requests_for_them() {
             .options(no_timeout())
             .into_future(),
     );
-    let json = serde_json::to_value(store.lock_dump()).unwrap();
+    let json = serde_json::to_value(store.diagnostics().lock).unwrap();
     let waiters = owners(&json, "waiters");
     assert_eq!(waiters[..29], names);
     assert_eq!(waiters[29..], ["whole", "last"]);
     drop((whole, last));
     tasks.clear();
-    let text = store.lock_dump().to_string();
+    let text = store.diagnostics().lock.to_string();
     assert!(text.ends_with("\nno request waits"), "{text}");
 }
 
@@ -94,43 +95,48 @@ fn lock_08_a_dump_lists_the_holders_of_nodes_and_the_requests_for_them() {
 #[test]
 fn lock_08_a_dump_lists_the_requests_before_a_closed_admission() {
     let store = DataStore::new();
-    let events = store.subscribe_lossless(0);
+    let events = store.subscription().lossless(0).all();
     let manager = TransactionManager::new(store.clone());
     let note = || create(text_node("paragraph", "x"));
     manager.execute(note()).unwrap();
     let names = ["a", "b", "c", "d"];
     let mut tasks =
         names.map(|name| waiting(store.request(name).options(no_timeout()).into_future()));
-    let dump = store.lock_dump();
-    let text = dump.to_string();
+    let diagnostics = store.diagnostics();
+    let admission = diagnostics.admission.unwrap();
+    let text = admission.to_string();
     assert!(!text.contains("no request waits"), "{text}");
-    let json = serde_json::to_value(&dump).unwrap();
-    assert_eq!(owners(&json, "waitingForAdmission"), names);
-    let positions = json["waitingForAdmission"].as_array().unwrap().iter();
-    let positions: Vec<_> = positions.map(|entry| entry["position"].as_u64()).collect();
-    assert_eq!(positions, [1, 2, 3, 4].map(Some));
-    let closed_by = &json["admissionClosedBy"]["ownerId"];
-    assert_eq!(closed_by, "lossless subscriber");
+    let waiters = [&admission.gate, &admission.queue].map(|lock| {
+        let json = serde_json::to_value(lock).unwrap();
+        owners(&json, "waiters")
+    });
+    assert_eq!(waiters.concat(), names);
+    let json = serde_json::to_value(&admission).unwrap();
+    assert_eq!(owners(&json["gate"], "holders"), ["lossless subscriber"]);
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.len(), 2 + 4, "{text}");
-    assert_eq!(lines[0], "held by no owner");
-    assert!(lines[1].starts_with("admission is closed by "), "{text}");
-    assert!(
-        lines[2].contains(" of a ") && lines[5].contains(" of d "),
-        "{text}"
-    );
+    assert_eq!(lines.len(), 1 + 4, "{text}");
+    let lock = diagnostics.lock.to_string();
+    assert_eq!(lock.lines().next(), Some("held by no owner"));
+    assert!(lines[0].starts_with("admission is closed by "), "{text}");
+    for ((line, name), position) in lines[1..].iter().zip(names).zip(1..) {
+        assert!(line.starts_with(&format!("{position}. ")), "{text}");
+        assert!(line.contains(&format!(" of {name} ")), "{text}");
+    }
 
     // The first is admitted, and holds the lock.
     assert_eq!(events.try_iter().count(), 1);
     let Poll::Ready(Ok(guard)) = poll(&mut tasks[0]) else {
-        panic!("{}", store.lock_dump());
+        panic!("{}", store.diagnostics());
     };
-    let json = serde_json::to_value(store.lock_dump()).unwrap();
+    let json = serde_json::to_value(store.diagnostics().lock).unwrap();
     assert_eq!(json["holders"][0]["ownerId"], "a");
     drop(guard);
     for task in &mut tasks[1..] {
-        assert!(poll(task).is_ready(), "{}", store.lock_dump());
+        assert!(poll(task).is_ready(), "{}", store.diagnostics());
     }
-    let dump = store.lock_dump();
-    assert!(dump.to_string().ends_with("\nno request waits"), "{dump}");
+    let Diagnostics {
+        lock, admission, ..
+    } = store.diagnostics();
+    assert!(lock.to_string().ends_with("\nno request waits"), "{lock}");
+    assert_eq!(admission, None);
 }

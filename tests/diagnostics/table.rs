@@ -84,12 +84,12 @@ proptest! {
     ) {
         let store = DataStore::new();
         let _editor = Editor::new(store.clone(), owner.as_str());
-        let _events = store.subscribe_to(Filter::Subtree(node.as_str().into()));
+        let _events = store.subscription().matching(Filter::Subtree(node.as_str().into()));
         let limiter = InFlightLimiter::<u8>::new(1);
         store.register(&registered, &limiter);
         let minute = Duration::from_secs(60);
         let targets: Vec<_> = (0..40).map(|nth| format!("{node}{nth}")).collect();
-        let _lease = store.lease(targets.clone(), owner.as_str(), minute);
+        let _lease = store.leases().acquire(targets.clone(), owner.as_str(), minute);
         let messages = Inbox::new(&store, inbox.as_str());
         let message = ("first", ());
         let _ = messages.process(&message, |_, _| -> HandlerResult { Ok(()) });

@@ -21,7 +21,7 @@ fn durable_11_what_had_its_effect_before_a_copy_has_none_again() {
         let path = folder
             .0
             .path()
-            .join(format!("{}.doclock", store.durable_version().is_some()));
+            .join(format!("{}.doclock", store.durable_snapshot().is_some()));
         add(&store, "n");
         let pay = |store: &DataStore, sent: u64| {
             let message = ("evt", SystemTime::UNIX_EPOCH + Duration::from_secs(sent), 1);
@@ -44,7 +44,7 @@ fn durable_11_what_had_its_effect_before_a_copy_has_none_again() {
             .idempotent("k")
             .commit()
             .unwrap();
-        let lease = store.lease("n", "ann", HOUR).unwrap();
+        let lease = store.leases().acquire("n", "ann", HOUR).unwrap();
 
         let version = store.backup(&path).unwrap();
         add(&store, "after");
@@ -66,8 +66,8 @@ fn durable_11_what_had_its_effect_before_a_copy_has_none_again() {
             .commit()
             .unwrap();
         assert!(again.repeated && again.version == first.version);
-        assert_eq!(copy.leases()[0].fencing_token, lease.fencing_token());
-        assert!(copy.lease("n", "bob", HOUR).is_err());
+        assert_eq!(copy.leases().list()[0].fencing_token, lease.fencing_token());
+        assert!(copy.leases().acquire("n", "bob", HOUR).is_err());
         // Nothing is overwritten.
         assert_eq!(store.backup(&path).unwrap_err(), OpenError::Exists);
     }

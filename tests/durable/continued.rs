@@ -36,7 +36,7 @@ fn durable_01_a_document_is_the_same_after_a_close() {
 
     let store = folder.open();
     assert_eq!(store.version(), 4);
-    assert_eq!(store.durable_version(), Some(4));
+    assert_eq!(store.durable_snapshot().map(|it| it.version()), Some(4));
     assert_eq!(store.snapshot(), before);
     assert_eq!(store.snapshot().root(), before.root());
     assert_eq!(check(&store.snapshot()), Ok(()));
@@ -71,7 +71,10 @@ fn durable_03_no_id_session_or_token_returns_used_by_a_commit_or_not() {
             assert!(seen.insert(format!("lock {}", id.number())));
             let node = store.generate_id().unwrap();
             assert!(seen.insert(format!("node {node}")));
-            let lease = store.lease("x", "ann", Duration::from_secs(9)).unwrap();
+            let lease = store
+                .leases()
+                .acquire("x", "ann", Duration::from_secs(9))
+                .unwrap();
             assert!(seen.insert(format!("lease {}", lease.fencing_token().get())));
             lease.release().unwrap();
         }
@@ -295,7 +298,13 @@ fn a_new_file_begins_with_an_imported_document_and_an_existing_one_is_refused() 
 
     let memory = Memory::default();
     let store = memory.open(import());
-    assert_eq!((store.version(), store.durable_version()), (2, Some(2)));
+    assert_eq!(
+        (
+            store.version(),
+            store.durable_snapshot().map(|it| it.version())
+        ),
+        (2, Some(2))
+    );
     let ended = memory.copy().open(DurableOptions::new());
     assert_eq!((ended.version(), ended.snapshot()), (2, document.clone()));
     assert_eq!(ended.snapshot().root(), document.root());
@@ -332,7 +341,10 @@ fn durable_03_no_token_returns_after_an_import() {
             0 => options.document(exported.clone()),
             _ => options,
         });
-        let lease = store.lease("x", "ann", Duration::from_secs(9)).unwrap();
+        let lease = store
+            .leases()
+            .acquire("x", "ann", Duration::from_secs(9))
+            .unwrap();
         let token = lease.fencing_token().get();
         assert!(token > last, "{token} after {last}");
         last = token;
@@ -358,7 +370,10 @@ fn a_document_with_the_largest_numbers_can_be_opened_again_after_an_import() {
         let store = DataStore::open_journal(memory.clone(), options).unwrap();
         assert_eq!(store.version(), version);
         version = add(&store, id);
-        let lease = store.lease("x", "ann", Duration::from_secs(9)).unwrap();
+        let lease = store
+            .leases()
+            .acquire("x", "ann", Duration::from_secs(9))
+            .unwrap();
         let token = lease.fencing_token().get();
         assert!(token > last_token, "{token} after {last_token}");
         last_token = token;
@@ -384,7 +399,10 @@ fn cluster_01_the_epoch_of_a_token_is_that_of_the_journal_and_only_rises() {
     ] {
         memory.set_epoch(epoch);
         let store = memory.open(DurableOptions::new());
-        let lease = store.lease("x", "ann", Duration::from_secs(9)).unwrap();
+        let lease = store
+            .leases()
+            .acquire("x", "ann", Duration::from_secs(9))
+            .unwrap();
         let guard = store.lock("ann").unwrap();
         for token in [lease.fencing_token(), guard.fencing_token()] {
             assert_eq!(token.epoch(), expected, "{epoch:?}");

@@ -25,7 +25,7 @@ fn after_each_end(edit: impl Fn(&DataStore), check: impl Fn(&DataStore)) {
         let memory = Memory::default();
         let store = memory.open(options);
         edit(&store);
-        store.wait_durable(store.version(), None).unwrap();
+        store.wait_durable(store.version()).wait().unwrap();
         let ended = memory.copy();
         store.close().unwrap();
         check(&ended.open(DurableOptions::new()));
@@ -245,19 +245,25 @@ fn durable_04_a_lease_lasts_until_its_end_across_a_restart() {
     let tokens = std::cell::Cell::new([doclock::FencingToken::from(0); 4]);
     after_each_end(
         |store| {
-            let kept = store.lease("kept", "ann", MINUTE).unwrap();
+            let kept = store.leases().acquire("kept", "ann", MINUTE).unwrap();
             let mut renewed = store
-                .lease(["x", "y"], "bob", Duration::from_nanos(1))
+                .leases()
+                .acquire(["x", "y"], "bob", Duration::from_nanos(1))
                 .unwrap();
             // It may have ended already.
             if renewed.renew(60 * MINUTE).is_err() {
-                renewed = store.lease(["x", "y"], "bob", 60 * MINUTE).unwrap();
+                renewed = store
+                    .leases()
+                    .acquire(["x", "y"], "bob", 60 * MINUTE)
+                    .unwrap();
             }
             let released = store
-                .lease(LeaseTarget::from("released"), "ann", MINUTE)
+                .leases()
+                .acquire(LeaseTarget::from("released"), "ann", MINUTE)
                 .unwrap();
             let ended = store
-                .lease("ended", "ann", Duration::from_nanos(1))
+                .leases()
+                .acquire("ended", "ann", Duration::from_nanos(1))
                 .unwrap();
             tokens.set([&kept, &renewed, &released, &ended].map(Into::into));
             released.release().unwrap();
@@ -265,17 +271,20 @@ fn durable_04_a_lease_lasts_until_its_end_across_a_restart() {
         },
         |store| {
             let [kept, renewed, released, ended] = tokens.get();
-            let leases = store.leases();
+            let leases = store.leases().list();
             let found: Vec<_> = leases.iter().map(|lease| lease.fencing_token).collect();
             assert_eq!(found, [kept, renewed]);
-            let kept = store.lease_by_token(kept).unwrap();
+            let kept = store.leases().by_token(kept).unwrap();
             assert!(kept.remaining() <= MINUTE && kept.owner().as_str() == "ann");
-            assert!(store.lease_by_token(released).is_none());
-            assert!(store.lease_by_token(ended).is_none());
-            assert_eq!(store.leased("y").unwrap().lease.owner_id.as_str(), "bob");
-            let refused = store.lease("x", "eve", MINUTE).unwrap_err();
+            assert!(store.leases().by_token(released).is_none());
+            assert!(store.leases().by_token(ended).is_none());
+            assert_eq!(
+                store.leases().holder("y").unwrap().lease.owner_id.as_str(),
+                "bob"
+            );
+            let refused = store.leases().acquire("x", "eve", MINUTE).unwrap_err();
             assert_eq!(refused.code(), "leaseConflict");
-            let next = store.lease("released", "eve", MINUTE).unwrap();
+            let next = store.leases().acquire("released", "eve", MINUTE).unwrap();
             assert!(next.fencing_token() > ended);
             // A transaction under the lease of the process before.
             let mut transaction = store.begin("ann").unwrap();
@@ -295,7 +304,7 @@ fn durable_04_no_commit_is_stored_without_the_lease_that_it_required() {
         memory.fail_at(at, Failure::Before);
         for nth in 0..6 {
             let id = format!("{nth}");
-            let Ok(lease) = store.lease(&*id, "ann", MINUTE) else {
+            let Ok(lease) = store.leases().acquire(&*id, "ann", MINUTE) else {
                 break;
             };
             let mut transaction = store.begin("ann").unwrap();
@@ -304,7 +313,7 @@ fn durable_04_no_commit_is_stored_without_the_lease_that_it_required() {
                 .create(text_node("x", "").with_id(&*id))
                 .unwrap();
             let committed = transaction.commit();
-            if committed.is_err() || store.wait_durable(nth + 1, None).is_err() {
+            if committed.is_err() || store.wait_durable(nth + 1).wait().is_err() {
                 break;
             }
         }
@@ -313,7 +322,7 @@ fn durable_04_no_commit_is_stored_without_the_lease_that_it_required() {
         let store = memory.open(DurableOptions::new());
         for node in store.snapshot().nodes() {
             assert!(
-                store.leased(node.id()).is_some(),
+                store.leases().holder(node.id()).is_some(),
                 "write {at}: {}",
                 node.id()
             );
@@ -451,16 +460,28 @@ fn durable_04_a_lease_that_ended_does_not_return_by_another_clock() {
         let memory = Memory::default();
         let store = memory.open(DurableOptions::new().store(options));
         let hour = 60 * MINUTE;
-        let _ended = store.lease("x", "ann", hour).unwrap();
+        let _ended = store.leases().acquire("x", "ann", hour).unwrap();
         for nth in 0..others {
             let _ = store
-                .lease(format!("other {nth}"), "ann", 2 * hour)
+                .leases()
+                .acquire(format!("other {nth}"), "ann", 2 * hour)
                 .unwrap();
         }
         clock.advance(hour);
-        store.lease("x", "bob", hour).unwrap().release().unwrap();
+        store
+            .leases()
+            .acquire("x", "bob", hour)
+            .unwrap()
+            .release()
+            .unwrap();
         store.close().unwrap();
-        assert!(memory.open(DurableOptions::new()).leased("x").is_none());
+        assert!(
+            memory
+                .open(DurableOptions::new())
+                .leases()
+                .holder("x")
+                .is_none()
+        );
     }
 }
 

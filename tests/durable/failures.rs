@@ -97,9 +97,9 @@ fn durable_05_a_failed_write_is_final_and_its_commit_unknown() {
             durable_version: 1,
             cause: cause.clone(),
         };
-        assert_eq!(store.wait_durable(2, None), Err(failed.clone()));
+        assert_eq!(store.wait_durable(2).wait(), Err(failed.clone()));
         assert_eq!(store.close(), Err(failed));
-        assert_eq!(store.durable_version(), Some(1));
+        assert_eq!(store.durable_snapshot().map(|it| it.version()), Some(1));
         // The write was not tried again, and nothing further is accepted.
         assert_eq!(memory.writes(), 3);
         let refused = manager.execute(node("c")).unwrap_err();
@@ -168,7 +168,7 @@ fn durable_05_requests_do_not_wait_for_a_journal_that_failed_and_are_refused() {
     let store = memory.open(later().unwritten_limit(0));
     memory.fail_at(2, Failure::Before);
     add(&store, "a");
-    assert!(store.wait_durable(1, None).is_err());
+    assert!(store.wait_durable(1).wait().is_err());
     let mut transaction = store.begin("ann").unwrap();
     transaction.set_text("a", "x").unwrap();
     // Without a wait for the journal, only the refusal shows that the commit would be lost.
@@ -304,7 +304,7 @@ fn cluster_05_a_fenced_write_ends_its_commits_as_fenced_and_changes_nothing() {
         durable_version: 1,
         cause: JournalError::new(JournalErrorKind::Fenced, "the term has ended"),
     };
-    assert_eq!(store.wait_durable(2, None), Err(fenced.clone()));
+    assert_eq!(store.wait_durable(2).wait(), Err(fenced.clone()));
     assert_eq!(
         manager.execute(node("c")).unwrap_err().code(),
         "commitReadOnly"
@@ -361,7 +361,7 @@ fn durable_05_a_published_transaction_runs_its_after_hooks_when_it_is_finished()
     };
     let published = ["a", "b"].map(|id| publish(id, id));
     // It needs no call that waits, to be written.
-    assert_eq!(store.wait_durable(2, None), Ok(2));
+    assert_eq!(store.wait_durable(2).wait(), Ok(2));
     assert_eq!(ran.try_iter().count(), 0);
     let [first, second] = published;
     assert_eq!(second.wait_durable(None), Ok(()));

@@ -28,13 +28,11 @@ fn durable_06_a_file_is_created_opened_or_refused_as_the_options_say() {
     let existing = DurableOptions::new().only_existing();
     assert_eq!(open(existing.clone()).unwrap_err(), OpenError::Missing);
     assert!(!folder.path().exists());
-    let store = DataStore::create(folder.path()).unwrap();
+    let new = DurableOptions::new().only_new();
+    let store = open(new.clone()).unwrap();
     add(&store, "a");
     store.close().unwrap();
-    assert_eq!(
-        DataStore::create(folder.path()).unwrap_err(),
-        OpenError::Exists
-    );
+    assert_eq!(open(new).unwrap_err(), OpenError::Exists);
     assert_eq!(open(existing).unwrap().version(), 1);
 }
 

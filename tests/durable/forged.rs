@@ -67,18 +67,20 @@ fn journal() -> Memory {
             .unwrap();
         inbox.prune(epoch + MINUTE);
         let lease = store
-            .lease([format!("{round}-item")], "w", 60 * MINUTE)
+            .leases()
+            .acquire([format!("{round}-item")], "w", 60 * MINUTE)
             .unwrap();
-        store.wait_durable(store.version(), None).unwrap();
+        store.wait_durable(store.version()).wait().unwrap();
         if round == "two" {
             drop(lease);
             store
-                .lease(LeaseTarget::from("other"), "w", MINUTE)
+                .leases()
+                .acquire(LeaseTarget::from("other"), "w", MINUTE)
                 .unwrap()
                 .release()
                 .unwrap();
             manager.execute(create(text_node("p", "last"))).unwrap();
-            store.wait_durable(store.version(), None).unwrap();
+            store.wait_durable(store.version()).wait().unwrap();
             let copy = memory.copy();
             assert!(copy.stored().blocks.len() > 2 && copy.stored().entries.len() > 8);
             return copy;
@@ -197,16 +199,16 @@ fn use_all(store: &DataStore) {
         let _ = (inbox.prune_untimed(Duration::ZERO), inbox.remove().is_ok());
     }
     for target in ["one-item", "two-item", "new"] {
-        if let Ok(mut lease) = store.lease(target, "z", MINUTE) {
+        if let Ok(mut lease) = store.leases().acquire(target, "z", MINUTE) {
             lease.renew(MINUTE).unwrap();
             let (first, id) = (lease.fencing_token(), lease.info());
             lease.release().unwrap();
-            let next = store.lease(target, "z", MINUTE).unwrap();
+            let next = store.leases().acquire(target, "z", MINUTE).unwrap();
             assert!(next.fencing_token() > first, "{id:?}");
             next.release().unwrap();
         }
     }
-    let _ = store.leases();
+    let _ = store.leases().list();
     let locks = store.node_locks();
     let mut guard = locks.lock("z", Scope::new().write("one")).unwrap();
     guard.extend(Scope::new().write("two")).unwrap();
@@ -216,7 +218,10 @@ fn use_all(store: &DataStore) {
     assert!(last > token);
     let id = store.generate_id().unwrap();
     assert!(!store.snapshot().contains(&id));
-    let _ = (store.commits_since(0), store.follow_from(0).map(drop));
+    let _ = (
+        store.commits_since(0),
+        store.subscription().after(0).map(drop),
+    );
     assert_eq!(check(&store.snapshot()), Ok(()));
     let versions = events.try_iter().map(|event| event.commit.version);
     assert!(versions.eq(begun + 1..=store.version()));

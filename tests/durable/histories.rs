@@ -27,7 +27,7 @@ pub(crate) fn seed() -> u64 {
 
 /// A store with what the journal has now, as after the end of the process.
 fn reopened(memory: &Memory, store: &DataStore, options: DurableOptions) -> DataStore {
-    store.wait_durable(store.version(), None).unwrap();
+    store.wait_durable(store.version()).wait().unwrap();
     memory.copy().open(options)
 }
 

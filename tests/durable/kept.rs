@@ -218,7 +218,10 @@ fn durable_09_a_document_rebuilt_from_its_log_is_the_same_and_handles_no_message
             assert!(matches!(outcome, Outcome::Done { .. }));
             once(&store, &format!("key {round}-{nth}")).unwrap();
         }
-        let lease = store.lease("x", "ann", Duration::from_secs(60)).unwrap();
+        let lease = store
+            .leases()
+            .acquire("x", "ann", Duration::from_secs(60))
+            .unwrap();
         lease.release().unwrap();
         store.close().unwrap();
     }

@@ -32,7 +32,7 @@ fn durable_01_a_store_whose_file_is_gone_does_not_close_as_if_nothing_was() {
         let folder = Folder::new();
         let store = folder.open_with(later());
         let version = add(&store, "before");
-        store.wait_durable(version, None).unwrap();
+        store.wait_durable(version).wait().unwrap();
         act(&folder);
         let error = store.close().unwrap_err();
         assert!(error.to_string().contains("notes.doclock"), "{error}");
@@ -59,7 +59,7 @@ fn durable_01_a_store_whose_file_was_removed_becomes_read_only() {
     assert!(error.to_string().contains("removed"), "{error}");
     // The document is still there, to be saved elsewhere.
     let other = folder.0.path().join("other.doclock");
-    assert_eq!(store.save_to(&other).unwrap(), store.version());
+    assert_eq!(store.backup(&other).unwrap(), store.version());
     assert!(
         DataStore::open(other)
             .unwrap()

@@ -115,7 +115,7 @@ fn durable_10_a_read_changes_no_byte_also_after_a_kill() {
         let store = folder.open_with(options.clone());
         add(&store, "a");
         let version = add(&store, "b");
-        store.wait_durable(version, None).unwrap();
+        store.wait_durable(version).wait().unwrap();
         // As a kill would leave it now.
         let killed = fs::read(folder.path()).unwrap();
         store.close().unwrap();
@@ -320,7 +320,7 @@ fn durable_10_another_process_reads_beside_a_store_that_allows_readers() {
     assert_eq!(read(), "read Ok((0..=0, false))");
     for id in ["a", "b", "c"] {
         let version = add(&store, id);
-        store.wait_durable(version, None).unwrap();
+        store.wait_durable(version).wait().unwrap();
         assert_eq!(read(), format!("read Ok((0..={version}, false))"));
     }
     store.close().unwrap();
@@ -384,7 +384,7 @@ fn durable_10_every_read_beside_a_writer_is_of_one_moment() {
                 let result = editor
                     .execute(insert_text(0, "some text ").on(&*id))
                     .unwrap();
-                store.wait_durable(result.version, None).unwrap();
+                store.wait_durable(result.version).wait().unwrap();
             }
             store.close().unwrap();
         }

@@ -89,7 +89,7 @@ fn cluster_04_a_replica_applies_each_block_and_names_its_version() {
         );
     }
     // A block with a lease has no commit.
-    let _lease = store.lease("1", "ann", HOUR).unwrap();
+    let _lease = store.leases().acquire("1", "ann", HOUR).unwrap();
     add(&store, "5");
     let mut applied = Vec::new();
     replica

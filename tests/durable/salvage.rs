@@ -131,7 +131,7 @@ fn histories(dice: &mut Dice) -> Vec<History> {
         for _ in 0..12 {
             history.earlier.push(fs::read(folder.path()).unwrap());
             edit_often(&store, &mut history, dice, 2);
-            store.wait_durable(store.version(), None).unwrap();
+            store.wait_durable(store.version()).wait().unwrap();
         }
         if name != "killed" {
             store.close().unwrap();

@@ -23,9 +23,12 @@ fn versions(subscription: &Subscription) -> Vec<u64> {
 fn a_durable_subscription_receives_a_commit_when_it_is_durable() {
     let (store, keeper) = gate(later());
     let all = store.subscribe();
-    let durable = store.subscribe().durable();
-    let filtered = store.subscribe_to(Filter::Subtree("b".into())).durable();
-    let lossless = store.subscribe_lossless(1 << 20).durable();
+    let durable = store.subscription().durable().all();
+    let filtered = store
+        .subscription()
+        .durable()
+        .matching(Filter::Subtree("b".into()));
+    let lossless = store.subscription().durable().lossless(1 << 20).all();
     add(&store, "a");
     assert_eq!(keeper.begun(), [1]);
     add(&store, "b");
@@ -53,7 +56,7 @@ fn a_durable_subscription_that_is_too_far_behind_learns_of_durable_commits_only(
     let options = later().store(StoreOptions::new().log_limit(0));
     let (store, keeper) = gate(options);
     let all = store.subscribe();
-    let durable = store.subscribe().durable();
+    let durable = store.subscription().durable().all();
     add(&store, "first");
     assert_eq!(keeper.begun(), [1]);
     for nth in 0..20 {
@@ -97,14 +100,14 @@ fn feed_01_a_feed_from_the_durable_document_has_each_later_commit_once() {
     // One commit is being written, the others wait for the journal.
     let document = store.durable_snapshot().unwrap();
     assert_eq!(document.version(), 0);
-    let feed = store.follow_from(0).unwrap().durable();
+    let feed = store.subscription().durable().after(0).unwrap();
     assert_eq!(versions(&feed), [0; 0]);
     keeper.end();
     assert_eq!(keeper.begun(), (2..=20).collect::<Vec<_>>());
     // The next write begins after the subscribers know of the one before.
     assert_eq!(versions(&feed), [1]);
     let halfway = store.durable_snapshot().unwrap().version();
-    let later = store.follow_from(halfway).unwrap().durable();
+    let later = store.subscription().durable().after(halfway).unwrap();
     keeper.end();
     drop(keeper);
     store.close().unwrap();
@@ -120,11 +123,13 @@ fn feed_01_a_durable_feed_has_no_gap_beside_four_writers() {
     let store = folder.open();
     let connect = || {
         let document = store.durable_snapshot().unwrap();
-        let feed = store
-            .follow_from(document.version())
-            .map(Subscription::durable);
+        let feed = store.subscription().durable().after(document.version());
         let fed = feed?.iter().take(3).collect();
-        Ok((document.version(), fed, store.durable_version()))
+        Ok((
+            document.version(),
+            fed,
+            store.durable_snapshot().map(|it| it.version()),
+        ))
     };
     let mut connects: Vec<Result<(u64, Vec<CommitEvent>, _), MissingCommits>> = Vec::new();
     let ends = AtomicBool::new(false);
@@ -155,7 +160,7 @@ fn feed_01_a_durable_feed_has_no_gap_beside_four_writers() {
 fn a_durable_subscription_ends_with_the_journal_after_its_last_event() {
     let memory = Memory::default();
     let store = memory.open(DurableOptions::new());
-    let (closed, all) = (store.subscribe().durable(), store.subscribe());
+    let (closed, all) = (store.subscription().durable().all(), store.subscribe());
     add(&store, "a");
     store.close().unwrap();
     assert_eq!(versions(&closed), [1]);
@@ -163,13 +168,13 @@ fn a_durable_subscription_ends_with_the_journal_after_its_last_event() {
     assert!(closed.recv().is_err());
     assert_eq!(versions(&all), [1]);
     assert_eq!(all.try_recv(), Err(TryRecvError::Empty));
-    assert!(store.subscribe().durable().recv().is_err());
+    assert!(store.subscription().durable().all().recv().is_err());
     drop(store);
 
     let store = memory.open(later());
-    let failed = store.subscribe().durable();
+    let failed = store.subscription().durable().all();
     add(&store, "b");
-    store.wait_durable(2, None).unwrap();
+    store.wait_durable(2).wait().unwrap();
     memory.fail_at(memory.writes() + 1, Failure::After);
     add(&store, "c");
     assert_eq!(failed.recv().unwrap().commit.version, 2);
@@ -179,7 +184,7 @@ fn a_durable_subscription_ends_with_the_journal_after_its_last_event() {
 
     // The end of the store writes what was accepted.
     let store = memory.open(later());
-    let ended = store.subscribe().durable();
+    let ended = store.subscription().durable().all();
     let version = add(&store, "d");
     drop(store);
     assert_eq!(versions(&ended), [version]);
@@ -191,10 +196,10 @@ fn a_durable_subscription_ends_with_the_journal_after_its_last_event() {
 fn a_lossless_durable_subscriber_holds_up_no_request_after_the_journal_has_failed() {
     let memory = Memory::default();
     let store = memory.open(later());
-    let _failed = store.subscribe().durable().lossless(0);
+    let _failed = store.subscription().durable().lossless(0).all();
     memory.fail_at(memory.writes() + 1, Failure::Before);
     add(&store, "a");
-    store.wait_durable(1, None).unwrap_err();
+    store.wait_durable(1).wait().unwrap_err();
     // The journal ends after it has answered.
     let options = AcquireOptions::new().timeout(Duration::from_secs(60));
     drop(store.request("ann").options(options).wait().unwrap());
@@ -206,7 +211,7 @@ fn a_lossless_durable_subscriber_holds_up_no_request_after_the_journal_has_faile
 #[test]
 fn in_memory_a_durable_subscription_is_as_any_other() {
     let store = DataStore::new();
-    let durable = store.subscribe().durable();
+    let durable = store.subscription().durable().all();
     add(&store, "a");
     assert_eq!(durable.recv().unwrap().commit.version, 1);
     drop(store);
@@ -218,9 +223,9 @@ fn a_durable_subscription_to_a_closed_store_has_ended() {
     let store = Memory::default().open(DurableOptions::new());
     add(&store, "a");
     store.close().unwrap();
-    let late = store.subscribe().durable();
+    let late = store.subscription().durable().all();
     assert_eq!(late.try_recv(), Err(TryRecvError::Disconnected));
     drop(late);
-    let again = store.subscribe().durable();
+    let again = store.subscription().durable().all();
     assert_eq!(again.try_recv(), Err(TryRecvError::Disconnected));
 }

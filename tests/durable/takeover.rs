@@ -61,7 +61,7 @@ fn cluster_04_a_replica_becomes_the_owner_without_loading_again() {
     // The replica has not seen this, nor the next open.
     add(&store, "last");
     let expected = store.snapshot();
-    store.wait_durable(4, None).unwrap();
+    store.wait_durable(4).wait().unwrap();
     std::mem::forget(store);
     memory.set_epoch(9);
     let loads = Arc::new(AtomicUsize::new(0));
@@ -69,7 +69,10 @@ fn cluster_04_a_replica_becomes_the_owner_without_loading_again() {
     let store = replica.into_store(journal, DurableOptions::new()).unwrap();
     assert_eq!(loads.load(Ordering::Relaxed), 0);
     assert_eq!(
-        (store.snapshot(), store.durable_version()),
+        (
+            store.snapshot(),
+            store.durable_snapshot().map(|it| it.version())
+        ),
         (expected, Some(4))
     );
     assert_eq!(store.lock("ann").unwrap().fencing_token().epoch(), 9);
@@ -216,12 +219,14 @@ fn work(dice: &mut Dice, store: &DataStore, used: &mut Used, freely: bool) {
         }
         12..14 if freely => {
             let target = format!("leased {}", dice.below(4));
-            if let Ok(lease) = store.lease(target, "ann", HOUR) {
+            if let Ok(lease) = store.leases().acquire(target, "ann", HOUR) {
                 used.leases.push(lease.fencing_token());
             }
         }
         14 if freely && !used.leases.is_empty() => {
-            let lease = store.lease_by_token(used.leases[dice.below(used.leases.len())]);
+            let lease = store
+                .leases()
+                .by_token(used.leases[dice.below(used.leases.len())]);
             if let Some(mut lease) = lease {
                 match dice.one_in(2) {
                     true => lease.renew(2 * HOUR).unwrap(),
@@ -252,7 +257,7 @@ fn observed(store: &DataStore, used: &Used) -> Vec<String> {
         format!(
             "{} {:?} {}",
             store.version(),
-            store.durable_version(),
+            store.durable_snapshot().map(|it| it.version()),
             image(&store.snapshot())
         ),
         serde_json::to_string(&store.snapshot()).unwrap(),
@@ -261,13 +266,13 @@ fn observed(store: &DataStore, used: &Used) -> Vec<String> {
     all.push(format!("{} {}", lock.fencing_token(), lock.id().number()));
     drop(lock);
     all.push(format!("{:?}", store.generate_id()));
-    for lease in store.leases() {
+    for lease in store.leases().list() {
         all.push(format!(
             "{:?} {} {}",
             lease.targets, lease.owner_id, lease.fencing_token
         ));
     }
-    let probe = store.lease("probe", "ann", HOUR).unwrap();
+    let probe = store.leases().acquire("probe", "ann", HOUR).unwrap();
     all.push(format!("{}", probe.fencing_token()));
     probe.release().unwrap();
     let inbox = Inbox::new(store, "inbox");
@@ -324,7 +329,7 @@ fn cluster_04_a_replica_continues_as_an_open_of_its_journal_does() {
         let mut used = Used::default();
         let mut owner = memory.open(laxer.clone());
         page(&owner);
-        owner.wait_durable(owner.version(), None).unwrap();
+        owner.wait_durable(owner.version()).wait().unwrap();
         let load = || Replica::load(&mut memory.clone(), &options).unwrap();
         let mut replica = load();
         for _ in 0..dice.below(120) {
@@ -338,7 +343,7 @@ fn cluster_04_a_replica_continues_as_an_open_of_its_journal_does() {
                     owner = memory.open(laxer.clone());
                 }
                 1..6 => {
-                    owner.wait_durable(owner.version(), None).unwrap();
+                    owner.wait_durable(owner.version()).wait().unwrap();
                     let applied = match dice.one_in(2) {
                         true => catch_up(&mut replica, &memory),
                         false => blocks(&memory).into_iter().try_for_each(|(number, bytes)| {
@@ -359,7 +364,7 @@ fn cluster_04_a_replica_continues_as_an_open_of_its_journal_does() {
                 _ => work(dice, &owner, &mut used, true),
             }
         }
-        owner.wait_durable(owner.version(), None).unwrap();
+        owner.wait_durable(owner.version()).wait().unwrap();
         if dice.one_in(4) {
             owner.close().unwrap();
         }

@@ -20,7 +20,7 @@ fn durable_01_a_lease_on_an_empty_id_is_refused_and_the_file_opens_again() {
     add(&store, "before");
     for targets in [vec![""], vec!["a", ""]] {
         assert_eq!(
-            store.lease(targets, "w", HOUR).unwrap_err(),
+            store.leases().acquire(targets, "w", HOUR).unwrap_err(),
             LeaseError::EmptyTarget
         );
     }
@@ -131,7 +131,11 @@ fn call(dice: &mut Dice, store: &DataStore) {
     match dice.below(8) {
         0 => {
             let targets: Vec<LeaseTarget> = (0..dice.below(4)).map(|_| target(dice)).collect();
-            if let Ok(mut lease) = store.lease(targets, text(dice).as_str(), duration(dice)) {
+            if let Ok(mut lease) =
+                store
+                    .leases()
+                    .acquire(targets, text(dice).as_str(), duration(dice))
+            {
                 match dice.below(4) {
                     0 => drop(lease.release()),
                     1 => drop(lease.renew(duration(dice))),
@@ -171,6 +175,7 @@ fn call(dice: &mut Dice, store: &DataStore) {
 fn kept(store: &DataStore, inboxes: &[&str]) -> Vec<String> {
     let mut all: Vec<String> = store
         .leases()
+        .list()
         .into_iter()
         .map(|lease| {
             format!(
@@ -235,7 +240,10 @@ fn durable_01_ten_megabytes_in_each_name_are_read_again() {
     let store = folder.open();
     let large = "y".repeat(10 << 20);
     let inbox = Inbox::new(&store, large.as_str());
-    let lease = store.lease(large.as_str(), large.as_str(), HOUR).unwrap();
+    let lease = store
+        .leases()
+        .acquire(large.as_str(), large.as_str(), HOUR)
+        .unwrap();
     let poison = |_: &mut doclock::Draft, _: &_| Err(HandlerError::poison(large.clone()));
     assert!(
         inbox

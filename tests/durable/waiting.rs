@@ -127,7 +127,10 @@ fn durable_01_every_way_to_commit_waits_for_its_write_without_the_lock() {
             let commit = scope.spawn(commit);
             assert_eq!(keeper.begun(), [version], "{name}");
             assert_eq!(store.version(), version);
-            assert_eq!(store.durable_version(), Some(version - 1));
+            assert_eq!(
+                store.durable_snapshot().map(|it| it.version()),
+                Some(version - 1)
+            );
             if name != "under a lock" {
                 // Published before it is released.
                 let free = store.lock("test").map(drop);
@@ -137,7 +140,10 @@ fn durable_01_every_way_to_commit_waits_for_its_write_without_the_lock() {
             keeper.end();
             assert!(waits, "{name} has not waited");
             assert_eq!(commit.join().unwrap(), version, "{name}");
-            assert_eq!(store.durable_version(), Some(version));
+            assert_eq!(
+                store.durable_snapshot().map(|it| it.version()),
+                Some(version)
+            );
         });
     }
     drop(keeper);
@@ -193,11 +199,15 @@ fn a_later_commit_returns_before_its_write_and_can_be_waited_for() {
     let version = add(&store, "a");
     assert_eq!(keeper.begun(), [1]);
     let timeout = Duration::from_millis(5);
-    let error = store.wait_durable(version, timeout).unwrap_err();
+    let error = store
+        .wait_durable(version)
+        .timeout(timeout)
+        .wait()
+        .unwrap_err();
     let expected = "version 1 is not durable after 5ms: version 0 is";
     assert_eq!(error.to_string(), expected);
     keeper.end();
-    assert_eq!(store.wait_durable(version, None), Ok(1));
+    assert_eq!(store.wait_durable(version).wait(), Ok(1));
     let strict = TransactionManager::new(store.clone()).with_durability(Durability::Durable);
     thread::scope(|scope| {
         let commit = scope.spawn(|| strict.execute(insert_text(0, "x").on("a")).unwrap());
@@ -208,11 +218,11 @@ fn a_later_commit_returns_before_its_write_and_can_be_waited_for() {
     drop(keeper);
     store.close().unwrap();
     let closed = DurabilityError::Closed { durable_version: 2 };
-    assert_eq!(store.wait_durable(3, None), Err(closed));
+    assert_eq!(store.wait_durable(3).wait(), Err(closed));
     let in_memory = DataStore::new();
-    assert_eq!(in_memory.durable_version(), None);
+    assert_eq!(in_memory.durable_snapshot().map(|it| it.version()), None);
     assert_eq!(
-        in_memory.wait_durable(0, None),
+        in_memory.wait_durable(0).wait(),
         Err(DurabilityError::NotDurable)
     );
 }
@@ -240,7 +250,7 @@ fn a_single_call_returns_before_its_write_if_it_says_so() {
     assert_eq!(store.snapshot().text_of("a").unwrap(), "b");
     keeper.end();
     drop(keeper);
-    assert_eq!(store.wait_durable(2, None), Ok(2));
+    assert_eq!(store.wait_durable(2).wait(), Ok(2));
     assert_eq!(store.durable_snapshot().unwrap(), store.snapshot());
     assert_eq!(
         DataStore::new().durable_snapshot().map(|it| it.version()),
@@ -255,7 +265,12 @@ fn after_hooks_run_when_the_commit_is_durable() {
     let store = folder.open();
     let hooks = Hooks::new();
     let seen = store.clone();
-    hooks.after(move |result| assert_eq!(seen.durable_version(), Some(result.version)));
+    hooks.after(move |result| {
+        assert_eq!(
+            seen.durable_snapshot().map(|it| it.version()),
+            Some(result.version)
+        )
+    });
     let manager = TransactionManager::new(store.clone()).with_hooks(hooks);
     for nth in 0..20 {
         let node = create(text_node("paragraph", nth.to_string()));
@@ -298,14 +313,24 @@ fn leases_and_receipts_wait_for_the_disk_when_too_many_bytes_are_unwritten() {
     type Store = fn(&DataStore, &str);
     let lease: Store = |store, name| {
         let minute = Duration::from_secs(60);
-        drop(store.lease(name, "w".repeat(1_000), minute).unwrap());
+        drop(
+            store
+                .leases()
+                .acquire(name, "w".repeat(1_000), minute)
+                .unwrap(),
+        );
     };
     let renewal: Store = |store, name| {
         let minute = Duration::from_secs(60);
-        let holder = store.leased("form");
+        let holder = store.leases().holder("form");
         let token = holder.map(|holder| holder.lease.fencing_token);
-        let found = token.and_then(|token| store.lease_by_token(token));
-        let lease = || store.lease("form", name.repeat(1_000), minute).unwrap();
+        let found = token.and_then(|token| store.leases().by_token(token));
+        let lease = || {
+            store
+                .leases()
+                .acquire("form", name.repeat(1_000), minute)
+                .unwrap()
+        };
         found.unwrap_or_else(lease).renew(minute).unwrap();
     };
     // A batch without a change has a receipt and no commit.
@@ -409,7 +434,7 @@ fn a_close_ends_beside_calls_that_take_leases_all_the_time() {
     add(&store, "a");
     keeper.begun();
     let minute = Duration::from_secs(60);
-    let mut lease = store.lease("a", "ann", minute).unwrap();
+    let mut lease = store.leases().acquire("a", "ann", minute).unwrap();
     thread::scope(|scope| {
         let close = scope.spawn(|| store.close().unwrap());
         let ends = (0..100_000).any(|_| {

@@ -181,7 +181,9 @@ impl Run {
     /// Takes numbers that no commit records.
     pub(crate) fn take_numbers(&self, store: &DataStore) -> Result<(), String> {
         let node = self.take_unwritten(store)?;
-        let lease = store.lease(node, "ann", std::time::Duration::from_secs(9));
+        let lease = store
+            .leases()
+            .acquire(node, "ann", std::time::Duration::from_secs(9));
         let lease = lease.unwrap();
         let given = self.give("lease", lease.fencing_token().get());
         lease.release().unwrap();
@@ -231,7 +233,7 @@ impl Run {
             drop(documents);
             let Some(result) = result else { continue };
             if in_turn || dice.one_in(2) {
-                let durable = store.wait_durable(result.version, None);
+                let durable = store.wait_durable(result.version).wait();
                 durable.map_err(|error| error.to_string())?;
                 self.disk.mark(Event::Acknowledged(result.version));
             }

@@ -64,7 +64,7 @@ fn call_every_method(editor: &Editor) {
         store.queue_length(),
         store.queue_info(),
         store.lock_stats(),
-        store.lock_dump(),
+        store.diagnostics(),
     );
     let _ = (
         format!("{store:?} {editor:?}"),

@@ -91,7 +91,7 @@ fn use_all(inbox: &Inbox) {
     let _ = (inbox.event("event"), inbox.dead_letters(), inbox.stats());
     let _ = (inbox.revive("nested"), inbox.prune(SystemTime::UNIX_EPOCH));
     let _ = (format!("{inbox:?} {store:?}"), inbox.name(), inbox.clone());
-    let _ = (store.snapshot(), store.version(), store.lock_dump());
+    let _ = (store.snapshot(), store.version(), store.diagnostics());
     drop(store.try_lock("hostile"));
 }
 

@@ -83,7 +83,7 @@ impl Things {
     fn use_all(&self) {
         let store = &self.store;
         let _ = (store.snapshot(), store.version(), store.lock_stats());
-        let _ = (store.lock_dump().to_string(), store.node_locks().stats());
+        let _ = (store.diagnostics().to_string(), store.node_locks().stats());
         drop((store.subscribe(), store.try_lock("writer")));
         let _ = (self.editor.can_undo(), self.editor.selection());
         drop(Editor::new(store.clone(), "writer"));
@@ -115,7 +115,7 @@ impl Things {
         write(&self.editor, None);
         write(&self.editor.group(), None);
         write(&store.lock_stats(), Some(&store.lock_stats()));
-        write(&store.lock_dump(), Some(&store.lock_dump()));
+        write(&store.diagnostics(), Some(&store.diagnostics()));
         write(
             &store.node_locks().stats(),
             Some(&store.node_locks().stats()),
@@ -162,7 +162,9 @@ impl Things {
             let transaction = store.begin_on("ann", scope);
             write(&transaction, None);
         }
-        let lease = store.lease(LeaseTarget::Document, "ann", Duration::from_secs(1));
+        let lease = store
+            .leases()
+            .acquire(LeaseTarget::Document, "ann", Duration::from_secs(1));
         write(&lease, None);
         let torn = op(|_| -> Result<(), EditError> { panic!("torn") });
         let error = self.editor.execute(torn).unwrap_err();
@@ -178,7 +180,7 @@ impl Things {
         let _guard = store.try_lock("ann").unwrap();
         write(&|writer| serde_json::to_writer(writer, &store.current_lock()));
         write(&|writer| serde_json::to_writer(writer, &store.lock_stats()));
-        write(&|writer| serde_json::to_writer(writer, &store.lock_dump()));
+        write(&|writer| serde_json::to_writer(writer, &store.diagnostics()));
         write(&|writer| serde_json::to_writer(writer, &store.queue_info()));
         write(&|writer| serde_json::to_writer(writer, &store.node_locks().stats()));
         write(&|writer| serde_json::to_writer(writer, &store.snapshot().nodes().next()));

@@ -93,7 +93,10 @@ fn lease_04_the_loser_of_two_transfers_gets_a_lease_conflict() {
     let pair = [&*account(1), &*account(2)];
     thread::scope(|scope| {
         scope.spawn(|| {
-            let lease = store.lease(pair, "request 1", 60 * SECOND).unwrap();
+            let lease = store
+                .leases()
+                .acquire(pair, "request 1", 60 * SECOND)
+                .unwrap();
             let wait = || {
                 begun.wait();
                 told.wait();
@@ -103,7 +106,7 @@ fn lease_04_the_loser_of_two_transfers_gets_a_lease_conflict() {
         });
         begun.wait();
         clock.advance(SECOND);
-        let holder = conflict(store.lease(pair, "request 2", 60 * SECOND));
+        let holder = conflict(store.leases().acquire(pair, "request 2", 60 * SECOND));
         assert_eq!(
             holder.to_string(),
             "node account-1 is leased by request 1 for another 59.0s (fencing token 1)"
@@ -133,7 +136,10 @@ fn lease_04_a_thousand_concurrent_transfers_between_ten_accounts_keep_the_sum() 
                     let pair = [&*pair[0], &*pair[1]];
                     let amount = 1 + dice.below(99) as i64;
                     let lease = loop {
-                        match store.lease(pair, format!("teller-{teller}"), 600 * SECOND) {
+                        match store
+                            .leases()
+                            .acquire(pair, format!("teller-{teller}"), 600 * SECOND)
+                        {
                             Ok(lease) => break lease,
                             Err(LeaseError::Conflict(_)) => locked.fetch_add(1, Ordering::Relaxed),
                             Err(other) => panic!("{other}"),
@@ -156,7 +162,7 @@ fn lease_04_a_thousand_concurrent_transfers_between_ten_accounts_keep_the_sum() 
     });
     assert_eq!(store.version(), 1 + 1000);
     assert_eq!(sum(&store), ACCOUNTS as i64 * OPENING);
-    assert!(store.leases().is_empty());
+    assert!(store.leases().list().is_empty());
     assert!(locked.into_inner() > 0, "no transfer met another one");
 }
 
@@ -171,7 +177,10 @@ fn lease_04_owners_that_die_in_the_middle_are_taken_over_and_keep_the_sum() {
         let pair = pair(&mut dice);
         let pair = [&*pair[0], &*pair[1]];
         let lease = loop {
-            match store.lease(pair, format!("teller-{nth}"), 5 * SECOND) {
+            match store
+                .leases()
+                .acquire(pair, format!("teller-{nth}"), 5 * SECOND)
+            {
                 Ok(lease) => break lease,
                 Err(LeaseError::Conflict(holder)) => {
                     taken_over += 1;
@@ -216,7 +225,10 @@ fn lease_04_a_repeated_request_gets_its_first_answer() {
     let store = store();
     open_accounts(&store);
     let pair = [&*account(1), &*account(2)];
-    let lease = store.lease(pair, "teller-1", 60 * SECOND).unwrap();
+    let lease = store
+        .leases()
+        .acquire(pair, "teller-1", 60 * SECOND)
+        .unwrap();
     let first = transfer(&store, &lease, pair, 5, "request", || ()).unwrap();
     lease.release().unwrap();
     // The answer was lost, so the request is repeated, many times at once.
@@ -226,7 +238,7 @@ fn lease_04_a_repeated_request_gets_its_first_answer() {
             scope.spawn(|| {
                 start.wait();
                 let lease = loop {
-                    match store.lease(pair, "teller-2", 60 * SECOND) {
+                    match store.leases().acquire(pair, "teller-2", 60 * SECOND) {
                         Ok(lease) => break lease,
                         Err(_) => thread::yield_now(),
                     }
@@ -249,10 +261,10 @@ fn lease_04_an_owner_that_is_overtaken_between_its_reading_and_its_writing_is_re
     let (store, clock) = timed();
     open_accounts(&store);
     let pair = [&*account(1), &*account(2)];
-    let slow = store.lease(pair, "slow", 5 * SECOND).unwrap();
+    let slow = store.leases().acquire(pair, "slow", 5 * SECOND).unwrap();
     let overtake = || {
         clock.advance(5 * SECOND);
-        let fast = store.lease(pair, "fast", 5 * SECOND).unwrap();
+        let fast = store.leases().acquire(pair, "fast", 5 * SECOND).unwrap();
         transfer(&store, &fast, pair, 7, "fast", || ()).unwrap();
     };
     let error = transfer(&store, &slow, pair, 9, "slow", overtake).unwrap_err();

@@ -45,7 +45,7 @@ fn lost(outcome: Result<(), LeaseError>) -> LeaseLost {
 }
 
 fn owners(store: &DataStore) -> Vec<String> {
-    let leases = store.leases();
+    let leases = store.leases().list();
     let owners = leases.iter().map(|lease| lease.owner_id.to_string());
     owners.collect()
 }

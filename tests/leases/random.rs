@@ -144,7 +144,10 @@ impl Pair {
     fn lease(&mut self, mut targets: Vec<LeaseTarget>, owner: u8, nanos: u64) {
         let (plain, owner) = (&mut self.plain, format!("o{owner}"));
         let duration = Duration::from_nanos(nanos);
-        let outcome = self.store.lease(targets.clone(), &*owner, duration);
+        let outcome = self
+            .store
+            .leases()
+            .acquire(targets.clone(), &*owner, duration);
         targets.sort();
         targets.dedup();
         match outcome {
@@ -166,7 +169,7 @@ impl Pair {
     }
 
     fn renew(&mut self, token: u64, nanos: u64) {
-        let lease = self.store.lease_by_token(token.into());
+        let lease = self.store.leases().by_token(token.into());
         let outcome = lease.map(|mut lease| lease.renew(Duration::from_nanos(nanos)));
         let now = self.plain.now;
         let plain = &mut self.plain.leases[token as usize - 1];
@@ -179,7 +182,7 @@ impl Pair {
     }
 
     fn release(&mut self, token: u64) {
-        if let Some(lease) = self.store.lease_by_token(token.into()) {
+        if let Some(lease) = self.store.leases().by_token(token.into()) {
             lease.release().unwrap();
             self.plain.leases[token as usize - 1].ends = 0;
         }
@@ -216,6 +219,7 @@ impl Pair {
         let Self { store, plain, .. } = self;
         let told: Vec<(u64, Vec<LeaseTarget>)> = store
             .leases()
+            .list()
             .into_iter()
             .map(|lease| (lease.fencing_token.get(), lease.targets.to_vec()))
             .collect();
@@ -225,13 +229,13 @@ impl Pair {
             .collect();
         assert_eq!(told, expected);
         for wanted in (0..14).map(target) {
-            match store.leased(wanted.clone()) {
+            match store.leases().holder(wanted.clone()) {
                 Some(holder) => plain.confirm(&holder, &[wanted]),
                 None => assert!(plain.excluding(&wanted).is_empty(), "{wanted}"),
             }
         }
         for (token, lease) in plain.live() {
-            let found = store.lease_by_token(FencingToken::from(token)).unwrap();
+            let found = store.leases().by_token(FencingToken::from(token)).unwrap();
             assert_eq!(
                 found.remaining(),
                 Duration::from_nanos(lease.ends - plain.now)

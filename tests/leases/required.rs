@@ -46,7 +46,7 @@ fn lease_02_every_kind_of_transaction_is_refused_when_its_lease_has_ended() {
     for (nth, begin) in begun(&store).iter().enumerate() {
         for nodes in [0, 1, 100] {
             let before = image(&store.snapshot());
-            let lease = store.lease("ann", "teller", SECOND).unwrap();
+            let lease = store.leases().acquire("ann", "teller", SECOND).unwrap();
             let mut transaction = begin();
             transaction.require(&lease).unwrap();
             for _ in 0..nodes {
@@ -56,7 +56,7 @@ fn lease_02_every_kind_of_transaction_is_refused_when_its_lease_has_ended() {
             refused(transaction.commit());
             assert_eq!(image(&store.snapshot()), before);
 
-            let lease = store.lease("ann", "teller", SECOND).unwrap();
+            let lease = store.leases().acquire("ann", "teller", SECOND).unwrap();
             let mut transaction = begin();
             transaction.require(&lease).unwrap();
             for _ in 0..nodes {
@@ -73,7 +73,7 @@ fn lease_02_every_kind_of_transaction_is_refused_when_its_lease_has_ended() {
 #[test]
 fn lease_02_a_renewal_counts_for_open_transactions() {
     let (store, clock) = timed();
-    let mut lease = store.lease("ann", "teller", SECOND).unwrap();
+    let mut lease = store.leases().acquire("ann", "teller", SECOND).unwrap();
     let mut transaction = store.begin("teller").unwrap();
     transaction.require(&lease).unwrap();
     transaction.create(NodeSpec::new("entry")).unwrap();
@@ -86,9 +86,9 @@ fn lease_02_a_renewal_counts_for_open_transactions() {
 #[test]
 fn lease_02_every_required_lease_must_be_valid() {
     let (store, clock) = timed();
-    let long = store.lease("ann", "teller", 9 * SECOND).unwrap();
+    let long = store.leases().acquire("ann", "teller", 9 * SECOND).unwrap();
     for short_first in [false, true] {
-        let short = store.lease("bob", "teller", SECOND).unwrap();
+        let short = store.leases().acquire("bob", "teller", SECOND).unwrap();
         let order = match short_first {
             false => [&long, &short],
             true => [&short, &long],
@@ -109,7 +109,7 @@ fn lease_02_every_required_lease_must_be_valid() {
 #[test]
 fn lease_02_requiring_an_ended_lease_fails_at_once_and_adds_no_condition() {
     let (store, clock) = timed();
-    let lease = store.lease("ann", "teller", SECOND).unwrap();
+    let lease = store.leases().acquire("ann", "teller", SECOND).unwrap();
     clock.advance(SECOND);
     let mut transaction = store.begin("teller").unwrap();
     let told = lost(transaction.require(&lease));
@@ -126,8 +126,8 @@ fn lease_02_requiring_an_ended_lease_fails_at_once_and_adds_no_condition() {
 fn lease_02_a_lease_of_another_store_is_refused() {
     let (store, _) = timed();
     let (other, _) = timed();
-    let _same_number = store.lease("ann", "teller", SECOND).unwrap();
-    let foreign = other.lease("ann", "teller", SECOND).unwrap();
+    let _same_number = store.leases().acquire("ann", "teller", SECOND).unwrap();
+    let foreign = other.leases().acquire("ann", "teller", SECOND).unwrap();
     let mut transaction = store.begin("teller").unwrap();
     assert_eq!(transaction.require(&foreign), Err(LeaseError::OtherStore));
 }
@@ -135,8 +135,8 @@ fn lease_02_a_lease_of_another_store_is_refused() {
 #[test]
 fn lease_02_a_rollback_to_a_savepoint_drops_later_lease_conditions() {
     let (store, clock) = timed();
-    let before = store.lease("ann", "teller", 2 * SECOND).unwrap();
-    let behind = store.lease("bob", "teller", SECOND).unwrap();
+    let before = store.leases().acquire("ann", "teller", 2 * SECOND).unwrap();
+    let behind = store.leases().acquire("bob", "teller", SECOND).unwrap();
     let mut transaction = store.begin("teller").unwrap();
     transaction.require(&before).unwrap();
     let savepoint = transaction.savepoint();
@@ -158,7 +158,7 @@ fn lease_02_batches_require_leases_as_operations_and_as_json() {
     let (store, clock) = timed();
     with_ann(&store);
     let editor = Editor::new(store.clone(), "teller");
-    let lease = store.lease("ann", "teller", SECOND).unwrap();
+    let lease = store.leases().acquire("ann", "teller", SECOND).unwrap();
     let script = format!(
         r#"[{{"type": "requireLease", "payload": {{"fencingToken": {}}}}},
             {{"type": "setText", "payload": {{"nodeId": "ann", "text": "9"}}}}]"#,
@@ -191,7 +191,7 @@ fn lease_02_batches_require_leases_as_operations_and_as_json() {
     let version = store.version();
     lease.release().unwrap();
     for manager in &managers {
-        let lease = store.lease("ann", "teller", SECOND).unwrap();
+        let lease = store.leases().acquire("ann", "teller", SECOND).unwrap();
         let list = (require_lease(&lease), set_text("8").on("ann"));
         let error = manager.execute((list.clone(), passes.clone())).unwrap_err();
         assert!(
@@ -227,7 +227,7 @@ fn lease_02_batches_require_leases_as_operations_and_as_json() {
 fn lease_02_a_batch_that_only_requires_a_lost_lease_is_refused() {
     let (store, _) = timed();
     let manager = TransactionManager::new(store.clone());
-    let lease = store.lease("ann", "teller", SECOND).unwrap();
+    let lease = store.leases().acquire("ann", "teller", SECOND).unwrap();
     assert!(!manager.execute([require_lease(&lease)]).unwrap().changed);
     let token = lease.fencing_token();
     lease.release().unwrap();
@@ -243,10 +243,10 @@ fn lease_02_a_refused_batch_frees_its_key_and_a_repetition_needs_no_lease() {
         let list = [require_lease(token), insert_text(0, "-").on("ann")];
         manager.transaction(list).idempotent("request 1").commit()
     };
-    let old = store.lease("ann", "teller-1", SECOND).unwrap();
+    let old = store.leases().acquire("ann", "teller-1", SECOND).unwrap();
     clock.advance(SECOND);
     pay(old.fencing_token()).unwrap_err();
-    let new = store.lease("ann", "teller-2", SECOND).unwrap();
+    let new = store.leases().acquire("ann", "teller-2", SECOND).unwrap();
     let first = pay(new.fencing_token()).unwrap();
     clock.advance(SECOND);
     let again = pay(old.fencing_token()).unwrap();

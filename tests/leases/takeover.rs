@@ -9,9 +9,12 @@ use crate::{SECOND, lost, timed};
 #[test]
 fn lease_02_a_lease_after_an_expiry_has_a_higher_token() {
     let (store, clock) = timed();
-    let mut old = store.lease("ann", "teller-1", SECOND).unwrap();
+    let mut old = store.leases().acquire("ann", "teller-1", SECOND).unwrap();
     clock.advance(SECOND);
-    let new = store.lease("ann", "teller-2", 5 * SECOND).unwrap();
+    let new = store
+        .leases()
+        .acquire("ann", "teller-2", 5 * SECOND)
+        .unwrap();
     assert!(new.fencing_token() > old.fencing_token());
     let told = lost(old.renew(SECOND));
     assert_eq!(
@@ -33,10 +36,10 @@ fn lease_02_no_fencing_token_is_used_twice() {
     let mut last = 0;
     for nth in 0..20 {
         let lease = match nth % 4 {
-            0 => store.lease(LeaseTarget::Document, "a", SECOND),
-            1 => store.lease("one", "b", SECOND),
-            2 => store.lease(["one", "two"], "c", SECOND),
-            _ => store.lease(format!("n{nth}"), "d", SECOND),
+            0 => store.leases().acquire(LeaseTarget::Document, "a", SECOND),
+            1 => store.leases().acquire("one", "b", SECOND),
+            2 => store.leases().acquire(["one", "two"], "c", SECOND),
+            _ => store.leases().acquire(format!("n{nth}"), "d", SECOND),
         };
         let lease = lease.unwrap();
         assert!(lease.fencing_token().get() > last);
@@ -57,13 +60,13 @@ fn lease_02_the_writes_of_the_old_owner_are_refused() {
                 .unwrap(),
         )
     });
-    let old = store.lease("ann", "teller-1", SECOND).unwrap();
+    let old = store.leases().acquire("ann", "teller-1", SECOND).unwrap();
     let mut late = store.begin("teller-1").unwrap();
     late.require(&old).unwrap();
     late.set_text(id("ann"), "9").unwrap();
 
     clock.advance(SECOND);
-    let new = store.lease("ann", "teller-2", SECOND).unwrap();
+    let new = store.leases().acquire("ann", "teller-2", SECOND).unwrap();
     let Err(CommitError::LeaseLost(told)) = late.commit() else {
         panic!("two owners have written");
     };
@@ -84,38 +87,43 @@ fn lease_02_the_writes_of_the_old_owner_are_refused() {
 #[test]
 fn lease_02_taking_over_one_target_of_an_expired_lease_ends_all_of_it() {
     let (store, clock) = timed();
-    let mut old = store.lease(["ann", "bob"], "teller-1", SECOND).unwrap();
+    let mut old = store
+        .leases()
+        .acquire(["ann", "bob"], "teller-1", SECOND)
+        .unwrap();
     // A valid lease, so the expired one is not removed with all others.
-    let _other = store.lease("cem", "other", 9 * SECOND).unwrap();
+    let _other = store.leases().acquire("cem", "other", 9 * SECOND).unwrap();
     clock.advance(SECOND);
-    let new = store.lease("bob", "teller-2", SECOND).unwrap();
+    let new = store.leases().acquire("bob", "teller-2", SECOND).unwrap();
     let told = lost(old.renew(SECOND));
     assert_eq!(told.holder.unwrap().lease, new.info());
-    assert!(store.leased("ann").is_none());
-    assert_eq!(store.leases().len(), 2);
+    assert!(store.leases().holder("ann").is_none());
+    assert_eq!(store.leases().list().len(), 2);
 }
 
 #[test]
 fn lease_02_the_document_is_taken_over_from_nodes_and_nodes_from_the_document() {
     let (store, clock) = timed();
-    let _ann = store.lease("ann", "teller", SECOND).unwrap();
-    let _bob = store.lease("bob", "teller", SECOND).unwrap();
+    let _ann = store.leases().acquire("ann", "teller", SECOND).unwrap();
+    let _bob = store.leases().acquire("bob", "teller", SECOND).unwrap();
     clock.advance(SECOND);
     let document = store
-        .lease(LeaseTarget::Document, "importer", SECOND)
+        .leases()
+        .acquire(LeaseTarget::Document, "importer", SECOND)
         .unwrap();
-    assert_eq!(store.leases(), [document.info()]);
+    assert_eq!(store.leases().list(), [document.info()]);
     clock.advance(SECOND);
-    let node = store.lease("ann", "teller", SECOND).unwrap();
-    assert_eq!(store.leases(), [node.info()]);
-    assert!(store.leased("bob").is_none());
+    let node = store.leases().acquire("ann", "teller", SECOND).unwrap();
+    assert_eq!(store.leases().list(), [node.info()]);
+    assert!(store.leases().holder("bob").is_none());
 }
 
 #[test]
 fn lease_02_a_transaction_without_a_lease_is_not_held_up() {
     let (store, _) = timed();
     let _lease = store
-        .lease(LeaseTarget::Document, "teller", SECOND)
+        .leases()
+        .acquire(LeaseTarget::Document, "teller", SECOND)
         .unwrap();
     commit(&store, |on| {
         drop(on.create(NodeSpec::new("note").with_id("n")).unwrap())

@@ -122,19 +122,19 @@ fn feed_05_fencing_tokens_of_node_locks_continue() {
 #[test]
 fn feed_05_tokens_of_leases_continue_and_the_leases_end() {
     let old = small();
-    let first = old.lease("a", "ann", MINUTE).unwrap();
-    let second = old.lease("t", "ann", MINUTE).unwrap();
+    let first = old.leases().acquire("a", "ann", MINUTE).unwrap();
+    let second = old.leases().acquire("t", "ann", MINUTE).unwrap();
     first.release().unwrap();
     // In the same process the clock would let the lease live on.
     for snapshot in [restarted(&old.snapshot()), old.snapshot()] {
         let options = StoreOptions::new().session(SESSION);
         let store = options.document(snapshot).unwrap();
-        assert!(store.leases().is_empty());
+        assert!(store.leases().list().is_empty());
         let mut transaction = store.begin("ann").unwrap();
         let refused = transaction.require_token(second.fencing_token());
         assert!(matches!(refused, Err(LeaseError::Lost(_))), "{refused:?}");
         drop(transaction);
-        let next = store.lease("t", "ben", MINUTE).unwrap();
+        let next = store.leases().acquire("t", "ben", MINUTE).unwrap();
         assert!(next.fencing_token() > second.fencing_token());
     }
 }
@@ -343,7 +343,7 @@ fn feed_05_a_commit_under_a_large_change_has_its_numbers() {
 #[test]
 fn feed_05_commit_conditions_hold_on_an_opened_document() {
     let store = open(&small().snapshot());
-    let lease = store.lease("t", "ann", MINUTE).unwrap();
+    let lease = store.leases().acquire("t", "ann", MINUTE).unwrap();
     let mut transaction = store.begin("ann").unwrap();
     transaction.require(&lease).unwrap();
     transaction.set_text("t", "x").unwrap();

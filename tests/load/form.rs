@@ -9,7 +9,9 @@ use crate::{loaded, restarted, saved, small};
 #[test]
 fn feed_05_the_saved_form_has_the_document_and_its_numberings() {
     let store = small();
-    let lease = store.lease("t", "ann", std::time::Duration::from_secs(1));
+    let lease = store
+        .leases()
+        .acquire("t", "ann", std::time::Duration::from_secs(1));
     assert_eq!(lease.unwrap().fencing_token().get(), 1);
     let form: Value = serde_json::from_slice(&saved(&store.snapshot())).unwrap();
     let expected = json!({

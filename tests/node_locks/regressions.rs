@@ -43,14 +43,16 @@ fn two_transactions_cannot_create_nodes_with_one_generated_id_at_once() {
     let id = store.generate_id().unwrap();
     let made = || NodeSpec::new("p").with_id(id.clone());
     let mut ann = store
-        .request_transaction_on("ann", Scope::new())
+        .request_transaction("ann")
+        .on(Scope::new())
         .options(patient().unbound())
         .wait()
         .unwrap();
     ann.create(made()).unwrap();
     let options = AcquireOptions::new().no_wait().unbound();
     let mut bob = store
-        .request_transaction_on("bob", Scope::new())
+        .request_transaction("bob")
+        .on(Scope::new())
         .options(options)
         .wait()
         .unwrap();
@@ -198,7 +200,8 @@ fn a_set_requested_while_its_node_moves_causes_no_deadlock() {
     let store = document();
     // Moves a1 from a to b.
     let mut mover = store
-        .request_transaction_on("mover", Scope::new())
+        .request_transaction("mover")
+        .on(Scope::new())
         .options(patient().unbound())
         .wait()
         .unwrap();
@@ -232,7 +235,8 @@ fn a_generated_id_can_be_locked_before_its_node_exists() {
     let _ann = take(&store, "ann", Scope::new().write(id.clone()));
     let options = AcquireOptions::new().no_wait().unbound();
     let mut bob = store
-        .request_transaction_on("bob", Scope::new())
+        .request_transaction("bob")
+        .on(Scope::new())
         .options(options)
         .wait()
         .unwrap();
@@ -244,13 +248,15 @@ fn a_generated_id_can_be_locked_before_its_node_exists() {
 fn an_edit_computed_from_an_outdated_read_can_be_retried() {
     let store = document();
     let mut ann = store
-        .request_transaction_on("ann", Scope::new())
+        .request_transaction("ann")
+        .on(Scope::new())
         .options(patient().unbound())
         .wait()
         .unwrap();
     let len = doclock::View::text_of(&ann, node("a1")).unwrap().len();
     let mut bob = store
-        .request_transaction_on("bob", Scope::new())
+        .request_transaction("bob")
+        .on(Scope::new())
         .options(patient().unbound())
         .wait()
         .unwrap();
@@ -300,7 +306,8 @@ fn the_fencing_token_of_a_guard_that_is_alone_rises_with_each_extension() {
 fn a_revoked_commit_reports_the_revocation_and_not_a_conflict() {
     let (store, clock) = timed_with(StoreOptions::new().hold_limit(Duration::from_secs(1)));
     let mut ann = store
-        .request_transaction_on("ann", Scope::new().write("a1"))
+        .request_transaction("ann")
+        .on(Scope::new().write("a1"))
         .options(patient().unbound())
         .wait()
         .unwrap();
@@ -310,7 +317,8 @@ fn a_revoked_commit_reports_the_revocation_and_not_a_conflict() {
         let store = store.clone();
         thread::spawn(move || {
             let mut bob = store
-                .request_transaction_on("bob", Scope::new().write("a1"))
+                .request_transaction("bob")
+                .on(Scope::new().write("a1"))
                 .options(patient())
                 .wait()?;
             bob.set_text(node("a1"), "in time").unwrap();
@@ -341,7 +349,8 @@ fn reading_the_same_thing_twice_does_not_fail_a_transaction() {
         let store = document();
         let scope = Scope::new().write("a1");
         let mut ann = store
-            .request_transaction_on("ann", scope)
+            .request_transaction("ann")
+            .on(scope)
             .options(patient())
             .wait()
             .unwrap();

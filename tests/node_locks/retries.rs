@@ -46,7 +46,8 @@ impl Meeting {
             let options = AcquireOptions::new().unbound();
             let mut bob = self
                 .store
-                .request_transaction_on("bob", Scope::new())
+                .request_transaction("bob")
+                .on(Scope::new())
                 .options(options)
                 .wait()
                 .unwrap();
@@ -124,7 +125,8 @@ fn by_hand<E: CodedError + From<TransactionError> + From<LockError> + From<Commi
     retry(5, || -> Result<(), E> {
         let mut ann = meeting
             .store
-            .request_transaction_on("ann", Scope::new())
+            .request_transaction("ann")
+            .on(Scope::new())
             .options(patient())
             .wait()?;
         ann.run([nested(&meeting)])?;
@@ -244,14 +246,16 @@ fn reentrant() -> LockError {
 fn conflict() -> CommitError {
     let store = document();
     let mut ann = store
-        .request_transaction_on("ann", Scope::new().write("a1"))
+        .request_transaction("ann")
+        .on(Scope::new().write("a1"))
         .options(patient().unbound())
         .wait()
         .unwrap();
     let seen = ann.text_of(node("b1")).unwrap();
     ann.set_text(node("a1"), seen).unwrap();
     let mut bob = store
-        .request_transaction_on("bob", Scope::new().write("b1"))
+        .request_transaction("bob")
+        .on(Scope::new().write("b1"))
         .options(patient().unbound())
         .wait()
         .unwrap();

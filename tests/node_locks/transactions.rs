@@ -19,7 +19,8 @@ use super::{blocked, document, node, take, until_waiting};
 fn on(store: &DataStore, owner: &str, scope: impl Into<Scope>) -> Transaction {
     let options = AcquireOptions::new().no_wait().unbound();
     store
-        .request_transaction_on(owner, scope)
+        .request_transaction(owner)
+        .on(scope)
         .options(options)
         .wait()
         .unwrap()

@@ -212,7 +212,8 @@ fn node_locks_01_a_hold_limit_frees_nodes_for_waiters() {
 fn node_locks_01_a_hold_limit_frees_the_document_lock_as_well() {
     let (store, clock) = timed_with(StoreOptions::new().hold_limit(Duration::from_secs(1)));
     let mut slow = store
-        .request_transaction_on("slow", Scope::new().write("a1"))
+        .request_transaction("slow")
+        .on(Scope::new().write("a1"))
         .options(patient().unbound())
         .wait()
         .unwrap();

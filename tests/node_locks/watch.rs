@@ -146,7 +146,8 @@ fn lock_10_a_transaction_on_nodes_has_the_hold_limit_of_its_request() {
     let (store, clock) = timed();
     let options = of_the_request(SECOND);
     let mut slow = store
-        .request_transaction_on("slow", writes("a1"))
+        .request_transaction("slow")
+        .on(writes("a1"))
         .options(options)
         .wait()
         .unwrap();

@@ -76,7 +76,8 @@ fn a_request_without_a_grant_is_reported_on_each_path() {
         }),
         ("on_nodes", &|options| {
             let begun = store
-                .request_transaction_on("ann", Scope::new().write("n"))
+                .request_transaction("ann")
+                .on(Scope::new().write("n"))
                 .options(options)
                 .wait();
             begun.unwrap_err();
@@ -84,7 +85,8 @@ fn a_request_without_a_grant_is_reported_on_each_path() {
         ("on_nodes", &|options| {
             let scope = Scope::new().write("n");
             let begun = store
-                .request_transaction_on("ann", scope)
+                .request_transaction("ann")
+                .on(scope)
                 .options(options)
                 .into_future();
             pollster::block_on(begun).unwrap_err();

@@ -129,7 +129,7 @@ fn a_subscriber_and_a_recorder_can_read_the_store() {
         let (store, calls) = (watched.store.clone(), calls.clone());
         let events = store.subscribe();
         move |_: &'static str| {
-            drop((store.snapshot(), store.lock_stats(), store.lock_dump()));
+            drop((store.snapshot(), store.lock_stats(), store.diagnostics()));
             drop((store.node_locks().holders(), store.version()));
             while events.try_recv().is_ok() {}
             calls.fetch_add(1, Ordering::Relaxed);

@@ -45,7 +45,7 @@ fn furnish(store: &DataStore) {
         .execute(build)
         .unwrap();
     let for_long = Duration::from_secs(1 << 20);
-    drop(store.lease("leased", "test", for_long).unwrap());
+    drop(store.leases().acquire("leased", "test", for_long).unwrap());
 }
 
 fn page() -> NodeSpec {

@@ -70,7 +70,7 @@ proptest! {
         let snapshot = loaded(&saved(&old.snapshot())).unwrap();
         let new = StoreOptions::new().session(SESSION).document(snapshot).unwrap();
         // The lease ends with the process.
-        old.lease_by_token(1.into()).unwrap().release().unwrap();
+        old.leases().by_token(1.into()).unwrap().release().unwrap();
         let [one, other] = [&old, &new].map(|store| {
             let told = |outcome: &Result<TransactionResult, TransactionError>| match outcome {
                 Ok(result) => serde_json::to_string(result).unwrap(),

@@ -16,23 +16,23 @@ fn async_01_a_version_is_waited_for_in_a_task() {
     let store = DataStore::open_with(folder.path().join("notes.doclock"), options).unwrap();
     let manager = TransactionManager::new(store.clone());
     let version = manager.execute(note()).unwrap().version;
-    let durable = Task::new(store.wait_durable_async(version, None)).finish();
+    let durable = Task::new(store.wait_durable(version)).finish();
     assert_eq!(durable, Ok(1));
     let limit = Some(Duration::from_millis(20));
-    let never = Task::waiting(store.wait_durable_async(2, limit));
+    let never = Task::waiting(store.wait_durable(2).timeout(limit));
     let error = never.finish().unwrap_err();
     assert!(
         matches!(error, DurabilityError::Timeout { version: 2, .. }),
         "{error}"
     );
-    drop(Task::waiting(store.wait_durable_async(2, None)));
-    let mut closed = Task::waiting(store.wait_durable_async(2, None));
+    drop(Task::waiting(store.wait_durable(2)));
+    let mut closed = Task::waiting(store.wait_durable(2));
     store.close().unwrap();
     assert!(matches!(
         closed.poll(),
         Some(Err(DurabilityError::Closed { .. }))
     ));
-    let in_memory = Task::new(DataStore::new().wait_durable_async(0, None)).poll();
+    let in_memory = Task::new(DataStore::new().wait_durable(0)).poll();
     assert_eq!(in_memory, Some(Err(DurabilityError::NotDurable)));
 }
 
@@ -42,22 +42,28 @@ fn async_01_a_batch_of_a_task_is_acknowledged_when_it_is_durable() {
     let store = DataStore::open(folder.path().join("notes.doclock")).unwrap();
     let manager = TransactionManager::new(store.clone());
     let result = Task::new(manager.transaction(note())).finish().unwrap();
-    assert_eq!(store.durable_version(), Some(result.version));
+    assert_eq!(
+        store.durable_snapshot().map(|it| it.version()),
+        Some(result.version)
+    );
     let mut transaction = store.begin("ann").unwrap();
     transaction.create(NodeSpec::new("note")).unwrap();
     let result = Task::new(transaction.commit_async()).finish().unwrap();
-    assert_eq!(store.durable_version(), Some(result.version));
+    assert_eq!(
+        store.durable_snapshot().map(|it| it.version()),
+        Some(result.version)
+    );
 }
 
 #[test]
 fn async_01_a_durable_subscription_wakes_its_task_when_a_commit_is_durable() {
     let folder = tempfile::tempdir().unwrap();
     let store = DataStore::open(folder.path().join("notes.doclock")).unwrap();
-    let mut events = store.subscribe().durable();
+    let mut events = store.subscription().durable().all();
     let seen = store.clone();
     let reader = async move {
         let event = next(&mut events).await.unwrap();
-        assert!(seen.durable_version() >= Some(event.commit.version));
+        assert!(seen.durable_snapshot().map(|it| it.version()) >= Some(event.commit.version));
         drop(seen);
         next(&mut events).await.is_none()
     };

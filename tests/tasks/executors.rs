@@ -116,8 +116,12 @@ fn async_04_every_future_can_be_spawned_on_a_thread_pool() {
     let store = DataStore::new();
     spawnable(store.request(String::from("ann")));
     spawnable(store.request_transaction(String::from("ann")));
-    spawnable(store.request_transaction_on(String::from("ann"), Scope::new().write("note")));
-    spawnable(store.wait_durable_async(1, None));
+    spawnable(
+        store
+            .request_transaction(String::from("ann"))
+            .on(Scope::new().write("note")),
+    );
+    spawnable(store.wait_durable(1));
     let transaction = store.begin("ann").unwrap();
     spawnable(transaction.commit_async());
     let (nodes, events) = (store.node_locks(), store.subscribe());

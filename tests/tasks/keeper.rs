@@ -212,7 +212,7 @@ fn async_03_the_keeper_of_a_durable_store_ends_with_the_store() {
     let folder = tempfile::tempdir().unwrap();
     let store = DataStore::open(folder.path().join("notes.doclock")).unwrap();
     let limit = Some(Duration::from_secs(60));
-    let task = Task::waiting(store.wait_durable_async(1, limit));
+    let task = Task::waiting(store.wait_durable(1).timeout(limit));
     eventually("it starts", || keepers() == 1);
     drop((task, store));
     eventually("it ends", || keepers() == 0);
@@ -225,7 +225,7 @@ fn async_03_a_store_has_one_keeper() {
         return;
     }
     let store = DataStore::new();
-    let journal = store.subscribe_lossless(0);
+    let journal = store.subscription().lossless(0).all();
     let manager = TransactionManager::new(store.clone());
     manager.execute(create(element("note", []))).unwrap();
     let waiting = [(); 2].map(|()| Task::waiting(store.request("task").options(short())));

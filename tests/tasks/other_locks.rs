@@ -221,7 +221,11 @@ fn async_01_node_locks_of_tasks_wait_time_out_and_go_on() {
     let short = plain().timeout(Duration::from_secs(1));
     let mut late = Task::waiting(locks.request("late", one()).options(short));
     let whole = Task::waiting(store.request("whole"));
-    let mut other = Task::waiting(store.request_transaction_on("other", Scope::new().write("two")));
+    let mut other = Task::waiting(
+        store
+            .request_transaction("other")
+            .on(Scope::new().write("two")),
+    );
     clock.advance(Duration::from_secs(1));
     eventually("it times out", || late.is_woken());
     assert!(matches!(late.poll(), Some(Err(LockError::Timeout(_)))));
@@ -247,7 +251,7 @@ fn async_02_node_futures_that_are_dropped_release_what_they_were_granted() {
     let one = || Scope::new().write("one");
     let held = locks.lock("holder", one()).unwrap();
     let waiting = Task::waiting(locks.request("waiting", one()));
-    let granted = Task::waiting(store.request_transaction_on("granted", one()));
+    let granted = Task::waiting(store.request_transaction("granted").on(one()));
     let mut last = Task::waiting(locks.request("last", one()));
     drop(waiting);
     assert_eq!(locks.waiters().len(), 2);

@@ -25,7 +25,8 @@ fn async_02_nothing_of_a_store_happens_before_the_first_poll() {
         store.request("task").into_future(),
         store.request_transaction("task").into_future(),
         store
-            .request_transaction_on("task", Scope::new().write("note"))
+            .request_transaction("task")
+            .on(Scope::new().write("note"))
             .into_future(),
         manager.transaction(note()).into_future(),
         manager.transaction(note()).idempotent("key").into_future(),
@@ -119,7 +120,7 @@ fn async_03_a_batch_on_nodes_runs_in_a_task() {
 fn async_01_tasks_wait_for_a_lossless_subscriber_in_the_line_of_threads() {
     let store =
         DataStore::with_options(StoreOptions::new().lock_timeout(Duration::from_millis(20)));
-    let journal = store.subscribe_lossless(0);
+    let journal = store.subscription().lossless(0).all();
     let manager = TransactionManager::new(store.clone());
     manager.execute(note()).unwrap();
     let late = Task::waiting(manager.transaction(create(element("list", []))));
@@ -138,7 +139,7 @@ fn async_01_tasks_wait_for_a_lossless_subscriber_in_the_line_of_threads() {
 #[test]
 fn async_03_a_task_that_is_first_in_the_line_and_not_polled_lets_others_go_ahead() {
     let store = DataStore::new();
-    let journal = store.subscribe_lossless(0);
+    let journal = store.subscription().lossless(0).all();
     let manager = TransactionManager::new(store.clone());
     manager.execute(note()).unwrap();
     let unpolled = Task::waiting(store.request("unpolled"));
@@ -250,7 +251,7 @@ fn polls<T>(tasks: &mut [(Task<T>, usize)], time: Duration) -> usize {
 #[test]
 fn async_03_tasks_that_wait_for_a_lossless_subscriber_for_long_are_not_polled_in_turns() {
     let store = DataStore::with_options(StoreOptions::new().lock_timeout(None));
-    let journal = store.subscribe_lossless(0);
+    let journal = store.subscription().lossless(0).all();
     let manager = TransactionManager::new(store.clone());
     let batch = || {
         manager

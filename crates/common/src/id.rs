@@ -161,7 +161,7 @@ impl FencingToken {
     ///
     /// ```
     /// let store = doclock::DataStore::new();
-    /// let lease = store.lease("form", "ann", std::time::Duration::from_secs(60))?;
+    /// let lease = store.leases().acquire("form", "ann", std::time::Duration::from_secs(60))?;
     /// assert_eq!(lease.fencing_token().epoch(), 0);
     /// # Ok::<(), doclock::lease::LeaseError>(())
     /// ```

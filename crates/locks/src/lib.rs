@@ -96,9 +96,9 @@ pub use guard::LockGuard;
 pub use info::{CallSite, LockInfo, QueueEntry};
 use node::{Deadlock, NodeWait};
 pub use options::{AcquireOptions, LockOptions};
-#[doc(hidden)]
-pub use pending::LockRequest;
 pub use pending::PendingRequest;
+#[doc(hidden)]
+pub use pending::{LockRequest, NodesInstead};
 pub use registrable::{PrimitiveState, Registrable};
 pub use report::{LockReport, SlowRequest};
 pub use revocation::Revocation;

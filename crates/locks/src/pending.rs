@@ -11,6 +11,7 @@ use std::time::Duration;
 use smol_str::SmolStr;
 
 use super::{AcquireOptions, CancelToken};
+use crate::node::Scope;
 use crate::wait::{WaitsAs, blocking};
 
 /// A request that has not been made, with its options. `R` determines what is granted: a guard, a
@@ -84,6 +85,15 @@ pub trait LockRequest: Sized + Send {
     ) -> impl Future<Output = Result<Self::Granted, Self::Error>> + Send;
 }
 
+/// A request that can be for nodes instead.
+#[doc(hidden)]
+pub trait NodesInstead {
+    /// The request for nodes.
+    type OnNodes;
+
+    fn on_nodes(self, scope: Scope) -> Self::OnNodes;
+}
+
 impl<R> PendingRequest<'_, R> {
     #[doc(hidden)]
     #[track_caller]
@@ -136,6 +146,19 @@ impl<R> PendingRequest<'_, R> {
 
     pub(crate) fn into_parts(self) -> (R, AcquireOptions, &'static Location<'static>) {
         (self.request, self.options, self.call_site)
+    }
+}
+
+impl<'a, R: NodesInstead> PendingRequest<'a, R> {
+    /// Requests the nodes of a scope instead of the whole document. A request for a transaction
+    /// has this option. The other options stay as they are.
+    pub fn on(self, scope: impl Into<Scope>) -> PendingRequest<'a, R::OnNodes> {
+        PendingRequest {
+            request: self.request.on_nodes(scope.into()),
+            options: self.options,
+            call_site: self.call_site,
+            borrows: PhantomData,
+        }
     }
 }
 

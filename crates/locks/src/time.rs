@@ -12,7 +12,7 @@
 //!
 //! let clock = ManualClock::new();
 //! let store = DataStore::with_options(StoreOptions::new().clock(clock.clock()));
-//! let lease = store.lease(LeaseTarget::Document, "ann", Duration::from_secs(60))?;
+//! let lease = store.leases().acquire(LeaseTarget::Document, "ann", Duration::from_secs(60))?;
 //! clock.advance(Duration::from_secs(61));
 //! assert!(lease.release().is_err());
 //! # Ok::<(), Box<dyn std::error::Error>>(())

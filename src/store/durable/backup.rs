@@ -10,51 +10,8 @@ use crate::document::{Snapshot, View};
 use crate::store::DataStore;
 
 impl DataStore {
-    /// Writes a complete copy of the store to a new file: the document, the receipts, the marks and
-    /// dead letters of the inboxes, and the leases, all as of one moment. Returns the version.
-    ///
-    /// The copy is the file of a document: [`open`](Self::open) continues it, with the same ids,
-    /// and a message or a keyed batch that had its effect before the copy has none again. What it
-    /// does not have are the commits before this version, so no history is restored from it, and
-    /// earlier versions are not in it. It does not have the claims of messages that are being
-    /// handled, which have all their attempts again. Its later fencing tokens are above those that
-    /// it has; a token of the original that was issued after the copy may be issued again.
-    ///
-    /// Any store can be copied: one in memory, a durable one, also with commits that are not
-    /// durable yet, and one that became read-only because its file failed. Commits go on meanwhile.
-    /// Only those with an idempotency key or a claim wait until the receipts and marks are listed,
-    /// which takes about a microsecond for ten of them.
-    ///
-    /// Blocks until the file is durable. A process that is killed meanwhile leaves nothing at the
-    /// path. An unfinished file `.doclock-….new` beside it may stay, and is removed when a document
-    /// is created there an hour later.
-    ///
-    /// # Errors
-    ///
-    /// [`OpenError`]: [`Exists`](OpenError::Exists), if there is anything at the path, also a link
-    /// to no file, [`NoFolder`](OpenError::NoFolder), and errors of the disk. No part of the copy
-    /// is at the path then.
-    ///
-    /// ```
-    /// use doclock::{DataStore, TransactionManager, View, dsl::*};
-    ///
-    /// # let folder = tempfile::tempdir()?;
-    /// let store = DataStore::open(folder.path().join("notes.doclock"))?;
-    /// let manager = TransactionManager::new(store.clone());
-    /// let node = create(text_node("paragraph", "one").with_id("p"));
-    /// manager.transaction(node.clone()).idempotent("first").commit()?;
-    /// let path = folder.path().join("monday.doclock");
-    /// assert_eq!(store.backup(&path)?, 1);
-    ///
-    /// let copy = DataStore::open(path)?;
-    /// assert!(copy.snapshot().contains("p"));
-    /// let manager = TransactionManager::new(copy);
-    /// assert!(manager.transaction(node).idempotent("first").commit()?.repeated);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
-    pub fn backup(&self, path: impl AsRef<Path>) -> Result<u64, OpenError> {
-        let path = path.as_ref();
+    /// Writes a complete copy of the store to a new file. Returns its version.
+    pub(super) fn copy_to(&self, path: &Path) -> Result<u64, OpenError> {
         // Before all is read: nothing is ever replaced.
         if path.symlink_metadata().is_ok() {
             return Err(OpenError::Exists);
@@ -67,17 +24,6 @@ impl DataStore {
         });
         create(path, &content(&head, &document, notes)?)?;
         Ok(document.version())
-    }
-
-    /// Writes everything that the store has to another file, for a program whose file is gone or
-    /// whose disk has failed: the same as [`backup`](Self::backup).
-    ///
-    /// # Errors
-    ///
-    /// As [`backup`](Self::backup).
-    #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
-    pub fn save_to(&self, path: impl AsRef<Path>) -> Result<u64, OpenError> {
-        self.backup(path)
     }
 }
 

@@ -94,8 +94,8 @@ impl DurableOptions {
 
     /// Sets how many bytes of commits may wait for the journal. Beyond that, requests for the lock
     /// wait before they request it, as for a [lossless
-    /// subscriber](crate::DataStore::subscribe_lossless). The error of a request that times out
-    /// names the holder `disk`.
+    /// subscriber](crate::events::PendingSubscription::lossless). The error of a request that times
+    /// out names the holder `disk`.
     ///
     /// The default is 4 MiB. The sizes are estimates. What waits is written at once, so a commit
     /// waits the longer for its write, the greater this is.
@@ -181,7 +181,7 @@ impl DurableOptions {
     /// # let path = folder.path().join("notes.doclock");
     /// let imported: Snapshot = serde_json::from_str(&exported)?;
     /// let store = DataStore::open_with(&path, DurableOptions::new().document(imported))?;
-    /// assert_eq!((store.version(), store.durable_version()), (1, Some(1)));
+    /// assert_eq!((store.version(), store.durable_snapshot().map(|it| it.version())), (1, Some(1)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn document(mut self, document: Snapshot) -> Self {

@@ -95,7 +95,7 @@ use crate::store::{DataStore, TransactionResult};
 /// let store = replica.into_store(journal, options)?;
 /// let manager = TransactionManager::new(store.clone());
 /// manager.execute(set_text("two").on("p"))?;
-/// assert_eq!(store.durable_version(), Some(2));
+/// assert_eq!(store.durable_snapshot().map(|it| it.version()), Some(2));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Replica {

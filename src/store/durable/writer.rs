@@ -22,7 +22,7 @@ use super::{Durability, Journal, JournalError, JournalErrorKind};
 use crate::caught::{CaughtPanic, catch};
 use crate::codes::{Retry, codes};
 use crate::document::Snapshot;
-use crate::lock::{Keeper, Kept, Mailbox, Rest, WakeChain};
+use crate::lock::{Keeper, Kept, Mailbox, Rest, WaitsAs, WakeChain};
 use crate::store::diagnostics::DurableDiagnostics;
 use crate::store::notes::NoteChange;
 use crate::store::{CommitError, DataStore, TransactionResult};
@@ -252,10 +252,6 @@ impl Writer {
         }
     }
 
-    pub(super) fn durable_version(&self) -> u64 {
-        self.shared.durable_version()
-    }
-
     pub(super) fn durable_document(&self) -> Snapshot {
         self.shared.state.lock().durable.clone()
     }
@@ -279,20 +275,19 @@ impl Writer {
         }
     }
 
-    pub(super) fn wait(&self, version: u64, timeout: Option<Duration>) -> Answer {
-        let goal = Goal { version, notes: 0 };
-        self.shared.wait(goal, Patience::Until(timeout))
-    }
-
-    /// Waits as [`wait`](Self::wait) does, in a task.
-    pub(super) async fn wait_in_task(
+    /// Waits until a version is durable, in a thread or a task. Returns the durable version.
+    pub(super) async fn wait_as(
         &self,
+        waits_as: WaitsAs,
         version: u64,
         timeout: Option<Duration>,
         keeper: &Arc<Keeper>,
     ) -> Answer {
         let goal = Goal { version, notes: 0 };
-        self.shared.wait_in_task(goal, timeout, keeper).await
+        match waits_as {
+            WaitsAs::Thread => self.shared.wait(goal, Patience::Until(timeout)),
+            WaitsAs::Task => self.shared.wait_in_task(goal, timeout, keeper).await,
+        }
     }
 
     /// Waits until a transaction may be acknowledged.
@@ -870,7 +865,10 @@ mod tests {
     fn a_closed_store_keeps_no_notes() {
         let store = DataStore::open_journal(Forgetful, DurableOptions::new()).unwrap();
         store.close().unwrap();
-        let mut lease = store.lease("a", "ann", Duration::from_secs(60)).unwrap();
+        let mut lease = store
+            .leases()
+            .acquire("a", "ann", Duration::from_secs(60))
+            .unwrap();
         lease.renew(Duration::from_secs(60)).unwrap();
         let writer = store.0.writer.as_ref().unwrap();
         assert_eq!(writer.shared.state.lock().notes.len(), 0);

@@ -56,7 +56,7 @@ impl Draft {
     ///
     /// let clock = ManualClock::new();
     /// let store = DataStore::with_options(StoreOptions::new().clock(clock.clock()));
-    /// let lease = store.lease("ann", "teller-1", Duration::from_secs(5))?;
+    /// let lease = store.leases().acquire("ann", "teller-1", Duration::from_secs(5))?;
     /// let mut transaction = store.begin("teller-1")?;
     /// transaction.require(&lease)?;
     /// transaction.create(NodeSpec::new("account").with_id("ann"))?;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::brief::Brief;
 use crate::id::NodeId;
 
-/// A target of a [lease](crate::DataStore::lease).
+/// A target of a [lease](crate::lease::Leases::acquire).
 ///
 /// Prints as `the document` or `node <id>`; serializes as `"document"` or `{"node": "<id>"}`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -136,24 +136,8 @@ fn describe() {
 }
 
 impl DataStore {
-    /// Publishes the state of the store as metrics: the length of the queue, the oldest hold,
-    /// timeouts and revocations, versions, and the lag of journal and subscribers.
-    ///
-    /// Call it before each scrape. Metrics of transactions need no call. They go to the recorder
-    /// that was current when the store was created, and the published ones to the recorder that is
-    /// current now. The page [observing](crate::guide::observing) lists the metrics.
-    ///
-    /// Never waits for a transaction. Takes the time to list the waiting requests.
-    ///
-    /// ```
-    /// use doclock::DataStore;
-    ///
-    /// // After the recorder is installed.
-    /// let store = DataStore::new();
-    /// store.publish_metrics();
-    /// ```
-    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
-    pub fn publish_metrics(&self) {
+    /// Sets the gauges and adds to the counters of the store.
+    pub(in crate::store) fn set_metrics(&self) {
         let set = |name: &'static str, value: f64| {
             gauge!(name, STORE => self.name().to_owned()).set(value);
         };
@@ -178,7 +162,7 @@ impl DataStore {
         add("doclock_lock_timeouts_total", grown.timeouts);
         add("doclock_lock_revocations_total", grown.revocations);
         // Before the version, so that the backlog is not negative.
-        let durable = self.durable_version();
+        let durable = self.durable_snapshot().map(|it| it.version());
         let version = self.version();
         set("doclock_version", version as f64);
         if let Some(durable) = durable {

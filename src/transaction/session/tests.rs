@@ -52,7 +52,9 @@ fn an_editor_alone_records_none_of_its_commits() {
 #[test]
 fn editors_and_subscribers_keep_no_old_version() {
     let store = store();
-    let _events = store.subscribe_to(crate::events::Filter::Subtree("t".into()));
+    let _events = store
+        .subscription()
+        .matching(crate::events::Filter::Subtree("t".into()));
     let [ann, bob] = ["ann", "bob"].map(|name| Editor::new(store.clone(), name));
     for _ in 0..10 {
         for editor in [&ann, &bob] {

@@ -206,7 +206,7 @@ fn lock_08_a_long_queue_of_batches_is_listed_while_batches_come_and_go(form: For
             if nth == 100 {
                 token.cancel();
             }
-            let (dump, stats) = (scene.store.lock_dump(), scene.store.lock_stats());
+            let (dump, stats) = (scene.store.diagnostics(), scene.store.lock_stats());
             assert_eq!(dump.lock.holders[0].holder.owner_id.as_str(), "holder");
             assert_eq!(stats.current_lock.unwrap().owner_id.as_str(), "holder");
             let waiters = dump.lock.waiters.into_iter();

@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let row = nth / LETTERS_IN_A_ROW;
         if nth % LETTERS_IN_A_ROW == 0 {
             // Which thread frees what the journal has read does not depend on the disk then.
-            store.wait_durable(store.version(), None)?;
+            store.wait_durable(store.version()).wait()?;
         }
         // Far from the last one, and each text again after all others.
         let text = &texts[row * 617 % TEXTS];

@@ -8,6 +8,7 @@ use doclock::{
     DataStore, Snapshot, StoreOptions, TransactionManager,
     document::NodeSpec,
     dsl::{create, insert_text},
+    durable::DurableOptions,
 };
 use serde::{Deserialize, Serialize};
 
@@ -152,7 +153,7 @@ pub fn measured(case: &Case, count: usize) -> Result<Row> {
     let (opening, after, opened) = (begun.elapsed(), Used::now(), stores.len());
     let begun = Instant::now();
     for store in stores {
-        if store.durable_version().is_some() {
+        if store.durable_snapshot().is_some() {
             store.close()?;
         }
     }
@@ -205,7 +206,7 @@ fn document() -> Result<DataStore> {
 }
 
 fn stored(path: &Path) -> Result {
-    let store = DataStore::create(path)?;
+    let store = DataStore::open_with(path, DurableOptions::new().only_new())?;
     fill(&store)?;
     store.close()?;
     Ok(())

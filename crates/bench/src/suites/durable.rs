@@ -111,7 +111,7 @@ fn turn(subject: Subject, folder: &Path, threads: usize, commits: usize) -> Resu
             timed(|| {
                 repeat(all, commits)?;
                 if durability.is_some() {
-                    store.wait_durable(store.version(), None)?;
+                    store.wait_durable(store.version()).wait()?;
                 }
                 Ok(())
             })

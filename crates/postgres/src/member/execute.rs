@@ -214,7 +214,7 @@ impl Member {
             error => {
                 // C12: it depends on what the batch has seen, which is at most this version.
                 let version = store.version();
-                match limits.wait(|limit| store.wait_durable(version, limit)) {
+                match limits.wait(|limit| store.wait_durable(version).timeout(limit).wait()) {
                     Ok(_) if term.is_owner() => RequestError::Failed {
                         number: None,
                         error: evidence_of(error),

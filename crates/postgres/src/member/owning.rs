@@ -236,7 +236,8 @@ impl Worker {
             // Another candidate takes it, if there is one.
             self.wait_for_others();
             if self.registered.is_some() {
-                self.bell.ring_now(store.durable_version().unwrap_or(0));
+                self.bell
+                    .ring_now(store.durable_snapshot().map(|it| it.version()).unwrap_or(0));
             }
         }
         // Another thread may be about to report the loss.

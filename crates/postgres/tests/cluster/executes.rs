@@ -328,7 +328,11 @@ fn cluster_02_a_cancelled_call_whose_commit_is_unknown_has_at_most_one_effect() 
             until("the other one is the owner", || follower.store().is_some());
             // The commit of the call is unknown to the store.
             until("the store has ended", || {
-                store.wait_durable(2, Duration::ZERO).is_err()
+                store
+                    .wait_durable(2)
+                    .timeout(Duration::ZERO)
+                    .wait()
+                    .is_err()
             });
             drop(up);
             call.join().unwrap()
@@ -506,7 +510,13 @@ fn cluster_04_an_outcome_is_known_elsewhere_before_the_owner_shows_its_commit() 
     // The owner has no answer yet, and its term lasts.
     let shown = owner.snapshot();
     assert_eq!((shown.version(), shown.lag), (1, Duration::ZERO));
-    assert_eq!((store.version(), store.durable_version()), (2, Some(1)));
+    assert_eq!(
+        (
+            store.version(),
+            store.durable_snapshot().map(|it| it.version())
+        ),
+        (2, Some(1))
+    );
     // A commit that this process acknowledges itself is in its next snapshot.
     thread::scope(|scope| {
         let here = scope.spawn(|| owner.execute(insert_text(0, "y").on("p")).unwrap());
@@ -555,7 +565,11 @@ fn cluster_02_a_call_whose_key_is_forgotten_has_one_effect() {
             let up = Up(&proxy);
             until("the other one is the owner", || follower.store().is_some());
             until("the store has ended", || {
-                store.wait_durable(2, Duration::ZERO).is_err()
+                store
+                    .wait_durable(2)
+                    .timeout(Duration::ZERO)
+                    .wait()
+                    .is_err()
             });
             for _ in 0..3 {
                 follower.execute(insert_text(0, "y").on("p")).unwrap();
@@ -605,7 +619,11 @@ fn cluster_02_a_commit_without_an_answer_is_looked_up_in_the_log() {
         let long = short("bob").term(LIMIT);
         let _next = connect(&parameters).acquire(&document, long).unwrap();
         until("the store has ended", || {
-            store.wait_durable(2, Duration::ZERO).is_err()
+            store
+                .wait_durable(2)
+                .timeout(Duration::ZERO)
+                .wait()
+                .is_err()
         });
         drop(up);
         call.join().unwrap()

@@ -101,10 +101,20 @@ fn write_randomly(
             versions.insert(store.version(), store.snapshot());
         }
         if next(30) == 0 {
-            settle(store.wait_durable(store.version(), LIMIT).unwrap());
+            settle(
+                store
+                    .wait_durable(store.version())
+                    .timeout(LIMIT)
+                    .wait()
+                    .unwrap(),
+            );
         }
     }
-    store.wait_durable(store.version(), LIMIT).unwrap();
+    store
+        .wait_durable(store.version())
+        .timeout(LIMIT)
+        .wait()
+        .unwrap();
     versions
 }
 
@@ -142,7 +152,9 @@ fn cluster_04_each_snapshot_of_a_follower_is_a_version_of_the_owner() {
                     let shown = member.snapshot();
                     let version = shown.version();
                     assert!(version >= last, "{version} after {last}");
-                    let durable = member.store().and_then(|store| store.durable_version());
+                    let durable = member
+                        .store()
+                        .and_then(|store| store.durable_snapshot().map(|it| it.version()));
                     assert!(durable.is_none_or(|durable| durable >= version));
                     if version > last {
                         seen.lock()

@@ -65,7 +65,7 @@ fn cluster_02_a_request_has_one_outcome_when_its_owner_dies_after_the_append() {
     first.set(Mode::FailsAfter);
     let pending = requests.submit(node("n"), ann()).unwrap();
     until("the store has failed", || {
-        first.store.wait_durable(1, None).is_err()
+        first.store.wait_durable(1).wait().is_err()
     });
     // The outcome came with the commit, and its owner does not know of it.
     let outcome = pending.poll().unwrap().unwrap();
@@ -181,7 +181,7 @@ fn ran_a_settled_request(parameters: &str, mode: Mode) {
         first.term.lost(),
         Some(LostReason::RequestSettled { number })
     );
-    let refused = first.store.wait_durable(3, None).unwrap_err();
+    let refused = first.store.wait_durable(3).wait().unwrap_err();
     assert_eq!(refused.code(), "journalFenced");
     local.join().unwrap().unwrap();
     first.die(parameters);

@@ -248,7 +248,11 @@ fn read_durable(term: &Term, store: &DataStore, ops: &mut [Step]) -> End {
 fn read(term: &Term, store: &DataStore, transaction: Transaction) -> End {
     let seen = store.version();
     transaction.rollback();
-    match store.wait_durable(seen, Duration::from_secs(30)) {
+    match store
+        .wait_durable(seen)
+        .timeout(Duration::from_secs(30))
+        .wait()
+    {
         Ok(_) if term.is_owner() => End::Read,
         _ => End::Unknown,
     }

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, ToolError> {
     let document = store.snapshot();
     let lock = store.lock_stats();
     let timeline = store.timeline();
-    if store.durable_version().is_some() {
+    if store.durable_snapshot().is_some() {
         let closed = store.close();
         closed.map_err(|error| ToolError::Store {
             path: args.doc.clone(),

@@ -87,7 +87,7 @@ impl Desktop {
         let stats = self.store.lock_stats();
         let queue: Vec<String> = stats.queue.iter().map(ToString::to_string).collect();
         json!({
-            "durableVersion": self.store.durable_version(),
+            "durableVersion": self.store.durable_snapshot().map(|it| it.version()),
             "owner": stats.current_lock.as_ref().map(|holder| &holder.owner_id),
             "holder": stats.current_lock.as_ref().map(ToString::to_string),
             "queue": queue.join("\n"),

@@ -77,7 +77,7 @@ pub fn edit(options: &Options) -> Result<(), Box<dyn Error>> {
         noted: 0,
     };
     let store = DataStore::open_journal(journal, DurableOptions::new())?;
-    let events = store.subscribe_lossless(1 << 20);
+    let events = store.subscription().lossless(1 << 20).all();
     thread::spawn(move || {
         for event in &events {
             let version = event.commit.version;

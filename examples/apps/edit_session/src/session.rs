@@ -119,7 +119,7 @@ pub fn run(
     transactions: usize,
 ) -> Result<Outcome, Box<dyn Error>> {
     // The replica misses no commit. If it is more than a megabyte behind, the editors wait for it.
-    let events = store.subscribe_lossless(1 << 20);
+    let events = store.subscription().lossless(1 << 20).all();
     let replica = Replica::of(store.snapshot())?;
     let follower = thread::spawn(move || replica.follow(events));
     if let Some(document) = document {

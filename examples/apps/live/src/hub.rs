@@ -158,8 +158,9 @@ impl Hub {
         let (snapshot, events) = loop {
             let snapshot = store.durable_snapshot().unwrap_or_else(|| store.snapshot());
             // The store keeps commits; if they are removed meanwhile, a newer version is followed.
-            if let Ok(events) = store.follow_from(snapshot.version()) {
-                break (snapshot, events.lossless(UNSENT).durable());
+            let subscription = store.subscription().durable().lossless(UNSENT);
+            if let Ok(events) = subscription.after(snapshot.version()) {
+                break (snapshot, events);
             }
         };
         let hub = Arc::new(Self {

@@ -48,7 +48,7 @@ impl On<Document> for IfUnchanged {
     }
 }
 
-/// Fails the transaction unless a [lease](crate::DataStore::lease) is still valid. A lease that has
+/// Fails the transaction unless a [lease](crate::lease::Lease) is still valid. A lease that has
 /// ended when the operation runs is an error at once; one that has ended by the commit fails it
 /// with [`CommitError::LeaseLost`](crate::CommitError::LeaseLost).
 ///
@@ -57,7 +57,7 @@ impl On<Document> for IfUnchanged {
 /// use std::time::Duration;
 ///
 /// let editor = Editor::new(DataStore::new(), "teller-1");
-/// let lease = editor.store().lease("ann", "teller-1", Duration::from_secs(60))?;
+/// let lease = editor.store().leases().acquire("ann", "teller-1", Duration::from_secs(60))?;
 /// let open = || [require_lease(&lease), create(element("account", []))];
 /// transaction(&editor, open()).commit()?;
 ///

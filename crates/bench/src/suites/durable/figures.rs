@@ -194,7 +194,7 @@ fn opens(folder: &Path, nodes: usize, commits: usize) -> Result<(Duration, Durat
         .document(document);
     let store = DataStore::open_with(&path, options)?;
     replace(&store, &ids, SHORT, commits)?;
-    store.wait_durable(store.version(), None)?;
+    store.wait_durable(store.version()).wait()?;
     // Nothing is written now: so it is the file of a process that was killed here.
     std::fs::copy(&path, &killed)?;
     store.close()?;

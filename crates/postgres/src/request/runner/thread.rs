@@ -77,6 +77,12 @@ impl Runner {
         ended
     }
 
+    /// The durable version of the store, if there is one.
+    fn durable_version(&self) -> Option<u64> {
+        let document = self.store.as_ref()?.durable_snapshot();
+        document.map(|document| document.version())
+    }
+
     fn run_all(&mut self) -> Result<(), RunnerEnded> {
         while !self.stops() {
             self.settle()?;
@@ -111,7 +117,7 @@ impl Runner {
 
     /// Runs the after-hooks of the requests whose commits are in the log.
     fn complete(&mut self) {
-        let durable = self.store.as_ref().and_then(DataStore::durable_version);
+        let durable = self.durable_version();
         while let Some((number, published)) = self.published.pop_front() {
             let is_in_log = durable >= Some(published.result().version);
             if !is_in_log || self.shared.lease.in_flight.has(number) {
@@ -243,7 +249,7 @@ impl Runner {
             return Ok(Some(Outcome::Failed(failed)));
         };
         let manager = manager.with_durability(Durability::Later);
-        if manager.store().durable_version().is_none() {
+        if manager.store().durable_snapshot().is_none() {
             let reason = DurabilityError::NotDurable.to_string();
             return Err(RunnerEnded::Store { reason });
         }
@@ -304,7 +310,7 @@ impl Runner {
     /// is durable.
     fn settle(&mut self) -> Result<(), RunnerEnded> {
         self.complete();
-        let Some(durable) = self.store.as_ref().and_then(DataStore::durable_version) else {
+        let Some(durable) = self.durable_version() else {
             return match self.settled.is_empty() {
                 true => Ok(()),
                 // Nothing has run.
@@ -350,7 +356,7 @@ impl Runner {
         }
         let is_heard = !self.stops() && (self.shared.is_heard)();
         let pause = self.pauses.next(Instant::now(), is_heard);
-        let durable = self.store.as_ref().and_then(DataStore::durable_version);
+        let durable = self.durable_version();
         if let (Some(store), Some(durable)) = (&self.store, durable) {
             let settled = self.settled.front();
             let wanted = settled
@@ -360,10 +366,16 @@ impl Runner {
                 // No ring ends this wait.
                 Some(wanted) => {
                     let longest = self.shared.options.longest_poll;
-                    store.wait_durable(wanted, pause.unwrap_or(SHORTEST).min(longest))
+                    store
+                        .wait_durable(wanted)
+                        .timeout(pause.unwrap_or(SHORTEST).min(longest))
+                        .wait()
                 }
                 // Whether it is at its end.
-                None => store.wait_durable(store.version(), Duration::ZERO),
+                None => store
+                    .wait_durable(store.version())
+                    .timeout(Duration::ZERO)
+                    .wait(),
             };
             match waited {
                 Ok(_) | Err(DurabilityError::Timeout { .. }) => {}
