@@ -6,6 +6,7 @@
 //! one, so a burst of commits does not wait for a wake-up between any two of them. It also releases
 //! the nodes, which must not stay locked until the submitter runs again.
 
+use std::ops::ControlFlow;
 use std::pin::Pin;
 
 use smol_str::SmolStr;
@@ -86,9 +87,9 @@ impl Transaction {
         &mut self,
         waits_as: WaitsAs,
         publication: Publication,
-    ) -> Result<Published, Publication> {
+    ) -> ControlFlow<Published, Publication> {
         if self.is_unpublishable() {
-            return Ok(self.publish_and_release(publication));
+            return ControlFlow::Break(self.publish_and_release(publication));
         }
         let store = self.store().clone();
         let lock = store.publish_queue();
@@ -99,7 +100,7 @@ impl Transaction {
             ..options.requester(self.owner(), waits.call_site, true)
         };
         let Ok(Some(grant)) = lock.try_grant(&requester, &options) else {
-            return Err(publication);
+            return ControlFlow::Continue(publication);
         };
         let _held = CombinerGrant {
             store: &store,
@@ -108,7 +109,7 @@ impl Transaction {
             waits_as,
             without_combining: waits.without_combining,
         };
-        Ok(self.publish_and_release(publication))
+        ControlFlow::Break(self.publish_and_release(publication))
     }
 
     /// Publishes the draft of a transaction on nodes after those that have asked before, and

@@ -1,7 +1,7 @@
 //! An open transaction: a draft, and the lock under which it is published.
 
 use std::fmt;
-use std::ops::{Deref, DerefMut};
+use std::ops::{ControlFlow, Deref, DerefMut};
 use std::panic::Location;
 
 use super::durable::Durability;
@@ -245,8 +245,8 @@ impl Transaction {
     pub async fn commit_async(mut self) -> Result<TransactionResult, CommitError> {
         let publication = Publication::by(&self.owner);
         let outcome = match self.publish_at_once(WaitsAs::Task, publication) {
-            Ok(outcome) => outcome,
-            Err(publication) => {
+            ControlFlow::Break(outcome) => outcome,
+            ControlFlow::Continue(publication) => {
                 let waiting = self.publish_in_queue(WaitsAs::Task, publication);
                 let (published, outcome) = waiting.await;
                 self = published;
@@ -268,8 +268,8 @@ impl Transaction {
     ) -> Result<TransactionResult, CommitError> {
         let publication = Publication::by(&self.owner);
         let outcome = match self.publish_at_once(WaitsAs::Thread, publication) {
-            Ok(outcome) => outcome,
-            Err(publication) => {
+            ControlFlow::Break(outcome) => outcome,
+            ControlFlow::Continue(publication) => {
                 let waiting = self.publish_in_queue(WaitsAs::Thread, publication);
                 let (published, outcome) = blocking(waiting);
                 self = published;
@@ -293,10 +293,10 @@ impl Transaction {
         &mut self,
         waits_as: WaitsAs,
         publication: Publication,
-    ) -> Result<Result<TransactionResult, CommitError>, Publication> {
+    ) -> ControlFlow<Result<TransactionResult, CommitError>, Publication> {
         match self.held.on_nodes {
             true => self.publish_if_first(waits_as, publication),
-            false => Ok(self.publish(publication)),
+            false => ControlFlow::Break(self.publish(publication)),
         }
     }
 

@@ -1,5 +1,6 @@
 //! How a batch runs: under a grant of its submitter, by the combiner, or with nodes locked.
 
+use std::ops::ControlFlow;
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -378,8 +379,8 @@ impl TransactionManager {
                 let publication = self.publication(&self.0.owner, &left);
                 transaction.observe_as(std::mem::take(observed));
                 let outcome = match transaction.publish_if_first(waits_as, publication) {
-                    Ok(outcome) => outcome,
-                    Err(publication) => {
+                    ControlFlow::Break(outcome) => outcome,
+                    ControlFlow::Continue(publication) => {
                         let wait = transaction.publish_in_queue(waits_as, publication);
                         let (published, outcome) = wait.await;
                         transaction = published;
