@@ -53,22 +53,22 @@ fn the_changes_in_a_result_cost_no_allocation() {
     };
 
     let by_itself = store();
-    assert_eq!(allocations(|| drop(by_hand(&by_itself))), 5);
+    assert_eq!(allocations(|| drop(by_hand(&by_itself))), 3);
 
     let manager = TransactionManager::new(store());
-    assert_eq!(allocations(|| drop(manager.execute(letter()))), 7);
-    assert_eq!(allocations(|| drop(manager.execute(letters()))), 15);
+    assert_eq!(allocations(|| drop(manager.execute(letter()))), 5);
+    assert_eq!(allocations(|| drop(manager.execute(letters()))), 9);
 
     let editor = Editor::new(store(), "ann");
     let mut at = 0..;
     let mut next = || insert_text(at.next().unwrap(), "x").on("t");
-    assert_eq!(allocations(|| drop(editor.execute(next()))), 7, "typing");
+    assert_eq!(allocations(|| drop(editor.execute(next()))), 5, "typing");
     assert_eq!(
         allocations(|| drop(editor.execute(letter()))),
-        10,
+        8,
         "an entry"
     );
-    assert_eq!(allocations(|| drop(editor.execute(letters()))), 17);
+    assert_eq!(allocations(|| drop(editor.execute(letters()))), 11);
     // They need no record.
     assert_eq!(allocations(|| drop(editor.undo().commit())), 11);
     assert_eq!(allocations(|| drop(editor.redo().commit())), 11);
@@ -79,11 +79,11 @@ fn the_changes_in_a_result_cost_no_allocation() {
     let event = || events.try_recv().unwrap();
     assert_eq!(
         allocations(|| drop((manager.execute(letter()), event()))),
-        9
+        7
     );
     assert_eq!(
         allocations(|| drop((manager.execute(letters()), event()))),
-        18
+        12
     );
-    assert_eq!(allocations(|| drop((by_hand(&followed), event()))), 7);
+    assert_eq!(allocations(|| drop((by_hand(&followed), event()))), 5);
 }
