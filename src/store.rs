@@ -227,13 +227,15 @@ impl DataStore {
         let (owner, options) = (owner.into(), AcquireOptions::new());
         let call_site = Location::caller();
         let requester = options.requester(&owner, call_site, true);
+        let mut observed = self.observe(Kind::ByHand, &requester);
         // Without a future around it, a free lock takes fewer instructions.
         if let Ok(Some(grant)) = self.try_grant(&requester, &options) {
-            let mut observed = self.observe(Kind::ByHand, &requester);
             observed.granted_at_once();
             return Ok(Transaction::begin(self, grant, owner, observed));
         }
-        blocking(self.begin_as(WaitsAs::Thread, owner, &options, call_site))
+        let granted = blocking(self.grant_as(WaitsAs::Thread, &requester, &options));
+        let grant = observed.grant(granted)?;
+        Ok(Transaction::begin(self, grant, owner, observed))
     }
 
     /// Begins a transaction under a lock that is held by id.

@@ -134,9 +134,8 @@ impl Transaction {
         let (store, owner) = (self.store().clone(), self.owner().clone());
         let lock = store.publish_queue();
         let waits = self.later_waits();
-        let limit = waits.timeout.or(store.fifo().timeout());
         // A transaction that may not wait for nodes has them, and still waits until it may publish.
-        let options = match limit.filter(|limit| !limit.is_zero()) {
+        let options = match waits.timeout.filter(|limit| !limit.is_zero()) {
             Some(limit) => AcquireOptions::new().timeout(limit),
             None => AcquireOptions::new().no_timeout(),
         };
@@ -323,6 +322,20 @@ mod tests {
             committing.join().unwrap().unwrap();
         }
         assert_eq!(store.version(), 3);
+    }
+
+    #[test]
+    fn a_commit_of_a_request_without_timeout_waits_without_limit() {
+        let clock = ManualClock::new();
+        let options = StoreOptions::new().clock(clock.clock());
+        let store = store(options.lock_timeout(Duration::from_secs(3)));
+        let grant = hold(&store);
+        let transaction = begin_unbound(&store, "one", AcquireOptions::new().no_timeout());
+        let committing = thread::spawn(move || transaction.commit());
+        wait_for_waiters(&store, 1);
+        clock.advance(Duration::from_secs(60));
+        store.publish_queue().part_from_grant(grant.id());
+        assert_eq!(committing.join().unwrap().unwrap().version, 2);
     }
 
     #[test]

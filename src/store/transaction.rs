@@ -64,6 +64,8 @@ pub(crate) struct Hold {
     store: DataStore,
     grant: Grant,
     is_released: bool,
+    /// Whether it is that of a batch, whose submitter notes an error: another attempt may follow.
+    is_of_batch: bool,
     /// Dropped after the lock is released.
     observed: ObservedTransaction,
 }
@@ -75,6 +77,7 @@ impl Hold {
             store,
             grant,
             is_released: false,
+            is_of_batch: false,
             observed,
         }
     }
@@ -94,7 +97,7 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        self.observed.dropped();
+        self.observed.dropped(self.is_of_batch);
         self.release();
     }
 }
@@ -163,7 +166,13 @@ impl Transaction {
         (self.owner, self.hold, (self.held, self.draft))
     }
 
-    pub(crate) fn observe_as(&mut self, observed: ObservedTransaction) {
+    /// Lets a submitter of a batch observe the transaction.
+    pub(crate) fn observe_as_batch(&mut self, observed: ObservedTransaction) {
+        self.hold.observed = observed;
+        self.hold.is_of_batch = true;
+    }
+
+    pub(super) fn observe_as(&mut self, observed: ObservedTransaction) {
         self.hold.observed = observed;
     }
 
@@ -315,9 +324,8 @@ impl Transaction {
         publication: Publication,
     ) -> Result<TransactionResult, CommitError> {
         let outcome = self.publish(publication);
-        if outcome.is_ok() {
-            // The submitter may be gone. An error may be that of an attempt that is followed by
-            // another.
+        if outcome.is_ok() || !self.hold.is_of_batch {
+            // Here, because the submitter may be gone, and the hold ends here.
             self.note_end(&outcome);
         }
         self.hold.release();
@@ -353,7 +361,7 @@ impl Transaction {
         let nodes = self.draft.nodes.as_ref();
         let waits = nodes.and_then(|nodes| nodes.later_waits());
         waits.unwrap_or_else(|| LaterWaits {
-            timeout: None,
+            timeout: self.store().fifo().timeout(),
             without_combining: false,
             call_site: Location::caller(),
         })

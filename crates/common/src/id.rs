@@ -371,6 +371,12 @@ impl NodeId {
         matches!(self.0, Repr::Generated { .. })
     }
 
+    /// Whether its text is in memory of its own, which copies of the id share.
+    #[doc(hidden)]
+    pub fn is_long(&self) -> bool {
+        matches!(self.0, Repr::Long(_))
+    }
+
     /// Whether it is the empty text. No node has this id, and no text is read as one.
     #[doc(hidden)]
     pub fn is_empty(&self) -> bool {

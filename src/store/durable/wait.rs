@@ -66,9 +66,9 @@ impl DurableWait {
     }
 
     async fn wait_as(self, waits_as: WaitsAs) -> Result<u64, DurabilityError> {
-        let keeper = self.store.fifo().keeper();
         match &self.store.0.writer {
             Some(writer) => {
+                let keeper = self.store.fifo().keeper();
                 let waits = writer.wait_as(waits_as, self.version, self.timeout, keeper);
                 waits.await
             }

@@ -45,7 +45,7 @@ pub(super) struct NodeLocking {
 /// How a transaction waits after its first request.
 #[derive(Clone, Copy)]
 pub(in crate::store) struct LaterWaits {
-    /// `None`: that of the store.
+    /// `None`: without limit.
     pub(in crate::store) timeout: Option<Duration>,
     pub(in crate::store) without_combining: bool,
     pub(in crate::store) call_site: &'static Location<'static>,
@@ -81,7 +81,7 @@ impl OnNodes {
     pub(in crate::store) fn later_waits(&self) -> Option<LaterWaits> {
         let locking = self.locking.as_ref()?;
         Some(LaterWaits {
-            timeout: locking.options.limit(None),
+            timeout: locking.options.limit(locking.store.fifo().timeout()),
             without_combining: locking.options.without_combining,
             call_site: locking.call_site,
         })

@@ -34,7 +34,7 @@ impl ObservedTransaction {
     pub(crate) fn ended(&mut self, _: Result<&TransactionResult, &'static str>) {}
 
     #[inline(always)]
-    pub(crate) fn dropped(&mut self) {}
+    pub(crate) fn dropped(&mut self, _: bool) {}
 
     #[inline(always)]
     pub(crate) fn in_span<R>(&self, code: impl FnOnce() -> R) -> R {

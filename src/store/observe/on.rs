@@ -121,16 +121,18 @@ impl ObservedTransaction {
         }
     }
 
-    /// Notes that a transaction is dropped, unless its end was noted.
+    /// Notes that a transaction is dropped, unless its end was noted. With a batch, its future is.
     #[inline]
-    pub(crate) fn dropped(&mut self) {
+    pub(crate) fn dropped(&mut self, is_of_batch: bool) {
         if let Some(observation) = &mut self.0
             && observation.ended.is_none()
         {
-            observation.end_with(match std::thread::panicking() {
-                true => TransactionOutcome::Panicked.into(),
-                false => TransactionOutcome::RolledBack.into(),
-            });
+            let outcome = match (std::thread::panicking(), is_of_batch) {
+                (true, _) => TransactionOutcome::Panicked,
+                (false, true) => TransactionOutcome::Cancelled,
+                (false, false) => TransactionOutcome::RolledBack,
+            };
+            observation.end_with(outcome.into());
         }
     }
 

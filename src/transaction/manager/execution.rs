@@ -377,7 +377,7 @@ impl TransactionManager {
         let outcome = match edited {
             Ok(()) => {
                 let publication = self.publication(&self.0.owner, &left);
-                transaction.observe_as(std::mem::take(observed));
+                transaction.observe_as_batch(std::mem::take(observed));
                 let outcome = match transaction.publish_if_first(waits_as, publication) {
                     ControlFlow::Break(outcome) => outcome,
                     ControlFlow::Continue(publication) => {

@@ -94,7 +94,7 @@ impl NodeTable {
     }
 }
 
-/// The custom ids, so that a node, its parent and its children share one copy of each.
+/// The long custom ids, so that a node, its parent and its children share one copy of each.
 #[derive(Default)]
 struct Names(HashSet<NodeId, Secret>);
 
@@ -102,13 +102,13 @@ impl Names {
     fn share(&mut self, node: &mut Node) {
         node.id = self.shared(&node.id);
         node.parent = node.parent.as_ref().map(|id| self.shared(id));
-        if !node.children.iter().all(NodeId::is_generated) {
+        if node.children.iter().any(NodeId::is_long) {
             node.children = node.children.iter().map(|id| self.shared(id)).collect();
         }
     }
 
     fn shared(&mut self, id: &NodeId) -> NodeId {
-        if id.is_generated() {
+        if !id.is_long() {
             return id.clone();
         }
         match self.0.get(id) {
