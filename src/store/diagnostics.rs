@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 use super::DataStore;
 use super::events::Filter;
 use super::inbox::InboxStats;
-use super::lease::table::{Holding, Leases};
+use super::lease::table::{Holding, LeaseTable};
 use super::lease::{LeaseInfo, LeaseTargets};
 pub use super::pinned::{KeptVersion, KeptVersions};
 pub use super::registry::RegisteredPrimitive;
@@ -236,7 +236,7 @@ impl LeaseDiagnostics {
     }
 
     /// Returns the first leases, and how many there are.
-    fn list(leases: &Leases, now: MonotonicTime) -> (Vec<Self>, usize) {
+    fn list(leases: &LeaseTable, now: MonotonicTime) -> (Vec<Self>, usize) {
         let mut live: Vec<_> = leases.valid(now).collect();
         let count = live.len();
         live.sort_unstable_by_key(|holding| holding.token);

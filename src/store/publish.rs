@@ -9,7 +9,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use super::inbox::event_table::{EventNote, Inboxes};
-use super::lease::table::Leases;
+use super::lease::table::LeaseTable;
 use super::log::ToRecord;
 use super::notes::{Note, NoteChange, NoteKey, ReceiptNote, StoredNotes};
 use super::numbers::Numbers;
@@ -28,14 +28,14 @@ use crate::sync::{MutexGuard, rank};
 /// has both, so the commit of a transaction that requires a lease appears while the lease lasts.
 pub(crate) struct PublishedState {
     pub(super) document: Snapshot,
-    pub(super) leases: Leases,
+    pub(super) leases: LeaseTable,
 }
 
 impl PublishedState {
     /// A document that is opened. The owners of its leases had them from another store, so only
     /// their tokens continue.
     pub(super) fn new(document: Snapshot) -> Self {
-        let leases = Leases::after(document.numbering().lease_token);
+        let leases = LeaseTable::after(document.numbering().lease_token);
         Self { document, leases }
     }
 

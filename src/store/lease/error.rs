@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::table::{Holding, Leases};
+use super::table::{Holding, LeaseTable};
 use super::{LeaseHolder, LeaseInfo};
 use crate::codes::{Retry, codes};
 use crate::id::FencingToken;
@@ -78,7 +78,7 @@ pub struct LeaseLost {
 }
 
 impl LeaseLost {
-    pub(super) fn new(holding: &Holding, leases: &Leases, now: MonotonicTime) -> Self {
+    pub(super) fn new(holding: &Holding, leases: &LeaseTable, now: MonotonicTime) -> Self {
         let holder = leases.in_the_way(&holding.targets, now);
         Self {
             fencing_token: holding.token,

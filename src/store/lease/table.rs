@@ -38,7 +38,7 @@ pub(crate) struct InTheWay<'a> {
 /// All leases at one moment. A clone costs O(1) and shares structure. An empty table allocates
 /// nothing.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Leases {
+pub(crate) struct LeaseTable {
     /// The last token. It outlives the last lease, because no token is issued twice.
     last_token: u64,
     table: Option<Arc<Table>>,
@@ -70,7 +70,7 @@ struct Table {
     ends: OrdSet<(MonotonicTime, FencingToken)>,
 }
 
-impl Leases {
+impl LeaseTable {
     /// Each new lease removes at most so many expired ones, so its cost is bounded.
     const SWEPT_AT_ONCE: usize = 32;
 

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use super::records::CommitRecords;
 use crate::store::DataStore;
 use crate::store::diagnostics::{LogDiagnostics, SessionDiagnostics, SubscriberDiagnostics};
-use crate::store::lease::table::Leases;
+use crate::store::lease::table::LeaseTable;
 
 /// Keeps the followers that are furthest behind, in constant memory. Of subscribers, those come
 /// first that keep admission closed.
@@ -89,7 +89,7 @@ impl CommitRecords {
 
 impl DataStore {
     /// Reads the log, and the version and the leases that are published at the same moment.
-    pub(in crate::store) fn read_log(&self) -> (LogDiagnostics, u64, Leases) {
+    pub(in crate::store) fn read_log(&self) -> (LogDiagnostics, u64, LeaseTable) {
         let log = self.0.log.records.lock();
         let published = self.0.document.published.lock();
         let (version, leases) = (published.version(), published.leases.clone());

@@ -9,7 +9,7 @@ fn at(seconds: u64) -> Expiry {
 }
 
 /// Checks that the table has each target and each end of its holdings, and nothing else.
-fn check(leases: &Leases) {
+fn check(leases: &LeaseTable) {
     let Some(table) = &leases.table else {
         return;
     };
@@ -36,7 +36,7 @@ fn check(leases: &Leases) {
 /// some released, and most expire.
 #[test]
 fn ended_leases_keep_no_memory() {
-    let mut leases = Leases::default();
+    let mut leases = LeaseTable::default();
     let lasting = LeaseTargets::from("lasting");
     let owner = OwnerId::default();
     let granted = leases.grant(lasting, owner.clone(), at(1 << 20), at(0).at);
@@ -74,9 +74,9 @@ fn lease_01_a_million_expired_leases_keep_nothing() {
     } else {
         1_000_000
     };
-    let mut leases = Leases::default();
+    let mut leases = LeaseTable::default();
     let owner = OwnerId::default();
-    let grant = |leases: &mut Leases, on: String, until, now| {
+    let grant = |leases: &mut LeaseTable, on: String, until, now| {
         let targets = LeaseTargets::from(on.as_str());
         leases
             .grant(targets, owner.clone(), at(until), at(now).at)
