@@ -11,6 +11,7 @@ use std::pin::Pin;
 
 use smol_str::SmolStr;
 
+use super::nodes::LaterWaits;
 use super::publish::Publication;
 use super::transaction::CombinerGrant;
 use super::{CommitError, DataStore, Transaction, TransactionResult};
@@ -61,6 +62,22 @@ impl DataStore {
         }
     }
 
+    /// The right to publish, whose drop publishes the transactions that wait, or lets the next one.
+    fn publishing_under(
+        &self,
+        grant: Grant,
+        waits_as: WaitsAs,
+        waits: LaterWaits,
+    ) -> CombinerGrant<'_> {
+        CombinerGrant {
+            store: self,
+            lock: self.publish_queue(),
+            grant,
+            waits_as,
+            without_combining: waits.without_combining,
+        }
+    }
+
     /// Reads who publishes and who waits for that. `None` if no transaction on nodes publishes.
     pub(super) fn publishing_diagnostics(&self) -> Option<LockDiagnostics> {
         let lock = self.0.log.lazy.get()?.publishing.get()?;
@@ -102,13 +119,7 @@ impl Transaction {
         let Ok(Some(grant)) = lock.try_grant(&requester, &options) else {
             return ControlFlow::Continue(publication);
         };
-        let _held = CombinerGrant {
-            store: &store,
-            lock,
-            grant,
-            waits_as,
-            without_combining: waits.without_combining,
-        };
+        let _held = store.publishing_under(grant, waits_as, waits);
         ControlFlow::Break(self.publish_and_release(publication))
     }
 
@@ -151,15 +162,11 @@ impl Transaction {
         let published = match answer {
             Ok(Answer::Done(published)) => published,
             Ok(Answer::Granted(grant)) => {
-                let _held = CombinerGrant {
-                    store: &store,
-                    lock,
-                    grant,
-                    waits_as,
-                    without_combining: waits.without_combining,
-                };
-                // Of a task, it is run within this poll.
-                lock.bind(grant);
+                let _held = store.publishing_under(grant, waits_as, waits);
+                if waits_as == WaitsAs::Task {
+                    // It is run within this poll.
+                    lock.bind(grant);
+                }
                 left.run(grant)
             }
             Err(error) => Err(CommitError::NotLocked(Box::new(error))),
