@@ -74,8 +74,8 @@ impl Undoing<'_> {
         };
         let returns = |item: &TextItem| match item {
             TextItem::Chars(chars) => {
-                let is_of_it = chars.gone.iter().any(|it| reversal.has(*it));
-                is_of_it && chars.hidden.is_some() && chars.are_wanted()
+                let is_of_it = chars.gone().iter().any(|it| reversal.has(*it));
+                is_of_it && chars.hidden().is_some() && chars.are_wanted()
             }
             _ => false,
         };

@@ -164,7 +164,9 @@ impl Draft<'_> {
         let record = self.at(key);
         let is_present = record.is_present();
         let is_wrong = |item: &TextItem| match item {
-            TextItem::Chars(chars) => (is_present && chars.are_wanted()) == chars.hidden.is_some(),
+            TextItem::Chars(chars) => {
+                (is_present && chars.are_wanted()) == chars.hidden().is_some()
+            }
             _ => false,
         };
         if !is_present || !record.text.iter().any(is_wrong) {
@@ -183,10 +185,10 @@ impl Draft<'_> {
                 continue;
             };
             let (is_wanted, within) = (chars.are_wanted(), offset..offset + chars.len);
-            match (is_wanted, chars.hidden.take()) {
-                (true, None) => (offset, is_open) = (within.end, false),
-                (false, Some(hidden)) => chars.hidden = Some(hidden),
-                (_, hidden) => {
+            match (is_wanted, chars.hidden().is_some()) {
+                (true, false) => (offset, is_open) = (within.end, false),
+                (false, true) => {}
+                (_, _) => {
                     if !is_open {
                         splices.push((offset..offset, String::new(), Vec::new()));
                         is_open = true;
@@ -194,7 +196,7 @@ impl Draft<'_> {
                     let Some((range, text, marks)) = splices.last_mut() else {
                         continue;
                     };
-                    match hidden {
+                    match chars.take_hidden() {
                         Some(hidden) => {
                             let at = text.chars().count();
                             marks.extend(hidden.marks.iter().map(|mark| moved(mark, at)));
@@ -925,7 +927,7 @@ impl Draft<'_> {
         for item in self.edit(key).text.iter_mut() {
             if let TextItem::Chars(chars) = item
                 && chars.are_wanted()
-                && let Some(hidden) = chars.hidden.take()
+                && let Some(hidden) = chars.take_hidden()
             {
                 text.push_str(&hidden.text);
                 marks.extend(hidden.marks.iter().map(|mark| moved(mark, len)));

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::record::{Record, Write, spread_of};
-use super::sequence::{Chars, ChildItem, EdgeAt, Item, Marked, Sequence, StepTag, TextItem};
+use super::sequence::{
+    Chars, ChildItem, EdgeAt, Item, LaterEdits, Marked, Sequence, StepTag, TextItem,
+};
 use super::{Provenance, RecordKey, TouchedItem};
 use crate::hashing::Secret;
 
@@ -69,7 +71,7 @@ impl Provenance {
     /// Forgets what is no longer needed, if there are twice as many units as after the last time,
     /// or many commits since then. It looks at all records, so the more there are, the rarer.
     pub fn forget(&mut self) {
-        let many = MANY + 8 * self.records.len();
+        let many = MANY + 8 * self.records.len() + self.units.len();
         if self.units.len() < FEW + 2 * self.kept_units && self.recorded < many {
             return;
         }
@@ -375,15 +377,12 @@ fn needed_of(mut chars: Chars, units: &Units<'_>) -> Option<Chars> {
     if !units.make_permanent(&mut chars.born) {
         return None;
     }
-    if chars
-        .gone
-        .iter()
-        .any(|tag| matches!(units.effect_of(*tag), TagEffect::Always))
-    {
+    let is_gone = |tag: &StepTag| matches!(units.effect_of(*tag), TagEffect::Always);
+    if chars.gone().iter().any(is_gone) {
         return None;
     }
-    chars.gone.retain(|tag| units.make_permanent(tag));
-    if let Some(marked) = &mut chars.marked {
+    chars.change_later(|LaterEdits { gone, marked, .. }| {
+        gone.retain(|tag| units.make_permanent(tag));
         let firsts = firsts_of(marked, |one, other| one.mark == other.mark);
         marked.retain_mut(|it| units.make_permanent(&mut it.by));
         let is_open = |mark: &_| {
@@ -401,10 +400,7 @@ fn needed_of(mut chars: Chars, units: &Units<'_>) -> Option<Chars> {
                 marked.insert(0, Marked { by, given, ..first });
             }
         }
-        if marked.is_empty() {
-            chars.marked = None;
-        }
-    }
+    });
     Some(chars)
 }
 

@@ -272,14 +272,15 @@ impl Record {
             let TextItem::Chars(chars) = item else {
                 continue;
             };
-            if chars.hidden.is_some() {
+            if chars.hidden().is_some() {
                 continue;
             }
             let text = letters.by_ref().take(chars.len).collect();
             let within = reached..reached + chars.len;
             let marks = marks.map_or(Marks::default(), |it| Marks::sorted(it.within(&within)));
-            chars.hidden = Some(Box::new(Hidden { text, marks }));
-            chars.gone.push(by);
+            let later = chars.later_mut();
+            later.hidden = Some(Hidden { text, marks });
+            later.gone.push(by);
             reached = within.end;
         }
     }
@@ -306,11 +307,8 @@ impl Record {
             let TextItem::Chars(chars) = item else {
                 continue;
             };
-            let is_known = || {
-                let mut marked = chars.marked.iter().flat_map(|all| all.iter());
-                marked.any(|it| it.mark == mark)
-            };
-            if chars.hidden.is_none() && (by != StepTag::ALWAYS || is_known()) {
+            let is_known = || chars.marked().iter().any(|it| it.mark == mark);
+            if chars.hidden().is_none() && (by != StepTag::ALWAYS || is_known()) {
                 chars.mark(Marked {
                     by,
                     version,
@@ -385,9 +383,9 @@ impl Record {
     pub(super) fn remove(&mut self, node: &Arc<Node>, by: StepTag) {
         for item in self.text.iter_mut() {
             if let TextItem::Chars(chars) = item
-                && chars.hidden.is_none()
+                && chars.hidden().is_none()
             {
-                chars.gone.push(by);
+                chars.later_mut().gone.push(by);
             }
         }
         self.removed.push(by);
@@ -401,12 +399,7 @@ impl Record {
     /// Whether it says nothing that the document does not say.
     pub(super) fn says_nothing(&self) -> bool {
         let is_plain = |item: &TextItem| match item {
-            TextItem::Chars(chars) => {
-                chars.born == StepTag::ALWAYS
-                    && chars.gone.is_empty()
-                    && chars.marked.is_none()
-                    && chars.hidden.is_none()
-            }
+            TextItem::Chars(chars) => chars.born == StepTag::ALWAYS && chars.are_unedited(),
             _ => false,
         };
         let is_untouched = |item: &ChildItem| matches!(item, ChildItem::Untouched(_));

@@ -547,7 +547,7 @@ impl<I: Item> Sequence<I> {
 pub(super) fn hide(items: &mut [TextItem], node: &Node, mut offset: usize) -> usize {
     for item in items {
         if let TextItem::Chars(chars) = item
-            && chars.hidden.is_none()
+            && chars.hidden().is_none()
         {
             // The untouched rest of a text is as long as that.
             chars.len = chars.len.min(node.text.len() - offset);
@@ -582,15 +582,19 @@ pub(super) enum TextItem {
 pub(super) struct Chars {
     pub(super) len: usize,
     pub(super) born: StepTag,
+    /// Few characters have it, and each pays its size.
+    later: Option<Box<LaterEdits>>,
+}
+
+/// What was done to characters after they were inserted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct LaterEdits {
+    /// The units that removed them.
     pub(super) gone: SmallVec<[StepTag; 1]>,
     /// The marks that units gave and took, in order.
-    #[expect(
-        clippy::box_collection,
-        reason = "few characters have one, and each pays its size"
-    )]
-    pub(super) marked: Option<Box<Vec<Marked>>>,
+    pub(super) marked: Vec<Marked>,
     /// The characters and their marks, while they are not in the document.
-    pub(super) hidden: Option<Box<Hidden>>,
+    pub(super) hidden: Option<Hidden>,
 }
 
 /// A mark that a unit gave or took.
@@ -616,45 +620,77 @@ impl Chars {
         Self {
             len,
             born,
-            gone: SmallVec::new(),
-            marked: None,
-            hidden: None,
+            later: None,
         }
+    }
+
+    pub(super) fn gone(&self) -> &[StepTag] {
+        self.later.as_deref().map_or(&[], |later| &later.gone)
+    }
+
+    pub(super) fn marked(&self) -> &[Marked] {
+        self.later.as_deref().map_or(&[], |later| &later.marked)
+    }
+
+    pub(super) fn hidden(&self) -> Option<&Hidden> {
+        self.later.as_deref()?.hidden.as_ref()
+    }
+
+    /// Whether nothing is recorded of them but their insertion.
+    pub(super) fn are_unedited(&self) -> bool {
+        self.later.is_none()
+    }
+
+    /// Changes what was done to them, if anything was.
+    pub(super) fn change_later(&mut self, change: impl FnOnce(&mut LaterEdits)) {
+        if let Some(later) = &mut self.later {
+            change(later);
+            if **later == LaterEdits::default() {
+                self.later = None;
+            }
+        }
+    }
+
+    /// Notes more that was done to them.
+    pub(super) fn later_mut(&mut self) -> &mut LaterEdits {
+        self.later.get_or_insert_default()
+    }
+
+    /// Takes out what they were, if they return to the document.
+    pub(super) fn take_hidden(&mut self) -> Option<Hidden> {
+        let mut hidden = None;
+        self.change_later(|later| hidden = later.hidden.take());
+        hidden
     }
 
     /// Takes them out of a text in which they are.
     pub(super) fn hide(&mut self, node: &Node, within: Range<usize>) {
         let text = node.text.slice(within.clone()).unwrap_or_default();
         let marks = Marks::sorted(node.marks.within(&within));
-        self.hidden = Some(Box::new(Hidden { text, marks }));
+        self.later_mut().hidden = Some(Hidden { text, marks });
     }
 
     /// NodeRecords that they got a mark or lost it. A commit that gives what it took has done
     /// nothing.
     pub(super) fn mark(&mut self, marked: Marked) {
-        let all = self.marked.get_or_insert_default();
+        let all = self.marked();
         let last = all.iter().rposition(|it| it.mark == marked.mark);
         match last.filter(|last| all[*last].version == marked.version) {
-            Some(last) => drop(all.remove(last)),
-            None => all.push(marked),
-        }
-        if all.is_empty() {
-            self.marked = None;
+            Some(last) => self.change_later(|later| drop(later.marked.remove(last))),
+            None => self.later_mut().marked.push(marked),
         }
     }
 
     /// Whether they belong into the document: the unit that inserted them is in effect, and none
     /// that removed them.
     pub(super) fn are_wanted(&self) -> bool {
-        self.born.is_in_effect() && !self.gone.iter().any(|tag| tag.is_in_effect())
+        self.born.is_in_effect() && !self.gone().iter().any(|tag| tag.is_in_effect())
     }
 
     /// The marks that change when steps come into effect, or go out of it. Returns with each
     /// whether it is there afterwards.
     pub(super) fn changed_marks(&self, reversal: &Reversal) -> Vec<(&Mark, bool)> {
-        let Some(marked) = self.marked.as_deref() else {
-            return Vec::new();
-        };
+        let marked = self.marked();
         let mut changed: Vec<(&Mark, bool)> = Vec::new();
         for Marked { mark, .. } in marked.iter().filter(|it| reversal.has(it.by)) {
             if changed.iter().any(|(known, _)| *known == mark) {
@@ -681,7 +717,7 @@ impl Chars {
 impl Item for TextItem {
     fn width(&self) -> usize {
         match self {
-            Self::Chars(chars) if chars.hidden.is_none() => chars.len,
+            Self::Chars(chars) if chars.hidden().is_none() => chars.len,
             _ => 0,
         }
     }
@@ -704,11 +740,8 @@ impl Item for TextItem {
         let (Self::Chars(chars), Self::Chars(next)) = (self, next) else {
             return false;
         };
-        let alike = chars.hidden.is_none()
-            && next.hidden.is_none()
-            && chars.born == next.born
-            && chars.gone == next.gone
-            && chars.marked == next.marked;
+        let alike =
+            chars.born == next.born && chars.hidden().is_none() && chars.later == next.later;
         if alike {
             chars.len = (chars.len + next.len).min(END);
         }
@@ -800,9 +833,11 @@ mod tests {
     fn items() -> impl Strategy<Value = Vec<TextItem>> {
         let chars = |hidden: bool| {
             (1..4usize, 0..3u64).prop_map(move |(len, unit)| {
-                let hidden = hidden.then(Box::default);
-                let chars = Chars::new(len, StepTag::new(unit, 0));
-                TextItem::Chars(Chars { hidden, ..chars })
+                let mut chars = Chars::new(len, StepTag::new(unit, 0));
+                if hidden {
+                    chars.later_mut().hidden = Some(Hidden::default());
+                }
+                TextItem::Chars(chars)
             })
         };
         let edge = |edge| EdgeAt {
@@ -846,8 +881,9 @@ mod tests {
                         ways.edit(|it| {
                             for item in it.within(&range) {
                                 if let TextItem::Chars(chars) = item {
-                                    chars.hidden.get_or_insert_default();
-                                    chars.gone.push(by);
+                                    let later = chars.later_mut();
+                                    later.hidden.get_or_insert_default();
+                                    later.gone.push(by);
                                 }
                             }
                         });
@@ -856,7 +892,7 @@ mod tests {
                     _ => ways.edit(|it| {
                         for item in it.within(&range) {
                             if let TextItem::Chars(chars) = item {
-                                chars.gone.push(by);
+                                chars.later_mut().gone.push(by);
                             }
                         }
                     }),

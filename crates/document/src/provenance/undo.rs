@@ -383,9 +383,11 @@ impl<'a> Undoing<'a> {
                     continue;
                 };
                 chars.born.reverse(reversal);
-                chars.gone.iter_mut().for_each(|it| it.reverse(reversal));
-                let marked = chars.marked.iter_mut().flat_map(|it| it.iter_mut());
-                marked.for_each(|it| it.by.reverse(reversal));
+                chars.change_later(|later| {
+                    later.gone.iter_mut().for_each(|it| it.reverse(reversal));
+                    let marked = later.marked.iter_mut();
+                    marked.for_each(|it| it.by.reverse(reversal));
+                });
             }
         }
     }
@@ -583,7 +585,7 @@ impl<'a> Undoing<'a> {
                     let all = changed.iter();
                     all.map(move |(mark, given)| (mark.over(range.clone()), *given))
                 };
-                match chars.hidden {
+                match chars.hidden() {
                     None => steps.extend(over(offset..offset + chars.len)),
                     Some(_) if !changed.is_empty() => {
                         hidden.push((index, over(0..chars.len).collect()));
@@ -594,10 +596,12 @@ impl<'a> Undoing<'a> {
             offset += item.width();
         }
         for (index, steps) in hidden {
-            if let TextItem::Chars(chars) = self.draft.edit(key).text.item_mut(index)
-                && let Some(hidden) = &mut chars.hidden
-            {
-                hidden.marks = Marks::sorted(with_steps(&hidden.marks, &steps));
+            if let TextItem::Chars(chars) = self.draft.edit(key).text.item_mut(index) {
+                chars.change_later(|later| {
+                    if let Some(hidden) = &mut later.hidden {
+                        hidden.marks = Marks::sorted(with_steps(&hidden.marks, &steps));
+                    }
+                });
             }
         }
         let Some(node) = self.draft.node(key).filter(|_| !steps.is_empty()) else {
