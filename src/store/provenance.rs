@@ -55,39 +55,43 @@ impl RecordedProvenance {
         }
     }
 
-    /// Records commits in their order. `forgets` is whether it forgets meanwhile what is no longer
-    /// needed: without that, each commit would take longer than the one before.
-    fn record(&mut self, taken: &TakenCommits, ids: &NodeIds, forgets: bool) {
+    /// Records commits in their order, each of which is dropped right after that. `forgets` is
+    /// whether it forgets meanwhile what is no longer needed: without that, each commit would take
+    /// longer than the one before.
+    fn record(&mut self, taken: &mut TakenCommits, ids: &NodeIds, forgets: bool) {
         let mut undone = taken.undone_runs().into_iter().peekable();
         let mut nth = 0;
-        let mut of_unit = 0..0;
-        while let Some(commit) = taken.commits.get(nth) {
+        let (mut end_of_unit, mut is_final) = (0, false);
+        while let Some(first) = taken.commits.front() {
             if forgets {
                 self.provenance.forget();
             }
             if let Some((run, after)) = undone.next_if(|(run, _)| run.start == nth) {
                 nth = run.end;
-                let commits: Vec<_> = taken.commits.range(run).collect();
+                let commits: Vec<_> = taken.commits.drain(..run.len()).collect();
                 self.record_undone(&commits, &after, ids);
                 continue;
             }
-            if nth >= of_unit.end {
-                of_unit = nth..taken.end_of_unit(nth);
+            if nth >= end_of_unit {
+                let count = taken.count_of_first_unit();
+                end_of_unit = nth + count;
+                // A unit that is in no history any more can no longer be undone.
+                is_final = first.is_final(count);
             }
-            // A unit that is in no history any more can no longer be undone.
-            let unit = commit.unit.as_ref();
-            let unit = unit.filter(|_| !commit.is_final(of_unit.len()));
             nth += 1;
-            // One that was queued before the present record began.
-            if commit.version > self.version && commit.is_in_effect && !commit.is_undo {
-                self.provenance.record(&commit.recorded_with(unit));
+            if let Some(commit) = taken.commits.pop_front() {
+                // One that was queued before the present record began.
+                if commit.version > self.version && commit.is_in_effect && !commit.is_undo {
+                    let unit = commit.unit.as_ref().filter(|_| !is_final);
+                    self.provenance.record(&commit.recorded_with(unit));
+                }
             }
         }
         self.version = self.version.max(taken.version);
     }
 
     /// Records commits that were undone while they waited, and led to this document.
-    fn record_undone(&mut self, commits: &[&Unrecorded], after: &Snapshot, ids: &NodeIds) {
+    fn record_undone(&mut self, commits: &[Unrecorded], after: &Snapshot, ids: &NodeIds) {
         // What can no longer be redone has left nothing behind.
         let units = || commits.chunk_by(|one, next| one.is_of_unit_of(next));
         if units().all(|unit| unit[0].is_final(unit.len())) {
@@ -156,12 +160,12 @@ impl RecordedProvenance {
 }
 
 impl TakenCommits {
-    /// The end of the commits from an index on that belong to one unit.
-    fn end_of_unit(&self, nth: usize) -> usize {
-        let mut commits = self.commits.range(nth..);
+    /// How many commits at the front belong to the unit of the first one.
+    fn count_of_first_unit(&self) -> usize {
+        let mut commits = self.commits.iter();
         let first = commits.next();
         let more = commits.take_while(|next| first.is_some_and(|first| first.is_of_unit_of(next)));
-        nth + 1 + more.count()
+        1 + more.count()
     }
 
     /// The ranges of commits that are undone, each with the document after its undo.
@@ -234,8 +238,7 @@ impl DataStore {
         if taken.since != recorded.since {
             *recorded = RecordedProvenance::beginning_after(taken.since);
         }
-        recorded.record(&taken, &self.0.document.ids, forgets);
-        taken.commits.clear();
+        recorded.record(&mut taken, &self.0.document.ids, forgets);
         recorded.room = taken.commits;
     }
 
