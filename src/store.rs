@@ -38,7 +38,7 @@ use smol_str::SmolStr;
 pub use commit_error::CommitError;
 pub use draft::{AliasError, Draft, Savepoint, SavepointError};
 use lease::{LeaseLost, Leases};
-pub(crate) use log::{CommitEdits, CommitRecord, FollowerId, ReversedEntry};
+pub(crate) use log::{CommitEdits, CommitRecord, FollowerId, LaterCommits, ReversedEntry};
 pub use nodes::{NodeGuard, NodeLocks};
 pub(crate) use observe::{Kind, ObservedTransaction};
 pub use options::StoreOptions;

@@ -150,7 +150,7 @@ pub struct LogDiagnostics {
     pub subscriber_count: usize,
     /// The editor sessions that are furthest behind: at most [`LogDiagnostics::LISTED`].
     pub sessions: Vec<SessionDiagnostics>,
-    /// The number of editor sessions.
+    /// The number of editor sessions. An editor has one from its first use on.
     pub session_count: usize,
 }
 

@@ -574,18 +574,21 @@ impl CommitLog {
 }
 
 impl DataStore {
-    /// Begins to follow the document. Returns the id and the cursor.
-    pub(crate) fn follow(&self, owner: &OwnerId) -> (FollowerId, u64) {
+    /// Begins to follow the document. Returns the id, and the version from which on it follows.
+    pub(crate) fn follow(&self, owner: &OwnerId) -> (FollowerId, Snapshot) {
         let log = &self.0.log;
         let mut locked = log.records.lock();
         let (records, cursor) = log.begin_following(&mut locked, &self.0.document, None);
+        // From now on, a commit would lock the log.
+        let document = self.snapshot();
+        debug_assert_eq!(document.version(), cursor);
         let owner = owner.clone();
         // The history of an earlier session may be restored.
         if records.unrecorded.since.is_none() && log.keeps_commits() {
             records.unrecorded = UnrecordedQueue::beginning_after(cursor);
         }
         let id = records.sessions.insert(FollowingSession { cursor, owner });
-        (id, cursor)
+        (id, document)
     }
 
     /// Ends what [`follow`](Self::follow) began.
@@ -656,7 +659,8 @@ impl DataStore {
     #[inline]
     pub(crate) fn merge_for(&self, cursor: u64) -> bool {
         let log = &self.0.log;
-        let is_far_behind = log.head.load(Ordering::Relaxed) > cursor + READ_APART as u64;
+        let many_later = cursor.saturating_add(READ_APART as u64);
+        let is_far_behind = log.head.load(Ordering::Relaxed) > many_later;
         if is_far_behind {
             log.trim(READ_APART);
         }

@@ -50,7 +50,7 @@ impl Editor {
     pub fn new(store: DataStore, owner: impl Into<OwnerId>) -> Self {
         let owner = owner.into();
         Self {
-            session: OwnedSession::take(store.clone(), &owner),
+            session: OwnedSession::open(store.clone(), owner.clone()),
             manager: TransactionManager::for_owner(store, owner),
         }
     }

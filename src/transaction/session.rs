@@ -1,33 +1,41 @@
 //! The session of an editor: its selection, clipboard and history.
+//!
+//! It follows the document from its first use on. Before that there is nothing of it that a commit
+//! of others could move, so these commits need no record for it.
 
 use std::ops::Deref;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use super::TransactionResult;
 use super::history::{Direction, History};
 use crate::document::{EditError, Fragment, Selection, Snapshot};
 use crate::id::OwnerId;
-use crate::store::{DataStore, Draft, FollowerId, Publication};
+use crate::store::{DataStore, Draft, FollowerId, LaterCommits, Publication};
 use crate::sync::{Mutex, MutexGuard, rank};
 
 /// A handle of an editor session. Clones share the session.
 #[derive(Clone, Debug)]
-pub(super) struct Session {
-    shared: Arc<SharedSession>,
-    id: FollowerId,
-}
+pub(super) struct Session(Arc<SharedSession>);
 
 #[derive(Debug)]
 struct SharedSession {
+    owner: OwnerId,
+    /// Set at the first use, while the state is locked.
+    id: OnceLock<FollowerId>,
     /// A thread that waits for the store's lock does not hold its mutex, and no code of users runs
     /// under it.
     state: Mutex<{ rank::SESSION }, SessionState>,
-    /// The version up to which selection and history have followed the document. Written only while
-    /// the state is locked.
+    /// The version up to which selection and history have followed the document, or
+    /// [`UNUSED`](Self::UNUSED). Written only while the state is locked.
     cursor: AtomicU64,
     /// Whether entries have left the history and are to be dropped.
     has_removed: AtomicBool,
+}
+
+impl SharedSession {
+    /// The cursor before the first use.
+    const UNUSED: u64 = u64::MAX;
 }
 
 /// Owns the session of an editor. Its drop drops the contents of the session in this thread, with
@@ -49,18 +57,16 @@ pub(super) struct SessionState {
 }
 
 impl OwnedSession {
-    /// Opens an empty session that follows the commits of others.
-    pub(super) fn take(store: DataStore, owner: &OwnerId) -> Self {
-        let (id, cursor) = store.follow(owner);
-        let shared = Arc::new(SharedSession {
+    /// Opens an empty session.
+    pub(super) fn open(store: DataStore, owner: OwnerId) -> Self {
+        let session = Session(Arc::new(SharedSession {
+            owner,
+            id: OnceLock::new(),
             state: Mutex::default(),
-            cursor: AtomicU64::new(cursor),
+            cursor: AtomicU64::new(SharedSession::UNUSED),
             has_removed: AtomicBool::new(false),
-        });
-        Self {
-            session: Session { shared, id },
-            store,
-        }
+        }));
+        Self { session, store }
     }
 
     /// The session, after it has caught up with the latest version, which is returned too.
@@ -122,23 +128,26 @@ impl Deref for OwnedSession {
 
 impl Drop for OwnedSession {
     fn drop(&mut self) {
-        self.store.stop_following(self.session.id);
+        if let Some(id) = self.session.0.id.get() {
+            self.store.stop_following(*id);
+        }
         let contents = std::mem::take(&mut *self.state());
         drop(contents);
     }
 }
 
 impl Session {
+    /// Its id among the followers of the document. Before its first use, that of none.
     pub(super) fn id(&self) -> FollowerId {
-        self.id
+        self.0.id.get().copied().unwrap_or_default()
     }
 
     pub(super) fn state(&self) -> LockedState<'_> {
-        self.shared.state.lock()
+        self.0.state.lock()
     }
 
     fn cursor(&self) -> u64 {
-        self.shared.cursor.load(Ordering::Relaxed)
+        self.0.cursor.load(Ordering::Relaxed)
     }
 
     /// Takes in the commits of others since the session was used last. Returns the latest version.
@@ -148,10 +157,16 @@ impl Session {
             return document;
         }
         drop(document);
-        let (document, later) = store.later_commits(self.id, self.cursor());
-        self.shared
-            .cursor
-            .store(document.version(), Ordering::Relaxed);
+        let (document, later) = match self.0.id.get() {
+            Some(id) => store.later_commits(*id, self.cursor()),
+            None => {
+                let (id, document) = store.follow(&self.0.owner);
+                self.0.id.get_or_init(|| id);
+                (document, LaterCommits::default())
+            }
+        };
+        let cursor = document.version();
+        self.0.cursor.store(cursor, Ordering::Relaxed);
         if let Some(selection) = &mut state.selection {
             for stretch in &later.stretches {
                 stretch.move_selection(selection);
@@ -164,7 +179,7 @@ impl Session {
     /// Does what [`drop_removed`](Self::drop_removed) does, after an edit of this thread or of the
     /// combiner. Few edits remove an entry.
     pub(super) fn drop_if_removed(&self) {
-        if self.shared.has_removed.load(Ordering::Relaxed) {
+        if self.0.has_removed.load(Ordering::Relaxed) {
             self.drop_removed();
         }
     }
@@ -172,7 +187,7 @@ impl Session {
     /// Drops entries that left the history. Call it with no lock held: their drop runs code of
     /// users.
     pub(super) fn drop_removed(&self) {
-        self.shared.has_removed.store(false, Ordering::Relaxed);
+        self.0.has_removed.store(false, Ordering::Relaxed);
         let gone = self.state().history.take_gone();
         drop(gone);
     }
@@ -221,14 +236,14 @@ impl SessionTurn<'_> {
     /// Lets a commit be one of the session.
     #[inline]
     pub(super) fn submit(&mut self, draft: &Draft, publication: &mut Publication) {
-        publication.origin = Some(self.session.id);
+        publication.origin = Some(self.session.id());
         publication.selections = [self.before.take(), draft.selection().cloned()];
     }
 
     /// The session has made this commit.
     #[inline]
     pub(super) fn follow(&mut self, result: &TransactionResult) -> &mut SessionState {
-        let shared = &self.session.shared;
+        let shared = &self.session.0;
         shared.cursor.store(result.version, Ordering::Relaxed);
         let state = self.state();
         state.selection.clone_from(&result.selection_after);
@@ -239,7 +254,7 @@ impl SessionTurn<'_> {
     #[inline]
     pub(super) fn end(mut self) {
         let has_removed = self.state().history.has_removed();
-        let shared = &self.session.shared;
+        let shared = &self.session.0;
         shared.has_removed.store(has_removed, Ordering::Relaxed);
     }
 }

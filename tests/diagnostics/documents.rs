@@ -10,7 +10,7 @@ use doclock::durable::{DurableOptions, Journal, JournalError, JournalWrite, Stor
 use doclock::events::Filter;
 use doclock::inbox::{HandlerResult, Inbox};
 use doclock::lock::{AcquireOptions, node::Scope};
-use doclock::{DataStore, Editor, TransactionManager, dsl::*};
+use doclock::{DataStore, Editor, OwnerId, TransactionManager, dsl::*};
 use serde_json::json;
 
 use super::timed_store;
@@ -112,10 +112,17 @@ fn many_kept_versions_are_cut_and_counted_and_their_places_are_used_again() {
     drop(few);
 }
 
+/// An editor that follows the document, which it does from its first use on.
+fn used_editor(store: &DataStore, owner: impl Into<OwnerId>) -> Editor {
+    let editor = Editor::new(store.clone(), owner);
+    assert_eq!(editor.selection(), None);
+    editor
+}
+
 #[test]
 fn followers_show_how_far_they_are_behind() {
     let store = DataStore::new();
-    let [ann, ben] = ["ann", "ben"].map(|owner| Editor::new(store.clone(), owner));
+    let [ann, ben] = ["ann", "ben"].map(|owner| used_editor(&store, owner));
     let all = store.subscribe();
     let line = line!() - 1;
     let filtered = store.subscription().matching(Filter::Node("p".into()));
@@ -190,7 +197,7 @@ fn the_sessions_that_are_furthest_behind_are_listed() {
             if number.is_multiple_of(2) {
                 commit(&store);
             }
-            Editor::new(store.clone(), format!("editor {number}"))
+            used_editor(&store, format!("editor {number}"))
         })
         .collect();
     let log = store.diagnostics().log;

@@ -1,5 +1,6 @@
 //! The commit log beside sessions that read it, or do not.
 
+use crate::document::Selection;
 use crate::dsl::*;
 use crate::store::{DataStore, StoreOptions};
 use crate::transaction::{Editor, TransactionManager};
@@ -12,6 +13,30 @@ fn store() -> DataStore {
     let node = text_node("text", "").with_id("t");
     manager.execute(create(node)).unwrap();
     store
+}
+
+/// An editor that follows the document, which it does from its first use on.
+fn used_editor(store: &DataStore, owner: &str) -> Editor {
+    let editor = Editor::new(store.clone(), owner);
+    assert_eq!(editor.selection(), None);
+    editor
+}
+
+#[test]
+fn an_editor_that_was_never_used_costs_commits_nothing() {
+    let store = store();
+    let unused = Editor::new(store.clone(), "ann");
+    let manager = TransactionManager::new(store.clone());
+    for _ in 0..200 {
+        manager.execute(insert_text(0, "a").on("t")).unwrap();
+        assert_eq!(store.log_sizes(), (0, 0, 0));
+    }
+    assert_eq!(store.diagnostics().log.session_count, 0);
+    unused.select(Selection::caret("t", 9)).unwrap();
+    manager.execute(insert_text(3, "bbb").on("t")).unwrap();
+    assert_eq!(store.log_sizes().1, 1);
+    let moved = Selection::caret("t", 12);
+    assert_eq!(unused.selection(), Some(moved));
 }
 
 #[test]
@@ -41,7 +66,7 @@ fn an_editor_alone_records_none_of_its_commits() {
         editor.execute(insert_text(0, "a").on("t")).unwrap();
     }
     assert_eq!(store.log_sizes(), (0, 0, 0));
-    let other = Editor::new(store.clone(), "bob");
+    let other = used_editor(&store, "bob");
     editor.execute(insert_text(0, "a").on("t")).unwrap();
     assert_eq!(store.log_sizes().1, 1);
     drop(other);
@@ -82,7 +107,7 @@ fn records_that_all_editors_have_read_are_dropped_and_not_merged() {
 #[test]
 fn a_late_editor_merges_what_it_missed_for_the_others_too() {
     let store = DataStore::new();
-    let late = ["ann", "bob"].map(|name| Editor::new(store.clone(), name));
+    let late = ["ann", "bob"].map(|name| used_editor(&store, name));
     let manager = TransactionManager::new(store.clone());
     manager
         .execute(create(text_node("text", "").with_id("t")))
@@ -121,7 +146,7 @@ fn attributes_count_toward_the_limit() {
 #[test]
 fn an_idle_editor_keeps_nothing_of_attributes_and_texts() {
     let store = store();
-    let idle = Editor::new(store.clone(), "idle");
+    let idle = used_editor(&store, "idle");
     let busy = Editor::new(store.clone(), "busy");
     for nth in 0..20 {
         let value = format!("{nth}").repeat(LIMIT);
@@ -140,7 +165,7 @@ fn an_idle_editor_keeps_nothing_of_attributes_and_texts() {
 #[test]
 fn what_only_a_closed_editor_had_not_read_goes_with_the_next_commit() {
     let store = store();
-    let [idle, busy] = ["idle", "busy"].map(|name| Editor::new(store.clone(), name));
+    let [idle, busy] = ["idle", "busy"].map(|name| used_editor(&store, name));
     for _ in 0..1_000 {
         busy.execute(insert_text(0, "a").on("t")).unwrap();
     }
@@ -154,7 +179,7 @@ fn what_only_a_closed_editor_had_not_read_goes_with_the_next_commit() {
 #[test]
 fn without_editors_no_transaction_locks_the_log() {
     let store = store();
-    drop(["ann", "bob"].map(|name| Editor::new(store.clone(), name)));
+    drop(["ann", "bob"].map(|name| used_editor(&store, name)));
     let manager = TransactionManager::new(store.clone());
     manager.execute(insert_text(0, "a").on("t")).unwrap();
     assert!(!store.log_is_overfull());
@@ -182,7 +207,7 @@ fn an_uncontended_keystroke_of_an_editor_locks_four_mutexes_also_alone() {
     let of_a_manager = locked(|| drop(manager.execute(letter()).unwrap()));
     let editor = Editor::new(store.clone(), "ann");
     let of_an_editor = locked(|| drop(editor.execute(letter()).unwrap()));
-    let other = Editor::new(store, "bob");
+    let other = used_editor(&store, "bob");
     let of_two = locked(|| drop(editor.execute(letter()).unwrap()));
     drop(other);
     assert_eq!((of_a_manager, of_an_editor, of_two), (2, 4, 4));
