@@ -7,8 +7,8 @@ pub use doclock_locks::{
     JoinError, LockCounters, LockDiagnostics, LockError, LockGuard, LockInfo, LockMode,
     LockOptions, LockReport, LockStats, PendingRequest, PrimitiveState, Priority, QueueEntry,
     Registrable, ReleaseError, ReleaseOutcome, RequestKind, Revocation, SlowRequest, Timeline,
-    TimelineEntry, TimelineLayout, TimelineOutcome, TimelineTrack, TimeoutEvidence, WaiterKind,
-    WaitingRequest, keyed, limiter, node,
+    TimelineEntry, TimelineOutcome, TimeoutEvidence, WaiterKind, WaitingRequest, keyed, limiter,
+    node,
 };
 
 pub(crate) use doclock_locks::internal::{

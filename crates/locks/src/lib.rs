@@ -103,7 +103,7 @@ pub use registrable::{PrimitiveState, Registrable};
 pub use report::{LockReport, SlowRequest};
 pub use revocation::Revocation;
 pub use stats::{DurationSummary, LockCounters, LockStats};
-pub use timeline::{Timeline, TimelineEntry, TimelineLayout, TimelineOutcome, TimelineTrack};
+pub use timeline::{Timeline, TimelineEntry, TimelineOutcome};
 
 pub(crate) use request::Requester;
 pub(crate) use samples::Samples;

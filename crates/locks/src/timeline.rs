@@ -1,10 +1,5 @@
 //! What a lock did: its requests, with the times at which they were made, granted and ended.
 
-mod chrome;
-mod handoffs;
-mod layout;
-mod spans;
-
 use std::ops::Not;
 use std::time::{Duration, SystemTime};
 
@@ -14,7 +9,6 @@ use smol_str::SmolStr;
 use super::CallSite;
 use super::info::millis;
 use crate::id::{LockId, OwnerId};
-pub use layout::{TimelineLayout, TimelineTrack};
 
 /// The last requests of a lock, from the recorder that
 /// [`LockOptions::timeline`](super::LockOptions::timeline) turns on.
