@@ -137,10 +137,10 @@ impl<K, V> Shard<K, V> {
         now: MonotonicTime,
     ) -> Result<Option<KeyedPosition>, LockError> {
         let state = &mut self.state;
-        self.entries.try_each(|entry| {
+        for entry in self.entries.iter_mut() {
             entry.state.since.observe(now);
-            Active { entry, state }.refuse_reentry(requester, now)
-        })?;
+            Active { entry, state }.refuse_reentry(requester, now)?;
+        }
         let Some(epoch) = self.state.present.close() else {
             return Ok(None);
         };
