@@ -141,7 +141,7 @@ impl<K, V> KeyedShards<K, V> {
             return first;
         }
         // Tokens of one key rise, in whichever shard it is.
-        let requests = first.state.requests();
+        let requests = first.state.requests;
         drop(first);
         let mut shard = others[Self::index(hash)].0.lock();
         shard.state.follow(requests);
@@ -168,7 +168,7 @@ impl<K, V> KeyedShards<K, V> {
 
     /// Makes the other shards.
     pub(super) fn spread(&self, first: &Shard<K, V>) {
-        let requests = first.state.requests();
+        let requests = first.state.requests;
         let others = std::array::from_fn(|index| {
             let sampling = Sampling::new(&self.clock);
             let shard = Shard::new(self.lock, Self::numbering(index), requests, sampling);
@@ -348,11 +348,6 @@ impl<K: 'static, V: 'static> KeyedShards<K, V> {
         Ok(KeyedWait { hold, waits })
     }
 
-    /// Removes a waiter from its queue, if it is still there, without answering it.
-    pub(super) fn leave(&self, waiting_at: KeyedPosition) {
-        self.shard_of(waiting_at).leave(waiting_at);
-    }
-
     /// Joins the waits for all present requests. Refuses a thread that has such a request itself.
     pub(super) fn join_drains(
         self: &Arc<Self>,
@@ -363,10 +358,8 @@ impl<K: 'static, V: 'static> KeyedShards<K, V> {
         for mut shard in self.each(Mutex::lock) {
             let request = Arc::new(Request::new(requester, None));
             let waiting_at = shard.join_drain(request.clone(), requester, self.clock.now())?;
-            queued.extend(
-                waiting_at
-                    .map(|waiting_at| KeyedRequest::new(self, waiting_at, request, 0, deadline)),
-            );
+            let waits = |waiting_at| KeyedRequest::new(self, waiting_at, request, 0, deadline);
+            queued.extend(waiting_at.map(waits));
         }
         Ok(queued)
     }
