@@ -12,7 +12,7 @@ type Verdict<K> = Result<UntakenSlots<K>, Box<LeftCall>>;
 
 /// The mailbox through which a waiting call gets its verdict.
 pub(super) struct WaitingCaller<K: LimiterKey> {
-    mailbox: Mailbox<Verdict<K>>,
+    pub(super) mailbox: Mailbox<Verdict<K>>,
     /// The timeout of a task, or that it has none. `None` for a thread.
     pub(super) task: Option<WaitDeadline>,
 }
@@ -23,10 +23,6 @@ impl<K: LimiterKey> WaitingCaller<K> {
             mailbox: Mailbox::new(),
             task,
         }
-    }
-
-    pub(super) fn answer(&self, verdict: Verdict<K>) {
-        self.mailbox.answer(verdict);
     }
 }
 

@@ -41,11 +41,12 @@ use request::Call;
 pub use request::CallRequest;
 use state::{AfterLimiterUnlock, CallOutcome, CallTicket, Granted, LimiterState};
 
-use super::PendingRequest;
 use super::keeper::{Keeper, KeeperSlot};
+use super::options::PLAIN;
 use super::registrable::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable};
 use super::spin_time::Pace;
 use super::wait::{Look, Reason, Wait, WaitQueue, WaitsAs};
+use super::{AcquireOptions, PendingRequest};
 use crate::caught::run_all;
 use crate::hashing::Secret;
 use crate::sync::{Mutex, assert_unlocked, rank};
@@ -151,7 +152,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         key: K,
         task: impl FnOnce(&CallCancellation) -> R,
     ) -> Result<R, LimiterError> {
-        let slots = HeldSlots::of(self, Call::to(key), |slots| slots)?;
+        let slots = HeldSlots::of(self, Call::to(key), &PLAIN, |slots| slots)?;
         assert_unlocked("a call is made");
         Ok(task(&slots.signal))
     }
@@ -176,7 +177,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// # Ok::<(), doclock_locks::limiter::LimiterError>(())
     /// ```
     pub fn acquire(&self, key: K) -> Result<Permit<K>, LimiterError> {
-        HeldSlots::of(self.clone(), Call::to(key), Permit)
+        HeldSlots::of(self.clone(), Call::to(key), &PLAIN, Permit)
     }
 
     /// Requests the slots of a call with options, to be ended with [`wait`](PendingRequest::wait)
@@ -213,17 +214,14 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// ```
     #[track_caller]
     pub fn request(&self, key: K) -> PendingRequest<'static, CallRequest<K>> {
-        PendingRequest::new(CallRequest {
-            limiter: self.clone(),
-            key: Some(key),
-            weight: 1,
-        })
+        let (limiter, call) = (self.clone(), Call::to(key));
+        PendingRequest::new(CallRequest { limiter, call })
     }
 
     /// Acquires free slots. The caller must return them.
     #[inline(always)]
-    fn try_grant(&self, call: &mut Call<'_, K>) -> Option<Granted> {
-        if call.options.is_cancelled() {
+    fn try_grant(&self, call: &mut Call<K>, options: &AcquireOptions) -> Option<Granted> {
+        if options.is_cancelled() {
             return None;
         }
         let shared = &self.0;
@@ -239,16 +237,17 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     async fn grant(
         &self,
         waits_as: WaitsAs,
-        call: Call<'_, K>,
+        call: Call<K>,
+        options: &AcquireOptions,
     ) -> Result<(Granted, [Option<K>; 2]), LimiterError> {
         let shared = &self.0;
-        let limit = call.options.limit(shared.timeout);
+        let limit = options.limit(shared.timeout);
         let key = call
             .key
             .as_ref()
             .expect("a call has its key until the grant");
         let hash = Secret.hash_one(key);
-        let cancelled = call.options.is_cancelled();
+        let cancelled = options.is_cancelled();
         waits_as
             .attend(shared)
             .map_err(|error| call.no_keeper(&error))?;
@@ -278,7 +277,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
                 return Err(LimiterError::Busy { call });
             }
             let queued = state.load(key, hash).queued;
-            let bounds = [call.options.queue_bound, shared.queue_bound]
+            let bounds = [options.queue_bound, shared.queue_bound]
                 .into_iter()
                 .flatten();
             if let Some(bound) = bounds.min().filter(|&bound| queued >= bound) {
@@ -304,7 +303,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             };
             (caller, wait)
         };
-        let cancel = call.options.cancel.as_ref();
+        let cancel = options.cancel.as_ref();
         match waits_as.wait(shared, &caller, cancel, wait).await {
             Ok(slots) => Ok((slots.take(), [call.key, copy])),
             Err(left) => Err(call.error(*left)),
@@ -379,7 +378,11 @@ impl<K: LimiterKey> LimiterShared<K> {
     fn answer_all(&self, answers: Vec<(Arc<WaitingCaller<K>>, CallOutcome)>) {
         let answers = answers.into_iter();
         run_all(answers.map(|(caller, verdict)| {
-            move || caller.answer(verdict.map(|granted| UntakenSlots::new(&self.this, granted)))
+            move || {
+                caller
+                    .mailbox
+                    .answer(verdict.map(|granted| UntakenSlots::new(&self.this, granted)))
+            }
         }));
     }
 }
