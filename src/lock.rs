@@ -13,7 +13,7 @@ pub use doclock_locks::{
 
 pub(crate) use doclock_locks::internal::{
     Answer, BatchLimit, Grant, Granule, Keeper, Kept, Mailbox, Primitive, QueuedWork, Requester,
-    Rest, Rights, Samples, Tree, WaitsAs, WakeChain, blocking, excess,
+    Rest, Rights, Samples, Tree, WaitsAs, WakeChain, blocking,
 };
 pub(crate) use doclock_locks::node::Scope;
 pub(crate) use doclock_locks::{LockRequest, NodesInstead};

@@ -12,10 +12,10 @@ use smol_str::SmolStr;
 use crate::Grant;
 use crate::brief::Brief;
 use crate::id::{FencingToken, LockId, OwnerId};
+use crate::millis;
 use crate::request::{RequestSource, Requester};
 use crate::sampling::HoldStart;
 use crate::time::MonotonicTime;
-pub(crate) use crate::time::millis;
 
 /// The holder of a lock.
 ///
@@ -31,10 +31,10 @@ pub struct LockInfo {
     /// The fencing token of the grant; greater than that of every earlier one.
     pub fencing_token: FencingToken,
     /// When the lock was granted, by the machine's calendar.
-    #[serde(serialize_with = "millis::moment")]
+    #[serde(with = "millis::moment")]
     pub acquired_at: SystemTime,
     /// How long it has been held, by the store's clock.
-    #[serde(serialize_with = "millis::duration")]
+    #[serde(with = "millis::duration")]
     pub held_for: Duration,
     /// Whether `held_for` is only a lower bound. Of the holds that begin without a wait, one in 64
     /// is measured from its start; the others begin here when another thread first inspected the
@@ -187,7 +187,7 @@ pub struct QueueEntry {
     /// The owner of the request.
     pub owner_id: OwnerId,
     /// How long it has waited, by the store's clock.
-    #[serde(serialize_with = "millis::duration")]
+    #[serde(with = "millis::duration")]
     pub wait_time: Duration,
     /// The queue position; 1 is the head of the queue.
     pub position: usize,

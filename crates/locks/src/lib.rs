@@ -47,7 +47,6 @@ mod report;
 mod revocation;
 mod sampling;
 mod shared;
-mod shrink;
 mod spin_time;
 mod state;
 mod stats;
@@ -58,9 +57,6 @@ mod timeline;
 // What only `internal` shows.
 #[allow(missing_docs, missing_debug_implementations)]
 mod batch;
-#[allow(missing_docs, missing_debug_implementations)]
-#[doc(hidden)]
-pub mod caught;
 #[allow(missing_docs, missing_debug_implementations)]
 mod keeper;
 #[allow(
@@ -81,7 +77,7 @@ mod wait;
 #[allow(missing_docs, missing_debug_implementations)]
 mod wake_chain;
 
-use doclock_common::{brief, hashing, id};
+use doclock_common::{brief, caught, hashing, id, millis, shrink};
 
 pub use crate::queue::{LockMode, Priority};
 pub use cancel::CancelToken;
@@ -121,10 +117,9 @@ pub mod internal {
     pub use crate::registrable::Primitive;
     pub use crate::request::{QueuedWork, Requester};
     pub use crate::samples::Samples;
-    pub use crate::shrink::excess;
     pub use crate::wait::{WaitsAs, blocking};
     pub use crate::wake_chain::{Sleeper, WakeChain};
-    pub use crate::{Grant, caught, sync};
+    pub use crate::{Grant, sync};
 }
 
 /// A held lock as data: its id and its fencing token.

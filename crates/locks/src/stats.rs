@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::info::millis;
 use super::keyed::KeyedStats;
 use super::node::NodeLockStats;
 use super::samples::Samples;
 use super::{LockInfo, QueueEntry, Revocation};
+use crate::millis;
 
 /// How requests for a lock ended since it was created, or its metrics were reset.
 ///
@@ -111,22 +111,22 @@ pub struct DurationSummary {
     /// The number of samples.
     pub count: u64,
     /// The arithmetic mean.
-    #[serde(serialize_with = "millis::duration")]
+    #[serde(with = "millis::duration")]
     pub mean: Duration,
     /// The median.
-    #[serde(serialize_with = "millis::duration")]
+    #[serde(with = "millis::duration")]
     pub p50: Duration,
     /// The 95th percentile.
-    #[serde(serialize_with = "millis::duration")]
+    #[serde(with = "millis::duration")]
     pub p95: Duration,
     /// The 99th percentile.
-    #[serde(serialize_with = "millis::duration")]
+    #[serde(with = "millis::duration")]
     pub p99: Duration,
     /// The 99.9th percentile.
-    #[serde(serialize_with = "millis::duration")]
+    #[serde(with = "millis::duration")]
     pub p999: Duration,
     /// The maximum.
-    #[serde(serialize_with = "millis::duration")]
+    #[serde(with = "millis::duration")]
     pub max: Duration,
 }
 
@@ -145,7 +145,7 @@ pub struct LockStats {
     /// listed after it has returned, and also if it never returns.
     pub last_revocations: Vec<Revocation>,
     /// The mean wait of the granted requests; the same as `wait.mean`.
-    #[serde(serialize_with = "millis::duration")]
+    #[serde(with = "millis::duration")]
     pub average_wait_time: Duration,
     /// The wait of the granted requests, from request to grant; zero for an immediate grant.
     pub wait: DurationSummary,

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::CallSite;
-use super::info::millis;
 use crate::id::{LockId, OwnerId};
+use crate::millis;
 
 /// The last requests of a lock, from the recorder that
 /// [`LockOptions::timeline`](super::LockOptions::timeline) turns on.
@@ -22,16 +22,10 @@ use crate::id::{LockId, OwnerId};
 #[non_exhaustive]
 pub struct Timeline {
     /// When the recorder began, by the machine's calendar. All other times count from here.
-    #[serde(
-        serialize_with = "millis::moment",
-        deserialize_with = "millis::read_moment"
-    )]
+    #[serde(with = "millis::moment")]
     pub began_at: SystemTime,
     /// When the timeline was read.
-    #[serde(
-        serialize_with = "millis::duration",
-        deserialize_with = "millis::read_duration"
-    )]
+    #[serde(with = "millis::duration")]
     pub read_at: Duration,
     /// How many requests ended before the oldest entry, and are no longer recorded.
     pub forgotten: u64,
@@ -61,23 +55,18 @@ pub struct TimelineEntry {
     #[serde(default, skip_serializing_if = "Not::not")]
     pub nodes: bool,
     /// When the request was made.
-    #[serde(
-        serialize_with = "millis::duration",
-        deserialize_with = "millis::read_duration"
-    )]
+    #[serde(with = "millis::duration")]
     pub requested_at: Duration,
     /// When it was granted, if it was.
     #[serde(
-        serialize_with = "millis::some_duration",
-        deserialize_with = "millis::read_some_duration",
+        with = "millis::option",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub granted_at: Option<Duration>,
     /// When it ended, if it has.
     #[serde(
-        serialize_with = "millis::some_duration",
-        deserialize_with = "millis::read_some_duration",
+        with = "millis::option",
         default,
         skip_serializing_if = "Option::is_none"
     )]

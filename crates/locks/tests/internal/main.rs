@@ -1,6 +1,5 @@
 //! The parts of the locks that the document store uses as well.
 
-mod caught;
 mod keeper;
 mod modes;
 #[cfg(debug_assertions)]
