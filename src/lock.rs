@@ -11,9 +11,10 @@ pub use doclock_locks::{
     node,
 };
 
+pub(crate) use doclock_common::Samples;
 pub(crate) use doclock_locks::internal::{
     Answer, BatchLimit, Grant, Granule, Keeper, Kept, Mailbox, Primitive, QueuedWork, Requester,
-    Rest, Rights, Samples, Tree, WaitsAs, WakeChain, blocking,
+    Rest, Rights, Tree, WaitsAs, WakeChain, blocking,
 };
 pub(crate) use doclock_locks::node::Scope;
 pub(crate) use doclock_locks::{LockRequest, NodesInstead};

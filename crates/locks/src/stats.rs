@@ -7,8 +7,7 @@ use serde::Serialize;
 
 use super::keyed::KeyedStats;
 use super::node::NodeLockStats;
-use super::samples::Samples;
-use super::{LockInfo, QueueEntry, Revocation};
+use super::{DurationSummary, LockInfo, QueueEntry, Revocation, Samples};
 use crate::millis;
 
 /// How requests for a lock ended since it was created, or its metrics were reset.
@@ -96,38 +95,6 @@ impl Durations {
             self.hold.summary(ended, 0),
         ]
     }
-}
-
-/// A distribution of durations.
-///
-/// The count is exact, and so are the mean and the maximum of the measured samples. A percentile
-/// exceeds a sample by at most 1/128, less than one per cent. Until the first request waits,
-/// percentiles are those of the last 128 measured samples; then of all later ones too.
-/// [`LockStats`] documents what is measured. All values are zero while there is no sample.
-/// Serializes in milliseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct DurationSummary {
-    /// The number of samples.
-    pub count: u64,
-    /// The arithmetic mean.
-    #[serde(with = "millis::duration")]
-    pub mean: Duration,
-    /// The median.
-    #[serde(with = "millis::duration")]
-    pub p50: Duration,
-    /// The 95th percentile.
-    #[serde(with = "millis::duration")]
-    pub p95: Duration,
-    /// The 99th percentile.
-    #[serde(with = "millis::duration")]
-    pub p99: Duration,
-    /// The 99.9th percentile.
-    #[serde(with = "millis::duration")]
-    pub p999: Duration,
-    /// The maximum.
-    #[serde(with = "millis::duration")]
-    pub max: Duration,
 }
 
 /// The metrics and the state of a lock, all of one moment except a long [`queue`](Self::queue).

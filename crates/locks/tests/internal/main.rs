@@ -4,6 +4,5 @@ mod keeper;
 mod modes;
 #[cfg(debug_assertions)]
 mod ranks;
-mod samples;
 mod time;
 mod wake_chain;
