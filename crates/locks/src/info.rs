@@ -82,10 +82,7 @@ impl fmt::Display for LockInfo {
     /// Formats as `lock-3-x9 of ann (autosave) from src/main.rs:7:13, held for 12ms`. Of an untaken
     /// grant it says `granted 12ms ago, not yet taken by its task`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {}", self.lock_id, Brief(&self.owner_id))?;
-        if let Some(label) = &self.label {
-            write!(f, " ({})", Brief(label))?;
-        }
+        Named(&self.lock_id, &self.owner_id, self.label.as_ref()).fmt(f)?;
         let lead = if self.at_least { "at least " } else { "" };
         let held_for = Millis(self.held_for);
         write!(f, " from {}, ", self.call_site)?;
@@ -93,6 +90,21 @@ impl fmt::Display for LockInfo {
             false => write!(f, "held for {lead}{held_for}"),
             true => write!(f, "granted {lead}{held_for} ago, not yet taken by its task"),
         }
+    }
+}
+
+/// Formats a request: `lock-3-x9 of ann (autosave)`.
+pub(super) struct Named<'a>(
+    pub(super) &'a LockId,
+    pub(super) &'a OwnerId,
+    pub(super) Option<&'a SmolStr>,
+);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(id, owner, label) = self;
+        write!(f, "{id} of {}", Brief(owner))?;
+        label.map_or(Ok(()), |label| write!(f, " ({})", Brief(label)))
     }
 }
 
@@ -220,17 +232,12 @@ impl QueueEntry {
 impl fmt::Display for QueueEntry {
     /// Formats as `2. lock-4-x9 of bob (autosave) from src/main.rs:9:20, waiting for 7ms`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = Named(&self.lock_id, &self.owner_id, self.label.as_ref());
+        let (position, wait_time) = (self.position, Millis(self.wait_time));
         write!(
             f,
-            "{}. {} of {}",
-            self.position,
-            self.lock_id,
-            Brief(&self.owner_id)
-        )?;
-        if let Some(label) = &self.label {
-            write!(f, " ({})", Brief(label))?;
-        }
-        let wait_time = Millis(self.wait_time);
-        write!(f, " from {}, waiting for {wait_time}", self.call_site)
+            "{position}. {named} from {}, waiting for {wait_time}",
+            self.call_site
+        )
     }
 }

@@ -12,6 +12,7 @@ use crate::brief::Brief;
 use crate::caught::{CaughtPanic, catch};
 use crate::codes::codes;
 use crate::id::{LockId, OwnerId};
+use crate::info::Named;
 use crate::request::{QueuedWork, Request, RequestOutcome, Waiting};
 use crate::sync::assert_unlocked;
 use crate::{AcquireOptions, Grant, LockError, LockRequest, PendingRequest, WaitsAs};
@@ -177,14 +178,10 @@ pub struct TaskPanic {
 
 impl fmt::Display for TaskPanic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "task {} of {}", self.id, Brief(&self.owner))?;
-        if let Some(label) = &self.label {
-            write!(f, " ({})", Brief(label))?;
-        }
-        match &self.message {
-            Some(message) => write!(f, " panicked: {message}"),
-            None => f.write_str(" panicked"),
-        }
+        let named = Named(&self.id, &self.owner, self.label.as_ref());
+        write!(f, "task {named} panicked")?;
+        let message = self.message.as_ref();
+        message.map_or(Ok(()), |message| write!(f, ": {message}"))
     }
 }
 

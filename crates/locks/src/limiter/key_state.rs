@@ -1,6 +1,6 @@
 //! The state of a key.
 
-use super::adaptive::{Adaptive, Sample};
+use super::adaptive::Adaptive;
 use super::metrics::CallMetrics;
 use crate::queue::{Queue, Slots, Ticket};
 use crate::sampling::Measured;
@@ -65,12 +65,8 @@ impl<T> KeyState<T> {
         let own = self.own.as_mut();
         let adaptive = own.and_then(|own| own.adaptive.as_mut());
         if let (Some(adaptive), Some(began)) = (adaptive, began) {
-            adaptive.take_in(Sample {
-                began: began.at,
-                ended,
-                whole,
-                in_flight: self.queue.slots().taken(),
-            });
+            let in_flight = self.queue.slots().taken();
+            adaptive.take_in([began.at, ended], whole, in_flight);
             self.queue.slots_mut().set_limit(adaptive.limit());
         }
     }
