@@ -1,37 +1,20 @@
 //! A waiting call, and the slots that it was granted and has not taken yet.
 
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use super::state::{Granted, LeftCall};
 use super::{InFlightLimiter, LimiterKey, LimiterShared};
-use crate::mailbox::{Mailbox, Waiter};
+use crate::mailbox::Mailbox;
 use crate::wait::WaitDeadline;
 
 /// What a waiting call gets.
 type Verdict<K> = Result<UntakenSlots<K>, Box<LeftCall>>;
 
-/// The mailbox through which a waiting call gets its verdict.
+/// What the queue keeps of a waiting call.
 pub(super) struct WaitingCaller<K: LimiterKey> {
-    pub(super) mailbox: Mailbox<Verdict<K>>,
+    pub(super) mailbox: Arc<Mailbox<Verdict<K>>>,
     /// The timeout of a task, or that it has none. `None` for a thread.
     pub(super) task: Option<WaitDeadline>,
-}
-
-impl<K: LimiterKey> WaitingCaller<K> {
-    pub(super) fn new(task: Option<WaitDeadline>) -> Self {
-        Self {
-            mailbox: Mailbox::new(),
-            task,
-        }
-    }
-}
-
-impl<K: LimiterKey> Waiter for WaitingCaller<K> {
-    type Outcome = Verdict<K>;
-
-    fn mailbox(&self) -> &Mailbox<Verdict<K>> {
-        &self.mailbox
-    }
 }
 
 /// Granted slots on the way to their call. They are returned if it is gone.

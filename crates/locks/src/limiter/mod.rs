@@ -42,6 +42,7 @@ pub use request::CallRequest;
 use state::{AfterLimiterUnlock, CallOutcome, CallTicket, Granted, LimiterState};
 
 use super::keeper::{Keeper, KeeperSlot};
+use super::mailbox::Mailbox;
 use super::options::PLAIN;
 use super::registrable::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable};
 use super::spin_time::Pace;
@@ -106,7 +107,7 @@ impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
 pub struct InFlightLimiter<K: LimiterKey>(Arc<LimiterShared<K>>);
 
 struct LimiterShared<K: LimiterKey> {
-    state: Mutex<{ rank::KEYS }, LimiterState<K, Arc<WaitingCaller<K>>>>,
+    state: Mutex<{ rank::KEYS }, LimiterState<K, WaitingCaller<K>>>,
     clock: Clock,
     timeout: Option<Duration>,
     queue_bound: Option<usize>,
@@ -253,7 +254,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             .map_err(|error| call.no_keeper(&error))?;
         // Copied without the mutex. The call keeps its key for the error.
         let mut copy = Some(key.clone());
-        let (caller, wait) = {
+        let (mailbox, wait) = {
             let mut state = shared.state.lock();
             if cancelled {
                 let load = state.turn_away(key, hash, |counts| counts.cancelled += 1);
@@ -290,9 +291,13 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             // timeout.
             let deadline = limit.and_then(|limit| Some((limit, shared.clock.deadline(limit)?)));
             let task = (waits_as == WaitsAs::Task).then_some(deadline);
-            let caller = Arc::new(WaitingCaller::new(task));
-            let (now, request) = (shared.clock.now(), Arc::clone(&caller));
-            let ticket = state.join(&mut copy, hash, call.weight, now, request);
+            let mailbox = Arc::new(Mailbox::new());
+            let caller = WaitingCaller {
+                mailbox: Arc::clone(&mailbox),
+                task,
+            };
+            let now = shared.clock.now();
+            let ticket = state.join(&mut copy, hash, call.weight, now, caller);
             drop(state);
             let wait = Wait {
                 ticket,
@@ -301,10 +306,10 @@ impl<K: LimiterKey> InFlightLimiter<K> {
                 spins: Pace::SLOW.spins(limit),
                 keeper_looks: None,
             };
-            (caller, wait)
+            (mailbox, wait)
         };
         let cancel = options.cancel.as_ref();
-        match waits_as.wait(shared, &caller, cancel, wait).await {
+        match waits_as.wait(shared, &mailbox, cancel, wait).await {
             Ok(slots) => Ok((slots.take(), [call.key, copy])),
             Err(left) => Err(call.error(*left)),
         }
@@ -365,7 +370,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
 impl<K: LimiterKey> LimiterShared<K> {
     /// Delivers the outcomes of calls. Runs without the mutex, before everything else.
     #[inline]
-    fn answer(&self, next: &mut AfterLimiterUnlock<K, Arc<WaitingCaller<K>>>) {
+    fn answer(&self, next: &mut AfterLimiterUnlock<K, WaitingCaller<K>>) {
         let answers = std::mem::take(&mut next.answers);
         if !answers.is_empty() {
             self.answer_all(answers);
@@ -375,7 +380,7 @@ impl<K: LimiterKey> LimiterShared<K> {
     /// Slots of a call that is gone come back with the last handle of its mailbox, and may drop a
     /// key of a user. A panic of that must not keep the later outcomes.
     #[cold]
-    fn answer_all(&self, answers: Vec<(Arc<WaitingCaller<K>>, CallOutcome)>) {
+    fn answer_all(&self, answers: Vec<(WaitingCaller<K>, CallOutcome)>) {
         let answers = answers.into_iter();
         run_all(answers.map(|(caller, verdict)| {
             move || {
