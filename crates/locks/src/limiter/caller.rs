@@ -5,17 +5,20 @@ use std::sync::{Arc, Weak};
 use super::state::{Granted, LeftCall};
 use super::{InFlightLimiter, LimiterKey, LimiterShared};
 use crate::mailbox::Mailbox;
+use crate::time::MonotonicTime;
 use crate::wait::WaitDeadline;
 
-/// What a waiting call gets.
-type Verdict<K> = Result<UntakenSlots<K>, Box<LeftCall>>;
-
-/// What the queue keeps of a waiting call.
-pub(super) struct WaitingCaller<K: LimiterKey> {
-    pub(super) mailbox: Arc<Mailbox<Verdict<K>>>,
+/// A call in the queue of its key.
+pub(super) struct WaitingCall<K: LimiterKey> {
+    pub(super) weight: usize,
+    pub(super) since: MonotonicTime,
+    pub(super) mailbox: Arc<CallMailbox<K>>,
     /// The timeout of a task, or that it has none. `None` for a thread.
     pub(super) task: Option<WaitDeadline>,
 }
+
+/// The mailbox through which a waiting call gets its slots.
+pub(super) type CallMailbox<K> = Mailbox<Result<UntakenSlots<K>, Box<LeftCall>>>;
 
 /// Granted slots on the way to their call. They are returned if it is gone.
 pub(super) struct UntakenSlots<K: LimiterKey> {

@@ -1,14 +1,16 @@
 //! The state of a key.
 
+use super::LimiterKey;
 use super::adaptive::Adaptive;
+use super::caller::WaitingCall;
 use super::metrics::CallMetrics;
 use crate::queue::{Queue, Slots, Ticket};
 use crate::sampling::Measured;
 use crate::time::MonotonicTime;
 
 /// The state of a key beside its name.
-pub(super) struct KeyState<T> {
-    pub(super) queue: Queue<WaitingCall<T>>,
+pub(super) struct KeyState<K: LimiterKey> {
+    pub(super) queue: Queue<WaitingCall<K>>,
     pub(super) turn: Option<KeyTicket>,
     /// Set for a key that was configured by name.
     pub(super) own: Option<Box<OwnQueue>>,
@@ -25,13 +27,7 @@ pub(super) struct OwnQueue {
     pub(super) adaptive: Option<Adaptive>,
 }
 
-pub(super) struct WaitingCall<T> {
-    pub(super) weight: usize,
-    pub(super) since: MonotonicTime,
-    pub(super) request: T,
-}
-
-impl<T> KeyState<T> {
+impl<K: LimiterKey> KeyState<K> {
     pub(super) fn new(limit: usize, own: Option<Box<OwnQueue>>) -> Self {
         Self {
             queue: Queue::new(Slots::new(limit), 0),

@@ -31,7 +31,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 pub use adaptive::Aimd;
-use caller::{UntakenSlots, WaitingCaller};
+use caller::{CallMailbox, UntakenSlots, WaitingCall};
 pub use error::{CallEvidence, LimiterError, LimiterLoad};
 pub use metrics::{KeySnapshot, LimiterCounters, LimiterMetrics, LimiterSnapshot, LimiterTotals};
 pub use options::LimiterOptions;
@@ -107,7 +107,7 @@ impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
 pub struct InFlightLimiter<K: LimiterKey>(Arc<LimiterShared<K>>);
 
 struct LimiterShared<K: LimiterKey> {
-    state: Mutex<{ rank::KEYS }, LimiterState<K, WaitingCaller<K>>>,
+    state: Mutex<{ rank::KEYS }, LimiterState<K>>,
     clock: Clock,
     timeout: Option<Duration>,
     queue_bound: Option<usize>,
@@ -292,12 +292,13 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             let deadline = limit.and_then(|limit| Some((limit, shared.clock.deadline(limit)?)));
             let task = (waits_as == WaitsAs::Task).then_some(deadline);
             let mailbox = Arc::new(Mailbox::new());
-            let caller = WaitingCaller {
+            let waiting = WaitingCall {
+                weight: call.weight,
+                since: shared.clock.now(),
                 mailbox: Arc::clone(&mailbox),
                 task,
             };
-            let now = shared.clock.now();
-            let ticket = state.join(&mut copy, hash, call.weight, now, caller);
+            let ticket = state.join(&mut copy, hash, waiting);
             drop(state);
             let wait = Wait {
                 ticket,
@@ -370,7 +371,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
 impl<K: LimiterKey> LimiterShared<K> {
     /// Delivers the outcomes of calls. Runs without the mutex, before everything else.
     #[inline]
-    fn answer(&self, next: &mut AfterLimiterUnlock<K, WaitingCaller<K>>) {
+    fn answer(&self, next: &mut AfterLimiterUnlock<K>) {
         let answers = std::mem::take(&mut next.answers);
         if !answers.is_empty() {
             self.answer_all(answers);
@@ -380,14 +381,10 @@ impl<K: LimiterKey> LimiterShared<K> {
     /// Slots of a call that is gone come back with the last handle of its mailbox, and may drop a
     /// key of a user. A panic of that must not keep the later outcomes.
     #[cold]
-    fn answer_all(&self, answers: Vec<(WaitingCaller<K>, CallOutcome)>) {
+    fn answer_all(&self, answers: Vec<(Arc<CallMailbox<K>>, CallOutcome)>) {
         let answers = answers.into_iter();
-        run_all(answers.map(|(caller, verdict)| {
-            move || {
-                caller
-                    .mailbox
-                    .answer(verdict.map(|granted| UntakenSlots::new(&self.this, granted)))
-            }
+        run_all(answers.map(|(mailbox, verdict)| {
+            move || mailbox.answer(verdict.map(|granted| UntakenSlots::new(&self.this, granted)))
         }));
     }
 }
@@ -419,7 +416,7 @@ impl<K: LimiterKey> WaitQueue for LimiterShared<K> {
 
     fn look_at_waits(&self, look: &mut Look<'_, CallTicket>) {
         let state = self.state.lock();
-        state.each_waiting(|position, caller| look.at(position, caller.task));
+        state.each_waiting(|position, task| look.at(position, task));
     }
 }
 
