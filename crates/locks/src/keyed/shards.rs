@@ -43,7 +43,7 @@ pub(super) struct KeyedShards<K, V> {
     /// first.
     gathered: AtomicU64,
     /// Made under the mutex of the first shard.
-    pub(super) others: OnceLock<Box<Others<K, V>>>,
+    pub(super) others: OnceLock<Box<[PaddedShard<K, V>; SHARDS]>>,
     /// The lock's number, a part of its ids.
     pub(super) lock: u32,
     pub(super) clock: Clock,
@@ -53,8 +53,6 @@ pub(super) struct KeyedShards<K, V> {
     pub(super) keeper: KeeperSlot,
     first: ShardMutex<K, V>,
 }
-
-pub(super) type Others<K, V> = [PaddedShard<K, V>; SHARDS];
 
 /// On cache lines of its own, so that threads at different shards do not contend for one.
 #[repr(align(128))]
@@ -214,15 +212,11 @@ impl<K, V> KeyedShards<K, V> {
         }
     }
 
-    /// Locks all shards, one after the other.
-    pub(super) fn each<'a, T: 'a>(
-        &'a self,
-        lock: impl Fn(&'a ShardMutex<K, V>) -> T + 'a,
-    ) -> impl Iterator<Item = T> + 'a {
-        let others = iter::once_with(|| self.others.get());
-        let others = others.flatten().flat_map(|others| others.iter());
-        let others = others.map(|shard| &shard.0);
-        iter::once(&self.first).chain(others).map(lock)
+    /// Returns all shards that there are, the first one first.
+    pub(super) fn each(&self) -> impl Iterator<Item = &ShardMutex<K, V>> {
+        let others = iter::once_with(|| self.others.get()).flatten();
+        let others = others.flat_map(|others| others.iter());
+        iter::once(&self.first).chain(others.map(|shard| &shard.0))
     }
 
     pub(super) fn shard_of(&self, waiting_at: KeyedPosition) -> KeyedGuard<'_, K, V> {
@@ -355,7 +349,7 @@ impl<K: 'static, V: 'static> KeyedShards<K, V> {
         deadline: WaitDeadline,
     ) -> Result<Vec<KeyedRequest<K, V, Infallible>>, LockError> {
         let mut queued = Vec::new();
-        for mut shard in self.each(Mutex::lock) {
+        for mut shard in self.each().map(Mutex::lock) {
             let request = Arc::new(Request::new(requester, None));
             let waiting_at = shard.join_drain(request.clone(), requester, self.clock.now())?;
             let waits = |waiting_at| KeyedRequest::new(self, waiting_at, request, 0, deadline);
