@@ -7,13 +7,14 @@ pub use doclock_locks::{
     JoinError, LockCounters, LockDiagnostics, LockError, LockGuard, LockInfo, LockMode,
     LockOptions, LockReport, LockStats, PendingRequest, PrimitiveState, Priority, QueueEntry,
     Registrable, ReleaseError, ReleaseOutcome, RequestKind, Revocation, SlowRequest, Timeline,
-    TimelineEntry, TimelineLayout, TimelineOutcome, TimelineTrack, TimeoutEvidence, WaiterKind,
-    WaitingRequest, keyed, limiter, node,
+    TimelineEntry, TimelineOutcome, TimeoutEvidence, WaiterKind, WaitingRequest, keyed, limiter,
+    node,
 };
 
+pub(crate) use doclock_common::Samples;
 pub(crate) use doclock_locks::internal::{
     Answer, BatchLimit, Grant, Granule, Keeper, Kept, Mailbox, Primitive, QueuedWork, Requester,
-    Rest, Rights, Samples, Tree, WaitsAs, WakeChain, blocking, excess,
+    Rest, Rights, Tree, WaitsAs, WakeChain, blocking,
 };
 pub(crate) use doclock_locks::node::Scope;
 pub(crate) use doclock_locks::{LockRequest, NodesInstead};

@@ -43,6 +43,8 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::diagnostics::RegisteredPrimitive>();
     shared::<doclock::diagnostics::SessionDiagnostics>();
     shared::<doclock::diagnostics::SubscriberDiagnostics>();
+    shared::<doclock::diagnostics::TimelineLayout>();
+    shared::<doclock::diagnostics::TimelineTrack>();
     shared::<doclock::document::AttributePatch>();
     shared::<doclock::document::Attributes>();
     shared::<doclock::document::Change>();
@@ -144,9 +146,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::SlowRequest>();
     shared::<doclock::lock::Timeline>();
     shared::<doclock::lock::TimelineEntry>();
-    shared::<doclock::lock::TimelineLayout>();
     shared::<doclock::lock::TimelineOutcome>();
-    shared::<doclock::lock::TimelineTrack>();
     shared::<doclock::lock::Revocation>();
     let store = doclock::DataStore::new();
     let nodes = doclock::lock::node::Scope::new;

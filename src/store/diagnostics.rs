@@ -19,7 +19,8 @@ use crate::id::OwnerId;
 use crate::lock::{
     CallSite, LockDiagnostics, LockInfo, LockReport, LockStats, QueueEntry, Registrable, Timeline,
 };
-use crate::time::{MonotonicTime, millis};
+use crate::millis;
+use crate::time::MonotonicTime;
 
 /// The state of a store for a person who looks for a cause.
 ///
@@ -33,7 +34,7 @@ use crate::time::{MonotonicTime, millis};
 #[non_exhaustive]
 pub struct Diagnostics {
     /// When the reading began, by the machine's calendar.
-    #[serde(serialize_with = "millis::moment")]
+    #[serde(with = "millis::moment")]
     pub taken_at: SystemTime,
     /// The holders and the waiters of the lock and of nodes, and which of them wait for which.
     pub lock: LockDiagnostics,
@@ -214,7 +215,7 @@ pub struct LeaseDiagnostics {
     /// The number of its targets.
     pub target_count: usize,
     /// How much longer it lasts, by the store's clock.
-    #[serde(serialize_with = "millis::duration")]
+    #[serde(with = "millis::duration")]
     pub remaining: Duration,
 }
 

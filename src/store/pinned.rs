@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use super::DataStore;
 use crate::document::{PinnedVersion, Snapshot};
+use crate::millis;
 use crate::sync::{Mutex, rank};
-use crate::time::{MonotonicTime, millis};
+use crate::time::MonotonicTime;
 
 /// The versions that were still kept when a commit replaced them.
 #[derive(Debug, Default)]
@@ -64,7 +65,7 @@ pub struct KeptVersion {
     pub version: u64,
     /// The time since the next version replaced it, or a change of leases: since then, it is old.
     /// The snapshot itself may have been taken long before.
-    #[serde(serialize_with = "millis::duration")]
+    #[serde(with = "millis::duration")]
     pub age: Duration,
     /// How many snapshots and other handles keep it.
     pub handles: usize,

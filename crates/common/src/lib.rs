@@ -1,4 +1,5 @@
-//! What the crates of doclock share: ids, codes of errors, and hashes.
+//! What the crates of doclock share: ids, codes of errors, hashes, distributions of durations,
+//! times in JSON, and panics of user code that are caught.
 //!
 //! A program uses `doclock`, which has all of it that is public: [`NodeId`](id::NodeId) and
 //! [`OwnerId`](id::OwnerId) at its root, the codes as `doclock::codes`. This crate is there so that
@@ -12,4 +13,18 @@ pub mod id;
 pub mod brief;
 #[allow(missing_docs, missing_debug_implementations)]
 #[doc(hidden)]
+pub mod caught;
+#[allow(missing_docs, missing_debug_implementations)]
+#[doc(hidden)]
 pub mod hashing;
+#[allow(missing_docs, missing_debug_implementations)]
+#[doc(hidden)]
+pub mod millis;
+mod samples;
+#[allow(missing_docs, missing_debug_implementations)]
+#[doc(hidden)]
+pub mod shrink;
+
+pub use samples::DurationSummary;
+#[doc(hidden)]
+pub use samples::Samples;

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::info::millis;
 use super::node::{NodeWait, RefusedDeadlock};
 use super::registrable::{Inspected, Primitive, PrimitiveState, Registrable};
 use super::shared::LockShared;
@@ -16,6 +15,7 @@ use super::state::{LockState, MembersPage, PAGE};
 use super::{FifoLock, LockCounters, LockInfo, QueueEntry};
 use crate::brief::Brief;
 use crate::id::{LockId, NodeId};
+use crate::millis;
 use crate::queue::{LockMode, Priority};
 
 /// The holders and the waiters of a lock, and which of them wait for which.
@@ -79,10 +79,7 @@ pub struct HeldLock {
     #[serde(skip_serializing_if = "Not::not")]
     pub in_transaction: bool,
     /// The hold limit of the grant.
-    #[serde(
-        serialize_with = "millis::some_duration",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(with = "millis::option", skip_serializing_if = "Option::is_none")]
     pub hold_limit: Option<Duration>,
     /// The first [`HeldLock::LISTED`] of the locked nodes, without intentions on their ancestors.
     /// Empty for the whole lock.
@@ -149,10 +146,7 @@ pub struct WaitingRequest {
     /// The priority of the request. Later requests of a higher priority overtake it, up to a bound.
     pub priority: Priority,
     /// The time until the wait times out; zero if that is due. `None` for a wait without a limit.
-    #[serde(
-        serialize_with = "millis::some_duration",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(with = "millis::option", skip_serializing_if = "Option::is_none")]
     pub time_left: Option<Duration>,
     /// The first [`HeldLock::LISTED`] of the nodes for which it waits. Empty for the whole lock.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -12,10 +12,10 @@ use smol_str::SmolStr;
 use crate::Grant;
 use crate::brief::Brief;
 use crate::id::{FencingToken, LockId, OwnerId};
+use crate::millis;
 use crate::request::{RequestSource, Requester};
 use crate::sampling::HoldStart;
 use crate::time::MonotonicTime;
-pub(crate) use crate::time::millis;
 
 /// The holder of a lock.
 ///
@@ -31,10 +31,10 @@ pub struct LockInfo {
     /// The fencing token of the grant; greater than that of every earlier one.
     pub fencing_token: FencingToken,
     /// When the lock was granted, by the machine's calendar.
-    #[serde(serialize_with = "millis::moment")]
+    #[serde(with = "millis::moment")]
     pub acquired_at: SystemTime,
     /// How long it has been held, by the store's clock.
-    #[serde(serialize_with = "millis::duration")]
+    #[serde(with = "millis::duration")]
     pub held_for: Duration,
     /// Whether `held_for` is only a lower bound. Of the holds that begin without a wait, one in 64
     /// is measured from its start; the others begin here when another thread first inspected the
@@ -82,10 +82,7 @@ impl fmt::Display for LockInfo {
     /// Formats as `lock-3-x9 of ann (autosave) from src/main.rs:7:13, held for 12ms`. Of an untaken
     /// grant it says `granted 12ms ago, not yet taken by its task`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {}", self.lock_id, Brief(&self.owner_id))?;
-        if let Some(label) = &self.label {
-            write!(f, " ({})", Brief(label))?;
-        }
+        Named(&self.lock_id, &self.owner_id, self.label.as_ref()).fmt(f)?;
         let lead = if self.at_least { "at least " } else { "" };
         let held_for = Millis(self.held_for);
         write!(f, " from {}, ", self.call_site)?;
@@ -93,6 +90,21 @@ impl fmt::Display for LockInfo {
             false => write!(f, "held for {lead}{held_for}"),
             true => write!(f, "granted {lead}{held_for} ago, not yet taken by its task"),
         }
+    }
+}
+
+/// Formats a request: `lock-3-x9 of ann (autosave)`.
+pub(super) struct Named<'a>(
+    pub(super) &'a LockId,
+    pub(super) &'a OwnerId,
+    pub(super) Option<&'a SmolStr>,
+);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(id, owner, label) = self;
+        write!(f, "{id} of {}", Brief(owner))?;
+        label.map_or(Ok(()), |label| write!(f, " ({})", Brief(label)))
     }
 }
 
@@ -187,7 +199,7 @@ pub struct QueueEntry {
     /// The owner of the request.
     pub owner_id: OwnerId,
     /// How long it has waited, by the store's clock.
-    #[serde(serialize_with = "millis::duration")]
+    #[serde(with = "millis::duration")]
     pub wait_time: Duration,
     /// The queue position; 1 is the head of the queue.
     pub position: usize,
@@ -220,17 +232,12 @@ impl QueueEntry {
 impl fmt::Display for QueueEntry {
     /// Formats as `2. lock-4-x9 of bob (autosave) from src/main.rs:9:20, waiting for 7ms`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = Named(&self.lock_id, &self.owner_id, self.label.as_ref());
+        let (position, wait_time) = (self.position, Millis(self.wait_time));
         write!(
             f,
-            "{}. {} of {}",
-            self.position,
-            self.lock_id,
-            Brief(&self.owner_id)
-        )?;
-        if let Some(label) = &self.label {
-            write!(f, " ({})", Brief(label))?;
-        }
-        let wait_time = Millis(self.wait_time);
-        write!(f, " from {}, waiting for {wait_time}", self.call_site)
+            "{position}. {named} from {}, waiting for {wait_time}",
+            self.call_site
+        )
     }
 }

@@ -47,7 +47,6 @@ mod report;
 mod revocation;
 mod sampling;
 mod shared;
-mod shrink;
 mod spin_time;
 mod state;
 mod stats;
@@ -59,9 +58,6 @@ mod timeline;
 #[allow(missing_docs, missing_debug_implementations)]
 mod batch;
 #[allow(missing_docs, missing_debug_implementations)]
-#[doc(hidden)]
-pub mod caught;
-#[allow(missing_docs, missing_debug_implementations)]
 mod keeper;
 #[allow(
     clippy::new_without_default,
@@ -72,8 +68,6 @@ mod mailbox;
 #[allow(missing_docs, missing_debug_implementations)]
 mod request;
 #[allow(missing_docs, missing_debug_implementations)]
-mod samples;
-#[allow(missing_docs, missing_debug_implementations)]
 #[doc(hidden)]
 pub mod sync;
 #[allow(missing_docs, missing_debug_implementations)]
@@ -81,11 +75,13 @@ mod wait;
 #[allow(missing_docs, missing_debug_implementations)]
 mod wake_chain;
 
-use doclock_common::{brief, hashing, id};
+use doclock_common::{Samples, brief, caught, hashing, id, millis, shrink};
 
 pub use crate::queue::{LockMode, Priority};
 pub use cancel::CancelToken;
 pub use diagnostics::{HeldLock, LockDiagnostics, RequestKind, WaiterKind, WaitingRequest};
+#[doc(inline)]
+pub use doclock_common::DurationSummary;
 #[doc(inline)]
 pub use doclock_common::codes;
 #[doc(inline)]
@@ -102,11 +98,10 @@ pub use pending::{LockRequest, NodesInstead};
 pub use registrable::{PrimitiveState, Registrable};
 pub use report::{LockReport, SlowRequest};
 pub use revocation::Revocation;
-pub use stats::{DurationSummary, LockCounters, LockStats};
-pub use timeline::{Timeline, TimelineEntry, TimelineLayout, TimelineOutcome, TimelineTrack};
+pub use stats::{LockCounters, LockStats};
+pub use timeline::{Timeline, TimelineEntry, TimelineOutcome};
 
 pub(crate) use request::Requester;
-pub(crate) use samples::Samples;
 pub(crate) use wait::{WaitsAs, blocking};
 
 /// What the document store needs beside the interface. It can change in any version.
@@ -120,11 +115,9 @@ pub mod internal {
     pub use crate::queue::Rights;
     pub use crate::registrable::Primitive;
     pub use crate::request::{QueuedWork, Requester};
-    pub use crate::samples::Samples;
-    pub use crate::shrink::excess;
     pub use crate::wait::{WaitsAs, blocking};
     pub use crate::wake_chain::{Sleeper, WakeChain};
-    pub use crate::{Grant, caught, sync};
+    pub use crate::{Grant, sync};
 }
 
 /// A held lock as data: its id and its fencing token.

@@ -49,8 +49,18 @@ pub struct AcquireOptions {
     pub priority: Priority,
 }
 
-/// The options of requests that set none.
-pub(super) static PLAIN: AcquireOptions = AcquireOptions::PLAIN;
+/// [`AcquireOptions::new`], for requests that set none.
+pub(super) static PLAIN: AcquireOptions = AcquireOptions {
+    wait: RequestLimit::OfTheLock,
+    hold: RequestLimit::OfTheLock,
+    cancel: None,
+    queue_bound: None,
+    label: None,
+    unbound: false,
+    without_combining: false,
+    any_thread: false,
+    priority: Priority::Normal,
+};
 
 /// A limit of one request, such as its timeout.
 #[derive(Clone, Copy, Debug, Default)]
@@ -249,19 +259,6 @@ impl LockOptions {
 }
 
 impl AcquireOptions {
-    /// [`AcquireOptions::new`], as a constant.
-    pub(super) const PLAIN: Self = Self {
-        wait: RequestLimit::OfTheLock,
-        hold: RequestLimit::OfTheLock,
-        cancel: None,
-        queue_bound: None,
-        label: None,
-        unbound: false,
-        without_combining: false,
-        any_thread: false,
-        priority: Priority::Normal,
-    };
-
     /// Creates options that keep the settings of the lock.
     pub fn new() -> Self {
         Self::default()

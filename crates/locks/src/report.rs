@@ -14,8 +14,9 @@ use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use serde::Serialize;
 use smol_str::SmolStr;
 
-use super::info::{Millis, millis};
+use super::info::Millis;
 use super::{LockInfo, QueueEntry};
+use crate::millis;
 
 /// A hold or a wait that took longer than its threshold, with the evidence of that moment.
 ///
@@ -53,7 +54,7 @@ pub struct LockReport {
     #[serde(flatten)]
     pub slow: SlowRequest,
     /// The threshold that it exceeds.
-    #[serde(serialize_with = "millis::duration")]
+    #[serde(with = "millis::duration")]
     pub threshold: Duration,
     /// The holder: of a long hold, the one that holds for so long; of a long wait, the one that it
     /// waits for. `None` for a wait that has ended.

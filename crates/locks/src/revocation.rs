@@ -7,7 +7,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::LockInfo;
-use super::info::{Millis, millis};
+use super::info::Millis;
+use crate::millis;
 use crate::time::MonotonicTime;
 
 /// A holder that was revoked because it exceeded its hold limit while requests waited.
@@ -45,10 +46,10 @@ pub struct Revocation {
     #[serde(flatten)]
     pub holder: LockInfo,
     /// The hold limit that it exceeded.
-    #[serde(serialize_with = "millis::duration")]
+    #[serde(with = "millis::duration")]
     pub hold_limit: Duration,
     /// The time since its revocation, by the store's clock.
-    #[serde(serialize_with = "millis::duration")]
+    #[serde(with = "millis::duration")]
     pub revoked_for: Duration,
 }
 

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use crate::Samples;
 use crate::time::{Clock, MonotonicTime};
 
 /// Decides which of the uncontended holds are measured.
@@ -32,7 +33,7 @@ impl Measured {
 
 impl Sampling {
     /// One hold in this many is measured.
-    pub(super) const RUN: u16 = 64;
+    pub(super) const RUN: u16 = Samples::RUN;
 
     /// Measures one hold in many; each by a manual clock, which costs next to nothing.
     pub(super) fn new(clock: &Clock) -> Self {

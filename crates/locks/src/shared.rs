@@ -218,16 +218,11 @@ impl LockShared {
             return None;
         }
         let state = self.state.lock();
-        self.is_free(&state).then_some(state)
-    }
-
-    /// Whether the lock is free, and stays free while the mutex is locked.
-    #[inline(always)]
-    fn is_free(&self, state: &LockState) -> bool {
-        match state.shown {
+        let is_free = match state.shown {
             None => true,
             Some(held) => !held.is_pinned() && self.word.is_free(),
-        }
+        };
+        is_free.then_some(state)
     }
 
     /// Takes a step that may grant the lock, and wakes the waiters when the mutex is free again.

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::info::millis;
 use super::keyed::KeyedStats;
 use super::node::NodeLockStats;
-use super::samples::Samples;
-use super::{LockInfo, QueueEntry, Revocation};
+use super::{DurationSummary, LockInfo, QueueEntry, Revocation, Samples};
+use crate::millis;
 
 /// How requests for a lock ended since it was created, or its metrics were reset.
 ///
@@ -98,38 +97,6 @@ impl Durations {
     }
 }
 
-/// A distribution of durations.
-///
-/// The count is exact, and so are the mean and the maximum of the measured samples. A percentile
-/// exceeds a sample by at most 1/128, less than one per cent. Until the first request waits,
-/// percentiles are those of the last 128 measured samples; then of all later ones too.
-/// [`LockStats`] documents what is measured. All values are zero while there is no sample.
-/// Serializes in milliseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct DurationSummary {
-    /// The number of samples.
-    pub count: u64,
-    /// The arithmetic mean.
-    #[serde(serialize_with = "millis::duration")]
-    pub mean: Duration,
-    /// The median.
-    #[serde(serialize_with = "millis::duration")]
-    pub p50: Duration,
-    /// The 95th percentile.
-    #[serde(serialize_with = "millis::duration")]
-    pub p95: Duration,
-    /// The 99th percentile.
-    #[serde(serialize_with = "millis::duration")]
-    pub p99: Duration,
-    /// The 99.9th percentile.
-    #[serde(serialize_with = "millis::duration")]
-    pub p999: Duration,
-    /// The maximum.
-    #[serde(serialize_with = "millis::duration")]
-    pub max: Duration,
-}
-
 /// The metrics and the state of a lock, all of one moment except a long [`queue`](Self::queue).
 ///
 /// Serializes in camelCase with durations in milliseconds. [`Display`](fmt::Display) prints a
@@ -145,7 +112,7 @@ pub struct LockStats {
     /// listed after it has returned, and also if it never returns.
     pub last_revocations: Vec<Revocation>,
     /// The mean wait of the granted requests; the same as `wait.mean`.
-    #[serde(serialize_with = "millis::duration")]
+    #[serde(with = "millis::duration")]
     pub average_wait_time: Duration,
     /// The wait of the granted requests, from request to grant; zero for an immediate grant.
     pub wait: DurationSummary,

@@ -1,10 +1,5 @@
 //! What a lock did: its requests, with the times at which they were made, granted and ended.
 
-mod chrome;
-mod handoffs;
-mod layout;
-mod spans;
-
 use std::ops::Not;
 use std::time::{Duration, SystemTime};
 
@@ -12,9 +7,8 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::CallSite;
-use super::info::millis;
 use crate::id::{LockId, OwnerId};
-pub use layout::{TimelineLayout, TimelineTrack};
+use crate::millis;
 
 /// The last requests of a lock, from the recorder that
 /// [`LockOptions::timeline`](super::LockOptions::timeline) turns on.
@@ -22,22 +16,17 @@ pub use layout::{TimelineLayout, TimelineTrack};
 /// Serializes in camelCase, with `beganAt` in whole milliseconds since 1970 and durations in
 /// milliseconds, and deserializes from the same form. Durations are exact to a nanosecond up to 99
 /// days, in JSON if the feature `float_roundtrip` of serde_json is on. The tool `doclock` makes a
-/// page of a file with the JSON: `doclock timeline FILE --html OUT`.
+/// page of a file with the JSON: `doclock timeline FILE --html OUT`. `doclock::diagnostics` makes
+/// tracks or a Chrome trace of a timeline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Timeline {
     /// When the recorder began, by the machine's calendar. All other times count from here.
-    #[serde(
-        serialize_with = "millis::moment",
-        deserialize_with = "millis::read_moment"
-    )]
+    #[serde(with = "millis::moment")]
     pub began_at: SystemTime,
     /// When the timeline was read.
-    #[serde(
-        serialize_with = "millis::duration",
-        deserialize_with = "millis::read_duration"
-    )]
+    #[serde(with = "millis::duration")]
     pub read_at: Duration,
     /// How many requests ended before the oldest entry, and are no longer recorded.
     pub forgotten: u64,
@@ -67,23 +56,18 @@ pub struct TimelineEntry {
     #[serde(default, skip_serializing_if = "Not::not")]
     pub nodes: bool,
     /// When the request was made.
-    #[serde(
-        serialize_with = "millis::duration",
-        deserialize_with = "millis::read_duration"
-    )]
+    #[serde(with = "millis::duration")]
     pub requested_at: Duration,
     /// When it was granted, if it was.
     #[serde(
-        serialize_with = "millis::some_duration",
-        deserialize_with = "millis::read_some_duration",
+        with = "millis::option",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub granted_at: Option<Duration>,
     /// When it ended, if it has.
     #[serde(
-        serialize_with = "millis::some_duration",
-        deserialize_with = "millis::read_some_duration",
+        with = "millis::option",
         default,
         skip_serializing_if = "Option::is_none"
     )]

@@ -11,7 +11,7 @@ mod tests;
 use std::ops::Range;
 use std::time::Duration;
 
-use doclock::lock::TimelineLayout;
+use doclock::diagnostics::TimelineLayout;
 
 pub(crate) use report::write_page;
 

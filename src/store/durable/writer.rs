@@ -23,11 +23,12 @@ use crate::caught::{CaughtPanic, catch};
 use crate::codes::{Retry, codes};
 use crate::document::Snapshot;
 use crate::lock::{Keeper, Kept, Mailbox, Rest, WaitsAs, WakeChain};
+use crate::millis;
 use crate::store::diagnostics::DurableDiagnostics;
 use crate::store::notes::NoteChange;
 use crate::store::{CommitError, DataStore, TransactionResult};
 use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, rank};
-use crate::time::{Clock, Deadline, millis};
+use crate::time::{Clock, Deadline};
 use journal_writer::JournalWriter;
 pub(super) use since_checkpoint::SinceCheckpoint;
 

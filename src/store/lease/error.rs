@@ -7,8 +7,8 @@ use super::table::{Holding, LeaseTable};
 use super::{LeaseHolder, LeaseInfo};
 use crate::codes::{Retry, codes};
 use crate::id::FencingToken;
+use crate::millis;
 use crate::time::MonotonicTime;
-use crate::time::millis;
 
 /// An error of a lease: it was not taken, renewed or released, or cannot be required.
 ///

@@ -10,7 +10,8 @@ use super::table::{Holding, InTheWay};
 use super::{LeaseTarget, LeaseTargets};
 use crate::brief::Brief;
 use crate::id::{FencingToken, OwnerId};
-use crate::time::{MonotonicTime, millis};
+use crate::millis;
+use crate::time::MonotonicTime;
 
 /// Describes a lease.
 ///
@@ -26,7 +27,7 @@ pub struct LeaseInfo {
     /// The fencing token; greater than that of every earlier lease.
     pub fencing_token: FencingToken,
     /// When the lease ends, by the machine's calendar.
-    #[serde(serialize_with = "millis::moment")]
+    #[serde(with = "millis::moment")]
     pub expires_at: SystemTime,
 }
 
@@ -77,7 +78,7 @@ pub struct LeaseHolder {
     /// The lease.
     pub lease: LeaseInfo,
     /// How much longer the lease lasts by the store's clock, unless it is renewed or released.
-    #[serde(serialize_with = "millis::duration")]
+    #[serde(with = "millis::duration")]
     pub remaining: Duration,
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::entry::{ActiveKey, Hold, KeyedPosition, KeyedWaiter, QueuedTurn};
+use super::entry::{ActiveKey, Hold, InEpoch, KeyedPosition, KeyedWaiter};
 use super::join::Joiner;
 use super::shard::ShardState;
 use crate::queue::Priority;
@@ -70,7 +70,7 @@ impl<K, V> Active<'_, K, V> {
         let waiter = self.waiter(request, now);
         let number = waiter.number;
         let epoch = self.state.present.arrive();
-        let turn = QueuedTurn { waiter, epoch };
+        let turn = InEpoch { waiter, epoch };
         let ticket = self.entry.state.queues().turns.join(Priority::Normal, turn);
         (KeyedPosition::Turn(key, ticket), Hold { key, number })
     }
@@ -83,23 +83,15 @@ impl<K, V> Active<'_, K, V> {
     ) -> KeyedPosition {
         self.state.joins += 1;
         let waiter = self.waiter(request, now);
-        let ticket = self
-            .entry
-            .state
-            .queues()
-            .joins
-            .join(Priority::Normal, waiter);
+        let joins = &mut self.entry.state.queues().joins;
+        let ticket = joins.join(Priority::Normal, waiter);
         KeyedPosition::Join(self.entry.id, ticket)
     }
 
     /// Creates a waiter. The hold of the holder is measured from here on.
     fn waiter<R: ?Sized>(&mut self, request: Arc<R>, now: MonotonicTime) -> KeyedWaiter<R> {
         self.entry.state.since.observe(now);
-        KeyedWaiter {
-            number: self.state.next_number(),
-            since: now,
-            request,
-        }
+        self.state.waiter(request, now)
     }
 
     /// Returns the holder of the key. The hold is measured from here on.

@@ -47,17 +47,12 @@ pub(super) struct KeyHolder<V> {
 /// The two queues of a key: requests for the key, and requests for the result of its task. The end
 /// of a task grants the first request of the one, and answers all requests of the other.
 pub(super) struct KeyQueues<V> {
-    pub(super) turns: WaitList<QueuedTurn>,
+    pub(super) turns: WaitList<InEpoch>,
     pub(super) joins: WaitList<KeyedWaiter<dyn Joiner<V>>>,
 }
 
-pub(super) struct QueuedTurn {
-    pub(super) waiter: KeyedWaiter<dyn Waiting>,
-    pub(super) epoch: u64,
-}
-
-/// A wait for all requests up to an epoch.
-pub(super) struct QueuedDrain {
+/// A request of an epoch, or a wait for all requests up to it.
+pub(super) struct InEpoch {
     pub(super) waiter: KeyedWaiter<dyn Waiting>,
     pub(super) epoch: u64,
 }

@@ -46,7 +46,7 @@ impl<K, V> KeyedShards<K, V> {
             && shard.is_last_of(SHARDS, |hash| {
                 Self::index(hash) == Self::index(hold.key.hash)
             });
-        let requests = shard.state.requests();
+        let requests = shard.state.requests;
         drop(shard);
         if left {
             self.leave_first(hold.key.hash, requests);

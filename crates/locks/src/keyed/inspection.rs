@@ -14,7 +14,7 @@ use crate::{LockInfo, QueueEntry};
 impl<K, V> KeyedLock<K, V> {
     /// Returns the number of active keys. Reads the shards one after the other.
     pub fn active_keys_count(&self) -> usize {
-        let sizes = self.0.each(|shard| shard.lock().sizes());
+        let sizes = self.0.each().map(|shard| shard.lock().sizes());
         sizes.map(|[active, ..]| active).sum()
     }
 
@@ -32,7 +32,7 @@ impl<K, V> KeyedLock<K, V> {
     {
         // If a clone panics, the clones before it are dropped without a mutex.
         let mut keys = Vec::new();
-        for shard in self.0.each(Mutex::lock) {
+        for shard in self.0.each().map(Mutex::lock) {
             for entry in shard.entries() {
                 keys.push(entry.key().clone());
             }
@@ -65,12 +65,11 @@ impl<K, V> KeyedShards<K, V> {
     /// Returns the sums over all shards. `None` if one cannot be locked.
     fn stats<'a>(
         &'a self,
-        lock: impl Fn(&'a ShardMutex<K, V>) -> Option<KeyedGuard<'a, K, V>> + 'a,
+        lock: impl Fn(&'a ShardMutex<K, V>) -> Option<KeyedGuard<'a, K, V>>,
     ) -> Option<KeyedStats> {
         let mut stats = KeyedStats::default();
-        for shard in self.each(lock) {
-            let shard = shard?;
-            stats.add(&shard);
+        for shard in self.each() {
+            stats.add(&*lock(shard)?);
         }
         [stats.wait, stats.hold] = self.metrics.lock().summaries(&stats);
         Some(stats)

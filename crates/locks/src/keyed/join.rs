@@ -12,6 +12,7 @@ use crate::brief::Brief;
 use crate::caught::{CaughtPanic, catch};
 use crate::codes::codes;
 use crate::id::{LockId, OwnerId};
+use crate::info::Named;
 use crate::request::{QueuedWork, Request, RequestOutcome, Waiting};
 use crate::sync::assert_unlocked;
 use crate::{AcquireOptions, Grant, LockError, LockRequest, PendingRequest, WaitsAs};
@@ -177,14 +178,10 @@ pub struct TaskPanic {
 
 impl fmt::Display for TaskPanic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "task {} of {}", self.id, Brief(&self.owner))?;
-        if let Some(label) = &self.label {
-            write!(f, " ({})", Brief(label))?;
-        }
-        match &self.message {
-            Some(message) => write!(f, " panicked: {message}"),
-            None => f.write_str(" panicked"),
-        }
+        let named = Named(&self.id, &self.owner, self.label.as_ref());
+        write!(f, "task {named} panicked")?;
+        let message = self.message.as_ref();
+        message.map_or(Ok(()), |message| write!(f, ": {message}"))
     }
 }
 
@@ -211,24 +208,6 @@ pub(super) struct Ended {
     pub(super) id: LockId,
     pub(super) owner: OwnerId,
     pub(super) label: Option<SmolStr>,
-}
-
-impl Ended {
-    fn panicked(&self, panic: &CaughtPanic) -> ExecutionError {
-        ExecutionError::Panicked(Box::new(TaskPanic {
-            id: self.id,
-            owner: self.owner.clone(),
-            label: self.label.clone(),
-            message: panic.message().map(str::to_owned),
-        }))
-    }
-
-    fn abandoned(&self) -> ExecutionError {
-        ExecutionError::Abandoned {
-            id: self.id,
-            owner: self.owner.clone(),
-        }
-    }
 }
 
 /// The request of a join: it brings no work and gets a result.
@@ -260,15 +239,24 @@ pub(super) trait Joiner<V>: Waiting {
 impl<V: Clone + Send + 'static> Joiner<V> for Request<Join<V>> {
     fn share(&self, task: &Ended, ending: &Ending<'_, V>) {
         assert_unlocked("a result is cloned");
-        let outcome = match ending {
+        let owner = || task.owner.clone();
+        let result = match ending {
             // Nothing can observe the state that a panicking clone leaves.
             Ending::Done(value) => match catch(|| V::clone(value)) {
-                Ok(value) => RequestOutcome::Done(Ok(value)),
-                Err(panic) => RequestOutcome::Panicked(panic),
+                Ok(value) => Ok(value),
+                Err(panic) => return self.answer(RequestOutcome::Panicked(panic)),
             },
-            Ending::Panicked(panic) => RequestOutcome::Done(Err(task.panicked(panic))),
-            Ending::Abandoned => RequestOutcome::Done(Err(task.abandoned())),
+            Ending::Panicked(panic) => Err(ExecutionError::Panicked(Box::new(TaskPanic {
+                id: task.id,
+                owner: owner(),
+                label: task.label.clone(),
+                message: panic.message().map(str::to_owned),
+            }))),
+            Ending::Abandoned => Err(ExecutionError::Abandoned {
+                id: task.id,
+                owner: owner(),
+            }),
         };
-        self.answer(outcome);
+        self.answer(RequestOutcome::Done(result));
     }
 }

@@ -36,11 +36,14 @@ impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShards<K, V> {
 
     /// A turn that was granted is ended with its [`Reservation`].
     fn abandon(&self, waiting_at: KeyedPosition) {
-        self.shard_of(waiting_at).abandon(waiting_at);
+        let mut shard = self.shard_of(waiting_at);
+        if shard.take_out(waiting_at).is_some() {
+            shard.state.counts.total_cancellations += 1;
+        }
     }
 
     fn look_at_waits(&self, look: &mut Look<'_, KeyedPosition>) {
-        for shard in self.each(Mutex::lock) {
+        for shard in self.each().map(Mutex::lock) {
             shard.each_waiting(|waiting_at, request| look.at(waiting_at, request.head().task()));
         }
     }
@@ -137,7 +140,9 @@ impl<K: Send + 'static, V: 'static> KeyedRequest<K, V, Infallible> {
 impl<K: 'static, V: 'static, W: QueuedWork> Drop for KeyedRequest<K, V, W> {
     fn drop(&mut self) {
         if self.is_queued {
-            self.shared.leave(self.waiting_at);
+            self.shared
+                .shard_of(self.waiting_at)
+                .take_out(self.waiting_at);
         }
     }
 }

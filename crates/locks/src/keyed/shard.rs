@@ -10,9 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::active::Active;
-use super::entry::{
-    ActiveKey, Hold, KeyHolder, KeyedPosition, KeyedWaiter, QueuedDrain, QueuedTurn,
-};
+use super::entry::{ActiveKey, Hold, InEpoch, KeyHolder, KeyedPosition, KeyedWaiter};
 use super::epochs::Epochs;
 use super::join::{Ended, Joiner};
 use crate::id::{FencingToken, LockId};
@@ -33,14 +31,16 @@ pub(super) struct Shard<K, V> {
 pub(super) struct ShardState {
     /// The lock's number, a part of its ids.
     pub(super) lock: u32,
-    index: u32,
+    /// The index of the shard among all.
+    pub(super) index: u32,
     shards: u32,
-    requests: u64,
+    /// How many requests were numbered.
+    pub(super) requests: u64,
     /// How often a thread found the mutex taken, while there is one shard.
     pub(super) meetings: u32,
     pub(super) present: Epochs,
     /// The waits for all present requests. `None` until the first.
-    pub(super) drains: Option<Box<WaitList<QueuedDrain>>>,
+    pub(super) drains: Option<Box<WaitList<InEpoch>>>,
     sampling: Sampling,
     pub(super) pace: Pace,
     pub(super) counts: LockCounters,
@@ -137,24 +137,20 @@ impl<K, V> Shard<K, V> {
         now: MonotonicTime,
     ) -> Result<Option<KeyedPosition>, LockError> {
         let state = &mut self.state;
-        self.entries.try_each(|entry| {
+        for entry in self.entries.iter_mut() {
             entry.state.since.observe(now);
-            Active { entry, state }.refuse_reentry(requester, now)
-        })?;
+            Active { entry, state }.refuse_reentry(requester, now)?;
+        }
         let Some(epoch) = self.state.present.close() else {
             return Ok(None);
         };
-        let waiter = KeyedWaiter {
-            number: self.state.next_number(),
-            since: now,
-            request,
-        };
+        let waiter = self.state.waiter(request, now);
         let drains = &mut self.state.drains;
         let drains = drains.get_or_insert_with(|| Box::new(WaitList::new(0)));
         Ok(Some(KeyedPosition::Drain {
             shard: self.state.index as usize,
             epoch,
-            ticket: drains.join(Priority::Normal, QueuedDrain { waiter, epoch }),
+            ticket: drains.join(Priority::Normal, InEpoch { waiter, epoch }),
         }))
     }
 
@@ -254,9 +250,18 @@ impl ShardState {
         self.requests * u64::from(self.shards) + u64::from(self.index)
     }
 
-    /// Returns how many requests were numbered.
-    pub(super) fn requests(&self) -> u64 {
-        self.requests
+    /// Creates a waiter.
+    pub(super) fn waiter<R: ?Sized>(
+        &mut self,
+        request: Arc<R>,
+        since: MonotonicTime,
+    ) -> KeyedWaiter<R> {
+        let number = self.next_number();
+        KeyedWaiter {
+            number,
+            since,
+            request,
+        }
     }
 
     /// Numbers the next request higher than any of another shard that has numbered `requests`.
@@ -272,11 +277,6 @@ impl ShardState {
     /// Returns the grant of a request. Grants of one key have rising numbers.
     pub(super) fn grant(&self, number: u64) -> Grant {
         Grant::new(self.id(number), FencingToken(number), false)
-    }
-
-    /// Returns the index of the shard among all.
-    pub(super) fn index(&self) -> usize {
-        self.index as usize
     }
 
     /// Grants the key to the next waiter, and returns the waits that the end of this hold answers.
@@ -301,7 +301,7 @@ impl ShardState {
             // Later requests for a result wait for that of the next task.
             let joiners = iter::from_fn(|| queues.joins.pop_if(|_| true));
             answered.joiners = joiners.map(|waiter| waiter.request).collect();
-            if let Some(QueuedTurn { waiter, epoch }) = queues.turns.pop_if(|_| true) {
+            if let Some(InEpoch { waiter, epoch }) = queues.turns.pop_if(|_| true) {
                 self.counts.total_acquisitions += 1;
                 answered.wait = Some(now - waiter.since);
                 let requester = waiter.request.head().requester();
@@ -320,8 +320,8 @@ impl ShardState {
     /// Answers the waits for requests that have left now.
     fn pass(&mut self, answers: &mut Vec<Answer>) {
         let oldest = self.present.oldest();
-        let has_ended = |drain: &QueuedDrain| drain.epoch < oldest;
-        let next = |drains: &mut Box<WaitList<QueuedDrain>>| drains.pop_if(has_ended);
+        let has_ended = |drain: &InEpoch| drain.epoch < oldest;
+        let next = |drains: &mut Box<WaitList<InEpoch>>| drains.pop_if(has_ended);
         while let Some(drain) = self.drains.as_mut().and_then(next) {
             let granted = RequestOutcome::Granted(self.grant(drain.waiter.number));
             answers.push((drain.waiter.request, granted));

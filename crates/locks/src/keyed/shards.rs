@@ -43,7 +43,7 @@ pub(super) struct KeyedShards<K, V> {
     /// first.
     gathered: AtomicU64,
     /// Made under the mutex of the first shard.
-    pub(super) others: OnceLock<Box<Others<K, V>>>,
+    pub(super) others: OnceLock<Box<[PaddedShard<K, V>; SHARDS]>>,
     /// The lock's number, a part of its ids.
     pub(super) lock: u32,
     pub(super) clock: Clock,
@@ -53,8 +53,6 @@ pub(super) struct KeyedShards<K, V> {
     pub(super) keeper: KeeperSlot,
     first: ShardMutex<K, V>,
 }
-
-pub(super) type Others<K, V> = [PaddedShard<K, V>; SHARDS];
 
 /// On cache lines of its own, so that threads at different shards do not contend for one.
 #[repr(align(128))]
@@ -141,7 +139,7 @@ impl<K, V> KeyedShards<K, V> {
             return first;
         }
         // Tokens of one key rise, in whichever shard it is.
-        let requests = first.state.requests();
+        let requests = first.state.requests;
         drop(first);
         let mut shard = others[Self::index(hash)].0.lock();
         shard.state.follow(requests);
@@ -168,7 +166,7 @@ impl<K, V> KeyedShards<K, V> {
 
     /// Makes the other shards.
     pub(super) fn spread(&self, first: &Shard<K, V>) {
-        let requests = first.state.requests();
+        let requests = first.state.requests;
         let others = std::array::from_fn(|index| {
             let sampling = Sampling::new(&self.clock);
             let shard = Shard::new(self.lock, Self::numbering(index), requests, sampling);
@@ -214,15 +212,11 @@ impl<K, V> KeyedShards<K, V> {
         }
     }
 
-    /// Locks all shards, one after the other.
-    pub(super) fn each<'a, T: 'a>(
-        &'a self,
-        lock: impl Fn(&'a ShardMutex<K, V>) -> T + 'a,
-    ) -> impl Iterator<Item = T> + 'a {
-        let others = iter::once_with(|| self.others.get());
-        let others = others.flatten().flat_map(|others| others.iter());
-        let others = others.map(|shard| &shard.0);
-        iter::once(&self.first).chain(others).map(lock)
+    /// Returns all shards that there are, the first one first.
+    pub(super) fn each(&self) -> impl Iterator<Item = &ShardMutex<K, V>> {
+        let others = iter::once_with(|| self.others.get()).flatten();
+        let others = others.flat_map(|others| others.iter());
+        iter::once(&self.first).chain(others.map(|shard| &shard.0))
     }
 
     pub(super) fn shard_of(&self, waiting_at: KeyedPosition) -> KeyedGuard<'_, K, V> {
@@ -348,11 +342,6 @@ impl<K: 'static, V: 'static> KeyedShards<K, V> {
         Ok(KeyedWait { hold, waits })
     }
 
-    /// Removes a waiter from its queue, if it is still there, without answering it.
-    pub(super) fn leave(&self, waiting_at: KeyedPosition) {
-        self.shard_of(waiting_at).leave(waiting_at);
-    }
-
     /// Joins the waits for all present requests. Refuses a thread that has such a request itself.
     pub(super) fn join_drains(
         self: &Arc<Self>,
@@ -360,13 +349,11 @@ impl<K: 'static, V: 'static> KeyedShards<K, V> {
         deadline: WaitDeadline,
     ) -> Result<Vec<KeyedRequest<K, V, Infallible>>, LockError> {
         let mut queued = Vec::new();
-        for mut shard in self.each(Mutex::lock) {
+        for mut shard in self.each().map(Mutex::lock) {
             let request = Arc::new(Request::new(requester, None));
             let waiting_at = shard.join_drain(request.clone(), requester, self.clock.now())?;
-            queued.extend(
-                waiting_at
-                    .map(|waiting_at| KeyedRequest::new(self, waiting_at, request, 0, deadline)),
-            );
+            let waits = |waiting_at| KeyedRequest::new(self, waiting_at, request, 0, deadline);
+            queued.extend(waiting_at.map(waits));
         }
         Ok(queued)
     }

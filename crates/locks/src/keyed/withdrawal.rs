@@ -2,22 +2,13 @@
 
 use std::time::Duration;
 
-use super::entry::{KeyedPosition, KeyedWaiter, QueuedTurn};
+use super::entry::{InEpoch, KeyedPosition, KeyedWaiter};
 use super::shard::Shard;
+use crate::LockError;
 use crate::error::TimeoutEvidence;
 use crate::request::{Answer, RequestOutcome, Requester, Waiting};
 use crate::time::MonotonicTime;
 use crate::wait::Reason;
-use crate::{LockError, LockInfo, QueueEntry};
-
-/// What a waiting request observes ahead of it.
-struct QueueView {
-    position: usize,
-    /// How many requests wait in the same queue.
-    waiting: usize,
-    holder: LockInfo,
-    ahead: Vec<QueueEntry>,
-}
 
 impl<K, V> Shard<K, V> {
     /// Removes a waiter from its queue and fails its request. Does nothing when it has already left
@@ -28,19 +19,34 @@ impl<K, V> Shard<K, V> {
         reason: Reason,
         now: MonotonicTime,
     ) -> Option<Answer> {
-        let listed = match reason {
-            Reason::Expired(_) => TimeoutEvidence::AHEAD,
-            Reason::Cancelled => 0,
+        let ahead = self.position(waiting_at)?;
+        let (key, position, listed) = match (waiting_at, reason) {
+            (KeyedPosition::Turn(key, _), Reason::Expired(_)) => {
+                (key, ahead + 1, ahead.min(TimeoutEvidence::AHEAD))
+            }
+            (KeyedPosition::Turn(key, _), Reason::Cancelled) => (key, ahead + 1, 0),
+            // All joined requests are answered together.
+            (KeyedPosition::Join(key, _), _) => (key, 1, 0),
+            (KeyedPosition::Drain { epoch, .. }, _) => {
+                let entries = self.entries();
+                let first = entries
+                    .filter(|entry| entry.state.epoch <= epoch)
+                    .min_by_key(|entry| entry.state.number)?;
+                (first.id, self.state.present.left(epoch), 0)
+            }
         };
-        let view = self.view(waiting_at, listed, now)?;
+        let mut active = self.active(key)?;
+        let waiting = active.entry.state.waiting();
+        let ahead = active.queue(now).take(listed).collect();
+        let holder = active.current(now);
         let waiter = self.take_out(waiting_at)?;
         let owner = waiter.request.head().requester().owner.clone();
         let counts = &mut self.state.counts;
         let error = match reason {
             Reason::Expired(limit) if limit.is_zero() => LockError::WouldBlock {
                 owner,
-                holder: Box::new(view.holder),
-                waiting: view.waiting,
+                holder: Box::new(holder),
+                waiting,
             },
             _ => {
                 match reason {
@@ -52,9 +58,9 @@ impl<K, V> Shard<K, V> {
                     owner,
                     limit: Duration::ZERO,
                     waited: now - waiter.since,
-                    position: view.position,
-                    holder: view.holder,
-                    ahead: view.ahead,
+                    position,
+                    holder,
+                    ahead,
                     node: None,
                 };
                 evidence.because(reason)
@@ -62,18 +68,6 @@ impl<K, V> Shard<K, V> {
         };
         let failed = RequestOutcome::Failed(Box::new(error));
         Some((waiter.request, failed))
-    }
-
-    /// Removes a waiter from its queue if it is still there, without answering it.
-    pub(super) fn leave(&mut self, waiting_at: KeyedPosition) {
-        self.take_out(waiting_at);
-    }
-
-    /// Removes the waiter of a task that is gone, if it is still there, and counts it as cancelled.
-    pub(super) fn abandon(&mut self, waiting_at: KeyedPosition) {
-        if self.take_out(waiting_at).is_some() {
-            self.state.counts.total_cancellations += 1;
-        }
     }
 
     /// Visits all requests that wait.
@@ -89,14 +83,11 @@ impl<K, V> Shard<K, V> {
                 visit(KeyedPosition::Join(entry.id, ticket), &*waiter.request);
             }
         }
-        let drains = self
-            .state
-            .drains
-            .iter()
-            .flat_map(|drains| drains.iter(None));
+        let drains = self.state.drains.iter();
+        let drains = drains.flat_map(|drains| drains.iter(None));
         for (ticket, drain) in drains {
             let waiting_at = KeyedPosition::Drain {
-                shard: self.state.index(),
+                shard: self.state.index as usize,
                 epoch: drain.epoch,
                 ticket,
             };
@@ -119,11 +110,9 @@ impl<K, V> Shard<K, V> {
             }
             _ => return Ok(()),
         };
-        let refused = match self.active(key) {
-            Some(mut active) => active.refuse_reentry(requester, now),
-            None => Ok(()),
-        };
-        refused.inspect_err(|_| self.leave(waiting_at))
+        let active = self.active(key);
+        let refused = active.map_or(Ok(()), |mut active| active.refuse_reentry(requester, now));
+        refused.inspect_err(|_| drop(self.take_out(waiting_at)))
     }
 
     /// Returns the number of requests that must end before this one; `None` when it no longer
@@ -137,41 +126,16 @@ impl<K, V> Shard<K, V> {
         }
     }
 
-    fn view(
+    /// Removes a waiter from its queue if it is still there, without answering it. No other waiter
+    /// needs an answer: a wait for all also waits for every request ahead in this queue.
+    pub(super) fn take_out(
         &mut self,
         waiting_at: KeyedPosition,
-        listed: usize,
-        now: MonotonicTime,
-    ) -> Option<QueueView> {
-        let ahead = self.position(waiting_at)?;
-        let (key, position, listed) = match waiting_at {
-            KeyedPosition::Turn(key, _) => (key, ahead + 1, listed.min(ahead)),
-            // All joined requests are answered together.
-            KeyedPosition::Join(key, _) => (key, 1, 0),
-            KeyedPosition::Drain { epoch, .. } => {
-                let first = self
-                    .entries()
-                    .filter(|entry| entry.state.epoch <= epoch)
-                    .min_by_key(|entry| entry.state.number)?;
-                (first.id, self.state.present.left(epoch), 0)
-            }
-        };
-        let mut active = self.active(key)?;
-        Some(QueueView {
-            position,
-            waiting: active.entry.state.waiting(),
-            ahead: active.queue(now).take(listed).collect(),
-            holder: active.current(now),
-        })
-    }
-
-    /// Removes a waiter. No other waiter needs an answer: a wait for all also waits for every
-    /// request ahead in this queue.
-    fn take_out(&mut self, waiting_at: KeyedPosition) -> Option<KeyedWaiter<dyn Waiting>> {
+    ) -> Option<KeyedWaiter<dyn Waiting>> {
         match waiting_at {
             KeyedPosition::Turn(key, ticket) => {
                 let turns = &mut self.active(key)?.entry.state.queues.as_mut()?.turns;
-                let QueuedTurn { waiter, epoch } = turns.remove(ticket)?;
+                let InEpoch { waiter, epoch } = turns.remove(ticket)?;
                 let last = self.state.present.leave(epoch);
                 debug_assert!(!last, "the holder came in no later epoch");
                 Some(waiter)
@@ -190,8 +154,7 @@ impl<K, V> Shard<K, V> {
                 })
             }
             KeyedPosition::Drain { ticket, .. } => {
-                let drain = self.state.drains.as_mut()?.remove(ticket)?;
-                Some(drain.waiter)
+                Some(self.state.drains.as_mut()?.remove(ticket)?.waiter)
             }
         }
     }

@@ -91,17 +91,6 @@ struct Window {
     used: bool,
 }
 
-/// A call that ended.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sample {
-    pub(super) began: MonotonicTime,
-    pub(super) ended: MonotonicTime,
-    /// Whether the call ran to its own end.
-    pub(super) whole: bool,
-    /// How many slots were in flight, including its own.
-    pub(super) in_flight: usize,
-}
-
 impl Adaptive {
     pub(super) fn new(rules: Aimd) -> Self {
         Self {
@@ -121,18 +110,25 @@ impl Adaptive {
         self.rules.least
     }
 
-    pub(super) fn take_in(&mut self, sample: Sample) {
-        let slow = sample.ended - sample.began > self.rules.target;
-        let stale = self.fell.is_some_and(|fell| sample.began < fell);
-        if stale || !(slow || sample.whole) {
+    /// Learns from a call that ended while so many slots were in flight, with its own. `whole`
+    /// means that it ran to its own end.
+    pub(super) fn take_in(
+        &mut self,
+        [began, ended]: [MonotonicTime; 2],
+        whole: bool,
+        in_flight: usize,
+    ) {
+        let slow = ended - began > self.rules.target;
+        let stale = self.fell.is_some_and(|fell| began < fell);
+        if stale || !(slow || whole) {
             return;
         }
         let window = &mut self.window;
         window.calls += 1;
         window.slow += usize::from(slow);
-        window.used |= sample.in_flight >= self.limit.div_ceil(2);
+        window.used |= in_flight >= self.limit.div_ceil(2);
         if window.slow * Aimd::ONE_IN > Aimd::WINDOW {
-            self.fall(sample.ended);
+            self.fall(ended);
         } else if window.calls == Aimd::WINDOW {
             let raised = self.limit.saturating_add(window.used.into());
             self.begin_window(raised.min(self.rules.most));

@@ -1,42 +1,24 @@
 //! A waiting call, and the slots that it was granted and has not taken yet.
 
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use super::state::{Granted, LeftCall};
 use super::{InFlightLimiter, LimiterKey, LimiterShared};
-use crate::mailbox::{Mailbox, Waiter};
+use crate::mailbox::Mailbox;
+use crate::time::MonotonicTime;
 use crate::wait::WaitDeadline;
 
-/// What a waiting call gets.
-type Verdict<K> = Result<UntakenSlots<K>, Box<LeftCall>>;
-
-/// The mailbox through which a waiting call gets its verdict.
-pub(super) struct WaitingCaller<K: LimiterKey> {
-    mailbox: Mailbox<Verdict<K>>,
+/// A call in the queue of its key.
+pub(super) struct WaitingCall<K: LimiterKey> {
+    pub(super) weight: usize,
+    pub(super) since: MonotonicTime,
+    pub(super) mailbox: Arc<CallMailbox<K>>,
     /// The timeout of a task, or that it has none. `None` for a thread.
     pub(super) task: Option<WaitDeadline>,
 }
 
-impl<K: LimiterKey> WaitingCaller<K> {
-    pub(super) fn new(task: Option<WaitDeadline>) -> Self {
-        Self {
-            mailbox: Mailbox::new(),
-            task,
-        }
-    }
-
-    pub(super) fn answer(&self, verdict: Verdict<K>) {
-        self.mailbox.answer(verdict);
-    }
-}
-
-impl<K: LimiterKey> Waiter for WaitingCaller<K> {
-    type Outcome = Verdict<K>;
-
-    fn mailbox(&self) -> &Mailbox<Verdict<K>> {
-        &self.mailbox
-    }
-}
+/// The mailbox through which a waiting call gets its slots.
+pub(super) type CallMailbox<K> = Mailbox<Result<UntakenSlots<K>, Box<LeftCall>>>;
 
 /// Granted slots on the way to their call. They are returned if it is gone.
 pub(super) struct UntakenSlots<K: LimiterKey> {

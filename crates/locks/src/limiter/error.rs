@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use crate::brief::Brief;
 use crate::codes::{Retry, codes};
-use crate::info::{Millis, RequestsAhead, millis};
+use crate::info::{Millis, RequestsAhead};
+use crate::millis;
 
 /// The error of a call that did not run. The call has no effect on the limiter except its metrics.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -88,7 +89,7 @@ pub struct CallEvidence {
     /// The number of slots that it requested.
     pub weight: usize,
     /// How long it waited. After a timeout, never less than the timeout.
-    #[serde(rename = "waitedMs", serialize_with = "millis::duration")]
+    #[serde(rename = "waitedMs", with = "millis::duration")]
     pub waited: Duration,
     /// Its position in the key's queue, 1 being the head; `None` if it never joined the queue.
     pub position: Option<usize>,

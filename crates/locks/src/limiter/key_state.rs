@@ -1,14 +1,16 @@
 //! The state of a key.
 
-use super::adaptive::{Adaptive, Sample};
+use super::LimiterKey;
+use super::adaptive::Adaptive;
+use super::caller::WaitingCall;
 use super::metrics::CallMetrics;
 use crate::queue::{Queue, Slots, Ticket};
 use crate::sampling::Measured;
 use crate::time::MonotonicTime;
 
 /// The state of a key beside its name.
-pub(super) struct KeyState<T> {
-    pub(super) queue: Queue<WaitingCall<T>>,
+pub(super) struct KeyState<K: LimiterKey> {
+    pub(super) queue: Queue<WaitingCall<K>>,
     pub(super) turn: Option<KeyTicket>,
     /// Set for a key that was configured by name.
     pub(super) own: Option<Box<OwnQueue>>,
@@ -25,13 +27,7 @@ pub(super) struct OwnQueue {
     pub(super) adaptive: Option<Adaptive>,
 }
 
-pub(super) struct WaitingCall<T> {
-    pub(super) weight: usize,
-    pub(super) since: MonotonicTime,
-    pub(super) request: T,
-}
-
-impl<T> KeyState<T> {
+impl<K: LimiterKey> KeyState<K> {
     pub(super) fn new(limit: usize, own: Option<Box<OwnQueue>>) -> Self {
         Self {
             queue: Queue::new(Slots::new(limit), 0),
@@ -65,12 +61,8 @@ impl<T> KeyState<T> {
         let own = self.own.as_mut();
         let adaptive = own.and_then(|own| own.adaptive.as_mut());
         if let (Some(adaptive), Some(began)) = (adaptive, began) {
-            adaptive.take_in(Sample {
-                began: began.at,
-                ended,
-                whole,
-                in_flight: self.queue.slots().taken(),
-            });
+            let in_flight = self.queue.slots().taken();
+            adaptive.take_in([began.at, ended], whole, in_flight);
             self.queue.slots_mut().set_limit(adaptive.limit());
         }
     }

@@ -31,7 +31,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 pub use adaptive::Aimd;
-use caller::{UntakenSlots, WaitingCaller};
+use caller::{CallMailbox, UntakenSlots, WaitingCall};
 pub use error::{CallEvidence, LimiterError, LimiterLoad};
 pub use metrics::{KeySnapshot, LimiterCounters, LimiterMetrics, LimiterSnapshot, LimiterTotals};
 pub use options::LimiterOptions;
@@ -41,11 +41,13 @@ use request::Call;
 pub use request::CallRequest;
 use state::{AfterLimiterUnlock, CallOutcome, CallTicket, Granted, LimiterState};
 
-use super::PendingRequest;
 use super::keeper::{Keeper, KeeperSlot};
+use super::mailbox::Mailbox;
+use super::options::PLAIN;
 use super::registrable::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable};
 use super::spin_time::Pace;
 use super::wait::{Look, Reason, Wait, WaitQueue, WaitsAs};
+use super::{AcquireOptions, PendingRequest};
 use crate::caught::run_all;
 use crate::hashing::Secret;
 use crate::sync::{Mutex, assert_unlocked, rank};
@@ -105,7 +107,7 @@ impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
 pub struct InFlightLimiter<K: LimiterKey>(Arc<LimiterShared<K>>);
 
 struct LimiterShared<K: LimiterKey> {
-    state: Mutex<{ rank::KEYS }, LimiterState<K, Arc<WaitingCaller<K>>>>,
+    state: Mutex<{ rank::KEYS }, LimiterState<K>>,
     clock: Clock,
     timeout: Option<Duration>,
     queue_bound: Option<usize>,
@@ -151,7 +153,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         key: K,
         task: impl FnOnce(&CallCancellation) -> R,
     ) -> Result<R, LimiterError> {
-        let slots = HeldSlots::of(self, Call::to(key), |slots| slots)?;
+        let slots = HeldSlots::of(self, Call::to(key), &PLAIN, |slots| slots)?;
         assert_unlocked("a call is made");
         Ok(task(&slots.signal))
     }
@@ -176,7 +178,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// # Ok::<(), doclock_locks::limiter::LimiterError>(())
     /// ```
     pub fn acquire(&self, key: K) -> Result<Permit<K>, LimiterError> {
-        HeldSlots::of(self.clone(), Call::to(key), Permit)
+        HeldSlots::of(self.clone(), Call::to(key), &PLAIN, Permit)
     }
 
     /// Requests the slots of a call with options, to be ended with [`wait`](PendingRequest::wait)
@@ -213,17 +215,14 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// ```
     #[track_caller]
     pub fn request(&self, key: K) -> PendingRequest<'static, CallRequest<K>> {
-        PendingRequest::new(CallRequest {
-            limiter: self.clone(),
-            key: Some(key),
-            weight: 1,
-        })
+        let (limiter, call) = (self.clone(), Call::to(key));
+        PendingRequest::new(CallRequest { limiter, call })
     }
 
     /// Acquires free slots. The caller must return them.
     #[inline(always)]
-    fn try_grant(&self, call: &mut Call<'_, K>) -> Option<Granted> {
-        if call.options.is_cancelled() {
+    fn try_grant(&self, call: &mut Call<K>, options: &AcquireOptions) -> Option<Granted> {
+        if options.is_cancelled() {
             return None;
         }
         let shared = &self.0;
@@ -239,22 +238,23 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     async fn grant(
         &self,
         waits_as: WaitsAs,
-        call: Call<'_, K>,
+        call: Call<K>,
+        options: &AcquireOptions,
     ) -> Result<(Granted, [Option<K>; 2]), LimiterError> {
         let shared = &self.0;
-        let limit = call.options.limit(shared.timeout);
+        let limit = options.limit(shared.timeout);
         let key = call
             .key
             .as_ref()
             .expect("a call has its key until the grant");
         let hash = Secret.hash_one(key);
-        let cancelled = call.options.is_cancelled();
+        let cancelled = options.is_cancelled();
         waits_as
             .attend(shared)
             .map_err(|error| call.no_keeper(&error))?;
         // Copied without the mutex. The call keeps its key for the error.
         let mut copy = Some(key.clone());
-        let (caller, wait) = {
+        let (mailbox, wait) = {
             let mut state = shared.state.lock();
             if cancelled {
                 let load = state.turn_away(key, hash, |counts| counts.cancelled += 1);
@@ -278,7 +278,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
                 return Err(LimiterError::Busy { call });
             }
             let queued = state.load(key, hash).queued;
-            let bounds = [call.options.queue_bound, shared.queue_bound]
+            let bounds = [options.queue_bound, shared.queue_bound]
                 .into_iter()
                 .flatten();
             if let Some(bound) = bounds.min().filter(|&bound| queued >= bound) {
@@ -291,9 +291,14 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             // timeout.
             let deadline = limit.and_then(|limit| Some((limit, shared.clock.deadline(limit)?)));
             let task = (waits_as == WaitsAs::Task).then_some(deadline);
-            let caller = Arc::new(WaitingCaller::new(task));
-            let (now, request) = (shared.clock.now(), Arc::clone(&caller));
-            let ticket = state.join(&mut copy, hash, call.weight, now, request);
+            let mailbox = Arc::new(Mailbox::new());
+            let waiting = WaitingCall {
+                weight: call.weight,
+                since: shared.clock.now(),
+                mailbox: Arc::clone(&mailbox),
+                task,
+            };
+            let ticket = state.join(&mut copy, hash, waiting);
             drop(state);
             let wait = Wait {
                 ticket,
@@ -302,10 +307,10 @@ impl<K: LimiterKey> InFlightLimiter<K> {
                 spins: Pace::SLOW.spins(limit),
                 keeper_looks: None,
             };
-            (caller, wait)
+            (mailbox, wait)
         };
-        let cancel = call.options.cancel.as_ref();
-        match waits_as.wait(shared, &caller, cancel, wait).await {
+        let cancel = options.cancel.as_ref();
+        match waits_as.wait(shared, &mailbox, cancel, wait).await {
             Ok(slots) => Ok((slots.take(), [call.key, copy])),
             Err(left) => Err(call.error(*left)),
         }
@@ -366,7 +371,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
 impl<K: LimiterKey> LimiterShared<K> {
     /// Delivers the outcomes of calls. Runs without the mutex, before everything else.
     #[inline]
-    fn answer(&self, next: &mut AfterLimiterUnlock<K, Arc<WaitingCaller<K>>>) {
+    fn answer(&self, next: &mut AfterLimiterUnlock<K>) {
         let answers = std::mem::take(&mut next.answers);
         if !answers.is_empty() {
             self.answer_all(answers);
@@ -376,10 +381,10 @@ impl<K: LimiterKey> LimiterShared<K> {
     /// Slots of a call that is gone come back with the last handle of its mailbox, and may drop a
     /// key of a user. A panic of that must not keep the later outcomes.
     #[cold]
-    fn answer_all(&self, answers: Vec<(Arc<WaitingCaller<K>>, CallOutcome)>) {
+    fn answer_all(&self, answers: Vec<(Arc<CallMailbox<K>>, CallOutcome)>) {
         let answers = answers.into_iter();
-        run_all(answers.map(|(caller, verdict)| {
-            move || caller.answer(verdict.map(|granted| UntakenSlots::new(&self.this, granted)))
+        run_all(answers.map(|(mailbox, verdict)| {
+            move || mailbox.answer(verdict.map(|granted| UntakenSlots::new(&self.this, granted)))
         }));
     }
 }
@@ -411,7 +416,7 @@ impl<K: LimiterKey> WaitQueue for LimiterShared<K> {
 
     fn look_at_waits(&self, look: &mut Look<'_, CallTicket>) {
         let state = self.state.lock();
-        state.each_waiting(|position, caller| look.at(position, caller.task));
+        state.each_waiting(|position, task| look.at(position, task));
     }
 }
 

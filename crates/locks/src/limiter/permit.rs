@@ -25,14 +25,14 @@ impl<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> HeldSlots<K, L> {
     #[inline(always)]
     pub(super) fn of<R>(
         limiter: L,
-        mut call: Call<'_, K>,
+        mut call: Call<K>,
+        options: &AcquireOptions,
         wrap: impl FnOnce(Self) -> R,
     ) -> Result<R, LimiterError> {
-        let options = call.options;
-        if let Some(granted) = limiter.borrow().try_grant(&mut call) {
+        if let Some(granted) = limiter.borrow().try_grant(&mut call, options) {
             return Ok(wrap(Self::by(limiter, granted, options, call.key)));
         }
-        let (granted, keys) = blocking(limiter.borrow().grant(WaitsAs::Thread, call))?;
+        let (granted, keys) = blocking(limiter.borrow().grant(WaitsAs::Thread, call, options))?;
         Ok(wrap(Self::by(limiter, granted, options, keys)))
     }
 

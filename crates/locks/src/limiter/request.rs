@@ -10,7 +10,6 @@ use super::state::LeftCall;
 use super::{
     CallCancellation, CallEvidence, InFlightLimiter, LimiterError, LimiterKey, LimiterLoad, Permit,
 };
-use crate::options::PLAIN;
 use crate::sync::assert_unlocked;
 use crate::wait::{Reason, WaitsAs};
 use crate::{AcquireOptions, LockRequest, PendingRequest};
@@ -18,9 +17,7 @@ use crate::{AcquireOptions, LockRequest, PendingRequest};
 /// A request for the slots of a call: [`InFlightLimiter::request`].
 pub struct CallRequest<K: LimiterKey> {
     pub(super) limiter: InFlightLimiter<K>,
-    /// Taken out with the grant.
-    pub(super) key: Option<K>,
-    pub(super) weight: usize,
+    pub(super) call: Call<K>,
 }
 
 impl<K: LimiterKey> Unpin for CallRequest<K> {}
@@ -36,19 +33,11 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
         options: &AcquireOptions,
         _: &'static Location<'static>,
     ) -> Result<Option<Permit<K>>, LimiterError> {
-        let (key, weight) = (self.key.take(), self.weight);
-        let mut call = Call {
-            key,
-            weight,
-            options,
-        };
-        let Some(granted) = self.limiter.try_grant(&mut call) else {
-            self.key = call.key;
+        let Some(granted) = self.limiter.try_grant(&mut self.call, options) else {
             return Ok(None);
         };
-        let limiter = self.limiter.clone();
-        let slots = HeldSlots::by(limiter, granted, options, call.key);
-        Ok(Some(Permit(slots)))
+        let (limiter, key) = (self.limiter.clone(), self.call.key.take());
+        Ok(Some(Permit(HeldSlots::by(limiter, granted, options, key))))
     }
 
     /// Both endings have tried.
@@ -59,12 +48,7 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
         _: &'static Location<'static>,
     ) -> Result<Permit<K>, LimiterError> {
         let (limiter, options) = (self.limiter, &options);
-        let call = Call {
-            key: self.key,
-            weight: self.weight,
-            options,
-        };
-        let (granted, keys) = limiter.grant(waits_as, call).await?;
+        let (granted, keys) = limiter.grant(waits_as, self.call, options).await?;
         Ok(Permit(HeldSlots::by(limiter, granted, options, keys)))
     }
 }
@@ -76,7 +60,7 @@ impl<K: LimiterKey> PendingRequest<'_, CallRequest<K>> {
     /// While a heavy call is at the head of its queue, lighter calls behind it wait too, even if
     /// they would fit.
     pub fn weight(mut self, slots: usize) -> Self {
-        self.request.weight = slots.max(1);
+        self.request.call.weight = slots.max(1);
         self
     }
 
@@ -87,13 +71,8 @@ impl<K: LimiterKey> PendingRequest<'_, CallRequest<K>> {
     ///
     /// [`LimiterError`]; the task has not run then.
     pub fn run<R>(self, task: impl FnOnce(&CallCancellation) -> R) -> Result<R, LimiterError> {
-        let (request, options, _) = self.into_parts();
-        let call = Call {
-            key: request.key,
-            weight: request.weight,
-            options: &options,
-        };
-        let slots = HeldSlots::of(&request.limiter, call, |slots| slots)?;
+        let (CallRequest { limiter, call }, options, _) = self.into_parts();
+        let slots = HeldSlots::of(&limiter, call, &options, |slots| slots)?;
         assert_unlocked("a call is made");
         Ok(task(&slots.signal))
     }
@@ -102,32 +81,30 @@ impl<K: LimiterKey> PendingRequest<'_, CallRequest<K>> {
 impl<K: LimiterKey> Debug for CallRequest<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CallRequest")
-            .field("key", &self.key)
+            .field("key", &self.call.key)
             .finish_non_exhaustive()
     }
 }
 
-/// A call, with the options of its wait.
-pub(super) struct Call<'a, K> {
+/// The slots that a call takes.
+pub(super) struct Call<K> {
     /// Taken out with the grant.
     pub(super) key: Option<K>,
     pub(super) weight: usize,
-    pub(super) options: &'a AcquireOptions,
 }
 
-impl<K> Call<'static, K> {
-    /// Creates a call of weight one without options.
+impl<K> Call<K> {
+    /// Creates a call of weight one.
     #[inline(always)]
     pub(super) fn to(key: K) -> Self {
         Self {
             key: Some(key),
             weight: 1,
-            options: &PLAIN,
         }
     }
 }
 
-impl<K: Debug> Call<'_, K> {
+impl<K: Debug> Call<K> {
     fn shown_key(&self) -> String {
         self.key
             .as_ref()

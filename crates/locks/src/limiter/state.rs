@@ -17,22 +17,24 @@
 //!    global limit the queue of keys is empty.
 //! 5. A key that is idle and was not configured by name is not kept.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::LimiterKey;
 use super::adaptive::Adaptive;
+use super::caller::{CallMailbox, WaitingCall};
 use super::error::LimiterLoad;
-use super::key_state::{KeyState, KeyTicket, OwnQueue, WaitingCall};
+use super::key_state::{KeyState, KeyTicket, OwnQueue};
 use super::metrics::{CallMetrics, KeySnapshot, LimiterCounters, LimiterSnapshot, LimiterTotals};
 use super::options::KeyLimit;
 use crate::key_table::{KeyEntry, KeyId, KeyTable};
 use crate::queue::{Priority, Queue, Slots, Ticket};
 use crate::sampling::{Measured, Sampling};
 use crate::time::{Clock, MonotonicTime};
-use crate::wait::Reason;
+use crate::wait::{Reason, WaitDeadline};
 
-/// `T` is the data that a lock type keeps for each waiting call.
-pub(super) struct LimiterState<K, T> {
-    keys: KeyTable<K, KeyState<T>>,
+pub(super) struct LimiterState<K: LimiterKey> {
+    keys: KeyTable<K, KeyState<K>>,
     /// How many keys were added.
     added: u64,
     /// Of keys that were not configured by name.
@@ -74,14 +76,14 @@ pub(super) type CallOutcome = Result<Granted, Box<LeftCall>>;
 
 /// The work to do after the release of the mutex.
 #[must_use]
-pub(super) struct AfterLimiterUnlock<K, T> {
+pub(super) struct AfterLimiterUnlock<K: LimiterKey> {
     /// The calls to answer, with their verdicts.
-    pub(super) answers: Vec<(T, CallOutcome)>,
+    pub(super) answers: Vec<(Arc<CallMailbox<K>>, CallOutcome)>,
     /// A key that is idle now. Dropping it is code of users, so it comes last.
     pub(super) gone: Option<K>,
 }
 
-impl<K, T> Default for AfterLimiterUnlock<K, T> {
+impl<K: LimiterKey> Default for AfterLimiterUnlock<K> {
     fn default() -> Self {
         Self {
             answers: Vec::new(),
@@ -90,7 +92,7 @@ impl<K, T> Default for AfterLimiterUnlock<K, T> {
     }
 }
 
-impl<K: Clone + Eq, T> LimiterState<K, T> {
+impl<K: LimiterKey> LimiterState<K> {
     /// The table keeps room for this many keys.
     const KEPT: usize = 14;
 
@@ -177,15 +179,8 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
         &mut self,
         key: &mut Option<K>,
         hash: u64,
-        weight: usize,
-        now: MonotonicTime,
-        request: T,
+        call: WaitingCall<K>,
     ) -> CallTicket {
-        let waiter = WaitingCall {
-            weight,
-            since: now,
-            request,
-        };
         let name = key.as_ref().expect("a declined call keeps its key");
         let entry = match self.keys.place(hash, |other| other == name) {
             Ok(entry) => entry,
@@ -197,7 +192,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
             }
         };
         let (key, state) = (entry.id, &mut entry.state);
-        let ticket = state.queue.join(weight, Priority::Normal, waiter);
+        let ticket = state.queue.join(call.weight, Priority::Normal, call);
         self.update_turn(key);
         CallTicket { key, ticket }
     }
@@ -226,7 +221,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
         position: CallTicket,
         reason: Reason,
         now: MonotonicTime,
-        next: &mut AfterLimiterUnlock<K, T>,
+        next: &mut AfterLimiterUnlock<K>,
     ) {
         let CallTicket { key, ticket } = position;
         let load = self.load_of(self.keys.get(key).map(|entry| &entry.state));
@@ -256,7 +251,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
             position: ahead + 1,
             load,
         };
-        next.answers.push((waiter.request, Err(Box::new(left))));
+        next.answers.push((waiter.mailbox, Err(Box::new(left))));
         let over = state.is_over();
         self.update_turn(key);
         self.serve(now, next);
@@ -274,7 +269,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
         clock: &Clock,
         whole: bool,
         cancelled: bool,
-        next: &mut AfterLimiterUnlock<K, T>,
+        next: &mut AfterLimiterUnlock<K>,
     ) {
         let Granted { key, weight, began } = granted;
         let Some(KeyEntry { state, .. }) = self.keys.get_mut(key) else {
@@ -323,7 +318,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
     }
 
     /// Restores invariant 4: grants to keys in turn while the first fits.
-    fn serve(&mut self, now: MonotonicTime, next: &mut AfterLimiterUnlock<K, T>) {
+    fn serve(&mut self, now: MonotonicTime, next: &mut AfterLimiterUnlock<K>) {
         while let Some(id) = self.turns.next() {
             let Some(KeyEntry { state, .. }) = self.keys.get_mut(id) else {
                 debug_assert!(false, "a key is kept while a call waits for it");
@@ -341,7 +336,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
                 weight: waiter.weight,
                 began: Some(Measured::once(now)),
             };
-            next.answers.push((waiter.request, Ok(granted)));
+            next.answers.push((waiter.mailbox, Ok(granted)));
             self.update_turn(id);
         }
     }
@@ -352,12 +347,12 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
         self.load_of(self.find(key, hash))
     }
 
-    fn find(&self, key: &K, hash: u64) -> Option<&KeyState<T>> {
+    fn find(&self, key: &K, hash: u64) -> Option<&KeyState<K>> {
         let entry = self.keys.find(hash, |own| own == key)?;
         Some(&entry.state)
     }
 
-    fn load_of(&self, state: Option<&KeyState<T>>) -> LimiterLoad {
+    fn load_of(&self, state: Option<&KeyState<K>>) -> LimiterLoad {
         let slots = state.map(|state| state.queue.slots());
         LimiterLoad {
             in_flight: slots.map_or(0, Slots::taken),
@@ -413,11 +408,11 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
     }
 
     /// Visits all waiting calls.
-    pub(super) fn each_waiting(&self, mut visit: impl FnMut(CallTicket, &T)) {
+    pub(super) fn each_waiting(&self, mut visit: impl FnMut(CallTicket, Option<WaitDeadline>)) {
         for entry in self.keys.iter() {
             for (ticket, waiter) in entry.state.queue.waiting() {
                 let key = entry.id;
-                visit(CallTicket { key, ticket }, &waiter.request);
+                visit(CallTicket { key, ticket }, waiter.task);
             }
         }
     }

@@ -10,7 +10,8 @@ use crate::CallSite;
 use crate::brief::Brief;
 use crate::codes::codes;
 use crate::id::{LockId, NodeId, OwnerId};
-use crate::info::{Millis, millis};
+use crate::info::Millis;
+use crate::millis;
 use crate::queue::LockMode;
 
 /// The node for which a request waited.
@@ -67,10 +68,10 @@ pub struct DeadlockLink {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_by_next: Option<LockMode>,
     /// How long it has waited, by the store's clock. Zero for the refused request.
-    #[serde(serialize_with = "millis::duration")]
+    #[serde(with = "millis::duration")]
     pub waiting_for: Duration,
     /// How long it has held its locks.
-    #[serde(serialize_with = "millis::duration")]
+    #[serde(with = "millis::duration")]
     pub held_for: Duration,
 }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::Deadlock;
-use crate::info::{Millis, millis};
+use crate::info::Millis;
+use crate::millis;
 use crate::stats::write_counts;
 use crate::{DurationSummary, LockCounters, Revocation};
 
@@ -55,7 +56,7 @@ pub struct RefusedDeadlock {
     /// The cycle.
     pub deadlock: Deadlock,
     /// The time since the refusal, by the store's clock.
-    #[serde(serialize_with = "millis::duration")]
+    #[serde(with = "millis::duration")]
     pub refused_for: Duration,
 }
 

@@ -1,10 +1,8 @@
 //! The parts of the locks that the document store uses as well.
 
-mod caught;
 mod keeper;
 mod modes;
 #[cfg(debug_assertions)]
 mod ranks;
-mod samples;
 mod time;
 mod wake_chain;

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use doclock::diagnostics::chrome_trace;
 use doclock::lock::Timeline;
 
 use crate::args::TimelineArgs;
@@ -19,7 +20,7 @@ pub(crate) fn run(args: &TimelineArgs) -> Result<Outcome, ToolError> {
         describe(path, &timeline)?;
     }
     if let Some(path) = &args.chrome {
-        output::write_json(path, &timeline.chrome_trace())?;
+        output::write_json(path, &chrome_trace(&timeline))?;
         describe(path, &timeline)?;
     }
     Ok(Outcome::Fine)

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use doclock::lock::{Timeline, TimelineLayout};
+use doclock::{diagnostics::TimelineLayout, lock::Timeline};
 use serde::Serialize;
 
 use super::{hold, length, wait};

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
 
-use doclock::lock::Timeline;
+use doclock::{diagnostics::TimelineLayout, lock::Timeline};
 use serde::Serialize;
 
 use super::durations::Durations;
@@ -58,7 +58,7 @@ fn write_scripts(out: &mut impl Write) -> io::Result<()> {
 
 /// Writes a column of numbers for each field of the requests, and the names and sums as JSON.
 fn write_data(out: &mut impl Write, timeline: &Timeline) -> io::Result<()> {
-    let layout = timeline.layout();
+    let layout = TimelineLayout::new(timeline);
     let rows = Rows::new(timeline, &layout);
     let mut names = Names::default();
     rows.write(out, &mut names)?;

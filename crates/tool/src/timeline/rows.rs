@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use std::mem;
 
 use doclock::LockId;
-use doclock::lock::{CallSite, Timeline, TimelineEntry, TimelineLayout, TimelineOutcome};
+use doclock::diagnostics::TimelineLayout;
+use doclock::lock::{CallSite, Timeline, TimelineEntry, TimelineOutcome};
 use serde::{Serialize, Serializer};
 use smol_str::SmolStr;
 

@@ -3,10 +3,11 @@
 mod durations;
 mod pairs;
 mod report;
-// What the tests of the lock read, too.
-#[path = "../../../locks/tests/timeline/synthetic.rs"]
+// What the tests of the layout read, too.
+#[path = "../../../../tests/timeline/synthetic.rs"]
 mod synthetic;
 
+use doclock::diagnostics::TimelineLayout;
 use doclock::lock::TimelineOutcome::{
     Cancelled, Deadlock, Extended, Holding, Released, Revoked, TimedOut, Waiting,
 };

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::Stdio;
 
+use doclock::diagnostics::chrome_trace;
 use doclock::lock::{FifoLock, LockOptions, Timeline};
 use serde_json::Value;
 
@@ -104,7 +105,7 @@ fn a_run_writes_a_timeline_of_each_transaction() {
             .filter(move |it| it.owner_id.as_str() == owner)
     };
     assert_eq!(by("editor-3").count(), 20);
-    assert!(slices(&serde_json::to_vec(&timeline.chrome_trace()).unwrap()) >= 60);
+    assert!(slices(&serde_json::to_vec(&chrome_trace(&timeline)).unwrap()) >= 60);
     let refused = [&words[..], &["--timeline", "."]].concat();
     folder.doclock(&refused).refused_with(2);
 }

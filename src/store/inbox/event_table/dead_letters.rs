@@ -9,9 +9,9 @@ use smol_str::SmolStr;
 
 use super::{Death, EventTable};
 use crate::brief::Brief;
-use crate::lock::excess;
+use crate::millis;
+use crate::shrink::excess;
 use crate::time::MonotonicTime;
-use crate::time::millis;
 
 /// The reason for which an event is dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ pub struct DeadLetter {
     /// When the message was sent, if it carries the time.
     pub sent_at: Option<SystemTime>,
     /// How long the event has been dead.
-    #[serde(serialize_with = "millis::duration")]
+    #[serde(with = "millis::duration")]
     pub dead_for: Duration,
 }
 

@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 
 use super::Done;
 use crate::hashing::Secret;
-use crate::lock::excess;
+use crate::shrink::excess;
 
 /// The marks of all done events. A table grows by moving all its entries, and readers of the
 /// document would wait for that. So many marks lie in parts that grow one at a time; few lie in one

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use smol_str::SmolStr;
 
 use super::{EventRecord, EventTable};
-use crate::lock::excess;
+use crate::shrink::excess;
 use crate::time::MonotonicTime;
 
 /// The events that are done or dead. Each has exactly one entry.

@@ -13,14 +13,14 @@ use crate::brief::Brief;
 use crate::codes::{Retry, codes};
 use crate::hashing::Secret;
 use crate::id::FencingToken;
-use crate::lock::excess;
+use crate::millis;
+use crate::shrink::excess;
 use crate::store::calendar::Calendar;
 use crate::store::notes::{NoteChange, WatermarkNote};
 use crate::store::{
     Bookkeeping, CommitCondition, CommitError, DataStore, PublishedState, Transaction,
 };
 use crate::sync::{MutexGuard, rank};
-use crate::time::millis;
 use crate::time::{Clock, MonotonicTime};
 
 /// The name of an inbox, with its hash.

@@ -6,7 +6,7 @@ use crate::timeline::{hold, length, wait};
 
 /// `waiter holder: time in times overlaps`, with names.
 fn named(timeline: &Timeline) -> BTreeMap<(String, String), (u64, u64)> {
-    let layout = timeline.layout();
+    let layout = TimelineLayout::new(timeline);
     let name = |owner: Option<usize>| match owner {
         Some(owner) => layout.owners[owner].to_string(),
         None => "others".to_owned(),
@@ -22,7 +22,7 @@ fn named(timeline: &Timeline) -> BTreeMap<(String, String), (u64, u64)> {
 
 /// Compares each wait with each hold.
 fn reference(timeline: &Timeline) -> BTreeMap<(String, String), (u64, u64)> {
-    let layout = timeline.layout();
+    let layout = TimelineLayout::new(timeline);
     let mut pairs = BTreeMap::new();
     for (waits, waiter) in timeline.entries.iter().enumerate() {
         for (holds, holder) in timeline.entries.iter().enumerate() {

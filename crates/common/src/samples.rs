@@ -4,9 +4,41 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-use super::DurationSummary;
-use super::sampling::Sampling;
-use crate::time::nanos;
+use serde::Serialize;
+
+use crate::millis;
+
+/// A distribution of durations.
+///
+/// The count is exact, and so are the mean and the maximum of the measured samples. A percentile
+/// exceeds a sample by at most 1/128, less than one per cent. Until the first request waits,
+/// percentiles are those of the last 128 measured samples; then of all later ones too.
+/// `LockStats` documents what is measured. All values are zero while there is no sample.
+/// Serializes in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct DurationSummary {
+    /// The number of samples.
+    pub count: u64,
+    /// The arithmetic mean.
+    #[serde(with = "millis::duration")]
+    pub mean: Duration,
+    /// The median.
+    #[serde(with = "millis::duration")]
+    pub p50: Duration,
+    /// The 95th percentile.
+    #[serde(with = "millis::duration")]
+    pub p95: Duration,
+    /// The 99th percentile.
+    #[serde(with = "millis::duration")]
+    pub p99: Duration,
+    /// The 99.9th percentile.
+    #[serde(with = "millis::duration")]
+    pub p999: Duration,
+    /// The maximum.
+    #[serde(with = "millis::duration")]
+    pub max: Duration,
+}
 
 /// The sum, the maximum and the percentiles of durations. Takes one word while it is empty.
 ///
@@ -14,6 +46,7 @@ use crate::time::nanos;
 /// by less than one per cent. The array is made by [`distribute`](Self::distribute); before that,
 /// the percentiles are those of the last [`RECENT`](Self::RECENT) samples.
 #[derive(Default)]
+#[doc(hidden)]
 pub struct Samples(Option<Box<Distribution>>);
 
 #[derive(Default)]
@@ -49,9 +82,12 @@ impl Samples {
     /// The last samples that are kept before [`distribute`](Self::distribute).
     pub const RECENT: usize = 128;
 
+    /// How many holds one measured hold counts for in a long row of holds without a wait.
+    pub const RUN: u16 = 64;
+
     /// Records a sample that stands for `weight` of them.
     pub fn record(&mut self, sample: Duration, weight: u16) {
-        let nanos = nanos(sample);
+        let nanos = u64::try_from(sample.as_nanos()).unwrap_or(u64::MAX);
         let bucket = Buckets::of(nanos);
         let measured = self.0.get_or_insert_default();
         measured.count += u64::from(weight);
@@ -147,7 +183,7 @@ impl Spread {
     fn add(&mut self, bucket: u16, weight: u16) {
         let recent = match weight {
             1 => Some(bucket),
-            Sampling::RUN => Some(bucket | Self::RUN),
+            Samples::RUN => Some(bucket | Self::RUN),
             _ => None,
         };
         match (self, recent) {
@@ -177,7 +213,7 @@ impl Spread {
                 for &sample in samples.iter().filter(|sample| **sample != Self::EMPTY) {
                     match sample & Self::RUN {
                         0 => buckets.add(sample, 1),
-                        _ => buckets.add(sample & !Self::RUN, Sampling::RUN.into()),
+                        _ => buckets.add(sample & !Self::RUN, Samples::RUN.into()),
                     }
                 }
                 Cow::Owned(buckets)

@@ -1,6 +1,7 @@
 //! Which holder handed the lock to which request.
 
-use super::Timeline;
+use super::spans::{hold, wait};
+use crate::lock::Timeline;
 
 /// Returns for each entry the position of the entry that handed it the lock, if one did.
 ///
@@ -12,10 +13,10 @@ pub(super) fn handoffs(timeline: &Timeline) -> Vec<Option<usize>> {
     let mut ends = Vec::new();
     let mut grants = Vec::new();
     for (position, entry) in entries {
-        if let (Some(hold), Some(_)) = (timeline.hold(entry), entry.ended_at) {
+        if let (Some(hold), Some(_)) = (hold(timeline, entry), entry.ended_at) {
             ends.push((hold.end, position));
         }
-        let wait = timeline.wait(entry);
+        let wait = wait(timeline, entry);
         if entry.granted_at.is_some() && !wait.is_empty() {
             grants.push((wait.end, position));
         }

@@ -1,6 +1,6 @@
 //! Panics that were caught.
 
-use doclock_locks::internal::caught::catch;
+use doclock_common::caught::catch;
 
 #[test]
 fn a_caught_panic_keeps_its_message_and_resumes_with_its_payload() {

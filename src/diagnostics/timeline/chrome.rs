@@ -7,39 +7,38 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use smol_str::SmolStr;
 
-use super::{Timeline, TimelineEntry, TimelineLayout, TimelineOutcome};
-use crate::CallSite;
+use super::TimelineLayout;
 use crate::id::LockId;
+use crate::lock::{CallSite, Timeline, TimelineEntry, TimelineOutcome};
 
-impl Timeline {
-    /// Returns the timeline as Chrome trace events, which <https://ui.perfetto.dev> opens as JSON.
-    ///
-    /// Each owner has a track. Requests of one owner that overlap are on further tracks, `ann (2)`.
-    /// A wait and a hold are slices, named `wait (label)` and `hold (label)`. An arrow leads from a
-    /// holder to the request that it handed the lock. A timeout, a revocation, a deadlock and a
-    /// cancellation are instants. Slices have the id, the label, the call site and the outcome as
-    /// arguments. Times are microseconds since [`Timeline::began_at`], with nanoseconds as
-    /// fractions.
-    ///
-    /// The format is the [Trace Event Format], as an object with `traceEvents`. The events are
-    /// serialized one by one, in the order of the requests, so a trace that is written to a file
-    /// takes little memory.
-    ///
-    /// ```
-    /// use doclock_locks::{FifoLock, LockOptions};
-    ///
-    /// let lock = FifoLock::with_options(LockOptions::new().timeline(1_000));
-    /// drop(lock.lock("report")?);
-    /// let timeline = lock.timeline().unwrap();
-    /// let trace = serde_json::to_value(timeline.chrome_trace())?;
-    /// assert!(trace["traceEvents"].as_array().unwrap().len() > 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// [Trace Event Format]: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
-    pub fn chrome_trace(&self) -> impl Serialize {
-        ChromeTrace { events: self }
-    }
+/// Returns a timeline as Chrome trace events, which <https://ui.perfetto.dev> opens as JSON.
+///
+/// Each owner has a track. Requests of one owner that overlap are on further tracks, `ann (2)`.
+/// A wait and a hold are slices, named `wait (label)` and `hold (label)`. An arrow leads from a
+/// holder to the request that it handed the lock. A timeout, a revocation, a deadlock and a
+/// cancellation are instants. Slices have the id, the label, the call site and the outcome as
+/// arguments. Times are microseconds since [`Timeline::began_at`], with nanoseconds as
+/// fractions.
+///
+/// The format is the [Trace Event Format], as an object with `traceEvents`. The events are
+/// serialized one by one, in the order of the requests, so a trace that is written to a file
+/// takes little memory.
+///
+/// ```
+/// use doclock::diagnostics::chrome_trace;
+/// use doclock::lock::{FifoLock, LockOptions};
+///
+/// let lock = FifoLock::with_options(LockOptions::new().timeline(1_000));
+/// drop(lock.lock("report")?);
+/// let timeline = lock.timeline().unwrap();
+/// let trace = serde_json::to_value(chrome_trace(&timeline))?;
+/// assert!(trace["traceEvents"].as_array().unwrap().len() > 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// [Trace Event Format]: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
+pub fn chrome_trace(timeline: &Timeline) -> impl Serialize {
+    ChromeTrace { events: timeline }
 }
 
 #[derive(Serialize)]
@@ -53,7 +52,7 @@ struct ChromeTrace<'a> {
 // and shows asynchronous events under their process, not under an owner. Slices of one track must
 // nest, so requests that overlap have different tracks.
 fn events<S: Serializer>(timeline: &Timeline, serializer: S) -> Result<S::Ok, S::Error> {
-    let layout = timeline.layout();
+    let layout = TimelineLayout::new(timeline);
     let process = Event::metadata(0, "process_name", Args::Name("doclock".into()));
     let tracks = layout.tracks.iter().enumerate().flat_map(|(track, name)| {
         let name = Args::Name(name.to_string());
@@ -193,10 +192,7 @@ fn request<'a>(
         TimelineOutcome::Revoked => Some("revocation"),
         TimelineOutcome::Deadlock => Some("deadlock"),
         TimelineOutcome::Cancelled => Some("cancellation"),
-        TimelineOutcome::Waiting
-        | TimelineOutcome::Holding
-        | TimelineOutcome::Released
-        | TimelineOutcome::Extended => None,
+        _ => None,
     };
     [
         (!wait.is_empty()).then(|| Event::slice(track, "wait", &wait, args)),

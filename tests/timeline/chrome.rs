@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::*;
 
 fn events(timeline: &Timeline) -> Vec<Value> {
-    let trace = serde_json::to_string(&timeline.chrome_trace()).unwrap();
+    let trace = serde_json::to_string(&chrome_trace(timeline)).unwrap();
     let mut trace: Value = serde_json::from_str(&trace).unwrap();
     match trace["traceEvents"].take() {
         Value::Array(events) => events,

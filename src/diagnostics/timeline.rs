@@ -1,17 +1,22 @@
 //! The tracks of a timeline: one for each owner, and more for requests of one owner that overlap.
 
+mod chrome;
+mod handoffs;
+mod spans;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-use super::Timeline;
-use super::handoffs::handoffs;
 use crate::id::OwnerId;
+use crate::lock::Timeline;
+use handoffs::handoffs;
 
-/// The requests of a [`Timeline`] as a program draws them: on tracks, with their hand-offs. From
-/// [`Timeline::layout`].
+pub use chrome::chrome_trace;
+
+/// The requests of a [`Timeline`] as a program draws them: on tracks, with their hand-offs.
 ///
 /// A position is that of an entry in [`Timeline::entries`]. On one track, a request ends before the
 /// next one begins.
@@ -56,24 +61,25 @@ impl fmt::Display for TimelineTrack<'_> {
     }
 }
 
-impl Timeline {
+impl<'a> TimelineLayout<'a> {
     /// Places the requests on tracks, for a program that draws them. The Chrome trace and the page
     /// of the tool `doclock` have this layout.
     ///
     /// ```
-    /// use doclock_locks::{FifoLock, LockOptions};
+    /// use doclock::diagnostics::TimelineLayout;
+    /// use doclock::lock::{FifoLock, LockOptions};
     ///
     /// let lock = FifoLock::with_options(LockOptions::new().timeline(1_000));
     /// drop(lock.lock("report")?);
     /// let timeline = lock.timeline().unwrap();
-    /// let layout = timeline.layout();
+    /// let layout = TimelineLayout::new(&timeline);
     /// assert_eq!(layout.tracks[layout.track_of[0]].to_string(), "report");
     /// assert!(layout.wait(0).is_empty());
     /// assert_eq!(layout.hold(0).unwrap().start, layout.wait(0).end);
-    /// # Ok::<(), doclock_locks::LockError>(())
+    /// # Ok::<(), doclock::lock::LockError>(())
     /// ```
-    pub fn layout(&self) -> TimelineLayout<'_> {
-        let entries = &self.entries;
+    pub fn new(timeline: &'a Timeline) -> Self {
+        let entries = &timeline.entries;
         let mut order: Vec<usize> = (0..entries.len()).collect();
         order.sort_by_key(|&position| entries[position].requested_at);
 
@@ -88,8 +94,8 @@ impl Timeline {
                 lanes.push(TrackLanes::default());
                 owners.len() - 1
             });
-            let wait = self.wait(entry);
-            let end = self.hold(entry).map_or(wait.end, |hold| hold.end);
+            let wait = spans::wait(timeline, entry);
+            let end = spans::hold(timeline, entry).map_or(wait.end, |hold| hold.end);
             let lane = lanes[owner].place(wait.start, end);
             places[position] = (owner, lane);
         }
@@ -106,18 +112,16 @@ impl Timeline {
         }
         let places = places.into_iter();
         let track_of = places.map(|(owner, lane)| first[owner] + lane).collect();
-        TimelineLayout {
-            timeline: self,
+        Self {
+            timeline,
             order,
             owners,
             tracks,
             track_of,
-            givers: handoffs(self),
+            givers: handoffs(timeline),
         }
     }
-}
 
-impl TimelineLayout<'_> {
     /// Returns when the request at a position waited: until its grant, or until its end if it was
     /// not granted. A request that still waits does so until the timeline was read.
     ///
@@ -125,7 +129,7 @@ impl TimelineLayout<'_> {
     ///
     /// If the timeline has no entry at the position.
     pub fn wait(&self, position: usize) -> Range<Duration> {
-        self.timeline.wait(&self.timeline.entries[position])
+        spans::wait(self.timeline, &self.timeline.entries[position])
     }
 
     /// Returns when the request at a position held, from its grant to its end or until the timeline
@@ -135,7 +139,7 @@ impl TimelineLayout<'_> {
     ///
     /// If the timeline has no entry at the position.
     pub fn hold(&self, position: usize) -> Option<Range<Duration>> {
-        self.timeline.hold(&self.timeline.entries[position])
+        spans::hold(self.timeline, &self.timeline.entries[position])
     }
 }
 

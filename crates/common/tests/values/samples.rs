@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use doclock_locks::DurationSummary;
-use doclock_locks::internal::Samples;
+use doclock_common::{DurationSummary, Samples};
 use proptest::prelude::*;
 
 /// Whether a percentile exceeds the sample that it stands for by at most 1/128.

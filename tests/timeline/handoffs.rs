@@ -2,7 +2,7 @@ use super::*;
 
 /// Returns for each entry the position of the entry that handed it the lock.
 fn handoffs(timeline: &Timeline) -> Vec<Option<usize>> {
-    timeline.layout().givers
+    TimelineLayout::new(timeline).givers
 }
 
 #[test]

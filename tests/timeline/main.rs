@@ -6,9 +6,10 @@ mod json;
 mod layout;
 mod synthetic;
 
-use doclock_locks::TimelineOutcome::{
+use doclock::diagnostics::{TimelineLayout, chrome_trace};
+use doclock::lock::TimelineOutcome::{
     Cancelled, Deadlock, Extended, Holding, Released, Revoked, TimedOut, Waiting,
 };
-use doclock_locks::{Timeline, TimelineEntry, TimelineOutcome};
+use doclock::lock::{Timeline, TimelineEntry, TimelineOutcome};
 
 use synthetic::{HOSTILE, With, hostile, released, request, simulated, timeline};

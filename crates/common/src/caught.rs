@@ -1,6 +1,6 @@
 //! Panics of user code that were caught, and their disposal.
 //!
-//! The crate catches panics only in [`catch`]. As everywhere, a panic in the `Drop` of a payload is
+//! The crates catch panics only in [`catch`]. As everywhere, a panic in the `Drop` of a payload is
 //! not caught, nor is one of a value that is dropped while the thread already unwinds.
 
 use std::any::Any;

@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::*;
 
 fn names(timeline: &Timeline) -> Vec<String> {
-    let layout = timeline.layout();
+    let layout = TimelineLayout::new(timeline);
     let tracks = layout.track_of.iter();
     tracks
         .map(|track| layout.tracks[*track].to_string())
@@ -28,7 +28,7 @@ fn requests_of_one_owner_that_overlap_are_on_different_tracks() {
 fn the_tracks_of_an_owner_follow_one_another() {
     for seed in 0..50 {
         let timeline = simulated(seed, 300);
-        let layout = timeline.layout();
+        let layout = TimelineLayout::new(&timeline);
         let owners: Vec<usize> = layout.tracks.iter().map(|track| track.owner).collect();
         assert!(owners.is_sorted(), "seed {seed}: {owners:?}");
         for (position, entry) in timeline.entries.iter().enumerate() {
@@ -43,7 +43,7 @@ fn the_tracks_of_an_owner_follow_one_another() {
 fn requests_of_one_track_follow_one_another() {
     for seed in 0..50 {
         let timeline = simulated(seed, 300);
-        let layout = timeline.layout();
+        let layout = TimelineLayout::new(&timeline);
         let mut ends = vec![Duration::ZERO; layout.tracks.len()];
         for &position in &layout.order {
             let wait = layout.wait(position);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use doclock_locks::LockId;
+use doclock::LockId;
 use proptest::prelude::*;
 use serde_json::json;
 
