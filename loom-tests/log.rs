@@ -83,6 +83,8 @@ fn log_an_editor_reads_each_commit_once_while_two_writers_compose_them() {
             let ann = Editor::new(store.clone(), "ann");
             ann.select(Selection::caret("t", 1)).unwrap();
             let idle = Editor::new(store.clone(), "idle");
+            // It follows the document from its first use on.
+            assert_eq!(idle.selection(), None);
             let writers = ["b", "c"].map(|letter| {
                 let store = store.clone();
                 run.spawn("writers", move || type_in(&store, letter))
@@ -132,6 +134,8 @@ fn log_an_editor_that_closes_beside_a_writer_leaves_a_usable_log() {
         .check(|run| {
             let store = store(0);
             let gone = Editor::new(store.clone(), "gone");
+            // It follows the document from its first use on.
+            assert_eq!(gone.selection(), None);
             let writer = {
                 let store = store.clone();
                 run.spawn("writer", move || type_in(&store, "b"))

@@ -291,7 +291,9 @@ impl CommitLog {
         };
         let origin = commit.origin;
         _unneeded = self.queue_unrecorded(records, version, commit);
-        if self.followers.load(Ordering::Relaxed) <= u32::from(origin.is_some()) {
+        // The session of a batch may have ended while another thread ran the batch.
+        let is_of_follower = origin.is_some_and(|id| records.sessions.contains_key(id));
+        if self.followers.load(Ordering::Relaxed) <= u32::from(is_of_follower) {
             return;
         }
         let has_readers = self.limit.kept > 0 || self.subscribers.load(Ordering::Relaxed) > 0;

@@ -7,6 +7,8 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use slotmap::Key;
+
 use super::TransactionResult;
 use super::history::{Direction, History};
 use crate::document::{EditError, Fragment, Selection, Snapshot};
@@ -128,10 +130,14 @@ impl Deref for OwnedSession {
 
 impl Drop for OwnedSession {
     fn drop(&mut self) {
-        if let Some(id) = self.session.0.id.get() {
-            self.store.stop_following(*id);
+        let mut state = self.state();
+        let contents = std::mem::take(&mut *state);
+        // A batch that another thread still runs does not begin to follow any more.
+        let id = *self.session.0.id.get_or_init(FollowerId::default);
+        drop(state);
+        if !id.is_null() {
+            self.store.stop_following(id);
         }
-        let contents = std::mem::take(&mut *self.state());
         drop(contents);
     }
 }
