@@ -151,7 +151,8 @@ pub struct LogDiagnostics {
     pub subscriber_count: usize,
     /// The editor sessions that are furthest behind: at most [`LogDiagnostics::LISTED`].
     pub sessions: Vec<SessionDiagnostics>,
-    /// The number of editor sessions. An editor has one from its first use on.
+    /// The number of editor sessions. An editor has one from its first use on: an
+    /// edit, or a call that reads or sets its selection.
     pub session_count: usize,
 }
 

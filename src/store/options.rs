@@ -187,8 +187,8 @@ impl StoreOptions {
     /// Undo and selections are the same over such commits, except that the error of an undo may no
     /// longer name [who changed the node](crate::history::UndoError::Conflict).
     ///
-    /// Without a subscriber or an editor, and beside a single editor that makes all commits, the
-    /// store keeps none.
+    /// Without a subscriber or an editor that was used, and beside a single editor that makes all
+    /// commits, the store keeps none.
     ///
     /// ```
     /// use doclock::{DataStore, Editor, StoreOptions, dsl::*};

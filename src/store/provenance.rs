@@ -23,7 +23,7 @@ use crate::id::{NodeIds, OwnerId};
 use crate::sync::MutexGuard;
 use crate::sync::rank;
 
-/// What is recorded since the first editor came.
+/// What is recorded since the first commit that can be undone.
 #[derive(Debug, Default)]
 pub(super) struct RecordedProvenance {
     /// The version before the first commit that is recorded.

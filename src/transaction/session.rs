@@ -143,7 +143,7 @@ impl Drop for OwnedSession {
 }
 
 impl Session {
-    /// Its id among the followers of the document. Before its first use, that of none.
+    /// Its id among the followers of the document, or that of none if it was never used.
     pub(super) fn id(&self) -> FollowerId {
         self.0.id.get().copied().unwrap_or_default()
     }

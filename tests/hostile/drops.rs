@@ -51,7 +51,10 @@ fn call_every_method(editor: &Editor) {
     );
     editor.clear_history();
     drop(editor.group());
-    drop(Editor::new(store.clone(), "another"));
+    let another = Editor::new(store.clone(), "another");
+    // It follows the document from its first use on.
+    assert_eq!(another.selection(), None);
+    drop(another);
     let subscription = store.subscribe();
     drop((subscription.ready().clone(), subscription));
     let _ = (

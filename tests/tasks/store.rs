@@ -1,8 +1,11 @@
 //! Transactions, batches, histories and subscriptions, in tasks.
 
+use std::sync::{Mutex, mpsc};
+use std::task::{Context, Waker};
+use std::thread;
 use std::time::Duration;
 
-use doclock::document::NodeSpec;
+use doclock::document::{NodeSpec, Selection};
 use doclock::events::Stream;
 use doclock::lock::node::Scope;
 use doclock::lock::{AcquireOptions, LockError};
@@ -272,5 +275,55 @@ fn async_03_tasks_that_wait_for_a_lossless_subscriber_for_long_are_not_polled_in
     for ((task, _), version) in tasks.into_iter().zip(3..) {
         journal.recv().unwrap();
         assert_eq!(task.finish().unwrap().version, version, "in FIFO order");
+    }
+}
+
+/// An operation that tells that it runs, and then waits.
+fn pause() -> (Operation, mpsc::Receiver<()>, mpsc::Sender<()>) {
+    let (entered, has_entered) = mpsc::channel();
+    let (go_on, goes_on) = mpsc::channel();
+    let goes_on = Mutex::new(goes_on);
+    let pause = op(move |_| -> Result<(), mpsc::RecvError> {
+        entered.send(()).unwrap();
+        goes_on.lock().unwrap().recv()
+    });
+    (pause, has_entered, go_on)
+}
+
+/// Another thread runs the batch while the future and then the editor are dropped.
+#[test]
+fn a_batch_that_outlasts_its_editor_is_read_by_another_one() {
+    for was_used in [false, true] {
+        let options = StoreOptions::new().batch_limit(usize::MAX, Duration::MAX);
+        let store = DataStore::with_options(options);
+        let manager = TransactionManager::new(store.clone());
+        manager.execute(note()).unwrap();
+        let bob = Editor::new(store.clone(), "bob");
+        bob.select(Selection::caret("note", 3)).unwrap();
+        let ann = Editor::new(store.clone(), "ann");
+        if was_used {
+            assert_eq!(ann.selection(), None);
+        }
+        let (first, has_entered, go_on) = pause();
+        let combiner = thread::spawn(move || manager.execute(first).unwrap());
+        has_entered.recv().unwrap();
+
+        let (second, is_run, end) = pause();
+        let batch = [second, insert_text(0, "ab").on("note")];
+        let any_thread = AcquireOptions::new().any_thread();
+        let transaction = ann.transaction(batch).options(any_thread);
+        let mut future = Box::pin(transaction.into_future());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(future.as_mut().poll(&mut context).is_pending());
+        go_on.send(()).unwrap();
+        is_run.recv().unwrap();
+        drop(future);
+        drop(ann);
+        end.send(()).unwrap();
+        combiner.join().unwrap();
+
+        let caret = Selection::caret("note", 5);
+        assert_eq!(bob.selection(), Some(caret), "was used: {was_used}");
+        assert_eq!(store.diagnostics().log.session_count, 1);
     }
 }

@@ -1,5 +1,6 @@
 //! The commit log beside sessions that read it, or do not.
 
+use super::OwnedSession;
 use crate::document::Selection;
 use crate::dsl::*;
 use crate::store::{DataStore, StoreOptions};
@@ -37,6 +38,18 @@ fn an_editor_that_was_never_used_costs_commits_nothing() {
     assert_eq!(store.log_sizes().1, 1);
     let moved = Selection::caret("t", 12);
     assert_eq!(unused.selection(), Some(moved));
+}
+
+/// A batch that another thread runs can outlast the editor.
+#[test]
+fn a_session_that_has_ended_does_not_begin_to_follow() {
+    let store = store();
+    let owned = OwnedSession::open(store.clone(), "ann".into());
+    let session = owned.session.clone();
+    drop(owned);
+    let mut state = session.state();
+    session.catch_up(&mut state, &store);
+    assert_eq!(store.diagnostics().log.session_count, 0);
 }
 
 #[test]

@@ -69,7 +69,8 @@ impl Units<'_> {
 
 impl Provenance {
     /// Forgets what is no longer needed, if there are twice as many units as after the last time,
-    /// or many commits since then. It looks at all records, so the more there are, the rarer.
+    /// or many commits since then. It looks at all records and units, so the more there are, the
+    /// rarer.
     pub fn forget(&mut self) {
         let many = MANY + 8 * self.records.len() + self.units.len();
         if self.units.len() < FEW + 2 * self.kept_units && self.recorded < many {
