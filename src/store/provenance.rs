@@ -55,43 +55,49 @@ impl RecordedProvenance {
         }
     }
 
-    /// Records commits in their order, each of which is dropped right after that. `forgets` is
-    /// whether it forgets meanwhile what is no longer needed: without that, each commit would take
-    /// longer than the one before.
+    /// Records commits in their order, and drops them soon after that, while the caches of the
+    /// processor still have them. `forgets` is whether it forgets meanwhile what is no longer
+    /// needed: without that, each commit would take longer than the one before.
     fn record(&mut self, taken: &mut TakenCommits, ids: &NodeIds, forgets: bool) {
+        /// So many are dropped at once, which moves none of them.
+        const DROPPED: usize = 64;
         let mut undone = taken.undone_runs().into_iter().peekable();
-        let mut nth = 0;
+        let (mut nth, mut dropped) = (0, 0);
         let (mut end_of_unit, mut is_final) = (0, false);
-        while let Some(first) = taken.commits.front() {
+        while let Some(commit) = taken.commits.get(nth - dropped) {
             if forgets {
                 self.provenance.forget();
             }
             if let Some((run, after)) = undone.next_if(|(run, _)| run.start == nth) {
                 nth = run.end;
-                let commits: Vec<_> = taken.commits.drain(..run.len()).collect();
+                let run = run.start - dropped..run.end - dropped;
+                let commits: Vec<_> = taken.commits.range(run).collect();
                 self.record_undone(&commits, &after, ids);
                 continue;
             }
             if nth >= end_of_unit {
-                let count = taken.count_of_first_unit();
+                let count = taken.count_of_unit(nth - dropped);
                 end_of_unit = nth + count;
                 // A unit that is in no history any more can no longer be undone.
-                is_final = first.is_final(count);
+                is_final = commit.is_final(count);
             }
             nth += 1;
-            if let Some(commit) = taken.commits.pop_front() {
-                // One that was queued before the present record began.
-                if commit.version > self.version && commit.is_in_effect && !commit.is_undo {
-                    let unit = commit.unit.as_ref().filter(|_| !is_final);
-                    self.provenance.record(&commit.recorded_with(unit));
-                }
+            // One that was queued before the present record began.
+            if commit.version > self.version && commit.is_in_effect && !commit.is_undo {
+                let unit = commit.unit.as_ref().filter(|_| !is_final);
+                self.provenance.record(&commit.recorded_with(unit));
+            }
+            if nth - dropped >= DROPPED {
+                taken.commits.drain(..nth - dropped);
+                dropped = nth;
             }
         }
+        taken.commits.clear();
         self.version = self.version.max(taken.version);
     }
 
     /// Records commits that were undone while they waited, and led to this document.
-    fn record_undone(&mut self, commits: &[Unrecorded], after: &Snapshot, ids: &NodeIds) {
+    fn record_undone(&mut self, commits: &[&Unrecorded], after: &Snapshot, ids: &NodeIds) {
         // What can no longer be redone has left nothing behind.
         let units = || commits.chunk_by(|one, next| one.is_of_unit_of(next));
         if units().all(|unit| unit[0].is_final(unit.len())) {
@@ -160,9 +166,9 @@ impl RecordedProvenance {
 }
 
 impl TakenCommits {
-    /// How many commits at the front belong to the unit of the first one.
-    fn count_of_first_unit(&self) -> usize {
-        let mut commits = self.commits.iter();
+    /// How many commits from an index on belong to the unit of the first one.
+    fn count_of_unit(&self, index: usize) -> usize {
+        let mut commits = self.commits.range(index..);
         let first = commits.next();
         let more = commits.take_while(|next| first.is_some_and(|first| first.is_of_unit_of(next)));
         1 + more.count()

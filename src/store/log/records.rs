@@ -141,6 +141,7 @@ impl CommitRecords {
     }
 
     /// Appends a commit. Returns what is to be dropped with no mutex locked.
+    #[inline(always)]
     #[must_use = "dropped under a mutex, it would hold up others"]
     pub(super) fn push(&mut self, record: CommitRecord) -> impl Sized + use<> {
         // A commit of the only follower is not recorded. No cursor is before it.

@@ -503,7 +503,7 @@ impl Subscribers {
         &mut self,
         version: u64,
         reach: Option<&Reach>,
-    ) -> (Vec<Topic>, SmallVec<[Bell; 4]>) {
+    ) -> (Vec<Topic>, SmallVec<[Bell; 1]>) {
         self.announced = version;
         let (mut topics, mut woken) = (Vec::new(), SmallVec::new());
         // The write was faster than this announcement.
@@ -538,13 +538,16 @@ impl Subscribers {
                     by_filter.get_mut(&filter).map(&mut tell);
                 }
             }
-            reach => {
-                let passes = |filter: &Filter| match reach {
-                    Some(reach) => reach.passes(filter),
-                    None => *filter == Filter::All,
-                };
-                let passed = by_filter.iter_mut().filter(|(filter, _)| passes(filter));
+            Some(reach) => {
+                let passed = by_filter.iter_mut();
+                let passed = passed.filter(|(filter, _)| reach.passes(filter));
                 passed.for_each(|(_, audience)| tell(audience));
+            }
+            // There are no filters.
+            None => {
+                let audiences = by_filter.values_mut();
+                let mut all = audiences.filter(|audience| audience.topic == Topic::ALL);
+                all.next().map(tell);
             }
         }
         (topics, woken)
