@@ -633,7 +633,7 @@ mod tests {
         }
     }
 
-    /// KeptHistory commits are recorded between the publication of an undo and its record, by which
+    /// Kept commits are recorded between the publication of an undo and its record, by which
     /// the record gets other keys.
     #[cfg(feature = "redb")]
     #[test]

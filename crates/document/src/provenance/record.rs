@@ -379,7 +379,7 @@ impl Record {
         are_known
     }
 
-    /// NodeRecords that a unit removed it with its subtree.
+    /// Records that a unit removed it with its subtree.
     pub(super) fn remove(&mut self, node: &Arc<Node>, by: StepTag) {
         for item in self.text.iter_mut() {
             if let TextItem::Chars(chars) = item

@@ -1,4 +1,4 @@
-//! NodeRecords commits: which unit inserted, removed, moved, split and joined what.
+//! Records commits: which unit inserted, removed, moved, split and joined what.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -71,7 +71,7 @@ impl Provenance {
         }
     }
 
-    /// NodeRecords a commit that follows all others. An undo or a redo is not recorded again.
+    /// Records a commit that follows all others. An undo or a redo is not recorded again.
     pub fn record(&mut self, commit: &RecordedCommit<'_>) {
         let number = commit.unit.map_or(0, |unit| unit.number);
         self.newest = self.newest.max(commit.version);
@@ -542,7 +542,7 @@ impl Provenance {
         self.touch(by, TouchedItem::Removed(keys));
     }
 
-    /// NodeRecords that a node had no place before its first one by a unit.
+    /// Records that a node had no place before its first one by a unit.
     fn note_detached(&mut self, node: RecordKey) {
         if self.records[node].places.is_empty() {
             self.add_place(node, None, None, 0, StepTag::ALWAYS);

@@ -670,7 +670,7 @@ impl Chars {
         self.later_mut().hidden = Some(Hidden { text, marks });
     }
 
-    /// NodeRecords that they got a mark or lost it. A commit that gives what it took has done
+    /// Records that they got a mark or lost it. A commit that gives what it took has done
     /// nothing.
     pub(super) fn mark(&mut self, marked: Marked) {
         let all = self.marked();

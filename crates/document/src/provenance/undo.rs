@@ -169,7 +169,7 @@ impl Provenance {
         runs.map(|run| (units(run), run[0].1)).collect()
     }
 
-    /// NodeRecords an undo or a redo that changed nothing in the document.
+    /// Records an undo or a redo that changed nothing in the document.
     pub fn record_silent(&mut self, reversed: &ReversedRecords, version: u64) {
         for is_redo in [false, true] {
             let units = reversed.units.iter();
