@@ -27,4 +27,4 @@ pub mod shrink;
 
 pub use samples::DurationSummary;
 #[doc(hidden)]
-pub use samples::Samples;
+pub use samples::{Samples, nanos};

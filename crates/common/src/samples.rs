@@ -8,6 +8,13 @@ use serde::Serialize;
 
 use crate::millis;
 
+/// At most the number that a clock can count.
+#[doc(hidden)]
+#[inline]
+pub fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// A distribution of durations.
 ///
 /// The count is exact, and so are the mean and the maximum of the measured samples. A percentile
@@ -61,7 +68,8 @@ struct Distribution {
 
 /// The distribution of the samples.
 enum Spread {
-    /// The buckets of the last samples, with [`RUN`](Self::RUN) for a sample that stands for a run.
+    /// The buckets of the last samples, with [`OF_RUN`](Self::OF_RUN) for a sample that stands for
+    /// a run.
     Recent {
         samples: Box<[u16; Samples::RECENT]>,
         next: u8,
@@ -87,7 +95,7 @@ impl Samples {
 
     /// Records a sample that stands for `weight` of them.
     pub fn record(&mut self, sample: Duration, weight: u16) {
-        let nanos = u64::try_from(sample.as_nanos()).unwrap_or(u64::MAX);
+        let nanos = nanos(sample);
         let bucket = Buckets::of(nanos);
         let measured = self.0.get_or_insert_default();
         measured.count += u64::from(weight);
@@ -178,12 +186,12 @@ impl Samples {
 
 impl Spread {
     const EMPTY: u16 = u16::MAX;
-    const RUN: u16 = 1 << 15;
+    const OF_RUN: u16 = 1 << 15;
 
     fn add(&mut self, bucket: u16, weight: u16) {
         let recent = match weight {
             1 => Some(bucket),
-            Samples::RUN => Some(bucket | Self::RUN),
+            Samples::RUN => Some(bucket | Self::OF_RUN),
             _ => None,
         };
         match (self, recent) {
@@ -211,9 +219,9 @@ impl Spread {
             Self::Recent { samples, .. } => {
                 let mut buckets = Buckets::default();
                 for &sample in samples.iter().filter(|sample| **sample != Self::EMPTY) {
-                    match sample & Self::RUN {
+                    match sample & Self::OF_RUN {
                         0 => buckets.add(sample, 1),
-                        _ => buckets.add(sample & !Self::RUN, Samples::RUN.into()),
+                        _ => buckets.add(sample & !Self::OF_RUN, Samples::RUN.into()),
                     }
                 }
                 Cow::Owned(buckets)

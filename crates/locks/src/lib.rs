@@ -75,7 +75,7 @@ mod wait;
 #[allow(missing_docs, missing_debug_implementations)]
 mod wake_chain;
 
-use doclock_common::{Samples, brief, caught, hashing, id, millis, shrink};
+use doclock_common::{Samples, brief, caught, hashing, id, millis, nanos, shrink};
 
 pub use crate::queue::{LockMode, Priority};
 pub use cancel::CancelToken;

@@ -1,7 +1,7 @@
 //! Which holds are measured, and when they began.
 //!
 //! Reading the clock costs as much as the rest of an uncontended lock. So of the holds for which no
-//! request waits when they begin, one in [`Sampling::RUN`] is measured and counts for all of them.
+//! request waits when they begin, one in [`Samples::RUN`] is measured and counts for all of them.
 
 use std::time::Duration;
 
@@ -32,13 +32,10 @@ impl Measured {
 }
 
 impl Sampling {
-    /// One hold in this many is measured.
-    pub(super) const RUN: u16 = Samples::RUN;
-
     /// Measures one hold in many; each by a manual clock, which costs next to nothing.
     pub(super) fn new(clock: &Clock) -> Self {
         Self {
-            run: if clock.is_manual() { 1 } else { Self::RUN },
+            run: if clock.is_manual() { 1 } else { Samples::RUN },
             unmeasured: 0,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::time::nanos;
+use crate::nanos;
 
 /// A moving average over the measured holds.
 #[derive(Clone, Copy, Debug, Default)]

@@ -26,6 +26,7 @@ use std::time::Duration;
 #[cfg(not(loom))]
 use std::time::Instant;
 
+use crate::nanos;
 use crate::sync::{Mutex, rank};
 
 /// A moment: nanoseconds of monotonic time since a [`Clock`] began, which is before the process
@@ -59,11 +60,6 @@ impl Sub for MonotonicTime {
     fn sub(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
-}
-
-/// At most the number that a clock can count.
-pub(crate) fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The clock of a store, a lock or an inbox.

@@ -13,10 +13,10 @@ fn weights(mut sampling: Sampling, holds: usize) -> Vec<u16> {
 
 #[test]
 fn one_hold_of_a_run_is_measured_and_stands_for_all() {
-    let run = usize::from(Sampling::RUN);
+    let run = usize::from(Samples::RUN);
     let weights = weights(Sampling::new(&Clock::system()), 3 * run);
     for (nth, weight) in weights.into_iter().enumerate() {
-        assert_eq!(weight, if nth % run == 0 { Sampling::RUN } else { 0 });
+        assert_eq!(weight, if nth % run == 0 { Samples::RUN } else { 0 });
     }
 }
 
