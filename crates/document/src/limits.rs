@@ -13,9 +13,8 @@ use crate::hashing::Secret;
 use crate::id::NodeId;
 
 /// A resource that a script can use up. See [`Limits`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[strum(serialize_all = "camelCase")]
 #[non_exhaustive]
 pub enum Limit {
     /// Operations of a transaction. Each operation within a `control` counts, and each that code
@@ -58,7 +57,18 @@ impl Limit {
 
     /// Returns the name in JSON and in errors.
     pub fn name(self) -> &'static str {
-        self.into()
+        match self {
+            Self::Operations => "operations",
+            Self::Nodes => "nodes",
+            Self::Depth => "depth",
+            Self::IdBytes => "idBytes",
+            Self::NameBytes => "nameBytes",
+            Self::Attributes => "attributes",
+            Self::Marks => "marks",
+            Self::Text => "text",
+            Self::Output => "output",
+            Self::Steps => "steps",
+        }
     }
 
     const fn of_untrusted(self) -> usize {

@@ -8,7 +8,6 @@ use metrics::{
     histogram,
 };
 use smol_str::SmolStr;
-use strum::{EnumCount, VariantArray};
 
 use super::outcome::TransactionOutcome;
 use crate::store::DataStore;
@@ -16,7 +15,7 @@ use crate::store::DataStore;
 /// The metrics that each transaction changes, and what was published of the rest.
 pub(super) struct StoreMetrics {
     /// In the order of [`TransactionOutcome`].
-    transactions: [Counter; TransactionOutcome::COUNT],
+    transactions: [Counter; TransactionOutcome::ALL.len()],
     wait: Histogram,
     hold: Histogram,
     published: Mutex<Totals>,
@@ -42,9 +41,7 @@ impl StoreMetrics {
             counter!(name, STORE => store(), "outcome" => outcome.name())
         };
         Self {
-            transactions: std::array::from_fn(|nth| {
-                transactions(TransactionOutcome::VARIANTS[nth])
-            }),
+            transactions: TransactionOutcome::ALL.map(transactions),
             wait: histogram!("doclock_transaction_wait_seconds", STORE => store()),
             hold: histogram!("doclock_transaction_hold_seconds", STORE => store()),
             published: Mutex::default(),

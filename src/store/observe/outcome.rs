@@ -3,10 +3,7 @@
 use crate::store::TransactionResult;
 
 /// How a transaction ended, in the words of spans and metrics.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, strum::EnumCount, strum::VariantArray, strum::IntoStaticStr,
-)]
-#[strum(serialize_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TransactionOutcome {
     Committed,
     NothingChanged,
@@ -20,8 +17,31 @@ pub(super) enum TransactionOutcome {
 }
 
 impl TransactionOutcome {
+    #[cfg(feature = "metrics")]
+    pub(super) const ALL: [Self; 9] = [
+        Self::Committed,
+        Self::NothingChanged,
+        Self::Repeated,
+        Self::RolledBack,
+        Self::Failed,
+        Self::Panicked,
+        Self::Revoked,
+        Self::TimedOut,
+        Self::Cancelled,
+    ];
+
     pub(super) fn name(self) -> &'static str {
-        self.into()
+        match self {
+            Self::Committed => "committed",
+            Self::NothingChanged => "nothing_changed",
+            Self::Repeated => "repeated",
+            Self::RolledBack => "rolled_back",
+            Self::Failed => "failed",
+            Self::Panicked => "panicked",
+            Self::Revoked => "revoked",
+            Self::TimedOut => "timed_out",
+            Self::Cancelled => "cancelled",
+        }
     }
 
     fn of_result(result: &TransactionResult) -> Self {

@@ -60,6 +60,29 @@ macro_rules! without {
     };
 }
 
+/// The name of a variant in JSON: that of `InsertText` is `insertText`.
+macro_rules! json_name {
+    ($variant:ident) => {{
+        const BYTES: &[u8] = {
+            const VARIANT: &str = stringify!($variant);
+            &crate::transaction::operation::list::in_camel_case::<{ VARIANT.len() }>(VARIANT)
+        };
+        const {
+            match std::str::from_utf8(BYTES) {
+                Ok(name) => name,
+                Err(_) => unreachable!(),
+            }
+        }
+    }};
+}
+
+pub(super) const fn in_camel_case<const LENGTH: usize>(variant: &str) -> [u8; LENGTH] {
+    let mut name = [0; LENGTH];
+    name.copy_from_slice(variant.as_bytes());
+    name[0].make_ascii_lowercase();
+    name
+}
+
 /// Makes an enum of all operations on a `Target`. A row has the type of an operation, whose name in
 /// JSON is that in camelCase, and its functions in [`dsl`](crate::dsl). The variant after `named`
 /// wraps another operation and has no name of its own.
@@ -83,11 +106,8 @@ macro_rules! operations {
             PartialEq,
             serde::Serialize,
             serde::Deserialize,
-            strum::IntoStaticStr,
-            strum::VariantNames,
         )]
         #[serde(remote = "Self", rename_all = "camelCase")]
-        #[strum(serialize_all = "camelCase")]
         #[non_exhaustive]
         pub enum $all {
             $($(
@@ -118,16 +138,13 @@ macro_rules! operations {
 
         impl $all {
             /// The names of all these operations in the JSON form.
-            pub const NAMES: &'static [&'static str] = {
-                let named = [$($(stringify!($name)),+),+].len();
-                <Self as strum::VariantNames>::VARIANTS.split_at(named).0
-            };
+            pub const NAMES: &'static [&'static str] = &[$($(json_name!($name)),+),+];
 
             /// Returns the name in the JSON form.
             pub fn name(&self) -> &'static str {
                 match self {
+                    $($(Self::$name(_) => json_name!($name),)+)+
                     $(Self::$wrapper { operation, .. } => operation.name(),)?
-                    operation => operation.into(),
                 }
             }
 

@@ -275,11 +275,8 @@ impl AttributeSpec {
 }
 
 /// A type of attribute values.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, strum::Display,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
 #[non_exhaustive]
 pub enum ValueType {
     /// Any value.
@@ -297,6 +294,13 @@ pub enum ValueType {
     Array,
     /// An object with any values.
     Object,
+}
+
+/// Formats as the name in JSON.
+impl fmt::Display for ValueType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 impl ValueType {

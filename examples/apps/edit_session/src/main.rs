@@ -116,7 +116,7 @@ fn session(options: &Options) -> Result<Report, Box<dyn Error>> {
             let nodes = document.as_ref().map(NodeSpec::len);
             let nodes = nodes.unwrap_or_else(|| store.snapshot().len());
             let workers = editors::workers(editors, *transactions, *seed, nodes);
-            let outcome = session::run(store, stored, document, workers, *transactions)?;
+            let outcome = session::run(store, stored, document, workers)?;
             Ok(Report::of_edits(&source, editors, *seed, outcome))
         }
         Work::Trace(file) => {
@@ -139,7 +139,7 @@ fn session(options: &Options) -> Result<Report, Box<dyn Error>> {
             }
             let (store, stored) = open(options, true)?;
             let document = Some(trace.document(editors));
-            let outcome = session::run(store, stored, document, workers, transactions)?;
+            let outcome = session::run(store, stored, document, workers)?;
             Ok(Report::of_replay(file, editors, &trace, outcome))
         }
     }

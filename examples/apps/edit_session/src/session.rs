@@ -8,7 +8,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use doclock::{DataStore, Snapshot, View, document::NodeSpec, lock::LockStats};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::reader;
@@ -109,14 +108,12 @@ pub struct Outcome {
     pub stored: Option<Stored>,
 }
 
-/// Imports the document, if one is given, and runs the workers, which run at most so many
-/// transactions in all.
+/// Imports the document, if one is given, and runs the workers.
 pub fn run(
     store: DataStore,
     mut stored: Option<Stored>,
     document: Option<NodeSpec>,
     workers: Vec<Worker<'_>>,
-    transactions: usize,
 ) -> Result<Outcome, Box<dyn Error>> {
     // The replica misses no commit. If it is more than a megabyte behind, the editors wait for it.
     let events = store.subscription().lossless(1 << 20).all();
@@ -128,8 +125,7 @@ pub fn run(
     let before = store.snapshot();
     store.reset_lock_stats();
 
-    let progress = progress_bar(transactions);
-    let ended: &Ended<'_> = &|_| progress.inc(1);
+    let ended: &Ended<'_> = &|_| {};
     let done = AtomicBool::new(false);
     let started = Instant::now();
     let (tally, elapsed, read) = thread::scope(|scope| {
@@ -147,7 +143,6 @@ pub fn run(
         let tally = tallies.fold(Tally::default(), Tally::and);
         (tally, elapsed, unwound(reader.join()))
     });
-    progress.finish_and_clear();
 
     let document = store.snapshot();
     let lock = store.lock_stats();
@@ -177,14 +172,6 @@ pub fn import(store: &DataStore, document: NodeSpec) -> Result<(), Box<dyn Error
     transaction.set_root(&root)?;
     transaction.commit()?;
     Ok(())
-}
-
-/// Visible only if standard error is a terminal.
-fn progress_bar(transactions: usize) -> ProgressBar {
-    let template = "{bar:40} {pos}/{len} transactions, {per_sec}, {eta} left";
-    let style = ProgressStyle::with_template(template);
-    ProgressBar::new(transactions as u64)
-        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 /// Resumes the panic of a joined thread.

@@ -1,13 +1,13 @@
 //! The file that keeps the document.
 
 use std::fs;
+use std::io::{IsTerminal, stderr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use doclock::durable::{CloseReport, DurabilityError, DurableOptions, OpenError, OpenProgress};
 use doclock::{DataStore, Snapshot, View};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::input::{self, BadInput};
@@ -126,25 +126,24 @@ fn check_document(document: &Snapshot) -> Result<(), String> {
     Err(format!("its document cannot be edited here: {reason}"))
 }
 
-/// Opens the file with a progress bar, which is only visible on a terminal.
+/// Opens the file, and shows on a terminal how far that is.
 fn open(path: &Path, options: DurableOptions) -> Result<(DataStore, Opened), OpenError> {
     let opened = Arc::new(Mutex::new(Opened::default()));
     let began = Instant::now();
-    let bar = ProgressBar::new(100);
     let options = options.progress({
-        let (opened, bar) = (Arc::clone(&opened), bar.clone());
+        let opened = Arc::clone(&opened);
         move |reached| {
             opened
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .note(reached);
             if began.elapsed() > MOMENT {
-                show(&bar, reached);
+                show(reached);
             }
         }
     });
     let result = DataStore::open_with(path, options);
-    bar.finish_and_clear();
+    replace_line("");
     let mut opened = *opened.lock().unwrap_or_else(PoisonError::into_inner);
     opened.seconds = began.elapsed().as_secs_f64();
     Ok((result?, opened))
@@ -160,18 +159,19 @@ impl Opened {
     }
 }
 
-fn show(bar: &ProgressBar, reached: OpenProgress) {
-    let (template, position) = match reached {
-        OpenProgress::Checking(part) => (
-            "{bar:40} {pos} % of the file is checked",
-            (100.0 * part) as usize,
-        ),
-        OpenProgress::Nodes(nodes) => ("{spinner} {pos} nodes are loaded", nodes),
-        OpenProgress::Commits(commits) => ("{spinner} {pos} commits are repeated", commits),
+fn show(reached: OpenProgress) {
+    let line = match reached {
+        OpenProgress::Checking(part) => format!("{:.0} % of the file is checked", 100.0 * part),
+        OpenProgress::Nodes(nodes) => format!("{nodes} nodes are loaded"),
+        OpenProgress::Commits(commits) => format!("{commits} commits are repeated"),
         _ => return,
     };
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
+    replace_line(&line);
+}
+
+/// Writes a line in the place of the last one, if standard error is a terminal.
+fn replace_line(line: &str) {
+    if stderr().is_terminal() {
+        eprint!("\r\x1b[K{line}");
     }
-    bar.set_position(position as u64);
 }
