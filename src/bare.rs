@@ -61,7 +61,9 @@ impl Bare {
         text: &str,
     ) -> Result<(), EditError> {
         let mut overlay = Overlay::new(self.document.clone());
-        if let Some(change) = plan::splice_text(&overlay, id, Some(range), text.into())? {
+        if let Some(change) =
+            plan::splice_text(plan::find(&overlay, id)?, Some(range), text.into())?
+        {
             overlay.apply(change, &self.shared.ids)?;
         }
         overlay.fold_into(&mut self.document);

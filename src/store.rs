@@ -43,7 +43,8 @@ pub use nodes::{NodeGuard, NodeLocks};
 pub(crate) use observe::{Kind, ObservedTransaction};
 pub use options::StoreOptions;
 pub(crate) use publish::{
-    Bookkeeping, CommitCondition, HeldGrant, Publication, PublishedState, Reversal,
+    Bookkeeping, CommitCondition, HeldGrant, OfSession, Publication, PublishedState, Reversal,
+    undone,
 };
 pub(crate) use receipts::{BatchDigest, Receipt};
 pub(crate) use result::ExecutedOperation;

@@ -191,14 +191,22 @@ impl HeldGrant {
 
 /// What a commit says besides the edits of its draft.
 pub(crate) struct Publication {
-    owner: OwnerId,
+    pub(crate) owner: OwnerId,
     /// The idempotency key that has no receipt yet, with the digest of the batch.
     pub(crate) once: Option<(SmolStr, BatchDigest)>,
-    /// The session that submits it, and need not read it.
-    pub(crate) origin: Option<FollowerId>,
-    /// The selections of the session before and after it.
+    /// The versions of the commits that it undoes or redoes: see [`undone`].
+    pub(crate) undone: Vec<u64>,
+    /// The session that submits it.
+    pub(crate) session: Option<OfSession>,
+}
+
+/// What the commit of a session says besides.
+pub(crate) struct OfSession {
+    /// The session, which need not read it.
+    pub(crate) id: FollowerId,
+    /// Its selections before and after it.
     pub(crate) selections: [Option<Selection>; 2],
-    /// Whether the history of the session has it.
+    /// Whether its history has it.
     pub(crate) in_history: bool,
     /// What is undone together with it.
     pub(crate) unit: Option<Arc<EditUnit>>,
@@ -206,52 +214,38 @@ pub(crate) struct Publication {
     pub(crate) reversal: Reversal,
 }
 
-/// Which edits a commit undoes or redoes.
+/// Which units a commit undoes or redoes.
 #[derive(Default)]
 pub(crate) struct Reversal {
     /// Whether recorded units went out of effect or into effect.
     pub(crate) is_recorded: bool,
     /// The unit, if all of its commits wait to be recorded, and whether it is to be in effect.
     pub(crate) newest: Option<(Arc<EditUnit>, bool)>,
-    /// The versions of the commits that were undone.
-    pub(crate) versions: Vec<u64>,
     /// The units, if the versions do not tell them.
     pub(crate) entry: Option<Arc<ReversedEntry>>,
 }
 
-impl Reversal {
-    /// Of versions. Without any, it undoes something that its changes do not tell.
-    pub(crate) fn of_versions(mut versions: Vec<u64>) -> Self {
-        if versions.is_empty() {
-            // No commit has this version.
-            versions.push(0);
-        }
-        Self {
-            versions,
-            ..Self::default()
-        }
-    }
-
-    /// Of a commit whose inverse is code.
-    pub(crate) fn of_code() -> Self {
-        Self::of_versions(Vec::new())
-    }
-}
-
 impl Publication {
-    /// A commit of an owner, in no history.
+    /// A commit of an owner, outside of a session.
     #[inline(always)]
     pub(crate) fn by(owner: &OwnerId) -> Self {
         Self {
             owner: owner.clone(),
             once: None,
-            origin: None,
-            selections: [None, None],
-            in_history: false,
-            unit: None,
-            reversal: Reversal::default(),
+            undone: Vec::new(),
+            session: None,
         }
     }
+}
+
+/// The versions of the commits that a commit undoes. Without any, it undoes something that its
+/// changes do not tell: code ran that is an inverse.
+pub(crate) fn undone(mut versions: Vec<u64>) -> Vec<u64> {
+    if versions.is_empty() {
+        // No commit has this version.
+        versions.push(0);
+    }
+    versions
 }
 
 impl DataStore {
@@ -270,25 +264,21 @@ impl DataStore {
         &self,
         held: HeldGrant,
         draft: &mut Draft,
-        publication: Publication,
+        mut publication: Publication,
     ) -> Result<TransactionResult, E> {
         let grant = self.check_own(held, draft)?;
         self.validate(grant, draft, &publication.owner)?;
-        let Publication {
-            owner,
-            once,
-            origin,
-            selections: [selection_before, selection_after],
-            in_history,
-            unit,
-            mut reversal,
-        } = publication;
+        let once = publication.once;
+        let [selection_before, selection_after] = match &mut publication.session {
+            Some(of) => std::mem::take(&mut of.selections),
+            None => [None, None],
+        };
         let changed = draft.changes().iter().any(Change::is_of_the_document);
         let mut result = TransactionResult {
             transaction_id: draft.id(),
             version: draft.base().version(),
             changed,
-            owner,
+            owner: publication.owner,
             fencing_token: grant.token,
             idempotency_key: once.as_ref().map(|(key, _)| key.clone()),
             operations: draft.take_executed(),
@@ -305,30 +295,32 @@ impl DataStore {
             return Ok(result);
         }
         result.changes = draft.overlay.take_changes();
+        let session = publication.session.as_ref();
+        let unit = session.and_then(|of| of.unit.as_ref());
+        let origin = session.map(|of| of.id);
+        let newest = session.and_then(|of| of.reversal.newest.as_ref());
         let commit = ToRecord {
             changes: &result.changes,
             details: draft.overlay.take_details(),
-            unit: unit.as_ref(),
+            unit,
             selections: [&result.selection_before, &result.selection_after]
                 .map(|it| it.as_ref().filter(|_| unit.is_some())),
             origin,
-            is_undo: reversal.is_recorded,
-            reversed_unit: reversal.newest.as_ref(),
+            is_undo: session.is_some_and(|of| of.reversal.is_recorded),
+            reversed_unit: newest,
         };
-        let undone = std::mem::take(&mut reversal.versions);
-        let entry = reversal.entry.take();
         let record = |version, for_subscribers: bool| CommitRecord {
             edits: CommitEdits {
                 version,
                 edits: Change::sequence_edits(&result.changes),
-                undone: undone.into(),
+                undone: publication.undone.into(),
             },
             owner: result.owner.clone(),
-            in_history: in_history && origin.is_some(),
+            in_history: session.is_some_and(|of| of.in_history),
             origin,
             // Only kept commits lead to the history of a later session.
-            unit: unit.as_ref().filter(|_| self.keeps_commits()).cloned(),
-            reversed: entry,
+            unit: unit.filter(|_| self.keeps_commits()).cloned(),
+            reversed: session.and_then(|of| of.reversal.entry.clone()),
             commit: for_subscribers.then(|| {
                 Arc::new(TransactionResult {
                     version,
@@ -338,7 +330,7 @@ impl DataStore {
         };
         result.version =
             self.make_version(draft, receipt.as_ref(), &mut conditions, commit, record)?;
-        if let Some((unit, in_effect)) = &reversal.newest {
+        if let Some((unit, in_effect)) = newest {
             self.apply_published_newest(unit, *in_effect, &result.changes);
         }
         self.announce(&result);

@@ -21,7 +21,7 @@ use crate::lock::{AcquireOptions, Requester, WaitsAs};
 use crate::store::durable::Durability;
 use crate::store::{
     CommitError, DataStore, Draft, ExecutedOperation, HeldGrant, Hold, ObservedTransaction,
-    Publication, Reversal,
+    OfSession, Publication, Reversal, undone,
 };
 
 /// Edits a store on behalf of an owner, and keeps the selection, clipboard and history of that
@@ -430,17 +430,20 @@ impl Editor {
         let rewound = observed.in_span(|| self.rewind(held, &mut attempt, &mut draft))?;
         let rewound = rewound.ok_or(nothing)?;
         draft.record(ExecutedOperation::named(name));
-        let mut publication = Publication::by(self.owner());
-        publication.once = once.map(|once| (once.key.clone(), once.digest));
-        publication.in_history = true;
         let entry = attempt.reversed(&rewound);
-        publication.reversal = Reversal {
-            is_recorded: rewound.is_recorded(),
-            newest: rewound.newest.clone(),
-            entry: entry.filter(|_| store.keeps_commits()).map(Arc::new),
-            ..Reversal::of_versions(attempt.versions())
+        let publication = Publication {
+            owner: self.owner().clone(),
+            once: once.map(|once| (once.key.clone(), once.digest)),
+            undone: undone(attempt.versions()),
+            session: Some(OfSession {
+                reversal: Reversal {
+                    is_recorded: rewound.is_recorded(),
+                    newest: rewound.newest.clone(),
+                    entry: entry.filter(|_| store.keeps_commits()).map(Arc::new),
+                },
+                ..turn.submit(&draft, true, None)
+            }),
         };
-        turn.submit(&draft, &mut publication);
         // The history is not read between the commit and its entry.
         turn.state();
         let result = store.publish::<CommitError>(held, &mut draft, publication);

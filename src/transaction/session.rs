@@ -11,9 +11,9 @@ use slotmap::Key;
 
 use super::TransactionResult;
 use super::history::{Direction, History};
-use crate::document::{EditError, Fragment, Selection, Snapshot};
+use crate::document::{EditError, EditUnit, Fragment, Selection, Snapshot};
 use crate::id::OwnerId;
-use crate::store::{DataStore, Draft, FollowerId, LaterCommits, Publication};
+use crate::store::{DataStore, Draft, FollowerId, LaterCommits, OfSession, Reversal};
 use crate::sync::{Mutex, MutexGuard, rank};
 
 /// A handle of an editor session. Clones share the session.
@@ -239,11 +239,21 @@ impl SessionTurn<'_> {
         self.state.get_or_insert_with(|| self.session.state())
     }
 
-    /// Lets a commit be one of the session.
+    /// What a commit of the session says, beside what it undoes.
     #[inline]
-    pub(super) fn submit(&mut self, draft: &Draft, publication: &mut Publication) {
-        publication.origin = Some(self.session.id());
-        publication.selections = [self.before.take(), draft.selection().cloned()];
+    pub(super) fn submit(
+        &mut self,
+        draft: &Draft,
+        in_history: bool,
+        unit: Option<Arc<EditUnit>>,
+    ) -> OfSession {
+        OfSession {
+            id: self.session.id(),
+            selections: [self.before.take(), draft.selection().cloned()],
+            in_history,
+            unit,
+            reversal: Reversal::default(),
+        }
     }
 
     /// The session has made this commit.

@@ -59,13 +59,7 @@ pub fn move_node<V: View>(view: &V, id: &NodeId, to: Target<'_>) -> Planned {
     }))
 }
 
-pub fn splice_text<V: View>(
-    view: &V,
-    id: &NodeId,
-    range: Option<Range<usize>>,
-    inserted: SmolStr,
-) -> Planned {
-    let node = find(view, id)?;
+pub fn splice_text(node: &Node, range: Option<Range<usize>>, inserted: SmolStr) -> Planned {
     let range = range.unwrap_or_else(|| 0..node.text.len());
     let removed = node
         .text
@@ -79,7 +73,7 @@ pub fn splice_text<V: View>(
         inserted: inserted.chars().count(),
     };
     Ok(Some(Change::SpliceText {
-        id: id.clone(),
+        id: node.id.clone(),
         at: splice.range.start,
         removed,
         inserted,

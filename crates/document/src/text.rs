@@ -85,6 +85,14 @@ impl Text {
         chunks.inspect(|chunk| bytes_looked_at(chunk.len()))
     }
 
+    /// Whether there are so many characters. Looks only at these.
+    fn reaches(&self, end: usize) -> bool {
+        match &self.0 {
+            Repr::Short(text) => bytes(text, &(end..end)).is_some(),
+            Repr::Long(rope) => end <= rope.len_chars(),
+        }
+    }
+
     /// Returns the characters of a half-open range; `None` if the range is not within the text.
     pub fn slice(&self, range: Range<usize>) -> Option<SmolStr> {
         if range.start > range.end {
@@ -92,7 +100,7 @@ impl Text {
         }
         if range.is_empty() {
             // Every insertion requests the replaced text, which is empty.
-            return (range.end <= self.len()).then(SmolStr::default);
+            return self.reaches(range.end).then(SmolStr::default);
         }
         match &self.0 {
             Repr::Short(text) => bytes(text, &range).map(|bytes| {
@@ -185,8 +193,9 @@ fn splice_rope(rope: &mut Rope, range: Range<usize>, inserted: &str) {
 
 /// The byte range of the characters of `range`; `None` if they are not within `text`.
 fn bytes(text: &str, range: &Range<usize>) -> Option<Range<usize>> {
-    if text.is_ascii() {
-        return (range.end <= text.len()).then(|| range.clone());
+    // There are at least as many bytes as characters.
+    if text.as_bytes().get(..range.end)?.is_ascii() {
+        return Some(range.clone());
     }
     let mut starts = text
         .char_indices()

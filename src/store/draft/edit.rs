@@ -1,5 +1,6 @@
 //! The edits of a transaction: the primitives, with the replaced values filled in.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use serde_json::Value;
@@ -132,7 +133,7 @@ impl Draft {
         text: impl Into<SmolStr>,
     ) -> Result<(), EditError> {
         let id = &*id.as_node_id();
-        self.splice(id, None, text)
+        self.splice(id, None, text.into(), |_, _| ())
     }
 
     /// Inserts characters before the one at `offset`. Marks around that offset grow.
@@ -147,7 +148,7 @@ impl Draft {
         text: impl Into<SmolStr>,
     ) -> Result<(), EditError> {
         let id = &*id.as_node_id();
-        self.splice(id, Some(offset..offset), text)
+        self.splice(id, Some(offset..offset), text.into(), |_, _| ())
     }
 
     /// Deletes the characters of a half-open range. Marks over it shrink.
@@ -157,7 +158,7 @@ impl Draft {
     /// [`EditError`]: the node does not exist, or the range is not within its text.
     pub fn delete_text(&mut self, id: impl AsNodeId, range: Range<usize>) -> Result<(), EditError> {
         let id = &*id.as_node_id();
-        self.splice(id, Some(range), SmolStr::default())
+        self.splice(id, Some(range), SmolStr::default(), |_, _| ())
     }
 
     /// Replaces the characters of a half-open range.
@@ -175,23 +176,29 @@ impl Draft {
         text: impl Into<SmolStr>,
     ) -> Result<(), EditError> {
         let id = &*id.as_node_id();
-        self.splice(id, Some(range), text)
+        self.splice(id, Some(range), text.into(), |_, _| ())
     }
 
-    fn splice(
+    /// Replaces characters, or the whole text. Returns what `read` found in the node before.
+    pub(crate) fn splice<R: Default>(
         &mut self,
         id: &NodeId,
         range: Option<Range<usize>>,
-        text: impl Into<SmolStr>,
-    ) -> Result<(), EditError> {
+        text: SmolStr,
+        read: impl Fn(&Self, &Node) -> R,
+    ) -> Result<R, EditError> {
         // The replaced characters are read, even if they are the same.
         self.spend(Limit::Steps, |on| {
             let whole = || on.node(id).map_or(0, |node| node.text().bytes());
             range.as_ref().map_or_else(whole, Range::len) / cost::BYTES
         })?;
-        self.edit((range, text.into()), |on, (range, text)| {
-            plan::splice_text(on, id, range, text)
-        })
+        let found = Cell::default();
+        self.edit((range, text), |on, (range, text)| {
+            let node = plan::find(on, id)?;
+            found.set(read(on, node));
+            plan::splice_text(node, range, text)
+        })?;
+        Ok(found.into_inner())
     }
 
     /// Replaces the marks of a node.

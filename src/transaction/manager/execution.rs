@@ -13,15 +13,11 @@ use crate::id::OwnerId;
 use crate::lock::{
     AcquireOptions, Answer, Grant, LockError, QueuedWork, Requester, WaitsAs, blocking,
 };
-use crate::store::{
-    CombinerGrant, CommitError, Draft, HeldGrant, Kind, ObservedTransaction, Publication, Reversal,
-};
+use crate::store::{CombinerGrant, CommitError, Draft, HeldGrant, Kind, ObservedTransaction};
 use crate::transaction::history::{Edit, Entering};
 use crate::transaction::run::{OperationBatch, run_batch};
 use crate::transaction::session::{Session, SessionTurn};
-use crate::transaction::{
-    HistoryMode, Hooks, Operation, TransactionError, TransactionResult, retry,
-};
+use crate::transaction::{Hooks, Operation, TransactionError, TransactionResult, retry};
 
 /// What the submitter gets.
 pub(super) type BatchOutcome = Result<TransactionResult, TransactionError>;
@@ -376,7 +372,7 @@ impl TransactionManager {
         let edited = self.edit(&self.0.owner, &mut transaction, &mut left, observed);
         let outcome = match edited {
             Ok(()) => {
-                let publication = self.publication(&self.0.owner, &left);
+                let publication = left.publication(&self.0.owner, None);
                 transaction.observe_as_batch(std::mem::take(observed));
                 let outcome = match transaction.publish_if_first(waits_as, publication) {
                     ControlFlow::Break(outcome) => outcome,
@@ -441,19 +437,20 @@ impl TransactionManager {
     ) -> BatchOutcome {
         let Manager { store, owner, .. } = &**self.0;
         let once = submission.once.as_deref();
-        let outcome = match once.and_then(|once| self.repeated(Some(once))) {
-            Some(outcome) => outcome,
-            None => {
-                let mut draft = store.draft_under(grant);
-                draft.record_in(std::mem::take(&mut submission.executed));
-                draft.record_changes_in(std::mem::take(&mut submission.changes));
-                let held = HeldGrant::of(&draft, grant);
-                let is_brief = submission.is_brief();
-                let turn = session.map(|session| session.turn(store, &mut draft, is_brief));
-                match self.edit(owner, &mut draft, submission, observed) {
-                    Ok(()) => self.publish(owner, (held, &mut draft), submission, turn),
-                    Err(error) => Err(error),
-                }
+        if let Some(outcome) = once.and_then(|once| self.repeated(Some(once))) {
+            observe_end(observed, &outcome);
+            return outcome;
+        }
+        let outcome = {
+            let mut draft = store.draft_under(grant);
+            draft.record_in(std::mem::take(&mut submission.executed));
+            draft.record_changes_in(std::mem::take(&mut submission.changes));
+            let held = HeldGrant::of(&draft, grant);
+            let is_brief = submission.is_brief();
+            let turn = session.map(|session| session.turn(store, &mut draft, is_brief));
+            match self.edit(owner, &mut draft, submission, observed) {
+                Ok(()) => self.publish(owner, (held, &mut draft), submission, turn),
+                Err(error) => Err(error),
             }
         };
         observe_end(observed, &outcome);
@@ -488,22 +485,6 @@ impl TransactionManager {
         }
     }
 
-    /// Returns what the commit of a batch says besides its edits.
-    #[inline(always)]
-    fn publication(&self, owner: &OwnerId, submission: &Submission) -> Publication {
-        let mut publication = Publication::by(owner);
-        if let Some(once) = submission.once.as_deref() {
-            publication.once = Some((once.key.clone(), once.digest));
-        }
-        if submission.in_history != HistoryMode::Skipped {
-            publication.in_history = true;
-            if submission.inverses().next().is_some() {
-                publication.reversal = Reversal::of_code();
-            }
-        }
-        publication
-    }
-
     /// Publishes the edits of a batch, and records them in the history of the session.
     pub(super) fn publish(
         &self,
@@ -513,19 +494,19 @@ impl TransactionManager {
         turn: Option<SessionTurn<'_>>,
     ) -> BatchOutcome {
         let store = &self.0.store;
-        let mut publication = self.publication(owner, submission);
         let Some(mut turn) = turn else {
-            return store.publish(held, draft, publication);
+            return store.publish(held, draft, submission.publication(owner, None));
         };
         let clipboard = draft.clipboard().cloned();
-        turn.submit(draft, &mut publication);
         let unit = (owner, draft.base().version() + 1, store.keeps_commits());
         let now = || store.monotonic();
         let history = &turn.state().history;
         let entering = history.enter(draft.changes(), &submission.in_history, now, unit);
-        publication.unit = entering
+        let unit = entering
             .as_ref()
             .map(|entering| Arc::clone(entering.unit()));
+        let of_session = turn.submit(draft, submission.is_in_history(), unit);
+        let publication = submission.publication(owner, Some(of_session));
         let result: TransactionResult =
             store.publish::<TransactionError>(held, draft, publication)?;
         let session = turn.follow(&result);

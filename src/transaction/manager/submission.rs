@@ -1,8 +1,9 @@
 //! Submitted batches.
 
 use crate::document::Changes;
-use crate::store::ExecutedOperation;
+use crate::id::OwnerId;
 use crate::store::durable::Durability;
+use crate::store::{ExecutedOperation, OfSession, Publication, undone};
 use crate::transaction::hooks::BeforeHooks;
 use crate::transaction::idempotency::Once;
 use crate::transaction::run::OperationBatch;
@@ -84,6 +85,28 @@ impl Submission {
     /// The inverses that its code has.
     pub(super) fn inverses(&self) -> impl Iterator<Item = Callback> {
         self.code.iter().filter_map(Callback::inverse)
+    }
+
+    /// What the commit of the batch says besides its edits.
+    #[inline(always)]
+    pub(super) fn publication(&self, owner: &OwnerId, session: Option<OfSession>) -> Publication {
+        let is_inverse = self.is_in_history() && self.inverses().next().is_some();
+        Publication {
+            owner: owner.clone(),
+            once: self
+                .once
+                .as_deref()
+                .map(|once| (once.key.clone(), once.digest)),
+            undone: match is_inverse {
+                true => undone(Vec::new()),
+                false => Vec::new(),
+            },
+            session,
+        }
+    }
+
+    pub(super) fn is_in_history(&self) -> bool {
+        self.in_history != HistoryMode::Skipped
     }
 
     pub(in crate::transaction) fn set_key(&mut self, key: IdempotencyKey) {

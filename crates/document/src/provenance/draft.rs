@@ -223,7 +223,7 @@ impl Draft<'_> {
         marks: &[Mark],
     ) -> Done {
         let within = range.start..range.start + text.chars().count();
-        let splice = plan::splice_text(self.document, id, Some(range), text.into())?;
+        let splice = plan::splice_text(plan::find(self.document, id)?, Some(range), text.into())?;
         if let Some(change) = splice {
             self.make(change)?;
         }

@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 use super::range::{self, reselect};
 use super::{Edited, NodeOperation, On, Within, text_size};
 use crate::document::{
-    Budget, EditError, Limit, Mark, OBJECT, Overlay, Position, View, cost, plan,
+    Budget, EditError, Limit, Mark, Node, OBJECT, Overlay, Position, View, cost, plan,
 };
 use crate::id::NodeId;
 use crate::store::Draft;
@@ -489,12 +489,14 @@ fn bounds(range: &impl RangeBounds<usize>) -> (usize, Option<usize>) {
 /// Replaces characters. A mark of equal leaves on both sides does not grow over the new text, which
 /// would be neither of them.
 fn replace(on: &mut Draft, id: &NodeId, range: Range<usize>, text: SmolStr) -> Edited {
-    let leaves = leaves_around(on, id, &range)?;
-    if leaves.is_empty() || text.is_empty() {
-        return Ok(on.replace_text(id, range, text)?);
+    let length = text.chars().count();
+    let leaves = on.splice(id, Some(range.clone()), text, |on, node| {
+        leaves_around(on, node, &range)
+    })?;
+    if leaves.is_empty() || length == 0 {
+        return Ok(());
     }
-    let inserted = range.start..range.start + text.chars().count();
-    on.replace_text(id, range, text)?;
+    let inserted = range.start..range.start + length;
     let marks = plan::find(on, id)?
         .marks()
         .change_within(&inserted, |mark| {
@@ -507,10 +509,9 @@ fn replace(on: &mut Draft, id: &NodeId, range: Range<usize>, text: SmolStr) -> E
 }
 
 /// The marks that stand for leaves both before and behind a range.
-fn leaves_around(on: &Draft, id: &NodeId, range: &Range<usize>) -> Result<Vec<Mark>, EditError> {
-    let node = plan::find(on, id)?;
+fn leaves_around(on: &Draft, node: &Node, range: &Range<usize>) -> Vec<Mark> {
     if node.marks().is_empty() {
-        return Ok(Vec::new());
+        return Vec::new();
     }
     let is_object = |at: usize| {
         let char = node.text().slice(at..at + 1);
@@ -518,7 +519,7 @@ fn leaves_around(on: &Draft, id: &NodeId, range: &Range<usize>) -> Result<Vec<Ma
     };
     let is_inside = 0 < range.start && range.start <= range.end && range.end < node.text().len();
     if !is_inside || !is_object(range.start - 1) || !is_object(range.end) {
-        return Ok(Vec::new());
+        return Vec::new();
     }
     let leaves = on.leaves(node.text(), node.marks());
     let around = node.marks().iter().zip(leaves).filter(|(mark, leaf)| {
@@ -526,7 +527,7 @@ fn leaves_around(on: &Draft, id: &NodeId, range: &Range<usize>) -> Result<Vec<Ma
         let around = around.is_some_and(|of| of.start < range.start && range.end < of.end);
         *leaf && around
     });
-    Ok(around.map(|(mark, _)| mark.clone()).collect())
+    around.map(|(mark, _)| mark.clone()).collect()
 }
 
 /// The characters of the range, if the text has them.
