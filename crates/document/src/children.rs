@@ -30,22 +30,22 @@ enum List {
     Many {
         leaves: im::Vector<Leaf>,
         len: usize,
-        found: Found,
+        hint: LookupHint,
         near: Near,
     },
 }
 
 /// Where a child was found last. Only a hint: operations on many siblings look them up in order.
 #[derive(Default)]
-struct Found(AtomicUsize);
+struct LookupHint(AtomicUsize);
 
-impl Clone for Found {
+impl Clone for LookupHint {
     fn clone(&self) -> Self {
         Self(AtomicUsize::new(self.0.load(Ordering::Relaxed)))
     }
 }
 
-impl Found {
+impl LookupHint {
     fn get(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
@@ -215,7 +215,7 @@ impl List {
         Self::Many {
             leaves,
             len,
-            found: Found::default(),
+            hint: LookupHint::default(),
             near: Near::default(),
         }
     }
@@ -450,11 +450,11 @@ impl Children {
             List::Many {
                 leaves,
                 len,
-                found,
+                hint,
                 near,
             } => {
-                let index = search(leaves, *len, near, found.get(), child)?;
-                found.set(index);
+                let index = search(leaves, *len, near, hint.get(), child)?;
+                hint.set(index);
                 Some(index)
             }
         }

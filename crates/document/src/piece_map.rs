@@ -18,7 +18,7 @@ use super::{Change, Selection};
 use crate::hashing::Secret;
 use crate::id::NodeId;
 pub use composer::Composer;
-use piece::{END, List, Origin, Piece, Reached, divide, push, push_all, slice, unchanged};
+use piece::{END, Origin, Piece, PieceList, Reached, divide, push, push_all, slice, unchanged};
 
 /// The changes of all sequences of a document since some moment.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +31,7 @@ pub struct PieceMap {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sequences {
     /// The pieces of each changed sequence, in order.
-    lists: HashMap<NodeId, List, Secret>,
+    lists: HashMap<NodeId, PieceList, Secret>,
     /// The other nodes that got items of a sequence, or once had some.
     receivers: HashMap<NodeId, SmallVec<[NodeId; 1]>, Secret>,
     /// The most pieces that a list ever had.
@@ -59,12 +59,12 @@ impl Sequences {
         self.lists.is_empty()
     }
 
-    fn take(&mut self, id: &NodeId) -> List {
+    fn take(&mut self, id: &NodeId) -> PieceList {
         self.lists.remove(id).unwrap_or_else(|| unchanged(id))
     }
 
     /// Sets the pieces of a sequence.
-    fn set(&mut self, id: &NodeId, mut list: List) {
+    fn set(&mut self, id: &NodeId, mut list: PieceList) {
         // The end of a sequence has no items. A tombstone of it is needed only before others.
         if let Some((source, range)) = list.last().and_then(Piece::source)
             && source == id
@@ -155,13 +155,13 @@ impl Sequences {
         let (mut list, end) = divide(self.take(id), at);
         push_all(&mut list, end.into_iter().filter_map(Piece::deleted));
         push_all(&mut list, self.take(right));
-        self.set(right, List::new());
+        self.set(right, PieceList::new());
         self.set(id, list);
     }
 
     /// Takes in later changes, which start from the present state.
     fn append(&mut self, later: &Self) {
-        let lists: Vec<(&NodeId, List)> = later
+        let lists: Vec<(&NodeId, PieceList)> = later
             .lists
             .iter()
             .map(|(id, pieces)| (id, self.substituted(pieces)))
@@ -173,8 +173,8 @@ impl Sequences {
 
     /// Describes pieces of the present state by the state before. Takes time linear in both if the
     /// pieces are in the order of their sequence, as they are unless halves changed places.
-    fn substituted(&self, pieces: &[Piece]) -> List {
-        let mut list = List::new();
+    fn substituted(&self, pieces: &[Piece]) -> PieceList {
+        let mut list = PieceList::new();
         let mut cursor = None;
         for piece in pieces {
             let Some((id, range)) = piece.source() else {
@@ -237,12 +237,12 @@ impl Sequences {
     }
 
     /// Where an item is, or where it was deleted.
-    fn item(&self, id: &NodeId, at: usize) -> Option<Item> {
+    fn item(&self, id: &NodeId, at: usize) -> Option<ItemContext> {
         self.find(id, |holder, list, index, offset| {
             let (_, range) = list[index].source()?;
             range.contains(&at).then(|| {
                 let alive = list[index].width() > 0;
-                Item {
+                ItemContext {
                     spot: Spot {
                         node: holder.clone(),
                         offset: offset + if alive { at - range.start } else { 0 },
@@ -263,11 +263,11 @@ impl Sequences {
     /// Where the gap before an item is.
     pub(super) fn gap(&self, id: &NodeId, at: usize, side: Side) -> Option<Spot> {
         if side == Side::AfterPrevious && at > 0 {
-            let Item { spot, alive, .. } = self.item(id, at - 1)?;
+            let ItemContext { spot, alive, .. } = self.item(id, at - 1)?;
             let offset = spot.offset + usize::from(alive);
             return Some(Spot { offset, ..spot });
         }
-        let Item {
+        let ItemContext {
             spot,
             inserted_before,
             ..
@@ -288,7 +288,7 @@ impl Sequences {
 
 /// An item, with what surrounds it.
 #[derive(Debug)]
-struct Item {
+struct ItemContext {
     spot: Spot,
     alive: bool,
     /// How many new items are right before it.

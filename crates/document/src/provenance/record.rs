@@ -33,7 +33,7 @@ pub(super) struct Record {
     pub(super) edges: SmallVec<[Edge; 1]>,
     /// The edge behind which its content is.
     pub(super) merged: Option<usize>,
-    pub(super) writes: Vec<Write>,
+    pub(super) writes: Vec<ValueWrite>,
     /// The units that edited it while it stayed for others, although its creation was not in effect
     /// or a removal was.
     pub(super) kept_by: SmallVec<[StepTag; 1]>,
@@ -88,7 +88,7 @@ pub(super) struct Edge {
 
 /// A change of a value of a node.
 #[derive(Clone, Debug)]
-pub(super) struct Write {
+pub(super) struct ValueWrite {
     pub(super) by: StepTag,
     pub(super) version: u64,
     pub(super) what: Written,
@@ -335,7 +335,7 @@ impl Record {
             }
             if is_known || by != StepTag::ALWAYS && self.born.map(StepTag::unit) != Some(by.unit())
             {
-                self.writes.push(Write { by, version, what });
+                self.writes.push(ValueWrite { by, version, what });
             }
         };
         match change {

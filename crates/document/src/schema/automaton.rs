@@ -67,7 +67,7 @@ impl Automaton {
         types: usize,
         effort: &mut Effort,
     ) -> Result<Self, ExpressionError> {
-        let classes = Classes::new(members, types, effort)?;
+        let classes = SymbolClasses::new(members, types, effort)?;
         let mut guessing = Guessing {
             nodes: vec![Guess::Accept],
         };
@@ -110,7 +110,7 @@ impl Automaton {
     }
 }
 
-struct Classes {
+struct SymbolClasses {
     of_type: Vec<u16>,
     /// The classes of each name.
     of_name: Vec<Vec<usize>>,
@@ -118,7 +118,7 @@ struct Classes {
     count: usize,
 }
 
-impl Classes {
+impl SymbolClasses {
     fn new(
         members: &[Vec<Symbol>],
         types: usize,
@@ -225,14 +225,14 @@ impl Guessing {
     fn closure(
         &self,
         mut ahead: Vec<usize>,
-        seen: &mut Seen,
+        visited: &mut VisitedPlaces,
         effort: &mut Effort,
     ) -> Result<Vec<usize>, ExpressionError> {
-        seen.forget();
+        visited.forget();
         let mut reached = Vec::new();
         while let Some(at) = ahead.pop() {
             effort.spend(1)?;
-            if !seen.insert(at) {
+            if !visited.insert(at) {
                 continue;
             }
             match self.nodes[at] {
@@ -248,15 +248,15 @@ impl Guessing {
     fn determine(
         &self,
         first: usize,
-        classes: &Classes,
+        classes: &SymbolClasses,
         effort: &mut Effort,
-    ) -> Result<Table, ExpressionError> {
-        let mut seen = Seen::of(self.nodes.len());
-        let start = self.closure(vec![first], &mut seen, effort)?;
+    ) -> Result<TransitionTable, ExpressionError> {
+        let mut visited = VisitedPlaces::of(self.nodes.len());
+        let start = self.closure(vec![first], &mut visited, effort)?;
         let mut states = vec![Vec::new(), start];
         let mut known: HashMap<Vec<usize>, StateId> =
             states.iter().cloned().zip([DEAD, START]).collect();
-        let mut table = Table {
+        let mut table = TransitionTable {
             width: classes.count,
             next: vec![DEAD; classes.count],
             accepting: vec![false],
@@ -275,7 +275,7 @@ impl Guessing {
             }
             effort.spend(classes.count)?;
             for targets in targets {
-                let places = self.closure(targets, &mut seen, effort)?;
+                let places = self.closure(targets, &mut visited, effort)?;
                 let state = *known.entry(places).or_insert_with_key(|places| {
                     states.push(places.clone());
                     states.len() as StateId - 1
@@ -295,12 +295,12 @@ impl Guessing {
 const START: StateId = 1;
 
 /// The places visited since the last reset.
-struct Seen {
+struct VisitedPlaces {
     rounds: Vec<usize>,
     round: usize,
 }
 
-impl Seen {
+impl VisitedPlaces {
     fn of(places: usize) -> Self {
         Self {
             rounds: vec![0; places],
@@ -317,13 +317,13 @@ impl Seen {
     }
 }
 
-struct Table {
+struct TransitionTable {
     width: usize,
     next: Vec<StateId>,
     accepting: Vec<bool>,
 }
 
-impl Table {
+impl TransitionTable {
     fn row(&self, state: usize) -> &[StateId] {
         &self.next[state * self.width..][..self.width]
     }

@@ -45,7 +45,7 @@ use smol_str::SmolStr;
 
 use attributes::AttributeRules;
 use automaton::{Effort, Symbol};
-use content::Content;
+use content::CompiledContent;
 pub use error::{AttributeFault, ExpressionError, SchemaError, SchemaViolation};
 pub use spec::{AttributeSpec, MarkType, NodeType, SchemaBuilder, ValueType};
 
@@ -120,7 +120,7 @@ struct MarkRules {
 
 #[derive(Clone)]
 struct TypeRules {
-    content: Content,
+    content: CompiledContent,
     text: bool,
     /// `None` for all.
     marks: Option<HashSet<SmolStr>>,
@@ -167,7 +167,7 @@ impl Schema {
         let types = spec.nodes.0.iter().map(|(name, node)| {
             let source = node.content.clone().unwrap_or_default();
             let members = |name: &str| members.get(name).map(Vec::as_slice);
-            let content = Content::new(&source, members, numbers.len(), &mut effort);
+            let content = CompiledContent::new(&source, members, numbers.len(), &mut effort);
             let content = content.map_err(|cause| SchemaError::Content {
                 kind: name.clone(),
                 cause,
