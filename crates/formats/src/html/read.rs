@@ -6,44 +6,52 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use super::style::{Property, Style, Value as StyleValue};
-use super::tree::{Data, HtmlNode, Tree};
+use super::tree::{Data, HtmlNode, HtmlTree};
 use super::{
     Dropped, DroppedPart, MarkdownAttribute, MarkdownMark, MarkdownNode, MarkdownOptions, OBJECT,
     allows,
 };
-use crate::dropped::Report;
+use crate::dropped::DroppedReport;
 use crate::names::MAX_NUMBER;
 use crate::steps::{step, steps};
 
 /// The document, and what it does not express, each with the line of the first.
-pub(super) fn document(tree: &Tree, options: &MarkdownOptions) -> (NodeSpec, Vec<Dropped<usize>>) {
-    let mut reader = Reader {
+pub(super) fn document(
+    tree: &HtmlTree,
+    options: &MarkdownOptions,
+) -> (NodeSpec, Vec<Dropped<usize>>) {
+    let mut reader = HtmlReader {
         options,
-        report: Report::default(),
+        report: DroppedReport::default(),
         line: 1,
-        blocks: vec![Block::new(MarkdownNode::Document, false)],
+        blocks: vec![PartialBlock::new(MarkdownNode::Document, false)],
         marks: Vec::new(),
-        look: Look::default(),
+        text_style: TextStyle::default(),
     };
-    let mut ahead = vec![Step::Enter(0)];
+    let mut ahead = vec![TreeVisit::Enter(0)];
     while let Some(next) = ahead.pop() {
         step();
         match next {
-            Step::Leave(left) => reader.leave(&left),
-            Step::Enter(nth) => {
+            TreeVisit::Leave(end) => reader.leave(&end),
+            TreeVisit::Enter(nth) => {
                 let node = &tree.0[nth];
                 reader.line = node.line;
-                let left = match &node.data {
-                    Data::None => Some(Left::new(reader.look)),
+                let end = match &node.data {
+                    Data::None => Some(ElementEnd::new(reader.text_style)),
                     Data::Text(text) => {
                         reader.text(text);
                         None
                     }
                     Data::Element(name, attributes) => reader.enter(tree, node, name, attributes),
                 };
-                if let Some(left) = left {
-                    ahead.push(Step::Leave(left));
-                    ahead.extend(node.children.iter().rev().map(|&child| Step::Enter(child)));
+                if let Some(end) = end {
+                    ahead.push(TreeVisit::Leave(end));
+                    ahead.extend(
+                        node.children
+                            .iter()
+                            .rev()
+                            .map(|&child| TreeVisit::Enter(child)),
+                    );
                 }
             }
         }
@@ -51,24 +59,24 @@ pub(super) fn document(tree: &Tree, options: &MarkdownOptions) -> (NodeSpec, Vec
     reader.into_document()
 }
 
-enum Step {
+enum TreeVisit {
     Enter(usize),
-    Leave(Left),
+    Leave(ElementEnd),
 }
 
 /// What ends with an element.
-struct Left {
+struct ElementEnd {
     /// The number of blocks around the one of the element.
     block: Option<usize>,
     mark: Option<MarkdownMark>,
-    /// The look of the text around it.
-    around: Look,
+    /// The style of the text around it.
+    around: TextStyle,
     /// Whether the text behind it begins a line.
     line: bool,
 }
 
-impl Left {
-    fn new(around: Look) -> Self {
+impl ElementEnd {
+    fn new(around: TextStyle) -> Self {
         Self {
             block: None,
             mark: None,
@@ -78,9 +86,9 @@ impl Left {
     }
 }
 
-/// The look of a text, from the elements around it and their styles.
+/// The style of a text, from the elements around it and their style attributes.
 #[derive(Clone, Copy, Default)]
-struct Look {
+struct TextStyle {
     bold: bool,
     italic: bool,
     struck: bool,
@@ -88,7 +96,7 @@ struct Look {
     preserved: bool,
 }
 
-impl Look {
+impl TextStyle {
     fn marks(self) -> [(MarkdownMark, bool); 3] {
         [
             (MarkdownMark::Strong, self.bold),
@@ -125,18 +133,18 @@ impl Look {
     }
 }
 
-struct Reader<'o> {
+struct HtmlReader<'o> {
     options: &'o MarkdownOptions,
-    report: Report<usize>,
+    report: DroppedReport<usize>,
     line: usize,
     /// The open blocks, the document first.
-    blocks: Vec<Block>,
+    blocks: Vec<PartialBlock>,
     /// The open marks, the outermost first. They go on in the next text.
     marks: Vec<OpenMark>,
-    look: Look,
+    text_style: TextStyle,
 }
 
-struct Block {
+struct PartialBlock {
     kind: MarkdownNode,
     /// Whether no element stands for it.
     implied: bool,
@@ -175,7 +183,7 @@ struct OpenMark {
     used: bool,
 }
 
-impl Block {
+impl PartialBlock {
     fn new(kind: MarkdownNode, implied: bool) -> Self {
         Self {
             kind,
@@ -210,11 +218,12 @@ impl Block {
     }
 }
 
-impl Reader<'_> {
-    fn block(&mut self) -> &mut Block {
+impl HtmlReader<'_> {
+    fn block(&mut self) -> &mut PartialBlock {
         // The document is never closed.
         if self.blocks.is_empty() {
-            self.blocks.push(Block::new(MarkdownNode::Document, false));
+            self.blocks
+                .push(PartialBlock::new(MarkdownNode::Document, false));
         }
         let last = self.blocks.len() - 1;
         &mut self.blocks[last]
@@ -225,17 +234,17 @@ impl Reader<'_> {
     /// Returns what ends with the element; `None` if its content is dropped.
     fn enter(
         &mut self,
-        tree: &Tree,
+        tree: &HtmlTree,
         node: &HtmlNode,
         name: &QualName,
         attributes: &[Attribute],
-    ) -> Option<Left> {
+    ) -> Option<ElementEnd> {
         use MarkdownMark as Mark;
         use MarkdownNode as Node;
         let name = name.local.as_ref();
         let in_code = self.block().kind == Node::CodeBlock;
         let mut element = Element::new(name, attributes);
-        let mut left = Left::new(self.look);
+        let mut end = ElementEnd::new(self.text_style);
         if element.is_hidden() {
             self.drop_element(name);
             return None;
@@ -243,35 +252,35 @@ impl Reader<'_> {
         match name {
             "html" | "head" | "body" | "thead" | "tbody" | "tfoot" => {}
             // Of the clipboard, at the end of what was copied.
-            "br" if element.has("class", "Apple-interchange-newline") => return Some(left),
+            "br" if element.has("class", "Apple-interchange-newline") => return Some(end),
             "br" => self.line_break(),
             "code" if in_code => self.language(&mut element),
             "em" | "i" | "strong" | "b" | "del" | "s" | "strike" if !in_code => {}
-            "code" => left.mark = self.open_mark(Mark::Code, []),
+            "code" => end.mark = self.open_mark(Mark::Code, []),
             "a" if !in_code && element.get("href").is_some() => {
-                left.mark = self.link(&mut element);
+                end.mark = self.link(&mut element);
             }
             "img" if !in_code => self.image(&mut element),
             "input" if element.has("type", "checkbox") && self.check(&mut element) => {}
-            "p" => left.block = self.open_element(Node::Paragraph, name),
+            "p" => end.block = self.open_element(Node::Paragraph, name),
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => {
-                left.block = self.open_element(Node::Heading, name);
+                end.block = self.open_element(Node::Heading, name);
                 let level: u64 = name[1..].parse().unwrap_or(1);
-                self.set(&left, MarkdownAttribute::HeadingLevel, level.into());
+                self.set(&end, MarkdownAttribute::HeadingLevel, level.into());
             }
-            "blockquote" => left.block = self.open_element(Node::BlockQuote, name),
+            "blockquote" => end.block = self.open_element(Node::BlockQuote, name),
             "hr" => {
-                left.block = self.open_element(Node::ThematicBreak, name);
+                end.block = self.open_element(Node::ThematicBreak, name);
             }
             "pre" => {
-                left.block = self.open_element(Node::CodeBlock, name);
-                if left.block.is_some() {
+                end.block = self.open_element(Node::CodeBlock, name);
+                if end.block.is_some() {
                     self.language(&mut element);
                 }
             }
             "ul" | "ol" => {
-                left.block = self.open_element(Node::List, name);
-                self.set(&left, MarkdownAttribute::ListOrdered, (name == "ol").into());
+                end.block = self.open_element(Node::List, name);
+                self.set(&end, MarkdownAttribute::ListOrdered, (name == "ol").into());
                 if name == "ol" {
                     let start = element.take("start");
                     let number = start.and_then(|start| start.parse().ok());
@@ -280,27 +289,27 @@ impl Reader<'_> {
                         self.drop_attribute(name, "start");
                     }
                     let number = number.unwrap_or(1);
-                    self.set(&left, MarkdownAttribute::ListStart, number.into());
+                    self.set(&end, MarkdownAttribute::ListStart, number.into());
                 }
             }
-            "li" => left.block = self.open_element(Node::ListItem, name),
-            "table" => left.block = self.open_element(Node::Table, name),
+            "li" => end.block = self.open_element(Node::ListItem, name),
+            "table" => end.block = self.open_element(Node::Table, name),
             "tr" => {
                 let kind = match self.is_head(tree, node) {
                     true => Node::TableHead,
                     false => Node::TableRow,
                 };
-                left.block = self.open_element(kind, name);
+                end.block = self.open_element(kind, name);
             }
-            "td" | "th" => self.cell(&mut element, &mut left),
-            "span" if element.style.is_known() => left.line = element.is_block(),
+            "td" | "th" => self.cell(&mut element, &mut end),
+            "span" if element.style.is_known() => end.line = element.is_block(),
             _ => {
                 self.drop_element(name);
-                left.line = element.is_block();
+                end.line = element.is_block();
                 element.attributes.clear();
             }
         }
-        if left.line {
+        if end.line {
             self.begin_line();
         }
         let in_code = self.block().kind == Node::CodeBlock;
@@ -310,21 +319,21 @@ impl Reader<'_> {
         for attribute in element.rest() {
             self.drop_attribute(name, &attribute);
         }
-        self.set_look(self.look.within(name, &element.style, in_code));
-        Some(left)
+        self.set_text_style(self.text_style.within(name, &element.style, in_code));
+        Some(end)
     }
 
-    fn leave(&mut self, left: &Left) {
-        if let Some(kind) = left.mark {
+    fn leave(&mut self, end: &ElementEnd) {
+        if let Some(kind) = end.mark {
             self.close_mark(kind);
         }
-        self.set_look(left.around);
-        if let Some(around) = left.block {
+        self.set_text_style(end.around);
+        if let Some(around) = end.block {
             while self.blocks.len() > around.max(1) {
                 self.close();
             }
         }
-        if left.line {
+        if end.line {
             self.begin_line();
         }
     }
@@ -332,7 +341,7 @@ impl Reader<'_> {
     /// Opens a block for an element where one fits. Returns the number of blocks around it.
     fn open_element(&mut self, kind: MarkdownNode, name: &str) -> Option<usize> {
         use MarkdownNode as Node;
-        let fits_in_item = Block::new(Node::ListItem, true).accepts(kind);
+        let fits_in_item = PartialBlock::new(Node::ListItem, true).accepts(kind);
         loop {
             let block = self.block();
             if block.accepts(kind) {
@@ -354,7 +363,7 @@ impl Reader<'_> {
     }
 
     /// Whether a row is the head of its table: the first one, of header cells only.
-    fn is_head(&mut self, tree: &Tree, row: &HtmlNode) -> bool {
+    fn is_head(&mut self, tree: &HtmlTree, row: &HtmlNode) -> bool {
         let first = self.block().kind == MarkdownNode::Table && self.block().is_empty();
         let mut cells = row
             .children
@@ -366,11 +375,11 @@ impl Reader<'_> {
         first && cells.next() == Some(true) && cells.all(|is_head| is_head)
     }
 
-    fn cell(&mut self, element: &mut Element<'_>, left: &mut Left) {
+    fn cell(&mut self, element: &mut Element<'_>, end: &mut ElementEnd) {
         let row = self.block().kind;
         let is_head = row == MarkdownNode::TableHead;
-        left.block = self.open_element(MarkdownNode::TableCell, element.name);
-        let Some(around) = left.block else {
+        end.block = self.open_element(MarkdownNode::TableCell, element.name);
+        let Some(around) = end.block else {
             return;
         };
         if (element.name == "th") != is_head {
@@ -502,7 +511,7 @@ impl Reader<'_> {
 
     fn open(&mut self, kind: MarkdownNode, implied: bool) {
         self.end_text();
-        self.blocks.push(Block::new(kind, implied));
+        self.blocks.push(PartialBlock::new(kind, implied));
     }
 
     fn close(&mut self) {
@@ -521,7 +530,7 @@ impl Reader<'_> {
         }
     }
 
-    fn spec(&self, block: Block) -> NodeSpec {
+    fn spec(&self, block: PartialBlock) -> NodeSpec {
         let names = &self.options.names;
         let mut attributes = block.attributes;
         if !block.align.is_empty() {
@@ -535,8 +544,8 @@ impl Reader<'_> {
             .with_children(block.children)
     }
 
-    fn set(&mut self, left: &Left, attribute: MarkdownAttribute, value: Value) {
-        if left.block.is_some() {
+    fn set(&mut self, end: &ElementEnd, attribute: MarkdownAttribute, value: Value) {
+        if end.block.is_some() {
             self.block().attributes.push((attribute, value));
         }
     }
@@ -571,14 +580,14 @@ impl Reader<'_> {
         }
         self.end_text();
         let document = self.blocks.pop();
-        let document = document.unwrap_or_else(|| Block::new(MarkdownNode::Document, false));
+        let document = document.unwrap_or_else(|| PartialBlock::new(MarkdownNode::Document, false));
         (self.spec(document), self.report.into_entries())
     }
 
     // --- Text ---
 
     fn text(&mut self, text: &str) {
-        if self.look.preserved || self.block().kind == MarkdownNode::CodeBlock {
+        if self.text_style.preserved || self.block().kind == MarkdownNode::CodeBlock {
             return self.say(text);
         }
         let is_space = |char: char| matches!(char, ' ' | '\t' | '\n' | '\u{c}' | '\r');
@@ -718,10 +727,10 @@ impl Reader<'_> {
         Some(kind)
     }
 
-    /// Opens and closes the marks in which the look changes.
-    fn set_look(&mut self, look: Look) {
-        let before = std::mem::replace(&mut self.look, look);
-        for ((kind, was), (_, is)) in before.marks().into_iter().zip(look.marks()) {
+    /// Opens and closes the marks in which the text style changes.
+    fn set_text_style(&mut self, text_style: TextStyle) {
+        let before = std::mem::replace(&mut self.text_style, text_style);
+        for ((kind, was), (_, is)) in before.marks().into_iter().zip(text_style.marks()) {
             match (was, is) {
                 (false, true) => drop(self.open_mark(kind, [])),
                 (true, false) => self.close_mark(kind),

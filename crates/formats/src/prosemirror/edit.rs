@@ -15,13 +15,13 @@ use smol_str::SmolStr;
 
 use super::names::ProseMirrorContent::{self, Blocks, Code, Text};
 use super::names::{MarkNames, ProseMirrorNames};
-use super::pieces::{Leaf, pieces};
-use super::place::{At, Place, Positions, check_text, content_of};
-use super::read::{Block, Content, Run};
+use super::pieces::{InlineLeaf, pieces};
+use super::positions::{At, Positions, ResolvedPosition, check_text, content_of};
+use super::read::{ContentPart, ParsedBlock, TextRun};
 use super::step::{Gap, Replace, Slice};
 use super::{ProseMirrorOptions, StepError};
 
-pub(super) struct Edit<'t> {
+pub(super) struct StepApplier<'t> {
     on: &'t mut Draft,
     root: &'t NodeId,
     options: &'t ProseMirrorOptions,
@@ -29,9 +29,9 @@ pub(super) struct Edit<'t> {
     position: usize,
 }
 
-type Done<T = ()> = Result<T, StepError>;
+type StepResult<T = ()> = Result<T, StepError>;
 
-impl<'t> Edit<'t> {
+impl<'t> StepApplier<'t> {
     pub(super) fn new(
         on: &'t mut Draft,
         root: &'t NodeId,
@@ -47,7 +47,7 @@ impl<'t> Edit<'t> {
 
     // --- Steps ---
 
-    pub(super) fn replace(&mut self, replace: &Replace) -> Done {
+    pub(super) fn replace(&mut self, replace: &Replace) -> StepResult {
         let Replace {
             from,
             to,
@@ -59,10 +59,10 @@ impl<'t> Edit<'t> {
         if structure && self.positions()?.has_content(&left, &right)? {
             return Err(self.misfit("it would overwrite content"));
         }
-        self.replace_places(left, right, &replace.slice)
+        self.replace_between(left, right, &replace.slice)
     }
 
-    pub(super) fn replace_around(&mut self, replace: &Replace, gap: Gap) -> Done {
+    pub(super) fn replace_around(&mut self, replace: &Replace, gap: Gap) -> StepResult {
         let Replace {
             from,
             to,
@@ -97,10 +97,10 @@ impl<'t> Edit<'t> {
             return Err(self.misfit("the kept content does not fit in the slice"));
         }
         let (left, right) = self.range(from, to - (gap.to - gap.from))?;
-        self.replace_places(left, right, &slice)
+        self.replace_between(left, right, &slice)
     }
 
-    pub(super) fn add_mark(&mut self, mark: &Mark, from: usize, to: usize) -> Done {
+    pub(super) fn add_mark(&mut self, mark: &Mark, from: usize, to: usize) -> StepResult {
         let names = &self.options.names;
         self.change_marks(from, to, |block, node, range| {
             let allowed = names.allows(block, mark);
@@ -108,7 +108,7 @@ impl<'t> Edit<'t> {
         })
     }
 
-    pub(super) fn remove_mark(&mut self, mark: &Mark, from: usize, to: usize) -> Done {
+    pub(super) fn remove_mark(&mut self, mark: &Mark, from: usize, to: usize) -> StepResult {
         self.change_marks(from, to, |_, node, range| {
             Some(without_mark(node, &range, mark))
         })
@@ -121,7 +121,7 @@ impl<'t> Edit<'t> {
         from: usize,
         to: usize,
         change: impl Fn(&Node, &Node, Range<usize>) -> Option<Vec<Mark>>,
-    ) -> Done {
+    ) -> StepResult {
         self.position = from;
         let (left, right) = self.range(from, to)?;
         let positions = self.positions()?;
@@ -145,7 +145,7 @@ impl<'t> Edit<'t> {
 
     // --- Steps for one node ---
 
-    pub(super) fn set_attr(&mut self, at: usize, name: &str, value: &Value) -> Done {
+    pub(super) fn set_attr(&mut self, at: usize, name: &str, value: &Value) -> StepResult {
         match self.target(at)? {
             OneNode::Block(id, around) => {
                 self.set_node_attr(&id, name, value)?;
@@ -183,14 +183,14 @@ impl<'t> Edit<'t> {
         }
     }
 
-    pub(super) fn set_doc_attr(&mut self, name: &str, value: &Value) -> Done {
+    pub(super) fn set_doc_attr(&mut self, name: &str, value: &Value) -> StepResult {
         self.position = 0;
         let root = self.root.clone();
         self.set_node_attr(&root, name, value)
     }
 
     /// Sets an attribute. As in ProseMirror, one that the schema does not have is ignored.
-    fn set_node_attr(&mut self, id: &NodeId, name: &str, value: &Value) -> Done {
+    fn set_node_attr(&mut self, id: &NodeId, name: &str, value: &Value) -> StepResult {
         let node = self.node(id)?;
         let Some((entry, _)) = self.options.names.node_for(node) else {
             return content_of(node, &self.options.names).map(drop);
@@ -207,14 +207,14 @@ impl<'t> Edit<'t> {
         set.map_err(|cause| self.failed(cause))
     }
 
-    fn check_target(&self, name: &str, value: &Value) -> Done {
+    fn check_target(&self, name: &str, value: &Value) -> StepResult {
         match super::TARGETS.contains(&name) && self.options.rejects(value) {
             true => Err(self.misfit("the options reject its target")),
             false => Ok(()),
         }
     }
 
-    pub(super) fn add_node_mark(&mut self, mark: &Mark, at: usize) -> Done {
+    pub(super) fn add_node_mark(&mut self, mark: &Mark, at: usize) -> StepResult {
         let OneNode::Inline(inline) = self.target(at)? else {
             return Err(self.misfit("only text and inline nodes have marks"));
         };
@@ -228,7 +228,7 @@ impl<'t> Edit<'t> {
         self.check_children(&[inline.block])
     }
 
-    pub(super) fn remove_node_mark(&mut self, mark: &Mark, at: usize) -> Done {
+    pub(super) fn remove_node_mark(&mut self, mark: &Mark, at: usize) -> StepResult {
         match self.target(at)? {
             OneNode::Block(id, around) => self.check_children(&[around, id]),
             OneNode::Inline(inline) => {
@@ -239,18 +239,18 @@ impl<'t> Edit<'t> {
         }
     }
 
-    fn set_marks(&mut self, id: &NodeId, marks: Vec<Mark>) -> Done {
+    fn set_marks(&mut self, id: &NodeId, marks: Vec<Mark>) -> StepResult {
         let set = self.on.set_marks(id, marks);
         set.map_err(|cause| self.failed(cause))
     }
 
     /// The node behind a position. ProseMirror has no steps for a text as a node.
-    fn target(&mut self, at: usize) -> Done<OneNode> {
+    fn target(&mut self, at: usize) -> StepResult<OneNode> {
         self.position = at;
-        let place = self.positions()?.place(at)?;
+        let position = self.positions()?.resolve(at)?;
         let none = || self.misfit("no node is there");
-        let block = self.node(place.node())?;
-        let offset = match place.at {
+        let block = self.node(position.node())?;
+        let offset = match position.at {
             At::Child(index) => {
                 let child = block.children().get(index).ok_or_else(none)?;
                 return Ok(OneNode::Block(child.clone(), block.id().clone()));
@@ -269,8 +269,8 @@ impl<'t> Edit<'t> {
             let (pieces, _) = pieces(node, code, &MarkNames::All, names);
             let leaf = pieces.iter().find(|piece| piece.range.contains(&inner));
             let leaf = match leaf.map(|piece| (&piece.leaf, piece)) {
-                Some((Leaf::Break, piece)) => (None, piece.range.clone()),
-                Some((Leaf::Inline(_, mark), piece)) => {
+                Some((InlineLeaf::Break, piece)) => (None, piece.range.clone()),
+                Some((InlineLeaf::Inline(_, mark), piece)) => {
                     (Some((*mark).clone()), piece.range.clone())
                 }
                 _ => return Err(self.misfit("a text has no attributes and marks of its own")),
@@ -285,12 +285,12 @@ impl<'t> Edit<'t> {
         Err(none())
     }
 
-    fn positions(&self) -> Done<Positions<'_, Draft>> {
+    fn positions(&self) -> StepResult<Positions<'_, Draft>> {
         Positions::new(&*self.on, &self.options.names, self.root)
     }
 
     /// Checks the lists of children that the transaction changed of these nodes.
-    fn check_children(&self, nodes: &[NodeId]) -> Done {
+    fn check_children(&self, nodes: &[NodeId]) -> StepResult {
         let position = self.position;
         let (base, changes) = (self.on.base(), self.on.changes());
         let checked = self.on.schema().map_or(Ok(()), |schema| {
@@ -299,7 +299,7 @@ impl<'t> Edit<'t> {
         checked.map_err(|cause| StepError::Schema { position, cause })
     }
 
-    fn range(&self, from: usize, to: usize) -> Done<(Place, Place)> {
+    fn range(&self, from: usize, to: usize) -> StepResult<(ResolvedPosition, ResolvedPosition)> {
         if from > to {
             return Err(StepError::Misfit {
                 position: from,
@@ -307,17 +307,22 @@ impl<'t> Edit<'t> {
             });
         }
         let positions = self.positions()?;
-        let left = positions.place(from)?;
+        let left = positions.resolve(from)?;
         let right = match from == to {
             true => left.clone(),
-            false => positions.place(to)?,
+            false => positions.resolve(to)?,
         };
         Ok((left, right))
     }
 
     // --- Replacing ---
 
-    fn replace_places(&mut self, left: Place, right: Place, slice: &Slice) -> Done {
+    fn replace_between(
+        &mut self,
+        left: ResolvedPosition,
+        right: ResolvedPosition,
+        slice: &Slice,
+    ) -> StepResult {
         let Some(depth) = left.depth().checked_sub(slice.open_start) else {
             return Err(self.misfit("the slice is open deeper than the position"));
         };
@@ -325,13 +330,13 @@ impl<'t> Edit<'t> {
             return Err(self.misfit("the two sides of the slice are open to different depths"));
         }
         let shared = left.shared_depth(&right);
-        for place in [&left, &right] {
-            if let At::Text(_) = place.at {
-                self.join_texts(place.node())?;
+        for position in [&left, &right] {
+            if let At::Text(_) = position.at {
+                self.join_texts(position.node())?;
             }
         }
         self.delete_between(&left, &right, shared)?;
-        let Place {
+        let ResolvedPosition {
             nodes: left_nodes, ..
         } = &left;
         let mut right_nodes = right.nodes.clone();
@@ -354,8 +359,13 @@ impl<'t> Edit<'t> {
         self.check_children(&around.cloned().collect::<Vec<_>>())
     }
 
-    /// Deletes the content between two places, and keeps the nodes around either.
-    fn delete_between(&mut self, left: &Place, right: &Place, shared: usize) -> Done {
+    /// Deletes the content between two positions, and keeps the nodes around either.
+    fn delete_between(
+        &mut self,
+        left: &ResolvedPosition,
+        right: &ResolvedPosition,
+        shared: usize,
+    ) -> StepResult {
         for level in (shared + 1..=left.depth()).rev() {
             match (level == left.depth(), left.at) {
                 (true, At::Text(start)) => self.delete_text(&left.nodes[level], start, None)?,
@@ -389,12 +399,12 @@ impl<'t> Edit<'t> {
         &mut self,
         node: &NodeId,
         gap: At,
-        content: &[Content],
+        content: &[ContentPart],
         left: &[NodeId],
         right: &[NodeId],
-    ) -> Done {
+    ) -> StepResult {
         let (mut content, mut gap) = (content, gap);
-        if let ([Content::Block(only)], [outer_left, left @ ..], [outer_right, right @ ..]) =
+        if let ([ContentPart::Block(only)], [outer_left, left @ ..], [outer_right, right @ ..]) =
             (content, left, right)
         {
             self.check_join(outer_left, only.spec.kind(), only.content)?;
@@ -402,13 +412,13 @@ impl<'t> Edit<'t> {
             let gap = self.join(outer_left, outer_right)?;
             return self.fill(outer_left, gap, &only.children, left, right);
         }
-        if let ([outer, left @ ..], [Content::Block(first), others @ ..]) = (left, content) {
+        if let ([outer, left @ ..], [ContentPart::Block(first), others @ ..]) = (left, content) {
             self.check_join(outer, first.spec.kind(), first.content)?;
             let end = self.end(outer)?;
             self.fill(outer, end, &first.children, left, &[])?;
             content = others;
         }
-        if let ([outer, right @ ..], [others @ .., Content::Block(last)]) = (right, content) {
+        if let ([outer, right @ ..], [others @ .., ContentPart::Block(last)]) = (right, content) {
             self.check_join(outer, last.spec.kind(), last.content)?;
             self.retype(outer, last)?;
             let start = self.start(outer)?;
@@ -421,12 +431,12 @@ impl<'t> Edit<'t> {
         Ok(())
     }
 
-    /// Inserts a part into a node. Returns the place behind it.
-    fn insert(&mut self, node: &NodeId, gap: At, part: &Content) -> Done<At> {
+    /// Inserts a part into a node. Returns the position behind it.
+    fn insert(&mut self, node: &NodeId, gap: At, part: &ContentPart) -> StepResult<At> {
         match (gap, part) {
-            (gap, Content::Kept(nodes, _)) if nodes.is_empty() => Ok(gap),
-            (At::Text(offset), Content::Text(run)) => self.insert_text(node, offset, run),
-            (At::Text(offset), Content::Kept(nodes, from @ (Text | Code))) => {
+            (gap, ContentPart::Kept(nodes, _)) if nodes.is_empty() => Ok(gap),
+            (At::Text(offset), ContentPart::Text(run)) => self.insert_text(node, offset, run),
+            (At::Text(offset), ContentPart::Kept(nodes, from @ (Text | Code))) => {
                 let index = match self.text_of(node)?.map(|text| text.text().len()) {
                     Some(len) if offset == len => 1,
                     Some(_) if offset > 0 => {
@@ -442,14 +452,16 @@ impl<'t> Edit<'t> {
                 self.join_texts(node)?;
                 self.end(node)
             }
-            (At::Child(index), Content::Kept(nodes, Blocks)) if self.content(node)? == Blocks => {
+            (At::Child(index), ContentPart::Kept(nodes, Blocks))
+                if self.content(node)? == Blocks =>
+            {
                 for (nth, kept) in nodes.iter().enumerate() {
                     let moved = self.on.move_node(kept, node, index + nth);
                     moved.map_err(|cause| self.failed(cause))?;
                 }
                 Ok(At::Child(index + nodes.len()))
             }
-            (At::Child(index), Content::Block(block)) if self.content(node)? == Blocks => {
+            (At::Child(index), ContentPart::Block(block)) if self.content(node)? == Blocks => {
                 let whole = self.whole(block)?;
                 let parts = if whole.is_some() {
                     &[]
@@ -472,17 +484,17 @@ impl<'t> Edit<'t> {
     }
 
     /// A new node with its subtree; `None` if nodes are kept in it.
-    fn whole(&self, block: &Block) -> Done<Option<NodeSpec>> {
+    fn whole(&self, block: &ParsedBlock) -> StepResult<Option<NodeSpec>> {
         let names = &self.options.names;
         let mut children = Vec::with_capacity(block.children.len());
         for part in &block.children {
             children.push(match (block.content, part) {
-                (_, Content::Kept(..)) => return Ok(None),
-                (Blocks, Content::Block(inner)) => match self.whole(inner)? {
+                (_, ContentPart::Kept(..)) => return Ok(None),
+                (Blocks, ContentPart::Block(inner)) => match self.whole(inner)? {
                     Some(inner) => inner,
                     None => return Ok(None),
                 },
-                (content @ (Text | Code), Content::Text(run)) => {
+                (content @ (Text | Code), ContentPart::Text(run)) => {
                     self.text(run, content, |mark| names.allows_on(&block.spec, mark))?
                 }
                 _ => return Err(self.misfit(MIXED)),
@@ -495,14 +507,14 @@ impl<'t> Edit<'t> {
     // --- Nodes around text ---
 
     /// The text of a node with text, if it has any.
-    fn text_of(&self, node: &NodeId) -> Done<Option<&Node>> {
+    fn text_of(&self, node: &NodeId) -> StepResult<Option<&Node>> {
         let block = self.node(node)?;
         check_text(&*self.on, block, &self.options.names)?;
         Ok(self.on.children(node).next())
     }
 
     /// Joins the texts of a node, so that it has one at most.
-    fn join_texts(&mut self, node: &NodeId) -> Done {
+    fn join_texts(&mut self, node: &NodeId) -> StepResult {
         let Some(first) = self.text_of(node)?.map(|text| text.id().clone()) else {
             return Ok(());
         };
@@ -523,10 +535,10 @@ impl<'t> Edit<'t> {
     /// A new text in a node with this content that allows these marks.
     fn text(
         &self,
-        run: &Run,
+        run: &TextRun,
         content: ProseMirrorContent,
         allows: impl Fn(&Mark) -> bool,
-    ) -> Done<NodeSpec> {
+    ) -> StepResult<NodeSpec> {
         if content == Code && run.nodes {
             return Err(self.misfit(NO_CODE));
         }
@@ -539,7 +551,7 @@ impl<'t> Edit<'t> {
         Ok(spec.with_marks(run.marks.clone()))
     }
 
-    fn insert_text(&mut self, node: &NodeId, offset: usize, run: &Run) -> Done<At> {
+    fn insert_text(&mut self, node: &NodeId, offset: usize, run: &TextRun) -> StepResult<At> {
         let block = self.node(node)?;
         let allows = |mark: &Mark| self.options.names.allows(block, mark);
         let spec = self.text(run, self.content(node)?, allows)?;
@@ -568,7 +580,7 @@ impl<'t> Edit<'t> {
     }
 
     /// Deletes characters from a node with one text.
-    fn delete_text(&mut self, node: &NodeId, start: usize, end: Option<usize>) -> Done {
+    fn delete_text(&mut self, node: &NodeId, start: usize, end: Option<usize>) -> StepResult {
         let Some((text, len)) = self
             .text_of(node)?
             .map(|text| (text.id().clone(), text.text().len()))
@@ -583,7 +595,7 @@ impl<'t> Edit<'t> {
         deleted.map_err(|cause| self.failed(cause))
     }
 
-    fn delete_children(&mut self, node: &NodeId, start: usize, end: Option<usize>) -> Done {
+    fn delete_children(&mut self, node: &NodeId, start: usize, end: Option<usize>) -> StepResult {
         for child in self.children(node, start, end)? {
             let deleted = self.on.delete(&child);
             deleted.map_err(|cause| self.failed(cause))?;
@@ -591,20 +603,20 @@ impl<'t> Edit<'t> {
         Ok(())
     }
 
-    /// Detaches the content between two places in one node.
-    fn cut(&mut self, start: &Place, end: &Place) -> Done<Content> {
+    /// Detaches the content between two positions in one node.
+    fn cut(&mut self, start: &ResolvedPosition, end: &ResolvedPosition) -> StepResult<ContentPart> {
         let (node, content) = (start.node(), self.content(start.node())?);
         let kept = match (start.at, end.at) {
             (At::Child(start), At::Child(end)) => self.children(node, start, Some(end))?,
             (At::Text(start), At::Text(end)) => {
                 self.join_texts(node)?;
                 let Some(text) = self.text_of(node)?.filter(|_| start < end) else {
-                    return Ok(Content::Kept(Vec::new(), content));
+                    return Ok(ContentPart::Kept(Vec::new(), content));
                 };
                 if end - start < text.text().len() {
                     let run = run_of(text, start..end, content, &self.options.names);
                     self.delete_text(node, start, Some(end))?;
-                    return Ok(Content::Text(run));
+                    return Ok(ContentPart::Text(run));
                 }
                 vec![text.id().clone()]
             }
@@ -614,13 +626,13 @@ impl<'t> Edit<'t> {
             let removed = self.on.remove_child(node, child);
             removed.map_err(|cause| self.failed(cause))?;
         }
-        Ok(Content::Kept(kept, content))
+        Ok(ContentPart::Kept(kept, content))
     }
 
     // --- Splitting and joining ---
 
     /// Splits a node. Returns the right half.
-    fn split(&mut self, node: &NodeId, gap: At) -> Done<NodeId> {
+    fn split(&mut self, node: &NodeId, gap: At) -> StepResult<NodeId> {
         let children = match gap {
             At::Child(index) => index,
             At::Text(offset) => match self.text_of(node)? {
@@ -646,8 +658,8 @@ impl<'t> Edit<'t> {
         split.map_err(|cause| self.failed(cause))
     }
 
-    /// Joins a node and its next sibling. Returns the place between their contents.
-    fn join(&mut self, left: &NodeId, right: &NodeId) -> Done<At> {
+    /// Joins a node and its next sibling. Returns the position between their contents.
+    fn join(&mut self, left: &NodeId, right: &NodeId) -> StepResult<At> {
         let (content, from) = (self.content(left)?, self.content(right)?);
         self.check_join(left, self.node(right)?.kind(), from)?;
         let seam = self.end(left)?;
@@ -662,7 +674,7 @@ impl<'t> Edit<'t> {
 
     /// Checks that a node can be joined onto another: that both have text, or may begin with the
     /// same child.
-    fn check_join(&self, left: &NodeId, right: &str, from: ProseMirrorContent) -> Done {
+    fn check_join(&self, left: &NodeId, right: &str, from: ProseMirrorContent) -> StepResult {
         let node = self.node(left)?;
         let joins = match (self.content(left)?, from) {
             (Text | Code, Text | Code) => true,
@@ -685,13 +697,13 @@ impl<'t> Edit<'t> {
 
     /// Makes the texts of a node fit in another: they have the characters of its content, and no
     /// marks that it does not allow.
-    fn fit_text(&mut self, node: &NodeId, from: ProseMirrorContent, into: &NodeId) -> Done {
+    fn fit_text(&mut self, node: &NodeId, from: ProseMirrorContent, into: &NodeId) -> StepResult {
         let (names, content, into) = (&self.options.names, self.content(into)?, self.node(into)?);
         self.check_marks(node, |mark| names.allows(into, mark))?;
         self.convert_text(node, from, content)
     }
 
-    fn check_marks(&self, node: &NodeId, allows: impl Fn(&Mark) -> bool) -> Done {
+    fn check_marks(&self, node: &NodeId, allows: impl Fn(&Mark) -> bool) -> StepResult {
         let mut marks = self.on.descendants(node).flat_map(|text| text.marks());
         match marks.all(allows) {
             true => Ok(()),
@@ -705,7 +717,7 @@ impl<'t> Edit<'t> {
         node: &NodeId,
         from: ProseMirrorContent,
         content: ProseMirrorContent,
-    ) -> Done {
+    ) -> StepResult {
         let (names, into_code) = (&self.options.names, content == Code);
         if !matches!((from, content), (Text, Code) | (Code, Text)) {
             return Ok(());
@@ -736,7 +748,7 @@ impl<'t> Edit<'t> {
     }
 
     /// Gives a node the type and the attributes of another, with the same content.
-    fn retype(&mut self, id: &NodeId, like: &Block) -> Done {
+    fn retype(&mut self, id: &NodeId, like: &ParsedBlock) -> StepResult {
         let from = self.content(id)?;
         match (from, like.content) {
             (Text | Code, Text | Code) | (Blocks, Blocks) => {}
@@ -764,30 +776,30 @@ impl<'t> Edit<'t> {
 
     // --- Nodes and errors ---
 
-    fn node(&self, id: &NodeId) -> Done<&Node> {
+    fn node(&self, id: &NodeId) -> StepResult<&Node> {
         let missing = || self.failed(self.on.missing(id));
         self.on.node(id).ok_or_else(missing)
     }
 
-    fn content(&self, id: &NodeId) -> Done<ProseMirrorContent> {
+    fn content(&self, id: &NodeId) -> StepResult<ProseMirrorContent> {
         content_of(self.node(id)?, &self.options.names)
     }
 
-    fn children(&self, id: &NodeId, start: usize, end: Option<usize>) -> Done<Vec<NodeId>> {
+    fn children(&self, id: &NodeId, start: usize, end: Option<usize>) -> StepResult<Vec<NodeId>> {
         let children = self.node(id)?.children();
         let end = end.unwrap_or(children.len());
         let children = children.iter().skip(start).take(end.saturating_sub(start));
         Ok(children.cloned().collect())
     }
 
-    fn start(&self, id: &NodeId) -> Done<At> {
+    fn start(&self, id: &NodeId) -> StepResult<At> {
         Ok(match self.content(id)? {
             Text | Code => At::Text(0),
             _ => At::Child(0),
         })
     }
 
-    fn end(&self, id: &NodeId) -> Done<At> {
+    fn end(&self, id: &NodeId) -> StepResult<At> {
         Ok(match self.content(id)? {
             Text | Code => At::Text(self.text_of(id)?.map_or(0, |text| text.text().len())),
             _ => At::Child(self.node(id)?.children().len()),
@@ -863,9 +875,14 @@ fn without_mark(node: &Node, range: &Range<usize>, mark: &Mark) -> Vec<Mark> {
 }
 
 /// The new type of a node, if the step changes no more than that.
-fn retyped<'s>(slice: &'s Slice, gap: Gap, left: &Place, start: &Place) -> Option<&'s Block> {
+fn retyped<'s>(
+    slice: &'s Slice,
+    gap: Gap,
+    left: &ResolvedPosition,
+    start: &ResolvedPosition,
+) -> Option<&'s ParsedBlock> {
     match slice.content.as_slice() {
-        [Content::Block(block)]
+        [ContentPart::Block(block)]
             if block.content != ProseMirrorContent::Leaf
                 && block.children.is_empty()
                 && (slice.open_start, slice.open_end, gap.insert) == (0, 0, 1)
@@ -883,7 +900,7 @@ fn run_of(
     range: Range<usize>,
     content: ProseMirrorContent,
     names: &ProseMirrorNames,
-) -> Run {
+) -> TextRun {
     let slice = text.text().slice(range.clone()).unwrap_or_default();
     let marks = text.marks().iter().filter_map(|mark| {
         let of_mark = mark.range.clone()?;
@@ -903,11 +920,11 @@ fn run_of(
             .collect(),
         _ => slice.into(),
     };
-    Run {
+    TextRun {
         text,
         len: range.len(),
         nodes: content == Text && (has_break || has_inline),
         marks,
-        ..Run::default()
+        ..TextRun::default()
     }
 }
