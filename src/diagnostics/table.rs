@@ -255,7 +255,7 @@ impl Table {
         let text = format!("{state}, {count} before the queue of the lock");
         self.title("ADMISSION", text);
         for subscriber in log.subscribers.iter().filter(|it| it.closes_admission) {
-            self.text(format_args!("closed by the {}", Reader(subscriber)));
+            self.text(format_args!("closed by the {}", SubscriberLag(subscriber)));
         }
         // Their ids are those of other locks, and each has the same label.
         let requests = gate.waiters.iter().chain(&queue.waiters);
@@ -333,7 +333,7 @@ impl Table {
         );
         let behind = log.subscribers.iter().filter(|it| it.unread_commits > 0);
         for subscriber in behind.take(ROWS / 2) {
-            self.text(Reader(subscriber));
+            self.text(SubscriberLag(subscriber));
         }
         let behind = log.sessions.iter().filter(|it| it.unread_commits > 0);
         for session in behind.take(ROWS / 4) {
@@ -387,7 +387,7 @@ impl Table {
         self.title("REGISTERED", registered.len());
         for RegisteredPrimitive { name, state } in registered.iter().take(ROWS) {
             let line = Line::default().gap(16).cell(name, 24).gap(2);
-            self.0.push(line.rest(State(state)));
+            self.0.push(line.rest(StateLine(state)));
         }
         self.more(registered.len(), ROWS);
     }
@@ -455,9 +455,9 @@ fn columns(mark: &str, id: &str, owner: &str, since: &str, left: &str) -> Line {
 const TITLE: usize = 16;
 
 /// A subscriber with its lag.
-struct Reader<'a>(&'a SubscriberDiagnostics);
+struct SubscriberLag<'a>(&'a SubscriberDiagnostics);
 
-impl fmt::Display for Reader<'_> {
+impl fmt::Display for SubscriberLag<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let subscriber = self.0;
         match &subscriber.call_site {
@@ -485,9 +485,9 @@ impl fmt::Display for Reader<'_> {
 }
 
 /// The state of a registered lock type in one line.
-struct State<'a>(&'a PrimitiveState);
+struct StateLine<'a>(&'a PrimitiveState);
 
-impl fmt::Display for State<'_> {
+impl fmt::Display for StateLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             PrimitiveState::Lock(lock) => {

@@ -28,7 +28,7 @@ use crossbeam_channel::{Receiver, TryRecvError};
 use super::admission::Admission;
 use super::events::{CommitEvent, Filter, MissingCommits, Reach, SubscriptionOptions};
 use super::lazy::LazyParts;
-use super::provenance::{RecordedProvenance, Units};
+use super::provenance::{RecordedProvenance, UnitsByVersion};
 use super::{DataStore, PublishedState, SharedDocument, TransactionResult};
 use crate::caught::dispose;
 use crate::document::{Change, EditUnit, SequenceEdit, SequenceEdits, Snapshot};
@@ -38,8 +38,8 @@ pub(super) use journal::JournalReader;
 pub(super) use records::CommitRecords;
 use records::{FollowingSession, LogLimit};
 pub(crate) use stretches::Stretch;
-use subscribers::{Bell, Next};
 pub(super) use subscribers::{EventWait, SubscriberId};
+use subscribers::{Next, SubscriberWake};
 pub(crate) use unrecorded::{ToRecord, Unrecorded};
 use unrecorded::{Unneeded, UnrecordedQueue};
 
@@ -221,7 +221,7 @@ impl Drop for OwnLog {
             records.subscribers.end()
         });
         drop(log);
-        ended.into_iter().flatten().for_each(Bell::end);
+        ended.into_iter().flatten().for_each(SubscriberWake::end);
     }
 }
 
@@ -393,7 +393,7 @@ impl CommitLog {
     }
 
     /// Notes what is undone together with kept commits, which were recorded by other means.
-    pub(super) fn set_units(&self, units: &Units, recorded: &RecordedProvenance) {
+    pub(super) fn set_units(&self, units: &UnitsByVersion, recorded: &RecordedProvenance) {
         let mut log = self.records.lock();
         let Some(records) = &mut *log else {
             return;
@@ -479,7 +479,7 @@ impl CommitLog {
         let woken = records.announce(version, reach.as_ref());
         self.close_if_behind(records);
         drop(log);
-        woken.for_each(Bell::ring);
+        woken.for_each(SubscriberWake::notify);
     }
 
     /// Ends a subscription.

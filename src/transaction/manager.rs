@@ -18,7 +18,7 @@ use crate::document::{Limit, LimitExceeded, Limits};
 use crate::id::{LockId, OwnerId};
 use crate::lock::{AcquireOptions, WaitsAs, blocking};
 use crate::store::durable::Durability;
-use crate::store::{CommitError, DataStore, Kind, ObservedTransaction};
+use crate::store::{CommitError, DataStore, ObservedTransaction, TransactionKind};
 use execution::observe_end;
 pub use published::Published;
 use submission::first;
@@ -241,7 +241,7 @@ impl TransactionManager {
     ) -> Result<TransactionResult, TransactionError> {
         let operations = operations.into_operations();
         self.check_limits(None, &operations)?;
-        let transaction = self.0.store.begin_under_as(Kind::Batch, lock)?;
+        let transaction = self.0.store.begin_under_as(TransactionKind::Batch, lock)?;
         if first(&operations).is_none() {
             return Ok(transaction.commit()?);
         }

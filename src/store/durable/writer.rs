@@ -34,7 +34,7 @@ pub(super) use since_checkpoint::SinceCheckpoint;
 
 /// The journal's side of a store.
 pub(in crate::store) struct Writer {
-    shared: Arc<Shared>,
+    shared: Arc<SharedWriter>,
     thread: Mutex<{ rank::WRITER_THREAD }, Option<JoinHandle<()>>>,
     durability: Durability,
 }
@@ -51,7 +51,7 @@ pub(super) struct WriterStart {
 }
 
 /// What the threads share that write and wait.
-struct Shared {
+struct SharedWriter {
     /// The last version that is durable.
     version: AtomicU64,
     /// Whether commits are refused. Set with the log locked if the store is closed, so that no
@@ -65,14 +65,14 @@ struct Shared {
     /// How many bytes of notes may wait.
     most_note_bytes: usize,
     clock: Clock,
-    state: Mutex<{ rank::DURABLE }, State>,
+    state: Mutex<{ rank::DURABLE }, WriterState>,
     /// Notified when the thread is called.
     called: Condvar,
     /// Calls that are answered, of which one wakes the next.
-    answered: WakeChain<Mailbox<Answer>>,
+    answered: WakeChain<Mailbox<DurabilityResult>>,
 }
 
-struct State {
+struct WriterState {
     /// `None` while a thread writes.
     journal: Option<Box<JournalWriter>>,
     /// Whether the thread is to write.
@@ -88,20 +88,20 @@ struct State {
     durable_notes: u64,
     /// The document of the last durable version.
     durable: Snapshot,
-    waiting: Vec<Waiting>,
+    waiting: Vec<JournalWait>,
     end: Option<End>,
     report: CloseReport,
 }
 
 /// A call that waits for the journal.
-struct Waiting {
+struct JournalWait {
     goal: Goal,
     /// The timeout of a task, which the keeper ends.
     limit: Option<(Duration, Deadline)>,
-    answer: Arc<Mailbox<Answer>>,
+    answer: Arc<Mailbox<DurabilityResult>>,
 }
 
-type Answer = Result<u64, DurabilityError>;
+type DurabilityResult = Result<u64, DurabilityError>;
 
 /// What a call waits for: a version, and a number of notes.
 #[derive(Clone, Copy)]
@@ -112,7 +112,7 @@ struct Goal {
 
 /// How a call waits.
 #[derive(Clone, Copy, PartialEq)]
-enum Patience {
+enum WaitMode {
     /// For at most so long.
     Until(Option<Duration>),
     /// As long as it takes. It may write itself.
@@ -223,14 +223,14 @@ impl Writer {
         document: Snapshot,
         clock: Clock,
     ) -> Self {
-        let shared = Shared {
+        let shared = SharedWriter {
             version: AtomicU64::new(document.version()),
             refuses: AtomicBool::new(false),
             sleeps: AtomicBool::new(true),
             has_many_notes: AtomicBool::new(false),
             most_note_bytes,
             clock,
-            state: Mutex::new(State {
+            state: Mutex::new(WriterState {
                 journal: None,
                 is_called: false,
                 closes: false,
@@ -283,10 +283,10 @@ impl Writer {
         version: u64,
         timeout: Option<Duration>,
         keeper: &Arc<Keeper>,
-    ) -> Answer {
+    ) -> DurabilityResult {
         let goal = Goal { version, notes: 0 };
         match waits_as {
-            WaitsAs::Thread => self.shared.wait(goal, Patience::Until(timeout)),
+            WaitsAs::Thread => self.shared.wait(goal, WaitMode::Until(timeout)),
             WaitsAs::Task => self.shared.wait_in_task(goal, timeout, keeper).await,
         }
     }
@@ -299,7 +299,7 @@ impl Writer {
     ) -> Result<(), CommitError> {
         // The notes of a commit are in its block.
         match self.goal(result.version, !result.changed, durability) {
-            Some(goal) => acknowledged(goal, self.shared.wait(goal, Patience::Writes)),
+            Some(goal) => acknowledged(goal, self.shared.wait(goal, WaitMode::Writes)),
             None => Ok(()),
         }
     }
@@ -310,12 +310,12 @@ impl Writer {
         result: &TransactionResult,
         timeout: Option<Duration>,
     ) -> Result<(), DurabilityError> {
-        let patience = match timeout {
-            None => Patience::Writes,
-            timeout => Patience::Until(timeout),
+        let mode = match timeout {
+            None => WaitMode::Writes,
+            timeout => WaitMode::Until(timeout),
         };
         let goal = self.goal(result.version, !result.changed, Some(Durability::Durable));
-        goal.map_or(Ok(()), |goal| self.shared.wait(goal, patience).map(drop))
+        goal.map_or(Ok(()), |goal| self.shared.wait(goal, mode).map(drop))
     }
 
     /// Waits as [`acknowledge`](Self::acknowledge) does, in a task.
@@ -339,7 +339,7 @@ impl Writer {
             return Err(refusal);
         }
         match self.goal(version, true, None) {
-            Some(goal) => acknowledged(goal, self.shared.wait(goal, Patience::Writes)),
+            Some(goal) => acknowledged(goal, self.shared.wait(goal, WaitMode::Writes)),
             None => Ok(()),
         }
     }
@@ -387,7 +387,7 @@ impl Writer {
                 let notes = self.shared.state.lock().noted;
                 let goal = Goal { version: 0, notes };
                 // A journal that has failed takes no more notes, and refuses the next commit.
-                let _ = self.shared.wait(goal, Patience::Until(None));
+                let _ = self.shared.wait(goal, WaitMode::Until(None));
             }
         }
     }
@@ -419,7 +419,7 @@ impl Writer {
             version: u64::MAX,
             notes: 0,
         };
-        let ended = self.shared.wait(goal, Patience::Until(None));
+        let ended = self.shared.wait(goal, WaitMode::Until(None));
         self.join();
         match ended {
             Err(DurabilityError::Closed { .. }) | Ok(_) => Ok(self.shared.state.lock().report),
@@ -478,7 +478,7 @@ impl DataStore {
     }
 }
 
-fn acknowledged(goal: Goal, answer: Answer) -> Result<(), CommitError> {
+fn acknowledged(goal: Goal, answer: DurabilityResult) -> Result<(), CommitError> {
     match answer {
         Ok(_) => Ok(()),
         Err(cause) => {
@@ -500,10 +500,10 @@ impl Goal {
     }
 }
 
-impl State {
+impl WriterState {
     /// Removes a call that no longer waits.
-    fn leave(&mut self, answer: &Arc<Mailbox<Answer>>) {
-        let is_it = |waiting: &Waiting| Arc::ptr_eq(&waiting.answer, answer);
+    fn leave(&mut self, answer: &Arc<Mailbox<DurabilityResult>>) {
+        let is_it = |waiting: &JournalWait| Arc::ptr_eq(&waiting.answer, answer);
         if let Some(at) = self.waiting.iter().position(is_it) {
             self.waiting.swap_remove(at);
         }
@@ -512,14 +512,14 @@ impl State {
 
 /// The answer to a task, which no longer waits when this is dropped.
 struct TaskAnswer {
-    shared: Arc<Shared>,
-    answer: Arc<Mailbox<Answer>>,
+    shared: Arc<SharedWriter>,
+    answer: Arc<Mailbox<DurabilityResult>>,
 }
 
 impl Future for TaskAnswer {
-    type Output = Answer;
+    type Output = DurabilityResult;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<DurabilityResult> {
         self.answer.poll(0, context)
     }
 }
@@ -531,14 +531,14 @@ impl Drop for TaskAnswer {
     }
 }
 
-impl Kept for Shared {
+impl Kept for SharedWriter {
     fn keep(&self) -> Option<Deadline> {
         let mut state = self.state.lock();
-        let is_due = |waiting: &mut Waiting| {
+        let is_due = |waiting: &mut JournalWait| {
             let limit = waiting.limit;
             limit.is_some_and(|(_, deadline)| self.clock.until(deadline).is_none())
         };
-        let due: Vec<Waiting> = state.waiting.extract_if(.., is_due).collect();
+        let due: Vec<JournalWait> = state.waiting.extract_if(.., is_due).collect();
         let deadlines = state.waiting.iter().filter_map(|waiting| waiting.limit);
         let next = deadlines.map(|(_, deadline)| deadline).min();
         drop(state);
@@ -551,13 +551,13 @@ impl Kept for Shared {
     }
 }
 
-impl Shared {
+impl SharedWriter {
     fn durable_version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
 
     /// Waits until a goal is reached, or never will be. Returns the durable version.
-    fn wait(&self, goal: Goal, patience: Patience) -> Answer {
+    fn wait(&self, goal: Goal, mode: WaitMode) -> DurabilityResult {
         if goal.is_reached(self.durable_version(), 0) {
             return Ok(self.durable_version());
         }
@@ -567,7 +567,7 @@ impl Shared {
                 return answer;
             }
             let is_alone = state.waiting.is_empty() && !state.is_called;
-            if patience == Patience::Writes
+            if mode == WaitMode::Writes
                 && is_alone
                 && let Some(mut journal) = state.journal.take()
             {
@@ -576,9 +576,9 @@ impl Shared {
                 self.give_back(journal, flatten(written));
                 continue;
             }
-            let timeout = match patience {
-                Patience::Until(timeout) => timeout,
-                Patience::Writes => None,
+            let timeout = match mode {
+                WaitMode::Until(timeout) => timeout,
+                WaitMode::Writes => None,
             };
             let answer = Arc::new(Mailbox::new());
             self.join(&mut state, goal, None, &answer);
@@ -608,7 +608,7 @@ impl Shared {
         goal: Goal,
         timeout: Option<Duration>,
         keeper: &Arc<Keeper>,
-    ) -> Answer {
+    ) -> DurabilityResult {
         if goal.is_reached(self.durable_version(), 0) {
             return Ok(self.durable_version());
         }
@@ -639,7 +639,7 @@ impl Shared {
     }
 
     /// Returns the answer to a call that need not wait.
-    fn answer_now(&self, goal: Goal, state: &State) -> Option<Answer> {
+    fn answer_now(&self, goal: Goal, state: &WriterState) -> Option<DurabilityResult> {
         let version = self.durable_version();
         if goal.is_reached(version, state.durable_notes) {
             return Some(Ok(version));
@@ -650,12 +650,12 @@ impl Shared {
     /// Adds a call to those that wait, and calls the thread.
     fn join(
         &self,
-        state: &mut State,
+        state: &mut WriterState,
         goal: Goal,
         limit: Option<(Duration, Deadline)>,
-        answer: &Arc<Mailbox<Answer>>,
+        answer: &Arc<Mailbox<DurabilityResult>>,
     ) {
-        state.waiting.push(Waiting {
+        state.waiting.push(JournalWait {
             goal,
             limit,
             answer: Arc::clone(answer),
@@ -689,7 +689,7 @@ impl Shared {
         }
     }
 
-    fn call(&self, state: &mut State) {
+    fn call(&self, state: &mut WriterState) {
         state.is_called = true;
         self.called.notify_one();
     }
@@ -709,7 +709,7 @@ impl Shared {
         self.has_many_notes.load(Ordering::Relaxed)
     }
 
-    fn note_many(&self, state: &State) {
+    fn note_many(&self, state: &WriterState) {
         let many = state.note_bytes > self.most_note_bytes;
         self.has_many_notes.store(many, Ordering::Relaxed);
     }
@@ -743,7 +743,7 @@ impl Shared {
         let reached = state
             .waiting
             .extract_if(.., |waiting| waiting.goal.is_reached(version, notes));
-        let reached: Vec<Waiting> = reached.collect();
+        let reached: Vec<JournalWait> = reached.collect();
         drop(state);
         let answered = reached.len() as u64;
         self.answer(reached, &Ok(version));
@@ -751,7 +751,7 @@ impl Shared {
         answered
     }
 
-    fn answer(&self, waiting: Vec<Waiting>, answer: &Answer) {
+    fn answer(&self, waiting: Vec<JournalWait>, answer: &DurabilityResult) {
         let answered = waiting.into_iter().map(|it| it.answer);
         let sleepers = answered.filter(|it| it.leave(answer.clone()) != Rest::Awake);
         self.answered.begin(sleepers.collect::<Vec<_>>());

@@ -67,12 +67,12 @@ enum EventProgress {
         owner: OwnerId,
         token: FencingToken,
         /// While the claim is not stale.
-        span: Span,
+        span: TimeSpan,
     },
     /// The last attempt failed with a transient error.
     Waiting {
         /// Until the event is due.
-        span: Span,
+        span: TimeSpan,
     },
     Dead(Box<Death>),
 }
@@ -84,19 +84,19 @@ struct Death {
     error: String,
 }
 
-struct Done {
+struct DoneEvent {
     attempts: u32,
     at: MonotonicTime,
 }
 
 /// A time from one moment to another.
 #[derive(Clone, Copy)]
-struct Span {
+struct TimeSpan {
     since: MonotonicTime,
     until: MonotonicTime,
 }
 
-impl Span {
+impl TimeSpan {
     /// Ends at the last moment that the clock can count, if not before: so each span ends.
     fn new(since: MonotonicTime, lasts: Duration) -> Self {
         let until = since.saturating_add(lasts);
@@ -183,7 +183,7 @@ impl EventTable {
             changed.done(&id, (event.sent_at, event.attempts), now);
         }
         self.settled.add_done(event.sent_at, id.clone());
-        let done = Done {
+        let done = DoneEvent {
             attempts: event.attempts,
             at: now,
         };
@@ -212,7 +212,7 @@ impl EventTable {
             FailedKind::Poison => DeadLetterCause::Poison,
             _ if exhausted => DeadLetterCause::Exhausted,
             _ => {
-                let span = Span::new(now, delay);
+                let span = TimeSpan::new(now, delay);
                 event.state = EventProgress::Waiting { span };
                 return FailureOutcome::Again;
             }
@@ -357,7 +357,7 @@ impl EventProgress {
     /// Waiting, and due at once.
     fn due(now: MonotonicTime) -> Self {
         Self::Waiting {
-            span: Span::new(now, Duration::ZERO),
+            span: TimeSpan::new(now, Duration::ZERO),
         }
     }
 }

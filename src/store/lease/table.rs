@@ -41,13 +41,13 @@ pub(crate) struct InTheWay<'a> {
 pub(crate) struct LeaseTable {
     /// The last token. It outlives the last lease, because no token is issued twice.
     last_token: u64,
-    table: Option<Arc<Table>>,
+    table: Option<Arc<LeaseIndex>>,
 }
 
 /// Entries to be dropped outside the lock.
 #[derive(Debug, Default)]
 pub(crate) struct Swept {
-    all: Option<Arc<Table>>,
+    all: Option<Arc<LeaseIndex>>,
     some: Vec<FencingToken>,
 }
 
@@ -62,7 +62,7 @@ impl Swept {
 /// `whole` and `nodes` map each target of each holding to that holding, so no two holdings share a
 /// target.
 #[derive(Clone, Debug, Default)]
-struct Table {
+struct LeaseIndex {
     holdings: im::HashMap<FencingToken, Arc<Holding>, Secret>,
     whole: Option<FencingToken>,
     nodes: im::HashMap<NodeId, FencingToken, Secret>,
@@ -211,7 +211,7 @@ impl LeaseTable {
     }
 }
 
-impl Table {
+impl LeaseIndex {
     /// The stored lease that would conflict with this target.
     fn excluding(&self, target: &LeaseTarget) -> Option<&Arc<Holding>> {
         let token = match target {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use slotmap::SlotMap;
 
 use super::stretches::Stretch;
-use super::subscribers::{Bell, Next, SubscriberId, Subscribers, Topic};
+use super::subscribers::{Next, SubscriberId, SubscriberWake, Subscribers, Topic};
 use super::unrecorded::UnrecordedQueue;
 use super::{CommitRecord, FollowerId, HistoryStep, LaterCommits};
 use crate::id::OwnerId;
@@ -187,7 +187,7 @@ impl CommitRecords {
         &mut self,
         version: u64,
         reach: Option<&Reach>,
-    ) -> impl Iterator<Item = Bell> + use<> {
+    ) -> impl Iterator<Item = SubscriberWake> + use<> {
         let (topics, woken) = self.subscribers.announce(version, reach);
         // A commit before the first other follower is not recorded.
         let newest = self.recent.back_mut();

@@ -14,7 +14,8 @@ use crate::lock::{
     AcquireOptions, Answer, Grant, LockError, QueuedWork, Requester, WaitsAs, blocking,
 };
 use crate::store::{
-    CombinerGrant, CommitError, Draft, HeldGrant, Kind, ObservedTransaction, Publication, Reversal,
+    CombinerGrant, CommitError, Draft, HeldGrant, ObservedTransaction, Publication, Reversal,
+    TransactionKind,
 };
 use crate::transaction::history::{Edit, Entering};
 use crate::transaction::run::{OperationBatch, run_batch};
@@ -99,7 +100,7 @@ impl TransactionManager {
             return blocking(self.run_on_nodes(waits_as, attempts, submission, options, call_site));
         }
         let requester = requester(&self.0.owner, options, &label, call_site);
-        let mut observed = self.0.store.observe(Kind::Batch, &requester);
+        let mut observed = self.0.store.observe(TransactionKind::Batch, &requester);
         let granted = self.0.store.try_grant(&requester, options);
         if let Ok(Some(grant)) = granted {
             observed.granted_at_once();
@@ -141,7 +142,7 @@ impl TransactionManager {
             .await;
         }
         let requester = requester(&self.0.owner, options, &label, call_site);
-        let mut observed = self.0.store.observe(Kind::Batch, &requester);
+        let mut observed = self.0.store.observe(TransactionKind::Batch, &requester);
         // A batch that runs at once ends with this poll, so it is bound to the polling thread.
         let granted = self.0.store.try_grant(&requester, options);
         if let Ok(Some(grant)) = granted {
@@ -323,7 +324,7 @@ impl TransactionManager {
     ) -> BatchOutcome {
         let completion = submission.completion;
         let requester = options.requester(&self.0.owner, call_site, true);
-        let mut observed = self.0.store.observe(Kind::OnNodes, &requester);
+        let mut observed = self.0.store.observe(TransactionKind::OnNodes, &requester);
         // A completed batch need not wait.
         if let Some(mut outcome) = self.repeated(submission.once.as_deref()) {
             observe_end(&mut observed, &outcome);

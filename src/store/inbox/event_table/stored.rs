@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::{DeadLetterCause, Death, Done, EventProgress, EventRecord, EventTable};
+use super::{DeadLetterCause, Death, DoneEvent, EventProgress, EventRecord, EventTable};
 use crate::store::calendar::{Calendar, Date};
 use crate::store::notes::{Note, NoteChange, NoteKey, WatermarkNote};
 use crate::time::MonotonicTime;
@@ -211,7 +211,7 @@ impl EventTable {
             StoredState::Done { at } => {
                 let at = calendar.moment_of(at);
                 self.settled.add_done(sent_at, id.clone());
-                self.done.insert(id, Done { attempts, at });
+                self.done.insert(id, DoneEvent { attempts, at });
                 return;
             }
             StoredState::Dead {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
-use super::{Edited, NodeOperation, On, Within, marks, text_size};
+use super::{Edited, NodeOperation, On, SizeCheck, marks, text_size};
 use crate::document::{Budget, Mark, value};
 use crate::id::NodeId;
 use crate::store::Draft;
@@ -27,7 +27,7 @@ pub struct SetAttrs {
 impl On<NodeId> for SetAttrs {
     without!(positions);
 
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         budget.patch(&self.attrs)
     }
 
@@ -55,7 +55,7 @@ pub struct RemoveAttrs {
 impl On<NodeId> for RemoveAttrs {
     without!(positions);
 
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         self.keys.iter().try_for_each(|key| budget.name(key))
     }
 
@@ -100,7 +100,7 @@ pub struct Update {
 }
 
 impl On<NodeId> for Update {
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         let mut text = self.text.iter();
         text.try_for_each(|text| text_size(budget, text))?;
         budget.patch(&self.attrs)?;
@@ -158,7 +158,7 @@ pub struct TransformNode {
 impl On<NodeId> for TransformNode {
     without!(positions);
 
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         budget.name(&self.kind)?;
         budget.patch(&self.attrs)
     }

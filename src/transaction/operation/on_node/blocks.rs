@@ -5,7 +5,7 @@ use smol_str::SmolStr;
 
 use super::range::place_of;
 use super::tree::{insert_around, position_and_parent_position, resolve_some, split_children};
-use super::{Edited, NodeOperation, On, Within};
+use super::{Edited, NodeOperation, On, SizeCheck};
 use crate::document::plan::find;
 use crate::document::{Budget, Limit, Node, NodeSpec, SplitPoint, View, cost};
 use crate::id::NodeId;
@@ -220,7 +220,7 @@ pub struct InsertParagraph {
 }
 
 impl On<NodeId> for InsertParagraph {
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         self.kind.iter().try_for_each(|kind| budget.name(kind))
     }
 
@@ -277,7 +277,7 @@ pub struct SplitListItem {
 }
 
 impl On<NodeId> for SplitListItem {
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         budget.name(&self.item_type)
     }
 
@@ -355,7 +355,7 @@ pub struct WrapInList {
 }
 
 impl On<NodeId> for WrapInList {
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         budget.spec(&self.list)?;
         budget.spec(&self.item)
     }

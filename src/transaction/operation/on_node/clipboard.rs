@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::range::{self, Over, all_children, are_alike, is_text_block, place_of, reselect};
-use super::{Edited, NodeOperation, On, Within};
+use super::{Edited, NodeOperation, On, SizeCheck};
 use crate::document::{
     Budget, ChildPosition, EditError, Fragment, Limit, Mark, Node, NodeSpec, Position, Selection,
     SplitPoint, Text, View, cost, plan,
@@ -134,7 +134,7 @@ pub struct Paste {
 }
 
 impl On<NodeId> for Paste {
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         let mut nodes = self.fragment.iter().flat_map(|fragment| &fragment.nodes);
         nodes.try_for_each(|node| budget.spec(node))
     }

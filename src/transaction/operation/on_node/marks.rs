@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 
 use super::attributes::map;
 use super::range::{self, Over};
-use super::{Edited, NodeOperation, On, Within};
+use super::{Edited, NodeOperation, On, SizeCheck};
 use crate::document::{Attributes, Budget, Limit, Mark, Node, plan, value};
 use crate::id::NodeId;
 use crate::steps::steps;
@@ -83,7 +83,7 @@ pub struct ApplyMark {
 }
 
 impl On<NodeId> for ApplyMark {
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         budget.name(&self.mark)?;
         budget.attributes(&self.attributes)
     }
@@ -182,7 +182,7 @@ pub struct ToggleMark {
 }
 
 impl On<NodeId> for ToggleMark {
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         budget.name(&self.mark)?;
         budget.attributes(&self.attributes)
     }
@@ -241,7 +241,7 @@ pub struct UpdateMark {
 }
 
 impl On<NodeId> for UpdateMark {
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         budget.name(&self.mark)?;
         budget.patch(&self.attributes)
     }
@@ -302,7 +302,7 @@ pub struct SetMarks {
 }
 
 impl On<NodeId> for SetMarks {
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         budget.marks(&self.marks)
     }
 

@@ -174,21 +174,21 @@ pub(super) fn delete_range(on: &mut Draft, over: &Over) -> Edited {
     if start.node_id == end.node_id {
         return Ok(on.delete_text(&start.node_id, start.offset..end.offset)?);
     }
-    let gap = Gap::new(on, over)?;
-    gap.select_its_start(on)?;
-    for id in &gap.whole {
+    let deletion = RangeDeletion::new(on, over)?;
+    deletion.select_its_start(on)?;
+    for id in &deletion.whole {
         on.delete(id)?;
     }
     let len = plan::find(on, &start.node_id)?.text().len();
     on.delete_text(&start.node_id, start.offset..len)?;
-    if !gap.last_goes {
+    if !deletion.last_goes {
         on.delete_text(&end.node_id, 0..end.offset)?;
     }
-    gap.close(on)
+    deletion.close(on)
 }
 
 /// The nodes between two nodes, and how they are closed up.
-struct Gap<'a> {
+struct RangeDeletion<'a> {
     over: &'a Over,
     /// The roots of deleted subtrees; includes the last node if nothing of it remains.
     whole: Vec<NodeId>,
@@ -203,7 +203,7 @@ struct Gap<'a> {
     merge_blocks: bool,
 }
 
-impl<'a> Gap<'a> {
+impl<'a> RangeDeletion<'a> {
     fn new(on: &Draft, over: &'a Over) -> Result<Self, OperationError> {
         let first = plan::find(on, &over.start.node_id)?;
         let last = plan::find(on, &over.end.node_id)?;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::range::{self, reselect};
-use super::{Edited, NodeOperation, On, Within, text_size};
+use super::{Edited, NodeOperation, On, SizeCheck, text_size};
 use crate::document::{
     Budget, EditError, Limit, Mark, OBJECT, Overlay, Position, View, cost, plan,
 };
@@ -33,7 +33,7 @@ pub struct SetText {
 impl On<NodeId> for SetText {
     without!(positions);
 
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         text_size(budget, &self.text)
     }
 
@@ -62,7 +62,7 @@ pub struct InsertText {
 }
 
 impl On<NodeId> for InsertText {
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         text_size(budget, &self.text)
     }
 
@@ -186,7 +186,7 @@ pub struct ReplaceText {
 }
 
 impl On<NodeId> for ReplaceText {
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         text_size(budget, &self.text)
     }
 
@@ -227,7 +227,7 @@ pub struct ReplacePattern {
 impl On<NodeId> for ReplacePattern {
     without!(positions);
 
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         text_size(budget, &self.replacement)
     }
 
@@ -283,7 +283,7 @@ pub struct Wrap {
 }
 
 impl On<NodeId> for Wrap {
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         text_size(budget, &self.before)?;
         text_size(budget, &self.after)
     }
@@ -338,7 +338,7 @@ pub struct Unwrap {
 }
 
 impl On<NodeId> for Unwrap {
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         text_size(budget, &self.before)?;
         text_size(budget, &self.after)
     }
@@ -394,7 +394,7 @@ pub struct IndentText {
 }
 
 impl On<NodeId> for IndentText {
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         text_size(budget, &self.indent)
     }
 
@@ -442,7 +442,7 @@ pub struct OutdentText {
 }
 
 impl On<NodeId> for OutdentText {
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         text_size(budget, &self.indent)
     }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::order::{self, Move, Siblings};
 use super::range::{attached_at, place_of};
-use super::{Edited, NodeOperation, On, Within};
+use super::{Edited, NodeOperation, On, SizeCheck};
 use crate::document::plan::find;
 use crate::document::{
     Budget, Change, ChildPosition, EditError, Limit, Node, NodeSpec, SplitPoint, View, cost,
@@ -58,7 +58,7 @@ pub struct AddChild {
 }
 
 impl On<NodeId> for AddChild {
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         match &self.child {
             Child::New(node) => budget.spec(node),
             Child::Existing(_) => Ok(()),
@@ -125,7 +125,7 @@ pub struct RemoveChildren {
 impl On<NodeId> for RemoveChildren {
     without!(positions);
 
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         budget.spend(Limit::Steps, self.child_ids.len())
     }
 
@@ -196,7 +196,7 @@ pub struct MoveChildren {
 impl On<NodeId> for MoveChildren {
     without!(positions);
 
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         budget.spend(Limit::Steps, self.child_ids.len())
     }
 
@@ -289,7 +289,7 @@ pub struct ReorderChildren {
 impl On<NodeId> for ReorderChildren {
     without!(positions);
 
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         budget.spend(Limit::Steps, self.child_ids.len())
     }
 
@@ -441,7 +441,7 @@ pub struct WrapNode {
 }
 
 impl On<NodeId> for WrapNode {
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         budget.spec(&self.node)
     }
 
@@ -536,7 +536,7 @@ pub struct IndentNode {
 }
 
 impl On<NodeId> for IndentNode {
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         let mut container = self.container.iter();
         container.try_for_each(|node| budget.spec(node))
     }
