@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use tokio_postgres::types::Type;
 
 use crate::PostgresError;
-use crate::lease::{Lease, holds, lock_limit};
-use crate::link::{Parameter, Session};
+use crate::connection::{Parameter, PostgresSession};
+use crate::lease::{OwnershipLease, holds, lock_limit};
 use crate::schema::micros;
 
 /// So many bytes of batches are read at once, and at least one batch.
@@ -42,8 +42,8 @@ pub(super) trait OwnerStatement: Send + Sync + 'static {
 
     fn run(
         &self,
-        session: &Session,
-        lease: &Lease,
+        session: &PostgresSession,
+        lease: &OwnershipLease,
     ) -> impl Future<Output = Result<Self::Answer, PostgresError>> + Send;
 }
 
@@ -62,11 +62,15 @@ pub(super) struct Take {
 impl OwnerStatement for Take {
     type Answer = Vec<Taken>;
 
-    async fn run(&self, session: &Session, lease: &Lease) -> Result<Vec<Taken>, PostgresError> {
+    async fn run(
+        &self,
+        session: &PostgresSession,
+        lease: &OwnershipLease,
+    ) -> Result<Vec<Taken>, PostgresError> {
         let limit = lock_limit(lease.window / 6);
         let parameters: [Parameter<'_>; 6] = [
-            (&lease.holding.document, Type::TEXT),
-            (&lease.holding.epoch, Type::INT8),
+            (&lease.identity.document, Type::TEXT),
+            (&lease.identity.epoch, Type::INT8),
             (&limit, Type::TEXT),
             (&self.after, Type::INT8),
             (&self.most, Type::INT8),
@@ -106,7 +110,11 @@ pub(super) struct Settle {
 impl OwnerStatement for Settle {
     type Answer = bool;
 
-    async fn run(&self, session: &Session, lease: &Lease) -> Result<bool, PostgresError> {
+    async fn run(
+        &self,
+        session: &PostgresSession,
+        lease: &OwnershipLease,
+    ) -> Result<bool, PostgresError> {
         let schema = lease.server.schema();
         let holds = holds();
         let statement = format!(
@@ -131,13 +139,13 @@ impl OwnerStatement for Settle {
         let version = |settled: &Settled| i64::try_from(settled.version).unwrap_or(i64::MAX);
         let versions: Vec<_> = self.settled.iter().map(version).collect();
         let parameters: [Parameter<'_>; 7] = [
-            (&lease.holding.document, Type::TEXT),
-            (&lease.holding.epoch, Type::INT8),
+            (&lease.identity.document, Type::TEXT),
+            (&lease.identity.epoch, Type::INT8),
             (&limit, Type::TEXT),
             (&numbers, Type::INT8_ARRAY),
             (&outcomes, Type::BYTEA_ARRAY),
             (&versions, Type::INT8_ARRAY),
-            (&lease.holding.owner, Type::TEXT),
+            (&lease.identity.owner, Type::TEXT),
         ];
         let rows = session.query(&statement, &parameters).await?;
         let held: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
@@ -147,8 +155,8 @@ impl OwnerStatement for Settle {
 
 /// Returns which of these requests were cancelled since they were taken.
 pub(super) async fn cancelled(
-    session: &Session,
-    lease: &Lease,
+    session: &PostgresSession,
+    lease: &OwnershipLease,
     numbers: &[i64],
 ) -> Result<Vec<i64>, PostgresError> {
     let statement = format!(
@@ -157,7 +165,7 @@ pub(super) async fn cancelled(
         lease.server.schema()
     );
     let parameters: [Parameter<'_>; 2] = [
-        (&lease.holding.document, Type::TEXT),
+        (&lease.identity.document, Type::TEXT),
         (&numbers, Type::INT8_ARRAY),
     ];
     let rows = session.query(&statement, &parameters).await?;
@@ -175,7 +183,11 @@ pub(super) struct RemoveOld {
 impl OwnerStatement for RemoveOld {
     type Answer = u64;
 
-    async fn run(&self, session: &Session, lease: &Lease) -> Result<u64, PostgresError> {
+    async fn run(
+        &self,
+        session: &PostgresSession,
+        lease: &OwnershipLease,
+    ) -> Result<u64, PostgresError> {
         let schema = lease.server.schema();
         let statement = format!(
             "DELETE FROM {schema}.doclock_request WHERE document = $1 AND number = ANY(ARRAY(
@@ -187,7 +199,7 @@ impl OwnerStatement for RemoveOld {
         );
         let keep = micros(self.keep);
         let parameters: [Parameter<'_>; 2] =
-            [(&lease.holding.document, Type::TEXT), (&keep, Type::INT8)];
+            [(&lease.identity.document, Type::TEXT), (&keep, Type::INT8)];
         session.execute(&statement, &parameters).await
     }
 }
