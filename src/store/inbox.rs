@@ -31,7 +31,7 @@ use crate::lock::{AcquireOptions, CancelToken, LockError};
 use crate::store::{CommitError, DataStore, Draft, Transaction};
 use crate::sync::assert_unlocked;
 use crate::time::MonotonicTime;
-use event_table::{ClaimOutcome, Claimant, Delivery, EventTable, Failed, InboxKey};
+use event_table::{ClaimOutcome, Claimant, Delivery, EventTable, FailedAttempt, InboxKey};
 use feed::RunningWorker;
 
 /// Takes in messages that may be delivered more than once, and runs each event's effect once.
@@ -511,7 +511,7 @@ fn carry_out<M>(
         }
         Err(panic) => {
             transaction.rollback();
-            Failed::from(&panic)
+            FailedAttempt::from(&panic)
         }
     };
     claim.end_failed(failed)

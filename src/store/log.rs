@@ -39,8 +39,8 @@ pub(super) use records::CommitRecords;
 use records::{FollowingSession, LogLimit};
 pub(crate) use stretches::Stretch;
 pub(super) use subscribers::{EventWait, SubscriberId};
-use subscribers::{Next, SubscriberWake};
-pub(crate) use unrecorded::{ToRecord, Unrecorded};
+use subscribers::{NextEvent, SubscriberWake};
+pub(crate) use unrecorded::{ToRecord, UnrecordedCommit};
 use unrecorded::{Unneeded, UnrecordedQueue};
 
 slotmap::new_key_type! {
@@ -151,7 +151,7 @@ pub(super) struct TakenCommits {
     pub(super) since: u64,
     /// The version of the newest commit.
     pub(super) version: u64,
-    pub(super) commits: VecDeque<Unrecorded>,
+    pub(super) commits: VecDeque<UnrecordedCommit>,
     /// The document of that version, if some of them are undone.
     pub(super) document: Option<Snapshot>,
 }
@@ -340,7 +340,7 @@ impl CommitLog {
     /// `latest` gets the document.
     pub(super) fn take_unrecorded(
         &self,
-        room: VecDeque<Unrecorded>,
+        room: VecDeque<UnrecordedCommit>,
         latest: impl FnOnce() -> Snapshot,
     ) -> Option<TakenCommits> {
         let mut log = self.records.lock();
@@ -356,7 +356,7 @@ impl CommitLog {
         &self,
         id: FollowerId,
         owner: &OwnerId,
-        room: VecDeque<Unrecorded>,
+        room: VecDeque<UnrecordedCommit>,
         latest: impl FnOnce() -> Snapshot,
     ) -> (Vec<CommitRecord>, Snapshot, Option<TakenCommits>) {
         let mut log = self.records.lock();
@@ -565,11 +565,11 @@ impl CommitLog {
             drop(log);
             self.let_pass(opened);
             match next {
-                Next::Event(event) => return Ok(event),
-                Next::Nothing => return Err(TryRecvError::Empty),
-                Next::End => return Err(TryRecvError::Disconnected),
+                NextEvent::Event(event) => return Ok(event),
+                NextEvent::Nothing => return Err(TryRecvError::Empty),
+                NextEvent::End => return Err(TryRecvError::Disconnected),
                 // Others lock the log in between, however many commits the filter excludes.
-                Next::Further => {}
+                NextEvent::Further => {}
             }
         }
     }

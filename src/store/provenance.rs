@@ -12,7 +12,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::log::{TakenCommits, Unrecorded};
+use super::log::{TakenCommits, UnrecordedCommit};
 use super::{CommitRecord, DataStore, Draft, FollowerId};
 use crate::document::{
     BlockedUndo, Change, EditUnit, Overlay, Provenance, RecordedCommit, ReversedRecords,
@@ -34,7 +34,7 @@ pub(super) struct RecordedProvenance {
     /// The version up to which it was recorded from kept commits, undos and redos included.
     kept_until: u64,
     /// The empty queue that takes the place of the next recorded one.
-    room: VecDeque<Unrecorded>,
+    room: VecDeque<UnrecordedCommit>,
 }
 
 /// What an undo or a redo changes in the record, once it is published.
@@ -97,7 +97,7 @@ impl RecordedProvenance {
     }
 
     /// Records commits that were undone while they waited, and led to this document.
-    fn record_undone(&mut self, commits: &[&Unrecorded], after: &Snapshot, ids: &NodeIds) {
+    fn record_undone(&mut self, commits: &[&UnrecordedCommit], after: &Snapshot, ids: &NodeIds) {
         // What can no longer be redone has left nothing behind.
         let units = || commits.chunk_by(|one, next| one.is_of_unit_of(next));
         if units().all(|unit| unit[0].is_final(unit.len())) {

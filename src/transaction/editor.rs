@@ -7,7 +7,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use super::history::{self, Direction, History, Rewound, UndoAttempt, UndoFailure};
-use super::idempotency::Once;
+use super::idempotency::IdempotentBatch;
 use super::manager::{Completion, Submission};
 use super::session::{OwnedSession, Session};
 use super::{
@@ -375,7 +375,7 @@ impl Editor {
             Direction::Undo => UndoError::NothingToUndo,
             Direction::Redo => UndoError::NothingToRedo,
         };
-        let once = key.map(|key| Once::of_history(key, direction, self.owner()));
+        let once = key.map(|key| IdempotentBatch::of_history(key, direction, self.owner()));
         let once = once.as_ref();
         match once {
             Some(once) => self.manager.check_key(once)?,

@@ -5,7 +5,7 @@ use smol_str::SmolStr;
 
 use super::error::{OperationError, PanicPayload};
 use super::operation::{
-    Callback, DocumentTarget, IntoOperations, NodeOperation, NodeRef, On, Operation,
+    Callback, DocumentTarget, IntoOperations, NodeOperation, NodeRef, Operation, OperationOn,
 };
 use super::{TransactionError, limits};
 use crate::caught::catch;
@@ -171,7 +171,7 @@ impl OperationRunner<'_> {
         &mut self,
         name: &'static str,
         target: Target,
-        mut operation: impl On<Target>,
+        mut operation: impl OperationOn<Target>,
         unit: Option<TextUnit>,
         node_id: impl FnOnce(Target) -> Option<NodeId>,
     ) -> Result<(), TransactionError> {

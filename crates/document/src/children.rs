@@ -31,7 +31,7 @@ enum List {
         leaves: im::Vector<Leaf>,
         len: usize,
         hint: LookupHint,
-        near: Near,
+        near: LeafHint,
     },
 }
 
@@ -58,15 +58,15 @@ impl LookupHint {
 /// The leaf of the last access by index, and the index of its first id. Both are right, in one
 /// number, because other threads access the same list.
 #[derive(Default)]
-struct Near(AtomicU64);
+struct LeafHint(AtomicU64);
 
-impl Clone for Near {
+impl Clone for LeafHint {
     fn clone(&self) -> Self {
         Self(AtomicU64::new(self.0.load(Ordering::Relaxed)))
     }
 }
 
-impl Near {
+impl LeafHint {
     /// How many leaves are passed before all are counted.
     const LEAVES: usize = 8;
 
@@ -114,7 +114,7 @@ impl Leaf {
 
 /// The position of an index: the leaf, and the index in that leaf. The end of the list is the end
 /// of the last leaf.
-fn find(leaves: &im::Vector<Leaf>, len: usize, near: &Near, index: usize) -> (usize, usize) {
+fn find(leaves: &im::Vector<Leaf>, len: usize, near: &LeafHint, index: usize) -> (usize, usize) {
     // Most indexes are at an end.
     if let Some(last) = leaves.last()
         && index >= len - last.len
@@ -122,7 +122,7 @@ fn find(leaves: &im::Vector<Leaf>, len: usize, near: &Near, index: usize) -> (us
         return (leaves.len() - 1, index - (len - last.len));
     }
     let (mut nth, mut start) = near.get();
-    for _ in 0..Near::LEAVES {
+    for _ in 0..LeafHint::LEAVES {
         let leaf = match index < start {
             true => nth.checked_sub(1),
             false => Some(nth),
@@ -163,7 +163,7 @@ fn position_in(ids: &[NodeId], child: &NodeId) -> Option<usize> {
 fn search(
     leaves: &im::Vector<Leaf>,
     len: usize,
-    near: &Near,
+    near: &LeafHint,
     from: usize,
     child: &NodeId,
 ) -> Option<usize> {
@@ -216,7 +216,7 @@ impl List {
             leaves,
             len,
             hint: LookupHint::default(),
-            near: Near::default(),
+            near: LeafHint::default(),
         }
     }
 

@@ -18,7 +18,9 @@ use super::{Change, Selection};
 use crate::hashing::Secret;
 use crate::id::NodeId;
 pub use composer::Composer;
-use piece::{END, Origin, Piece, PieceList, Reached, divide, push, push_all, slice, unchanged};
+use piece::{
+    END, Origin, Piece, PieceList, PiecePosition, divide, push, push_all, slice, unchanged,
+};
 
 /// The changes of all sequences of a document since some moment.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +42,7 @@ pub(super) struct Sequences {
 
 /// Where an item or a gap between items is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Spot {
+pub(super) struct MappedPosition {
     pub(super) node: NodeId,
     pub(super) offset: usize,
 }
@@ -187,7 +189,7 @@ impl Sequences {
             };
             let is_gone = piece.width() == 0;
             let from = cursor.filter(|&(last, end, _)| last == id && end <= range.start);
-            let from = from.map_or(Reached::default(), |(_, _, reached)| reached);
+            let from = from.map_or(PiecePosition::default(), |(_, _, reached)| reached);
             let end = range.end;
             let reached = slice(before, from, range, |part| match is_gone {
                 true => push_all(&mut list, part.deleted()),
@@ -243,7 +245,7 @@ impl Sequences {
             range.contains(&at).then(|| {
                 let alive = list[index].width() > 0;
                 ItemContext {
-                    spot: Spot {
+                    spot: MappedPosition {
                         node: holder.clone(),
                         offset: offset + if alive { at - range.start } else { 0 },
                     },
@@ -261,11 +263,11 @@ impl Sequences {
     }
 
     /// Where the gap before an item is.
-    pub(super) fn gap(&self, id: &NodeId, at: usize, side: Side) -> Option<Spot> {
+    pub(super) fn gap(&self, id: &NodeId, at: usize, side: Side) -> Option<MappedPosition> {
         if side == Side::AfterPrevious && at > 0 {
             let ItemContext { spot, alive, .. } = self.item(id, at - 1)?;
             let offset = spot.offset + usize::from(alive);
-            return Some(Spot { offset, ..spot });
+            return Some(MappedPosition { offset, ..spot });
         }
         let ItemContext {
             spot,
@@ -276,12 +278,12 @@ impl Sequences {
             Side::AfterPrevious => spot.offset - inserted_before,
             Side::BeforeNext => spot.offset,
         };
-        Some(Spot { offset, ..spot })
+        Some(MappedPosition { offset, ..spot })
     }
 
     /// Where a caret before an item is. As a live one, it moves behind insertions at its position,
     /// and behind replacements of the items around it.
-    pub(super) fn caret(&self, id: &NodeId, at: usize) -> Option<Spot> {
+    pub(super) fn caret(&self, id: &NodeId, at: usize) -> Option<MappedPosition> {
         self.gap(id, at, Side::BeforeNext)
     }
 }
@@ -289,7 +291,7 @@ impl Sequences {
 /// An item, with what surrounds it.
 #[derive(Debug)]
 struct ItemContext {
-    spot: Spot,
+    spot: MappedPosition,
     alive: bool,
     /// How many new items are right before it.
     inserted_before: usize,

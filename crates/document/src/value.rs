@@ -1,8 +1,8 @@
 //! Values of attributes: the depth limit, and reading.
 //!
-//! One limit, [`MAX_LEVELS`], applies to each value of each attribute. [`Bounded`] reads values
-//! from data. A Rust value is checked where it becomes a part of a document (`Overlay::apply`) or
-//! of a schema.
+//! One limit, [`MAX_LEVELS`], applies to each value of each attribute. [`BoundedValue`] reads
+//! values from data. A Rust value is checked where it becomes a part of a document
+//! (`Overlay::apply`) or of a schema.
 //!
 //! The limit follows from that of JSON readers: serde_json reads 127 nested arrays and objects. The
 //! deepest structure of this crate around a value has 12, for a mark that is pasted within a
@@ -218,9 +218,9 @@ pub(crate) fn compare_lists<T>(
 }
 
 /// A value from data: within the depth limit, without duplicate fields.
-pub(crate) struct Bounded(pub(crate) Value);
+pub(crate) struct BoundedValue(pub(crate) Value);
 
-impl<'de> Deserialize<'de> for Bounded {
+impl<'de> Deserialize<'de> for BoundedValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let seed = ValueSeed {
             left: MAX_LEVELS,
@@ -380,13 +380,19 @@ pub fn map<'de, D: Deserializer<'de>>(
 pub(crate) fn option<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Value>, D::Error> {
-    Bounded::deserialize(deserializer).map(|Bounded(value)| Some(value).filter(|v| !v.is_null()))
+    BoundedValue::deserialize(deserializer)
+        .map(|BoundedValue(value)| Some(value).filter(|v| !v.is_null()))
 }
 
 /// Optional values, for `deserialize_with`.
 pub(crate) fn list<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<Value>>, D::Error> {
-    let values = Option::<Vec<Bounded>>::deserialize(deserializer)?;
-    Ok(values.map(|values| values.into_iter().map(|Bounded(value)| value).collect()))
+    let values = Option::<Vec<BoundedValue>>::deserialize(deserializer)?;
+    Ok(values.map(|values| {
+        values
+            .into_iter()
+            .map(|BoundedValue(value)| value)
+            .collect()
+    }))
 }

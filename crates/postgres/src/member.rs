@@ -133,8 +133,8 @@ impl Member {
         let owner: String = options.term.owner.chars().take(50).collect();
         let name = format!("{owner}-{:016x}", random());
         let mut follower = Follower::new(server, document, name, &options)?;
-        let looked = follower.look()?;
-        let shared = Arc::new(SharedMember::new(looked.snapshot.clone(), looked.at));
+        let update = follower.look()?;
+        let shared = Arc::new(SharedMember::new(update.snapshot.clone(), update.at));
         let (registered, woken) = match options.doorbell {
             true => {
                 let (registered, woken) = DoorbellRegistration::new(server, document);
@@ -159,14 +159,14 @@ impl Member {
             events,
             owner_epoch: None,
             is_following: false,
-            trouble: None,
+            failure: None,
             not_before: Instant::now(),
             yields_until: Instant::now(),
             ended: Ok(()),
         };
         let thread = std::thread::Builder::new().name("doclock-member".into());
         let spawned = thread.spawn(move || {
-            worker.seen(looked);
+            worker.seen(update);
             worker.run(follower);
         });
         let spawned = spawned.map_err(PostgresError::thread)?;

@@ -162,10 +162,10 @@ impl SalvagedFile {
     fn damaged(image: &Image) -> Option<Self> {
         /// So many commits are read whole.
         const TRIED: usize = 8;
-        let mut found: Vec<Remains<'_>> = image
+        let mut found: Vec<SalvagedCommit<'_>> = image
             .commits()
             .into_iter()
-            .filter_map(|commit| Remains::read(image, commit))
+            .filter_map(|commit| SalvagedCommit::read(image, commit))
             .collect();
         // Those of the header stay before others of the same version.
         found.sort_by_key(|remains| std::cmp::Reverse(remains.last_version));
@@ -277,7 +277,7 @@ impl fmt::Debug for SalvagedFile {
 const LOST_OPENS: u64 = 256;
 
 /// What can be read of a commit of redb.
-struct Remains<'a> {
+struct SalvagedCommit<'a> {
     head: Option<StoredHead>,
     /// Whether the head is that of this commit, so its version is that of the nodes.
     head_is_proven: bool,
@@ -291,7 +291,7 @@ struct Remains<'a> {
     last_version: u64,
 }
 
-impl<'a> Remains<'a> {
+impl<'a> SalvagedCommit<'a> {
     /// Reads the tables of a commit. `None` if nothing of them can be read.
     fn read(image: &'a Image, commit: Commit) -> Option<Self> {
         let (mut head, mut head_is_proven) = (None::<StoredHead>, false);

@@ -89,7 +89,7 @@ struct WriterState {
     /// The document of the last durable version.
     durable: Snapshot,
     waiting: Vec<JournalWait>,
-    end: Option<End>,
+    end: Option<WriterEnd>,
     report: CloseReport,
 }
 
@@ -131,7 +131,7 @@ enum Task {
 
 /// Why nothing is written any more.
 #[derive(Clone)]
-enum End {
+enum WriterEnd {
     Closed,
     Failed(JournalError),
 }
@@ -261,7 +261,7 @@ impl Writer {
     pub(in crate::store) fn diagnostics(&self) -> DurableDiagnostics {
         let state = self.shared.state.lock();
         let failure = match &state.end {
-            Some(End::Failed(error)) => Some(error.to_string()),
+            Some(WriterEnd::Failed(error)) => Some(error.to_string()),
             _ => None,
         };
         DurableDiagnostics {
@@ -405,7 +405,7 @@ impl Writer {
     #[cold]
     fn refused(&self) -> CommitError {
         let cause = match &self.shared.state.lock().end {
-            Some(End::Failed(cause)) => Some(cause.clone()),
+            Some(WriterEnd::Failed(cause)) => Some(cause.clone()),
             _ => None,
         };
         CommitError::ReadOnly { cause }
@@ -672,17 +672,17 @@ impl SharedWriter {
     }
 
     /// Why no further version becomes durable.
-    fn ended(&self, end: &End) -> DurabilityError {
+    fn ended(&self, end: &WriterEnd) -> DurabilityError {
         let durable_version = self.durable_version();
         match end {
-            End::Closed => DurabilityError::Closed { durable_version },
-            End::Failed(cause) if cause.kind == JournalErrorKind::Fenced => {
+            WriterEnd::Closed => DurabilityError::Closed { durable_version },
+            WriterEnd::Failed(cause) if cause.kind == JournalErrorKind::Fenced => {
                 DurabilityError::Fenced {
                     durable_version,
                     cause: cause.clone(),
                 }
             }
-            End::Failed(cause) => DurabilityError::Failed {
+            WriterEnd::Failed(cause) => DurabilityError::Failed {
                 durable_version,
                 cause: cause.clone(),
             },
@@ -772,7 +772,7 @@ impl SharedWriter {
         }
     }
 
-    fn end(&self, end: End, report: CloseReport) {
+    fn end(&self, end: WriterEnd, report: CloseReport) {
         let mut state = self.state.lock();
         // The first end stays.
         if state.end.is_none() {
@@ -790,7 +790,7 @@ impl SharedWriter {
     }
 
     fn fail(&self, error: JournalError) {
-        self.end(End::Failed(error), CloseReport::default());
+        self.end(WriterEnd::Failed(error), CloseReport::default());
     }
 
     /// Writes whenever the thread is called, until the store is closed or its journal fails.
@@ -839,8 +839,8 @@ impl SharedWriter {
             ..journal.report
         };
         let end = match catch(|| drop(journal)) {
-            Ok(()) => End::Closed,
-            Err(panic) => End::Failed(panicked(panic.message())),
+            Ok(()) => WriterEnd::Closed,
+            Err(panic) => WriterEnd::Failed(panicked(panic.message())),
         };
         self.end(end, report);
     }

@@ -28,8 +28,8 @@ pub(crate) use inboxes::InboxKey;
 pub(in crate::store) use inboxes::Inboxes;
 use metrics::InboxCounters;
 pub use metrics::{InboxStats, ReasonCount};
-use stored::Changed;
 pub(crate) use stored::EventNote;
+use stored::InboxChanges;
 
 /// The events of one inbox.
 ///
@@ -51,7 +51,7 @@ pub(crate) struct EventTable {
     deaths: u64,
     metrics: InboxCounters,
     /// What a journal has to store. `None` if there is none.
-    changed: Option<Box<Changed>>,
+    changed: Option<Box<InboxChanges>>,
 }
 
 struct EventRecord {
@@ -74,10 +74,10 @@ enum EventProgress {
         /// Until the event is due.
         span: TimeSpan,
     },
-    Dead(Box<Death>),
+    Dead(Box<DeadEvent>),
 }
 
-struct Death {
+struct DeadEvent {
     number: u64,
     at: MonotonicTime,
     cause: DeadLetterCause,
@@ -111,7 +111,7 @@ impl TimeSpan {
 }
 
 /// Why an attempt failed.
-pub(crate) struct Failed {
+pub(crate) struct FailedAttempt {
     pub(crate) kind: FailedKind,
     /// The reason under which it is counted.
     pub(crate) reason: SmolStr,
@@ -136,7 +136,7 @@ pub(crate) enum FailureOutcome {
 
 impl EventTable {
     /// The claims of a new inbox, whose tokens are larger than this.
-    fn after(last_token: u64, changed: Option<Changed>) -> Self {
+    fn after(last_token: u64, changed: Option<InboxChanges>) -> Self {
         Self {
             last_token,
             changed: changed.map(Box::new),
@@ -196,7 +196,7 @@ impl EventTable {
         &mut self,
         id: &str,
         token: FencingToken,
-        failed: Failed,
+        failed: FailedAttempt,
         (delay, limit): (Duration, u32),
         now: MonotonicTime,
     ) -> FailureOutcome {
@@ -259,7 +259,7 @@ impl EventTable {
     }
 
     fn end_unreported(&mut self, id: &str, now: MonotonicTime) -> DeadLetter {
-        let failed = Failed {
+        let failed = FailedAttempt {
             kind: FailedKind::Transient,
             reason: SmolStr::new_static("no word of the last attempt"),
             error: "the last attempt did not say how it ended".to_owned(),
@@ -280,7 +280,7 @@ impl EventTable {
         let id = id.clone();
         let event = self.not_done.get_mut(&id)?;
         self.deaths = self.deaths.saturating_add(1);
-        let death = Death {
+        let death = DeadEvent {
             number: self.deaths,
             at: now,
             cause,
@@ -303,7 +303,7 @@ impl EventTable {
         now: MonotonicTime,
     ) -> DeadLetter {
         self.deaths = self.deaths.saturating_add(1);
-        let death = Death {
+        let death = DeadEvent {
             number: self.deaths,
             at: now,
             cause: DeadLetterCause::Poison,
@@ -315,7 +315,7 @@ impl EventTable {
         let (letter, forgotten) = self.without_id.add(death, sent_at, now);
         self.note_forgotten_letters(forgotten.as_slice());
         self.metrics.received += u64::from(first);
-        let failed = Failed {
+        let failed = FailedAttempt {
             kind: FailedKind::Poison,
             reason: SmolStr::new_static("no event id"),
             error: String::new(),
@@ -345,7 +345,7 @@ impl EventTable {
 
 impl EventRecord {
     /// How it died, if it is dead.
-    fn death(&self) -> Option<&Death> {
+    fn death(&self) -> Option<&DeadEvent> {
         match &self.state {
             EventProgress::Dead(death) => Some(death),
             EventProgress::Claimed { .. } | EventProgress::Waiting { .. } => None,

@@ -25,7 +25,7 @@ slotmap::new_key_type! {
 #[derive(Debug, Default)]
 pub(super) struct Subscribers {
     all: SlotMap<SubscriberId, Subscriber>,
-    by_filter: HashMap<Filter, Audience>,
+    by_filter: HashMap<Filter, FilterSubscribers>,
     /// How many topics there have been.
     topics: u64,
     /// How many waits of tasks there have been.
@@ -51,7 +51,7 @@ impl Topic {
 
 /// The subscribers with one filter.
 #[derive(Debug)]
-struct Audience {
+struct FilterSubscribers {
     topic: Topic,
     subscribers: usize,
     /// Those that have read everything. A commit wakes them if it passes their filter, and does
@@ -137,7 +137,7 @@ impl Subscriber {
 }
 
 /// What a subscriber reads.
-pub(super) enum Next {
+pub(super) enum NextEvent {
     Event(CommitEvent),
     /// None of the commits so far, of which there are more.
     Further,
@@ -176,7 +176,7 @@ impl Subscribers {
                     Topic(*topics)
                 }
             };
-            Audience {
+            FilterSubscribers {
                 topic,
                 subscribers: 0,
                 waiting: Vec::new(),
@@ -432,9 +432,9 @@ impl Subscribers {
         &mut self,
         id: SubscriberId,
         unread: impl Iterator<Item = &'a LogEntry>,
-    ) -> Next {
+    ) -> NextEvent {
         let Some(subscriber) = self.all.get_mut(id) else {
-            return Next::End;
+            return NextEvent::End;
         };
         let last = match (subscriber.reads_durable, self.durable) {
             (true, Some(durable)) => durable.min(self.announced),
@@ -443,7 +443,7 @@ impl Subscribers {
         let unread = unread.take_while(|entry| entry.version() <= last);
         for (looked, entry) in unread.enumerate() {
             if looked == LOOKS {
-                return Next::Further;
+                return NextEvent::Further;
             }
             subscriber.cursor = entry.version();
             if let Some(commit) = entry.commit_for(subscriber.topic) {
@@ -454,17 +454,17 @@ impl Subscribers {
                 } else {
                     self.wait(id);
                 }
-                return Next::Event(CommitEvent { missed, commit });
+                return NextEvent::Event(CommitEvent { missed, commit });
             }
         }
         let (missed, newest) = subscriber.take_missed();
         self.wait(id);
         match newest {
-            Some(commit) => Next::Event(CommitEvent {
+            Some(commit) => NextEvent::Event(CommitEvent {
                 missed: missed - 1,
                 commit,
             }),
-            None => Next::Nothing,
+            None => NextEvent::Nothing,
         }
     }
 
@@ -511,7 +511,7 @@ impl Subscribers {
             woken.push(self.notify_durable());
         }
         let Self { all, by_filter, .. } = self;
-        let mut tell = |audience: &mut Audience| {
+        let mut tell = |audience: &mut FilterSubscribers| {
             if audience.topic != Topic::ALL {
                 topics.push(audience.topic);
             }

@@ -115,13 +115,13 @@ pub(super) struct Edit {
 
 /// Where a transaction goes in a history. It is decided before the commit, under the same lock.
 #[derive(Debug)]
-pub(super) struct Entering {
+pub(super) struct PlannedEntry {
     unit: Arc<EditUnit>,
     place: EntryPlace,
     at: MonotonicTime,
 }
 
-impl Entering {
+impl PlannedEntry {
     /// What is undone together with it.
     pub(super) fn unit(&self) -> &Arc<EditUnit> {
         &self.unit
@@ -253,7 +253,7 @@ impl History {
         how: &HistoryMode,
         now: impl FnOnce() -> MonotonicTime,
         (owner, version, is_apart): (&OwnerId, u64, bool),
-    ) -> Option<Entering> {
+    ) -> Option<PlannedEntry> {
         if self.options.limit == 0
             || *how == HistoryMode::Skipped
             || of_the_document(changes).next().is_none()
@@ -270,12 +270,12 @@ impl History {
         let entry = entry.filter(|_| !is_apart);
         let unit = entry.and_then(|it| it.unit_before(version)).cloned();
         let unit = unit.unwrap_or_else(|| EditUnit::new(version, owner.clone()));
-        Some(Entering { unit, place, at })
+        Some(PlannedEntry { unit, place, at })
     }
 
     /// Records a commit of the editor itself.
-    pub(super) fn record(&mut self, edit: Edit, entering: Option<Entering>) {
-        let Some(Entering { unit, place, .. }) = entering else {
+    pub(super) fn record(&mut self, edit: Edit, entering: Option<PlannedEntry>) {
+        let Some(PlannedEntry { unit, place, .. }) = entering else {
             return self.drop_later(edit);
         };
         if !self.redo.is_empty() {

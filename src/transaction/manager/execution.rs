@@ -17,7 +17,7 @@ use crate::store::{
     CombinerGrant, CommitError, Draft, HeldGrant, ObservedTransaction, Publication, Reversal,
     TransactionKind,
 };
-use crate::transaction::history::{Edit, Entering};
+use crate::transaction::history::{Edit, PlannedEntry};
 use crate::transaction::run::{OperationBatch, run_batch};
 use crate::transaction::session::{Session, SessionTurn};
 use crate::transaction::{
@@ -533,7 +533,7 @@ impl TransactionManager {
         session.clipboard = clipboard;
         let inverses: Vec<_> = submission.inverses().collect();
         if entering.is_some() || !inverses.is_empty() {
-            let at = entering.as_ref().map(Entering::at);
+            let at = entering.as_ref().map(PlannedEntry::at);
             let edit = Edit {
                 changes: result.changes.clone(),
                 inverses,

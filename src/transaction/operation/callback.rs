@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::list::{Edited, SizeCheck};
-use super::{DocumentTarget, On};
+use super::{DocumentTarget, OperationOn};
 use crate::document::Budget;
 use crate::store::Draft;
 use crate::transaction::run;
@@ -56,7 +56,7 @@ impl Callback {
     }
 }
 
-impl On<DocumentTarget> for Callback {
+impl OperationOn<DocumentTarget> for Callback {
     fn size(&self, _: &Budget) -> SizeCheck {
         Ok(())
     }

@@ -213,9 +213,9 @@ pub(in crate::transaction) struct ObjectFields<'a>(
 
 impl<'de: 'a, 'a> Deserialize<'de> for ObjectFields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Collect;
+        struct ObjectFieldsVisitor;
 
-        impl<'de> Visitor<'de> for Collect {
+        impl<'de> Visitor<'de> for ObjectFieldsVisitor {
             type Value = ObjectFields<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -234,7 +234,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for ObjectFields<'a> {
             }
         }
 
-        deserializer.deserialize_map(Collect)
+        deserializer.deserialize_map(ObjectFieldsVisitor)
     }
 }
 

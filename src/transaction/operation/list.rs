@@ -9,7 +9,7 @@ pub(super) type SizeCheck = Result<(), LimitExceeded>;
 
 /// An operation on a node or on the document: all that the crate knows of it beside its name and
 /// its fields.
-pub(in crate::transaction) trait On<Target> {
+pub(in crate::transaction) trait OperationOn<Target> {
     /// Checks the size of its names, values and texts, and of the nodes in it, before the lock is
     /// requested.
     fn size(&self, budget: &Budget) -> SizeCheck;
@@ -173,7 +173,7 @@ macro_rules! operations {
             }
         }
 
-        impl On<Target> for $all {
+        impl OperationOn<Target> for $all {
             fn size(&self, budget: &$crate::document::Budget) -> SizeCheck {
                 match self {
                     $($(Self::$name(operation) => operation.size(budget),)+)+

@@ -22,7 +22,7 @@ use json::OperationJson;
 pub use callback::Callback;
 pub use into_operations::IntoOperations;
 pub(super) use json::{Malformed, ObjectFields, read_unit};
-pub(super) use list::On;
+pub(super) use list::OperationOn;
 pub use on_document::DocumentOperation;
 pub(super) use on_document::DocumentTarget;
 pub use on_node::NodeOperation;

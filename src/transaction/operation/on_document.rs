@@ -8,7 +8,7 @@ mod nodes;
 mod selection;
 
 use super::Operation;
-use super::list::{Edited, On, SizeCheck};
+use super::list::{Edited, OperationOn, SizeCheck};
 
 /// The target of these operations.
 pub(in crate::transaction) struct DocumentTarget;

@@ -15,7 +15,7 @@
 //! assert_eq!(operation, NodeOperation::from(InsertText { offset: 0, text: "x".into() }));
 //! ```
 
-use super::list::{Edited, On, SizeCheck};
+use super::list::{Edited, OperationOn, SizeCheck};
 use crate::document::Budget;
 use crate::id::NodeId;
 

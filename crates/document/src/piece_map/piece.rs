@@ -128,7 +128,7 @@ pub(super) fn divide(list: PieceList, at: usize) -> (PieceList, PieceList) {
 
 /// A piece of a list, and the offset where it begins.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Reached {
+pub(super) struct PiecePosition {
     pub(super) index: usize,
     pub(super) offset: usize,
 }
@@ -138,11 +138,11 @@ pub(super) struct Reached {
 /// the range after it. A range to [`END`] has no end.
 pub(super) fn slice(
     list: &[Piece],
-    from: Reached,
+    from: PiecePosition,
     range: Range<usize>,
     mut visit: impl FnMut(Piece),
-) -> Reached {
-    let Reached {
+) -> PiecePosition {
+    let PiecePosition {
         mut index,
         mut offset,
     } = from;
@@ -169,5 +169,5 @@ pub(super) fn slice(
         }
         (index, offset) = (index + 1, end);
     }
-    Reached { index, offset }
+    PiecePosition { index, offset }
 }

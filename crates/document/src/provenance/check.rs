@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::draft::UndoResult;
-use super::record::Written;
+use super::record::WrittenValue;
 use super::sequence::{ChildItem, EdgeAt, Item, StepTag, TextItem};
 use super::undo::{Undoing, UnitReversal};
 use super::{BlockedUndo, RecordKey, TouchedItem};
@@ -331,10 +331,10 @@ impl Undoing<'_> {
     }
 }
 
-fn changed_value(id: &NodeId, what: &Written) -> UndoConflict {
+fn changed_value(id: &NodeId, what: &WrittenValue) -> UndoConflict {
     let aspect = match what {
-        Written::Kind { .. } => "type",
-        Written::Attribute(_) => "set of attributes",
+        WrittenValue::Kind { .. } => "type",
+        WrittenValue::Attribute(_) => "set of attributes",
     };
     UndoConflict::Changed {
         id: id.clone(),

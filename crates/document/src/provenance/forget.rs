@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::record::{Record, ValueWrite, spread_of};
 use super::sequence::{
-    Chars, ChildItem, EdgeAt, Item, LaterEdits, Marked, Sequence, StepTag, TextItem,
+    Chars, ChildItem, EdgeAt, Item, LaterEdits, RecordedMark, Sequence, StepTag, TextItem,
 };
 use super::{Provenance, RecordKey, TouchedItem};
 use crate::hashing::Secret;
@@ -398,7 +398,7 @@ fn needed_of(mut chars: Chars, units: &Units<'_>) -> Option<Chars> {
             let now = marked.iter().find(|it| it.mark == first.mark);
             if now.is_some_and(|now| now.by != StepTag::ALWAYS && now.given != first.given) {
                 let (by, given) = (StepTag::ALWAYS, !first.given);
-                marked.insert(0, Marked { by, given, ..first });
+                marked.insert(0, RecordedMark { by, given, ..first });
             }
         }
     });

@@ -592,14 +592,14 @@ pub(super) struct LaterEdits {
     /// The units that removed them.
     pub(super) gone: SmallVec<[StepTag; 1]>,
     /// The marks that units gave and took, in order.
-    pub(super) marked: Vec<Marked>,
+    pub(super) marked: Vec<RecordedMark>,
     /// The characters and their marks, while they are not in the document.
     pub(super) hidden: Option<Hidden>,
 }
 
 /// A mark that a unit gave or took.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Marked {
+pub(super) struct RecordedMark {
     pub(super) by: StepTag,
     /// The version of the commit.
     pub(super) version: u64,
@@ -628,7 +628,7 @@ impl Chars {
         self.later.as_deref().map_or(&[], |later| &later.gone)
     }
 
-    pub(super) fn marked(&self) -> &[Marked] {
+    pub(super) fn marked(&self) -> &[RecordedMark] {
         self.later.as_deref().map_or(&[], |later| &later.marked)
     }
 
@@ -672,7 +672,7 @@ impl Chars {
 
     /// Records that they got a mark or lost it. A commit that gives what it took has done
     /// nothing.
-    pub(super) fn mark(&mut self, marked: Marked) {
+    pub(super) fn mark(&mut self, marked: RecordedMark) {
         let all = self.marked();
         let last = all.iter().rposition(|it| it.mark == marked.mark);
         match last.filter(|last| all[*last].version == marked.version) {
@@ -692,14 +692,14 @@ impl Chars {
     pub(super) fn changed_marks(&self, reversal: &UnitReversal) -> Vec<(&Mark, bool)> {
         let marked = self.marked();
         let mut changed: Vec<(&Mark, bool)> = Vec::new();
-        for Marked { mark, .. } in marked.iter().filter(|it| reversal.has(it.by)) {
+        for RecordedMark { mark, .. } in marked.iter().filter(|it| reversal.has(it.by)) {
             if changed.iter().any(|(known, _)| *known == mark) {
                 continue;
             }
             let of_mark = || marked.iter().filter(|it| it.mark == *mark);
             let base = of_mark().next().is_some_and(|first| !first.given);
             let given = |in_effect: bool| {
-                let is_in_effect = |it: &&Marked| match reversal.has(it.by) {
+                let is_in_effect = |it: &&RecordedMark| match reversal.has(it.by) {
                     true => in_effect,
                     false => it.by.is_in_effect(),
                 };

@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 
 use super::check::QuietGaps;
 use super::draft::{ProvenanceDraft, UndoResult};
-use super::record::{Record, RootWrite, Written};
+use super::record::{Record, RootWrite, WrittenValue};
 use super::sequence::{ChildItem, Item, StepTag, TextItem};
 use super::{
     BlockedUndo, EditUnit, NodeRecords, Provenance, RecordKey, SilentReversal, TouchedItem,
@@ -766,7 +766,7 @@ impl<'a> Undoing<'a> {
             return Ok(());
         };
         let id = record.id.clone();
-        let mut changes: Vec<Written> = Vec::new();
+        let mut changes: Vec<WrittenValue> = Vec::new();
         for write in record.writes.iter().filter(|it| reversal.has(it.by)) {
             if changes.iter().any(|it| it.is_of(&write.what)) {
                 continue;
@@ -778,13 +778,13 @@ impl<'a> Undoing<'a> {
             };
             let node = self.draft.node(key);
             changes.push(match &write.what {
-                Written::Kind { .. } => Written::Kind {
+                WrittenValue::Kind { .. } => WrittenValue::Kind {
                     before: node.map_or_else(SmolStr::default, |it| it.kind.clone()),
                     after: value
                         .and_then(|it| it.as_str().map(SmolStr::new))
                         .unwrap_or_default(),
                 },
-                Written::Attribute(patch) => Written::Attribute(AttributePatch {
+                WrittenValue::Attribute(patch) => WrittenValue::Attribute(AttributePatch {
                     key: patch.key.clone(),
                     before: node.and_then(|it| it.attributes.get(&patch.key).cloned()),
                     after: value,
@@ -794,12 +794,14 @@ impl<'a> Undoing<'a> {
         let mut patches = Vec::new();
         for change in changes {
             match change {
-                Written::Kind { before, after } if before != after => {
+                WrittenValue::Kind { before, after } if before != after => {
                     let id = id.clone();
                     self.draft
                         .set_value(key, Change::SetType { id, before, after })?;
                 }
-                Written::Attribute(patch) if patch.before != patch.after => patches.push(patch),
+                WrittenValue::Attribute(patch) if patch.before != patch.after => {
+                    patches.push(patch)
+                }
                 _ => {}
             }
         }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use smol_str::SmolStr;
 
-use super::automaton::{Automaton, DEAD, Effort, StateId, Symbol};
+use super::automaton::{Automaton, DEAD, StateId, Symbol, VisitBudget};
 use super::error::ExpressionError;
 use super::expression;
 
@@ -39,7 +39,7 @@ impl CompiledContent {
         source: &SmolStr,
         members: impl Fn(&str) -> Option<&'m [Symbol]>,
         types: usize,
-        effort: &mut Effort,
+        budget: &mut VisitBudget,
     ) -> Result<Self, ExpressionError> {
         let parsed = expression::parse(source)?;
         let members = parsed.names.iter().map(|(name, position)| {
@@ -52,7 +52,7 @@ impl CompiledContent {
         let members: Vec<Vec<Symbol>> = members.collect::<Result<_, _>>()?;
         Ok(Self {
             source: source.clone(),
-            automaton: Automaton::new(&parsed.tree, &members, types, effort)?,
+            automaton: Automaton::new(&parsed.tree, &members, types, budget)?,
         })
     }
 

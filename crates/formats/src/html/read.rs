@@ -156,7 +156,7 @@ struct PartialBlock {
     len: usize,
     marks: Vec<Mark>,
     /// The last character, if the end of a line or of the text drops it.
-    tail: Tail,
+    tail: TrailingCharacter,
     /// Whether the next text begins a line.
     broken: bool,
     /// The alignment of the columns of a table.
@@ -165,7 +165,7 @@ struct PartialBlock {
 
 /// The last character of a text.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Tail {
+enum TrailingCharacter {
     /// One that stays.
     #[default]
     Firm,
@@ -193,7 +193,7 @@ impl PartialBlock {
             text: String::new(),
             len: 0,
             marks: Vec::new(),
-            tail: Tail::Firm,
+            tail: TrailingCharacter::Firm,
             broken: false,
             align: Vec::new(),
         }
@@ -602,11 +602,11 @@ impl HtmlReader<'_> {
     /// A space, which is dropped at both ends of a line and after another one.
     fn space(&mut self) {
         let block = self.block();
-        let is_within = block.tail == Tail::Firm && !block.text.ends_with('\n');
+        let is_within = block.tail == TrailingCharacter::Firm && !block.text.ends_with('\n');
         if block.len > 0 && is_within && !block.broken {
             block.text.push(' ');
             block.len += 1;
-            block.tail = Tail::Space;
+            block.tail = TrailingCharacter::Space;
         }
     }
 
@@ -634,7 +634,7 @@ impl HtmlReader<'_> {
         let block = self.block();
         block.text.push_str(text);
         block.len += text.chars().count();
-        block.tail = Tail::Firm;
+        block.tail = TrailingCharacter::Firm;
     }
 
     fn line_break(&mut self) {
@@ -642,19 +642,19 @@ impl HtmlReader<'_> {
         self.end_broken_line();
         self.end_line();
         self.push("\n");
-        self.block().tail = Tail::Break;
+        self.block().tail = TrailingCharacter::Break;
     }
 
     /// Drops the space at the end of a line.
     fn end_line(&mut self) {
-        if self.block().tail == Tail::Space {
+        if self.block().tail == TrailingCharacter::Space {
             self.drop_tail();
         }
     }
 
     fn drop_tail(&mut self) {
         let block = self.block();
-        if std::mem::take(&mut block.tail) != Tail::Firm {
+        if std::mem::take(&mut block.tail) != TrailingCharacter::Firm {
             block.text.pop();
             block.len -= 1;
             let len = block.len;

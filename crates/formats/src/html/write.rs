@@ -14,7 +14,7 @@ use super::{
     allows,
 };
 use crate::dropped::DroppedReport;
-use crate::names::Bearer;
+use crate::names::AttributeOwner;
 use crate::steps::{step, steps};
 
 /// Writes blocks. The remaining steps are a stack, so any depth is safe.
@@ -393,7 +393,7 @@ impl<'v, V: View> HtmlWriter<'v, V> {
     /// Notes the attributes of a node that are not written.
     fn note_attributes(&mut self, node: &Node, written: &[MarkdownAttribute]) {
         let names = &self.options.names;
-        let kind = names.node_named(node.kind()).map(Bearer::Node);
+        let kind = names.node_named(node.kind()).map(AttributeOwner::Node);
         for (name, value) in node.attributes() {
             let attribute = kind.and_then(|kind| names.attribute_named(kind, name));
             let is_written = attribute

@@ -22,7 +22,7 @@ use spell::Speller;
 
 use super::{EXTENSIONS, MarkdownAttribute, MarkdownOptions};
 use crate::dropped::{DroppedPart, DroppedReport};
-use crate::names::{Bearer, MarkdownMark, MarkdownNames};
+use crate::names::{AttributeOwner, MarkdownMark, MarkdownNames};
 use crate::steps::{step, steps};
 
 /// The context of a text, which determines what has to be escaped.
@@ -75,7 +75,7 @@ fn begins_definition(text: &str) -> bool {
 /// line. Code and HTML can contain its beginning. The text after them is spelled so that the target
 /// or the title does not end.
 #[derive(Clone, Copy, Default)]
-struct Care {
+struct SpellingVariant {
     /// Lines are not broken, and quotes and parentheses are escaped, so no title ends.
     escaped: bool,
     /// Code has a space at both ends, so a target ends before its last backtick.
@@ -94,7 +94,7 @@ enum Spelling {
     Bracketed,
 }
 
-impl Care {
+impl SpellingVariant {
     const ALL: [Self; 6] = [
         Self::new(false, Spelling::Apart),
         Self::new(true, Spelling::Plain),
@@ -208,7 +208,7 @@ impl<'v> InlineRun<'v> {
                 continue;
             };
             for (name, value) in &mark.attributes {
-                let attribute = self.names.attribute_named(Bearer::Mark(kind), name);
+                let attribute = self.names.attribute_named(AttributeOwner::Mark(kind), name);
                 if !attribute.is_some_and(|attribute| attribute.accepts(value)) {
                     let part = DroppedPart::MarkAttribute {
                         mark: mark.kind.clone(),
@@ -243,16 +243,18 @@ impl<'v> InlineRun<'v> {
 
     /// The text in a spelling that is not read as a link definition.
     fn unambiguous(&mut self, place: EscapeContext) -> String {
-        let plain = self.spelled(place, Care::default());
+        let plain = self.spelled(place, SpellingVariant::default());
         if place != EscapeContext::Paragraph || !begins_definition(&plain) {
             return plain;
         }
-        let mut careful = Care::ALL.into_iter().map(|care| self.spelled(place, care));
+        let mut careful = SpellingVariant::ALL
+            .into_iter()
+            .map(|care| self.spelled(place, care));
         let careful = careful.find(|text| !begins_definition(text));
         careful.unwrap_or_else(|| {
             // No spelling works: the text is kept, without its code and HTML marks.
             self.drop_where(|span| span.style >= InlineStyle::Code);
-            self.spelled(place, Care::default())
+            self.spelled(place, SpellingVariant::default())
         })
     }
 
@@ -362,13 +364,13 @@ impl<'v> InlineRun<'v> {
         }
     }
 
-    fn spelled(&self, place: EscapeContext, care: Care) -> String {
+    fn spelled(&self, place: EscapeContext, care: SpellingVariant) -> String {
         let mut pieces = self.pieces(care);
         settle(&mut pieces, &self.text);
         Speller::new(&self.text, &pieces, place, care.escaped).spelled()
     }
 
-    fn pieces(&self, care: Care) -> Vec<InlineToken> {
+    fn pieces(&self, care: SpellingVariant) -> Vec<InlineToken> {
         let mut edges: Vec<usize> = vec![0, self.text.len()];
         edges.extend(
             self.spans
@@ -421,7 +423,7 @@ impl<'v> InlineRun<'v> {
         open: &mut OpenSpans<'v>,
         opening: &mut Vec<StyledSpan<'v>>,
         at: usize,
-        care: Care,
+        care: SpellingVariant,
         pieces: &mut Vec<InlineToken>,
     ) {
         let brackets = opening.iter().filter(|span| span.delimiter().is_none());
@@ -517,7 +519,7 @@ impl StyledSpan<'_> {
         }
     }
 
-    fn closed(&self, care: Care) -> InlineToken {
+    fn closed(&self, care: SpellingVariant) -> InlineToken {
         match self.delimiter() {
             Some(delimiter) => InlineToken::Close(delimiter),
             None => {
@@ -569,7 +571,7 @@ impl StyledSpan<'_> {
         is_short.then(|| format!("<{target}>"))
     }
 
-    fn raw(&self, text: &[char], care: Care) -> String {
+    fn raw(&self, text: &[char], care: SpellingVariant) -> String {
         match self.style {
             InlineStyle::Code => code(text, care.padded),
             InlineStyle::Footnote => {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::inline::{self, EscapeContext};
 use super::{MarkdownAttribute, MarkdownNode, MarkdownOptions};
 use crate::dropped::{Dropped, DroppedPart, DroppedReport};
-use crate::names::{Bearer, MAX_NUMBER};
+use crate::names::{AttributeOwner, MAX_NUMBER};
 use crate::steps;
 
 /// Writes blocks. The remaining steps are a stack, so any depth is safe.
@@ -231,7 +231,7 @@ impl<'v, V: View> MarkdownWriter<'v, V> {
     fn note_attributes(&mut self, node: &Node) {
         let names = &self.options.names;
         for (name, value) in node.attributes() {
-            let kind = names.node_named(node.kind()).map(Bearer::Node);
+            let kind = names.node_named(node.kind()).map(AttributeOwner::Node);
             let attribute = kind.and_then(|kind| names.attribute_named(kind, name));
             if !attribute.is_some_and(|attribute| attribute.accepts(value)) {
                 self.report.drop_attribute(node, name);

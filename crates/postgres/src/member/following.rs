@@ -41,8 +41,8 @@ pub(super) struct Follower {
     kept: Option<Instant>,
 }
 
-/// What a look has found.
-pub(super) struct Looked {
+/// What a read of the lease and of the log has found.
+pub(super) struct FollowerUpdate {
     /// The owner, unless there was none yet.
     pub(super) holder: Option<Holder>,
     pub(super) snapshot: Snapshot,
@@ -88,7 +88,7 @@ impl Follower {
     }
 
     /// Reads the lease, and the blocks that are new. Blocks until the server has answered.
-    pub(super) fn look(&mut self) -> Result<Looked, MemberError> {
+    pub(super) fn look(&mut self) -> Result<FollowerUpdate, MemberError> {
         let mut at = Instant::now();
         let (holder, fingerprint) = self.read_lease()?;
         if let Some(holder) = &holder {
@@ -113,7 +113,7 @@ impl Follower {
                 self.read.insert((replica, Some(fingerprint))).0.snapshot()
             }
         };
-        Ok(Looked {
+        Ok(FollowerUpdate {
             holder,
             snapshot,
             at,

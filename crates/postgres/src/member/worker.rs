@@ -7,7 +7,7 @@ use crossbeam_channel::{Receiver, Sender, select};
 
 use super::doorbell::{Bell, DoorbellRegistration};
 use super::event::{DocumentOwner, Events, MemberError, MemberEvent};
-use super::following::{Follower, Looked, is_of_server};
+use super::following::{Follower, FollowerUpdate, is_of_server};
 use super::options::MemberOptions;
 use super::shared::{MemberRole, SharedMember};
 use crate::random::random;
@@ -21,9 +21,9 @@ pub(super) enum MemberCommand {
     Leave(Reply),
 }
 
-/// What troubles a follower.
+/// Why a member cannot follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum FollowFailure {
     /// The server does not answer.
     Server,
     /// The log cannot be read.
@@ -47,7 +47,7 @@ pub(super) struct Worker {
     pub(super) owner_epoch: Option<u64>,
     /// Whether it has told that it follows.
     pub(super) is_following: bool,
-    pub(super) trouble: Option<Trouble>,
+    pub(super) failure: Option<FollowFailure>,
     /// It does not try to become the owner before that, after it could not open the document.
     pub(super) not_before: Instant,
     /// As long, after it has handed the document over, or until another one has had it.
@@ -104,17 +104,17 @@ impl Worker {
         let mut interval = least;
         loop {
             let began = Instant::now();
-            let looked = follower.look();
+            let update = follower.look();
             // One that cannot read the log does not keep it.
-            let can_read = looked.is_ok();
-            let next = match looked {
-                Ok(looked) => {
-                    interval = match looked.is_changed {
+            let can_read = update.is_ok();
+            let next = match update {
+                Ok(update) => {
+                    interval = match update.is_changed {
                         true => least,
                         false => interval.saturating_mul(2).min(most),
                     };
-                    let remaining = looked.holder.as_ref().map(|holder| holder.remaining());
-                    self.seen(looked);
+                    let remaining = update.holder.as_ref().map(|holder| holder.remaining());
+                    self.seen(update);
                     let until_free = self.until_free(follower, remaining);
                     if until_free == Some(Duration::ZERO) {
                         if let Some(owned) = self.try_acquire(follower) {
@@ -202,14 +202,14 @@ impl Worker {
     }
 
     /// Shows what a look has found.
-    pub(super) fn seen(&mut self, looked: Looked) {
+    pub(super) fn seen(&mut self, update: FollowerUpdate) {
         let document = || self.document.clone();
-        let version = looked.snapshot.version();
-        if self.trouble == Some(Trouble::Server) {
+        let version = update.snapshot.version();
+        if self.failure == Some(FollowFailure::Server) {
             let document = document();
             self.tell(MemberEvent::ServerReachable { document });
         }
-        if let Some((from, cause)) = looked.reloaded {
+        if let Some((from, cause)) = update.reloaded {
             self.tell(MemberEvent::Reloaded {
                 document: document(),
                 from,
@@ -222,7 +222,7 @@ impl Worker {
             self.tell(MemberEvent::Following { document, version });
         }
         let mut owner = None;
-        if let Some(holder) = looked.holder {
+        if let Some(holder) = update.holder {
             let seen = DocumentOwner {
                 owner: holder.owner,
                 address: holder.address,
@@ -239,22 +239,25 @@ impl Worker {
                 self.tell(MemberEvent::NewOwner { document, owner });
             }
         }
-        (self.trouble, self.is_following) = (None, true);
+        (self.failure, self.is_following) = (None, true);
         self.shared
-            .set(MemberRole::Follows(looked.snapshot), looked.at, owner);
+            .set(MemberRole::Follows(update.snapshot), update.at, owner);
     }
 
     pub(super) fn failed(&mut self, cause: MemberError) {
         let document = self.document.clone();
-        let (trouble, event) = match is_of_server(&cause) {
+        let (failure, event) = match is_of_server(&cause) {
             true => {
                 let event = MemberEvent::ServerUnreachable { document, cause };
-                (Trouble::Server, event)
+                (FollowFailure::Server, event)
             }
-            false => (Trouble::Log, MemberEvent::FollowFailed { document, cause }),
+            false => (
+                FollowFailure::Log,
+                MemberEvent::FollowFailed { document, cause },
+            ),
         };
-        if self.trouble != Some(trouble) {
-            self.trouble = Some(trouble);
+        if self.failure != Some(failure) {
+            self.failure = Some(failure);
             self.tell(event);
         }
     }

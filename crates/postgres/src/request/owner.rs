@@ -14,7 +14,7 @@ const PAGE_BYTES: i64 = 4 << 20;
 
 /// A request that the owner has taken.
 #[derive(Debug)]
-pub(super) struct Taken {
+pub(super) struct TakenRequest {
     pub(super) number: i64,
     pub(super) owner: String,
     pub(super) label: Option<String>,
@@ -60,13 +60,13 @@ pub(super) struct Take {
 }
 
 impl OwnerStatement for Take {
-    type Answer = Vec<Taken>;
+    type Answer = Vec<TakenRequest>;
 
     async fn run(
         &self,
         session: &PostgresSession,
         lease: &OwnershipLease,
-    ) -> Result<Vec<Taken>, PostgresError> {
+    ) -> Result<Vec<TakenRequest>, PostgresError> {
         let limit = lock_limit(lease.window / 6);
         let parameters: [Parameter<'_>; 6] = [
             (&lease.identity.document, Type::TEXT),
@@ -84,7 +84,7 @@ impl OwnerStatement for Take {
             let remaining: Option<f64> = row.try_get(6)?;
             let remaining =
                 remaining.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
-            page.push(Taken {
+            page.push(TakenRequest {
                 number: row.try_get(0)?,
                 owner: row.try_get(1)?,
                 label: row.try_get(2)?,

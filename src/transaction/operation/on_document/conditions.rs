@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DocumentTarget, Edited, On, Operation, on_document};
+use super::{DocumentTarget, Edited, Operation, OperationOn, on_document};
 use crate::id::FencingToken;
 use crate::store::Draft;
 use crate::transaction::error::OperationError;
@@ -30,7 +30,7 @@ pub struct IfUnchanged {
     pub version: u64,
 }
 
-impl On<DocumentTarget> for IfUnchanged {
+impl OperationOn<DocumentTarget> for IfUnchanged {
     without!(size, positions);
 
     fn is_condition(&self) -> bool {
@@ -84,7 +84,7 @@ pub struct RequireLease {
     pub fencing_token: FencingToken,
 }
 
-impl On<DocumentTarget> for RequireLease {
+impl OperationOn<DocumentTarget> for RequireLease {
     without!(size, positions);
 
     fn is_condition(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DocumentTarget, Edited, On, Operation, SizeCheck, on_document};
+use super::{DocumentTarget, Edited, Operation, OperationOn, SizeCheck, on_document};
 use crate::document::{Budget, NodeSpec};
 use crate::store::Draft;
 use crate::transaction::operation::unit;
@@ -20,7 +20,7 @@ pub struct Create {
     pub node: NodeSpec,
 }
 
-impl On<DocumentTarget> for Create {
+impl OperationOn<DocumentTarget> for Create {
     fn size(&self, budget: &Budget) -> SizeCheck {
         budget.spec(&self.node)
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DocumentTarget, Edited, On, Operation, on_document};
+use super::{DocumentTarget, Edited, Operation, OperationOn, on_document};
 use crate::document::Selection;
 use crate::store::Draft;
 
@@ -20,7 +20,7 @@ pub struct SetSelection {
     pub selection: Selection,
 }
 
-impl On<DocumentTarget> for SetSelection {
+impl OperationOn<DocumentTarget> for SetSelection {
     without!(size);
 
     fn to_scalars(&mut self, on: &mut Draft, _: &DocumentTarget) -> Edited {
@@ -43,7 +43,7 @@ pub fn clear_selection() -> Operation {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClearSelection {}
 
-impl On<DocumentTarget> for ClearSelection {
+impl OperationOn<DocumentTarget> for ClearSelection {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, _: &DocumentTarget) -> Edited {

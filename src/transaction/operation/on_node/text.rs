@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::range::{self, reselect};
-use super::{Edited, NodeOperation, On, SizeCheck, text_size};
+use super::{Edited, NodeOperation, OperationOn, SizeCheck, text_size};
 use crate::document::{
     Budget, EditError, Limit, Mark, OBJECT, Overlay, Position, View, cost, plan,
 };
@@ -30,7 +30,7 @@ pub struct SetText {
     pub text: SmolStr,
 }
 
-impl On<NodeId> for SetText {
+impl OperationOn<NodeId> for SetText {
     without!(positions);
 
     fn size(&self, budget: &Budget) -> SizeCheck {
@@ -61,7 +61,7 @@ pub struct InsertText {
     pub text: SmolStr,
 }
 
-impl On<NodeId> for InsertText {
+impl OperationOn<NodeId> for InsertText {
     fn size(&self, budget: &Budget) -> SizeCheck {
         text_size(budget, &self.text)
     }
@@ -90,7 +90,7 @@ pub struct DeleteTextRange {
     pub end: usize,
 }
 
-impl On<NodeId> for DeleteTextRange {
+impl OperationOn<NodeId> for DeleteTextRange {
     without!(size);
 
     fn to_scalars(&mut self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -152,7 +152,7 @@ pub struct DeleteRange {
     pub end_node_id: Option<NodeRef>,
 }
 
-impl On<NodeId> for DeleteRange {
+impl OperationOn<NodeId> for DeleteRange {
     without!(size);
 
     span_to_scalars!();
@@ -185,7 +185,7 @@ pub struct ReplaceText {
     pub text: SmolStr,
 }
 
-impl On<NodeId> for ReplaceText {
+impl OperationOn<NodeId> for ReplaceText {
     fn size(&self, budget: &Budget) -> SizeCheck {
         text_size(budget, &self.text)
     }
@@ -224,7 +224,7 @@ pub struct ReplacePattern {
     pub replacement: String,
 }
 
-impl On<NodeId> for ReplacePattern {
+impl OperationOn<NodeId> for ReplacePattern {
     without!(positions);
 
     fn size(&self, budget: &Budget) -> SizeCheck {
@@ -282,7 +282,7 @@ pub struct Wrap {
     pub end: Option<usize>,
 }
 
-impl On<NodeId> for Wrap {
+impl OperationOn<NodeId> for Wrap {
     fn size(&self, budget: &Budget) -> SizeCheck {
         text_size(budget, &self.before)?;
         text_size(budget, &self.after)
@@ -337,7 +337,7 @@ pub struct Unwrap {
     pub end: Option<usize>,
 }
 
-impl On<NodeId> for Unwrap {
+impl OperationOn<NodeId> for Unwrap {
     fn size(&self, budget: &Budget) -> SizeCheck {
         text_size(budget, &self.before)?;
         text_size(budget, &self.after)
@@ -393,7 +393,7 @@ pub struct IndentText {
     pub end: Option<usize>,
 }
 
-impl On<NodeId> for IndentText {
+impl OperationOn<NodeId> for IndentText {
     fn size(&self, budget: &Budget) -> SizeCheck {
         text_size(budget, &self.indent)
     }
@@ -441,7 +441,7 @@ pub struct OutdentText {
     pub end: Option<usize>,
 }
 
-impl On<NodeId> for OutdentText {
+impl OperationOn<NodeId> for OutdentText {
     fn size(&self, budget: &Budget) -> SizeCheck {
         text_size(budget, &self.indent)
     }

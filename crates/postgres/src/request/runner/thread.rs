@@ -18,7 +18,7 @@ use super::{RunnerEnded, SharedRunner, of_store};
 use crate::connection::{PostgresSession, backoff};
 use crate::request::in_flight::Running;
 use crate::request::outcome::{SettledOutcome, error_json, error_json_of};
-use crate::request::owner::{OwnerStatement, RemoveOld, Settle, Settled, Take, Taken};
+use crate::request::owner::{OwnerStatement, RemoveOld, Settle, Settled, Take, TakenRequest};
 
 /// So many requests are taken at once.
 const PAGE: usize = 64;
@@ -155,7 +155,7 @@ impl Runner {
     }
 
     /// Takes a page of requests, as far as the pipeline has room.
-    fn take(&mut self) -> Result<Vec<Taken>, RunnerEnded> {
+    fn take(&mut self) -> Result<Vec<TakenRequest>, RunnerEnded> {
         let pending = self.shared.lease.in_flight.len() + self.settled.len();
         let room = self
             .shared
@@ -175,7 +175,7 @@ impl Runner {
         Ok(page)
     }
 
-    fn run_page(&mut self, page: Vec<Taken>) -> Result<(), RunnerEnded> {
+    fn run_page(&mut self, page: Vec<TakenRequest>) -> Result<(), RunnerEnded> {
         let tokens: Vec<_> = page.iter().map(|_| CancelToken::new()).collect();
         {
             let mut waiting = self.shared.waiting.lock();
@@ -204,7 +204,7 @@ impl Runner {
     }
 
     /// Runs a request. Its outcome is that of its commit, or is written later.
-    fn run_one(&mut self, taken: Taken, token: &CancelToken) -> Result<(), RunnerEnded> {
+    fn run_one(&mut self, taken: TakenRequest, token: &CancelToken) -> Result<(), RunnerEnded> {
         let number = taken.number;
         let Some(outcome) = self.outcome(taken, token)? else {
             return Ok(());
@@ -223,7 +223,7 @@ impl Runner {
     /// Runs a request, and returns its outcome unless the journal writes it.
     fn outcome(
         &mut self,
-        taken: Taken,
+        taken: TakenRequest,
         token: &CancelToken,
     ) -> Result<Option<SettledOutcome>, RunnerEnded> {
         // An earlier runner of this term may have run it, and its commit is on the way to the log.
