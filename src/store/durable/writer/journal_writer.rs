@@ -1,6 +1,7 @@
 //! Writes to the journal: blocks of commits, and checkpoints.
 
-use super::{CloseReport, SharedWriter, SinceCheckpoint, WriterStart, panicked};
+use super::thread::panicked;
+use super::{CloseReport, SharedWriter, SinceCheckpoint, WriterStart};
 use crate::caught::catch;
 use crate::document::Snapshot;
 use crate::store::durable::format::{BlockId, Checksum, HEAD, LogBlock, StoredHead, encode, entry};

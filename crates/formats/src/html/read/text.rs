@@ -8,6 +8,73 @@ use crate::html::style::{Property, Style, Value as StyleValue};
 use crate::html::{DroppedPart, MarkdownAttribute, MarkdownMark, MarkdownNode, OBJECT};
 use crate::steps::steps;
 
+/// The style of a text, from the elements around it and their style attributes.
+#[derive(Clone, Copy, Default)]
+pub(super) struct TextStyle {
+    bold: bool,
+    italic: bool,
+    struck: bool,
+    /// Whether white space is preserved.
+    preserved: bool,
+}
+
+impl TextStyle {
+    fn marks(self) -> [(MarkdownMark, bool); 3] {
+        [
+            (MarkdownMark::Strong, self.bold),
+            (MarkdownMark::Emphasis, self.italic),
+            (MarkdownMark::Strikethrough, self.struck),
+        ]
+    }
+
+    /// Of an element with this name and style.
+    pub(super) fn within(self, name: &str, style: &Style, in_code: bool) -> Self {
+        let value = |property, around, of_name| match style.get(property) {
+            Some(StyleValue::On) => true,
+            Some(StyleValue::Inherited) => around,
+            Some(_) => false,
+            None => around || of_name,
+        };
+        let preserved = value(Property::Space, self.preserved, name == "pre");
+        if in_code {
+            return Self { preserved, ..self };
+        }
+        // These are bold without a mark.
+        let is_head = matches!(name, "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "th");
+        let is_struck = matches!(name, "del" | "s" | "strike");
+        Self {
+            bold: match is_head {
+                true => self.bold,
+                false => value(Property::Weight, self.bold, matches!(name, "b" | "strong")),
+            },
+            italic: value(Property::Slant, self.italic, matches!(name, "em" | "i")),
+            // A line goes through all descendants.
+            struck: self.struck || value(Property::Strike, false, is_struck),
+            preserved,
+        }
+    }
+}
+
+/// The last character of a text.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum TrailingCharacter {
+    /// One that stays.
+    #[default]
+    Firm,
+    /// A space, which is dropped at the end of a line.
+    Space,
+    /// A newline, which begins no line at the end of the text.
+    Break,
+}
+
+pub(super) struct OpenMark {
+    pub(super) kind: MarkdownMark,
+    pub(super) attributes: Attributes,
+    pub(super) start: usize,
+    /// Whether it covers text already.
+    pub(super) used: bool,
+}
+
 impl HtmlReader<'_> {
     /// Takes the mark of an image that directly follows an equal one. Otherwise the two would be
     /// one mark, and one image would be lost without a report.
@@ -71,7 +138,7 @@ impl HtmlReader<'_> {
         }
     }
 
-    pub(super) fn push(&mut self, text: &str) {
+    fn push(&mut self, text: &str) {
         let block = self.block();
         block.text.push_str(text);
         block.len += text.chars().count();
@@ -200,71 +267,4 @@ impl HtmlReader<'_> {
             block.marks.push(mark.with_attributes(open.attributes));
         }
     }
-}
-
-/// The style of a text, from the elements around it and their style attributes.
-#[derive(Clone, Copy, Default)]
-pub(super) struct TextStyle {
-    bold: bool,
-    italic: bool,
-    struck: bool,
-    /// Whether white space is preserved.
-    preserved: bool,
-}
-
-impl TextStyle {
-    pub(super) fn marks(self) -> [(MarkdownMark, bool); 3] {
-        [
-            (MarkdownMark::Strong, self.bold),
-            (MarkdownMark::Emphasis, self.italic),
-            (MarkdownMark::Strikethrough, self.struck),
-        ]
-    }
-
-    /// Of an element with this name and style.
-    pub(super) fn within(self, name: &str, style: &Style, in_code: bool) -> Self {
-        let value = |property, around, of_name| match style.get(property) {
-            Some(StyleValue::On) => true,
-            Some(StyleValue::Inherited) => around,
-            Some(_) => false,
-            None => around || of_name,
-        };
-        let preserved = value(Property::Space, self.preserved, name == "pre");
-        if in_code {
-            return Self { preserved, ..self };
-        }
-        // These are bold without a mark.
-        let is_head = matches!(name, "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "th");
-        let is_struck = matches!(name, "del" | "s" | "strike");
-        Self {
-            bold: match is_head {
-                true => self.bold,
-                false => value(Property::Weight, self.bold, matches!(name, "b" | "strong")),
-            },
-            italic: value(Property::Slant, self.italic, matches!(name, "em" | "i")),
-            // A line goes through all descendants.
-            struck: self.struck || value(Property::Strike, false, is_struck),
-            preserved,
-        }
-    }
-}
-
-/// The last character of a text.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum TrailingCharacter {
-    /// One that stays.
-    #[default]
-    Firm,
-    /// A space, which is dropped at the end of a line.
-    Space,
-    /// A newline, which begins no line at the end of the text.
-    Break,
-}
-
-pub(super) struct OpenMark {
-    pub(super) kind: MarkdownMark,
-    pub(super) attributes: Attributes,
-    pub(super) start: usize,
-    /// Whether it covers text already.
-    pub(super) used: bool,
 }

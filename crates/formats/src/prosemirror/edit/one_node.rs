@@ -119,7 +119,7 @@ impl StepApplier<'_> {
         }
     }
 
-    pub(super) fn set_marks(&mut self, id: &NodeId, marks: Vec<Mark>) -> StepResult {
+    fn set_marks(&mut self, id: &NodeId, marks: Vec<Mark>) -> StepResult {
         let set = self.on.set_marks(id, marks);
         set.map_err(|cause| self.failed(cause))
     }

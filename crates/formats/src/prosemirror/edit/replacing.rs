@@ -124,7 +124,7 @@ impl StepApplier<'_> {
     }
 
     /// Inserts a part into a node. Returns the position behind it.
-    pub(super) fn insert(&mut self, node: &NodeId, gap: At, part: &ContentPart) -> StepResult<At> {
+    fn insert(&mut self, node: &NodeId, gap: At, part: &ContentPart) -> StepResult<At> {
         match (gap, part) {
             (gap, ContentPart::Kept(nodes, _)) if nodes.is_empty() => Ok(gap),
             (At::Text(offset), ContentPart::Text(run)) => self.insert_text(node, offset, run),
