@@ -40,7 +40,7 @@ pub use draft::{AliasError, Draft, Savepoint, SavepointError};
 use lease::{LeaseLost, Leases};
 pub(crate) use log::{CommitEdits, CommitRecord, FollowerId, LaterCommits, ReversedEntry};
 pub use nodes::{NodeGuard, NodeLocks};
-pub(crate) use observe::{Kind, ObservedTransaction};
+pub(crate) use observe::{ObservedTransaction, TransactionKind};
 pub use options::StoreOptions;
 pub(crate) use publish::{
     Bookkeeping, CommitCondition, HeldGrant, OfSession, Publication, PublishedState, Reversal,
@@ -51,7 +51,7 @@ pub(crate) use result::ExecutedOperation;
 pub use result::{HookFailure, HookId, TransactionResult};
 pub(crate) use shared::SharedDocument;
 pub use transaction::Transaction;
-pub(crate) use transaction::{CombinerGrant, Hold};
+pub(crate) use transaction::{CombinerGrant, TransactionHold};
 
 use crate::document::Snapshot;
 use crate::document::schema::Schema;
@@ -228,7 +228,7 @@ impl DataStore {
         let (owner, options) = (owner.into(), AcquireOptions::new());
         let call_site = Location::caller();
         let requester = options.requester(&owner, call_site, true);
-        let mut observed = self.observe(Kind::ByHand, &requester);
+        let mut observed = self.observe(TransactionKind::ByHand, &requester);
         // Without a future around it, a free lock takes fewer instructions.
         if let Ok(Some(grant)) = self.try_grant(&requester, &options) {
             observed.granted_at_once();
@@ -268,7 +268,7 @@ impl DataStore {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn begin_under(&self, id: LockId) -> Result<Transaction, JoinError> {
-        self.begin_under_as(Kind::ByHand, id)
+        self.begin_under_as(TransactionKind::ByHand, id)
     }
 
     /// Waits for node locks and begins a transaction on the nodes.
@@ -325,7 +325,10 @@ impl DataStore {
     ) -> Result<Transaction, LockError> {
         let (owner, options) = (owner.into(), AcquireOptions::new());
         let call_site = Location::caller();
-        let observed = self.observe(Kind::OnNodes, &options.requester(&owner, call_site, true));
+        let observed = self.observe(
+            TransactionKind::OnNodes,
+            &options.requester(&owner, call_site, true),
+        );
         observed.begin(self.begin_on_at(owner, scope.into(), options, call_site))
     }
 

@@ -34,14 +34,14 @@ fn printable(character: char) -> char {
 
 /// The part of a text that is kept when it is too long.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Keep {
+pub(super) enum KeptPart {
     Beginning,
     /// The end of a path says more than its beginning.
     End,
 }
 
 /// Writes a text into a cell of so many columns. A text that is too long is cut, with an ellipsis.
-pub(super) fn cut(text: impl fmt::Display, columns: usize, keep: Keep) -> String {
+pub(super) fn cut(text: impl fmt::Display, columns: usize, keep: KeptPart) -> String {
     let whole: String = text.to_string().chars().map(printable).collect();
     if width(&whole) <= columns {
         return whole;
@@ -53,11 +53,11 @@ pub(super) fn cut(text: impl fmt::Display, columns: usize, keep: Keep) -> String
         fits
     };
     match keep {
-        Keep::Beginning => {
+        KeptPart::Beginning => {
             let kept: String = whole.chars().take_while(fits).collect();
             kept + "…"
         }
-        Keep::End => {
+        KeptPart::End => {
             let kept: Vec<char> = whole.chars().rev().take_while(fits).collect();
             std::iter::once('…').chain(kept.into_iter().rev()).collect()
         }
@@ -74,19 +74,19 @@ pub(super) struct Line {
 impl Line {
     /// Adds a cell of so many columns, aligned left.
     pub(super) fn cell(self, text: impl fmt::Display, columns: usize) -> Self {
-        let text = cut(text, columns, Keep::Beginning);
+        let text = cut(text, columns, KeptPart::Beginning);
         self.padded(&text, columns)
     }
 
     /// Adds a cell that shows the end of a text.
     pub(super) fn path(self, text: impl fmt::Display, columns: usize) -> Self {
-        let text = cut(text, columns, Keep::End);
+        let text = cut(text, columns, KeptPart::End);
         self.padded(&text, columns)
     }
 
     /// Adds a cell of so many columns, aligned right.
     pub(super) fn number(mut self, text: impl fmt::Display, columns: usize) -> Self {
-        let text = cut(text, columns, Keep::Beginning);
+        let text = cut(text, columns, KeptPart::Beginning);
         let padding = columns.saturating_sub(width(&text));
         self.pad(padding);
         self.padded(&text, columns - padding)
@@ -122,9 +122,9 @@ impl Line {
 }
 
 /// A duration in at most seven columns, up to a thousand days.
-pub(super) struct Short(pub(super) Duration);
+pub(super) struct ShortDuration(pub(super) Duration);
 
-impl fmt::Display for Short {
+impl fmt::Display for ShortDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.0.as_secs();
         let millis = self.0.as_secs_f64() * 1e3;
@@ -177,16 +177,16 @@ mod tests {
 
     #[test]
     fn a_long_text_is_cut_at_a_character_and_a_path_at_its_beginning() {
-        assert_eq!(cut("window", 6, Keep::Beginning), "window");
-        assert_eq!(cut("windows", 6, Keep::Beginning), "windo…");
-        assert_eq!(cut("src/main.rs:7:13", 9, Keep::End), "….rs:7:13");
+        assert_eq!(cut("window", 6, KeptPart::Beginning), "window");
+        assert_eq!(cut("windows", 6, KeptPart::Beginning), "windo…");
+        assert_eq!(cut("src/main.rs:7:13", 9, KeptPart::End), "….rs:7:13");
         for columns in 2..20 {
             for text in [
                 "文字化け文字化け文字化け",
                 "a文b字c化d",
                 "🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀",
             ] {
-                for keep in [Keep::Beginning, Keep::End] {
+                for keep in [KeptPart::Beginning, KeptPart::End] {
                     assert!(width(&cut(text, columns, keep)) <= columns);
                 }
             }
@@ -195,13 +195,13 @@ mod tests {
 
     #[test]
     fn control_characters_do_not_reach_the_terminal() {
-        let cut = cut("a\u{1b}[2J\nb\u{202e}c", 20, Keep::Beginning);
+        let cut = cut("a\u{1b}[2J\nb\u{202e}c", 20, KeptPart::Beginning);
         assert_eq!(cut, "a\u{fffd}[2J\u{fffd}b\u{fffd}c");
     }
 
     #[test]
     fn durations_and_sizes_are_short() {
-        let short = |millis| Short(Duration::from_millis(millis)).to_string();
+        let short = |millis| ShortDuration(Duration::from_millis(millis)).to_string();
         let cases = [
             (0, "0µs"),
             (999, "999ms"),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::cells::{Bytes, Count, Keep, Line, Short, cut};
+use super::cells::{Bytes, Count, KeptPart, Line, ShortDuration, cut};
 use super::{
     AdmissionDiagnostics, Diagnostics, DurableDiagnostics, InboxDiagnostics, LeaseDiagnostics,
     LogDiagnostics, RegisteredPrimitive, SubscriberDiagnostics,
@@ -88,7 +88,7 @@ impl Table {
             Some(longest) => {
                 let verb = if waiters.len() == 1 { "waits" } else { "wait" };
                 let count = Count(waiters.len() as u64, "request");
-                format!("{count} {verb}, the longest for {}", Short(longest))
+                format!("{count} {verb}, the longest for {}", ShortDuration(longest))
             }
         };
         let held_ids = holders.iter().map(|held| held.holder.lock_id);
@@ -134,7 +134,7 @@ impl Table {
             id: Some(holder.lock_id),
             owner: &holder.owner_id,
             label: holder.label.as_deref(),
-            since: format!("{at_least}{}", Short(holder.held_for)),
+            since: format!("{at_least}{}", ShortDuration(holder.held_for)),
             left: hold_limit.map(left),
             call_site: &holder.call_site,
             notes,
@@ -187,7 +187,7 @@ impl Table {
         };
         let left = row
             .left
-            .map_or("-".to_owned(), |left| Short(left).to_string());
+            .map_or("-".to_owned(), |left| ShortDuration(left).to_string());
         let line = columns(
             &row.mark,
             &id.unwrap_or_default(),
@@ -216,7 +216,7 @@ impl Table {
         let Some(last) = lock.deadlocks.last() else {
             return;
         };
-        let ago = Short(last.refused_for);
+        let ago = ShortDuration(last.refused_for);
         let text = "each waits for the next, the last for the first";
         self.title("DEADLOCK", format_args!("refused {ago} ago: {text}"));
         let links = &last.deadlock.links;
@@ -229,7 +229,7 @@ impl Table {
                 id: Some(link.lock_id),
                 owner: &link.owner_id,
                 label: link.label.as_deref(),
-                since: Short(link.held_for).to_string(),
+                since: ShortDuration(link.held_for).to_string(),
                 left: None,
                 call_site: &link.call_site,
                 notes: vec![format!("waits for #{}", next.lock_id.number())],
@@ -255,7 +255,7 @@ impl Table {
         let text = format!("{state}, {count} before the queue of the lock");
         self.title("ADMISSION", text);
         for subscriber in log.subscribers.iter().filter(|it| it.closes_admission) {
-            self.text(format_args!("closed by the {}", Reader(subscriber)));
+            self.text(format_args!("closed by the {}", SubscriberLag(subscriber)));
         }
         // Their ids are those of other locks, and each has the same label.
         let requests = gate.waiters.iter().chain(&queue.waiters);
@@ -288,12 +288,12 @@ impl Table {
         let kept = &kept_versions.listed;
         if let Some(oldest) = kept.first() {
             let count = Count(kept.len() as u64, "old version");
-            let age = Short(oldest.age);
+            let age = ShortDuration(oldest.age);
             self.text(format_args!("{count} kept in memory, the oldest for {age}"));
         }
         for kept in kept.iter().filter(|kept| !kept.journal).take(ROWS / 2) {
             let handles = Count(kept.handles as u64, "handle");
-            let age = Short(kept.age);
+            let age = ShortDuration(kept.age);
             self.text(format_args!(
                 "  version {} is kept by {handles}, replaced {age} ago",
                 kept.version
@@ -333,7 +333,7 @@ impl Table {
         );
         let behind = log.subscribers.iter().filter(|it| it.unread_commits > 0);
         for subscriber in behind.take(ROWS / 2) {
-            self.text(Reader(subscriber));
+            self.text(SubscriberLag(subscriber));
         }
         let behind = log.sessions.iter().filter(|it| it.unread_commits > 0);
         for session in behind.take(ROWS / 4) {
@@ -353,7 +353,9 @@ impl Table {
         for lease in leases.iter().take(ROWS / 2) {
             let owner = &lease.lease.owner_id;
             let line = Line::default().gap(16).cell(owner, 24);
-            let line = line.number(Short(lease.remaining), 8).cell(" left", 12);
+            let line = line
+                .number(ShortDuration(lease.remaining), 8)
+                .cell(" left", 12);
             let more = lease.target_count - lease.lease.targets.len();
             let more = match more {
                 0 => String::new(),
@@ -387,7 +389,7 @@ impl Table {
         self.title("REGISTERED", registered.len());
         for RegisteredPrimitive { name, state } in registered.iter().take(ROWS) {
             let line = Line::default().gap(16).cell(name, 24).gap(2);
-            self.0.push(line.rest(State(state)));
+            self.0.push(line.rest(StateLine(state)));
         }
         self.more(registered.len(), ROWS);
     }
@@ -422,7 +424,7 @@ impl<'a> Row<'a> {
             id: None,
             owner: &request.owner_id,
             label: None,
-            since: Short(request.wait_time).to_string(),
+            since: ShortDuration(request.wait_time).to_string(),
             left: waiter.time_left,
             call_site: &request.call_site,
             notes: Vec::new(),
@@ -455,14 +457,14 @@ fn columns(mark: &str, id: &str, owner: &str, since: &str, left: &str) -> Line {
 const TITLE: usize = 16;
 
 /// A subscriber with its lag.
-struct Reader<'a>(&'a SubscriberDiagnostics);
+struct SubscriberLag<'a>(&'a SubscriberDiagnostics);
 
-impl fmt::Display for Reader<'_> {
+impl fmt::Display for SubscriberLag<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let subscriber = self.0;
         match &subscriber.call_site {
             Some(call_site) => {
-                let call_site = cut(call_site, 30, Keep::End);
+                let call_site = cut(call_site, 30, KeptPart::End);
                 write!(f, "subscriber from {call_site}")?;
             }
             None => f.write_str("journal")?,
@@ -485,15 +487,15 @@ impl fmt::Display for Reader<'_> {
 }
 
 /// The state of a registered lock type in one line.
-struct State<'a>(&'a PrimitiveState);
+struct StateLine<'a>(&'a PrimitiveState);
 
-impl fmt::Display for State<'_> {
+impl fmt::Display for StateLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             PrimitiveState::Lock(lock) => {
                 match lock.holders.first().map(|held| &held.holder) {
                     Some(holder) => {
-                        let held_for = Short(holder.held_for);
+                        let held_for = ShortDuration(holder.held_for);
                         write!(f, "lock: held by {} for {held_for}", holder.owner_id)?;
                     }
                     None => f.write_str("lock: free")?,

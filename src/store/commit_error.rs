@@ -63,7 +63,10 @@ pub enum CommitError {
     NotLocked(Box<LockError>),
     /// The transaction was on nodes, and another commit changed something that it had read without
     /// a lock. Safe to retry.
-    #[error("{} read, and other commits changed it up to version {version}; transient: a retry may succeed", Conflicting(.node))]
+    #[error(
+        "{} read, and other commits changed it up to version {version}; transient: a retry may succeed",
+        ConflictingNode(.node)
+    )]
     Conflict {
         /// A node that changed after it was read. `None` if the root or the whole document was
         /// read.
@@ -152,9 +155,9 @@ codes! { CommitError {
     Self::ReadOnly { cause } => "commitReadOnly", 503;
 }}
 
-struct Conflicting<'a>(&'a Option<NodeId>);
+struct ConflictingNode<'a>(&'a Option<NodeId>);
 
-impl fmt::Display for Conflicting<'_> {
+impl fmt::Display for ConflictingNode<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(id) => write!(f, "node {} was", Brief(id)),

@@ -31,8 +31,8 @@ use crate::lock::{AcquireOptions, CancelToken, LockError};
 use crate::store::{CommitError, DataStore, Draft, Transaction};
 use crate::sync::assert_unlocked;
 use crate::time::MonotonicTime;
-use event_table::{ClaimOutcome, Claimant, Delivery, EventTable, Failed, InboxKey};
-use feed::Run;
+use event_table::{ClaimOutcome, Claimant, Delivery, EventTable, FailedAttempt, InboxKey};
+use feed::RunningWorker;
 
 /// Takes in messages that may be delivered more than once, and runs each event's effect once.
 ///
@@ -150,7 +150,7 @@ impl Inbox {
         feed: impl Into<Feed<'a, M>>,
         handler: impl FnMut(&mut Draft, &M) -> HandlerResult,
     ) -> Result<(), Interrupted<M>> {
-        Run::new(self, feed.into()).work(handler)
+        RunningWorker::new(self, feed.into()).work(handler)
     }
 
     /// Takes in one delivery of a message and returns its outcome. In a
@@ -177,7 +177,7 @@ impl Inbox {
         message: &M,
         handler: impl FnOnce(&mut Draft, &M) -> HandlerResult,
     ) -> Result<Outcome, LockError> {
-        let attempt = Attempt {
+        let attempt = ProcessingAttempt {
             inbox: self,
             owner: &self.owner,
             first: true,
@@ -439,7 +439,7 @@ impl fmt::Debug for Inbox {
 }
 
 /// One attempt to process a message.
-struct Attempt<'a> {
+struct ProcessingAttempt<'a> {
     inbox: &'a Inbox,
     owner: &'a OwnerId,
     /// Whether this is the first attempt of this delivery.
@@ -447,7 +447,7 @@ struct Attempt<'a> {
     cancel: Option<&'a CancelToken>,
 }
 
-impl Attempt<'_> {
+impl ProcessingAttempt<'_> {
     #[track_caller]
     fn make<M: Message>(
         &self,
@@ -511,7 +511,7 @@ fn carry_out<M>(
         }
         Err(panic) => {
             transaction.rollback();
-            Failed::from(&panic)
+            FailedAttempt::from(&panic)
         }
     };
     claim.end_failed(failed)

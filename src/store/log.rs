@@ -28,7 +28,7 @@ use crossbeam_channel::{Receiver, TryRecvError};
 use super::admission::Admission;
 use super::events::{CommitEvent, Filter, MissingCommits, Reach, SubscriptionOptions};
 use super::lazy::LazyParts;
-use super::provenance::{RecordedProvenance, Units};
+use super::provenance::{RecordedProvenance, UnitsByVersion};
 use super::{DataStore, PublishedState, SharedDocument, TransactionResult};
 use crate::caught::dispose;
 use crate::document::{Change, EditUnit, SequenceEdit, SequenceEdits, Snapshot};
@@ -38,9 +38,9 @@ pub(super) use journal::JournalReader;
 pub(super) use records::CommitRecords;
 use records::{FollowingSession, LogLimit};
 pub(crate) use stretches::Stretch;
-use subscribers::{Bell, Next};
 pub(super) use subscribers::{EventWait, SubscriberId};
-pub(crate) use unrecorded::{ToRecord, Unrecorded};
+use subscribers::{NextEvent, SubscriberWake};
+pub(crate) use unrecorded::{ToRecord, UnrecordedCommit};
 use unrecorded::{Unneeded, UnrecordedQueue};
 
 slotmap::new_key_type! {
@@ -151,7 +151,7 @@ pub(super) struct TakenCommits {
     pub(super) since: u64,
     /// The version of the newest commit.
     pub(super) version: u64,
-    pub(super) commits: VecDeque<Unrecorded>,
+    pub(super) commits: VecDeque<UnrecordedCommit>,
     /// The document of that version, if some of them are undone.
     pub(super) document: Option<Snapshot>,
 }
@@ -221,7 +221,7 @@ impl Drop for OwnLog {
             records.subscribers.end()
         });
         drop(log);
-        ended.into_iter().flatten().for_each(Bell::end);
+        ended.into_iter().flatten().for_each(SubscriberWake::end);
     }
 }
 
@@ -340,7 +340,7 @@ impl CommitLog {
     /// `latest` gets the document.
     pub(super) fn take_unrecorded(
         &self,
-        room: VecDeque<Unrecorded>,
+        room: VecDeque<UnrecordedCommit>,
         latest: impl FnOnce() -> Snapshot,
     ) -> Option<TakenCommits> {
         let mut log = self.records.lock();
@@ -356,7 +356,7 @@ impl CommitLog {
         &self,
         id: FollowerId,
         owner: &OwnerId,
-        room: VecDeque<Unrecorded>,
+        room: VecDeque<UnrecordedCommit>,
         latest: impl FnOnce() -> Snapshot,
     ) -> (Vec<CommitRecord>, Snapshot, Option<TakenCommits>) {
         let mut log = self.records.lock();
@@ -393,7 +393,7 @@ impl CommitLog {
     }
 
     /// Notes what is undone together with kept commits, which were recorded by other means.
-    pub(super) fn set_units(&self, units: &Units, recorded: &RecordedProvenance) {
+    pub(super) fn set_units(&self, units: &UnitsByVersion, recorded: &RecordedProvenance) {
         let mut log = self.records.lock();
         let Some(records) = &mut *log else {
             return;
@@ -479,7 +479,7 @@ impl CommitLog {
         let woken = records.announce(version, reach.as_ref());
         self.close_if_behind(records);
         drop(log);
-        woken.for_each(Bell::ring);
+        woken.for_each(SubscriberWake::notify);
     }
 
     /// Ends a subscription.
@@ -565,11 +565,11 @@ impl CommitLog {
             drop(log);
             self.let_pass(opened);
             match next {
-                Next::Event(event) => return Ok(event),
-                Next::Nothing => return Err(TryRecvError::Empty),
-                Next::End => return Err(TryRecvError::Disconnected),
+                NextEvent::Event(event) => return Ok(event),
+                NextEvent::Nothing => return Err(TryRecvError::Empty),
+                NextEvent::End => return Err(TryRecvError::Disconnected),
                 // Others lock the log in between, however many commits the filter excludes.
-                Next::Further => {}
+                NextEvent::Further => {}
             }
         }
     }

@@ -13,7 +13,7 @@ use std::panic::Location;
 use on_nodes::NodeLocking;
 pub(super) use on_nodes::{LaterWaits, OnNodes};
 
-use super::{DataStore, Draft, Kind, Transaction};
+use super::{DataStore, Draft, Transaction, TransactionKind};
 use crate::document::View;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId};
 use crate::lock::node::NodeLockStats;
@@ -60,7 +60,7 @@ impl DataStore {
     ) -> Result<Transaction, LockError> {
         let observed = {
             let requester = options.requester_as(waits_as, &owner, call_site, true);
-            self.observe(Kind::OnNodes, &requester)
+            self.observe(TransactionKind::OnNodes, &requester)
         };
         let begun = self.begin_on_as(waits_as, owner, scope, options, call_site);
         observed.begin(begun.await)

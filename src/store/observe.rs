@@ -33,7 +33,7 @@ pub(super) use on::Observer;
 
 /// How a transaction was begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TransactionKind {
     Batch,
     ByHand,
     Undo,
@@ -41,7 +41,7 @@ pub(crate) enum Kind {
     OnNodes,
 }
 
-impl Kind {
+impl TransactionKind {
     #[cfg(feature = "tracing")]
     fn name(self) -> &'static str {
         match self {
@@ -57,7 +57,11 @@ impl Kind {
 impl DataStore {
     /// Begins to observe a transaction whose request is about to be made.
     #[inline]
-    pub(crate) fn observe(&self, kind: Kind, requester: &Requester<'_>) -> ObservedTransaction {
+    pub(crate) fn observe(
+        &self,
+        kind: TransactionKind,
+        requester: &Requester<'_>,
+    ) -> ObservedTransaction {
         self.0.observer.observe(self.name(), kind, requester)
     }
 }

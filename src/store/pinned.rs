@@ -15,7 +15,7 @@ pub(super) struct PinnedVersions(Mutex<{ rank::METRICS }, Pinned>);
 
 #[derive(Debug, Default)]
 struct Pinned {
-    versions: Vec<Replaced>,
+    versions: Vec<ReplacedVersion>,
     unlisted: u64,
     /// The place that was looked at last.
     hand: usize,
@@ -25,7 +25,7 @@ struct Pinned {
 const LOOKS: usize = 4;
 
 #[derive(Debug)]
-struct Replaced {
+struct ReplacedVersion {
     pinned: PinnedVersion,
     version: u64,
     at: MonotonicTime,
@@ -75,7 +75,7 @@ pub struct KeptVersion {
 }
 
 impl Pinned {
-    fn add(&mut self, replaced: Replaced) {
+    fn add(&mut self, replaced: ReplacedVersion) {
         if self.versions.len() < KeptVersions::LISTED {
             return self.versions.push(replaced);
         }
@@ -113,7 +113,7 @@ impl DataStore {
     fn note_replaced(&self, pinned: PinnedVersion, version: u64) {
         let at = self.monotonic();
         let pinned_versions = &self.0.log.lazy.get_or_make().pinned;
-        pinned_versions.0.lock().add(Replaced {
+        pinned_versions.0.lock().add(ReplacedVersion {
             pinned,
             version,
             at,

@@ -12,7 +12,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::log::{TakenCommits, Unrecorded};
+use super::log::{TakenCommits, UnrecordedCommit};
 use super::{CommitRecord, DataStore, Draft, FollowerId};
 use crate::document::{
     BlockedUndo, Change, EditUnit, Overlay, Provenance, RecordedCommit, ReversedRecords,
@@ -34,7 +34,7 @@ pub(super) struct RecordedProvenance {
     /// The version up to which it was recorded from kept commits, undos and redos included.
     kept_until: u64,
     /// The empty queue that takes the place of the next recorded one.
-    room: VecDeque<Unrecorded>,
+    room: VecDeque<UnrecordedCommit>,
 }
 
 /// What an undo or a redo changes in the record, once it is published.
@@ -97,7 +97,7 @@ impl RecordedProvenance {
     }
 
     /// Records commits that were undone while they waited, and led to this document.
-    fn record_undone(&mut self, commits: &[&Unrecorded], after: &Snapshot, ids: &NodeIds) {
+    fn record_undone(&mut self, commits: &[&UnrecordedCommit], after: &Snapshot, ids: &NodeIds) {
         // What can no longer be redone has left nothing behind.
         let units = || commits.chunk_by(|one, next| one.is_of_unit_of(next));
         if units().all(|unit| unit[0].is_final(unit.len())) {
@@ -385,10 +385,10 @@ impl DataStore {
         records: &[CommitRecord],
         joined: &HashMap<u64, u64, Secret>,
         document: &Snapshot,
-    ) -> (Units, Option<RecordedProvenance>) {
+    ) -> (UnitsByVersion, Option<RecordedProvenance>) {
         let mut own = records.iter().filter(|record| record.is_entry_of(id));
         let Some(first_needed) = own.next().map(|record| record.edits.version) else {
-            return (Units::default(), None);
+            return (UnitsByVersion::default(), None);
         };
         let first = records.first().map_or(0, |record| record.edits.version);
         let is_known = recorded.since < first_needed && recorded.version >= document.version();
@@ -403,7 +403,7 @@ impl DataStore {
         }
         let silent = recorded.provenance.silent();
         let Some(rebuilt) = Rebuilding::of(records, joined, document, silent, self) else {
-            return (Units::default(), None);
+            return (UnitsByVersion::default(), None);
         };
         let Rebuilding {
             provenance, units, ..
@@ -434,19 +434,19 @@ pub(crate) struct KeptHistory {
     pub(crate) joined: HashMap<u64, u64, Secret>,
     /// The units of the commits that are in histories. An undo or redo that would be another when
     /// it is repeated has none.
-    pub(crate) units: Units,
+    pub(crate) units: UnitsByVersion,
     /// The undos and redos that changed nothing in the document, in their order.
     pub(crate) silent: Vec<SilentReversal>,
 }
 
 /// Units by the version of their commit.
-pub(crate) type Units = HashMap<u64, Arc<EditUnit>, Secret>;
+pub(crate) type UnitsByVersion = HashMap<u64, Arc<EditUnit>, Secret>;
 
 /// The provenance of kept commits, while it is recorded.
 struct Rebuilding<'s> {
     store: &'s DataStore,
     provenance: Provenance,
-    units: Units,
+    units: UnitsByVersion,
     /// The units that a commit put into effect or took out of it.
     reversed: HashMap<u64, Vec<Arc<EditUnit>>, Secret>,
 }
@@ -466,7 +466,7 @@ impl<'s> Rebuilding<'s> {
         let mut rebuilding = Self {
             store,
             provenance: Provenance::default(),
-            units: Units::default(),
+            units: UnitsByVersion::default(),
             reversed: HashMap::default(),
         };
         let mut silent = silent.iter().peekable();

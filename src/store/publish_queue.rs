@@ -22,7 +22,7 @@ use crate::lock::{
 /// The label of the requests.
 const PUBLISHES: SmolStr = SmolStr::new_static("publishes");
 
-type Published = Result<TransactionResult, CommitError>;
+type CommitResult = Result<TransactionResult, CommitError>;
 
 /// A transaction that waits until it may publish.
 struct QueuedCommit {
@@ -31,7 +31,7 @@ struct QueuedCommit {
 }
 
 impl QueuedWork for QueuedCommit {
-    type Reply = Published;
+    type Reply = CommitResult;
 
     fn is_for_any_thread(&self) -> bool {
         true
@@ -41,7 +41,7 @@ impl QueuedWork for QueuedCommit {
         self.transaction.is_published_briefly()
     }
 
-    fn run(&mut self, _: Grant) -> Published {
+    fn run(&mut self, _: Grant) -> CommitResult {
         let nothing = Publication::by(self.transaction.owner());
         let publication = std::mem::replace(&mut self.publication, nothing);
         self.transaction.publish_and_release(publication)
@@ -104,7 +104,7 @@ impl Transaction {
         &mut self,
         waits_as: WaitsAs,
         publication: Publication,
-    ) -> ControlFlow<Published, Publication> {
+    ) -> ControlFlow<CommitResult, Publication> {
         if self.is_unpublishable() {
             return ControlFlow::Break(self.publish_and_release(publication));
         }
@@ -132,7 +132,7 @@ impl Transaction {
         self,
         waits_as: WaitsAs,
         publication: Publication,
-    ) -> Pin<Box<dyn Future<Output = (Self, Published)> + Send>> {
+    ) -> Pin<Box<dyn Future<Output = (Self, CommitResult)> + Send>> {
         // On the heap: it is larger than all the rest of the caller's future.
         Box::pin(self.wait_to_publish(waits_as, publication))
     }
@@ -141,7 +141,7 @@ impl Transaction {
         self,
         waits_as: WaitsAs,
         publication: Publication,
-    ) -> (Self, Published) {
+    ) -> (Self, CommitResult) {
         let (store, owner) = (self.store().clone(), self.owner().clone());
         let lock = store.publish_queue();
         let waits = self.later_waits();
@@ -227,7 +227,7 @@ mod tests {
     }
 
     /// Commits in other threads. Each waits to publish when the next one begins.
-    fn commit_in_threads(store: &DataStore) -> Vec<JoinHandle<Published>> {
+    fn commit_in_threads(store: &DataStore) -> Vec<JoinHandle<CommitResult>> {
         let commit = |(nth, id): (usize, &'static str)| {
             let own = store.clone();
             let committing = thread::spawn(move || write(&own, id).commit());

@@ -3,7 +3,7 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::{DataStore, Draft, Kind, Transaction, TransactionResult};
+use super::{DataStore, Draft, Transaction, TransactionKind, TransactionResult};
 use crate::document::Snapshot;
 use crate::id::{LockId, OwnerId};
 use crate::lock::{
@@ -20,14 +20,18 @@ impl DataStore {
         call_site: &'static Location<'static>,
     ) -> Result<Transaction, LockError> {
         let requester = options.requester_as(waits_as, &owner, call_site, true);
-        let mut observed = self.observe(Kind::ByHand, &requester);
+        let mut observed = self.observe(TransactionKind::ByHand, &requester);
         let granted = self.grant_as(waits_as, &requester, options).await;
         let grant = observed.grant(granted)?;
         Ok(Transaction::begin(self, grant, owner, observed))
     }
 
     #[track_caller]
-    pub(crate) fn begin_under_as(&self, kind: Kind, id: LockId) -> Result<Transaction, JoinError> {
+    pub(crate) fn begin_under_as(
+        &self,
+        kind: TransactionKind,
+        id: LockId,
+    ) -> Result<Transaction, JoinError> {
         let call_site = Location::caller();
         let (owner, grant) = self.0.lock.join_grant(id)?;
         let options = AcquireOptions::new();

@@ -56,11 +56,11 @@ pub struct Transaction {
     draft: Draft,
     held: HeldGrant,
     /// Dropped last: the lock outlives the draft.
-    hold: Hold,
+    hold: TransactionHold,
 }
 
 /// A grant that its drop releases.
-pub(crate) struct Hold {
+pub(crate) struct TransactionHold {
     store: DataStore,
     grant: Grant,
     is_released: bool,
@@ -70,7 +70,7 @@ pub(crate) struct Hold {
     observed: ObservedTransaction,
 }
 
-impl Hold {
+impl TransactionHold {
     #[inline(always)]
     pub(crate) fn new(store: DataStore, grant: Grant, observed: ObservedTransaction) -> Self {
         Self {
@@ -95,7 +95,7 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
+impl Drop for TransactionHold {
     fn drop(&mut self) {
         self.observed.dropped(self.is_of_batch);
         self.release();
@@ -157,12 +157,12 @@ impl Transaction {
             owner,
             held: HeldGrant::of(&draft, grant),
             draft,
-            hold: Hold::new(store.clone(), grant, observed),
+            hold: TransactionHold::new(store.clone(), grant, observed),
         }
     }
 
     /// The owner, the hold, and the draft that can be published under it.
-    pub(crate) fn into_parts(self) -> (OwnerId, Hold, (HeldGrant, Draft)) {
+    pub(crate) fn into_parts(self) -> (OwnerId, TransactionHold, (HeldGrant, Draft)) {
         (self.owner, self.hold, (self.held, self.draft))
     }
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Operation;
-use super::operation::{Entries, Malformed, read_unit};
+use super::operation::{Malformed, ObjectFields, read_unit};
 use crate::codes::codes;
 use crate::document::TextUnit;
 use crate::json::{line_and_column, offset, reason};
@@ -140,7 +140,7 @@ impl<'a> BatchJson<'a> {
     fn read(text: &'a RawValue) -> Option<Result<Self, Malformed<'a>>> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
-        struct Fields<'a> {
+        struct BatchFields<'a> {
             #[serde(borrow)]
             unit: &'a RawValue,
             #[serde(borrow)]
@@ -149,11 +149,11 @@ impl<'a> BatchJson<'a> {
 
         let text = text.get();
         match serde_json::from_str(text) {
-            Ok(Fields { unit, operations }) => {
+            Ok(BatchFields { unit, operations }) => {
                 Some(read_unit(unit).map(|unit| Self { unit, operations }))
             }
             Err(error) => {
-                let Entries(entries) = serde_json::from_str(text).ok()?;
+                let ObjectFields(entries) = serde_json::from_str(text).ok()?;
                 let has = |name: &str| {
                     let mut keys = entries.iter().map(|(key, _)| key.get());
                     keys.any(|key| serde_json::from_str::<String>(key).is_ok_and(|key| key == name))

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use super::history::{self, Attempt, Direction, History, Rewound, UndoFailure};
-use super::idempotency::Once;
+use super::history::{self, Direction, History, Rewound, UndoAttempt, UndoFailure};
+use super::idempotency::IdempotentBatch;
 use super::manager::{Completion, Submission};
 use super::session::{OwnedSession, Session};
 use super::{
@@ -20,8 +20,8 @@ use crate::id::OwnerId;
 use crate::lock::{AcquireOptions, Requester, WaitsAs};
 use crate::store::durable::Durability;
 use crate::store::{
-    CommitError, DataStore, Draft, ExecutedOperation, HeldGrant, Hold, ObservedTransaction,
-    OfSession, Publication, Reversal, undone,
+    CommitError, DataStore, Draft, ExecutedOperation, HeldGrant, ObservedTransaction, OfSession,
+    Publication, Reversal, TransactionHold, undone,
 };
 
 /// Edits a store on behalf of an owner, and keeps the selection, clipboard and history of that
@@ -375,7 +375,7 @@ impl Editor {
             Direction::Undo => UndoError::NothingToUndo,
             Direction::Redo => UndoError::NothingToRedo,
         };
-        let once = key.map(|key| Once::of_history(key, direction, self.owner()));
+        let once = key.map(|key| IdempotentBatch::of_history(key, direction, self.owner()));
         let once = once.as_ref();
         match once {
             Some(once) => self.manager.check_key(once)?,
@@ -419,8 +419,8 @@ impl Editor {
         observed.granted();
         // Declared before the hold, hence dropped without the lock: it may hold the last reference
         // to the code of an entry.
-        let mut attempt = Attempt::new(direction, once.map(|once| once.key.clone()));
-        let hold = Hold::new(store.clone(), grant, ObservedTransaction::default());
+        let mut attempt = UndoAttempt::new(direction, once.map(|once| once.key.clone()));
+        let hold = TransactionHold::new(store.clone(), grant, ObservedTransaction::default());
         if let Some(outcome) = manager.repeated(once) {
             return outcome;
         }
@@ -466,7 +466,7 @@ impl Editor {
     fn rewind(
         &self,
         held: HeldGrant,
-        attempt: &mut Attempt,
+        attempt: &mut UndoAttempt,
         on: &mut Draft,
     ) -> Result<Option<Rewound>, UndoError> {
         let (store, owner) = (self.store(), self.owner());
@@ -506,7 +506,7 @@ impl Editor {
         passed.map_or(Ok(None), |failure| Err(self.explain(failure, attempt)))
     }
 
-    fn explain(&self, failure: UndoFailure, attempt: &Attempt) -> UndoError {
+    fn explain(&self, failure: UndoFailure, attempt: &UndoAttempt) -> UndoError {
         let store = self.store();
         failure.explain(attempt.direction, |refusal| {
             let owner = refusal.version.and_then(|it| store.owner_of_version(it));

@@ -7,7 +7,7 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use super::history::Direction;
-use super::operation::On;
+use super::operation::OperationOn;
 use super::{IdempotencyMismatch, Operation, TransactionResult};
 use crate::id::OwnerId;
 use crate::store::{BatchDigest, Receipt};
@@ -100,14 +100,14 @@ key_from!(
 
 /// A batch that runs once.
 #[derive(Clone, Debug)]
-pub(super) struct Once {
+pub(super) struct IdempotentBatch {
     pub(super) key: SmolStr,
     pub(super) digest: BatchDigest,
     /// Whether the receipt of any batch is accepted.
     any: bool,
 }
 
-impl Once {
+impl IdempotentBatch {
     /// A batch without operations does not use up the key: it looks up the receipt of any batch.
     pub(super) fn new(key: IdempotencyKey, operations: &[Operation], does_nothing: bool) -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! Limits of operation batches: the size of a batch is checked before the lock is requested, and
 //! the work of each operation before it runs.
 
-use super::operation::{NodeRef, On, Operation};
+use super::operation::{NodeRef, Operation, OperationOn};
 use super::{OperationError, TransactionError};
 use crate::document::{Budget, Limit, LimitExceeded, Limits};
 

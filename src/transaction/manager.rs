@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
-use super::idempotency::Once;
+use super::idempotency::IdempotentBatch;
 use super::{
     Hooks, IdempotencyMismatch, IntoOperations, Operation, PendingTransaction, TransactionError,
     TransactionResult, limits,
@@ -18,7 +18,7 @@ use crate::document::{Limit, LimitExceeded, Limits};
 use crate::id::{LockId, OwnerId};
 use crate::lock::{AcquireOptions, WaitsAs, blocking};
 use crate::store::durable::Durability;
-use crate::store::{CommitError, DataStore, Kind, ObservedTransaction};
+use crate::store::{CommitError, DataStore, ObservedTransaction, TransactionKind};
 use execution::observe_end;
 pub use published::Published;
 use submission::first;
@@ -241,7 +241,7 @@ impl TransactionManager {
     ) -> Result<TransactionResult, TransactionError> {
         let operations = operations.into_operations();
         self.check_limits(None, &operations)?;
-        let transaction = self.0.store.begin_under_as(Kind::Batch, lock)?;
+        let transaction = self.0.store.begin_under_as(TransactionKind::Batch, lock)?;
         if first(&operations).is_none() {
             return Ok(transaction.commit()?);
         }
@@ -262,7 +262,7 @@ impl TransactionManager {
     /// Checks the input of a client against the limits, with no lock held.
     fn check_limits(
         &self,
-        once: Option<&Once>,
+        once: Option<&IdempotentBatch>,
         operations: &[Operation],
     ) -> Result<(), TransactionError> {
         once.map_or(Ok(()), |once| self.check_key(once))?;
@@ -273,7 +273,7 @@ impl TransactionManager {
     }
 
     /// Checks an idempotency key of a client against the limits.
-    pub(super) fn check_key(&self, once: &Once) -> Result<(), LimitExceeded> {
+    pub(super) fn check_key(&self, once: &IdempotentBatch) -> Result<(), LimitExceeded> {
         match &self.0.limits {
             Some(limits) => limits.check(Limit::NameBytes, once.key.len()),
             None => Ok(()),
@@ -325,7 +325,7 @@ impl TransactionManager {
     #[inline]
     pub(super) fn repeated<E: From<IdempotencyMismatch>>(
         &self,
-        once: Option<&Once>,
+        once: Option<&IdempotentBatch>,
     ) -> Option<Result<TransactionResult, E>> {
         let once = once?;
         let receipt = self.0.store.receipt(&once.key)?;

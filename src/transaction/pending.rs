@@ -69,14 +69,14 @@ use crate::store::durable::Durability;
 /// dropped later, it may still commit, and after-hooks do not run. A caller that must know whether
 /// it was committed sets a [key](Self::idempotent), and submits it again with that key.
 #[must_use = "nothing happens until it is committed"]
-pub struct PendingTransaction<'a, E: Outcome = TransactionError> {
+pub struct PendingTransaction<'a, E: PendingError = TransactionError> {
     work: E::Work<'a>,
     options: AcquireOptions,
     call_site: &'static Location<'static>,
 }
 
 /// The error of a pending transaction, with the work that can fail with it.
-pub trait Outcome: Sized + Send {
+pub trait PendingError: Sized + Send {
     type Work<'a>: Work<Error = Self> + 'a;
 }
 
@@ -101,7 +101,7 @@ pub trait Work: Sized + Send {
     ) -> impl Future<Output = Result<TransactionResult, Self::Error>> + Send;
 }
 
-impl<'a, E: Outcome> PendingTransaction<'a, E> {
+impl<'a, E: PendingError> PendingTransaction<'a, E> {
     #[track_caller]
     fn new(work: E::Work<'a>) -> Self {
         Self {
@@ -217,7 +217,7 @@ impl<'a, E: Outcome> PendingTransaction<'a, E> {
     }
 }
 
-impl<'a, E: Outcome> IntoFuture for PendingTransaction<'a, E> {
+impl<'a, E: PendingError> IntoFuture for PendingTransaction<'a, E> {
     type Output = Result<TransactionResult, E>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
 
@@ -227,7 +227,7 @@ impl<'a, E: Outcome> IntoFuture for PendingTransaction<'a, E> {
     }
 }
 
-impl<E: Outcome> fmt::Debug for PendingTransaction<'_, E> {
+impl<E: PendingError> fmt::Debug for PendingTransaction<'_, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PendingTransaction")
             .field("options", &self.options)
@@ -237,7 +237,7 @@ impl<E: Outcome> fmt::Debug for PendingTransaction<'_, E> {
 
 /// A batch of operations, and who runs it.
 #[allow(missing_debug_implementations)]
-pub struct Batch<'a> {
+pub struct BatchWork<'a> {
     submitter: Submitter<'a>,
     submission: Submission,
 }
@@ -247,11 +247,11 @@ enum Submitter<'a> {
     Editor(&'a Editor),
 }
 
-impl Outcome for TransactionError {
-    type Work<'a> = Batch<'a>;
+impl PendingError for TransactionError {
+    type Work<'a> = BatchWork<'a>;
 }
 
-impl Work for Batch<'_> {
+impl Work for BatchWork<'_> {
     type Error = TransactionError;
 
     fn once(&mut self, key: IdempotencyKey) {
@@ -301,7 +301,7 @@ impl Work for Batch<'_> {
 impl PendingTransaction<'static> {
     #[track_caller]
     pub(super) fn of_manager(manager: TransactionManager, submission: Submission) -> Self {
-        Self::new(Batch {
+        Self::new(BatchWork {
             submitter: Submitter::Manager(manager),
             submission,
         })
@@ -311,7 +311,7 @@ impl PendingTransaction<'static> {
 impl<'a> PendingTransaction<'a> {
     #[track_caller]
     pub(super) fn of_editor(editor: &'a Editor, submission: Submission) -> Self {
-        Self::new(Batch {
+        Self::new(BatchWork {
             submitter: Submitter::Editor(editor),
             submission,
         })
@@ -376,7 +376,7 @@ pub struct Rewinding<'a> {
     durability: Option<Durability>,
 }
 
-impl Outcome for UndoError {
+impl PendingError for UndoError {
     type Work<'a> = Rewinding<'a>;
 }
 

@@ -4,7 +4,9 @@ use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use super::error::{OperationError, PanicPayload};
-use super::operation::{Callback, Document, IntoOperations, NodeOperation, NodeRef, On, Operation};
+use super::operation::{
+    Callback, DocumentTarget, IntoOperations, NodeOperation, NodeRef, Operation, OperationOn,
+};
 use super::{TransactionError, limits};
 use crate::caught::catch;
 use crate::document::{Change, EditError, Limit, Node, Overlay, TextUnit, View};
@@ -54,7 +56,7 @@ impl RunOperations for Draft {
         operations.into_iter().try_for_each(|operation| {
             self.all_or_nothing(|draft| {
                 let index = &mut index;
-                Runner { draft, index }.run(operation)
+                OperationRunner { draft, index }.run(operation)
             })
         })
     }
@@ -67,7 +69,7 @@ pub(super) fn run_batch(
     operations: &mut OperationBatch,
 ) -> Result<(), TransactionError> {
     make_room(draft, operations);
-    let mut runner = Runner {
+    let mut runner = OperationRunner {
         draft,
         index: &mut 0,
     };
@@ -84,13 +86,13 @@ fn make_room(draft: &mut Draft, operations: &[Operation]) {
 /// An operation batch in execution. A single operation is stored inline.
 pub(super) type OperationBatch = SmallVec<[Operation; 1]>;
 
-struct Runner<'a> {
+struct OperationRunner<'a> {
     draft: &'a mut Draft,
     /// How many operations have run; each in a `control` counts.
     index: &'a mut usize,
 }
 
-impl Runner<'_> {
+impl OperationRunner<'_> {
     fn run(&mut self, operation: Operation) -> Result<(), TransactionError> {
         let name = operation.name();
         match operation {
@@ -107,12 +109,12 @@ impl Runner<'_> {
                 self.step_on(operation.name(), node_id.clone(), operation, unit)
             }),
             Operation::OnDocument { operation, unit } => {
-                self.step(name, Document, operation, unit, |_| None)
+                self.step(name, DocumentTarget, operation, unit, |_| None)
             }
             Operation::Named { alias, operation } => {
                 self.name_first(name, alias, |runner| runner.run(*operation))
             }
-            Operation::Call(code) => self.step(name, Document, code, None, |_| None),
+            Operation::Call(code) => self.step(name, DocumentTarget, code, None, |_| None),
         }
     }
 
@@ -169,7 +171,7 @@ impl Runner<'_> {
         &mut self,
         name: &'static str,
         target: Target,
-        mut operation: impl On<Target>,
+        mut operation: impl OperationOn<Target>,
         unit: Option<TextUnit>,
         node_id: impl FnOnce(Target) -> Option<NodeId>,
     ) -> Result<(), TransactionError> {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use super::AttributePatch;
-use super::value::{self, Bounded};
+use super::value::{self, BoundedValue};
 use crate::steps::{step, steps};
 
 /// Names with JSON values, sorted by name.
@@ -280,7 +280,7 @@ impl<'de> Visitor<'de> for ReadPairs {
             if pairs.contains_key(&key) {
                 return Err(value::duplicate(&key));
             }
-            let Bounded(value) = map.next_value()?;
+            let BoundedValue(value) = map.next_value()?;
             pairs.insert(key, value);
         }
         Ok(pairs.into_iter().collect())

@@ -30,22 +30,22 @@ enum List {
     Many {
         leaves: im::Vector<Leaf>,
         len: usize,
-        found: Found,
-        near: Near,
+        hint: LookupHint,
+        near: LeafHint,
     },
 }
 
 /// Where a child was found last. Only a hint: operations on many siblings look them up in order.
 #[derive(Default)]
-struct Found(AtomicUsize);
+struct LookupHint(AtomicUsize);
 
-impl Clone for Found {
+impl Clone for LookupHint {
     fn clone(&self) -> Self {
         Self(AtomicUsize::new(self.0.load(Ordering::Relaxed)))
     }
 }
 
-impl Found {
+impl LookupHint {
     fn get(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
@@ -58,15 +58,15 @@ impl Found {
 /// The leaf of the last access by index, and the index of its first id. Both are right, in one
 /// number, because other threads access the same list.
 #[derive(Default)]
-struct Near(AtomicU64);
+struct LeafHint(AtomicU64);
 
-impl Clone for Near {
+impl Clone for LeafHint {
     fn clone(&self) -> Self {
         Self(AtomicU64::new(self.0.load(Ordering::Relaxed)))
     }
 }
 
-impl Near {
+impl LeafHint {
     /// How many leaves are passed before all are counted.
     const LEAVES: usize = 8;
 
@@ -114,7 +114,7 @@ impl Leaf {
 
 /// The position of an index: the leaf, and the index in that leaf. The end of the list is the end
 /// of the last leaf.
-fn find(leaves: &im::Vector<Leaf>, len: usize, near: &Near, index: usize) -> (usize, usize) {
+fn find(leaves: &im::Vector<Leaf>, len: usize, near: &LeafHint, index: usize) -> (usize, usize) {
     // Most indexes are at an end.
     if let Some(last) = leaves.last()
         && index >= len - last.len
@@ -122,7 +122,7 @@ fn find(leaves: &im::Vector<Leaf>, len: usize, near: &Near, index: usize) -> (us
         return (leaves.len() - 1, index - (len - last.len));
     }
     let (mut nth, mut start) = near.get();
-    for _ in 0..Near::LEAVES {
+    for _ in 0..LeafHint::LEAVES {
         let leaf = match index < start {
             true => nth.checked_sub(1),
             false => Some(nth),
@@ -163,7 +163,7 @@ fn position_in(ids: &[NodeId], child: &NodeId) -> Option<usize> {
 fn search(
     leaves: &im::Vector<Leaf>,
     len: usize,
-    near: &Near,
+    near: &LeafHint,
     from: usize,
     child: &NodeId,
 ) -> Option<usize> {
@@ -215,8 +215,8 @@ impl List {
         Self::Many {
             leaves,
             len,
-            found: Found::default(),
-            near: Near::default(),
+            hint: LookupHint::default(),
+            near: LeafHint::default(),
         }
     }
 
@@ -450,11 +450,11 @@ impl Children {
             List::Many {
                 leaves,
                 len,
-                found,
+                hint,
                 near,
             } => {
-                let index = search(leaves, *len, near, found.get(), child)?;
-                found.set(index);
+                let index = search(leaves, *len, near, hint.get(), child)?;
+                hint.set(index);
                 Some(index)
             }
         }

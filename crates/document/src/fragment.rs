@@ -54,7 +54,7 @@ impl Fragment {
         let (open_start, open_end) = open(&fork, start, end);
         // Ancestors of the start come before it, so only their wrapping is copied.
         let above = fork.to_one.iter().take(fork.to_one.len().saturating_sub(1));
-        let mut copy = Copy::default();
+        let mut copy = FragmentCopy::default();
         for node in above {
             visit(node, &(0..0))?;
             copy.begin(node, 0..0);
@@ -137,7 +137,7 @@ fn open(fork: &Fork<'_>, start: &Position, end: &Position) -> (bool, bool) {
 
 /// Nodes that are being copied, in document order.
 #[derive(Default)]
-struct Copy<'v> {
+struct FragmentCopy<'v> {
     /// Nodes that may get more children, each a child of the previous one.
     open: Vec<(&'v NodeId, SpecNode)>,
     /// The completed nodes of the current tree, each after its descendants.
@@ -145,7 +145,7 @@ struct Copy<'v> {
     tops: Vec<NodeSpec>,
 }
 
-impl<'v> Copy<'v> {
+impl<'v> FragmentCopy<'v> {
     /// Begins the copy of a node with some of its characters, in its parent if that is being
     /// copied.
     fn begin(&mut self, node: &'v Node, text: Range<usize>) {

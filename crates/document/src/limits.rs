@@ -211,7 +211,7 @@ impl LimitExceeded {
     }
 }
 
-type Within = Result<(), LimitExceeded>;
+type LimitResult = Result<(), LimitExceeded>;
 
 /// The limits of a transaction, and what it has used of them.
 #[derive(Debug)]
@@ -288,14 +288,14 @@ impl Budget {
     }
 
     /// Uses up an amount of a limit of the whole transaction.
-    pub fn spend(&self, limit: Limit, count: usize) -> Within {
+    pub fn spend(&self, limit: Limit, count: usize) -> LimitResult {
         let used = self.used(limit).saturating_add(count);
         self.used[limit as usize].store(used, Ordering::Relaxed);
         self.limits.check(limit, used)
     }
 
     /// Fails if the transaction cannot use up this amount, too.
-    pub fn check(&self, limit: Limit, count: usize) -> Within {
+    pub fn check(&self, limit: Limit, count: usize) -> LimitResult {
         self.limits
             .check(limit, self.used(limit).saturating_add(count))
     }
@@ -305,46 +305,46 @@ impl Budget {
         self.limits.most(limit).saturating_sub(self.used(limit))
     }
 
-    fn steps(&self, count: usize) -> Within {
+    fn steps(&self, count: usize) -> LimitResult {
         self.spend(Limit::Steps, count)
     }
 
-    pub(crate) fn id(&self, id: &NodeId) -> Within {
+    pub(crate) fn id(&self, id: &NodeId) -> LimitResult {
         self.limits.check(Limit::IdBytes, id.bytes())?;
         self.bytes(id.bytes())
     }
 
     /// The name of a type, an attribute, a mark or an alias.
-    pub fn name(&self, name: &str) -> Within {
+    pub fn name(&self, name: &str) -> LimitResult {
         self.limits.check(Limit::NameBytes, name.len())?;
         self.bytes(name.len())
     }
 
     /// Characters added to a text, and its new length.
-    pub fn text(&self, bytes: usize, characters: usize) -> Within {
+    pub fn text(&self, bytes: usize, characters: usize) -> LimitResult {
         self.limits.check(Limit::Text, characters)?;
         self.bytes(bytes)
     }
 
-    fn value(&self, name: &str, value: &Value) -> Within {
+    fn value(&self, name: &str, value: &Value) -> LimitResult {
         self.name(name)?;
         super::value::visit_sizes(value, |values, bytes| self.bytes(values + bytes))
     }
 
-    fn values<'a>(&self, values: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Within {
+    fn values<'a>(&self, values: impl IntoIterator<Item = (&'a str, &'a Value)>) -> LimitResult {
         let mut values = values.into_iter();
         values.try_for_each(|(name, value)| self.value(name, value))
     }
 
     /// Values that are set or, if `null`, removed.
-    pub fn patch(&self, values: &Map<String, Value>) -> Within {
+    pub fn patch(&self, values: &Map<String, Value>) -> LimitResult {
         let set = values.values().filter(|value| !value.is_null()).count();
         self.limits.check(Limit::Attributes, set)?;
         self.values(values.iter().map(|(key, value)| (key.as_str(), value)))
     }
 
     /// Attributes of a node or of a mark.
-    pub fn attributes(&self, attributes: &Attributes) -> Within {
+    pub fn attributes(&self, attributes: &Attributes) -> LimitResult {
         self.limits.check(Limit::Attributes, attributes.len())?;
         self.values(
             attributes
@@ -354,7 +354,7 @@ impl Budget {
     }
 
     /// Marks of a text.
-    pub fn marks<'a>(&self, marks: impl IntoIterator<Item = &'a Mark>) -> Within {
+    pub fn marks<'a>(&self, marks: impl IntoIterator<Item = &'a Mark>) -> LimitResult {
         let mut count = 0;
         for mark in marks {
             count += 1;
@@ -368,7 +368,7 @@ impl Budget {
     }
 
     /// New nodes.
-    pub fn spec(&self, spec: &NodeSpec) -> Within {
+    pub fn spec(&self, spec: &NodeSpec) -> LimitResult {
         self.spend(Limit::Nodes, spec.len())?;
         self.limits.check(Limit::Depth, spec.height())?;
         spec.nodes.iter().try_for_each(|node| {
@@ -379,7 +379,7 @@ impl Budget {
 
     /// What a schema is going to check, at the commit, of the lists of children that a change
     /// edits.
-    pub fn lists(&mut self, change: &Change, on: &impl View) -> Within {
+    pub fn lists(&mut self, change: &Change, on: &impl View) -> LimitResult {
         match change {
             Change::InsertSubtree { at: Some(at), .. } => self.list(at, 0, 1, on),
             Change::RemoveSubtree { at: Some(at), .. } => self.list(at, 1, 0, on),
@@ -413,7 +413,7 @@ impl Budget {
         removed: usize,
         inserted: usize,
         on: &impl View,
-    ) -> Within {
+    ) -> LimitResult {
         let before = on.node(&at.parent).map_or(0, |node| node.children.len());
         let behind = before.saturating_sub(at.index + removed);
         let between = |[first, last]: [usize; 2], len: usize| len.saturating_sub(first + last);
@@ -433,7 +433,7 @@ impl Budget {
     }
 
     /// A change that the transaction is about to make.
-    pub fn change(&self, change: &Change, on: &impl View) -> Within {
+    pub fn change(&self, change: &Change, on: &impl View) -> LimitResult {
         self.steps(cost::CHANGE)?;
         match change {
             Change::InsertSubtree { at, nodes } => {
@@ -572,7 +572,7 @@ impl Budget {
         }
     }
 
-    fn node(&self, node: &Node) -> Within {
+    fn node(&self, node: &Node) -> LimitResult {
         self.steps(cost::WRITTEN)?;
         self.id(&node.id)?;
         self.contents(&node.kind, &node.attributes, &node.text, node.marks.iter())
@@ -585,7 +585,7 @@ impl Budget {
         attributes: &Attributes,
         text: &Text,
         marks: impl IntoIterator<Item = &'a Mark>,
-    ) -> Within {
+    ) -> LimitResult {
         self.name(kind)?;
         self.attributes(attributes)?;
         let bytes = text.bytes();
@@ -595,19 +595,19 @@ impl Budget {
     }
 
     /// What a schema checks in a changed node at the commit.
-    fn checked(&self, node: Option<&Node>) -> Within {
+    fn checked(&self, node: Option<&Node>) -> LimitResult {
         self.steps(node.map_or(0, |node| node.marks.len() + node.attributes.len()))
     }
 
     /// The siblings of a node that is attached or detached by its index.
-    fn siblings(&self, parent: Option<&NodeId>, on: &impl View) -> Within {
+    fn siblings(&self, parent: Option<&NodeId>, on: &impl View) -> LimitResult {
         let siblings = parent.and_then(|parent| on.node(parent));
         let siblings = siblings.map_or(0, |parent| parent.children.len());
         self.steps(siblings / cost::INDEXED)
     }
 
     /// A subtree of so many levels under a parent.
-    fn below(&self, parent: Option<&NodeId>, levels: usize, on: &impl View) -> Within {
+    fn below(&self, parent: Option<&NodeId>, levels: usize, on: &impl View) -> LimitResult {
         let above = parent.map_or(0, |parent| {
             let most = self.limits.most(Limit::Depth);
             1 + on.ancestors(parent).take(most).count()
@@ -617,7 +617,7 @@ impl Budget {
         self.limits.check(Limit::Depth, above + levels)
     }
 
-    fn bytes(&self, count: usize) -> Within {
+    fn bytes(&self, count: usize) -> LimitResult {
         self.spend(Limit::Output, count)
     }
 }

@@ -17,7 +17,7 @@ mod over;
 mod splice;
 
 pub use over::OBJECT;
-pub(super) use splice::Splice;
+pub(super) use splice::TextSplice;
 
 /// A mark: one kind of formatting over a half-open range of characters.
 ///

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::mark::Splice;
+use super::mark::TextSplice;
 use super::plan::{find, follows, out_of_range, reserve};
 use super::provenance::{ChangeDetail, Detail};
 use super::touched::Touched;
@@ -39,7 +39,7 @@ pub struct Overlay {
 
 /// Where a change comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum ChangeSource {
     /// A plan on the same overlay, or the inverse of its last change. What the change replaces is
     /// there.
     Plan,
@@ -47,7 +47,7 @@ enum Source {
     Anywhere,
 }
 
-impl Source {
+impl ChangeSource {
     /// Whether what the change replaces is compared with the document. Debug builds always do, so
     /// tests find a wrong plan.
     fn may_not_fit(self) -> bool {
@@ -161,18 +161,18 @@ impl Overlay {
     /// Makes a change completely or not at all, and records it.
     #[inline]
     pub fn apply(&mut self, change: Change, ids: &NodeIds) -> Result<(), EditError> {
-        self.apply_from(Source::Anywhere, change, ids)
+        self.apply_from(ChangeSource::Anywhere, change, ids)
     }
 
     /// Makes a change that was [planned](super::plan) on this overlay.
     #[inline]
     pub fn apply_planned(&mut self, change: Change, ids: &NodeIds) -> Result<(), EditError> {
-        self.apply_from(Source::Plan, change, ids)
+        self.apply_from(ChangeSource::Plan, change, ids)
     }
 
     fn apply_from(
         &mut self,
-        source: Source,
+        source: ChangeSource,
         change: Change,
         ids: &NodeIds,
     ) -> Result<(), EditError> {
@@ -215,7 +215,7 @@ impl Overlay {
     /// before it.
     fn make(
         &mut self,
-        source: Source,
+        source: ChangeSource,
         change: &Change,
         ids: &NodeIds,
     ) -> Result<Option<Detail>, EditError> {
@@ -233,7 +233,7 @@ impl Overlay {
                 inserted,
                 marks,
             } => {
-                let splice = Splice {
+                let splice = TextSplice {
                     range: *at..at.saturating_add(removed.chars().count()),
                     inserted: inserted.chars().count(),
                 };
@@ -259,7 +259,9 @@ impl Overlay {
             Change::SetMarks { id, marks } => {
                 let mut changed = None;
                 let node = self.edit(id, |node| {
-                    changed = node.marks.changed(&Splice::NONE, marks, node.text.len());
+                    changed = node
+                        .marks
+                        .changed(&TextSplice::NONE, marks, node.text.len());
                     expect(changed.is_some(), id, "set of marks")
                 })?;
                 node.marks = changed.unwrap_or_default();
@@ -329,7 +331,7 @@ impl Overlay {
 
     fn remove_subtree(
         &mut self,
-        source: Source,
+        source: ChangeSource,
         at: Option<&ChildPosition>,
         nodes: &[Arc<Node>],
     ) -> Result<(), EditError> {
@@ -639,7 +641,7 @@ fn removed_marks(node: &Node, removed: &Range<usize>) -> Option<Marks> {
 /// The removed text is there, and without a change of the marks they all follow from the splice.
 fn check_splice(
     node: &Node,
-    splice: &Splice,
+    splice: &TextSplice,
     removed: &str,
     marks: Option<&MarksChange>,
 ) -> Result<(), EditError> {

@@ -18,7 +18,9 @@ use super::{Change, Selection};
 use crate::hashing::Secret;
 use crate::id::NodeId;
 pub use composer::Composer;
-use piece::{END, List, Origin, Piece, Reached, divide, push, push_all, slice, unchanged};
+use piece::{
+    END, Origin, Piece, PieceList, PiecePosition, divide, push, push_all, slice, unchanged,
+};
 
 /// The changes of all sequences of a document since some moment.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +33,7 @@ pub struct PieceMap {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sequences {
     /// The pieces of each changed sequence, in order.
-    lists: HashMap<NodeId, List, Secret>,
+    lists: HashMap<NodeId, PieceList, Secret>,
     /// The other nodes that got items of a sequence, or once had some.
     receivers: HashMap<NodeId, SmallVec<[NodeId; 1]>, Secret>,
     /// The most pieces that a list ever had.
@@ -40,7 +42,7 @@ pub(super) struct Sequences {
 
 /// Where an item or a gap between items is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Spot {
+pub(super) struct MappedPosition {
     pub(super) node: NodeId,
     pub(super) offset: usize,
 }
@@ -59,12 +61,12 @@ impl Sequences {
         self.lists.is_empty()
     }
 
-    fn take(&mut self, id: &NodeId) -> List {
+    fn take(&mut self, id: &NodeId) -> PieceList {
         self.lists.remove(id).unwrap_or_else(|| unchanged(id))
     }
 
     /// Sets the pieces of a sequence.
-    fn set(&mut self, id: &NodeId, mut list: List) {
+    fn set(&mut self, id: &NodeId, mut list: PieceList) {
         // The end of a sequence has no items. A tombstone of it is needed only before others.
         if let Some((source, range)) = list.last().and_then(Piece::source)
             && source == id
@@ -155,13 +157,13 @@ impl Sequences {
         let (mut list, end) = divide(self.take(id), at);
         push_all(&mut list, end.into_iter().filter_map(Piece::deleted));
         push_all(&mut list, self.take(right));
-        self.set(right, List::new());
+        self.set(right, PieceList::new());
         self.set(id, list);
     }
 
     /// Takes in later changes, which start from the present state.
     fn append(&mut self, later: &Self) {
-        let lists: Vec<(&NodeId, List)> = later
+        let lists: Vec<(&NodeId, PieceList)> = later
             .lists
             .iter()
             .map(|(id, pieces)| (id, self.substituted(pieces)))
@@ -173,8 +175,8 @@ impl Sequences {
 
     /// Describes pieces of the present state by the state before. Takes time linear in both if the
     /// pieces are in the order of their sequence, as they are unless halves changed places.
-    fn substituted(&self, pieces: &[Piece]) -> List {
-        let mut list = List::new();
+    fn substituted(&self, pieces: &[Piece]) -> PieceList {
+        let mut list = PieceList::new();
         let mut cursor = None;
         for piece in pieces {
             let Some((id, range)) = piece.source() else {
@@ -187,7 +189,7 @@ impl Sequences {
             };
             let is_gone = piece.width() == 0;
             let from = cursor.filter(|&(last, end, _)| last == id && end <= range.start);
-            let from = from.map_or(Reached::default(), |(_, _, reached)| reached);
+            let from = from.map_or(PiecePosition::default(), |(_, _, reached)| reached);
             let end = range.end;
             let reached = slice(before, from, range, |part| match is_gone {
                 true => push_all(&mut list, part.deleted()),
@@ -237,13 +239,13 @@ impl Sequences {
     }
 
     /// Where an item is, or where it was deleted.
-    fn item(&self, id: &NodeId, at: usize) -> Option<Item> {
+    fn item(&self, id: &NodeId, at: usize) -> Option<ItemContext> {
         self.find(id, |holder, list, index, offset| {
             let (_, range) = list[index].source()?;
             range.contains(&at).then(|| {
                 let alive = list[index].width() > 0;
-                Item {
-                    spot: Spot {
+                ItemContext {
+                    spot: MappedPosition {
                         node: holder.clone(),
                         offset: offset + if alive { at - range.start } else { 0 },
                     },
@@ -261,13 +263,13 @@ impl Sequences {
     }
 
     /// Where the gap before an item is.
-    pub(super) fn gap(&self, id: &NodeId, at: usize, side: Side) -> Option<Spot> {
+    pub(super) fn gap(&self, id: &NodeId, at: usize, side: Side) -> Option<MappedPosition> {
         if side == Side::AfterPrevious && at > 0 {
-            let Item { spot, alive, .. } = self.item(id, at - 1)?;
+            let ItemContext { spot, alive, .. } = self.item(id, at - 1)?;
             let offset = spot.offset + usize::from(alive);
-            return Some(Spot { offset, ..spot });
+            return Some(MappedPosition { offset, ..spot });
         }
-        let Item {
+        let ItemContext {
             spot,
             inserted_before,
             ..
@@ -276,20 +278,20 @@ impl Sequences {
             Side::AfterPrevious => spot.offset - inserted_before,
             Side::BeforeNext => spot.offset,
         };
-        Some(Spot { offset, ..spot })
+        Some(MappedPosition { offset, ..spot })
     }
 
     /// Where a caret before an item is. As a live one, it moves behind insertions at its position,
     /// and behind replacements of the items around it.
-    pub(super) fn caret(&self, id: &NodeId, at: usize) -> Option<Spot> {
+    pub(super) fn caret(&self, id: &NodeId, at: usize) -> Option<MappedPosition> {
         self.gap(id, at, Side::BeforeNext)
     }
 }
 
 /// An item, with what surrounds it.
 #[derive(Debug)]
-struct Item {
-    spot: Spot,
+struct ItemContext {
+    spot: MappedPosition,
     alive: bool,
     /// How many new items are right before it.
     inserted_before: usize,

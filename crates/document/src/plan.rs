@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::mark::{Mark, Marks, Splice};
+use super::mark::{Mark, Marks, TextSplice};
 use super::{
     AttributePatch, Change, ChildPosition, EditError, Node, RightHalf, SplitPoint, View, value,
 };
@@ -68,7 +68,7 @@ pub fn splice_text(node: &Node, range: Option<Range<usize>>, inserted: SmolStr) 
     if removed == inserted {
         return Ok(None);
     }
-    let splice = Splice {
+    let splice = TextSplice {
         range,
         inserted: inserted.chars().count(),
     };

@@ -9,12 +9,12 @@ use super::{EditError, Node, NodeSpec, Position, Text, View};
 use crate::id::NodeId;
 
 /// The position of a node among its siblings.
-pub(super) struct Siblings<'v> {
+pub(super) struct SiblingPosition<'v> {
     parent: &'v Node,
     pub(super) index: usize,
 }
 
-impl<'v> Siblings<'v> {
+impl<'v> SiblingPosition<'v> {
     pub(super) fn of<V: View>(view: &'v V, node: &Node) -> Option<Self> {
         let parent = view.node(node.parent()?)?;
         let index = parent.children().position(node.id())?;
@@ -36,11 +36,11 @@ pub(super) fn next<'v, V: View>(view: &'v V, node: &'v Node) -> Option<&'v Node>
     }
     let mut at = node;
     loop {
-        let siblings = Siblings::of(view, at)?;
-        if let Some(next) = siblings.next(view) {
+        let position = SiblingPosition::of(view, at)?;
+        if let Some(next) = position.next(view) {
             return Some(next);
         }
-        at = siblings.parent;
+        at = position.parent;
     }
 }
 

@@ -60,17 +60,17 @@ impl<'de> Deserialize<'de> for Selection {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase", deny_unknown_fields)]
-        struct Fields {
+        struct SelectionFields {
             node_id: Option<NodeId>,
             anchor: Option<Position>,
             focus: Option<Position>,
         }
 
-        let Fields {
+        let SelectionFields {
             node_id,
             anchor,
             focus,
-        } = Fields::deserialize(deserializer)?;
+        } = SelectionFields::deserialize(deserializer)?;
         match (node_id, anchor, focus) {
             (Some(node_id), None, None) => Ok(Self::node(node_id)),
             (None, Some(anchor), Some(focus)) => Ok(Self::new(anchor, focus)),

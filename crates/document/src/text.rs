@@ -29,10 +29,10 @@ pub use unit::{OffsetError, TextUnit};
 /// assert_eq!(text.slice(2..6), None);
 /// ```
 #[derive(Clone)]
-pub struct Text(Repr);
+pub struct Text(TextRepr);
 
 #[derive(Clone)]
-enum Repr {
+enum TextRepr {
     Short(SmolStr),
     Long(Rope),
 }
@@ -47,9 +47,9 @@ impl Text {
     /// Returns the number of characters.
     pub fn len(&self) -> usize {
         match &self.0 {
-            Repr::Short(text) if text.is_ascii() => text.len(),
-            Repr::Short(text) => text.chars().count(),
-            Repr::Long(rope) => rope.len_chars(),
+            TextRepr::Short(text) if text.is_ascii() => text.len(),
+            TextRepr::Short(text) => text.chars().count(),
+            TextRepr::Long(rope) => rope.len_chars(),
         }
     }
 
@@ -57,16 +57,16 @@ impl Text {
     #[doc(hidden)]
     pub fn bytes(&self) -> usize {
         match &self.0 {
-            Repr::Short(text) => text.len(),
-            Repr::Long(rope) => rope.len_bytes(),
+            TextRepr::Short(text) => text.len(),
+            TextRepr::Long(rope) => rope.len_bytes(),
         }
     }
 
     /// Returns whether there are no characters.
     pub fn is_empty(&self) -> bool {
         match &self.0 {
-            Repr::Short(text) => text.is_empty(),
-            Repr::Long(rope) => rope.len_bytes() == 0,
+            TextRepr::Short(text) => text.is_empty(),
+            TextRepr::Long(rope) => rope.len_bytes() == 0,
         }
     }
 
@@ -78,8 +78,8 @@ impl Text {
     /// Iterates over the text in pieces, in order, without copying.
     pub fn chunks(&self) -> impl Iterator<Item = &str> + '_ {
         let (short, long) = match &self.0 {
-            Repr::Short(text) => (Some(text.as_str()), None),
-            Repr::Long(rope) => (None, Some(rope.chunks())),
+            TextRepr::Short(text) => (Some(text.as_str()), None),
+            TextRepr::Long(rope) => (None, Some(rope.chunks())),
         };
         let chunks = short.into_iter().chain(long.into_iter().flatten());
         chunks.inspect(|chunk| bytes_looked_at(chunk.len()))
@@ -88,8 +88,8 @@ impl Text {
     /// Whether there are so many characters. Looks only at these.
     fn reaches(&self, end: usize) -> bool {
         match &self.0 {
-            Repr::Short(text) => bytes(text, &(end..end)).is_some(),
-            Repr::Long(rope) => end <= rope.len_chars(),
+            TextRepr::Short(text) => bytes(text, &(end..end)).is_some(),
+            TextRepr::Long(rope) => end <= rope.len_chars(),
         }
     }
 
@@ -103,11 +103,11 @@ impl Text {
             return self.reaches(range.end).then(SmolStr::default);
         }
         match &self.0 {
-            Repr::Short(text) => bytes(text, &range).map(|bytes| {
+            TextRepr::Short(text) => bytes(text, &range).map(|bytes| {
                 bytes_looked_at(bytes.len());
                 SmolStr::new(&text[bytes])
             }),
-            Repr::Long(rope) => {
+            TextRepr::Long(rope) => {
                 let slice = rope.get_slice(range)?;
                 bytes_looked_at(slice.len_bytes());
                 Some(match slice.as_str() {
@@ -121,11 +121,11 @@ impl Text {
     /// Splits off the text from `at` on, which the caller has checked.
     pub(super) fn split_off(&mut self, at: usize) -> Self {
         let tail = match &self.0 {
-            Repr::Short(text) => {
+            TextRepr::Short(text) => {
                 let start = bytes(text, &(at..at)).map_or(text.len(), |at| at.start);
                 Self::from(&text[start..])
             }
-            Repr::Long(rope) => Self::from(Rope::from(rope.slice(at.min(rope.len_chars())..))),
+            TextRepr::Long(rope) => Self::from(Rope::from(rope.slice(at.min(rope.len_chars())..))),
         };
         self.splice(at..self.len(), "");
         tail
@@ -134,15 +134,15 @@ impl Text {
     /// Appends another text.
     pub(super) fn append(&mut self, other: &Self) {
         match (&mut self.0, &other.0) {
-            (Repr::Long(rope), Repr::Long(other)) => rope.append(other.clone()),
+            (TextRepr::Long(rope), TextRepr::Long(other)) => rope.append(other.clone()),
             _ => {
                 let end = self.len();
                 match &other.0 {
-                    Repr::Short(text) => self.splice(end..end, text),
-                    Repr::Long(other) => {
+                    TextRepr::Short(text) => self.splice(end..end, text),
+                    TextRepr::Long(other) => {
                         let mut rope = Rope::from_str(&self.to_string());
                         rope.append(other.clone());
-                        self.0 = Repr::Long(rope);
+                        self.0 = TextRepr::Long(rope);
                     }
                 }
             }
@@ -153,7 +153,7 @@ impl Text {
     pub(super) fn splice(&mut self, range: Range<usize>, inserted: &str) {
         bytes_looked_at(inserted.len());
         match &mut self.0 {
-            Repr::Short(text) => {
+            TextRepr::Short(text) => {
                 let Some(bytes) = bytes(text, &range) else {
                     debug_assert!(false, "the range was checked");
                     return;
@@ -163,18 +163,18 @@ impl Text {
                 self.0 = if length > LONG {
                     let mut rope = Rope::from_str(text);
                     splice_rope(&mut rope, range, inserted);
-                    Repr::Long(rope)
+                    TextRepr::Long(rope)
                 } else {
                     // Assembled on the stack, so the new text costs one allocation.
                     let mut whole = ArrayString::<LONG>::new();
                     pieces.iter().for_each(|piece| whole.push_str(piece));
-                    Repr::Short(SmolStr::new(whole))
+                    TextRepr::Short(SmolStr::new(whole))
                 };
             }
-            Repr::Long(rope) => {
+            TextRepr::Long(rope) => {
                 splice_rope(rope, range, inserted);
                 if rope.len_bytes() < SHORT {
-                    self.0 = Repr::Short(rope.chunks().collect());
+                    self.0 = TextRepr::Short(rope.chunks().collect());
                 }
             }
         }
@@ -211,7 +211,7 @@ fn bytes(text: &str, range: &Range<usize>) -> Option<Range<usize>> {
 
 impl Default for Text {
     fn default() -> Self {
-        Self(Repr::Short(SmolStr::default()))
+        Self(TextRepr::Short(SmolStr::default()))
     }
 }
 
@@ -219,9 +219,9 @@ impl From<&str> for Text {
     fn from(text: &str) -> Self {
         bytes_looked_at(text.len());
         Self(if text.len() > LONG {
-            Repr::Long(Rope::from_str(text))
+            TextRepr::Long(Rope::from_str(text))
         } else {
-            Repr::Short(SmolStr::new(text))
+            TextRepr::Short(SmolStr::new(text))
         })
     }
 }
@@ -229,9 +229,9 @@ impl From<&str> for Text {
 impl From<String> for Text {
     fn from(text: String) -> Self {
         Self(if text.len() > LONG {
-            Repr::Long(Rope::from_str(&text))
+            TextRepr::Long(Rope::from_str(&text))
         } else {
-            Repr::Short(text.into())
+            TextRepr::Short(text.into())
         })
     }
 }
@@ -239,9 +239,9 @@ impl From<String> for Text {
 impl From<Rope> for Text {
     fn from(rope: Rope) -> Self {
         Self(if rope.len_bytes() > LONG {
-            Repr::Long(rope)
+            TextRepr::Long(rope)
         } else {
-            Repr::Short(rope.chunks().collect())
+            TextRepr::Short(rope.chunks().collect())
         })
     }
 }
@@ -251,7 +251,7 @@ impl From<SmolStr> for Text {
         if text.len() > LONG {
             Self::from(text.as_str())
         } else {
-            Self(Repr::Short(text))
+            Self(TextRepr::Short(text))
         }
     }
 }
@@ -259,11 +259,10 @@ impl From<SmolStr> for Text {
 impl PartialEq for Text {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
-            (Repr::Short(one), Repr::Short(other)) => one == other,
-            (Repr::Long(one), Repr::Long(other)) => one.is_instance(other) || one == other,
-            (Repr::Short(text), Repr::Long(rope)) | (Repr::Long(rope), Repr::Short(text)) => {
-                *rope == text.as_str()
-            }
+            (TextRepr::Short(one), TextRepr::Short(other)) => one == other,
+            (TextRepr::Long(one), TextRepr::Long(other)) => one.is_instance(other) || one == other,
+            (TextRepr::Short(text), TextRepr::Long(rope))
+            | (TextRepr::Long(rope), TextRepr::Short(text)) => *rope == text.as_str(),
         }
     }
 }
@@ -273,8 +272,8 @@ impl Eq for Text {}
 impl PartialEq<str> for Text {
     fn eq(&self, other: &str) -> bool {
         match &self.0 {
-            Repr::Short(text) => text == other,
-            Repr::Long(rope) => rope == other,
+            TextRepr::Short(text) => text == other,
+            TextRepr::Long(rope) => rope == other,
         }
     }
 }

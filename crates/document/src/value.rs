@@ -1,8 +1,8 @@
 //! Values of attributes: the depth limit, and reading.
 //!
-//! One limit, [`MAX_LEVELS`], applies to each value of each attribute. [`Bounded`] reads values
-//! from data. A Rust value is checked where it becomes a part of a document (`Overlay::apply`) or
-//! of a schema.
+//! One limit, [`MAX_LEVELS`], applies to each value of each attribute. [`BoundedValue`] reads
+//! values from data. A Rust value is checked where it becomes a part of a document
+//! (`Overlay::apply`) or of a schema.
 //!
 //! The limit follows from that of JSON readers: serde_json reads 127 nested arrays and objects. The
 //! deepest structure of this crate around a value has 12, for a mark that is pasted within a
@@ -218,11 +218,11 @@ pub(crate) fn compare_lists<T>(
 }
 
 /// A value from data: within the depth limit, without duplicate fields.
-pub(crate) struct Bounded(pub(crate) Value);
+pub(crate) struct BoundedValue(pub(crate) Value);
 
-impl<'de> Deserialize<'de> for Bounded {
+impl<'de> Deserialize<'de> for BoundedValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let seed = Nested {
+        let seed = ValueSeed {
             left: MAX_LEVELS,
             limit: MAX_LEVELS,
         };
@@ -236,7 +236,7 @@ pub struct Payload(pub Map<String, Value>);
 impl<'de> Deserialize<'de> for Payload {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         const LIMIT: usize = 127;
-        let fields = Fields {
+        let fields = ValueMapVisitor {
             left: LIMIT - 1,
             limit: LIMIT,
         };
@@ -246,12 +246,12 @@ impl<'de> Deserialize<'de> for Payload {
 
 /// Reads a value that may have `left` more levels.
 #[derive(Clone, Copy)]
-struct Nested {
+struct ValueSeed {
     left: usize,
     limit: usize,
 }
 
-impl Nested {
+impl ValueSeed {
     /// The same inside one more array or object.
     fn inner<E: Error>(self) -> Result<Self, E> {
         match self.left.checked_sub(1) {
@@ -264,7 +264,7 @@ impl Nested {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Nested {
+impl<'de> DeserializeSeed<'de> for ValueSeed {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -272,7 +272,7 @@ impl<'de> DeserializeSeed<'de> for Nested {
     }
 }
 
-impl<'de> Visitor<'de> for Nested {
+impl<'de> Visitor<'de> for ValueSeed {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -326,17 +326,19 @@ impl<'de> Visitor<'de> for Nested {
 
     fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Value, A::Error> {
         let Self { left, limit } = self.inner()?;
-        Fields { left, limit }.visit_map(fields).map(Value::Object)
+        ValueMapVisitor { left, limit }
+            .visit_map(fields)
+            .map(Value::Object)
     }
 }
 
 /// Reads the contents of an object.
-struct Fields {
+struct ValueMapVisitor {
     left: usize,
     limit: usize,
 }
 
-impl<'de> Visitor<'de> for Fields {
+impl<'de> Visitor<'de> for ValueMapVisitor {
     type Value = Map<String, Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -350,7 +352,7 @@ impl<'de> Visitor<'de> for Fields {
             if map.contains_key(&name) {
                 return Err(duplicate(&name));
             }
-            let value = fields.next_value_seed(Nested { left, limit })?;
+            let value = fields.next_value_seed(ValueSeed { left, limit })?;
             map.insert(name, value);
         }
         Ok(map)
@@ -367,7 +369,7 @@ pub fn map<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Box<Map<String, Value>>, D::Error> {
     // The object itself is not a part of any of the values.
-    let fields = Fields {
+    let fields = ValueMapVisitor {
         left: MAX_LEVELS,
         limit: MAX_LEVELS,
     };
@@ -378,13 +380,19 @@ pub fn map<'de, D: Deserializer<'de>>(
 pub(crate) fn option<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Value>, D::Error> {
-    Bounded::deserialize(deserializer).map(|Bounded(value)| Some(value).filter(|v| !v.is_null()))
+    BoundedValue::deserialize(deserializer)
+        .map(|BoundedValue(value)| Some(value).filter(|v| !v.is_null()))
 }
 
 /// Optional values, for `deserialize_with`.
 pub(crate) fn list<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<Value>>, D::Error> {
-    let values = Option::<Vec<Bounded>>::deserialize(deserializer)?;
-    Ok(values.map(|values| values.into_iter().map(|Bounded(value)| value).collect()))
+    let values = Option::<Vec<BoundedValue>>::deserialize(deserializer)?;
+    Ok(values.map(|values| {
+        values
+            .into_iter()
+            .map(|BoundedValue(value)| value)
+            .collect()
+    }))
 }

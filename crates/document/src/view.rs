@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use super::query::{self, Siblings};
+use super::query::{self, SiblingPosition};
 use super::{EditError, Node, NodeSpec, Position, walk};
 use crate::id::{AsNodeId, NodeId};
 
@@ -100,7 +100,7 @@ pub trait View {
     where
         Self: Sized,
     {
-        Siblings::of(self, self.node(id)?).map(|siblings| siblings.index)
+        SiblingPosition::of(self, self.node(id)?).map(|position| position.index)
     }
 
     /// Returns the next sibling.
@@ -108,7 +108,7 @@ pub trait View {
     where
         Self: Sized,
     {
-        Siblings::of(self, self.node(id)?)?.next(self)
+        SiblingPosition::of(self, self.node(id)?)?.next(self)
     }
 
     /// Returns the previous sibling.
@@ -116,7 +116,7 @@ pub trait View {
     where
         Self: Sized,
     {
-        Siblings::of(self, self.node(id)?)?.previous(self)
+        SiblingPosition::of(self, self.node(id)?)?.previous(self)
     }
 
     /// Returns the next node in document order: the first child, or else the next sibling of the

@@ -135,15 +135,15 @@ pub struct Dropped<P> {
 }
 
 /// What was dropped so far.
-pub(crate) struct Report<P>(BTreeMap<DroppedPart, (usize, P)>);
+pub(crate) struct DroppedReport<P>(BTreeMap<DroppedPart, (usize, P)>);
 
-impl<P> Default for Report<P> {
+impl<P> Default for DroppedReport<P> {
     fn default() -> Self {
         Self(BTreeMap::new())
     }
 }
 
-impl Report<NodeId> {
+impl DroppedReport<NodeId> {
     pub(crate) fn drop_type(&mut self, node: &Node) {
         self.add(DroppedPart::node_type(node), || node.id().clone());
     }
@@ -170,7 +170,7 @@ impl Report<NodeId> {
     }
 }
 
-impl<P> Report<P> {
+impl<P> DroppedReport<P> {
     /// Counts a part. The place is computed for the first one only.
     pub(crate) fn add(&mut self, part: DroppedPart, place: impl FnOnce() -> P) {
         let (count, _) = self.0.entry(part).or_insert_with(|| (0, place()));

@@ -145,7 +145,7 @@ pub fn to_html(
     options: &MarkdownOptions,
 ) -> Result<(String, Vec<Dropped<NodeId>>), EditError> {
     let node = view.node(id).ok_or_else(|| view.missing(id))?;
-    Ok(write::Writer::new(view, options).written(node))
+    Ok(write::HtmlWriter::new(view, options).written(node))
 }
 
 fn allows(options: &MarkdownOptions, target: &str) -> bool {

@@ -179,5 +179,5 @@ pub fn to_markdown_reported(
     options: &MarkdownOptions,
 ) -> Result<(String, Vec<Dropped<NodeId>>), EditError> {
     let node = view.node(id).ok_or_else(|| view.missing(id))?;
-    Ok(write::Writer::new(view, options).written(node))
+    Ok(write::MarkdownWriter::new(view, options).written(node))
 }

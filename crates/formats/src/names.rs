@@ -148,24 +148,24 @@ parts! {
 
 /// A node type or a mark, which has attributes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Bearer {
+pub(crate) enum AttributeOwner {
     Node(MarkdownNode),
     Mark(MarkdownMark),
 }
 
 impl MarkdownAttribute {
-    const fn bearer(self) -> Bearer {
+    const fn bearer(self) -> AttributeOwner {
         match self {
-            Self::FrontMatter => Bearer::Node(MarkdownNode::Document),
-            Self::HeadingLevel => Bearer::Node(MarkdownNode::Heading),
-            Self::ListOrdered | Self::ListStart => Bearer::Node(MarkdownNode::List),
-            Self::ListItemChecked => Bearer::Node(MarkdownNode::ListItem),
-            Self::CodeBlockLanguage => Bearer::Node(MarkdownNode::CodeBlock),
-            Self::TableAlign => Bearer::Node(MarkdownNode::Table),
-            Self::FootnoteLabel => Bearer::Node(MarkdownNode::Footnote),
-            Self::LinkTarget | Self::LinkTitle => Bearer::Mark(MarkdownMark::Link),
-            Self::ImageSource | Self::ImageTitle => Bearer::Mark(MarkdownMark::Image),
-            Self::FootnoteReferenceLabel => Bearer::Mark(MarkdownMark::Footnote),
+            Self::FrontMatter => AttributeOwner::Node(MarkdownNode::Document),
+            Self::HeadingLevel => AttributeOwner::Node(MarkdownNode::Heading),
+            Self::ListOrdered | Self::ListStart => AttributeOwner::Node(MarkdownNode::List),
+            Self::ListItemChecked => AttributeOwner::Node(MarkdownNode::ListItem),
+            Self::CodeBlockLanguage => AttributeOwner::Node(MarkdownNode::CodeBlock),
+            Self::TableAlign => AttributeOwner::Node(MarkdownNode::Table),
+            Self::FootnoteLabel => AttributeOwner::Node(MarkdownNode::Footnote),
+            Self::LinkTarget | Self::LinkTitle => AttributeOwner::Mark(MarkdownMark::Link),
+            Self::ImageSource | Self::ImageTitle => AttributeOwner::Mark(MarkdownMark::Image),
+            Self::FootnoteReferenceLabel => AttributeOwner::Mark(MarkdownMark::Footnote),
         }
     }
 }
@@ -300,7 +300,11 @@ impl MarkdownNames {
         MarkdownMark::ALL.get(nth).copied()
     }
 
-    pub(crate) fn attribute_named(&self, of: Bearer, name: &str) -> Option<MarkdownAttribute> {
+    pub(crate) fn attribute_named(
+        &self,
+        of: AttributeOwner,
+        name: &str,
+    ) -> Option<MarkdownAttribute> {
         let mut all = MarkdownAttribute::ALL.iter().copied();
         all.find(|attribute| attribute.bearer() == of && self.of_attribute(*attribute) == name)
     }
@@ -346,7 +350,7 @@ impl Default for MarkdownNames {
 enum NameSpace {
     NodeTypes,
     Marks,
-    Attributes(Bearer),
+    Attributes(AttributeOwner),
 }
 
 impl NameSpace {

@@ -14,7 +14,7 @@ mod error;
 mod names;
 mod newlines;
 mod pieces;
-mod place;
+mod positions;
 mod read;
 mod step;
 mod write;
@@ -167,5 +167,5 @@ pub fn to_prosemirror(
     options: &ProseMirrorOptions,
 ) -> Result<(String, Vec<Dropped<NodeId>>), EditError> {
     let node = view.node(id).ok_or_else(|| view.missing(id))?;
-    Ok(write::Writer::new(view, options).written(node))
+    Ok(write::ProseMirrorWriter::new(view, options).written(node))
 }

@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
     use crate::LostReason;
-    use crate::request::evidence_of;
+    use crate::request::error_json_of;
 
     fn text() -> String {
         "x".to_owned()
@@ -143,7 +143,7 @@ mod tests {
     }
 
     fn failed(error: &(impl CodedError + Serialize + std::fmt::Display)) -> RequestError {
-        let error = evidence_of(error);
+        let error = error_json_of(error);
         RequestError::Failed {
             number: Some(7),
             error,

@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use doclock::durable::{Journal, JournalError, JournalErrorKind, JournalWrite, StoredPart};
 
-use crate::lease::{Acquired, Lease};
+use crate::lease::{Acquired, OwnershipLease};
 use crate::{LostReason, PostgresError};
-use load::Patience;
+use load::LoadTimeouts;
 pub use reader::PostgresReader;
-pub(crate) use statements::{APPEND, Statements, create_append};
-use write::{Outcome, Write};
+pub(crate) use statements::{APPEND, JournalStatements, create_append};
+use write::{DatabaseWrite, WriteOutcome};
 
 /// A [`Journal`] in PostgreSQL, for as long as this process owns the document.
 ///
@@ -23,7 +23,7 @@ use write::{Outcome, Write};
 /// write is stored; in both cases the next owner continues with what the log has.
 #[derive(Debug)]
 pub struct PostgresJournal {
-    lease: Arc<Lease>,
+    lease: Arc<OwnershipLease>,
     /// The number of the last write of a checkpoint.
     checkpoint: i64,
     /// The last version that was loaded or written.
@@ -33,7 +33,7 @@ pub struct PostgresJournal {
 }
 
 impl PostgresJournal {
-    pub(crate) fn new(lease: Arc<Lease>, acquired: Acquired) -> Self {
+    pub(crate) fn new(lease: Arc<OwnershipLease>, acquired: Acquired) -> Self {
         Self {
             lease,
             checkpoint: acquired.checkpoint,
@@ -49,8 +49,8 @@ impl Journal for PostgresJournal {
         part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
     ) -> Result<(), JournalError> {
         let lease = &self.lease;
-        let patience = Patience::of(lease);
-        let last = load::load(&lease.server, &lease.holding.document, patience, part)?;
+        let timeouts = LoadTimeouts::of(lease);
+        let last = load::load(&lease.server, &lease.identity.document, timeouts, part)?;
         self.last_version = last.unwrap_or(self.last_version);
         Ok(())
     }
@@ -62,8 +62,8 @@ impl Journal for PostgresJournal {
         part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
     ) -> Result<(), JournalError> {
         let lease = &self.lease;
-        let (document, patience) = (&lease.holding.document, Patience::of(lease));
-        let last = load::load_after(&lease.server, document, (block, key), patience, part)?;
+        let (document, timeouts) = (&lease.identity.document, LoadTimeouts::of(lease));
+        let last = load::load_after(&lease.server, document, (block, key), timeouts, part)?;
         self.last_version = last.unwrap_or(self.last_version);
         Ok(())
     }
@@ -72,7 +72,7 @@ impl Journal for PostgresJournal {
         if self.lease.held_until().is_none() {
             return Err(fenced(&self.lease));
         }
-        let Some(write) = Write::new(
+        let Some(write) = DatabaseWrite::new(
             write,
             self.last_version,
             (self.checkpoint, !self.has_begun),
@@ -89,18 +89,18 @@ impl Journal for PostgresJournal {
             .server
             .call(None, async move { sent.run(&lease).await });
         match outcome {
-            Ok(Outcome::Done) => self.lease.in_flight.answered(&write.answers.numbers),
-            Ok(Outcome::Fenced(reason)) => {
+            Ok(WriteOutcome::Done) => self.lease.in_flight.answered(&write.answers.numbers),
+            Ok(WriteOutcome::Fenced(reason)) => {
                 self.lease.lose(reason);
                 return Err(fenced(&self.lease));
             }
-            Ok(Outcome::Unknown(reason)) => {
+            Ok(WriteOutcome::Unknown(reason)) => {
                 self.lease.lose(reason);
                 return Err(self.unknown());
             }
-            Ok(Outcome::Refused(error)) => return Err(failed(&error).storing_nothing()),
-            Ok(Outcome::Failed(error)) => return Err(failed(&error)),
-            Ok(Outcome::Conflict) => {
+            Ok(WriteOutcome::Refused(error)) => return Err(failed(&error).storing_nothing()),
+            Ok(WriteOutcome::Failed(error)) => return Err(failed(&error)),
+            Ok(WriteOutcome::Conflict) => {
                 let number = write.number.unwrap_or(0);
                 return Err(corrupt(format_args!("there is a block {number} already")));
             }
@@ -136,7 +136,7 @@ impl PostgresJournal {
 }
 
 /// The error of a write of which nothing is stored, and never will be.
-fn fenced(lease: &Lease) -> JournalError {
+fn fenced(lease: &OwnershipLease) -> JournalError {
     JournalError::new(JournalErrorKind::Fenced, lease.ended())
 }
 

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use crate::link::{Session, backoff};
+use crate::connection::{PostgresSession, backoff};
 use crate::request::InFlight;
 use crate::schema::{PLACE, TIMELINE};
 use crate::{LostReason, OwnerEvent, Postgres, PostgresError};
@@ -20,12 +20,12 @@ use crate::{LostReason, OwnerEvent, Postgres, PostgresError};
 /// Beyond that, this process acknowledges nothing after its window: it begins with the attempt
 /// that acquired or renewed the lease, before the server did so, and ends a margin before the term
 /// does. So no owner acknowledges after another one has begun, whatever the clocks show.
-pub(crate) struct Lease {
+pub(crate) struct OwnershipLease {
     pub(crate) server: Postgres,
-    pub(crate) holding: Holding,
+    pub(crate) identity: LeaseIdentity,
     pub(crate) timeline: i64,
     pub(crate) window: Duration,
-    pub(crate) state: Mutex<State>,
+    pub(crate) state: Mutex<LeaseState>,
     /// The requests of other machines that run now.
     pub(crate) in_flight: InFlight,
     events: Sender<OwnerEvent>,
@@ -33,7 +33,7 @@ pub(crate) struct Lease {
 
 /// By what the row of a lease is known to be that of this process.
 #[derive(Clone, Debug)]
-pub(crate) struct Holding {
+pub(crate) struct LeaseIdentity {
     pub(crate) document: String,
     pub(crate) owner: String,
     /// A number that no other attempt to acquire a lease has.
@@ -43,7 +43,7 @@ pub(crate) struct Holding {
 
 /// What a lease is to this process.
 #[derive(Clone, Debug)]
-pub(crate) enum State {
+pub(crate) enum LeaseState {
     /// It may acknowledge until then.
     Held(Instant),
     HandedOver,
@@ -53,10 +53,10 @@ pub(crate) enum State {
 /// So many unread renewals are kept for a program that reads no events.
 const UNREAD_RENEWALS: usize = 64;
 
-impl fmt::Debug for Lease {
+impl fmt::Debug for OwnershipLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lease")
-            .field("holding", &self.holding)
+        f.debug_struct("OwnershipLease")
+            .field("identity", &self.identity)
             .field("state", &*self.state.lock())
             .finish_non_exhaustive()
     }
@@ -71,27 +71,27 @@ pub(crate) struct Acquired {
     pub(crate) checkpoint: i64,
 }
 
-impl Lease {
+impl OwnershipLease {
     /// Begins a lease that an attempt has acquired, which began at `start`.
     pub(crate) fn begin(
         server: Postgres,
-        holding: Holding,
+        identity: LeaseIdentity,
         timeline: i64,
         (start, window): (Instant, Duration),
         events: Sender<OwnerEvent>,
     ) -> Self {
         let lease = Self {
             server,
-            holding,
+            identity,
             timeline,
             window,
-            state: Mutex::new(State::Held(start + window)),
+            state: Mutex::new(LeaseState::Held(start + window)),
             in_flight: InFlight::default(),
             events,
         };
         lease.tell(OwnerEvent::Acquired {
-            document: lease.holding.document.clone(),
-            owner: lease.holding.owner.clone(),
+            document: lease.identity.document.clone(),
+            owner: lease.identity.owner.clone(),
             epoch: lease.epoch(),
             timeline: lease.timeline.unsigned_abs(),
         });
@@ -112,7 +112,7 @@ impl Lease {
 
     /// The epoch, which is never negative.
     pub(crate) fn epoch(&self) -> u64 {
-        self.holding.epoch.unsigned_abs()
+        self.identity.epoch.unsigned_abs()
     }
 
     /// Until when this process may acknowledge. `None` if it may not any more, which is final: past
@@ -120,12 +120,12 @@ impl Lease {
     pub(crate) fn held_until(&self) -> Option<Instant> {
         let state = self.state.lock().clone();
         match state {
-            State::Held(until) if Instant::now() < until => Some(until),
-            State::Held(_) => {
+            LeaseState::Held(until) if Instant::now() < until => Some(until),
+            LeaseState::Held(_) => {
                 self.lose(LostReason::NotRenewed);
                 None
             }
-            State::HandedOver | State::Lost(_) => None,
+            LeaseState::HandedOver | LeaseState::Lost(_) => None,
         }
     }
 
@@ -145,11 +145,11 @@ impl Lease {
         if self.held_until().is_none() {
             return;
         }
-        if let State::Held(until) = &mut *self.state.lock() {
+        if let LeaseState::Held(until) = &mut *self.state.lock() {
             *until = (*until).max(start + self.window);
         }
         self.tell(OwnerEvent::Renewed {
-            document: self.holding.document.clone(),
+            document: self.identity.document.clone(),
             epoch: self.epoch(),
             took: start.elapsed(),
         });
@@ -159,13 +159,13 @@ impl Lease {
     pub(crate) fn lose(&self, reason: LostReason) {
         {
             let mut state = self.state.lock();
-            if !matches!(*state, State::Held(_)) {
+            if !matches!(*state, LeaseState::Held(_)) {
                 return;
             }
-            *state = State::Lost(reason.clone());
+            *state = LeaseState::Lost(reason.clone());
         }
         self.tell(OwnerEvent::Lost {
-            document: self.holding.document.clone(),
+            document: self.identity.document.clone(),
             epoch: self.epoch(),
             reason,
         });
@@ -176,8 +176,8 @@ impl Lease {
     pub(crate) fn end(&self) -> bool {
         let held = self.held_until().is_some();
         let mut state = self.state.lock();
-        if held && matches!(*state, State::Held(_)) {
-            *state = State::HandedOver;
+        if held && matches!(*state, LeaseState::Held(_)) {
+            *state = LeaseState::HandedOver;
             return true;
         }
         false
@@ -186,18 +186,18 @@ impl Lease {
     /// Why the lease has ended, as a sentence for the errors of a journal.
     pub(crate) fn ended(&self) -> String {
         let why = match &*self.state.lock() {
-            State::Held(_) => "it is held".to_owned(),
-            State::HandedOver => "it was handed over".to_owned(),
-            State::Lost(reason) => reason.to_string(),
+            LeaseState::Held(_) => "it is held".to_owned(),
+            LeaseState::HandedOver => "it was handed over".to_owned(),
+            LeaseState::Lost(reason) => reason.to_string(),
         };
-        let Holding {
+        let LeaseIdentity {
             document, epoch, ..
-        } = &self.holding;
+        } = &self.identity;
         format!("the term of document {document} in epoch {epoch} has ended: {why}")
     }
 
     /// Renews the lease in the database. Zero rows mean that it is lost, so this never inserts.
-    pub(crate) async fn renew(&self, session: &Session) -> Result<bool, PostgresError> {
+    pub(crate) async fn renew(&self, session: &PostgresSession) -> Result<bool, PostgresError> {
         let schema = self.server.schema();
         let statement = format!(
             "UPDATE {schema}.doclock_lease SET expires_at = clock_timestamp() + term
@@ -207,12 +207,12 @@ impl Lease {
             LOCK_TIMEOUT = lock_timeout(6),
         );
         let limit = lock_limit(self.window / 6);
-        let holding = &self.holding;
+        let identity = &self.identity;
         let parameters = [
-            (&holding.document as _, Type::TEXT),
-            (&holding.epoch as _, Type::INT8),
-            (&holding.owner as _, Type::TEXT),
-            (&holding.claim as _, Type::INT8),
+            (&identity.document as _, Type::TEXT),
+            (&identity.epoch as _, Type::INT8),
+            (&identity.owner as _, Type::TEXT),
+            (&identity.claim as _, Type::INT8),
             (&session.system as _, Type::TEXT),
             (&limit as _, Type::TEXT),
         ];
@@ -220,29 +220,32 @@ impl Lease {
     }
 
     /// Reads the row, to see why a statement has met no lease.
-    pub(crate) async fn find_reason(&self, session: &Session) -> Result<LostReason, PostgresError> {
-        let row = Holder::read(session, &self.server.schema(), &self.holding.document).await?;
+    pub(crate) async fn find_reason(
+        &self,
+        session: &PostgresSession,
+    ) -> Result<LostReason, PostgresError> {
+        let row = Holder::read(session, &self.server.schema(), &self.identity.document).await?;
         Ok(row.map_or(LostReason::Missing, |row| {
             row.taken(self).unwrap_or(LostReason::Expired)
         }))
     }
 }
 
-impl Drop for Lease {
+impl Drop for OwnershipLease {
     /// Ends the lease in the background, so that another process need not wait for it.
     fn drop(&mut self) {
         if self.end() {
-            let (server, holding) = (self.server.clone(), self.holding.clone());
+            let (server, identity) = (self.server.clone(), self.identity.clone());
             let window = self.window;
             self.server.spawn(async move {
                 // Nothing waits for the result: without it, the lease ends by itself.
-                let _ = holding.end(&server, Instant::now() + window, window).await;
+                let _ = identity.end(&server, Instant::now() + window, window).await;
             });
         }
     }
 }
 
-impl Holding {
+impl LeaseIdentity {
     /// Ends the lease in the database, in as many attempts as it takes until the deadline. A
     /// repetition has no effect on a later owner.
     pub(crate) async fn end(
@@ -256,7 +259,8 @@ impl Holding {
         let limit = lock_limit(window / 6);
         let mut failures = 0;
         loop {
-            let expire = async |session: &Session| self.expire(session, &schema, &limit).await;
+            let expire =
+                async |session: &PostgresSession| self.expire(session, &schema, &limit).await;
             match leases.run(until.into(), expire).await {
                 Err(error) if error.is_passing() && Instant::now() < until => failures += 1,
                 ended => return ended,
@@ -267,7 +271,7 @@ impl Holding {
 
     async fn expire(
         &self,
-        session: &Session,
+        session: &PostgresSession,
         schema: &str,
         limit: &str,
     ) -> Result<(), PostgresError> {
@@ -331,7 +335,7 @@ impl Holder {
     }
 
     pub(crate) async fn read(
-        session: &Session,
+        session: &PostgresSession,
         schema: &str,
         document: &str,
     ) -> Result<Option<Self>, PostgresError> {
@@ -346,9 +350,9 @@ impl Holder {
 
     /// Why a lease can be renewed no more, if this is its row. `None` if it is in the row still,
     /// whether or not the term has ended.
-    pub(crate) fn taken(&self, lease: &Lease) -> Option<LostReason> {
-        let holding = &lease.holding;
-        if self.epoch != holding.epoch || self.claim != holding.claim {
+    pub(crate) fn taken(&self, lease: &OwnershipLease) -> Option<LostReason> {
+        let identity = &lease.identity;
+        if self.epoch != identity.epoch || self.claim != identity.claim {
             return Some(LostReason::TakenOver {
                 epoch: self.epoch.unsigned_abs(),
                 owner: self.owner.clone(),
@@ -378,9 +382,9 @@ impl Holder {
 
 /// The row of a lease as it was read last, and since when it has not changed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen(Option<(Holder, Instant)>);
+pub(crate) struct ObservedLease(Option<(Holder, Instant)>);
 
-impl Seen {
+impl ObservedLease {
     /// Takes note of a row that was read just now.
     pub(crate) fn see(&mut self, holder: Holder) {
         match &self.0 {

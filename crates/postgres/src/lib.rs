@@ -75,12 +75,12 @@
 //! is looked up on another connection, and is sent again only if it cannot take effect twice.
 
 mod codes;
+mod connection;
 mod encryption;
 mod error;
 mod event;
 mod journal;
 mod lease;
-mod link;
 mod member;
 mod options;
 mod random;

@@ -20,13 +20,13 @@ use doclock::{DataStore, Snapshot};
 use crate::random::random;
 use crate::{Postgres, PostgresError, Requests};
 pub(crate) use doorbell::Doorbell;
-use doorbell::{Bell, Registered};
+use doorbell::{Bell, DoorbellRegistration};
 use event::Events;
 pub use event::{DocumentOwner, MemberError, MemberEvent};
 use following::Follower;
 pub use options::MemberOptions;
-use shared::{Part, Shared};
-use worker::{Command, Reply, Worker};
+use shared::{MemberRole, SharedMember};
+use worker::{MemberCommand, Reply, Worker};
 
 /// The part of this process in a document that several machines share.
 ///
@@ -59,15 +59,15 @@ use worker::{Command, Reply, Worker};
 /// Clones are handles of the same member. When the last one is dropped, the member leaves. The drop
 /// waits for that for at most a second, and then the member goes on to leave in the background.
 #[derive(Clone)]
-pub struct Member(Arc<Handle>);
+pub struct Member(Arc<MemberInner>);
 
-struct Handle {
+struct MemberInner {
     server: Postgres,
     document: String,
-    shared: Arc<Shared>,
+    shared: Arc<SharedMember>,
     /// The thread of the member.
     thread: ThreadId,
-    commands: Sender<Command>,
+    commands: Sender<MemberCommand>,
     events: Receiver<MemberEvent>,
     doorbell: Option<Arc<Doorbell>>,
     bell: Bell,
@@ -133,11 +133,11 @@ impl Member {
         let owner: String = options.term.owner.chars().take(50).collect();
         let name = format!("{owner}-{:016x}", random());
         let mut follower = Follower::new(server, document, name, &options)?;
-        let looked = follower.look()?;
-        let shared = Arc::new(Shared::new(looked.snapshot.clone(), looked.at));
+        let update = follower.look()?;
+        let shared = Arc::new(SharedMember::new(update.snapshot.clone(), update.at));
         let (registered, woken) = match options.doorbell {
             true => {
-                let (registered, woken) = Registered::new(server, document);
+                let (registered, woken) = DoorbellRegistration::new(server, document);
                 (Some(registered), woken)
             }
             false => (None, crossbeam_channel::never()),
@@ -159,18 +159,18 @@ impl Member {
             events,
             owner_epoch: None,
             is_following: false,
-            trouble: None,
+            failure: None,
             not_before: Instant::now(),
             yields_until: Instant::now(),
             ended: Ok(()),
         };
         let thread = std::thread::Builder::new().name("doclock-member".into());
         let spawned = thread.spawn(move || {
-            worker.seen(looked);
+            worker.seen(update);
             worker.run(follower);
         });
         let spawned = spawned.map_err(PostgresError::thread)?;
-        Ok(Self(Arc::new(Handle {
+        Ok(Self(Arc::new(MemberInner {
             server: server.clone(),
             document: document.to_owned(),
             shared,
@@ -194,21 +194,21 @@ impl Member {
     /// A follower has a prefix of the commits in the log, never a part of a commit. After a
     /// failover to a standby that had not received the last commits, the version can go back.
     pub fn snapshot(&self) -> MemberSnapshot {
-        let (part, lag, owner) = {
+        let (role, lag, owner) = {
             let state = self.0.shared.state.lock();
             (
-                state.part.clone(),
+                state.role.clone(),
                 state.current_at.elapsed(),
                 state.owner.clone(),
             )
         };
-        match part {
-            Part::Follows(snapshot) => MemberSnapshot {
+        match role {
+            MemberRole::Follows(snapshot) => MemberSnapshot {
                 snapshot,
                 lag,
                 owner,
             },
-            Part::Owns(store, term) => MemberSnapshot {
+            MemberRole::Owns(store, term) => MemberSnapshot {
                 // A store in a journal is durable.
                 snapshot: store.durable_snapshot().unwrap_or_else(|| store.snapshot()),
                 lag: if term.is_owner() { Duration::ZERO } else { lag },
@@ -274,7 +274,7 @@ impl Member {
     /// the options. Then nothing has changed. A hook of a local batch may call it. That batch is
     /// not stored, and [`execute`](Self::execute) requests it of the next owner.
     pub fn hand_over(&self) -> Result<(), MemberError> {
-        self.command(Command::HandOver, None)
+        self.command(MemberCommand::HandOver, None)
     }
 
     /// Leaves the document: hands it over if this process is the owner, and ends the thread. The
@@ -288,7 +288,7 @@ impl Member {
     /// As [`hand_over`](Self::hand_over), apart from [`MemberError::NotOwner`]. The member has left
     /// in each case, apart from [`MemberError::OwnThread`].
     pub fn leave(&self) -> Result<(), MemberError> {
-        match self.command(Command::Leave, None) {
+        match self.command(MemberCommand::Leave, None) {
             Err(MemberError::Left { .. }) => Ok(()),
             left => left,
         }
@@ -296,17 +296,17 @@ impl Member {
 
     fn command(
         &self,
-        command: fn(Reply) -> Command,
+        command: fn(Reply) -> MemberCommand,
         limit: Option<Duration>,
     ) -> Result<(), MemberError> {
         self.0.command(command, limit)
     }
 }
 
-impl Handle {
+impl MemberInner {
     fn command(
         &self,
-        command: fn(Reply) -> Command,
+        command: fn(Reply) -> MemberCommand,
         limit: Option<Duration>,
     ) -> Result<(), MemberError> {
         let document = || self.document.clone();
@@ -330,9 +330,9 @@ impl Handle {
     }
 }
 
-impl Drop for Handle {
+impl Drop for MemberInner {
     fn drop(&mut self) {
         // Nothing is left to report a failure to. The member also leaves when its commands end.
-        let _ = self.command(Command::Leave, Some(DROP));
+        let _ = self.command(MemberCommand::Leave, Some(DROP));
     }
 }

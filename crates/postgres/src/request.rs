@@ -16,11 +16,11 @@ mod submit;
 
 pub use error::RequestError;
 pub(crate) use in_flight::{Answers, InFlight};
-pub(crate) use outcome::evidence_of;
+pub(crate) use outcome::error_json_of;
 pub use pending::PendingRequest;
 pub use runner::{RequestRunner, RunnerEnded, RunnerOptions};
-pub(crate) use statements::{INSERT, LOOK, Statements, TAKE, create_functions};
-pub(crate) use submit::{Draft, PATIENCE};
+pub(crate) use statements::{INSERT, LOOK, RequestStatements, TAKE, create_functions};
+pub(crate) use submit::{PATIENCE, RequestDraft};
 pub use submit::{RequestOptions, Requests};
 
 /// The statement that creates the tables of requests.

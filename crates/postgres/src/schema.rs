@@ -6,7 +6,7 @@ use doclock::durable::LARGEST_EPOCH;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
-use crate::link::Session;
+use crate::connection::PostgresSession;
 use crate::{PostgresError, PostgresOptions, journal, request};
 
 /// The tables, without their schema.
@@ -154,7 +154,7 @@ pub(crate) fn create_function(
 }
 
 /// Creates the tables and functions that are missing.
-pub(crate) async fn create(session: &Session, schema: &str) -> Result<(), PostgresError> {
+pub(crate) async fn create(session: &PostgresSession, schema: &str) -> Result<(), PostgresError> {
     // A role that may only use them must not be asked to create them. Nor must one that may create
     // the functions of this version be asked to own the tables.
     let missing = missing(session, schema).await?;
@@ -186,7 +186,7 @@ struct Missing {
 }
 
 /// Looks what is missing.
-async fn missing(session: &Session, schema: &str) -> Result<Missing, PostgresError> {
+async fn missing(session: &PostgresSession, schema: &str) -> Result<Missing, PostgresError> {
     let statement = "SELECT c.relname::text, c.relpersistence::text FROM pg_class c
         JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE n.nspname = $1 AND c.relname = ANY($2)
@@ -218,7 +218,7 @@ async fn missing(session: &Session, schema: &str) -> Result<Missing, PostgresErr
 /// Commits with `synchronous_commit` on `local` or `remote_write` survive a crash of the server,
 /// and can be lost in a failover, as with an asynchronous standby.
 pub(crate) async fn check_server(
-    session: &Session,
+    session: &PostgresSession,
     options: &PostgresOptions,
 ) -> Result<String, PostgresError> {
     let statement = "SELECT current_user::text, current_setting('synchronous_commit'),

@@ -8,7 +8,7 @@ use crossbeam_channel::RecvTimeoutError;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::link::{Link, Session};
+use crate::connection::{PersistentConnection, PostgresSession};
 use crate::member::Doorbell;
 use crate::{PostgresError, PostgresOptions, journal, request, schema};
 
@@ -28,15 +28,15 @@ pub struct Postgres(Arc<Connections>);
 
 pub(crate) struct Connections {
     pub(crate) options: Arc<PostgresOptions>,
-    pub(crate) leases: Link,
-    pub(crate) journals: Link,
+    pub(crate) leases: PersistentConnection,
+    pub(crate) journals: PersistentConnection,
     pub(crate) doorbell: Arc<Doorbell>,
-    pub(crate) requests: Link,
+    pub(crate) requests: PersistentConnection,
     /// The connections of loads, as far as more of them may be made.
     pub(crate) loads: Arc<Semaphore>,
     /// The statements of the journals.
-    pub(crate) of_journals: journal::Statements,
-    pub(crate) of_requests: request::Statements,
+    pub(crate) of_journals: journal::JournalStatements,
+    pub(crate) of_requests: request::RequestStatements,
     runtime: Handle,
     /// Ends the thread when it is dropped.
     _end: oneshot::Sender<()>,
@@ -79,13 +79,13 @@ impl Postgres {
         let runtime = runtime.recv().map_err(PostgresError::thread)??;
         let schema = schema::quoted(&options.schema);
         let server = Self(Arc::new(Connections {
-            leases: Link::new(Arc::clone(&options)),
-            journals: Link::new(Arc::clone(&options)),
+            leases: PersistentConnection::new(Arc::clone(&options)),
+            journals: PersistentConnection::new(Arc::clone(&options)),
             doorbell: Arc::new(Doorbell::new(&options)),
-            requests: Link::new(Arc::clone(&options)),
+            requests: PersistentConnection::new(Arc::clone(&options)),
             loads: Arc::new(Semaphore::new(LOADS)),
-            of_journals: journal::Statements::new(&schema),
-            of_requests: request::Statements::new(&schema),
+            of_journals: journal::JournalStatements::new(&schema),
+            of_requests: request::RequestStatements::new(&schema),
             options: Arc::clone(&options),
             runtime,
             _end,
@@ -94,7 +94,8 @@ impl Postgres {
         let created = Arc::clone(&server.0);
         server.call(Some(deadline), async move {
             let schema = &created.options.schema;
-            let statements = async |session: &Session| schema::create(session, schema).await;
+            let statements =
+                async |session: &PostgresSession| schema::create(session, schema).await;
             created.leases.run(deadline.into(), statements).await
         })??;
         Ok(server)

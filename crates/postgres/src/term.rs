@@ -7,8 +7,11 @@ use doclock::durable::LARGEST_EPOCH;
 use doclock::events::Receiver;
 use tokio_postgres::types::Type;
 
-use crate::lease::{Acquired, Holder, Holding, Lease, Seen, State, lock_limit, lock_timeout};
-use crate::link::{Session, backoff};
+use crate::connection::{PostgresSession, backoff};
+use crate::lease::{
+    Acquired, Holder, LeaseIdentity, LeaseState, ObservedLease, OwnershipLease, lock_limit,
+    lock_timeout,
+};
 use crate::random::random;
 use crate::schema::{LONGEST_DOCUMENT, PLACE, TIMELINE, checked_name, micros};
 use crate::server::Connections;
@@ -111,14 +114,14 @@ impl TermOptions {
 /// dropped without that, the term is ended in the background, as far as the process lives on.
 #[derive(Debug)]
 pub struct Term {
-    pub(crate) lease: Arc<Lease>,
+    pub(crate) lease: Arc<OwnershipLease>,
     events: Receiver<OwnerEvent>,
 }
 
 impl Term {
     /// Returns the document.
     pub fn document(&self) -> &str {
-        &self.lease.holding.document
+        &self.lease.identity.document
     }
 
     /// Returns the epoch: a number that rises with each owner of the document, and that the
@@ -139,8 +142,8 @@ impl Term {
     /// Returns why the term was lost, or `None` if it lasts or was handed over.
     pub fn lost(&self) -> Option<LostReason> {
         match &*self.lease.state.lock() {
-            State::Lost(reason) => Some(reason.clone()),
-            State::Held(_) | State::HandedOver => None,
+            LeaseState::Lost(reason) => Some(reason.clone()),
+            LeaseState::Held(_) | LeaseState::HandedOver => None,
         }
     }
 
@@ -172,11 +175,11 @@ impl Term {
     }
 }
 
-async fn hand_over(lease: Arc<Lease>, until: Instant) -> Result<(), PostgresError> {
-    let holding = &lease.holding;
-    holding.end(&lease.server, until, lease.window).await?;
+async fn hand_over(lease: Arc<OwnershipLease>, until: Instant) -> Result<(), PostgresError> {
+    let identity = &lease.identity;
+    identity.end(&lease.server, until, lease.window).await?;
     lease.tell(OwnerEvent::HandedOver {
-        document: lease.holding.document.clone(),
+        document: lease.identity.document.clone(),
         epoch: lease.epoch(),
     });
     Ok(())
@@ -201,7 +204,7 @@ impl Postgres {
         // A time that no clock will show is no limit.
         let after = |timeout| Instant::now().checked_add(timeout);
         let deadline = options.timeout.and_then(after);
-        self.acquire_until(document, options, deadline, Seen::default())
+        self.acquire_until(document, options, deadline, ObservedLease::default())
     }
 
     /// Becomes the owner of a document if it has none.
@@ -214,7 +217,7 @@ impl Postgres {
         document: &str,
         options: TermOptions,
     ) -> Result<(Term, PostgresJournal), PostgresError> {
-        self.try_acquire_after(document, options, Seen::default())
+        self.try_acquire_after(document, options, ObservedLease::default())
     }
 
     /// Becomes the owner of a document if it has none, or if the one that was seen is silent.
@@ -222,9 +225,9 @@ impl Postgres {
         &self,
         document: &str,
         options: TermOptions,
-        seen: Seen,
+        observed: ObservedLease,
     ) -> Result<(Term, PostgresJournal), PostgresError> {
-        self.acquire_until(document, options, Some(Instant::now()), seen)
+        self.acquire_until(document, options, Some(Instant::now()), observed)
     }
 
     fn acquire_until(
@@ -232,12 +235,12 @@ impl Postgres {
         document: &str,
         options: TermOptions,
         deadline: Option<Instant>,
-        seen: Seen,
+        observed: ObservedLease,
     ) -> Result<(Term, PostgresJournal), PostgresError> {
         let document = checked_name(document, LONGEST_DOCUMENT)?.to_owned();
         let window = options.window()?;
         let owner = options.owner.clone();
-        let attempt = Attempt {
+        let attempt = OwnershipAttempt {
             schema: self.schema(),
             claim: random().cast_signed(),
             document: document.clone(),
@@ -245,17 +248,17 @@ impl Postgres {
         };
         let (claim, connections) = (attempt.claim, Arc::clone(self.connections()));
         let limit = deadline.and_then(|deadline| deadline.checked_add(2 * attempt.answer()));
-        let acquire = async move { attempt.acquire(&connections, deadline, seen).await };
+        let acquire = async move { attempt.acquire(&connections, deadline, observed).await };
         let (acquired, start) = self.call(limit, acquire)??;
         let (sender, events) = crossbeam_channel::unbounded();
-        let holding = Holding {
+        let identity = LeaseIdentity {
             document,
             owner,
             claim,
             epoch: acquired.epoch,
         };
         let times = (start, window);
-        let lease = Lease::begin(self.clone(), holding, acquired.timeline, times, sender);
+        let lease = OwnershipLease::begin(self.clone(), identity, acquired.timeline, times, sender);
         let lease = Arc::new(lease);
         self.spawn(keep(Arc::downgrade(&lease)));
         let journal = PostgresJournal::new(Arc::clone(&lease), acquired);
@@ -264,14 +267,14 @@ impl Postgres {
 }
 
 /// An attempt to become the owner.
-struct Attempt {
+struct OwnershipAttempt {
     schema: String,
     document: String,
     claim: i64,
     options: TermOptions,
 }
 
-impl Attempt {
+impl OwnershipAttempt {
     /// How long an answer of the server is waited for.
     fn answer(&self) -> Duration {
         self.options.term.max(Duration::from_secs(5))
@@ -288,13 +291,13 @@ impl Attempt {
         self,
         connections: &Connections,
         deadline: Option<Instant>,
-        mut seen: Seen,
+        mut observed: ObservedLease,
     ) -> Result<(Acquired, Instant), PostgresError> {
         let mut failures = 0;
         loop {
             let start = Instant::now();
-            let old = seen.old(self.options.term);
-            let attempt = async |session: &Session| self.attempt(session, old).await;
+            let old = observed.old(self.options.term);
+            let attempt = async |session: &PostgresSession| self.attempt(session, old).await;
             let until = start + self.answer();
             let pause = match connections.leases.run(until.into(), attempt).await {
                 Ok(Ok(acquired)) if acquired.epoch.unsigned_abs() > LARGEST_EPOCH => {
@@ -317,7 +320,7 @@ impl Attempt {
                             remaining,
                         });
                     }
-                    seen.see(holder);
+                    observed.see(holder);
                     // A millisecond past its end, which the server compares.
                     self.options
                         .poll
@@ -341,7 +344,7 @@ impl Attempt {
     /// Tries to acquire the lease once, and returns its holder if there is one.
     async fn attempt(
         &self,
-        session: &Session,
+        session: &PostgresSession,
         old: Option<&Holder>,
     ) -> Result<Result<Acquired, Holder>, PostgresError> {
         loop {
@@ -368,7 +371,11 @@ impl Attempt {
     }
 
     /// Refuses a document that was restored or copied.
-    async fn check_place(&self, session: &Session, holder: &Holder) -> Result<(), PostgresError> {
+    async fn check_place(
+        &self,
+        session: &PostgresSession,
+        holder: &Holder,
+    ) -> Result<(), PostgresError> {
         let schema = &self.schema;
         let is_restored = is_restored();
         let statement =
@@ -386,7 +393,7 @@ impl Attempt {
     }
 
     /// Inserts the row of a document that was never owned.
-    async fn insert(&self, session: &Session) -> Result<(), PostgresError> {
+    async fn insert(&self, session: &PostgresSession) -> Result<(), PostgresError> {
         let schema = &self.schema;
         let statement = format!(
             "INSERT INTO {schema}.doclock_lease (document, epoch, owner, claim, timeline,
@@ -411,7 +418,7 @@ impl Attempt {
     /// bits, and it is unless the standby has missed so many.
     async fn update(
         &self,
-        session: &Session,
+        session: &PostgresSession,
         old: Option<&Holder>,
     ) -> Result<Option<Acquired>, PostgresError> {
         let schema = &self.schema;
@@ -447,7 +454,7 @@ impl Attempt {
     }
 
     /// Renews the lease that an earlier attempt of this one has acquired.
-    async fn renew(&self, session: &Session) -> Result<Option<Acquired>, PostgresError> {
+    async fn renew(&self, session: &PostgresSession) -> Result<Option<Acquired>, PostgresError> {
         let schema = &self.schema;
         let statement = format!(
             "UPDATE {schema}.doclock_lease SET expires_at = clock_timestamp() + term
@@ -489,7 +496,7 @@ fn acquired(rows: &[tokio_postgres::Row]) -> Result<Option<Acquired>, PostgresEr
 }
 
 /// Renews a lease until it ends, or until nothing needs it any more.
-async fn keep(lease: Weak<Lease>) {
+async fn keep(lease: Weak<OwnershipLease>) {
     let mut failures = 0;
     let mut next = Instant::now();
     loop {
@@ -516,7 +523,7 @@ async fn keep(lease: Weak<Lease>) {
         // A server that does not answer leaves time for another attempt.
         let limit = until.min(start + lease.window / 3);
         let connections = Arc::clone(lease.server.connections());
-        let renew = async |session: &Session| match lease.renew(session).await? {
+        let renew = async |session: &PostgresSession| match lease.renew(session).await? {
             true => Ok(None),
             false => lease.find_reason(session).await.map(Some),
         };
@@ -530,7 +537,7 @@ async fn keep(lease: Weak<Lease>) {
                 failures += 1;
                 if let Some(until) = lease.held_until() {
                     lease.tell(OwnerEvent::RenewalFailed {
-                        document: lease.holding.document.clone(),
+                        document: lease.identity.document.clone(),
                         epoch: lease.epoch(),
                         cause,
                         remaining: until.saturating_duration_since(Instant::now()),

@@ -7,14 +7,14 @@ use doclock::durable::{OpenError, VersionError};
 
 /// The end of a command that did its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum CommandOutcome {
     /// All is as it should be.
     Fine,
     /// It found a failure or a difference, which its output describes.
     Difference,
 }
 
-impl Outcome {
+impl CommandOutcome {
     pub(crate) fn of(is_fine: bool) -> Self {
         match is_fine {
             true => Self::Fine,

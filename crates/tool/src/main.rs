@@ -9,7 +9,7 @@ mod format;
 mod input;
 mod output;
 mod progress;
-mod recording;
+mod recorded_history;
 mod timeline;
 
 use std::panic;
@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use args::{Args, Command};
-use error::{Outcome, ToolError};
+use error::{CommandOutcome, ToolError};
 
 fn main() -> ExitCode {
     // A library that panics over a damaged file is caught by the crate, and reported as one line.
@@ -28,8 +28,8 @@ fn main() -> ExitCode {
         Err(error) => usage(&error),
     });
     match outcome {
-        Ok(Ok(Outcome::Fine)) => ExitCode::SUCCESS,
-        Ok(Ok(Outcome::Difference)) => ExitCode::from(1),
+        Ok(Ok(CommandOutcome::Fine)) => ExitCode::SUCCESS,
+        Ok(Ok(CommandOutcome::Difference)) => ExitCode::from(1),
         Ok(Err(error)) => {
             output::complain(&error);
             ExitCode::from(error.exit_code())
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
 /// The exit code of a program of Rust that panics.
 const INTERNAL_ERROR: u8 = 101;
 
-fn run(command: Command) -> Result<Outcome, ToolError> {
+fn run(command: Command) -> Result<CommandOutcome, ToolError> {
     match command {
         Command::Run(args) => commands::run::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
@@ -66,14 +66,14 @@ fn run(command: Command) -> Result<Outcome, ToolError> {
 }
 
 /// Prints the help or the version that was requested, or returns the error in one line.
-fn usage(error: &clap::Error) -> Result<Outcome, ToolError> {
+fn usage(error: &clap::Error) -> Result<CommandOutcome, ToolError> {
     use clap::error::ErrorKind;
 
     let text = error.render().to_string();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             output::print(&text)?;
-            return Ok(Outcome::Fine);
+            return Ok(CommandOutcome::Fine);
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
             return Err(ToolError::Usage("a command is missing".to_owned()));

@@ -11,7 +11,7 @@ use serde::Serialize;
 use smol_str::SmolStr;
 
 use super::DiagnosticsServer;
-use super::pace::Pace;
+use super::pacer::RequestPacer;
 use super::stream::{Listener, Stream};
 
 /// The request of a client, without the line break.
@@ -30,10 +30,10 @@ const READ_WITHIN: Duration = Duration::from_secs(10);
 const RETRY: Duration = Duration::from_millis(100);
 
 /// What the threads of a server share.
-pub(super) struct Connections {
+pub(super) struct ServerState {
     store: DataStore,
     label: OnceLock<SmolStr>,
-    pace: Pace,
+    pacer: RequestPacer,
     open: Mutex<Vec<Connection>>,
 }
 
@@ -43,7 +43,7 @@ struct Connection {
 }
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct DiagnosticsResponse<'a> {
     program: String,
     process: u32,
     store: Option<&'a str>,
@@ -52,16 +52,16 @@ struct Answer<'a> {
 }
 
 #[derive(Serialize)]
-struct Refusal<'a> {
+struct ErrorResponse<'a> {
     error: &'a str,
 }
 
-impl Connections {
+impl ServerState {
     pub(super) fn new(store: DataStore) -> Self {
         Self {
             store,
             label: OnceLock::new(),
-            pace: Pace::default(),
+            pacer: RequestPacer::default(),
             open: Mutex::default(),
         }
     }
@@ -75,13 +75,13 @@ impl Connections {
     pub(super) fn serve(self: &Arc<Self>, listener: &Listener) {
         loop {
             let accepted = listener.accept();
-            if self.pace.has_ended() {
+            if self.pacer.has_ended() {
                 return;
             }
             match accepted {
                 Ok(stream) => self.add(stream),
                 // For example, no file descriptor is left.
-                Err(_) => drop(self.pace.sleep(RETRY)),
+                Err(_) => drop(self.pacer.sleep(RETRY)),
             }
         }
     }
@@ -94,7 +94,7 @@ impl Connections {
     fn add(self: &Arc<Self>, mut stream: Stream) {
         let mut open = self.open();
         open.retain(|connection| !connection.thread.is_finished());
-        if self.pace.has_ended() {
+        if self.pacer.has_ended() {
             return;
         }
         if open.len() >= DiagnosticsServer::CONNECTIONS {
@@ -121,7 +121,7 @@ impl Connections {
 
     /// Ends all connections, and later ones before they begin.
     pub(super) fn end(&self) {
-        self.pace.end();
+        self.pacer.end();
         let open = self.open();
         open.iter().for_each(|connection| connection.stream.end());
     }
@@ -144,7 +144,7 @@ impl Connections {
                 refuse(stream, "the only request is: diagnostics");
                 return Ok(());
             }
-            if !self.pace.wait() {
+            if !self.pacer.wait() {
                 return Ok(());
             }
             write_line(stream, &self.picture()?, READ_WITHIN)?;
@@ -156,14 +156,14 @@ impl Connections {
         let diagnostics = self.store.diagnostics();
         let program = std::env::current_exe().ok();
         let program = program.as_deref().and_then(|path| path.file_stem());
-        let answer = Answer {
+        let response = DiagnosticsResponse {
             program: program.map_or(String::new(), |name| name.to_string_lossy().into_owned()),
             process: std::process::id(),
             store: self.label.get().map(SmolStr::as_str),
             table: diagnostics.to_string(),
             diagnostics: &diagnostics,
         };
-        Ok(serde_json::to_vec(&answer)?)
+        Ok(serde_json::to_vec(&response)?)
     }
 }
 
@@ -216,8 +216,8 @@ fn left_until(deadline: Instant) -> io::Result<Duration> {
 
 /// Sends an error to a client whose connection ends.
 fn refuse(stream: &mut Stream, error: &str) {
-    let refusal = serde_json::to_vec(&Refusal { error }).unwrap_or_default();
-    let _ = write_line(stream, &refusal, RETRY);
+    let response = serde_json::to_vec(&ErrorResponse { error }).unwrap_or_default();
+    let _ = write_line(stream, &response, RETRY);
     stream.end();
 }
 

@@ -2,7 +2,7 @@
 //! [`DiagnosticsServer`].
 
 mod connection;
-mod pace;
+mod pacer;
 mod stream;
 
 use std::fmt;
@@ -18,7 +18,7 @@ use doclock::DataStore;
 use doclock::codes::{Retry, codes};
 use smol_str::SmolStr;
 
-use connection::Connections;
+use connection::ServerState;
 use stream::{Listener, Waker};
 
 /// Answers other programs of this machine with the diagnostics of a store, until it is dropped.
@@ -79,7 +79,7 @@ use stream::{Listener, Waker};
 /// ```
 #[must_use = "the server ends when it is dropped"]
 pub struct DiagnosticsServer {
-    connections: Arc<Connections>,
+    state: Arc<ServerState>,
     thread: Option<JoinHandle<()>>,
     waker: Waker,
     address: ServerAddress,
@@ -212,14 +212,14 @@ impl DiagnosticsServer {
     ) -> Result<Self, ServerError> {
         let failed = |error| ServerError::of(&address, &error);
         let waker = listener.waker(&address).map_err(failed)?;
-        let connections = Arc::new(Connections::new(store.clone()));
-        let serving = Arc::clone(&connections);
+        let state = Arc::new(ServerState::new(store.clone()));
+        let serving = Arc::clone(&state);
         let thread = thread::Builder::new()
             .name("doclock-watch".into())
             .spawn(move || serving.serve(&listener))
             .map_err(failed)?;
         Ok(Self {
-            connections,
+            state,
             thread: Some(thread),
             waker,
             address,
@@ -230,7 +230,7 @@ impl DiagnosticsServer {
 
     /// Names the store in the answers, for a program with several stores. The first label stays.
     pub fn label(self, label: impl Into<SmolStr>) -> Self {
-        self.connections.label(label.into());
+        self.state.label(label.into());
         self
     }
 
@@ -244,7 +244,7 @@ impl Drop for DiagnosticsServer {
     fn drop(&mut self) {
         #[cfg(unix)]
         drop(self.file.take());
-        self.connections.end();
+        self.state.end();
         let Some(thread) = self.thread.take() else {
             return;
         };
@@ -260,7 +260,7 @@ impl Drop for DiagnosticsServer {
             // A panic of the thread was printed, and has no other effect.
             let _ = thread.join();
         }
-        self.connections.join();
+        self.state.join();
     }
 }
 

@@ -53,12 +53,12 @@ struct ChromeTrace<'a> {
 // nest, so requests that overlap have different tracks.
 fn events<S: Serializer>(timeline: &Timeline, serializer: S) -> Result<S::Ok, S::Error> {
     let layout = TimelineLayout::new(timeline);
-    let process = Event::metadata(0, "process_name", Args::Name("doclock".into()));
+    let process = TraceEvent::metadata(0, "process_name", EventArgs::Name("doclock".into()));
     let tracks = layout.tracks.iter().enumerate().flat_map(|(track, name)| {
-        let name = Args::Name(name.to_string());
+        let name = EventArgs::Name(name.to_string());
         [
-            Event::metadata(track, "thread_name", name),
-            Event::metadata(track, "thread_sort_index", Args::SortIndex(track)),
+            TraceEvent::metadata(track, "thread_name", name),
+            TraceEvent::metadata(track, "thread_sort_index", EventArgs::SortIndex(track)),
         ]
     });
     let requests = layout.order.iter().flat_map(|&position| {
@@ -76,7 +76,7 @@ const PROCESS: usize = 1;
 
 /// One event of the format.
 #[derive(Default, Serialize)]
-struct Event<'a> {
+struct TraceEvent<'a> {
     /// The kind of the event.
     ph: &'static str,
     pid: usize,
@@ -98,12 +98,12 @@ struct Event<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     s: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    args: Option<Args<'a>>,
+    args: Option<EventArgs<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Args<'a> {
+enum EventArgs<'a> {
     Name(String),
     SortIndex(usize),
     #[serde(untagged)]
@@ -121,7 +121,7 @@ struct RequestArgs<'a> {
     outcome: TimelineOutcome,
 }
 
-impl<'a> Event<'a> {
+impl<'a> TraceEvent<'a> {
     fn on(track: usize, ph: &'static str, name: impl Into<Cow<'static, str>>) -> Self {
         Self {
             ph,
@@ -133,7 +133,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    fn metadata(track: usize, name: &'static str, args: Args<'a>) -> Self {
+    fn metadata(track: usize, name: &'static str, args: EventArgs<'a>) -> Self {
         Self {
             args: Some(args),
             ..Self::on(track, "M", name)
@@ -152,7 +152,7 @@ impl<'a> Event<'a> {
         };
         Self {
             dur: Some(micros(span.end - span.start)),
-            args: Some(Args::Request(args)),
+            args: Some(EventArgs::Request(args)),
             ..Self::on(track, "X", name).at(cat, span.start)
         }
     }
@@ -176,7 +176,7 @@ fn request<'a>(
     entry: &'a TimelineEntry,
     layout: &TimelineLayout<'_>,
     position: usize,
-) -> [Option<Event<'a>>; 3] {
+) -> [Option<TraceEvent<'a>>; 3] {
     let track = layout.track_of[position];
     let args = RequestArgs {
         lock_id: entry.lock_id,
@@ -195,29 +195,29 @@ fn request<'a>(
         _ => None,
     };
     [
-        (!wait.is_empty()).then(|| Event::slice(track, "wait", &wait, args)),
-        hold.map(|hold| Event::slice(track, "hold", &hold, args)),
-        instant.map(|name| Event {
+        (!wait.is_empty()).then(|| TraceEvent::slice(track, "wait", &wait, args)),
+        hold.map(|hold| TraceEvent::slice(track, "hold", &hold, args)),
+        instant.map(|name| TraceEvent {
             s: Some("t"),
-            args: Some(Args::Request(args)),
-            ..Event::on(track, "i", name).at("end", end)
+            args: Some(EventArgs::Request(args)),
+            ..TraceEvent::on(track, "i", name).at("end", end)
         }),
     ]
 }
 
 /// The arrow of a hand-off. It begins a nanosecond before the end of the hold, so that it belongs
 /// to this slice alone.
-fn arrow(layout: &TimelineLayout<'_>, giver: usize, taker: usize) -> [Event<'static>; 2] {
+fn arrow(layout: &TimelineLayout<'_>, giver: usize, taker: usize) -> [TraceEvent<'static>; 2] {
     let hold = layout.hold(giver);
     let hold = hold.unwrap_or_else(|| layout.wait(giver));
     let last = hold.end.saturating_sub(Duration::from_nanos(1));
-    let tip = |position: usize, ph, time| Event {
+    let tip = |position: usize, ph, time| TraceEvent {
         id: Some(taker),
-        ..Event::on(layout.track_of[position], ph, "hand-off").at("hand-off", time)
+        ..TraceEvent::on(layout.track_of[position], ph, "hand-off").at("hand-off", time)
     };
     [
         tip(giver, "s", last.max(hold.start)),
-        Event {
+        TraceEvent {
             bp: Some("e"),
             ..tip(taker, "f", layout.wait(taker).end)
         },

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::format::{Entry, HEAD, StoredHead, entry, node_key, note_key};
+use super::format::{CheckpointEntry, HEAD, StoredHead, entry, node_key, note_key};
 use super::redb::{create_file, sync_directory};
 use super::replay::LoadedParts;
 use super::{JournalError, JournalWrite, OpenError};
@@ -31,7 +31,7 @@ impl DataStore {
 pub(super) fn content(
     head: &StoredHead,
     document: &Snapshot,
-    notes: impl IntoIterator<Item = Result<Entry, JournalError>>,
+    notes: impl IntoIterator<Item = Result<CheckpointEntry, JournalError>>,
 ) -> Result<JournalWrite, JournalError> {
     let nodes = document
         .nodes()

@@ -6,7 +6,7 @@ use super::{Journal, JournalError, JournalWrite, StoredPart};
 
 /// The parts that a journal has stored.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Parts {
+struct JournalContents {
     entries: BTreeMap<String, Vec<u8>>,
     blocks: Vec<(u64, Vec<u8>)>,
 }
@@ -89,7 +89,7 @@ pub fn check_journal<J: Journal>(mut open: impl FnMut() -> J) -> Result<(), Stri
             },
         ),
     ];
-    let mut expected = Parts::default();
+    let mut expected = JournalContents::default();
     for (name, write) in steps {
         compare(&mut open(), &expected, name)?;
         let mut journal = open();
@@ -128,7 +128,7 @@ pub fn check_journal<J: Journal>(mut open: impl FnMut() -> J) -> Result<(), Stri
     }
 }
 
-impl Parts {
+impl JournalContents {
     fn add(&mut self, part: StoredPart<'_>) -> Result<(), JournalError> {
         match part {
             StoredPart::Entry { key, bytes } => {
@@ -151,13 +151,17 @@ impl Parts {
     }
 }
 
-fn load(journal: &mut impl Journal) -> Result<Parts, JournalError> {
-    let mut parts = Parts::default();
-    journal.load(&mut |part| parts.add(part))?;
-    Ok(parts)
+fn load(journal: &mut impl Journal) -> Result<JournalContents, JournalError> {
+    let mut contents = JournalContents::default();
+    journal.load(&mut |part| contents.add(part))?;
+    Ok(contents)
 }
 
-fn compare(journal: &mut impl Journal, expected: &Parts, before: &str) -> Result<(), String> {
+fn compare(
+    journal: &mut impl Journal,
+    expected: &JournalContents,
+    before: &str,
+) -> Result<(), String> {
     let found = load(journal).map_err(|error| format!("before {before}: {error}"))?;
     let what = match (
         found.entries == expected.entries,
@@ -171,10 +175,14 @@ fn compare(journal: &mut impl Journal, expected: &Parts, before: &str) -> Result
 }
 
 /// Compares what the journal loads after a block.
-fn compare_after(journal: &mut impl Journal, expected: &Parts, before: &str) -> Result<(), String> {
+fn compare_after(
+    journal: &mut impl Journal,
+    expected: &JournalContents,
+    before: &str,
+) -> Result<(), String> {
     for number in [0, 1, 2, 300, u64::MAX] {
         for key in ["head", "node/a", "missing"] {
-            let mut found = Parts::default();
+            let mut found = JournalContents::default();
             let loaded = journal.load_after(number, key, &mut |part| found.add(part));
             loaded.map_err(|error| format!("before {before}: {error}"))?;
             if found != expected.after(number, key) {

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::RedbJournal;
 use super::open::guarded;
 #[cfg(feature = "redb")]
-use super::redb::{Existing, Readers, RedbReader};
+use super::redb::{ExistingFile, Readers, RedbReader};
 use super::replay::{LoadedParts, replay_commit};
 use super::{Journal, JournalError, OpenError, OpenProgress, StoredPart};
 use crate::codes::codes;
@@ -289,7 +289,7 @@ impl DurableFile {
     pub fn compact(path: impl AsRef<Path>) -> Result<CompactReport, OpenError> {
         let path = path.as_ref();
         guarded(Arc::new(|_| {}), |progress| {
-            let (existing, readers) = (Existing::Must, Readers::Refused);
+            let (existing, readers) = (ExistingFile::Must, Readers::Refused);
             let mut journal = RedbJournal::open_existing(path, existing, readers, |_| {})?;
             let mut loaded = LoadedParts::read(0, &*progress, |part| journal.load(part))?;
             let (head, checkpoint) = loaded.assemble(Snapshot::default())?;

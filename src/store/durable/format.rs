@@ -44,7 +44,7 @@ pub(super) struct StoredHead {
 /// made meanwhile.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Block {
+pub(super) struct LogBlock {
     pub(super) commits: Vec<Arc<TransactionResult>>,
     /// Which of the commits are in the histories of their editors.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -52,7 +52,7 @@ pub(super) struct Block {
     pub(super) notes: Vec<NoteChange>,
 }
 
-impl Block {
+impl LogBlock {
     /// The commits, as the log of a store has them.
     pub(super) fn records(&self) -> impl Iterator<Item = CommitRecord> {
         let mut steps = self.steps.iter().peekable();
@@ -125,9 +125,12 @@ pub(super) fn node_key(id: &NodeId) -> String {
 }
 
 /// An entry of a checkpoint by its key; `None` for a removed one.
-pub(super) type Entry = (String, Option<Vec<u8>>);
+pub(super) type CheckpointEntry = (String, Option<Vec<u8>>);
 
-pub(super) fn entry<T: Serialize>(key: String, value: Option<&T>) -> Result<Entry, JournalError> {
+pub(super) fn entry<T: Serialize>(
+    key: String,
+    value: Option<&T>,
+) -> Result<CheckpointEntry, JournalError> {
     Ok((key, value.map(encode).transpose()?))
 }
 
@@ -224,7 +227,7 @@ impl StoredForm for StoredHead {
     }
 }
 
-impl StoredForm for Block {
+impl StoredForm for LogBlock {
     fn check(&self) -> Result<(), AssemblyError> {
         for commit in &self.commits {
             check_token(commit.fencing_token)?;

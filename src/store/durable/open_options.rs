@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Durability;
 #[cfg(feature = "redb")]
-use super::redb::{Existing, Readers};
+use super::redb::{ExistingFile, Readers};
 use crate::document::Snapshot;
 use crate::store::StoreOptions;
 
@@ -37,7 +37,7 @@ pub struct DurableOptions {
     /// With which a new document begins.
     pub(super) document: Option<Snapshot>,
     #[cfg(feature = "redb")]
-    pub(super) existing: Existing,
+    pub(super) existing: ExistingFile,
     #[cfg(feature = "redb")]
     pub(super) readers: Readers,
 }
@@ -53,7 +53,7 @@ impl Default for DurableOptions {
             progress: Arc::new(|_| {}),
             document: None,
             #[cfg(feature = "redb")]
-            existing: Existing::May,
+            existing: ExistingFile::May,
             #[cfg(feature = "redb")]
             readers: Readers::Refused,
         }
@@ -188,7 +188,7 @@ impl DurableOptions {
         self.document = Some(document);
         #[cfg(feature = "redb")]
         {
-            self.existing = Existing::MustNot;
+            self.existing = ExistingFile::MustNot;
         }
         self
     }
@@ -198,7 +198,7 @@ impl DurableOptions {
     #[cfg(feature = "redb")]
     #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
     pub fn only_existing(mut self) -> Self {
-        self.existing = Existing::Must;
+        self.existing = ExistingFile::Must;
         self
     }
 
@@ -206,7 +206,7 @@ impl DurableOptions {
     #[cfg(feature = "redb")]
     #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
     pub fn only_new(mut self) -> Self {
-        self.existing = Existing::MustNot;
+        self.existing = ExistingFile::MustNot;
         self
     }
 

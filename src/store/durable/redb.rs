@@ -60,7 +60,7 @@ pub struct RedbJournal {
 
 /// Whether a file may, must or must not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Existing {
+pub(super) enum ExistingFile {
     May,
     Must,
     MustNot,
@@ -95,24 +95,24 @@ impl RedbJournal {
         path: impl AsRef<Path>,
         progress: impl Fn(f64) + 'static,
     ) -> Result<Self, OpenError> {
-        Self::open_existing(path.as_ref(), Existing::May, Readers::Refused, progress)
+        Self::open_existing(path.as_ref(), ExistingFile::May, Readers::Refused, progress)
     }
 
     pub(super) fn open_existing(
         path: &Path,
-        existing: Existing,
+        existing: ExistingFile,
         readers: Readers,
         progress: impl Fn(f64) + 'static,
     ) -> Result<Self, OpenError> {
         match (fs::metadata(path), existing) {
-            (Ok(_), Existing::MustNot) => return Err(OpenError::Exists),
+            (Ok(_), ExistingFile::MustNot) => return Err(OpenError::Exists),
             (Ok(found), _) => check_kind(&found)?,
             (Err(error), _) if !is_missing(&error) => return Err(error.into()),
-            (Err(_), Existing::Must) => return Err(missing(path)),
+            (Err(_), ExistingFile::Must) => return Err(missing(path)),
             // A link to no file creates the file, as for other programs.
             (Err(_), _) => match create_file(&target_of(path), None) {
                 // Another process was faster.
-                Err(OpenError::Exists) if existing == Existing::May => {}
+                Err(OpenError::Exists) if existing == ExistingFile::May => {}
                 created => created?,
             },
         }

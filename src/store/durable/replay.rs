@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 
 use super::format::{
-    Block, BlockId, Checksum, EntryKind, StoredHead, Unreadable, check_block, decode, note_key,
+    BlockId, Checksum, EntryKind, LogBlock, StoredHead, Unreadable, check_block, decode, note_key,
 };
 use super::writer::SinceCheckpoint;
 use super::{JournalError, OpenError, OpenProgress, StoredPart};
@@ -29,7 +29,7 @@ pub(super) struct LoadedParts {
     /// The numbers and sizes of the blocks that the checkpoint has.
     kept: Vec<(u64, usize)>,
     /// The blocks after the checkpoint.
-    blocks: Vec<(BlockId, Block)>,
+    blocks: Vec<(BlockId, LogBlock)>,
     log: StoredLog,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct StoredLog {
 
 impl StoredLog {
     /// Adds the commits of a block, which follow those before.
-    fn add(&mut self, block: &Block) -> Result<(), JournalError> {
+    fn add(&mut self, block: &LogBlock) -> Result<(), JournalError> {
         for commit in &block.commits {
             let (version, last) = (commit.version, self.last.replace(commit.version));
             if version == 0 {
@@ -80,7 +80,7 @@ pub(super) struct StoredDocument {
     /// The numbers and sizes of the blocks that the checkpoint has.
     kept: VecDeque<(u64, usize)>,
     /// The blocks after the checkpoint.
-    blocks: VecDeque<(BlockId, Block)>,
+    blocks: VecDeque<(BlockId, LogBlock)>,
 }
 
 impl LoadedParts {
@@ -149,7 +149,7 @@ impl LoadedParts {
                 }
             },
             StoredPart::Block { number, bytes } => {
-                let (id, block) = (BlockId::of(number, bytes), decode::<Block>(bytes)?);
+                let (id, block) = (BlockId::of(number, bytes), decode::<LogBlock>(bytes)?);
                 check_block(number).map_err(Unreadable::corrupt)?;
                 let first = self.head.as_ref().map_or(0, |head| head.next_block);
                 if number >= first {
@@ -271,7 +271,7 @@ impl StoredDocument {
     pub(super) fn replay_block(
         &mut self,
         number: u64,
-        block: &Block,
+        block: &LogBlock,
         mut repeated: impl FnMut(),
     ) -> Result<(), OpenError> {
         let next = self.next_block();
@@ -288,7 +288,7 @@ impl StoredDocument {
     }
 
     /// Adds a block whose commits were repeated.
-    pub(super) fn add(&mut self, id: BlockId, block: Block) -> Result<(), JournalError> {
+    pub(super) fn add(&mut self, id: BlockId, block: LogBlock) -> Result<(), JournalError> {
         // First, because it can fail.
         self.log.add(&block)?;
         block.note_in(&mut self.tokens, &mut self.notes);

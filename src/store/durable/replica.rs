@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 pub use error::{ReplicaError, TakeoverError};
 
-use super::format::{Block, BlockId, HEAD, StoredHead, Unreadable, decode};
+use super::format::{BlockId, HEAD, LogBlock, StoredHead, Unreadable, decode};
 use super::open::{NumberedOpen, guarded, load, open_unguarded};
 use super::replay::{StoredDocument, check_receipt};
 use super::{DurableOptions, Journal, JournalError, OpenError, StoredPart};
@@ -221,7 +221,7 @@ impl Replica {
     /// After an error, the document may have a part of the commits.
     fn apply_next(&mut self, id: BlockId, bytes: &[u8]) -> Result<AppliedBlock, ReplicaError> {
         let number = id.number;
-        let block: Block = decode(bytes).map_err(|error| match error {
+        let block: LogBlock = decode(bytes).map_err(|error| match error {
             Unreadable::Newer(found) => ReplicaError::newer(number, found),
             Unreadable::Corrupt(cause) => ReplicaError::damaged(number, cause),
         })?;

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::backup::{content, create};
 use super::format::{
-    Block, EntryKind, LARGEST_EPOCH, StoredHead, decode, entry, node_key, note_key,
+    EntryKind, LARGEST_EPOCH, LogBlock, StoredHead, decode, entry, node_key, note_key,
 };
 use super::open::guarded;
 use super::redb::{RedbReader, find};
@@ -21,7 +21,7 @@ use super::{OpenError, StoredPart};
 use crate::document::{MissingNodes, Node, Snapshot, Tokens, View};
 use crate::id::NodeId;
 use crate::store::notes::{Note, NoteKey};
-use pages::{Commit, Image, TableEntry};
+use pages::{Commit, Image, PageEntry};
 
 /// What can still be read of a damaged file: the document of one version, or a marked part of it,
 /// with receipts, marks of inboxes and leases.
@@ -162,10 +162,10 @@ impl SalvagedFile {
     fn damaged(image: &Image) -> Option<Self> {
         /// So many commits are read whole.
         const TRIED: usize = 8;
-        let mut found: Vec<Remains<'_>> = image
+        let mut found: Vec<SalvagedCommit<'_>> = image
             .commits()
             .into_iter()
-            .filter_map(|commit| Remains::read(image, commit))
+            .filter_map(|commit| SalvagedCommit::read(image, commit))
             .collect();
         // Those of the header stay before others of the same version.
         found.sort_by_key(|remains| std::cmp::Reverse(remains.last_version));
@@ -277,12 +277,12 @@ impl fmt::Debug for SalvagedFile {
 const LOST_OPENS: u64 = 256;
 
 /// What can be read of a commit of redb.
-struct Remains<'a> {
+struct SalvagedCommit<'a> {
     head: Option<StoredHead>,
     /// Whether the head is that of this commit, so its version is that of the nodes.
     head_is_proven: bool,
     /// Nodes and notes; those that are proven first.
-    entries: Vec<TableEntry<'a>>,
+    entries: Vec<PageEntry<'a>>,
     missing_entries: u64,
     /// The blocks by their numbers.
     blocks: Vec<(u64, &'a [u8])>,
@@ -291,7 +291,7 @@ struct Remains<'a> {
     last_version: u64,
 }
 
-impl<'a> Remains<'a> {
+impl<'a> SalvagedCommit<'a> {
     /// Reads the tables of a commit. `None` if nothing of them can be read.
     fn read(image: &'a Image, commit: Commit) -> Option<Self> {
         let (mut head, mut head_is_proven) = (None::<StoredHead>, false);
@@ -310,7 +310,7 @@ impl<'a> Remains<'a> {
         entries.sort_by_key(|entry| !entry.is_proven);
         // A page of another commit may have entries that are elsewhere now.
         let mut keys = HashSet::new();
-        entries.retain(|entry: &TableEntry<'_>| keys.insert(entry.key));
+        entries.retain(|entry: &PageEntry<'_>| keys.insert(entry.key));
         let mut blocks = Vec::new();
         let blocks_are_whole = image.entries(&commit.blocks, |entry| {
             let number = entry.key.try_into().map(u64::from_le_bytes);
@@ -323,7 +323,7 @@ impl<'a> Remains<'a> {
             return None;
         }
         let in_log = blocks.iter().rev().find_map(|(_, block)| {
-            let block: Block = decode(block).ok()?;
+            let block: LogBlock = decode(block).ok()?;
             block.commits.last().map(|commit| commit.version)
         });
         let in_head = head.as_ref().map(|head| head.document.version);
@@ -393,7 +393,7 @@ impl<'a> Remains<'a> {
     fn rebuild_from_log(&self, other: &StoredHead) -> Option<Rebuilt> {
         let head = self.head.as_ref().unwrap_or(other);
         let (number, first) = self.blocks.first()?;
-        let first: Block = decode(first).ok()?;
+        let first: LogBlock = decode(first).ok()?;
         // Before it there may be blocks without commits, which had notes.
         if *number != 1 && first.commits.first()?.version != 1 {
             return None;
@@ -444,7 +444,7 @@ impl Rebuilt {
     }
 
     /// Repeats a whole block, or nothing of it.
-    fn replay_block(&mut self, block: &Block) -> bool {
+    fn replay_block(&mut self, block: &LogBlock) -> bool {
         let mut document = self.document.clone();
         for commit in &block.commits {
             let is_next = document.version().checked_add(1) == Some(commit.version);

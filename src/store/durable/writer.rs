@@ -5,36 +5,36 @@
 //! call that waits for its commit while no other does writes it itself, which saves the way to
 //! the thread and back.
 
+mod error;
 mod journal_writer;
 mod since_checkpoint;
+mod thread;
+mod waits;
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde::Serialize;
 
 use super::format::{Checksum, StoredHead};
-use super::{Durability, Journal, JournalError, JournalErrorKind};
-use crate::caught::{CaughtPanic, catch};
-use crate::codes::{Retry, codes};
+use super::{Durability, Journal, JournalError};
 use crate::document::Snapshot;
-use crate::lock::{Keeper, Kept, Mailbox, Rest, WaitsAs, WakeChain};
-use crate::millis;
+use crate::lock::{Keeper, Mailbox, Rest, WaitsAs, WakeChain};
 use crate::store::diagnostics::DurableDiagnostics;
 use crate::store::notes::NoteChange;
 use crate::store::{CommitError, DataStore, TransactionResult};
 use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, rank};
-use crate::time::{Clock, Deadline};
+use crate::time::Clock;
+pub use error::DurabilityError;
 use journal_writer::JournalWriter;
 pub(super) use since_checkpoint::SinceCheckpoint;
+use waits::{DurabilityResult, Goal, JournalWait, WaitMode, acknowledged};
 
 /// The journal's side of a store.
 pub(in crate::store) struct Writer {
-    shared: Arc<Shared>,
+    shared: Arc<SharedWriter>,
     thread: Mutex<{ rank::WRITER_THREAD }, Option<JoinHandle<()>>>,
     durability: Durability,
 }
@@ -51,7 +51,7 @@ pub(super) struct WriterStart {
 }
 
 /// What the threads share that write and wait.
-struct Shared {
+struct SharedWriter {
     /// The last version that is durable.
     version: AtomicU64,
     /// Whether commits are refused. Set with the log locked if the store is closed, so that no
@@ -65,14 +65,14 @@ struct Shared {
     /// How many bytes of notes may wait.
     most_note_bytes: usize,
     clock: Clock,
-    state: Mutex<{ rank::DURABLE }, State>,
+    state: Mutex<{ rank::DURABLE }, WriterState>,
     /// Notified when the thread is called.
     called: Condvar,
     /// Calls that are answered, of which one wakes the next.
-    answered: WakeChain<Mailbox<Answer>>,
+    answered: WakeChain<Mailbox<DurabilityResult>>,
 }
 
-struct State {
+struct WriterState {
     /// `None` while a thread writes.
     journal: Option<Box<JournalWriter>>,
     /// Whether the thread is to write.
@@ -88,50 +88,14 @@ struct State {
     durable_notes: u64,
     /// The document of the last durable version.
     durable: Snapshot,
-    waiting: Vec<Waiting>,
-    end: Option<End>,
+    waiting: Vec<JournalWait>,
+    end: Option<WriterEnd>,
     report: CloseReport,
-}
-
-/// A call that waits for the journal.
-struct Waiting {
-    goal: Goal,
-    /// The timeout of a task, which the keeper ends.
-    limit: Option<(Duration, Deadline)>,
-    answer: Arc<Mailbox<Answer>>,
-}
-
-type Answer = Result<u64, DurabilityError>;
-
-/// What a call waits for: a version, and a number of notes.
-#[derive(Clone, Copy)]
-struct Goal {
-    version: u64,
-    notes: u64,
-}
-
-/// How a call waits.
-#[derive(Clone, Copy, PartialEq)]
-enum Patience {
-    /// For at most so long.
-    Until(Option<Duration>),
-    /// As long as it takes. It may write itself.
-    Writes,
-}
-
-/// What the thread is called for.
-#[derive(Clone, Copy, PartialEq)]
-enum Task {
-    Write,
-    /// No more commits come.
-    Close,
-    /// Nothing is written any more.
-    End,
 }
 
 /// Why nothing is written any more.
 #[derive(Clone)]
-enum End {
+enum WriterEnd {
     Closed,
     Failed(JournalError),
 }
@@ -151,71 +115,6 @@ pub struct CloseReport {
     pub checkpoints: u64,
 }
 
-/// Why a version cannot be waited for.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DurabilityError {
-    /// The store is in memory.
-    #[error("the store is not durable")]
-    NotDurable,
-    /// The timeout has passed.
-    #[error("version {version} is not durable after {timeout:?}: version {durable_version} is")]
-    Timeout {
-        /// The version that was waited for.
-        version: u64,
-        /// The last version that is durable.
-        durable_version: u64,
-        /// The timeout.
-        timeout: Duration,
-    },
-    /// The store was closed before it had the version.
-    #[error("the store was closed with version {durable_version}")]
-    Closed {
-        /// The last version that is durable.
-        durable_version: u64,
-    },
-    /// A task would have to wait, and the machine starts no thread that ends its wait at the
-    /// deadline.
-    #[error(
-        "version {version} cannot be waited for as a task, because no thread can be started: {reason}"
-    )]
-    NoKeeper {
-        /// The version that was to be waited for.
-        version: u64,
-        /// The error of the machine.
-        reason: String,
-    },
-    /// Another owner has the document, so versions after the durable one are not stored, and never
-    /// will be.
-    #[error("the journal is fenced after version {durable_version}: {cause}")]
-    Fenced {
-        /// The last version that is known to be durable.
-        durable_version: u64,
-        /// The error of the journal.
-        cause: JournalError,
-    },
-    /// The journal failed. Versions after the durable one may be stored or not, unless the cause
-    /// [stored nothing](JournalError::stored_nothing).
-    #[error("the journal failed after version {durable_version}: {cause}")]
-    Failed {
-        /// The last version that is known to be durable.
-        durable_version: u64,
-        /// The error of the journal.
-        cause: JournalError,
-    },
-}
-
-codes! { DurabilityError {
-    Self::NotDurable => "notDurable", 500;
-    Self::Timeout { version, durable_version, timeout } => "durabilityTimeout" {
-        version: version, durable_version: durable_version, timeout_ms: millis::number(*timeout)
-    } if Retry::Later;
-    Self::Closed { durable_version } => "storeClosed", 503;
-    Self::NoKeeper { version, reason } => "durabilityNoKeeper" if Retry::Later;
-    Self::Fenced { durable_version, cause } => "journalFenced", 421;
-    Self::Failed { durable_version, cause } => "journalFailed", 500;
-}}
-
 impl Writer {
     pub(super) fn new(
         durability: Durability,
@@ -223,14 +122,14 @@ impl Writer {
         document: Snapshot,
         clock: Clock,
     ) -> Self {
-        let shared = Shared {
+        let shared = SharedWriter {
             version: AtomicU64::new(document.version()),
             refuses: AtomicBool::new(false),
             sleeps: AtomicBool::new(true),
             has_many_notes: AtomicBool::new(false),
             most_note_bytes,
             clock,
-            state: Mutex::new(State {
+            state: Mutex::new(WriterState {
                 journal: None,
                 is_called: false,
                 closes: false,
@@ -261,7 +160,7 @@ impl Writer {
     pub(in crate::store) fn diagnostics(&self) -> DurableDiagnostics {
         let state = self.shared.state.lock();
         let failure = match &state.end {
-            Some(End::Failed(error)) => Some(error.to_string()),
+            Some(WriterEnd::Failed(error)) => Some(error.to_string()),
             _ => None,
         };
         DurableDiagnostics {
@@ -283,10 +182,10 @@ impl Writer {
         version: u64,
         timeout: Option<Duration>,
         keeper: &Arc<Keeper>,
-    ) -> Answer {
+    ) -> DurabilityResult {
         let goal = Goal { version, notes: 0 };
         match waits_as {
-            WaitsAs::Thread => self.shared.wait(goal, Patience::Until(timeout)),
+            WaitsAs::Thread => self.shared.wait(goal, WaitMode::Until(timeout)),
             WaitsAs::Task => self.shared.wait_in_task(goal, timeout, keeper).await,
         }
     }
@@ -299,7 +198,7 @@ impl Writer {
     ) -> Result<(), CommitError> {
         // The notes of a commit are in its block.
         match self.goal(result.version, !result.changed, durability) {
-            Some(goal) => acknowledged(goal, self.shared.wait(goal, Patience::Writes)),
+            Some(goal) => acknowledged(goal, self.shared.wait(goal, WaitMode::Writes)),
             None => Ok(()),
         }
     }
@@ -310,12 +209,12 @@ impl Writer {
         result: &TransactionResult,
         timeout: Option<Duration>,
     ) -> Result<(), DurabilityError> {
-        let patience = match timeout {
-            None => Patience::Writes,
-            timeout => Patience::Until(timeout),
+        let mode = match timeout {
+            None => WaitMode::Writes,
+            timeout => WaitMode::Until(timeout),
         };
         let goal = self.goal(result.version, !result.changed, Some(Durability::Durable));
-        goal.map_or(Ok(()), |goal| self.shared.wait(goal, patience).map(drop))
+        goal.map_or(Ok(()), |goal| self.shared.wait(goal, mode).map(drop))
     }
 
     /// Waits as [`acknowledge`](Self::acknowledge) does, in a task.
@@ -339,7 +238,7 @@ impl Writer {
             return Err(refusal);
         }
         match self.goal(version, true, None) {
-            Some(goal) => acknowledged(goal, self.shared.wait(goal, Patience::Writes)),
+            Some(goal) => acknowledged(goal, self.shared.wait(goal, WaitMode::Writes)),
             None => Ok(()),
         }
     }
@@ -387,7 +286,7 @@ impl Writer {
                 let notes = self.shared.state.lock().noted;
                 let goal = Goal { version: 0, notes };
                 // A journal that has failed takes no more notes, and refuses the next commit.
-                let _ = self.shared.wait(goal, Patience::Until(None));
+                let _ = self.shared.wait(goal, WaitMode::Until(None));
             }
         }
     }
@@ -405,7 +304,7 @@ impl Writer {
     #[cold]
     fn refused(&self) -> CommitError {
         let cause = match &self.shared.state.lock().end {
-            Some(End::Failed(cause)) => Some(cause.clone()),
+            Some(WriterEnd::Failed(cause)) => Some(cause.clone()),
             _ => None,
         };
         CommitError::ReadOnly { cause }
@@ -419,7 +318,7 @@ impl Writer {
             version: u64::MAX,
             notes: 0,
         };
-        let ended = self.shared.wait(goal, Patience::Until(None));
+        let ended = self.shared.wait(goal, WaitMode::Until(None));
         self.join();
         match ended {
             Err(DurabilityError::Closed { .. }) | Ok(_) => Ok(self.shared.state.lock().report),
@@ -478,218 +377,12 @@ impl DataStore {
     }
 }
 
-fn acknowledged(goal: Goal, answer: Answer) -> Result<(), CommitError> {
-    match answer {
-        Ok(_) => Ok(()),
-        Err(cause) => {
-            let (version, cause) = (goal.version, Box::new(cause));
-            Err(match &*cause {
-                DurabilityError::Fenced { .. } => CommitError::Fenced { version, cause },
-                DurabilityError::Failed { cause: failure, .. } if failure.stored_nothing => {
-                    CommitError::NotStored { version, cause }
-                }
-                _ => CommitError::Unknown { version, cause },
-            })
-        }
-    }
-}
-
-impl Goal {
-    fn is_reached(self, version: u64, notes: u64) -> bool {
-        version >= self.version && notes >= self.notes
-    }
-}
-
-impl State {
-    /// Removes a call that no longer waits.
-    fn leave(&mut self, answer: &Arc<Mailbox<Answer>>) {
-        let is_it = |waiting: &Waiting| Arc::ptr_eq(&waiting.answer, answer);
-        if let Some(at) = self.waiting.iter().position(is_it) {
-            self.waiting.swap_remove(at);
-        }
-    }
-}
-
-/// The answer to a task, which no longer waits when this is dropped.
-struct TaskAnswer {
-    shared: Arc<Shared>,
-    answer: Arc<Mailbox<Answer>>,
-}
-
-impl Future for TaskAnswer {
-    type Output = Answer;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
-        self.answer.poll(0, context)
-    }
-}
-
-impl Drop for TaskAnswer {
-    fn drop(&mut self) {
-        self.shared.state.lock().leave(&self.answer);
-        self.answer.forget_task();
-    }
-}
-
-impl Kept for Shared {
-    fn keep(&self) -> Option<Deadline> {
-        let mut state = self.state.lock();
-        let is_due = |waiting: &mut Waiting| {
-            let limit = waiting.limit;
-            limit.is_some_and(|(_, deadline)| self.clock.until(deadline).is_none())
-        };
-        let due: Vec<Waiting> = state.waiting.extract_if(.., is_due).collect();
-        let deadlines = state.waiting.iter().filter_map(|waiting| waiting.limit);
-        let next = deadlines.map(|(_, deadline)| deadline).min();
-        drop(state);
-        for waiting in due {
-            let timeout = waiting.limit.map(|(timeout, _)| timeout);
-            let timed_out = self.timed_out(waiting.goal, timeout.unwrap_or_default());
-            waiting.answer.answer(Err(timed_out));
-        }
-        next
-    }
-}
-
-impl Shared {
+impl SharedWriter {
     fn durable_version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
 
-    /// Waits until a goal is reached, or never will be. Returns the durable version.
-    fn wait(&self, goal: Goal, patience: Patience) -> Answer {
-        if goal.is_reached(self.durable_version(), 0) {
-            return Ok(self.durable_version());
-        }
-        loop {
-            let mut state = self.state.lock();
-            if let Some(answer) = self.answer_now(goal, &state) {
-                return answer;
-            }
-            let is_alone = state.waiting.is_empty() && !state.is_called;
-            if patience == Patience::Writes
-                && is_alone
-                && let Some(mut journal) = state.journal.take()
-            {
-                drop(state);
-                let written = catch(|| journal.write_new(self).map(drop));
-                self.give_back(journal, flatten(written));
-                continue;
-            }
-            let timeout = match patience {
-                Patience::Until(timeout) => timeout,
-                Patience::Writes => None,
-            };
-            let answer = Arc::new(Mailbox::new());
-            self.join(&mut state, goal, None, &answer);
-            drop(state);
-            let deadline = timeout.and_then(|timeout| self.clock.deadline(timeout));
-            if deadline.is_some() {
-                self.clock.listen(&answer);
-            }
-            let answered = answer.wait_until(0, &self.clock, deadline);
-            self.answered.go_on();
-            if let Some(answer) = answered {
-                return answer;
-            }
-            let mut state = self.state.lock();
-            state.leave(&answer);
-            // The answer may have come with the timeout.
-            if goal.is_reached(self.durable_version(), state.durable_notes) {
-                return Ok(self.durable_version());
-            }
-            return Err(self.timed_out(goal, timeout.unwrap_or_default()));
-        }
-    }
-
-    /// Waits as [`wait`](Self::wait) does, in a task, which never writes itself.
-    async fn wait_in_task(
-        self: &Arc<Self>,
-        goal: Goal,
-        timeout: Option<Duration>,
-        keeper: &Arc<Keeper>,
-    ) -> Answer {
-        if goal.is_reached(self.durable_version(), 0) {
-            return Ok(self.durable_version());
-        }
-        let limit = timeout.and_then(|limit| Some((limit, self.clock.deadline(limit)?)));
-        if limit.is_some() {
-            let attended = keeper.attend(self);
-            attended.map_err(|error| DurabilityError::NoKeeper {
-                version: goal.version,
-                reason: error.to_string(),
-            })?;
-        }
-        let wait = {
-            let mut state = self.state.lock();
-            if let Some(answer) = self.answer_now(goal, &state) {
-                return answer;
-            }
-            let answer = Arc::new(Mailbox::new());
-            self.join(&mut state, goal, limit, &answer);
-            TaskAnswer {
-                shared: Arc::clone(self),
-                answer,
-            }
-        };
-        if let Some((_, deadline)) = limit {
-            keeper.expect(deadline);
-        }
-        wait.await
-    }
-
-    /// Returns the answer to a call that need not wait.
-    fn answer_now(&self, goal: Goal, state: &State) -> Option<Answer> {
-        let version = self.durable_version();
-        if goal.is_reached(version, state.durable_notes) {
-            return Some(Ok(version));
-        }
-        state.end.as_ref().map(|end| Err(self.ended(end)))
-    }
-
-    /// Adds a call to those that wait, and calls the thread.
-    fn join(
-        &self,
-        state: &mut State,
-        goal: Goal,
-        limit: Option<(Duration, Deadline)>,
-        answer: &Arc<Mailbox<Answer>>,
-    ) {
-        state.waiting.push(Waiting {
-            goal,
-            limit,
-            answer: Arc::clone(answer),
-        });
-        self.call(state);
-    }
-
-    fn timed_out(&self, goal: Goal, timeout: Duration) -> DurabilityError {
-        DurabilityError::Timeout {
-            version: goal.version,
-            durable_version: self.durable_version(),
-            timeout,
-        }
-    }
-
-    /// Why no further version becomes durable.
-    fn ended(&self, end: &End) -> DurabilityError {
-        let durable_version = self.durable_version();
-        match end {
-            End::Closed => DurabilityError::Closed { durable_version },
-            End::Failed(cause) if cause.kind == JournalErrorKind::Fenced => {
-                DurabilityError::Fenced {
-                    durable_version,
-                    cause: cause.clone(),
-                }
-            }
-            End::Failed(cause) => DurabilityError::Failed {
-                durable_version,
-                cause: cause.clone(),
-            },
-        }
-    }
-
-    fn call(&self, state: &mut State) {
+    fn call(&self, state: &mut WriterState) {
         state.is_called = true;
         self.called.notify_one();
     }
@@ -709,7 +402,7 @@ impl Shared {
         self.has_many_notes.load(Ordering::Relaxed)
     }
 
-    fn note_many(&self, state: &State) {
+    fn note_many(&self, state: &WriterState) {
         let many = state.note_bytes > self.most_note_bytes;
         self.has_many_notes.store(many, Ordering::Relaxed);
     }
@@ -743,7 +436,7 @@ impl Shared {
         let reached = state
             .waiting
             .extract_if(.., |waiting| waiting.goal.is_reached(version, notes));
-        let reached: Vec<Waiting> = reached.collect();
+        let reached: Vec<JournalWait> = reached.collect();
         drop(state);
         let answered = reached.len() as u64;
         self.answer(reached, &Ok(version));
@@ -751,7 +444,7 @@ impl Shared {
         answered
     }
 
-    fn answer(&self, waiting: Vec<Waiting>, answer: &Answer) {
+    fn answer(&self, waiting: Vec<JournalWait>, answer: &DurabilityResult) {
         let answered = waiting.into_iter().map(|it| it.answer);
         let sleepers = answered.filter(|it| it.leave(answer.clone()) != Rest::Awake);
         self.answered.begin(sleepers.collect::<Vec<_>>());
@@ -772,7 +465,7 @@ impl Shared {
         }
     }
 
-    fn end(&self, end: End, report: CloseReport) {
+    fn end(&self, end: WriterEnd, report: CloseReport) {
         let mut state = self.state.lock();
         // The first end stays.
         if state.end.is_none() {
@@ -790,69 +483,8 @@ impl Shared {
     }
 
     fn fail(&self, error: JournalError) {
-        self.end(End::Failed(error), CloseReport::default());
+        self.end(WriterEnd::Failed(error), CloseReport::default());
     }
-
-    /// Writes whenever the thread is called, until the store is closed or its journal fails.
-    fn run(&self) {
-        loop {
-            let (mut journal, task) = self.next_call();
-            let written = match task {
-                Task::End => return self.finish(journal),
-                Task::Write => catch(|| journal.write_all(self)),
-                Task::Close => catch(|| journal.close(self)),
-            };
-            match flatten(written) {
-                Ok(()) if task == Task::Write => self.give_back(journal, Ok(())),
-                Ok(()) => return self.finish(journal),
-                Err(error) => {
-                    self.fail(error);
-                    return self.finish(journal);
-                }
-            }
-        }
-    }
-
-    /// Waits until the thread is called and no other has the journal.
-    fn next_call(&self) -> (Box<JournalWriter>, Task) {
-        let mut state = self.state.lock();
-        loop {
-            if state.is_called
-                && let Some(journal) = state.journal.take()
-            {
-                state.is_called = false;
-                let task = match (&state.end, state.closes) {
-                    (Some(_), _) => Task::End,
-                    (None, true) => Task::Close,
-                    (None, false) => Task::Write,
-                };
-                return (journal, task);
-            }
-            state = self.called.wait(state);
-        }
-    }
-
-    /// Drops the journal. A store is closed when its file is free.
-    fn finish(&self, journal: Box<JournalWriter>) {
-        let report = CloseReport {
-            durable_version: self.durable_version(),
-            ..journal.report
-        };
-        let end = match catch(|| drop(journal)) {
-            Ok(()) => End::Closed,
-            Err(panic) => End::Failed(panicked(panic.message())),
-        };
-        self.end(end, report);
-    }
-}
-
-fn panicked(message: Option<&str>) -> JournalError {
-    JournalError::new(JournalErrorKind::Panic, message.unwrap_or("no message"))
-}
-
-/// The result of code that may have panicked.
-fn flatten<T>(result: Result<Result<T, JournalError>, CaughtPanic>) -> Result<T, JournalError> {
-    result.unwrap_or_else(|panic| Err(panicked(panic.message())))
 }
 
 #[cfg(all(test, not(loom)))]

@@ -27,7 +27,7 @@ pub(super) fn receive<M>(
     cancel: Option<&CancelToken>,
 ) -> Received<M> {
     let (send, events) = unbounded();
-    let listener = Arc::new(Listener(send.clone()));
+    let listener = Arc::new(ClockListener(send.clone()));
     if deadline.is_some() {
         clock.listen(&listener);
     }
@@ -57,9 +57,9 @@ pub(super) fn receive<M>(
 }
 
 /// Notes that the time was moved.
-struct Listener(Sender<()>);
+struct ClockListener(Sender<()>);
 
-impl TimeListener for Listener {
+impl TimeListener for ClockListener {
     fn time_advanced(&self) {
         // The send fails if the receiver has returned, and then no thread waits.
         let _ = self.0.send(());

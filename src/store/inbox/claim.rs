@@ -4,7 +4,7 @@ use std::fmt;
 
 use smol_str::{SmolStr, ToSmolStr};
 
-use super::event_table::{Failed, FailedKind, FailureOutcome};
+use super::event_table::{FailedAttempt, FailedKind, FailureOutcome};
 use super::{HandlerError, Inbox, Outcome};
 use crate::caught::CaughtPanic;
 use crate::codes::{CodedError, Retry};
@@ -115,7 +115,7 @@ impl Claim {
         committed
     }
 
-    pub(super) fn end_failed(&mut self, failed: Failed) -> Outcome {
+    pub(super) fn end_failed(&mut self, failed: FailedAttempt) -> Outcome {
         self.ended = true;
         let Inbox { options, .. } = &self.inbox;
         let delay = options.delay(&self.event, self.attempt);
@@ -175,15 +175,15 @@ impl fmt::Debug for Claim {
     }
 }
 
-fn failed(kind: FailedKind, reason: impl ToSmolStr, error: String) -> Failed {
-    Failed {
+fn failed(kind: FailedKind, reason: impl ToSmolStr, error: String) -> FailedAttempt {
+    FailedAttempt {
         kind,
         reason: reason.to_smolstr(),
         error,
     }
 }
 
-impl From<&CaughtPanic> for Failed {
+impl From<&CaughtPanic> for FailedAttempt {
     fn from(panic: &CaughtPanic) -> Self {
         let error = match panic.message() {
             Some(text) => format!("the handler panicked: {text}"),
@@ -193,7 +193,7 @@ impl From<&CaughtPanic> for Failed {
     }
 }
 
-impl From<HandlerError> for Failed {
+impl From<HandlerError> for FailedAttempt {
     fn from(failure: HandlerError) -> Self {
         let (kind, reason) = match failure {
             HandlerError::Transient(reason) => (FailedKind::Transient, reason),
@@ -203,13 +203,13 @@ impl From<HandlerError> for Failed {
     }
 }
 
-impl From<LockError> for Failed {
+impl From<LockError> for FailedAttempt {
     fn from(error: LockError) -> Self {
         failed(FailedKind::Transient, "lock", error.to_string())
     }
 }
 
-impl From<CommitError> for Failed {
+impl From<CommitError> for FailedAttempt {
     /// A lock or lease that was held for too long may succeed next time; a violation of the schema
     /// fails again.
     fn from(error: CommitError) -> Self {

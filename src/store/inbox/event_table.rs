@@ -28,8 +28,8 @@ pub(crate) use inboxes::InboxKey;
 pub(in crate::store) use inboxes::Inboxes;
 use metrics::InboxCounters;
 pub use metrics::{InboxStats, ReasonCount};
-use stored::Changed;
 pub(crate) use stored::EventNote;
+use stored::InboxChanges;
 
 /// The events of one inbox.
 ///
@@ -51,7 +51,7 @@ pub(crate) struct EventTable {
     deaths: u64,
     metrics: InboxCounters,
     /// What a journal has to store. `None` if there is none.
-    changed: Option<Box<Changed>>,
+    changed: Option<Box<InboxChanges>>,
 }
 
 struct EventRecord {
@@ -67,36 +67,36 @@ enum EventProgress {
         owner: OwnerId,
         token: FencingToken,
         /// While the claim is not stale.
-        span: Span,
+        span: TimeSpan,
     },
     /// The last attempt failed with a transient error.
     Waiting {
         /// Until the event is due.
-        span: Span,
+        span: TimeSpan,
     },
-    Dead(Box<Death>),
+    Dead(Box<DeadEvent>),
 }
 
-struct Death {
+struct DeadEvent {
     number: u64,
     at: MonotonicTime,
     cause: DeadLetterCause,
     error: String,
 }
 
-struct Done {
+struct DoneEvent {
     attempts: u32,
     at: MonotonicTime,
 }
 
 /// A time from one moment to another.
 #[derive(Clone, Copy)]
-struct Span {
+struct TimeSpan {
     since: MonotonicTime,
     until: MonotonicTime,
 }
 
-impl Span {
+impl TimeSpan {
     /// Ends at the last moment that the clock can count, if not before: so each span ends.
     fn new(since: MonotonicTime, lasts: Duration) -> Self {
         let until = since.saturating_add(lasts);
@@ -111,7 +111,7 @@ impl Span {
 }
 
 /// Why an attempt failed.
-pub(crate) struct Failed {
+pub(crate) struct FailedAttempt {
     pub(crate) kind: FailedKind,
     /// The reason under which it is counted.
     pub(crate) reason: SmolStr,
@@ -136,7 +136,7 @@ pub(crate) enum FailureOutcome {
 
 impl EventTable {
     /// The claims of a new inbox, whose tokens are larger than this.
-    fn after(last_token: u64, changed: Option<Changed>) -> Self {
+    fn after(last_token: u64, changed: Option<InboxChanges>) -> Self {
         Self {
             last_token,
             changed: changed.map(Box::new),
@@ -183,7 +183,7 @@ impl EventTable {
             changed.done(&id, (event.sent_at, event.attempts), now);
         }
         self.settled.add_done(event.sent_at, id.clone());
-        let done = Done {
+        let done = DoneEvent {
             attempts: event.attempts,
             at: now,
         };
@@ -196,7 +196,7 @@ impl EventTable {
         &mut self,
         id: &str,
         token: FencingToken,
-        failed: Failed,
+        failed: FailedAttempt,
         (delay, limit): (Duration, u32),
         now: MonotonicTime,
     ) -> FailureOutcome {
@@ -212,7 +212,7 @@ impl EventTable {
             FailedKind::Poison => DeadLetterCause::Poison,
             _ if exhausted => DeadLetterCause::Exhausted,
             _ => {
-                let span = Span::new(now, delay);
+                let span = TimeSpan::new(now, delay);
                 event.state = EventProgress::Waiting { span };
                 return FailureOutcome::Again;
             }
@@ -259,7 +259,7 @@ impl EventTable {
     }
 
     fn end_unreported(&mut self, id: &str, now: MonotonicTime) -> DeadLetter {
-        let failed = Failed {
+        let failed = FailedAttempt {
             kind: FailedKind::Transient,
             reason: SmolStr::new_static("no word of the last attempt"),
             error: "the last attempt did not say how it ended".to_owned(),
@@ -280,7 +280,7 @@ impl EventTable {
         let id = id.clone();
         let event = self.not_done.get_mut(&id)?;
         self.deaths = self.deaths.saturating_add(1);
-        let death = Death {
+        let death = DeadEvent {
             number: self.deaths,
             at: now,
             cause,
@@ -303,7 +303,7 @@ impl EventTable {
         now: MonotonicTime,
     ) -> DeadLetter {
         self.deaths = self.deaths.saturating_add(1);
-        let death = Death {
+        let death = DeadEvent {
             number: self.deaths,
             at: now,
             cause: DeadLetterCause::Poison,
@@ -315,7 +315,7 @@ impl EventTable {
         let (letter, forgotten) = self.without_id.add(death, sent_at, now);
         self.note_forgotten_letters(forgotten.as_slice());
         self.metrics.received += u64::from(first);
-        let failed = Failed {
+        let failed = FailedAttempt {
             kind: FailedKind::Poison,
             reason: SmolStr::new_static("no event id"),
             error: String::new(),
@@ -345,7 +345,7 @@ impl EventTable {
 
 impl EventRecord {
     /// How it died, if it is dead.
-    fn death(&self) -> Option<&Death> {
+    fn death(&self) -> Option<&DeadEvent> {
         match &self.state {
             EventProgress::Dead(death) => Some(death),
             EventProgress::Claimed { .. } | EventProgress::Waiting { .. } => None,
@@ -357,7 +357,7 @@ impl EventProgress {
     /// Waiting, and due at once.
     fn due(now: MonotonicTime) -> Self {
         Self::Waiting {
-            span: Span::new(now, Duration::ZERO),
+            span: TimeSpan::new(now, Duration::ZERO),
         }
     }
 }

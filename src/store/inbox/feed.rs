@@ -159,7 +159,7 @@ codes! { Interruption {
 }}
 
 /// A running worker.
-pub(super) struct Run<'a, M> {
+pub(super) struct RunningWorker<'a, M> {
     inbox: &'a Inbox,
     feed: Feed<'a, M>,
     worker: OwnerId,
@@ -181,7 +181,7 @@ struct TakenMessage<M> {
     looks: u32,
 }
 
-impl<'a, M: Message + Send + 'static> Run<'a, M> {
+impl<'a, M: Message + Send + 'static> RunningWorker<'a, M> {
     pub(super) fn new(inbox: &'a Inbox, feed: Feed<'a, M>) -> Self {
         Self {
             inbox,
@@ -201,13 +201,13 @@ impl<'a, M: Message + Send + 'static> Run<'a, M> {
     ) -> Result<(), Interrupted<M>> {
         while let Some(mut taken) = self.next()? {
             taken.looks += 1;
-            let delivery = super::Attempt {
+            let attempt = super::ProcessingAttempt {
                 inbox: self.inbox,
                 owner: &self.worker,
                 first: taken.looks == 1,
                 cancel: self.feed.cancel,
             };
-            match delivery.make(&taken.message, &mut handler) {
+            match attempt.make(&taken.message, &mut handler) {
                 Ok(outcome) => match self.inbox.store.check_writable() {
                     Err(refusal) if !outcome.is_settled() => {
                         let cause = Interruption::ReadOnly(Box::new(refusal));

@@ -11,12 +11,12 @@ use crate::store::{
 };
 
 /// The condition that a lease still lasts when the transaction is published.
-struct Required {
+struct LeaseCondition {
     document: Arc<SharedDocument>,
     holding: Arc<Holding>,
 }
 
-impl Required {
+impl LeaseCondition {
     fn lost(&self, last: &PublishedState) -> Option<LeaseLost> {
         let now = self.document.clock.now();
         let leases = &last.leases;
@@ -27,7 +27,7 @@ impl Required {
     }
 }
 
-impl CommitCondition for Required {
+impl CommitCondition for LeaseCondition {
     fn check(&self, last: &PublishedState, _bookkeeping: &Bookkeeping) -> Result<(), CommitError> {
         let lost = self.lost(last);
         lost.map_or(Ok(()), |lost| Err(CommitError::LeaseLost(Box::new(lost))))
@@ -85,7 +85,7 @@ impl Draft {
     }
 
     fn require_held(&mut self, holding: Arc<Holding>) -> Result<(), LeaseError> {
-        let required = Required {
+        let required = LeaseCondition {
             document: Arc::clone(&self.document),
             holding,
         };

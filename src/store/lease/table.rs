@@ -41,17 +41,17 @@ pub(crate) struct InTheWay<'a> {
 pub(crate) struct LeaseTable {
     /// The last token. It outlives the last lease, because no token is issued twice.
     last_token: u64,
-    table: Option<Arc<Table>>,
+    table: Option<Arc<LeaseIndex>>,
 }
 
 /// Entries to be dropped outside the lock.
 #[derive(Debug, Default)]
-pub(crate) struct Swept {
-    all: Option<Arc<Table>>,
+pub(crate) struct RemovedLeases {
+    all: Option<Arc<LeaseIndex>>,
     some: Vec<FencingToken>,
 }
 
-impl Swept {
+impl RemovedLeases {
     /// The tokens of the leases, which have ended.
     pub(crate) fn tokens(&self) -> impl Iterator<Item = FencingToken> {
         let all = self.all.iter().flat_map(|table| table.holdings.keys());
@@ -62,7 +62,7 @@ impl Swept {
 /// `whole` and `nodes` map each target of each holding to that holding, so no two holdings share a
 /// target.
 #[derive(Clone, Debug, Default)]
-struct Table {
+struct LeaseIndex {
     holdings: im::HashMap<FencingToken, Arc<Holding>, Secret>,
     whole: Option<FencingToken>,
     nodes: im::HashMap<NodeId, FencingToken, Secret>,
@@ -130,7 +130,7 @@ impl LeaseTable {
         owner: OwnerId,
         expiry: Expiry,
         now: MonotonicTime,
-    ) -> (Arc<Holding>, Swept) {
+    ) -> (Arc<Holding>, RemovedLeases) {
         debug_assert!(self.in_the_way(&targets, now).is_none());
         let mut swept = self.sweep(now);
         self.last_token += 1;
@@ -184,9 +184,9 @@ impl LeaseTable {
     }
 
     /// Removes expired leases: all if all have expired, otherwise a bounded number.
-    fn sweep(&mut self, now: MonotonicTime) -> Swept {
+    fn sweep(&mut self, now: MonotonicTime) -> RemovedLeases {
         let Some(table) = &mut self.table else {
-            return Swept::default();
+            return RemovedLeases::default();
         };
         let over = |end: Option<&(MonotonicTime, FencingToken)>| {
             end.copied()
@@ -194,12 +194,12 @@ impl LeaseTable {
                 .map(|(_, token)| token)
         };
         if over(table.ends.get_max()).is_some() {
-            return Swept {
+            return RemovedLeases {
                 all: self.table.take(),
-                ..Swept::default()
+                ..RemovedLeases::default()
             };
         }
-        let mut swept = Swept::default();
+        let mut swept = RemovedLeases::default();
         for _ in 0..Self::SWEPT_AT_ONCE {
             let Some(token) = over(table.ends.get_min()) else {
                 break;
@@ -211,7 +211,7 @@ impl LeaseTable {
     }
 }
 
-impl Table {
+impl LeaseIndex {
     /// The stored lease that would conflict with this target.
     fn excluding(&self, target: &LeaseTarget) -> Option<&Arc<Holding>> {
         let token = match target {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::records::CommitRecords;
-use super::subscribers::Bell;
+use super::subscribers::SubscriberWake;
 use super::{CommitLog, HistoryStep, SubscriberId};
 use crate::document::Snapshot;
 use crate::store::events::Filter;
@@ -44,12 +44,12 @@ impl JournalReader {
         written: Vec<Arc<TransactionResult>>,
     ) {
         let mut log = self.log.records.lock();
-        let bell = log.as_mut().map(|records| {
+        let wake = log.as_mut().map(|records| {
             records.written.extend(written);
             records.subscribers.note_durable(version)
         });
         drop(log);
-        bell.into_iter().for_each(Bell::ring);
+        wake.into_iter().for_each(SubscriberWake::notify);
     }
 
     /// Frees the commits that were written, when none may come for long.
@@ -73,7 +73,7 @@ impl Drop for JournalReader {
             .as_mut()
             .map(|records| records.subscribers.end_journal());
         drop(log);
-        ended.into_iter().flatten().for_each(Bell::end);
+        ended.into_iter().flatten().for_each(SubscriberWake::end);
         self.log.unsubscribe(self.id);
     }
 }

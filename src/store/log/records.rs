@@ -7,7 +7,7 @@ use std::sync::Arc;
 use slotmap::SlotMap;
 
 use super::stretches::Stretch;
-use super::subscribers::{Bell, Next, SubscriberId, Subscribers, Topic};
+use super::subscribers::{NextEvent, SubscriberId, SubscriberWake, Subscribers, Topic};
 use super::unrecorded::UnrecordedQueue;
 use super::{CommitRecord, FollowerId, HistoryStep, LaterCommits};
 use crate::id::OwnerId;
@@ -187,7 +187,7 @@ impl CommitRecords {
         &mut self,
         version: u64,
         reach: Option<&Reach>,
-    ) -> impl Iterator<Item = Bell> + use<> {
+    ) -> impl Iterator<Item = SubscriberWake> + use<> {
         let (topics, woken) = self.subscribers.announce(version, reach);
         // A commit before the first other follower is not recorded.
         let newest = self.recent.back_mut();
@@ -342,16 +342,18 @@ impl CommitRecords {
     }
 
     /// The next commit for a subscriber.
-    pub(super) fn next(&mut self, id: SubscriberId) -> Next {
+    pub(super) fn next(&mut self, id: SubscriberId) -> NextEvent {
         let next = match self.subscribers.cursor(id) {
             Some(cursor) => {
                 let unread = self.recent.range(self.recent_until(cursor)..);
                 self.subscribers.read_next(id, unread)
             }
-            None => Next::Nothing,
+            None => NextEvent::Nothing,
         };
         match next {
-            Next::Nothing if self.has_ended || self.subscribers.has_ended(id) => Next::End,
+            NextEvent::Nothing if self.has_ended || self.subscribers.has_ended(id) => {
+                NextEvent::End
+            }
             next => next,
         }
     }

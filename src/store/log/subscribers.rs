@@ -25,7 +25,7 @@ slotmap::new_key_type! {
 #[derive(Debug, Default)]
 pub(super) struct Subscribers {
     all: SlotMap<SubscriberId, Subscriber>,
-    by_filter: HashMap<Filter, Audience>,
+    by_filter: HashMap<Filter, FilterSubscribers>,
     /// How many topics there have been.
     topics: u64,
     /// How many waits of tasks there have been.
@@ -51,7 +51,7 @@ impl Topic {
 
 /// The subscribers with one filter.
 #[derive(Debug)]
-struct Audience {
+struct FilterSubscribers {
     topic: Topic,
     subscribers: usize,
     /// Those that have read everything. A commit wakes them if it passes their filter, and does
@@ -88,14 +88,14 @@ pub(in crate::store) struct EventWait(u64);
 /// What wakes a subscriber, with no mutex locked.
 #[must_use]
 #[derive(Debug, Default)]
-pub(super) struct Bell {
+pub(super) struct SubscriberWake {
     ready: Option<Sender<()>>,
     tasks: Vec<(EventWait, Waker)>,
 }
 
-impl Bell {
+impl SubscriberWake {
     /// Wakes those that wait for something to read.
-    pub(super) fn ring(self) {
+    pub(super) fn notify(self) {
         if let Some(ready) = &self.ready {
             // Full if it did not react to the message before.
             let _ = ready.try_send(());
@@ -121,8 +121,8 @@ impl Subscriber {
     }
 
     /// Takes what wakes it at the end of its channel.
-    fn take_bell(&mut self) -> Bell {
-        Bell {
+    fn take_wake(&mut self) -> SubscriberWake {
+        SubscriberWake {
             ready: self.ready.take(),
             tasks: std::mem::take(&mut self.tasks),
         }
@@ -137,7 +137,7 @@ impl Subscriber {
 }
 
 /// What a subscriber reads.
-pub(super) enum Next {
+pub(super) enum NextEvent {
     Event(CommitEvent),
     /// None of the commits so far, of which there are more.
     Further,
@@ -176,7 +176,7 @@ impl Subscribers {
                     Topic(*topics)
                 }
             };
-            Audience {
+            FilterSubscribers {
                 topic,
                 subscribers: 0,
                 waiting: Vec::new(),
@@ -251,18 +251,18 @@ impl Subscribers {
     }
 
     /// Lets subscribers read the commits that are durable now. Returns what wakes their tasks.
-    pub(super) fn note_durable(&mut self, version: u64) -> Bell {
+    pub(super) fn note_durable(&mut self, version: u64) -> SubscriberWake {
         self.durable = Some(version);
         self.notify_durable()
     }
 
-    fn notify_durable(&mut self) -> Bell {
-        let mut bell = Bell::default();
+    fn notify_durable(&mut self) -> SubscriberWake {
+        let mut wake = SubscriberWake::default();
         for subscriber in self.all.values_mut().filter(|it| it.reads_durable) {
             subscriber.notify();
-            bell.tasks.append(&mut subscriber.tasks);
+            wake.tasks.append(&mut subscriber.tasks);
         }
-        bell
+        wake
     }
 
     /// Lets a task wait until there may be something to read; `wait` is its wait so far. Returns
@@ -297,13 +297,13 @@ impl Subscribers {
     }
 
     /// Ends the channels of those that read durable commits, to be dropped with no mutex locked.
-    pub(super) fn end_journal(&mut self) -> Vec<Bell> {
+    pub(super) fn end_journal(&mut self) -> Vec<SubscriberWake> {
         self.journal_has_ended = true;
         // What they have not read never becomes durable, and requests must not wait for that.
         let Self { lossless, all, .. } = self;
         lossless.retain(|(id, _)| all.get(*id).is_none_or(|it| !it.reads_durable));
         let all = self.all.values_mut().filter(|it| it.reads_durable);
-        all.map(Subscriber::take_bell).collect()
+        all.map(Subscriber::take_wake).collect()
     }
 
     /// Whether a subscriber gets no further commit of the journal.
@@ -432,9 +432,9 @@ impl Subscribers {
         &mut self,
         id: SubscriberId,
         unread: impl Iterator<Item = &'a LogEntry>,
-    ) -> Next {
+    ) -> NextEvent {
         let Some(subscriber) = self.all.get_mut(id) else {
-            return Next::End;
+            return NextEvent::End;
         };
         let last = match (subscriber.reads_durable, self.durable) {
             (true, Some(durable)) => durable.min(self.announced),
@@ -443,7 +443,7 @@ impl Subscribers {
         let unread = unread.take_while(|entry| entry.version() <= last);
         for (looked, entry) in unread.enumerate() {
             if looked == LOOKS {
-                return Next::Further;
+                return NextEvent::Further;
             }
             subscriber.cursor = entry.version();
             if let Some(commit) = entry.commit_for(subscriber.topic) {
@@ -454,17 +454,17 @@ impl Subscribers {
                 } else {
                     self.wait(id);
                 }
-                return Next::Event(CommitEvent { missed, commit });
+                return NextEvent::Event(CommitEvent { missed, commit });
             }
         }
         let (missed, newest) = subscriber.take_missed();
         self.wait(id);
         match newest {
-            Some(commit) => Next::Event(CommitEvent {
+            Some(commit) => NextEvent::Event(CommitEvent {
                 missed: missed - 1,
                 commit,
             }),
-            None => Next::Nothing,
+            None => NextEvent::Nothing,
         }
     }
 
@@ -503,7 +503,7 @@ impl Subscribers {
         &mut self,
         version: u64,
         reach: Option<&Reach>,
-    ) -> (Vec<Topic>, SmallVec<[Bell; 1]>) {
+    ) -> (Vec<Topic>, SmallVec<[SubscriberWake; 1]>) {
         self.announced = version;
         let (mut topics, mut woken) = (Vec::new(), SmallVec::new());
         // The write was faster than this announcement.
@@ -511,7 +511,7 @@ impl Subscribers {
             woken.push(self.notify_durable());
         }
         let Self { all, by_filter, .. } = self;
-        let mut tell = |audience: &mut Audience| {
+        let mut tell = |audience: &mut FilterSubscribers| {
             if audience.topic != Topic::ALL {
                 topics.push(audience.topic);
             }
@@ -524,7 +524,7 @@ impl Subscribers {
                     return true;
                 }
                 (subscriber.cursor, subscriber.waits) = (version - 1, false);
-                woken.push(Bell {
+                woken.push(SubscriberWake {
                     ready: subscriber.ready.clone(),
                     tasks: std::mem::take(&mut subscriber.tasks),
                 });
@@ -554,9 +554,9 @@ impl Subscribers {
     }
 
     /// Ends the channels, to be dropped with no mutex locked.
-    pub(super) fn end(&mut self) -> Vec<Bell> {
+    pub(super) fn end(&mut self) -> Vec<SubscriberWake> {
         let all = self.all.values_mut();
-        all.map(Subscriber::take_bell).collect()
+        all.map(Subscriber::take_wake).collect()
     }
 }
 
@@ -573,7 +573,7 @@ mod tests {
         subscribers.read_durable(id);
         let notified = || ready.try_iter().count();
         assert_eq!(notified(), 1);
-        subscribers.note_durable(1).ring();
+        subscribers.note_durable(1).notify();
         assert_eq!(notified(), 1);
         drop(subscribers.announce(1, None));
         assert_eq!(notified(), 1);

@@ -12,7 +12,7 @@ use crate::document::{
 
 /// A commit whose provenance is not recorded yet, or consecutive ones that typed one text.
 #[derive(Debug)]
-pub(crate) struct Unrecorded {
+pub(crate) struct UnrecordedCommit {
     /// The version of its first commit.
     pub(crate) first: u64,
     /// The version of its last commit.
@@ -56,7 +56,7 @@ pub(crate) struct ToRecord<'c> {
 /// effect. Their changes are not in the document then.
 #[derive(Debug, Default)]
 pub(crate) struct UnrecordedQueue {
-    pub(super) commits: VecDeque<Unrecorded>,
+    pub(super) commits: VecDeque<UnrecordedCommit>,
     bytes: usize,
     /// The version of the newest commit, also if that is an undo.
     pub(super) version: u64,
@@ -79,9 +79,9 @@ fn bytes(changes: &[Change]) -> usize {
 }
 
 /// What is no longer needed, to be dropped with no mutex locked.
-pub(super) type Unneeded = Vec<Unrecorded>;
+pub(super) type Unneeded = Vec<UnrecordedCommit>;
 
-impl Unrecorded {
+impl UnrecordedCommit {
     /// Whether its unit is in no history any more: only these commits of the queue refer to it.
     /// With too low a number it counts as one that a history has.
     pub(crate) fn is_final(&self, commits_of_unit: usize) -> bool {
@@ -199,7 +199,7 @@ impl UnrecordedQueue {
         let [before, after] = commit.selections;
         let bytes = bytes(commit.changes);
         self.bytes += bytes;
-        let commit = Unrecorded {
+        let commit = UnrecordedCommit {
             first: version,
             version,
             changes: commit.changes.clone(),
@@ -217,7 +217,7 @@ impl UnrecordedQueue {
     }
 
     /// Counts a commit that was removed. What takes long to drop is left to the caller.
-    fn removed(&mut self, commit: Option<Unrecorded>, unneeded: &mut Unneeded) {
+    fn removed(&mut self, commit: Option<UnrecordedCommit>, unneeded: &mut Unneeded) {
         const MANY: usize = 4096;
         if let Some(commit) = commit {
             self.bytes -= commit.bytes;
@@ -250,7 +250,7 @@ impl UnrecordedQueue {
     /// document that they lead to.
     pub(super) fn take(
         &mut self,
-        room: VecDeque<Unrecorded>,
+        room: VecDeque<UnrecordedCommit>,
         latest: impl FnOnce() -> Snapshot,
     ) -> Option<TakenCommits> {
         let since = self.since?;
@@ -284,7 +284,7 @@ impl UnrecordedQueue {
     /// into effect, if it was undone last.
     fn find_newest(&self, unit: &Arc<EditUnit>, in_effect: bool) -> Option<Range<usize>> {
         let first_undone = self.first_undone();
-        let is_own = |it: &&Unrecorded| it.is_in_effect != in_effect && it.is_of(unit);
+        let is_own = |it: &&UnrecordedCommit| it.is_in_effect != in_effect && it.is_of(unit);
         let range = match in_effect {
             true => {
                 let own = self.commits.range(first_undone..);
@@ -314,7 +314,7 @@ impl UnrecordedQueue {
         in_effect: bool,
     ) -> Option<Vec<Change>> {
         let commits = self.commits.range(self.find_newest(unit, in_effect)?);
-        let changes = commits.flat_map(Unrecorded::of_the_document);
+        let changes = commits.flat_map(UnrecordedCommit::of_the_document);
         Some(match in_effect {
             true => changes.cloned().collect(),
             false => changes.rev().map(Change::inverse).collect(),

@@ -6,7 +6,7 @@ use std::panic::Location;
 use std::time::Duration;
 
 use super::needs::locks_for;
-use super::reads::Reads;
+use super::reads::ReadSet;
 use crate::codes::Retry;
 use crate::document::plan::Planned;
 use crate::document::{EditError, Overlay, Snapshot, View};
@@ -25,7 +25,7 @@ pub(in crate::store) struct OnNodes {
     locked: HashMap<Granule, Rights, Secret>,
     /// The ids that were generated for its new nodes.
     own: HashSet<NodeId, Secret>,
-    reads: Mutex<{ rank::READS }, Reads>,
+    reads: Mutex<{ rank::READS }, ReadSet>,
     /// The error of a failed lock. The transaction cannot be committed any more.
     failed: Option<LockError>,
     /// How it takes the locks that it needs. `None` if it only notes them.
@@ -171,11 +171,11 @@ impl Draft {
 
     fn plan_on_nodes(&mut self, plan: &dyn Fn(&Self) -> Planned) -> Planned {
         loop {
-            let (planned, _) = self.plan_reading(Reads::unnoted(), plan);
+            let (planned, _) = self.plan_reading(ReadSet::unnoted(), plan);
             let needed = match &planned {
                 Ok(Some(change)) => locks_for(change, &self.overlay),
                 Ok(None) | Err(_) => {
-                    let (_, reads) = self.plan_reading(Reads::default(), plan);
+                    let (_, reads) = self.plan_reading(ReadSet::default(), plan);
                     locks_for_reads(reads.locks(), NodeExclusive)
                 }
             };
@@ -186,7 +186,7 @@ impl Draft {
     }
 
     /// Makes a plan, and notes its reads apart from those of the transaction.
-    fn plan_reading(&self, reads: Reads, plan: &dyn Fn(&Self) -> Planned) -> (Planned, Reads) {
+    fn plan_reading(&self, reads: ReadSet, plan: &dyn Fn(&Self) -> Planned) -> (Planned, ReadSet) {
         let swap = |reads| match &self.nodes {
             Some(nodes) => std::mem::replace(&mut *nodes.reads.lock(), reads),
             None => reads,

@@ -12,7 +12,7 @@ use crate::lock::Granule;
 /// reads have the effect of reads at the moment of the commit (validation as in Kung and Robinson,
 /// *On Optimistic Methods for Concurrency Control*, 1981).
 #[derive(Debug, Default)]
-pub(super) struct Reads {
+pub(super) struct ReadSet {
     nodes: HashMap<NodeId, Option<Arc<Node>>, Secret>,
     root: Option<Option<NodeId>>,
     /// The version that was read as a whole.
@@ -26,7 +26,7 @@ pub(super) struct Reads {
 /// The node that had changed. `None` if it is not about one node.
 type Torn = Option<NodeId>;
 
-impl Reads {
+impl ReadSet {
     /// Reads that need not be noted.
     pub(super) fn unnoted() -> Self {
         Self {

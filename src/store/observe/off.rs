@@ -2,7 +2,7 @@
 
 use smol_str::SmolStr;
 
-use super::Kind;
+use super::TransactionKind;
 use crate::lock::Requester;
 use crate::store::TransactionResult;
 use crate::time::Clock;
@@ -18,7 +18,12 @@ impl Observer {
     }
 
     #[inline(always)]
-    pub(super) fn observe(&self, _: &str, _: Kind, _: &Requester<'_>) -> ObservedTransaction {
+    pub(super) fn observe(
+        &self,
+        _: &str,
+        _: TransactionKind,
+        _: &Requester<'_>,
+    ) -> ObservedTransaction {
         ObservedTransaction {}
     }
 }

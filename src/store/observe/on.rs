@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use smol_str::SmolStr;
 
-use super::Kind;
+use super::TransactionKind;
 #[cfg(feature = "metrics")]
 use super::metrics::StoreMetrics;
-use super::outcome::{Ended, TransactionOutcome};
+use super::outcome::{OutcomeDetails, TransactionOutcome};
 #[cfg(feature = "tracing")]
 use super::span::TransactionSpan;
 use crate::caught::catch;
@@ -18,9 +18,9 @@ use crate::sync::assert_unlocked;
 use crate::time::{Clock, MonotonicTime};
 
 /// Begins the observations of a store. It does not keep the store alive.
-pub(in crate::store) struct Observer(Arc<Shared>);
+pub(in crate::store) struct Observer(Arc<SharedObserver>);
 
-struct Shared {
+struct SharedObserver {
     clock: Clock,
     #[cfg(feature = "metrics")]
     metrics: StoreMetrics,
@@ -38,14 +38,14 @@ type Observing = Box<Observation>;
 type Observing = Observation;
 
 struct Observation {
-    shared: Arc<Shared>,
+    shared: Arc<SharedObserver>,
     /// When the last measured part ended.
     measured: MonotonicTime,
     /// `None` until it is granted, or has ended without a grant.
     wait: Option<Duration>,
     /// `None` until it has ended, and if it was not granted.
     hold: Option<Duration>,
-    ended: Option<Ended>,
+    ended: Option<OutcomeDetails>,
     #[cfg(feature = "tracing")]
     span: TransactionSpan,
 }
@@ -54,7 +54,7 @@ impl Observer {
     pub(in crate::store) fn new(store: &SmolStr, clock: &Clock) -> Self {
         #[cfg(not(feature = "metrics"))]
         let _ = store;
-        Self(Arc::new(Shared {
+        Self(Arc::new(SharedObserver {
             clock: clock.clone(),
             #[cfg(feature = "metrics")]
             metrics: StoreMetrics::register(store),
@@ -65,7 +65,7 @@ impl Observer {
     pub(super) fn observe(
         &self,
         store: &str,
-        kind: Kind,
+        kind: TransactionKind,
         requester: &Requester<'_>,
     ) -> ObservedTransaction {
         #[cfg(feature = "tracing")]
@@ -158,7 +158,7 @@ impl Observation {
         self.wait = Some(before + waited);
     }
 
-    fn end_with(&mut self, ended: Ended) {
+    fn end_with(&mut self, ended: OutcomeDetails) {
         if self.ended.replace(ended).is_some() {
             return;
         }

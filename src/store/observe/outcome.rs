@@ -65,7 +65,7 @@ impl TransactionOutcome {
 
 /// An outcome with the details that a span has.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ended {
+pub(super) struct OutcomeDetails {
     pub(super) outcome: TransactionOutcome,
     /// The code of the error, if there was one.
     #[cfg(feature = "tracing")]
@@ -77,7 +77,7 @@ pub(super) struct Ended {
     pub(super) operations: Option<usize>,
 }
 
-impl From<TransactionOutcome> for Ended {
+impl From<TransactionOutcome> for OutcomeDetails {
     fn from(outcome: TransactionOutcome) -> Self {
         Self {
             outcome,
@@ -91,7 +91,7 @@ impl From<TransactionOutcome> for Ended {
     }
 }
 
-impl From<Result<&TransactionResult, &'static str>> for Ended {
+impl From<Result<&TransactionResult, &'static str>> for OutcomeDetails {
     #[inline]
     fn from(result: Result<&TransactionResult, &'static str>) -> Self {
         match result {

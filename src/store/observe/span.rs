@@ -6,8 +6,8 @@ use tracing::field::Empty;
 use tracing::level_filters::LevelFilter;
 use tracing::{Level, Span, record_all, span};
 
-use super::Kind;
-use super::outcome::Ended;
+use super::TransactionKind;
+use super::outcome::OutcomeDetails;
 use crate::caught::catch;
 use crate::lock::Requester;
 use crate::sync::assert_unlocked;
@@ -25,7 +25,7 @@ impl TransactionSpan {
     /// Opens the span, as a child of the calling thread's current one. A subscriber that panics
     /// gets none.
     #[inline]
-    pub(super) fn open(store: &str, kind: Kind, requester: &Requester<'_>) -> Self {
+    pub(super) fn open(store: &str, kind: TransactionKind, requester: &Requester<'_>) -> Self {
         match LEVEL <= LevelFilter::current() {
             false => Self(Span::none()),
             true => Self::open_if_enabled(store, kind, requester),
@@ -33,7 +33,7 @@ impl TransactionSpan {
     }
 
     #[cold]
-    fn open_if_enabled(store: &str, kind: Kind, requester: &Requester<'_>) -> Self {
+    fn open_if_enabled(store: &str, kind: TransactionKind, requester: &Requester<'_>) -> Self {
         assert_unlocked("a subscriber is called");
         let span = catch(|| {
             span!(
@@ -70,7 +70,7 @@ impl TransactionSpan {
     }
 
     /// Records the end.
-    pub(super) fn record(&self, ended: &Ended, wait: Duration, hold: Option<Duration>) {
+    pub(super) fn record(&self, ended: &OutcomeDetails, wait: Duration, hold: Option<Duration>) {
         if self.is_disabled() {
             return;
         }

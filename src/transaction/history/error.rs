@@ -28,7 +28,10 @@ pub enum UndoError {
     #[error(transparent)]
     Lock(#[from] LockError),
     /// A later change by another editor conflicts with the undo, or the tree forbids the redo.
-    #[error("the entry can no longer be {}: {conflict}{}", if *redo { "redone" } else { "undone" }, By(.by))]
+    #[error(
+        "the entry can no longer be {}: {conflict}{}",
+        if *redo { "redone" } else { "undone" }, ConflictingCommit(.by)
+    )]
     Conflict {
         /// Whether it was a redo.
         redo: bool,
@@ -116,9 +119,9 @@ impl UndoError {
     }
 }
 
-struct By<'a>(&'a Option<(OwnerId, u64)>);
+struct ConflictingCommit<'a>(&'a Option<(OwnerId, u64)>);
 
-impl fmt::Display for By<'_> {
+impl fmt::Display for ConflictingCommit<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some((owner, version)) => {

@@ -53,7 +53,7 @@ use smol_str::SmolStr;
 use super::operation::Callback;
 use crate::document::{BlockedUndo, Change, Changes, EditUnit, RecordedCommit, Selection};
 use crate::id::OwnerId;
-use crate::store::{DataStore, Draft, Kind, ReversedEntry};
+use crate::store::{DataStore, Draft, ReversedEntry, TransactionKind};
 use crate::time::MonotonicTime;
 
 /// Undo or redo.
@@ -72,10 +72,10 @@ impl Direction {
         }
     }
 
-    pub(super) fn kind(self) -> Kind {
+    pub(super) fn kind(self) -> TransactionKind {
         match self {
-            Self::Undo => Kind::Undo,
-            Self::Redo => Kind::Redo,
+            Self::Undo => TransactionKind::Undo,
+            Self::Redo => TransactionKind::Redo,
         }
     }
 }
@@ -115,13 +115,13 @@ pub(super) struct Edit {
 
 /// Where a transaction goes in a history. It is decided before the commit, under the same lock.
 #[derive(Debug)]
-pub(super) struct Entering {
+pub(super) struct PlannedEntry {
     unit: Arc<EditUnit>,
     place: EntryPlace,
     at: MonotonicTime,
 }
 
-impl Entering {
+impl PlannedEntry {
     /// What is undone together with it.
     pub(super) fn unit(&self) -> &Arc<EditUnit> {
         &self.unit
@@ -145,7 +145,7 @@ enum EntryPlace {
 
 /// An undo or a redo in progress. Its entries stay in the history until it is published.
 #[derive(Debug)]
-pub(super) struct Attempt {
+pub(super) struct UndoAttempt {
     pub(super) direction: Direction,
     /// Its idempotency key.
     key: Option<SmolStr>,
@@ -170,7 +170,7 @@ impl History {
     }
 
     /// Whether an undo that had no effect goes on: there is an entry below the one that it tried.
-    pub(super) fn goes_on_after(&self, attempt: &Attempt) -> bool {
+    pub(super) fn goes_on_after(&self, attempt: &UndoAttempt) -> bool {
         let stack = self.stack(attempt.direction);
         let at = attempt.last().and_then(|last| position(stack, last));
         self.options.next_effective && at.is_some_and(|at| at > 0)
@@ -253,7 +253,7 @@ impl History {
         how: &HistoryMode,
         now: impl FnOnce() -> MonotonicTime,
         (owner, version, is_apart): (&OwnerId, u64, bool),
-    ) -> Option<Entering> {
+    ) -> Option<PlannedEntry> {
         if self.options.limit == 0
             || *how == HistoryMode::Skipped
             || of_the_document(changes).next().is_none()
@@ -270,12 +270,12 @@ impl History {
         let entry = entry.filter(|_| !is_apart);
         let unit = entry.and_then(|it| it.unit_before(version)).cloned();
         let unit = unit.unwrap_or_else(|| EditUnit::new(version, owner.clone()));
-        Some(Entering { unit, place, at })
+        Some(PlannedEntry { unit, place, at })
     }
 
     /// Records a commit of the editor itself.
-    pub(super) fn record(&mut self, edit: Edit, entering: Option<Entering>) {
-        let Some(Entering { unit, place, .. }) = entering else {
+    pub(super) fn record(&mut self, edit: Edit, entering: Option<PlannedEntry>) {
+        let Some(PlannedEntry { unit, place, .. }) = entering else {
             return self.drop_later(edit);
         };
         if !self.redo.is_empty() {
@@ -330,7 +330,7 @@ impl History {
     // --- Undo and redo ---
 
     /// Adds the next older entry to those that were tried. Returns whether there is one.
-    pub(super) fn try_next(&self, attempt: &mut Attempt) -> bool {
+    pub(super) fn try_next(&self, attempt: &mut UndoAttempt) -> bool {
         let stack = self.stack(attempt.direction);
         let last = attempt.last().and_then(|last| position(stack, last));
         let next = last.unwrap_or(stack.len()).checked_sub(1);
@@ -343,8 +343,8 @@ impl History {
 
     /// Takes in that the entry that was tried last cannot be undone. Returns whether this undo has
     /// to return the failure: it is the first that found one, or a repetition of it.
-    pub(super) fn refuse(&mut self, attempt: &Attempt) -> bool {
-        let Attempt { direction, key, .. } = attempt;
+    pub(super) fn refuse(&mut self, attempt: &UndoAttempt) -> bool {
+        let UndoAttempt { direction, key, .. } = attempt;
         let Some(last) = attempt.last() else {
             return true;
         };
@@ -366,7 +366,7 @@ impl History {
     /// If the entry was discarded meanwhile, it stays discarded.
     pub(super) fn move_entry(
         &mut self,
-        attempt: &Attempt,
+        attempt: &UndoAttempt,
         by_code: Option<Option<Arc<EditUnit>>>,
         version: Option<u64>,
     ) {
@@ -462,7 +462,7 @@ impl UndoFailure {
     }
 }
 
-impl Attempt {
+impl UndoAttempt {
     pub(super) fn new(direction: Direction, key: Option<SmolStr>) -> Self {
         let tried = SmallVec::new();
         Self {

@@ -13,8 +13,10 @@ use crate::id::OwnerId;
 use crate::lock::{
     AcquireOptions, Answer, Grant, LockError, QueuedWork, Requester, WaitsAs, blocking,
 };
-use crate::store::{CombinerGrant, CommitError, Draft, HeldGrant, Kind, ObservedTransaction};
-use crate::transaction::history::{Edit, Entering};
+use crate::store::{
+    CombinerGrant, CommitError, Draft, HeldGrant, ObservedTransaction, TransactionKind,
+};
+use crate::transaction::history::{Edit, PlannedEntry};
 use crate::transaction::run::{OperationBatch, run_batch};
 use crate::transaction::session::{Session, SessionTurn};
 use crate::transaction::{Hooks, Operation, TransactionError, TransactionResult, retry};
@@ -95,7 +97,7 @@ impl TransactionManager {
             return blocking(self.run_on_nodes(waits_as, attempts, submission, options, call_site));
         }
         let requester = requester(&self.0.owner, options, &label, call_site);
-        let mut observed = self.0.store.observe(Kind::Batch, &requester);
+        let mut observed = self.0.store.observe(TransactionKind::Batch, &requester);
         let granted = self.0.store.try_grant(&requester, options);
         if let Ok(Some(grant)) = granted {
             observed.granted_at_once();
@@ -137,7 +139,7 @@ impl TransactionManager {
             .await;
         }
         let requester = requester(&self.0.owner, options, &label, call_site);
-        let mut observed = self.0.store.observe(Kind::Batch, &requester);
+        let mut observed = self.0.store.observe(TransactionKind::Batch, &requester);
         // A batch that runs at once ends with this poll, so it is bound to the polling thread.
         let granted = self.0.store.try_grant(&requester, options);
         if let Ok(Some(grant)) = granted {
@@ -319,7 +321,7 @@ impl TransactionManager {
     ) -> BatchOutcome {
         let completion = submission.completion;
         let requester = options.requester(&self.0.owner, call_site, true);
-        let mut observed = self.0.store.observe(Kind::OnNodes, &requester);
+        let mut observed = self.0.store.observe(TransactionKind::OnNodes, &requester);
         // A completed batch need not wait.
         if let Some(mut outcome) = self.repeated(submission.once.as_deref()) {
             observe_end(&mut observed, &outcome);
@@ -513,7 +515,7 @@ impl TransactionManager {
         session.clipboard = clipboard;
         let inverses: Vec<_> = submission.inverses().collect();
         if entering.is_some() || !inverses.is_empty() {
-            let at = entering.as_ref().map(Entering::at);
+            let at = entering.as_ref().map(PlannedEntry::at);
             let edit = Edit {
                 changes: result.changes.clone(),
                 inverses,

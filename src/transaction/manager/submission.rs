@@ -5,7 +5,7 @@ use crate::id::OwnerId;
 use crate::store::durable::Durability;
 use crate::store::{ExecutedOperation, OfSession, Publication, undone};
 use crate::transaction::hooks::BeforeHooks;
-use crate::transaction::idempotency::Once;
+use crate::transaction::idempotency::IdempotentBatch;
 use crate::transaction::run::OperationBatch;
 use crate::transaction::{Callback, HistoryMode, IdempotencyKey, IntoOperations, Operation};
 
@@ -17,7 +17,7 @@ pub(in crate::transaction) struct Submission {
     /// is released.
     pub(super) code: Vec<Callback>,
     pub(super) before: BeforeHooks,
-    pub(super) once: Option<Box<Once>>,
+    pub(super) once: Option<Box<IdempotentBatch>>,
     pub(super) in_history: HistoryMode,
     pub(super) completion: Completion,
     /// Buffers for the operations and the changes of the result.
@@ -111,7 +111,7 @@ impl Submission {
 
     pub(in crate::transaction) fn set_key(&mut self, key: IdempotencyKey) {
         let does_nothing = first(&self.operations).is_none();
-        let once = Once::new(key, &self.operations, does_nothing);
+        let once = IdempotentBatch::new(key, &self.operations, does_nothing);
         self.once = Some(Box::new(once));
     }
 

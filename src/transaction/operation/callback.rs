@@ -4,8 +4,8 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use super::list::{Edited, Within};
-use super::{Document, On};
+use super::list::{Edited, SizeCheck};
+use super::{DocumentTarget, OperationOn};
 use crate::document::Budget;
 use crate::store::Draft;
 use crate::transaction::run;
@@ -56,16 +56,16 @@ impl Callback {
     }
 }
 
-impl On<Document> for Callback {
-    fn size(&self, _: &Budget) -> Within {
+impl OperationOn<DocumentTarget> for Callback {
+    fn size(&self, _: &Budget) -> SizeCheck {
         Ok(())
     }
 
-    fn to_scalars(&mut self, _: &mut Draft, _: &Document) -> Edited {
+    fn to_scalars(&mut self, _: &mut Draft, _: &DocumentTarget) -> Edited {
         Ok(())
     }
 
-    fn run(self, on: &mut Draft, _: &Document) -> Edited {
+    fn run(self, on: &mut Draft, _: &DocumentTarget) -> Edited {
         run::call(&self, on)
     }
 }

@@ -67,7 +67,7 @@ pub(in crate::transaction) struct Malformed<'a> {
     pub(in crate::transaction) reason: String,
 }
 
-type Read<'a, T> = Result<T, Malformed<'a>>;
+type ReadResult<'a, T> = Result<T, Malformed<'a>>;
 
 impl<'a> Malformed<'a> {
     fn new(at: &'a str, reason: impl Into<String>) -> Self {
@@ -101,10 +101,10 @@ pub(super) struct Envelope<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    pub(super) fn read(text: &'a RawValue) -> Read<'a, Self> {
+    pub(super) fn read(text: &'a RawValue) -> ReadResult<'a, Self> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields, expecting = "an operation")]
-        struct Fields<'a> {
+        struct OperationFields<'a> {
             #[serde(rename = "type", borrow)]
             name: &'a RawValue,
             #[serde(default, borrow, deserialize_with = "given")]
@@ -121,7 +121,7 @@ impl<'a> Envelope<'a> {
         }
 
         let text = text.get();
-        let fields: Fields<'_> =
+        let fields: OperationFields<'_> =
             serde_json::from_str(text).map_err(|error| Malformed::of(text, &error))?;
         let name_at = fields.name.get();
         let name = serde_json::from_str(name_at).map_err(|error| Malformed::of(name_at, &error))?;
@@ -136,13 +136,13 @@ impl<'a> Envelope<'a> {
     }
 
     /// The unit of its positions.
-    pub(super) fn unit(&self) -> Read<'a, Option<TextUnit>> {
+    pub(super) fn unit(&self) -> ReadResult<'a, Option<TextUnit>> {
         let unit = self.unit.map(read_unit).transpose();
         unit.map_err(|fault| fault.within(&self.name))
     }
 
     /// Checks that it has no unit, because the surrounding operation has it.
-    pub(super) fn without_unit(&self) -> Read<'a, ()> {
+    pub(super) fn without_unit(&self) -> ReadResult<'a, ()> {
         let Some(unit) = self.unit else {
             return Ok(());
         };
@@ -163,11 +163,11 @@ impl<'a> Envelope<'a> {
     }
 
     /// Returns the fields of the payload, each once.
-    pub(super) fn fields(&self) -> Read<'a, PayloadFields<'a>> {
+    pub(super) fn fields(&self) -> ReadResult<'a, PayloadFields<'a>> {
         let text = self.payload.map_or(self.text, RawValue::get);
         let entries = match self.payload {
             Some(payload) => {
-                let Entries(entries) = serde_json::from_str(payload.get())
+                let ObjectFields(entries) = serde_json::from_str(payload.get())
                     .map_err(|error| Malformed::of(text, &error).within(&self.name))?;
                 entries
             }
@@ -186,13 +186,13 @@ impl<'a> Envelope<'a> {
                 return Err(twice.within(&self.name));
             }
             let key = key.get();
-            fields.list.push(Field { name, key, value });
+            fields.list.push(PayloadField { name, key, value });
         }
         Ok(fields)
     }
 }
 
-pub(in crate::transaction) fn read_unit(unit: &RawValue) -> Read<'_, TextUnit> {
+pub(in crate::transaction) fn read_unit(unit: &RawValue) -> ReadResult<'_, TextUnit> {
     let unit = unit.get();
     let name: Result<String, _> = serde_json::from_str(unit);
     let name = name.map_err(|error| Malformed::of(unit, &error).within("unit"))?;
@@ -207,31 +207,34 @@ pub(super) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<Raw
 }
 
 /// The fields of an object in order, duplicates included.
-pub(in crate::transaction) struct Entries<'a>(
+pub(in crate::transaction) struct ObjectFields<'a>(
     pub(in crate::transaction) Vec<(&'a RawValue, &'a RawValue)>,
 );
 
-impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for ObjectFields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Collect;
+        struct ObjectFieldsVisitor;
 
-        impl<'de> Visitor<'de> for Collect {
-            type Value = Entries<'de>;
+        impl<'de> Visitor<'de> for ObjectFieldsVisitor {
+            type Value = ObjectFields<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a map")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries<'de>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> Result<ObjectFields<'de>, A::Error> {
                 let mut entries = Vec::new();
                 while let Some(entry) = map.next_entry()? {
                     entries.push(entry);
                 }
-                Ok(Entries(entries))
+                Ok(ObjectFields(entries))
             }
         }
 
-        deserializer.deserialize_map(Collect)
+        deserializer.deserialize_map(ObjectFieldsVisitor)
     }
 }
 
@@ -240,10 +243,10 @@ pub(super) struct PayloadFields<'a> {
     operation: String,
     /// The complete text.
     text: &'a str,
-    list: Vec<Field<'a>>,
+    list: Vec<PayloadField<'a>>,
 }
 
-struct Field<'a> {
+struct PayloadField<'a> {
     name: String,
     key: &'a str,
     value: &'a RawValue,
@@ -251,7 +254,7 @@ struct Field<'a> {
 
 impl<'a> PayloadFields<'a> {
     /// Takes one field out.
-    pub(super) fn split(&mut self, name: &str) -> Read<'a, Self> {
+    pub(super) fn split(&mut self, name: &str) -> ReadResult<'a, Self> {
         let at = self.list.iter().position(|field| field.name == name);
         let at = at.ok_or_else(|| {
             let missing = Malformed::new(self.text, format!("missing field `{name}`"));
@@ -265,12 +268,12 @@ impl<'a> PayloadFields<'a> {
     }
 
     /// Reads a struct with these fields.
-    pub(super) fn read<T: Deserialize<'a>>(&self) -> Read<'a, T> {
+    pub(super) fn read<T: Deserialize<'a>>(&self) -> ReadResult<'a, T> {
         self.tracked(MapDeserializer::new(self.entries()))
     }
 
     /// Reads the variant that has the operation's name and these fields.
-    pub(super) fn read_variant<T: Deserialize<'a>>(&self) -> Read<'a, T> {
+    pub(super) fn read_variant<T: Deserialize<'a>>(&self) -> ReadResult<'a, T> {
         let fields = MapDeserializer::new(self.entries());
         let variant = std::iter::once((self.operation.as_str(), fields));
         self.tracked(MapAccessDeserializer::new(MapDeserializer::new(variant)))
@@ -281,7 +284,7 @@ impl<'a> PayloadFields<'a> {
         fields.map(|field| (field.name.as_str(), field.value))
     }
 
-    fn tracked<T, D>(&self, payload: D) -> Read<'a, T>
+    fn tracked<T, D>(&self, payload: D) -> ReadResult<'a, T>
     where
         T: Deserialize<'a>,
         D: Deserializer<'a, Error = serde_json::Error>,

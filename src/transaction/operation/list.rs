@@ -5,14 +5,14 @@ use crate::store::Draft;
 use crate::transaction::error::OperationError;
 
 pub(super) type Edited = Result<(), OperationError>;
-pub(super) type Within = Result<(), LimitExceeded>;
+pub(super) type SizeCheck = Result<(), LimitExceeded>;
 
 /// An operation on a node or on the document: all that the crate knows of it beside its name and
 /// its fields.
-pub(in crate::transaction) trait On<Target> {
+pub(in crate::transaction) trait OperationOn<Target> {
     /// Checks the size of its names, values and texts, and of the nodes in it, before the lock is
     /// requested.
-    fn size(&self, budget: &Budget) -> Within;
+    fn size(&self, budget: &Budget) -> SizeCheck;
 
     /// Converts its positions from UTF-16 units, each in the current text of its node.
     fn to_scalars(&mut self, on: &mut Draft, target: &Target) -> Edited;
@@ -45,7 +45,7 @@ macro_rules! without {
         $(without!(@ $what);)+
     };
     (@ size) => {
-        fn size(&self, _: &$crate::document::Budget) -> super::Within {
+        fn size(&self, _: &$crate::document::Budget) -> super::SizeCheck {
             Ok(())
         }
     };
@@ -173,8 +173,8 @@ macro_rules! operations {
             }
         }
 
-        impl On<Target> for $all {
-            fn size(&self, budget: &$crate::document::Budget) -> Within {
+        impl OperationOn<Target> for $all {
+            fn size(&self, budget: &$crate::document::Budget) -> SizeCheck {
                 match self {
                     $($(Self::$name(operation) => operation.size(budget),)+)+
                     $(Self::$wrapper { alias, operation } => {

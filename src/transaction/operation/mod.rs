@@ -21,10 +21,10 @@ use json::OperationJson;
 
 pub use callback::Callback;
 pub use into_operations::IntoOperations;
-pub(super) use json::{Entries, Malformed, read_unit};
-pub(super) use list::On;
-pub(super) use on_document::Document;
+pub(super) use json::{Malformed, ObjectFields, read_unit};
+pub(super) use list::OperationOn;
 pub use on_document::DocumentOperation;
+pub(super) use on_document::DocumentTarget;
 pub use on_node::NodeOperation;
 pub use pattern::{Pattern, PatternError};
 pub use target::{Alias, Child, NodeRef, TextSpan};
@@ -264,7 +264,7 @@ impl Operation {
             _ => {
                 let target = fields.split(NODE_ID);
                 let operation = NodeOperation::of_fields(&fields)?;
-                let Target { node_id } = target?.read()?;
+                let TargetField { node_id } = target?.read()?;
                 Self::On {
                     node_id,
                     operation,
@@ -299,7 +299,7 @@ struct ReadControl<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Target {
+struct TargetField {
     node_id: NodeRef,
 }
 

@@ -8,12 +8,12 @@ mod nodes;
 mod selection;
 
 use super::Operation;
-use super::list::{Edited, On, Within};
+use super::list::{Edited, OperationOn, SizeCheck};
 
 /// The target of these operations.
-pub(in crate::transaction) struct Document;
+pub(in crate::transaction) struct DocumentTarget;
 
-type Target = Document;
+type Target = DocumentTarget;
 
 operations! {
     /// An operation on the document or the selection.

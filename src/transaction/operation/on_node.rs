@@ -15,7 +15,7 @@
 //! assert_eq!(operation, NodeOperation::from(InsertText { offset: 0, text: "x".into() }));
 //! ```
 
-use super::list::{Edited, On, Within};
+use super::list::{Edited, OperationOn, SizeCheck};
 use crate::document::Budget;
 use crate::id::NodeId;
 
@@ -117,6 +117,6 @@ operations! {
 }
 
 /// Checks the size of a text.
-fn text_size(budget: &Budget, text: &str) -> Within {
+fn text_size(budget: &Budget, text: &str) -> SizeCheck {
     budget.text(text.len(), text.chars().count())
 }

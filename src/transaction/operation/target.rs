@@ -40,9 +40,9 @@ pub struct Alias {
 
 impl<'de> Deserialize<'de> for NodeRef {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Read;
+        struct NodeRefVisitor;
 
-        impl<'de> Visitor<'de> for Read {
+        impl<'de> Visitor<'de> for NodeRefVisitor {
             type Value = NodeRef;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -58,7 +58,7 @@ impl<'de> Deserialize<'de> for NodeRef {
             }
         }
 
-        deserializer.deserialize_any(Read)
+        deserializer.deserialize_any(NodeRefVisitor)
     }
 }
 
@@ -114,9 +114,9 @@ pub enum Child {
 
 impl<'de> Deserialize<'de> for Child {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Read;
+        struct ChildVisitor;
 
-        impl<'de> Visitor<'de> for Read {
+        impl<'de> Visitor<'de> for ChildVisitor {
             type Value = Child;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -140,7 +140,7 @@ impl<'de> Deserialize<'de> for Child {
             }
         }
 
-        deserializer.deserialize_any(Read)
+        deserializer.deserialize_any(ChildVisitor)
     }
 }
 

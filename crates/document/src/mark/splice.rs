@@ -14,14 +14,14 @@ use crate::steps::steps;
 /// within the removed characters is trimmed or removed. An insertion at the edge of a mark stays
 /// outside it.
 #[derive(Clone, Debug)]
-pub(crate) struct Splice {
+pub(crate) struct TextSplice {
     /// The removed characters.
     pub(crate) range: Range<usize>,
     /// The number of inserted characters.
     pub(crate) inserted: usize,
 }
 
-impl Splice {
+impl TextSplice {
     /// A splice that changes no text.
     pub(crate) const NONE: Self = Self {
         range: 0..0,
@@ -80,7 +80,7 @@ impl Splice {
 
 impl Marks {
     /// Whether all marks follow a splice, and stay in normal form.
-    pub(crate) fn all_follow(&self, splice: &Splice) -> bool {
+    pub(crate) fn all_follow(&self, splice: &TextSplice) -> bool {
         if self.is_empty() {
             return true;
         }
@@ -94,7 +94,7 @@ impl Marks {
     }
 
     /// Makes all marks follow a splice.
-    pub(crate) fn follow(&mut self, splice: &Splice) {
+    pub(crate) fn follow(&mut self, splice: &TextSplice) {
         // Marks that end before the range are unchanged and not copied. Most texts have no marks.
         if self
             .iter()
@@ -109,7 +109,7 @@ impl Marks {
     }
 
     /// The change that a splice makes to the marks that do not follow.
-    pub(crate) fn change_by(&self, splice: &Splice) -> Option<MarksChange> {
+    pub(crate) fn change_by(&self, splice: &TextSplice) -> Option<MarksChange> {
         if self.is_empty() {
             return None;
         }
@@ -161,7 +161,7 @@ impl Marks {
     /// not normal.
     pub(crate) fn changed(
         &self,
-        splice: &Splice,
+        splice: &TextSplice,
         change: &MarksChange,
         len: usize,
     ) -> Option<Self> {

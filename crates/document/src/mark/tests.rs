@@ -13,7 +13,7 @@ fn bold(range: Range<usize>) -> Mark {
 
 /// The document after the change that is planned for a splice.
 fn after_splice(marks: &Marks, range: &Range<usize>, inserted: usize) -> Marks {
-    let splice = Splice {
+    let splice = TextSplice {
         range: range.clone(),
         inserted,
     };
@@ -152,8 +152,8 @@ proptest! {
         let marks = Marks::sorted(marks);
         let range = start..start + removed;
         let after = after_splice(&marks, &range, inserted);
-        let splice = Splice { range, inserted };
-        let back = Splice { range: start..start + inserted, inserted: removed };
+        let splice = TextSplice { range, inserted };
+        let back = TextSplice { range: start..start + inserted, inserted: removed };
         let change = marks.change_by(&splice).unwrap_or_default();
         let MarksChange { removed, added } = change;
         let inverse = MarksChange { removed: added, added: removed };
@@ -166,9 +166,9 @@ proptest! {
         let change = one.change_to(&other);
         let shared = |marks: &Marks| marks.iter().any(|mark| other.iter().any(|other| mark == other));
         prop_assert!(!shared(&change.removed));
-        prop_assert_eq!(one.changed(&Splice::NONE, &change, 100), Some(other.clone()));
+        prop_assert_eq!(one.changed(&TextSplice::NONE, &change, 100), Some(other.clone()));
         let inverse = MarksChange { removed: change.added, added: change.removed };
-        prop_assert_eq!(other.changed(&Splice::NONE, &inverse, 100), Some(one));
+        prop_assert_eq!(other.changed(&TextSplice::NONE, &inverse, 100), Some(one));
     }
 
     #[test]

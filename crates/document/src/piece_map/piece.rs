@@ -10,7 +10,7 @@ use crate::steps::step;
 /// More than the length of any sequence: where each sequence ends.
 pub(super) const END: usize = usize::MAX / 4;
 
-pub(super) type List = SmallVec<[Piece; 3]>;
+pub(super) type PieceList = SmallVec<[Piece; 3]>;
 
 /// Consecutive items of the same origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,11 +92,11 @@ impl Piece {
 }
 
 /// A sequence that did not change.
-pub(super) fn unchanged(id: &NodeId) -> List {
+pub(super) fn unchanged(id: &NodeId) -> PieceList {
     smallvec![Piece::new(Origin::Old(id.clone(), 0), END)]
 }
 
-pub(super) fn push(list: &mut List, piece: Piece) {
+pub(super) fn push(list: &mut PieceList, piece: Piece) {
     if piece.len == 0 {
         return;
     }
@@ -106,13 +106,13 @@ pub(super) fn push(list: &mut List, piece: Piece) {
     }
 }
 
-pub(super) fn push_all(list: &mut List, pieces: impl IntoIterator<Item = Piece>) {
+pub(super) fn push_all(list: &mut PieceList, pieces: impl IntoIterator<Item = Piece>) {
     pieces.into_iter().for_each(|piece| push(list, piece));
 }
 
 /// Divides a list. Tombstones at the border belong to the second part.
-pub(super) fn divide(list: List, at: usize) -> (List, List) {
-    let (mut first, mut rest) = (list, List::new());
+pub(super) fn divide(list: PieceList, at: usize) -> (PieceList, PieceList) {
+    let (mut first, mut rest) = (list, PieceList::new());
     let (mut left, mut index) = (at, 0);
     while left > 0 && index < first.len() {
         let width = first[index].width();
@@ -128,7 +128,7 @@ pub(super) fn divide(list: List, at: usize) -> (List, List) {
 
 /// A piece of a list, and the offset where it begins.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Reached {
+pub(super) struct PiecePosition {
     pub(super) index: usize,
     pub(super) offset: usize,
 }
@@ -138,11 +138,11 @@ pub(super) struct Reached {
 /// the range after it. A range to [`END`] has no end.
 pub(super) fn slice(
     list: &[Piece],
-    from: Reached,
+    from: PiecePosition,
     range: Range<usize>,
     mut visit: impl FnMut(Piece),
-) -> Reached {
-    let Reached {
+) -> PiecePosition {
+    let PiecePosition {
         mut index,
         mut offset,
     } = from;
@@ -169,5 +169,5 @@ pub(super) fn slice(
         }
         (index, offset) = (index + 1, end);
     }
-    Reached { index, offset }
+    PiecePosition { index, offset }
 }

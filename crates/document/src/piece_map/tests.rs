@@ -156,10 +156,10 @@ impl World {
         self.items.values().any(|list| list.contains(&item))
     }
 
-    fn spot(&self, item: u32) -> Option<Spot> {
+    fn spot(&self, item: u32) -> Option<MappedPosition> {
         self.items.iter().find_map(|(id, list)| {
             let offset = list.iter().position(|other| *other == item)?;
-            Some(Spot {
+            Some(MappedPosition {
                 node: id.clone(),
                 offset,
             })
@@ -240,9 +240,9 @@ proptest! {
         maps.iter().for_each(|map| whole.append(map));
         for (id, items) in &before.items {
             for offset in 0..=items.len() {
-                let start = Some(Spot { node: id.clone(), offset });
+                let start = Some(MappedPosition { node: id.clone(), offset });
                 let each = maps.iter().fold(start, |at, map| {
-                    at.and_then(|Spot { node, offset }| map.caret(&node, offset))
+                    at.and_then(|MappedPosition { node, offset }| map.caret(&node, offset))
                 });
                 prop_assert_eq!(whole.caret(id, offset), each, "{} of {} in {:?}", offset, id, whole);
             }

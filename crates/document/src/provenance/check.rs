@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::draft::Done;
-use super::record::Written;
+use super::draft::UndoResult;
+use super::record::WrittenValue;
 use super::sequence::{ChildItem, EdgeAt, Item, StepTag, TextItem};
-use super::undo::{Reversal, Undoing};
+use super::undo::{Undoing, UnitReversal};
 use super::{BlockedUndo, RecordKey, TouchedItem};
 use crate::hashing::Secret;
 use crate::id::NodeId;
@@ -27,7 +27,7 @@ impl Undoing<'_> {
         removed.find_map(|by| self.draft.is_later(*by, 0))
     }
 
-    fn gone(&self, key: RecordKey) -> Done {
+    fn gone(&self, key: RecordKey) -> UndoResult {
         match self.later_removal(key) {
             Some(version) => Err(BlockedUndo {
                 conflict: UndoConflict::NodeGone {
@@ -40,7 +40,7 @@ impl Undoing<'_> {
     }
 
     /// Refuses the undo if a later edit of another unit is in its way.
-    pub(super) fn check(&self, reversal: &Reversal, quiet: &mut QuietGaps) -> Done {
+    pub(super) fn check(&self, reversal: &UnitReversal, quiet: &mut QuietGaps) -> UndoResult {
         reversal.touched.iter().try_for_each(|touch| match touch {
             TouchedItem::Text(key) => {
                 let spread = self.draft.spread(*key);
@@ -68,7 +68,7 @@ impl Undoing<'_> {
     }
 
     /// Characters would return to a node that was removed.
-    fn check_text(&self, reversal: &Reversal, key: RecordKey) -> Done {
+    fn check_text(&self, reversal: &UnitReversal, key: RecordKey) -> UndoResult {
         let Some(record) = self.draft.get(key).filter(|it| !it.is_present()) else {
             return Ok(());
         };
@@ -87,7 +87,12 @@ impl Undoing<'_> {
 
     /// The nodes on both sides of the place of a removed node were joined: it would return before
     /// or behind the text of both.
-    fn check_neighbours(&self, list: RecordKey, key: RecordKey, quiet: &mut QuietGaps) -> Done {
+    fn check_neighbours(
+        &self,
+        list: RecordKey,
+        key: RecordKey,
+        quiet: &mut QuietGaps,
+    ) -> UndoResult {
         let record = self.draft.at(key);
         let found = self.draft.find_place(list, key, record.chosen());
         let Some(found) = found.filter(|_| !record.is_present()) else {
@@ -133,7 +138,7 @@ impl Undoing<'_> {
         Ok(())
     }
 
-    fn check_place(&self, reversal: &Reversal, key: RecordKey) -> Done {
+    fn check_place(&self, reversal: &UnitReversal, key: RecordKey) -> UndoResult {
         let Some(record) = self.draft.get(key).filter(|it| it.is_present()) else {
             return Ok(());
         };
@@ -157,7 +162,7 @@ impl Undoing<'_> {
         }
     }
 
-    fn check_values(&self, reversal: &Reversal, key: RecordKey) -> Done {
+    fn check_values(&self, reversal: &UnitReversal, key: RecordKey) -> UndoResult {
         let Some(record) = self.draft.get(key).filter(|it| it.is_present()) else {
             return Ok(());
         };
@@ -179,7 +184,7 @@ impl Undoing<'_> {
         Ok(())
     }
 
-    fn check_root(&self, reversal: &Reversal) -> Done {
+    fn check_root(&self, reversal: &UnitReversal) -> UndoResult {
         let root = self.draft.root.as_deref().unwrap_or(&self.draft.base.root);
         let Some(first) = root.iter().position(|it| reversal.has(it.by)) else {
             return Ok(());
@@ -197,7 +202,7 @@ impl Undoing<'_> {
         }
     }
 
-    fn check_edge(&self, key: RecordKey) -> Done {
+    fn check_edge(&self, key: RecordKey) -> UndoResult {
         let Some(record) = self.draft.get(key) else {
             return Ok(());
         };
@@ -228,7 +233,7 @@ impl Undoing<'_> {
 
     /// The end of the content of a joined node was split off, and is before the place to which the
     /// node would return.
-    fn check_rest(&self, key: RecordKey, edge: usize) -> Done {
+    fn check_rest(&self, key: RecordKey, edge: usize) -> UndoResult {
         let record = self.draft.at(key);
         let at = EdgeAt { node: key, edge };
         let holder = record.edges[edge].text_in;
@@ -266,7 +271,7 @@ impl Undoing<'_> {
     }
 
     /// Nothing of it was undone. Refused, if a node that it created stays for others.
-    pub(super) fn check_stayed(&self, reversal: &Reversal) -> Done {
+    pub(super) fn check_stayed(&self, reversal: &UnitReversal) -> UndoResult {
         for touch in &reversal.touched {
             let TouchedItem::Created(keys) = touch else {
                 continue;
@@ -326,10 +331,10 @@ impl Undoing<'_> {
     }
 }
 
-fn changed_value(id: &NodeId, what: &Written) -> UndoConflict {
+fn changed_value(id: &NodeId, what: &WrittenValue) -> UndoConflict {
     let aspect = match what {
-        Written::Kind { .. } => "type",
-        Written::Attribute(_) => "set of attributes",
+        WrittenValue::Kind { .. } => "type",
+        WrittenValue::Attribute(_) => "set of attributes",
     };
     UndoConflict::Changed {
         id: id.clone(),

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::record::{Place, Record, RootWrite};
-use super::sequence::{ChildItem, Found, Item, StepTag, TextItem};
+use super::sequence::{ChildItem, Item, SequencePosition, StepTag, TextItem};
 use super::{BlockedUndo, NodeRecords, Provenance, RecordKey};
 use smallvec::SmallVec;
 
@@ -17,7 +17,7 @@ use crate::mark::{Mark, Marks};
 use crate::plan;
 use crate::{Change, ChildPosition, Children, EditError, Node, Overlay, UndoConflict, View};
 
-pub(super) type Done = Result<(), BlockedUndo>;
+pub(super) type UndoResult = Result<(), BlockedUndo>;
 
 /// What stays in a wrapper whose creation is not in effect.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ pub(super) struct PlaceInParts {
 pub(super) const MOST_WRAPPED: usize = 1024;
 
 /// An undo or a redo in a transaction. The recorded history is changed when it is published.
-pub(super) struct Draft<'a> {
+pub(super) struct ProvenanceDraft<'a> {
     pub(super) base: &'a Provenance,
     pub(super) document: &'a mut Overlay,
     pub(super) ids: &'a NodeIds,
@@ -75,7 +75,7 @@ pub(super) struct Draft<'a> {
     pub(super) known_out: RefCell<HashSet<RecordKey, Secret>>,
 }
 
-impl NodeRecords for Draft<'_> {
+impl NodeRecords for ProvenanceDraft<'_> {
     fn record_mut(&mut self, key: RecordKey) -> Option<&mut Record> {
         self.get(key)?;
         Some(self.edit(key))
@@ -86,7 +86,7 @@ impl NodeRecords for Draft<'_> {
     }
 }
 
-impl Draft<'_> {
+impl ProvenanceDraft<'_> {
     pub(super) fn get(&self, key: RecordKey) -> Option<&Record> {
         self.changed
             .get(&key)
@@ -147,7 +147,7 @@ impl Draft<'_> {
         record.born.is_none_or(|born| self.will_be_in_effect(born))
     }
 
-    pub(super) fn make(&mut self, change: Change) -> Done {
+    pub(super) fn make(&mut self, change: Change) -> UndoResult {
         Ok(self.document.apply(change, self.ids)?)
     }
 
@@ -160,7 +160,7 @@ impl Draft<'_> {
 
     /// Brings a text to what the units in effect make of it. The text of a node that is not in the
     /// document is hidden as a whole.
-    pub(super) fn update_text(&mut self, key: RecordKey) -> Done {
+    pub(super) fn update_text(&mut self, key: RecordKey) -> UndoResult {
         let record = self.at(key);
         let is_present = record.is_present();
         let is_wrong = |item: &TextItem| match item {
@@ -221,7 +221,7 @@ impl Draft<'_> {
         range: Range<usize>,
         text: &str,
         marks: &[Mark],
-    ) -> Done {
+    ) -> UndoResult {
         let within = range.start..range.start + text.chars().count();
         let splice = plan::splice_text(plan::find(self.document, id)?, Some(range), text.into())?;
         if let Some(change) = splice {
@@ -236,7 +236,7 @@ impl Draft<'_> {
         self.set_marks(id, all)
     }
 
-    pub(super) fn set_marks(&mut self, id: &NodeId, marks: Vec<Mark>) -> Done {
+    pub(super) fn set_marks(&mut self, id: &NodeId, marks: Vec<Mark>) -> UndoResult {
         match plan::set_marks(self.document, id, marks)? {
             Some(change) => self.make(change),
             None => Ok(()),
@@ -245,7 +245,7 @@ impl Draft<'_> {
 
     // --- Values ---
 
-    pub(super) fn set_value(&mut self, key: RecordKey, change: Change) -> Done {
+    pub(super) fn set_value(&mut self, key: RecordKey, change: Change) -> UndoResult {
         if self.at(key).is_present() {
             return self.make(change);
         }
@@ -259,7 +259,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    pub(super) fn set_root(&mut self, after: Option<NodeId>) -> Done {
+    pub(super) fn set_root(&mut self, after: Option<NodeId>) -> UndoResult {
         match plan::set_root(self.document, after.as_ref())? {
             Some(change) => self.make(change),
             None => Ok(()),
@@ -274,7 +274,7 @@ impl Draft<'_> {
         list: RecordKey,
         node: RecordKey,
         place: usize,
-    ) -> Option<Found> {
+    ) -> Option<SequencePosition> {
         let is_it = |item: &ChildItem| {
             matches!(item, ChildItem::Place { node: of, place: which, .. }
                 if (*of, *which) == (node, place))
@@ -282,7 +282,7 @@ impl Draft<'_> {
         self.get(list)?.children.find_only(is_it)
     }
 
-    pub(super) fn is_shown(&self, list: RecordKey, found: Found) -> bool {
+    pub(super) fn is_shown(&self, list: RecordKey, found: SequencePosition) -> bool {
         let items = &self.at(list).children;
         matches!(items[found.index], ChildItem::Place { shown: true, .. })
     }
@@ -295,7 +295,7 @@ impl Draft<'_> {
 
     /// The place where a node is shown, with the list that shows it. `None` if it is in no list, or
     /// nothing is recorded of its place.
-    pub(super) fn shown_place(&self, node: RecordKey) -> Option<(RecordKey, Found)> {
+    pub(super) fn shown_place(&self, node: RecordKey) -> Option<(RecordKey, SequencePosition)> {
         let places = self.at(node).places.iter().enumerate();
         let mut lists = places
             .rev()
@@ -846,7 +846,7 @@ impl Draft<'_> {
     }
 
     /// Brings a node with its subtree into the document, to its present place.
-    pub(super) fn show(&mut self, node: RecordKey) -> Done {
+    pub(super) fn show(&mut self, node: RecordKey) -> UndoResult {
         let record = self.at(node);
         if record.is_present() || record.merged.is_some() {
             return Ok(());
@@ -893,7 +893,7 @@ impl Draft<'_> {
         outcome.map(|()| Some(list))
     }
 
-    fn insert(&mut self, node: RecordKey, at: Option<ChildPosition>) -> Done {
+    fn insert(&mut self, node: RecordKey, at: Option<ChildPosition>) -> UndoResult {
         let (mut keys, mut nodes) = (Vec::new(), Vec::new());
         let mut ahead = vec![(node, at.as_ref().map(|at| at.parent.clone()))];
         while let Some((key, parent)) = ahead.pop() {
@@ -955,7 +955,7 @@ impl Draft<'_> {
     }
 
     /// Takes a node with its subtree out of the document.
-    pub(super) fn hide(&mut self, node: RecordKey) -> Done {
+    pub(super) fn hide(&mut self, node: RecordKey) -> UndoResult {
         if !self.at(node).is_present() {
             return Ok(());
         }
@@ -979,7 +979,7 @@ impl Draft<'_> {
     }
 
     /// Moves a node from where it is to its present place.
-    pub(super) fn move_node(&mut self, node: RecordKey) -> Done {
+    pub(super) fn move_node(&mut self, node: RecordKey) -> UndoResult {
         if !self.at(node).is_present() {
             return match self.belongs(node) {
                 true => self.show(node),

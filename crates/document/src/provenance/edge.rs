@@ -9,16 +9,19 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::draft::{Done, Draft};
+use super::draft::{ProvenanceDraft, UndoResult};
 use super::record::{Record, spread_of};
-use super::sequence::{ChildItem, EdgeAt, Found, Item, hide};
+use super::sequence::{ChildItem, EdgeAt, Item, SequencePosition, hide};
 use super::{BlockedUndo, NodeRecords, RecordKey, body_of};
 use crate::id::NodeId;
 use crate::plan::{self, follows};
 use crate::{Change, ChildPosition, Children, Node, RightHalf, SplitPoint, UndoConflict, View};
 
-impl Draft<'_> {
-    pub(super) fn find_edge(&self, edge: EdgeAt) -> Option<([RecordKey; 2], [Found; 2])> {
+impl ProvenanceDraft<'_> {
+    pub(super) fn find_edge(
+        &self,
+        edge: EdgeAt,
+    ) -> Option<([RecordKey; 2], [SequencePosition; 2])> {
         let it = self.get(edge.node)?.edges.get(edge.edge)?;
         let [text_in, child_in] = [it.text_in, it.child_in];
         let text = self.get(text_in)?.text.find_edge(edge)?;
@@ -28,7 +31,7 @@ impl Draft<'_> {
 
     /// Opens or closes the edges in the sequences of a node, as far as they are not as the units in
     /// effect want them.
-    pub(super) fn update_edges_of(&mut self, key: RecordKey) -> Done {
+    pub(super) fn update_edges_of(&mut self, key: RecordKey) -> UndoResult {
         let items = self.get(key).into_iter().flat_map(|it| it.text.iter());
         let nodes: Vec<RecordKey> = items.filter_map(Item::edge).map(|at| at.node).collect();
         nodes
@@ -38,7 +41,7 @@ impl Draft<'_> {
 
     /// Brings the content of a node to where the units in effect want it: into the node itself, or
     /// behind one of its edges.
-    pub(super) fn update_edge(&mut self, node: RecordKey) -> Done {
+    pub(super) fn update_edge(&mut self, node: RecordKey) -> UndoResult {
         self.break_circle(node)?;
         let Some(record) = self.get(node) else {
             return Ok(());
@@ -78,7 +81,7 @@ impl Draft<'_> {
     /// If this node is to go behind an edge that is in its own content, one of the edges around
     /// that is opened: that of the earliest of the halves to which it goes. If it is joined to
     /// none, that is the earliest join, which is without effect. [`close`](Self::close) follows.
-    fn break_circle(&mut self, node: RecordKey) -> Done {
+    fn break_circle(&mut self, node: RecordKey) -> UndoResult {
         let Some(record) = self.get(node) else {
             return Ok(());
         };
@@ -173,7 +176,7 @@ impl Draft<'_> {
     }
 
     /// Gives a node back the content behind an edge.
-    fn open(&mut self, edge: EdgeAt) -> Done {
+    fn open(&mut self, edge: EdgeAt) -> UndoResult {
         let node = edge.node;
         // Its list comes first: other edges may be opened with that.
         let record = self.at(node);
@@ -239,7 +242,7 @@ impl Draft<'_> {
 
     /// Puts a node that was split off again at its own place. If the list of that is gone for good,
     /// it stays beside its left half.
-    fn place_half(&mut self, node: RecordKey, beside: &ChildPosition) -> Done {
+    fn place_half(&mut self, node: RecordKey, beside: &ChildPosition) -> UndoResult {
         let record = self.at(node);
         let (id, place) = (record.id.clone(), record.chosen());
         let list = record.places.get(place).and_then(|place| place.list);
@@ -276,7 +279,12 @@ impl Draft<'_> {
     }
 
     /// Moves the items behind an edge to its node, apart from other edges of the node.
-    fn take_out_behind(&mut self, edge: EdgeAt, holders: [RecordKey; 2], at: [Found; 2]) {
+    fn take_out_behind(
+        &mut self,
+        edge: EdgeAt,
+        holders: [RecordKey; 2],
+        at: [SequencePosition; 2],
+    ) {
         let node = edge.node;
         let ends = self.ends_of(edge, holders, at);
         let mut left = std::mem::take(&mut self.edit(holders[0]).text);
@@ -341,7 +349,7 @@ impl Draft<'_> {
     }
 
     /// Moves the content of a node behind one of its edges.
-    fn close(&mut self, edge: EdgeAt) -> Done {
+    fn close(&mut self, edge: EdgeAt) -> UndoResult {
         let node = edge.node;
         let Some((holders, at)) = self.find_edge(edge) else {
             return Ok(());
@@ -413,7 +421,7 @@ impl Draft<'_> {
 
     /// Brings what was put into nodes into the document: text into the first, children into the
     /// second.
-    fn show_content(&mut self, [left, list]: [RecordKey; 2]) -> Done {
+    fn show_content(&mut self, [left, list]: [RecordKey; 2]) -> UndoResult {
         self.update_text(left)?;
         if self.at(list).is_present() {
             self.show_children(list)?;
@@ -423,7 +431,7 @@ impl Draft<'_> {
 
     /// A half came back to a node whose join is undone, with the end of the content that was
     /// joined: what is behind that end returns to the node that it was joined to.
-    fn return_rest(&mut self, node: RecordKey) -> Done {
+    fn return_rest(&mut self, node: RecordKey) -> UndoResult {
         let ends = self.at(node).text.iter().filter_map(Item::end);
         let own: SmallVec<[EdgeAt; 1]> = ends.filter(|end| end.node == node).collect();
         for edge in own {
@@ -481,7 +489,7 @@ impl Draft<'_> {
     }
 
     /// Brings the children of a node into the document that belong there.
-    fn show_children(&mut self, list: RecordKey) -> Done {
+    fn show_children(&mut self, list: RecordKey) -> UndoResult {
         let places = self.at(list).children.iter().filter_map(|item| match item {
             ChildItem::Place {
                 node,
@@ -499,7 +507,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn put_in_behind(&mut self, edge: EdgeAt, holders: [RecordKey; 2], at: [Found; 2]) {
+    fn put_in_behind(&mut self, edge: EdgeAt, holders: [RecordKey; 2], at: [SequencePosition; 2]) {
         let node = edge.node;
         self.clear_known_out();
         let record = self.edit(node);
@@ -514,7 +522,12 @@ impl Draft<'_> {
     }
 
     /// Where the content behind an edge ends.
-    fn ends_of(&self, edge: EdgeAt, holders: [RecordKey; 2], at: [Found; 2]) -> [usize; 2] {
+    fn ends_of(
+        &self,
+        edge: EdgeAt,
+        holders: [RecordKey; 2],
+        at: [SequencePosition; 2],
+    ) -> [usize; 2] {
         let [left, list] = holders.map(|key| self.at(key));
         let belongs_to = |around: EdgeAt| self.belongs_to(edge, around);
         [
@@ -536,7 +549,12 @@ impl Draft<'_> {
     }
 
     /// Takes what is between these places out of the document.
-    fn evacuate(&mut self, holders: [RecordKey; 2], at: [Found; 2], ends: [usize; 2]) -> Done {
+    fn evacuate(
+        &mut self,
+        holders: [RecordKey; 2],
+        at: [SequencePosition; 2],
+        ends: [usize; 2],
+    ) -> UndoResult {
         let [left, list] = holders;
         let id = self.at(left).id.clone();
         if self.at(left).is_present()

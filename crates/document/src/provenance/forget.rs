@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::record::{Record, Write, spread_of};
+use super::record::{Record, ValueWrite, spread_of};
 use super::sequence::{
-    Chars, ChildItem, EdgeAt, Item, LaterEdits, Marked, Sequence, StepTag, TextItem,
+    Chars, ChildItem, EdgeAt, Item, LaterEdits, RecordedMark, Sequence, StepTag, TextItem,
 };
 use super::{Provenance, RecordKey, TouchedItem};
 use crate::hashing::Secret;
@@ -398,7 +398,7 @@ fn needed_of(mut chars: Chars, units: &Units<'_>) -> Option<Chars> {
             let now = marked.iter().find(|it| it.mark == first.mark);
             if now.is_some_and(|now| now.by != StepTag::ALWAYS && now.given != first.given) {
                 let (by, given) = (StepTag::ALWAYS, !first.given);
-                marked.insert(0, Marked { by, given, ..first });
+                marked.insert(0, RecordedMark { by, given, ..first });
             }
         }
     });
@@ -416,7 +416,7 @@ fn firsts_of<T: Clone>(all: &[T], are_alike: impl Fn(&T, &T) -> bool) -> SmallVe
     firsts
 }
 
-fn forget_in_writes(writes: &mut Vec<Write>, units: &Units<'_>) {
+fn forget_in_writes(writes: &mut Vec<ValueWrite>, units: &Units<'_>) {
     let firsts = firsts_of(writes, |one, other| one.what.is_of(&other.what));
     writes.retain_mut(|write| units.make_permanent(&mut write.by));
     for first in firsts {
@@ -424,7 +424,7 @@ fn forget_in_writes(writes: &mut Vec<Write>, units: &Units<'_>) {
             now.what.begin_as(&first.what);
         }
     }
-    let is_open = |write: &Write| {
+    let is_open = |write: &ValueWrite| {
         let mut all = writes.iter();
         all.any(|it| it.what.is_of(&write.what) && it.by != StepTag::ALWAYS)
     };

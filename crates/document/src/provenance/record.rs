@@ -7,7 +7,7 @@ use smallvec::{SmallVec, smallvec};
 use smol_str::SmolStr;
 
 use super::RecordKey;
-use super::sequence::{Chars, ChildItem, Hidden, Marked, Sequence, StepTag, TextItem, hide};
+use super::sequence::{Chars, ChildItem, Hidden, RecordedMark, Sequence, StepTag, TextItem, hide};
 use crate::id::NodeId;
 use crate::mark::{Mark, Marks};
 use crate::{AttributePatch, Change, MarksChange, Node, Value};
@@ -33,7 +33,7 @@ pub(super) struct Record {
     pub(super) edges: SmallVec<[Edge; 1]>,
     /// The edge behind which its content is.
     pub(super) merged: Option<usize>,
-    pub(super) writes: Vec<Write>,
+    pub(super) writes: Vec<ValueWrite>,
     /// The units that edited it while it stayed for others, although its creation was not in effect
     /// or a removal was.
     pub(super) kept_by: SmallVec<[StepTag; 1]>,
@@ -88,14 +88,14 @@ pub(super) struct Edge {
 
 /// A change of a value of a node.
 #[derive(Clone, Debug)]
-pub(super) struct Write {
+pub(super) struct ValueWrite {
     pub(super) by: StepTag,
     pub(super) version: u64,
-    pub(super) what: Written,
+    pub(super) what: WrittenValue,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Written {
+pub(super) enum WrittenValue {
     Kind { before: SmolStr, after: SmolStr },
     Attribute(AttributePatch),
 }
@@ -135,7 +135,7 @@ impl Edge {
     }
 }
 
-impl Written {
+impl WrittenValue {
     /// Gives it the value before another write of the same value.
     pub(super) fn begin_as(&mut self, first: &Self) {
         match (self, first) {
@@ -309,7 +309,7 @@ impl Record {
             };
             let is_known = || chars.marked().iter().any(|it| it.mark == mark);
             if chars.hidden().is_none() && (by != StepTag::ALWAYS || is_known()) {
-                chars.mark(Marked {
+                chars.mark(RecordedMark {
                     by,
                     version,
                     mark: mark.clone(),
@@ -320,7 +320,7 @@ impl Record {
     }
 
     pub(super) fn write(&mut self, change: &Change, version: u64, by: StepTag) {
-        let mut write = |what: Written| {
+        let mut write = |what: WrittenValue| {
             // What the creating unit wrote is a part of the creation.
             let is_known = self.writes.iter().any(|it| it.what.is_of(&what));
             // A commit that writes twice counts as one write.
@@ -335,16 +335,16 @@ impl Record {
             }
             if is_known || by != StepTag::ALWAYS && self.born.map(StepTag::unit) != Some(by.unit())
             {
-                self.writes.push(Write { by, version, what });
+                self.writes.push(ValueWrite { by, version, what });
             }
         };
         match change {
             Change::PatchAttrs { patches, .. } => patches
                 .iter()
-                .for_each(|patch| write(Written::Attribute(patch.clone()))),
+                .for_each(|patch| write(WrittenValue::Attribute(patch.clone()))),
             Change::SetType { before, after, .. } => {
                 let [before, after] = [before.clone(), after.clone()];
-                write(Written::Kind { before, after });
+                write(WrittenValue::Kind { before, after });
             }
             _ => {}
         }

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use super::RecordKey;
-use super::undo::Reversal;
+use super::undo::UnitReversal;
 use crate::Node;
 use crate::mark::{Mark, Marks};
 
@@ -57,7 +57,7 @@ impl StepTag {
     }
 
     /// Sets whether it is in effect, if it is of a step of the reversal.
-    pub(super) fn reverse(&mut self, reversal: &Reversal) {
+    pub(super) fn reverse(&mut self, reversal: &UnitReversal) {
         if reversal.has(*self) {
             self.is_in_effect = reversal.in_effect;
         }
@@ -121,7 +121,7 @@ macro_rules! edge_items {
 
 /// A place in a sequence: an item, and how many items of the document are before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct SequencePosition {
     pub(super) index: usize,
     pub(super) offset: usize,
 }
@@ -132,7 +132,7 @@ pub(super) struct Sequence<I> {
     /// The place that was found last, from which the next one is looked for: edits are near each
     /// other. The items before it have as much width as its offset says, so a change of one of them
     /// resets it to the start.
-    near: Cell<Found>,
+    near: Cell<SequencePosition>,
     /// The items behind those around the last border, in reverse order, between [`begin_edits`] and
     /// [`end_edits`]. So an insertion moves none of them.
     ///
@@ -211,7 +211,7 @@ impl<I: Item> Sequence<I> {
     /// Makes a border before the item at `offset`. Returns the first item that is there with a
     /// width, or the end.
     fn border(&mut self, offset: usize) -> usize {
-        let Found {
+        let SequencePosition {
             mut index,
             offset: mut before,
         } = self.near.get();
@@ -225,7 +225,7 @@ impl<I: Item> Sequence<I> {
         if let Some(apart) = &mut self.apart {
             apart.extend(self.items.drain(index..).rev());
         }
-        let from = Found {
+        let from = SequencePosition {
             index,
             offset: before,
         };
@@ -238,8 +238,8 @@ impl<I: Item> Sequence<I> {
     }
 
     /// The place directly behind the item before an offset, which is at or behind this place.
-    fn reach(&mut self, from: Found, offset: usize) -> Found {
-        let Found {
+    fn reach(&mut self, from: SequencePosition, offset: usize) -> SequencePosition {
+        let SequencePosition {
             mut index,
             offset: mut before,
         } = from;
@@ -253,7 +253,7 @@ impl<I: Item> Sequence<I> {
             before += self.items[index].width();
             index += 1;
         }
-        Found {
+        SequencePosition {
             index,
             offset: before,
         }
@@ -332,7 +332,7 @@ impl<I: Item> Sequence<I> {
             true => offset += new.width(),
             false => self.items.insert(index, new),
         }
-        self.near.set(Found { index, offset });
+        self.near.set(SequencePosition { index, offset });
     }
 
     pub(super) fn insert(&mut self, index: usize, item: I) {
@@ -363,11 +363,11 @@ impl<I: Item> Sequence<I> {
     }
 
     /// The first item for which `is_it` holds.
-    pub(super) fn find(&self, mut is_it: impl FnMut(&I) -> bool) -> Option<Found> {
+    pub(super) fn find(&self, mut is_it: impl FnMut(&I) -> bool) -> Option<SequencePosition> {
         let mut offset = 0;
         for (index, item) in self.iter().enumerate() {
             if is_it(item) {
-                return Some(Found { index, offset });
+                return Some(SequencePosition { index, offset });
             }
             offset += item.width();
         }
@@ -376,7 +376,7 @@ impl<I: Item> Sequence<I> {
 
     /// The only item for which `is_it` holds. It is looked for on both sides of the place that was
     /// found last.
-    pub(super) fn find_only(&self, is_it: impl Fn(&I) -> bool) -> Option<Found> {
+    pub(super) fn find_only(&self, is_it: impl Fn(&I) -> bool) -> Option<SequencePosition> {
         // Those between the two are not it.
         let (mut first, mut next) = (self.near.get(), self.near.get());
         let found = loop {
@@ -409,7 +409,7 @@ impl<I: Item> Sequence<I> {
         self[range].iter().any(|item| item.width() > 0)
     }
 
-    pub(super) fn find_edge(&self, edge: EdgeAt) -> Option<Found> {
+    pub(super) fn find_edge(&self, edge: EdgeAt) -> Option<SequencePosition> {
         self.find_only(|item| item.edge() == Some(edge))
     }
 
@@ -592,14 +592,14 @@ pub(super) struct LaterEdits {
     /// The units that removed them.
     pub(super) gone: SmallVec<[StepTag; 1]>,
     /// The marks that units gave and took, in order.
-    pub(super) marked: Vec<Marked>,
+    pub(super) marked: Vec<RecordedMark>,
     /// The characters and their marks, while they are not in the document.
     pub(super) hidden: Option<Hidden>,
 }
 
 /// A mark that a unit gave or took.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Marked {
+pub(super) struct RecordedMark {
     pub(super) by: StepTag,
     /// The version of the commit.
     pub(super) version: u64,
@@ -628,7 +628,7 @@ impl Chars {
         self.later.as_deref().map_or(&[], |later| &later.gone)
     }
 
-    pub(super) fn marked(&self) -> &[Marked] {
+    pub(super) fn marked(&self) -> &[RecordedMark] {
         self.later.as_deref().map_or(&[], |later| &later.marked)
     }
 
@@ -672,7 +672,7 @@ impl Chars {
 
     /// Records that they got a mark or lost it. A commit that gives what it took has done
     /// nothing.
-    pub(super) fn mark(&mut self, marked: Marked) {
+    pub(super) fn mark(&mut self, marked: RecordedMark) {
         let all = self.marked();
         let last = all.iter().rposition(|it| it.mark == marked.mark);
         match last.filter(|last| all[*last].version == marked.version) {
@@ -689,17 +689,17 @@ impl Chars {
 
     /// The marks that change when steps come into effect, or go out of it. Returns with each
     /// whether it is there afterwards.
-    pub(super) fn changed_marks(&self, reversal: &Reversal) -> Vec<(&Mark, bool)> {
+    pub(super) fn changed_marks(&self, reversal: &UnitReversal) -> Vec<(&Mark, bool)> {
         let marked = self.marked();
         let mut changed: Vec<(&Mark, bool)> = Vec::new();
-        for Marked { mark, .. } in marked.iter().filter(|it| reversal.has(it.by)) {
+        for RecordedMark { mark, .. } in marked.iter().filter(|it| reversal.has(it.by)) {
             if changed.iter().any(|(known, _)| *known == mark) {
                 continue;
             }
             let of_mark = || marked.iter().filter(|it| it.mark == *mark);
             let base = of_mark().next().is_some_and(|first| !first.given);
             let given = |in_effect: bool| {
-                let is_in_effect = |it: &&Marked| match reversal.has(it.by) {
+                let is_in_effect = |it: &&RecordedMark| match reversal.has(it.by) {
                     true => in_effect,
                     false => it.by.is_in_effect(),
                 };

@@ -9,8 +9,8 @@ use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use super::check::QuietGaps;
-use super::draft::{Done, Draft};
-use super::record::{Record, RootWrite, Written};
+use super::draft::{ProvenanceDraft, UndoResult};
+use super::record::{Record, RootWrite, WrittenValue};
 use super::sequence::{ChildItem, Item, StepTag, TextItem};
 use super::{
     BlockedUndo, EditUnit, NodeRecords, Provenance, RecordKey, SilentReversal, TouchedItem,
@@ -24,7 +24,7 @@ use crate::{AttributePatch, Change, Overlay, Selection, Snapshot, UndoConflict, 
 /// An undo or a redo in an open transaction.
 #[allow(missing_debug_implementations)]
 pub struct Undoing<'a> {
-    pub(super) draft: Draft<'a>,
+    pub(super) draft: ProvenanceDraft<'a>,
     /// The units, and whether each is to be in effect.
     units: Vec<(u64, bool)>,
 }
@@ -49,7 +49,7 @@ const MOST_APART: usize = 256;
 
 /// Steps of units that go out of effect, or come into effect, at once.
 #[derive(Debug)]
-pub(super) struct Reversal {
+pub(super) struct UnitReversal {
     pub(super) in_effect: bool,
     /// The units, and the steps of each.
     steps: SmallVec<[(u64, RangeInclusive<u32>); 1]>,
@@ -57,7 +57,7 @@ pub(super) struct Reversal {
     pub(super) touched: Vec<TouchedItem>,
 }
 
-impl Reversal {
+impl UnitReversal {
     fn new(in_effect: bool) -> Self {
         Self {
             in_effect,
@@ -105,7 +105,7 @@ impl Provenance {
     /// Begins an undo or a redo. All earlier commits are recorded.
     pub fn undoing<'a>(&'a self, document: &'a mut Overlay, ids: &'a NodeIds) -> Undoing<'a> {
         Undoing {
-            draft: Draft {
+            draft: ProvenanceDraft {
                 base: self,
                 document,
                 ids,
@@ -235,7 +235,7 @@ impl<'a> Undoing<'a> {
         units: &[Arc<EditUnit>],
         in_effect: bool,
         forced: bool,
-    ) -> Done {
+    ) -> UndoResult {
         if units.is_empty() {
             return Ok(());
         }
@@ -276,7 +276,7 @@ impl<'a> Undoing<'a> {
 
     /// Takes all steps out of effect at once, refuses the undo if something is in its way, and puts
     /// them back into effect.
-    fn check_whole(&mut self, reversals: &[Reversal]) -> Done {
+    fn check_whole(&mut self, reversals: &[UnitReversal]) -> UndoResult {
         let (changed, root) = (self.draft.changed.clone(), self.draft.root.clone());
         reversals
             .iter()
@@ -290,7 +290,7 @@ impl<'a> Undoing<'a> {
 
     /// Ends it. The recorded history changes when the transaction is published.
     pub fn end(self) -> ReversedRecords {
-        let Draft {
+        let ProvenanceDraft {
             changed,
             root,
             appeared,
@@ -332,7 +332,7 @@ impl<'a> Undoing<'a> {
         Some(crate::Position::new(record.id.clone(), found.offset))
     }
 
-    fn reverse_tags(&mut self, reversal: &Reversal) {
+    fn reverse_tags(&mut self, reversal: &UnitReversal) {
         self.draft.clear_known_out();
         let reverse = |tag: &mut StepTag| tag.reverse(reversal);
         for touch in &reversal.touched {
@@ -375,7 +375,7 @@ impl<'a> Undoing<'a> {
         }
     }
 
-    fn reverse_text_tags(&mut self, key: RecordKey, reversal: &Reversal) {
+    fn reverse_text_tags(&mut self, key: RecordKey, reversal: &UnitReversal) {
         for key in self.draft.spread(key) {
             let record = self.draft.edit(key);
             for item in record.text.iter_mut() {
@@ -393,7 +393,7 @@ impl<'a> Undoing<'a> {
     }
 
     /// Changes the document to what the units in effect make of it.
-    fn update_document(&mut self, reversal: &Reversal) -> Done {
+    fn update_document(&mut self, reversal: &UnitReversal) -> UndoResult {
         for touch in &reversal.touched {
             match touch {
                 TouchedItem::Created(keys) | TouchedItem::Removed(keys) => {
@@ -429,7 +429,7 @@ impl<'a> Undoing<'a> {
 
     /// Brings a node into the document or out of it. `returns` says that its creation comes into
     /// effect.
-    fn update_node(&mut self, key: RecordKey, returns: bool) -> Done {
+    fn update_node(&mut self, key: RecordKey, returns: bool) -> UndoResult {
         let Some(record) = self.draft.get(key) else {
             return Ok(());
         };
@@ -450,7 +450,7 @@ impl<'a> Undoing<'a> {
 
     /// Hides nodes that are in the document without being wanted there, and brings back those that
     /// have something of another unit, until nothing changes any more.
-    fn show_and_hide(&mut self) -> Done {
+    fn show_and_hide(&mut self) -> UndoResult {
         let mut changed = None;
         for _ in 0..MOST_ROUNDS {
             changed = self.show_and_hide_once()?;
@@ -508,7 +508,7 @@ impl<'a> Undoing<'a> {
 
     /// Moves nodes to their places that are still outside of the tree, because their lists came
     /// later.
-    fn move_astray(&mut self) -> Done {
+    fn move_astray(&mut self) -> UndoResult {
         let keys = self.draft.changed.keys().copied();
         let mut astray: Vec<RecordKey> = keys.filter(|key| self.is_astray(*key)).collect();
         astray.sort_unstable();
@@ -567,14 +567,14 @@ impl<'a> Undoing<'a> {
 
     /// Brings a text and its marks to what the units in effect make of it, also where it went to
     /// other nodes.
-    fn update_texts(&mut self, key: RecordKey, reversal: &Reversal) -> Done {
+    fn update_texts(&mut self, key: RecordKey, reversal: &UnitReversal) -> UndoResult {
         self.draft.spread(key).into_iter().try_for_each(|key| {
             self.update_marks(key, reversal)?;
             self.draft.update_text(key)
         })
     }
 
-    fn update_marks(&mut self, key: RecordKey, reversal: &Reversal) -> Done {
+    fn update_marks(&mut self, key: RecordKey, reversal: &UnitReversal) -> UndoResult {
         let mut steps: Vec<(Mark, bool)> = Vec::new();
         let mut hidden: Vec<(usize, Vec<(Mark, bool)>)> = Vec::new();
         let mut offset = 0;
@@ -612,7 +612,7 @@ impl<'a> Undoing<'a> {
     }
 
     /// Moves a node to its place of now.
-    fn update_place(&mut self, key: RecordKey) -> Done {
+    fn update_place(&mut self, key: RecordKey) -> UndoResult {
         if self.draft.get(key).is_none() {
             return Ok(());
         }
@@ -624,7 +624,7 @@ impl<'a> Undoing<'a> {
 
     /// A node is going to leave a wrapper that stays for content of others, although its creation
     /// is not in effect.
-    fn order_wrapper_of(&mut self, key: RecordKey) -> Done {
+    fn order_wrapper_of(&mut self, key: RecordKey) -> UndoResult {
         let record = self.draft.at(key);
         let list = record.places.get(record.chosen()).and_then(|it| it.list);
         if let Some(wrapper) = self.draft.wrapper_of(key, list) {
@@ -637,13 +637,13 @@ impl<'a> Undoing<'a> {
 
     /// Moves a node to its place of now. The halves that were split off from it go along, if they
     /// were split off after the move.
-    fn move_to_place(&mut self, key: RecordKey) -> Done {
+    fn move_to_place(&mut self, key: RecordKey) -> UndoResult {
         self.draft.move_node(key)?;
         self.move_halves(key)
     }
 
     /// Moves the halves of a node behind it. Those that were split off later are nearer to it.
-    fn move_halves(&mut self, key: RecordKey) -> Done {
+    fn move_halves(&mut self, key: RecordKey) -> UndoResult {
         let mut ahead = vec![key];
         while let Some(key) = ahead.pop() {
             for (half, place) in self.draft.at(key).halves.clone() {
@@ -761,12 +761,12 @@ impl<'a> Undoing<'a> {
         found.map(|(nth, _)| nth)
     }
 
-    fn update_values(&mut self, key: RecordKey, reversal: &Reversal) -> Done {
+    fn update_values(&mut self, key: RecordKey, reversal: &UnitReversal) -> UndoResult {
         let Some(record) = self.draft.get(key) else {
             return Ok(());
         };
         let id = record.id.clone();
-        let mut changes: Vec<Written> = Vec::new();
+        let mut changes: Vec<WrittenValue> = Vec::new();
         for write in record.writes.iter().filter(|it| reversal.has(it.by)) {
             if changes.iter().any(|it| it.is_of(&write.what)) {
                 continue;
@@ -778,13 +778,13 @@ impl<'a> Undoing<'a> {
             };
             let node = self.draft.node(key);
             changes.push(match &write.what {
-                Written::Kind { .. } => Written::Kind {
+                WrittenValue::Kind { .. } => WrittenValue::Kind {
                     before: node.map_or_else(SmolStr::default, |it| it.kind.clone()),
                     after: value
                         .and_then(|it| it.as_str().map(SmolStr::new))
                         .unwrap_or_default(),
                 },
-                Written::Attribute(patch) => Written::Attribute(AttributePatch {
+                WrittenValue::Attribute(patch) => WrittenValue::Attribute(AttributePatch {
                     key: patch.key.clone(),
                     before: node.and_then(|it| it.attributes.get(&patch.key).cloned()),
                     after: value,
@@ -794,12 +794,14 @@ impl<'a> Undoing<'a> {
         let mut patches = Vec::new();
         for change in changes {
             match change {
-                Written::Kind { before, after } if before != after => {
+                WrittenValue::Kind { before, after } if before != after => {
                     let id = id.clone();
                     self.draft
                         .set_value(key, Change::SetType { id, before, after })?;
                 }
-                Written::Attribute(patch) if patch.before != patch.after => patches.push(patch),
+                WrittenValue::Attribute(patch) if patch.before != patch.after => {
+                    patches.push(patch)
+                }
                 _ => {}
             }
         }
@@ -811,7 +813,7 @@ impl<'a> Undoing<'a> {
         }
     }
 
-    fn update_root(&mut self) -> Done {
+    fn update_root(&mut self) -> UndoResult {
         let root = self.draft.root.as_deref().unwrap_or(&self.draft.base.root);
         let after = match root.iter().rfind(|it| it.by.is_in_effect()) {
             Some(last) => last.after.clone(),
@@ -832,7 +834,7 @@ impl<'a> Undoing<'a> {
 fn reversals_of<'u>(
     units: impl Iterator<Item = &'u UnitRecord>,
     in_effect: bool,
-) -> SmallVec<[Reversal; 1]> {
+) -> SmallVec<[UnitReversal; 1]> {
     let is_of_the_tree = |touches: &[(u32, TouchedItem)]| {
         let mut touches = touches.iter();
         touches.any(|(_, touch)| touch.is_of_the_tree())
@@ -846,18 +848,18 @@ fn reversals_of<'u>(
         steps.reverse();
     }
     let apart = steps.iter().filter(|(_, _, is_apart)| *is_apart).count();
-    let mut reversals: SmallVec<[Reversal; 1]> = SmallVec::new();
+    let mut reversals: SmallVec<[UnitReversal; 1]> = SmallVec::new();
     let mut is_over = true;
     for (unit, touches, is_apart) in steps {
         if reversals.is_empty() || apart <= MOST_APART && (is_apart || is_over) {
-            reversals.push(Reversal::new(in_effect));
+            reversals.push(UnitReversal::new(in_effect));
         }
         is_over = is_apart;
         if let Some(reversal) = reversals.last_mut() {
             reversal.add_step(unit, touches);
         }
     }
-    reversals.iter_mut().for_each(Reversal::end);
+    reversals.iter_mut().for_each(UnitReversal::end);
     reversals
 }
 

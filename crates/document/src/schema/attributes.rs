@@ -6,7 +6,7 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use super::error::{AttributeFault, SchemaError};
-use super::spec::{AttributeSpec, Named, ValueType};
+use super::spec::{AttributeSpec, Definitions, ValueType};
 use crate::hashing::Secret;
 use crate::steps::step;
 use crate::{Attributes, value};
@@ -31,7 +31,7 @@ impl AttributeRules {
     /// Rules of the type or mark named `of`.
     pub(super) fn new(
         of: &SmolStr,
-        attributes: &Named<AttributeSpec>,
+        attributes: &Definitions<AttributeSpec>,
         others: bool,
     ) -> Result<Self, SchemaError> {
         let mut rules = BTreeMap::new();

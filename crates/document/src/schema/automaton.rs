@@ -24,9 +24,9 @@ const STATES: usize = 4096;
 
 /// The budget for all expressions of one schema; the unit is one visit of a state.
 #[derive(Debug)]
-pub(super) struct Effort(usize);
+pub(super) struct VisitBudget(usize);
 
-impl Effort {
+impl VisitBudget {
     /// About a fraction of a second.
     pub(super) const ENOUGH: usize = 1 << 24;
 
@@ -65,15 +65,15 @@ impl Automaton {
         tree: &Expression,
         members: &[Vec<Symbol>],
         types: usize,
-        effort: &mut Effort,
+        budget: &mut VisitBudget,
     ) -> Result<Self, ExpressionError> {
-        let classes = Classes::new(members, types, effort)?;
-        let mut guessing = Guessing {
-            nodes: vec![Guess::Accept],
+        let classes = SymbolClasses::new(members, types, budget)?;
+        let mut nfa = Nfa {
+            nodes: vec![NfaState::Accept],
         };
-        let first = guessing.build(tree, 0, effort)?;
-        let table = guessing.determine(first, &classes, effort)?;
-        let (table, start) = table.merged(effort)?;
+        let first = nfa.build(tree, 0, budget)?;
+        let table = nfa.determine(first, &classes, budget)?;
+        let (table, start) = table.merged(budget)?;
         Ok(Self {
             classes: classes.of_type,
             width: table.width,
@@ -110,7 +110,7 @@ impl Automaton {
     }
 }
 
-struct Classes {
+struct SymbolClasses {
     of_type: Vec<u16>,
     /// The classes of each name.
     of_name: Vec<Vec<usize>>,
@@ -118,22 +118,22 @@ struct Classes {
     count: usize,
 }
 
-impl Classes {
+impl SymbolClasses {
     fn new(
         members: &[Vec<Symbol>],
         types: usize,
-        effort: &mut Effort,
+        budget: &mut VisitBudget,
     ) -> Result<Self, ExpressionError> {
         let mut names_of = vec![Vec::new(); types];
         for (name, members) in members.iter().enumerate() {
-            effort.spend(members.len())?;
+            budget.spend(members.len())?;
             for &symbol in members {
                 if let Some(names) = names_of.get_mut(usize::from(symbol)) {
                     names.push(name);
                 }
             }
         }
-        effort.spend(types)?;
+        budget.spend(types)?;
         let mut known = HashMap::from([(Vec::new(), 0)]);
         let mut of_name = vec![Vec::new(); members.len()];
         let mut of_type = Vec::with_capacity(types);
@@ -156,12 +156,12 @@ impl Classes {
 }
 
 /// The nondeterministic automaton.
-struct Guessing {
-    nodes: Vec<Guess>,
+struct Nfa {
+    nodes: Vec<NfaState>,
 }
 
 #[derive(Clone, Copy)]
-enum Guess {
+enum NfaState {
     Accept,
     /// Reads a child of this name, then continues.
     Name(usize, usize),
@@ -169,12 +169,12 @@ enum Guess {
     Either(usize, usize),
 }
 
-impl Guessing {
-    fn add(&mut self, guess: Guess) -> Result<usize, ExpressionError> {
+impl Nfa {
+    fn add(&mut self, state: NfaState) -> Result<usize, ExpressionError> {
         if self.nodes.len() == PLACES {
             return Err(ExpressionError::TooComplex);
         }
-        self.nodes.push(guess);
+        self.nodes.push(state);
         Ok(self.nodes.len() - 1)
     }
 
@@ -183,21 +183,21 @@ impl Guessing {
         &mut self,
         tree: &Expression,
         next: usize,
-        effort: &mut Effort,
+        budget: &mut VisitBudget,
     ) -> Result<usize, ExpressionError> {
-        effort.spend(1)?;
+        budget.spend(1)?;
         match tree {
-            Expression::Name(name) => self.add(Guess::Name(*name, next)),
+            Expression::Name(name) => self.add(NfaState::Name(*name, next)),
             Expression::Sequence(parts) => parts
                 .iter()
                 .rev()
-                .try_fold(next, |next, part| self.build(part, next, effort)),
+                .try_fold(next, |next, part| self.build(part, next, budget)),
             Expression::Choice(options) => {
                 let mut begin = None;
                 for option in options {
-                    let option = self.build(option, next, effort)?;
+                    let option = self.build(option, next, budget)?;
                     begin = Some(match begin {
-                        Some(others) => self.add(Guess::Either(others, option))?,
+                        Some(others) => self.add(NfaState::Either(others, option))?,
                         None => option,
                     });
                 }
@@ -206,17 +206,17 @@ impl Guessing {
             Expression::Repeat(part, min, Some(max)) => {
                 let mut begin = next;
                 for _ in *min..*max {
-                    let once_more = self.build(part, begin, effort)?;
-                    begin = self.add(Guess::Either(once_more, next))?;
+                    let once_more = self.build(part, begin, budget)?;
+                    begin = self.add(NfaState::Either(once_more, next))?;
                 }
-                (0..*min).try_fold(begin, |next, _| self.build(part, next, effort))
+                (0..*min).try_fold(begin, |next, _| self.build(part, next, budget))
             }
             Expression::Repeat(part, min, None) => {
-                let again = self.add(Guess::Accept)?;
-                let once = self.build(part, again, effort)?;
-                self.nodes[again] = Guess::Either(once, next);
+                let again = self.add(NfaState::Accept)?;
+                let once = self.build(part, again, budget)?;
+                self.nodes[again] = NfaState::Either(once, next);
                 let begin = if *min == 0 { again } else { once };
-                (1..*min).try_fold(begin, |next, _| self.build(part, next, effort))
+                (1..*min).try_fold(begin, |next, _| self.build(part, next, budget))
             }
         }
     }
@@ -225,19 +225,19 @@ impl Guessing {
     fn closure(
         &self,
         mut ahead: Vec<usize>,
-        seen: &mut Seen,
-        effort: &mut Effort,
+        visited: &mut VisitedPlaces,
+        budget: &mut VisitBudget,
     ) -> Result<Vec<usize>, ExpressionError> {
-        seen.forget();
+        visited.forget();
         let mut reached = Vec::new();
         while let Some(at) = ahead.pop() {
-            effort.spend(1)?;
-            if !seen.insert(at) {
+            budget.spend(1)?;
+            if !visited.insert(at) {
                 continue;
             }
             match self.nodes[at] {
-                Guess::Either(one, other) => ahead.extend([one, other]),
-                Guess::Accept | Guess::Name(..) => reached.push(at),
+                NfaState::Either(one, other) => ahead.extend([one, other]),
+                NfaState::Accept | NfaState::Name(..) => reached.push(at),
             }
         }
         reached.sort_unstable();
@@ -248,15 +248,15 @@ impl Guessing {
     fn determine(
         &self,
         first: usize,
-        classes: &Classes,
-        effort: &mut Effort,
-    ) -> Result<Table, ExpressionError> {
-        let mut seen = Seen::of(self.nodes.len());
-        let start = self.closure(vec![first], &mut seen, effort)?;
+        classes: &SymbolClasses,
+        budget: &mut VisitBudget,
+    ) -> Result<TransitionTable, ExpressionError> {
+        let mut visited = VisitedPlaces::of(self.nodes.len());
+        let start = self.closure(vec![first], &mut visited, budget)?;
         let mut states = vec![Vec::new(), start];
         let mut known: HashMap<Vec<usize>, StateId> =
             states.iter().cloned().zip([DEAD, START]).collect();
-        let mut table = Table {
+        let mut table = TransitionTable {
             width: classes.count,
             next: vec![DEAD; classes.count],
             accepting: vec![false],
@@ -266,16 +266,16 @@ impl Guessing {
             let mut targets = vec![Vec::new(); classes.count];
             table.accepting.push(places.contains(&0));
             for &place in places {
-                if let Guess::Name(name, next) = self.nodes[place] {
-                    effort.spend(classes.of_name[name].len())?;
+                if let NfaState::Name(name, next) = self.nodes[place] {
+                    budget.spend(classes.of_name[name].len())?;
                     for &class in &classes.of_name[name] {
                         targets[class - 1].push(next);
                     }
                 }
             }
-            effort.spend(classes.count)?;
+            budget.spend(classes.count)?;
             for targets in targets {
-                let places = self.closure(targets, &mut seen, effort)?;
+                let places = self.closure(targets, &mut visited, budget)?;
                 let state = *known.entry(places).or_insert_with_key(|places| {
                     states.push(places.clone());
                     states.len() as StateId - 1
@@ -295,12 +295,12 @@ impl Guessing {
 const START: StateId = 1;
 
 /// The places visited since the last reset.
-struct Seen {
+struct VisitedPlaces {
     rounds: Vec<usize>,
     round: usize,
 }
 
-impl Seen {
+impl VisitedPlaces {
     fn of(places: usize) -> Self {
         Self {
             rounds: vec![0; places],
@@ -317,19 +317,19 @@ impl Seen {
     }
 }
 
-struct Table {
+struct TransitionTable {
     width: usize,
     next: Vec<StateId>,
     accepting: Vec<bool>,
 }
 
-impl Table {
+impl TransitionTable {
     fn row(&self, state: usize) -> &[StateId] {
         &self.next[state * self.width..][..self.width]
     }
 
     /// Merges equivalent states. Returns the new table and its start.
-    fn merged(self, effort: &mut Effort) -> Result<(Self, StateId), ExpressionError> {
+    fn merged(self, budget: &mut VisitBudget) -> Result<(Self, StateId), ExpressionError> {
         let states = self.accepting.len();
         // Split by the empty continuation; then by longer ones until nothing changes.
         let mut group: Vec<StateId> = self
@@ -339,7 +339,7 @@ impl Table {
             .collect();
         let mut groups = 0;
         loop {
-            effort.spend(states * (self.width + 1))?;
+            budget.spend(states * (self.width + 1))?;
             let mut known = HashMap::new();
             let refined: Vec<StateId> = (0..states)
                 .map(|state| {

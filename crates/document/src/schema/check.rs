@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use super::automaton::Symbol;
-use super::content::{Misfit, Sequence};
+use super::content::{ChildTypes, Misfit};
 use super::error::SchemaViolation;
 use super::touched::{TouchedChildren, TouchedNodes};
 use super::{Schema, TypeRules};
@@ -157,7 +157,7 @@ impl Schema {
         let rules = self.rules_of(node)?;
         let content = &rules.content;
         let new = |index| self.symbol_of_child(after, node, index);
-        let new = Sequence {
+        let new = ChildTypes {
             len: node.children.len(),
             symbol: &new,
         };
@@ -166,7 +166,7 @@ impl Schema {
             TouchedChildren::All => content.check(&new),
             TouchedChildren::Edited(before, kept) => {
                 let old = |index| self.symbol_of_child(base, before, index);
-                let old = Sequence {
+                let old = ChildTypes {
                     len: before.children.len(),
                     symbol: &old,
                 };

@@ -4,19 +4,19 @@ use std::ops::Range;
 
 use smol_str::SmolStr;
 
-use super::automaton::{Automaton, DEAD, Effort, StateId, Symbol};
+use super::automaton::{Automaton, DEAD, StateId, Symbol, VisitBudget};
 use super::error::ExpressionError;
 use super::expression;
 
 /// A compiled content expression.
 #[derive(Clone, Debug)]
-pub(super) struct Content {
+pub(super) struct CompiledContent {
     source: SmolStr,
     automaton: Automaton,
 }
 
 /// The types of some children, by index. Each access costs a node lookup.
-pub(super) struct Sequence<'a> {
+pub(super) struct ChildTypes<'a> {
     pub(super) len: usize,
     /// `None` for an unknown type.
     pub(super) symbol: &'a dyn Fn(usize) -> Option<Symbol>,
@@ -33,13 +33,13 @@ pub(super) struct KeptSiblings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Misfit(pub(super) usize);
 
-impl Content {
+impl CompiledContent {
     /// Compiles an expression. `members` has the types for each name, of `types` in all.
     pub(super) fn new<'m>(
         source: &SmolStr,
         members: impl Fn(&str) -> Option<&'m [Symbol]>,
         types: usize,
-        effort: &mut Effort,
+        budget: &mut VisitBudget,
     ) -> Result<Self, ExpressionError> {
         let parsed = expression::parse(source)?;
         let members = parsed.names.iter().map(|(name, position)| {
@@ -52,7 +52,7 @@ impl Content {
         let members: Vec<Vec<Symbol>> = members.collect::<Result<_, _>>()?;
         Ok(Self {
             source: source.clone(),
-            automaton: Automaton::new(&parsed.tree, &members, types, effort)?,
+            automaton: Automaton::new(&parsed.tree, &members, types, budget)?,
         })
     }
 
@@ -67,7 +67,7 @@ impl Content {
     }
 
     /// Checks all children.
-    pub(super) fn check(&self, children: &Sequence<'_>) -> Result<(), Misfit> {
+    pub(super) fn check(&self, children: &ChildTypes<'_>) -> Result<(), Misfit> {
         let start = self.automaton.start();
         let end = self.run(start, children, 0..children.len)?;
         self.ends(end, children)
@@ -82,8 +82,8 @@ impl Content {
     /// state: from there on the result is the same.
     pub(super) fn recheck(
         &self,
-        before: &Sequence<'_>,
-        after: &Sequence<'_>,
+        before: &ChildTypes<'_>,
+        after: &ChildTypes<'_>,
         kept: KeptSiblings,
     ) -> Result<(), Misfit> {
         let begin = self.state_before(after, kept.prefix)?;
@@ -113,7 +113,7 @@ impl Content {
     fn run(
         &self,
         from: StateId,
-        children: &Sequence<'_>,
+        children: &ChildTypes<'_>,
         over: Range<usize>,
     ) -> Result<StateId, Misfit> {
         let mut state = from;
@@ -126,7 +126,7 @@ impl Content {
         Ok(state)
     }
 
-    fn ends(&self, state: StateId, children: &Sequence<'_>) -> Result<(), Misfit> {
+    fn ends(&self, state: StateId, children: &ChildTypes<'_>) -> Result<(), Misfit> {
         match self.automaton.accepts(state) {
             true => Ok(()),
             false => Err(Misfit(children.len)),
@@ -138,7 +138,7 @@ impl Content {
     /// Some children earlier, the state was one of the live ones. Reading on from all of them often
     /// leaves one state; otherwise the reading begins further back. If that costs more than reading
     /// from the first child, it reads from there.
-    fn state_before(&self, children: &Sequence<'_>, at: usize) -> Result<StateId, Misfit> {
+    fn state_before(&self, children: &ChildTypes<'_>, at: usize) -> Result<StateId, Misfit> {
         let live = self.automaton.live().len();
         let mut back = 0;
         while back * live < at {
@@ -151,7 +151,7 @@ impl Content {
     }
 
     /// The state that these children lead to from any live state, if it is the same for all.
-    fn only_state(&self, children: &Sequence<'_>, over: Range<usize>) -> Option<StateId> {
+    fn only_state(&self, children: &ChildTypes<'_>, over: Range<usize>) -> Option<StateId> {
         let mut states: Vec<StateId> = self.automaton.live().collect();
         for index in over {
             let symbol = (children.symbol)(index);

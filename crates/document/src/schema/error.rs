@@ -151,7 +151,7 @@ codes! { inherent SchemaError {
 #[non_exhaustive]
 pub enum ExpressionError {
     /// The expression has an unexpected character, or ends too early.
-    #[error("expected {expected} at character {position}, found {}", Found(*.found))]
+    #[error("expected {expected} at character {position}, found {}", FoundChar(*.found))]
     Unexpected {
         /// The position.
         position: usize,
@@ -218,9 +218,9 @@ codes! { inherent ExpressionError {
     Self::TooComplex => "expressionTooComplex";
 }}
 
-struct Found(Option<char>);
+struct FoundChar(Option<char>);
 
-impl std::fmt::Display for Found {
+impl std::fmt::Display for FoundChar {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
             Some(c) => write!(f, "{c:?}"),

@@ -44,8 +44,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
 
 use attributes::AttributeRules;
-use automaton::{Effort, Symbol};
-use content::Content;
+use automaton::{Symbol, VisitBudget};
+use content::CompiledContent;
 pub use error::{AttributeFault, ExpressionError, SchemaError, SchemaViolation};
 pub use spec::{AttributeSpec, MarkType, NodeType, SchemaBuilder, ValueType};
 
@@ -120,7 +120,7 @@ struct MarkRules {
 
 #[derive(Clone)]
 struct TypeRules {
-    content: Content,
+    content: CompiledContent,
     text: bool,
     /// `None` for all.
     marks: Option<HashSet<SmolStr>>,
@@ -136,7 +136,7 @@ impl TypeRules {
 /// The budget for all expressions of one schema, for tests.
 #[cfg(feature = "__tests")]
 #[doc(hidden)]
-pub const ENOUGH: usize = Effort::ENOUGH;
+pub const ENOUGH: usize = VisitBudget::ENOUGH;
 
 /// The most types, and the most marks, of a schema.
 const MOST: usize = 1000;
@@ -163,11 +163,11 @@ impl Schema {
         });
         let marks = marks.collect::<Result<HashMap<_, _>, _>>()?;
         let members = members(&spec, &numbers)?;
-        let mut effort = Effort::new();
+        let mut budget = VisitBudget::new();
         let types = spec.nodes.0.iter().map(|(name, node)| {
             let source = node.content.clone().unwrap_or_default();
             let members = |name: &str| members.get(name).map(Vec::as_slice);
-            let content = Content::new(&source, members, numbers.len(), &mut effort);
+            let content = CompiledContent::new(&source, members, numbers.len(), &mut budget);
             let content = content.map_err(|cause| SchemaError::Content {
                 kind: name.clone(),
                 cause,

@@ -16,9 +16,9 @@ use crate::value;
 #[serde(deny_unknown_fields)]
 #[must_use = "it becomes a schema with `build`"]
 pub struct SchemaBuilder {
-    pub(super) nodes: Named<NodeType>,
-    #[serde(default, skip_serializing_if = "Named::is_empty")]
-    pub(super) marks: Named<MarkType>,
+    pub(super) nodes: Definitions<NodeType>,
+    #[serde(default, skip_serializing_if = "Definitions::is_empty")]
+    pub(super) marks: Definitions<MarkType>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) root: Option<SmolStr>,
 }
@@ -70,8 +70,8 @@ pub struct NodeType {
     pub(super) text: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     marks: Option<SmolStr>,
-    #[serde(default, skip_serializing_if = "Named::is_empty")]
-    pub(super) attributes: Named<AttributeSpec>,
+    #[serde(default, skip_serializing_if = "Definitions::is_empty")]
+    pub(super) attributes: Definitions<AttributeSpec>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) unknown_attributes: bool,
 }
@@ -135,8 +135,8 @@ impl NodeType {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[must_use]
 pub struct MarkType {
-    #[serde(default, skip_serializing_if = "Named::is_empty")]
-    pub(super) attributes: Named<AttributeSpec>,
+    #[serde(default, skip_serializing_if = "Definitions::is_empty")]
+    pub(super) attributes: Definitions<AttributeSpec>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) unknown_attributes: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -327,27 +327,27 @@ impl ValueType {
 ///
 /// Not a map, so duplicate names are detected.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Named<T>(pub(super) Vec<(SmolStr, T)>);
+pub(super) struct Definitions<T>(pub(super) Vec<(SmolStr, T)>);
 
-impl<T> Named<T> {
+impl<T> Definitions<T> {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-impl<T> Default for Named<T> {
+impl<T> Default for Definitions<T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<T: Serialize> Serialize for Named<T> {
+impl<T: Serialize> Serialize for Definitions<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Definitions<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(InOrder(PhantomData))
     }
@@ -356,17 +356,17 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
 struct InOrder<T>(PhantomData<T>);
 
 impl<'de, T: Deserialize<'de>> Visitor<'de> for InOrder<T> {
-    type Value = Named<T>;
+    type Value = Definitions<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut named = Named::default();
+        let mut definitions = Definitions::default();
         while let Some(entry) = map.next_entry()? {
-            named.0.push(entry);
+            definitions.0.push(entry);
         }
-        Ok(named)
+        Ok(definitions)
     }
 }

@@ -22,14 +22,14 @@ pub(super) struct TouchedNodes<'a> {
 struct TouchedPart {
     /// The node is new or has another type: nothing known about it holds.
     whole: bool,
-    children: Option<Span>,
+    children: Option<UnchangedEnds>,
     /// Whether one of the children is among `retyped`.
     retyped: bool,
 }
 
 /// The unchanged part of a list of children.
 #[derive(Clone, Copy, Debug)]
-struct Span {
+struct UnchangedEnds {
     len: usize,
     prefix: usize,
     suffix: usize,
@@ -126,10 +126,10 @@ impl<'a> TouchedNodes<'a> {
         &mut self.entries[position].1
     }
 
-    fn children(&mut self, id: &'a NodeId, base: &impl View) -> &mut Span {
+    fn children(&mut self, id: &'a NodeId, base: &impl View) -> &mut UnchangedEnds {
         self.extent(id).children.get_or_insert_with(|| {
             let len = base.node(id).map_or(0, |node| node.children.len());
-            Span {
+            UnchangedEnds {
                 len,
                 prefix: len,
                 suffix: len,
@@ -139,27 +139,27 @@ impl<'a> TouchedNodes<'a> {
 
     fn insert(&mut self, at: Option<&'a ChildPosition>, base: &impl View) {
         if let Some(ChildPosition { parent, index }) = at {
-            let span = self.children(parent, base);
-            span.prefix = span.prefix.min(*index);
-            span.suffix = span.suffix.min(span.len.saturating_sub(*index));
-            span.len += 1;
+            let ends = self.children(parent, base);
+            ends.prefix = ends.prefix.min(*index);
+            ends.suffix = ends.suffix.min(ends.len.saturating_sub(*index));
+            ends.len += 1;
         }
     }
 
     fn remove(&mut self, at: Option<&'a ChildPosition>, base: &impl View) {
         if let Some(ChildPosition { parent, index }) = at {
-            let span = self.children(parent, base);
-            span.len = span.len.saturating_sub(1);
-            span.prefix = span.prefix.min(*index);
-            span.suffix = span.suffix.min(span.len.saturating_sub(*index));
+            let ends = self.children(parent, base);
+            ends.len = ends.len.saturating_sub(1);
+            ends.prefix = ends.prefix.min(*index);
+            ends.suffix = ends.suffix.min(ends.len.saturating_sub(*index));
         }
     }
 
     /// Records that the children of a node differ from `index` on.
     fn replace_from(&mut self, id: &'a NodeId, index: usize, base: &impl View) {
-        let span = self.children(id, base);
-        span.prefix = span.prefix.min(index);
-        span.suffix = 0;
+        let ends = self.children(id, base);
+        ends.prefix = ends.prefix.min(index);
+        ends.suffix = 0;
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = &'a NodeId> {
@@ -190,11 +190,11 @@ impl<'a> TouchedNodes<'a> {
         else {
             return TouchedChildren::All;
         };
-        let Some(span) = extent.children else {
+        let Some(ends) = extent.children else {
             return TouchedChildren::Same;
         };
         let shorter = before.children.len().min(after.children.len());
-        let (mut prefix, mut suffix) = (span.prefix.min(shorter), span.suffix.min(shorter));
+        let (mut prefix, mut suffix) = (ends.prefix.min(shorter), ends.suffix.min(shorter));
         if extent.retyped {
             let same =
                 |(one, other): &(&NodeId, &NodeId)| one == other && !self.retyped.contains(*one);

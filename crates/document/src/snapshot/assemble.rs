@@ -75,7 +75,7 @@ pub enum AssemblyError {
 #[derive(Default)]
 pub struct NodeTable {
     nodes: Nodes,
-    names: Names,
+    ids: IdInterner,
 }
 
 impl NodeTable {
@@ -84,7 +84,7 @@ impl NodeTable {
     }
 
     pub fn insert(&mut self, mut node: Node) -> Result<(), AssemblyError> {
-        self.names.share(&mut node);
+        self.ids.share(&mut node);
         let (id, before) = (node.id.clone(), self.len());
         self.nodes.insert(Arc::new(node));
         match self.len() > before {
@@ -96,9 +96,9 @@ impl NodeTable {
 
 /// The long custom ids, so that a node, its parent and its children share one copy of each.
 #[derive(Default)]
-struct Names(HashSet<NodeId, Secret>);
+struct IdInterner(HashSet<NodeId, Secret>);
 
-impl Names {
+impl IdInterner {
     fn share(&mut self, node: &mut Node) {
         node.id = self.shared(&node.id);
         node.parent = node.parent.as_ref().map(|id| self.shared(id));

@@ -64,7 +64,7 @@ impl<'de> Deserialize<'de> for Snapshot {
 
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "camelCase")]
-enum Field {
+enum SnapshotField {
     Format,
     Version,
     Root,
@@ -88,7 +88,7 @@ impl<'de, P: FnMut(SnapshotProgress) -> ControlFlow<()>> Visitor<'de> for Loader
         let (mut tokens, mut session, mut len, mut nodes) = (None, None, None, None);
         while let Some(field) = map.next_key()? {
             match field {
-                Field::Format => {
+                SnapshotField::Format => {
                     let found = map.next_value::<u32>()?;
                     if found != FORMAT {
                         return Err(A::Error::custom(format_args!(
@@ -97,19 +97,21 @@ impl<'de, P: FnMut(SnapshotProgress) -> ControlFlow<()>> Visitor<'de> for Loader
                     }
                     fill(&mut format, "format", found)?;
                 }
-                Field::Version => fill(&mut version, "version", map.next_value::<u64>()?)?,
-                Field::Root => fill(&mut root, "root", map.next_value::<Option<NodeId>>()?)?,
-                Field::Tokens => fill(&mut tokens, "tokens", map.next_value::<Tokens>()?)?,
-                Field::Session => {
+                SnapshotField::Version => fill(&mut version, "version", map.next_value::<u64>()?)?,
+                SnapshotField::Root => {
+                    fill(&mut root, "root", map.next_value::<Option<NodeId>>()?)?
+                }
+                SnapshotField::Tokens => fill(&mut tokens, "tokens", map.next_value::<Tokens>()?)?,
+                SnapshotField::Session => {
                     fill(&mut session, "session", map.next_value::<SessionNumbers>()?)?;
                 }
-                Field::Len => {
+                SnapshotField::Len => {
                     let found = map.next_value::<usize>()?;
                     fill(&mut len, "len", found)?;
                     self.0.expect(found);
                 }
-                Field::Nodes => {
-                    let found = map.next_value_seed(NodeList(&mut self.0))?;
+                SnapshotField::Nodes => {
+                    let found = map.next_value_seed(NodeListVisitor(&mut self.0))?;
                     fill(&mut nodes, "nodes", found)?;
                 }
             }
@@ -146,9 +148,11 @@ fn given<T, E: Error>(field: Option<T>, name: &'static str) -> Result<T, E> {
 }
 
 /// Reads the nodes. Each is complete by itself; how they fit together is checked at the end.
-struct NodeList<'a, P>(&'a mut Reporter<P>);
+struct NodeListVisitor<'a, P>(&'a mut Reporter<P>);
 
-impl<'de, P: FnMut(SnapshotProgress) -> ControlFlow<()>> DeserializeSeed<'de> for NodeList<'_, P> {
+impl<'de, P: FnMut(SnapshotProgress) -> ControlFlow<()>> DeserializeSeed<'de>
+    for NodeListVisitor<'_, P>
+{
     type Value = NodeTable;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<NodeTable, D::Error> {
@@ -156,7 +160,7 @@ impl<'de, P: FnMut(SnapshotProgress) -> ControlFlow<()>> DeserializeSeed<'de> fo
     }
 }
 
-impl<'de, P: FnMut(SnapshotProgress) -> ControlFlow<()>> Visitor<'de> for NodeList<'_, P> {
+impl<'de, P: FnMut(SnapshotProgress) -> ControlFlow<()>> Visitor<'de> for NodeListVisitor<'_, P> {
     type Value = NodeTable;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

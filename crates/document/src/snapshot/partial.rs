@@ -8,7 +8,7 @@ use crate::hashing::Secret;
 use crate::id::NodeId;
 use crate::{Attributes, Change, Children, EditError, Marks, Node, Text, View};
 
-type Nodes = HashMap<NodeId, Node, Secret>;
+type NodesById = HashMap<NodeId, Node, Secret>;
 type Parents = HashMap<NodeId, NodeId, Secret>;
 
 /// The nodes that a document lacks.
@@ -60,14 +60,14 @@ impl Snapshot {
         left: impl IntoIterator<Item = Node>,
     ) -> Result<(Self, MissingNodes), AssemblyError> {
         head.check(LARGEST)?;
-        let mut nodes = Nodes::default();
+        let mut nodes = NodesById::default();
         for node in left {
             if node.marks.are_normal(node.text.len()) {
                 nodes.entry(node.id.clone()).or_insert(node);
             }
         }
         let parents = listed(&mut nodes);
-        let mut missing = Nodes::default();
+        let mut missing = NodesById::default();
         for (id, parent) in &parents {
             if !nodes.contains_key(id) {
                 missing.insert(id.clone(), empty(id, Some(parent)));
@@ -161,7 +161,7 @@ impl Snapshot {
 }
 
 /// The parent of each listed node. Nodes that cannot be in a list of children leave it.
-fn listed(nodes: &mut Nodes) -> Parents {
+fn listed(nodes: &mut NodesById) -> Parents {
     let mut parents = Parents::default();
     let mut shortened = Vec::new();
     for node in nodes.values() {

@@ -59,7 +59,7 @@ impl Snapshot {
         progress: impl FnMut(SnapshotProgress) -> ControlFlow<()>,
     ) -> Result<S::Ok, S::Error> {
         let head = self.head();
-        let nodes = NodeList {
+        let nodes = NodeListWriter {
             snapshot: self,
             reporter: RefCell::new(Reporter::new(Some(self.len()), progress)),
         };
@@ -98,12 +98,12 @@ impl Serialize for Snapshot {
     }
 }
 
-struct NodeList<'a, P> {
+struct NodeListWriter<'a, P> {
     snapshot: &'a Snapshot,
     reporter: RefCell<Reporter<P>>,
 }
 
-impl<P: FnMut(SnapshotProgress) -> ControlFlow<()>> Serialize for NodeList<'_, P> {
+impl<P: FnMut(SnapshotProgress) -> ControlFlow<()>> Serialize for NodeListWriter<'_, P> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut reporter = self.reporter.borrow_mut();
         let mut list = serializer.serialize_seq(Some(self.snapshot.len()))?;

@@ -114,7 +114,7 @@ impl NodeSpec {
     /// assert_eq!(error.reason, "unknown field `txt`");
     /// ```
     pub fn from_json(json: &str) -> Result<Self, JsonError> {
-        Reader { json, at: 0 }.spec()
+        SpecParser { json, at: 0 }.spec()
     }
 }
 
@@ -136,7 +136,7 @@ impl SpecNode {
 
 /// A partially read node.
 #[derive(Default)]
-struct Open {
+struct PartialNode {
     kind: Option<SmolStr>,
     id: Option<Option<NodeId>>,
     attributes: Option<Attributes>,
@@ -147,19 +147,19 @@ struct Open {
     begun: bool,
 }
 
-struct Reader<'j> {
+struct SpecParser<'j> {
     json: &'j str,
     /// The number of bytes read.
     at: usize,
 }
 
-type Read<T> = Result<T, JsonError>;
+type JsonResult<T> = Result<T, JsonError>;
 
-impl<'j> Reader<'j> {
-    fn spec(mut self) -> Read<NodeSpec> {
+impl<'j> SpecParser<'j> {
+    fn spec(mut self) -> JsonResult<NodeSpec> {
         let mut nodes = Vec::new();
         let mut node = self.open()?;
-        let mut around: Vec<Open> = Vec::new();
+        let mut around: Vec<PartialNode> = Vec::new();
         loop {
             if self.fields_up_to_a_child(&mut node)? {
                 around.push(mem::replace(&mut node, self.open()?));
@@ -185,16 +185,16 @@ impl<'j> Reader<'j> {
         }
     }
 
-    fn open(&mut self) -> Read<Open> {
+    fn open(&mut self) -> JsonResult<PartialNode> {
         match self.take(b'{') {
-            true => Ok(Open::default()),
+            true => Ok(PartialNode::default()),
             false => Err(self.fail("expected a node, which begins with `{`")),
         }
     }
 
     /// Reads fields up to the end of the node or up to its first child; returns whether there is a
     /// child.
-    fn fields_up_to_a_child(&mut self, node: &mut Open) -> Read<bool> {
+    fn fields_up_to_a_child(&mut self, node: &mut PartialNode) -> JsonResult<bool> {
         while !self.take(b'}') {
             if node.begun && !self.take(b',') {
                 return Err(self.fail("expected `,` or `}`"));
@@ -224,7 +224,7 @@ impl<'j> Reader<'j> {
         Ok(false)
     }
 
-    fn key(&mut self) -> Read<Key> {
+    fn key(&mut self) -> JsonResult<Key> {
         if self.peek() != Some(b'"') {
             return Err(self.fail("expected a field"));
         }
@@ -236,14 +236,14 @@ impl<'j> Reader<'j> {
         }
     }
 
-    fn fill<T: Deserialize<'j>>(&mut self, field: &mut Option<T>, key: &Key) -> Read<()> {
+    fn fill<T: Deserialize<'j>>(&mut self, field: &mut Option<T>, key: &Key) -> JsonResult<()> {
         match field.replace(self.value()?) {
             None => Ok(()),
             Some(_) => Err(self.duplicate(key)),
         }
     }
 
-    fn closed(&self, node: Open) -> Read<SpecNode> {
+    fn closed(&self, node: PartialNode) -> JsonResult<SpecNode> {
         let brace = self.at.saturating_sub(1);
         let missing = || self.fail_at(brace, "missing field `type`".to_owned());
         Ok(SpecNode {
@@ -273,7 +273,7 @@ impl<'j> Reader<'j> {
     }
 
     /// Reads a value with serde_json, within its depth limit.
-    fn value<T: Deserialize<'j>>(&mut self) -> Read<T> {
+    fn value<T: Deserialize<'j>>(&mut self) -> JsonResult<T> {
         let rest = self.json.get(self.at..).unwrap_or_default();
         let mut values = serde_json::Deserializer::from_str(rest).into_iter();
         match values.next() {

@@ -119,16 +119,16 @@ struct OwnedNested {
     #[serde(default)]
     marks: Vec<Mark>,
     #[serde(default)]
-    children: Vec<Measured>,
+    children: Vec<MeasuredNode>,
 }
 
 /// A node with the number of levels of its form.
-struct Measured {
+struct MeasuredNode {
     spec: NodeSpec,
     levels: usize,
 }
 
-impl<'de> Deserialize<'de> for Measured {
+impl<'de> Deserialize<'de> for MeasuredNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let nested = OwnedNested::deserialize(deserializer)?;
         let below: Vec<usize> = nested.children.iter().map(|child| child.levels).collect();
@@ -157,6 +157,6 @@ impl<'de> Deserialize<'de> for Measured {
 
 impl<'de> Deserialize<'de> for NodeSpec {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Measured::deserialize(deserializer).map(|measured| measured.spec)
+        MeasuredNode::deserialize(deserializer).map(|measured| measured.spec)
     }
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use ropey::Rope;
 use serde::{Deserialize, Serialize};
 
-use super::{Repr, Text};
+use super::{Text, TextRepr};
 use crate::codes::codes;
 use crate::id::NodeId;
 use crate::steps::{bytes_looked_at, step};
@@ -95,11 +95,11 @@ impl Text {
     /// ```
     pub fn utf16_len(&self) -> usize {
         match &self.0 {
-            Repr::Short(text) => {
+            TextRepr::Short(text) => {
                 bytes_looked_at(text.len());
                 text.chars().map(char::len_utf16).sum()
             }
-            Repr::Long(rope) => rope.len_utf16_cu(),
+            TextRepr::Long(rope) => rope.len_utf16_cu(),
         }
     }
 
@@ -126,9 +126,9 @@ impl Text {
     pub fn utf16_offset(&self, offset: usize) -> Result<usize, OffsetError> {
         step();
         let found = match &self.0 {
-            Repr::Short(text) if text.is_ascii() => Some(offset).filter(|&at| at <= text.len()),
-            Repr::Short(text) => places(text).nth(offset).map(|(_, utf16)| utf16),
-            Repr::Long(rope) => rope.try_char_to_utf16_cu(offset).ok(),
+            TextRepr::Short(text) if text.is_ascii() => Some(offset).filter(|&at| at <= text.len()),
+            TextRepr::Short(text) => places(text).nth(offset).map(|(_, utf16)| utf16),
+            TextRepr::Long(rope) => rope.try_char_to_utf16_cu(offset).ok(),
         };
         found.ok_or_else(|| OffsetError::OutOfRange {
             offset,
@@ -158,11 +158,11 @@ impl Text {
         step();
         // The character that contains or follows the offset, and its start.
         let found = match &self.0 {
-            Repr::Short(text) if text.is_ascii() => {
+            TextRepr::Short(text) if text.is_ascii() => {
                 Some((offset, offset)).filter(|_| offset <= text.len())
             }
-            Repr::Short(text) => places(text).find(|&(_, utf16)| utf16 >= offset),
-            Repr::Long(rope) => rope.try_utf16_cu_to_char(offset).ok().map(|scalar| {
+            TextRepr::Short(text) => places(text).find(|&(_, utf16)| utf16 >= offset),
+            TextRepr::Long(rope) => rope.try_utf16_cu_to_char(offset).ok().map(|scalar| {
                 let utf16 = rope.try_char_to_utf16_cu(scalar);
                 (scalar, utf16.unwrap_or(offset))
             }),
@@ -254,9 +254,9 @@ impl Text {
     ) -> Result<(), EditError> {
         let rope = match &self.0 {
             // A rope converts many offsets faster than a search from the start for each.
-            Repr::Short(text) if marks.len() > 1 && !text.is_ascii() => {
+            TextRepr::Short(text) if marks.len() > 1 && !text.is_ascii() => {
                 bytes_looked_at(text.len());
-                Some(Self(Repr::Long(Rope::from_str(text))))
+                Some(Self(TextRepr::Long(Rope::from_str(text))))
             }
             _ => None,
         };

@@ -52,7 +52,7 @@ impl Style {
         // The work of the parser is not counted.
         steps(css.len());
         let mut input = Parser::new(css);
-        for read in RuleBodyParser::new(&mut input, &mut Reader) {
+        for read in RuleBodyParser::new(&mut input, &mut DeclarationReader) {
             match read {
                 Ok(declaration) => style.declare(declaration),
                 Err(_) => style.others = true,
@@ -102,9 +102,9 @@ impl Style {
 }
 
 /// Reads declarations. A style has no rules.
-struct Reader;
+struct DeclarationReader;
 
-impl<'i> DeclarationParser<'i> for Reader {
+impl<'i> DeclarationParser<'i> for DeclarationReader {
     type Declaration = Declaration;
     type Error = ();
 
@@ -143,19 +143,19 @@ impl<'i> DeclarationParser<'i> for Reader {
     }
 }
 
-impl AtRuleParser<'_> for Reader {
+impl AtRuleParser<'_> for DeclarationReader {
     type Prelude = ();
     type AtRule = Declaration;
     type Error = ();
 }
 
-impl QualifiedRuleParser<'_> for Reader {
+impl QualifiedRuleParser<'_> for DeclarationReader {
     type Prelude = ();
     type QualifiedRule = Declaration;
     type Error = ();
 }
 
-impl RuleBodyItemParser<'_, Declaration, ()> for Reader {
+impl RuleBodyItemParser<'_, Declaration, ()> for DeclarationReader {
     fn parse_declarations(&self) -> bool {
         true
     }

@@ -18,7 +18,7 @@ const CHUNK: usize = 1 << 10;
 
 /// The nodes, in no order, the document first. Children are numbers of nodes.
 #[derive(Default)]
-pub(super) struct Tree(pub(super) Vec<HtmlNode>);
+pub(super) struct HtmlTree(pub(super) Vec<HtmlNode>);
 
 #[derive(Default)]
 pub(super) struct HtmlNode {
@@ -39,7 +39,7 @@ pub(super) enum Data {
 }
 
 /// Parses a text in small parts, so that the work ends soon after a limit is exceeded.
-pub(super) fn parsed(html: &str) -> Result<Tree, HtmlError> {
+pub(super) fn parsed(html: &str) -> Result<HtmlTree, HtmlError> {
     let options = ParseOpts {
         tree_builder: TreeBuilderOpts {
             scripting_enabled: false,
@@ -59,7 +59,7 @@ pub(super) fn parsed(html: &str) -> Result<Tree, HtmlError> {
     }
     let sink = parser.finish();
     sink.check(read)?;
-    Ok(Tree(sink.nodes.into_inner()))
+    Ok(HtmlTree(sink.nodes.into_inner()))
 }
 
 /// Receives the tree from the parser.
@@ -103,13 +103,13 @@ impl Sink {
         nodes.len() - 1
     }
 
-    fn element(&self, data: Data, name: Rc<QualName>) -> Handle {
+    fn element(&self, data: Data, name: Rc<QualName>) -> TreeHandle {
         let nth = self.add(data);
-        Handle { nth, name }
+        TreeHandle { nth, name }
     }
 
     /// Inserts a child into a node, before the child with this index.
-    fn insert(&self, parent: usize, index: usize, child: NodeOrText<Handle>) {
+    fn insert(&self, parent: usize, index: usize, child: NodeOrText<TreeHandle>) {
         let child = match child {
             NodeOrText::AppendNode(child) => {
                 self.detach(child.nth);
@@ -154,7 +154,7 @@ impl Sink {
 }
 
 #[derive(Clone)]
-struct Handle {
+struct TreeHandle {
     nth: usize,
     name: Rc<QualName>,
 }
@@ -164,7 +164,7 @@ fn no_name() -> Rc<QualName> {
 }
 
 impl TreeSink for Sink {
-    type Handle = Handle;
+    type Handle = TreeHandle;
     type Output = Self;
     type ElemName<'a> = ExpandedName<'a>;
 
@@ -174,14 +174,14 @@ impl TreeSink for Sink {
 
     fn parse_error(&self, _message: Cow<'static, str>) {}
 
-    fn get_document(&self) -> Handle {
-        Handle {
+    fn get_document(&self) -> TreeHandle {
+        TreeHandle {
             nth: 0,
             name: no_name(),
         }
     }
 
-    fn elem_name<'a>(&'a self, target: &'a Handle) -> ExpandedName<'a> {
+    fn elem_name<'a>(&'a self, target: &'a TreeHandle) -> ExpandedName<'a> {
         target.name.expanded()
     }
 
@@ -190,28 +190,28 @@ impl TreeSink for Sink {
         name: QualName,
         attributes: Vec<Attribute>,
         _: ElementFlags,
-    ) -> Handle {
+    ) -> TreeHandle {
         let name = Rc::new(name);
         self.element(Data::Element(name.clone(), attributes), name)
     }
 
-    fn create_comment(&self, _text: StrTendril) -> Handle {
+    fn create_comment(&self, _text: StrTendril) -> TreeHandle {
         self.element(Data::None, no_name())
     }
 
-    fn create_pi(&self, _target: StrTendril, _data: StrTendril) -> Handle {
+    fn create_pi(&self, _target: StrTendril, _data: StrTendril) -> TreeHandle {
         self.element(Data::None, no_name())
     }
 
-    fn append(&self, parent: &Handle, child: NodeOrText<Handle>) {
+    fn append(&self, parent: &TreeHandle, child: NodeOrText<TreeHandle>) {
         self.insert(parent.nth, self.len(parent.nth), child);
     }
 
     fn append_based_on_parent_node(
         &self,
-        element: &Handle,
-        previous: &Handle,
-        child: NodeOrText<Handle>,
+        element: &TreeHandle,
+        previous: &TreeHandle,
+        child: NodeOrText<TreeHandle>,
     ) {
         let has_parent = self.nodes.borrow()[element.nth].parent.is_some();
         match has_parent {
@@ -223,17 +223,17 @@ impl TreeSink for Sink {
     fn append_doctype_to_document(&self, _: StrTendril, _: StrTendril, _: StrTendril) {}
 
     // Its content is dropped with it.
-    fn get_template_contents(&self, target: &Handle) -> Handle {
+    fn get_template_contents(&self, target: &TreeHandle) -> TreeHandle {
         target.clone()
     }
 
-    fn same_node(&self, one: &Handle, other: &Handle) -> bool {
+    fn same_node(&self, one: &TreeHandle, other: &TreeHandle) -> bool {
         one.nth == other.nth
     }
 
     fn set_quirks_mode(&self, _mode: QuirksMode) {}
 
-    fn append_before_sibling(&self, sibling: &Handle, child: NodeOrText<Handle>) {
+    fn append_before_sibling(&self, sibling: &TreeHandle, child: NodeOrText<TreeHandle>) {
         if let NodeOrText::AppendNode(child) = &child {
             self.detach(child.nth);
         }
@@ -247,7 +247,7 @@ impl TreeSink for Sink {
         }
     }
 
-    fn add_attrs_if_missing(&self, target: &Handle, attributes: Vec<Attribute>) {
+    fn add_attrs_if_missing(&self, target: &TreeHandle, attributes: Vec<Attribute>) {
         if let Data::Element(_, known) = &mut self.nodes.borrow_mut()[target.nth].data {
             for attribute in attributes {
                 if !known.iter().any(|other| other.name == attribute.name) {
@@ -257,15 +257,15 @@ impl TreeSink for Sink {
         }
     }
 
-    fn remove_from_parent(&self, target: &Handle) {
+    fn remove_from_parent(&self, target: &TreeHandle) {
         self.detach(target.nth);
     }
 
-    fn reparent_children(&self, node: &Handle, parent: &Handle) {
+    fn reparent_children(&self, node: &TreeHandle, parent: &TreeHandle) {
         let children = std::mem::take(&mut self.nodes.borrow_mut()[node.nth].children);
         for child in children {
             self.nodes.borrow_mut()[child].parent = None;
-            let child = Handle {
+            let child = TreeHandle {
                 nth: child,
                 name: no_name(),
             };

@@ -13,20 +13,20 @@ use super::{
     Dropped, DroppedPart, MarkdownAttribute, MarkdownMark, MarkdownNode, MarkdownOptions, OBJECT,
     allows,
 };
-use crate::dropped::Report;
-use crate::names::Bearer;
+use crate::dropped::DroppedReport;
+use crate::names::AttributeOwner;
 use crate::steps::{step, steps};
 
 /// Writes blocks. The remaining steps are a stack, so any depth is safe.
-pub(super) struct Writer<'v, V> {
+pub(super) struct HtmlWriter<'v, V> {
     view: &'v V,
     options: &'v MarkdownOptions,
-    report: Report<NodeId>,
-    ahead: Vec<Step<'v>>,
+    report: DroppedReport<NodeId>,
+    ahead: Vec<HtmlStep<'v>>,
     out: String,
 }
 
-enum Step<'v> {
+enum HtmlStep<'v> {
     /// A block in a parent of this type; `None` for a parent without a type.
     Block(&'v Node, Option<MarkdownNode>),
     /// The texts of these nodes, in a paragraph if it is set.
@@ -36,12 +36,12 @@ enum Step<'v> {
     Raw(&'static str),
 }
 
-impl<'v, V: View> Writer<'v, V> {
+impl<'v, V: View> HtmlWriter<'v, V> {
     pub(super) fn new(view: &'v V, options: &'v MarkdownOptions) -> Self {
         Self {
             view,
             options,
-            report: Report::default(),
+            report: DroppedReport::default(),
             ahead: Vec::new(),
             out: String::new(),
         }
@@ -54,13 +54,13 @@ impl<'v, V: View> Writer<'v, V> {
                 self.note_attributes(node, &[]);
                 self.contents(node, Some(MarkdownNode::Document));
             }
-            _ => self.ahead.push(Step::Block(node, None)),
+            _ => self.ahead.push(HtmlStep::Block(node, None)),
         }
         while let Some(next) = self.ahead.pop() {
             step();
             match next {
-                Step::Block(node, within) => self.block(node, within),
-                Step::Text(nodes, wrapped) => {
+                HtmlStep::Block(node, within) => self.block(node, within),
+                HtmlStep::Text(nodes, wrapped) => {
                     if wrapped {
                         self.out.push_str("<p>");
                     }
@@ -69,8 +69,8 @@ impl<'v, V: View> Writer<'v, V> {
                         self.out.push_str("</p>\n");
                     }
                 }
-                Step::Row(row, is_head, align) => self.row(row, is_head, align),
-                Step::Raw(tags) => self.out.push_str(tags),
+                HtmlStep::Row(row, is_head, align) => self.row(row, is_head, align),
+                HtmlStep::Raw(tags) => self.out.push_str(tags),
             }
         }
         (self.out, self.report.into_entries())
@@ -94,7 +94,7 @@ impl<'v, V: View> Writer<'v, V> {
             Some(Kind::Text) => {
                 let texts = self.texts(node);
                 self.ahead
-                    .push(Step::Text(texts, within != Some(Kind::ListItem)));
+                    .push(HtmlStep::Text(texts, within != Some(Kind::ListItem)));
             }
             Some(Kind::Paragraph) => {
                 self.note_attributes(node, &[]);
@@ -115,7 +115,7 @@ impl<'v, V: View> Writer<'v, V> {
             Some(Kind::BlockQuote) => {
                 self.note_attributes(node, &[]);
                 self.out.push_str("<blockquote>\n");
-                self.ahead.push(Step::Raw("</blockquote>\n"));
+                self.ahead.push(HtmlStep::Raw("</blockquote>\n"));
                 self.contents(node, Some(Kind::BlockQuote));
             }
             Some(Kind::List) => self.list(node),
@@ -127,7 +127,7 @@ impl<'v, V: View> Writer<'v, V> {
                     Some(false) => "<li><input type=\"checkbox\" disabled>",
                     None => "<li>",
                 });
-                self.ahead.push(Step::Raw("</li>\n"));
+                self.ahead.push(HtmlStep::Raw("</li>\n"));
                 self.contents(node, Some(Kind::ListItem));
             }
             Some(Kind::Table) => self.table(node),
@@ -153,12 +153,12 @@ impl<'v, V: View> Writer<'v, V> {
                 continue;
             }
             if !texts.is_empty() {
-                parts.push(Step::Text(std::mem::take(&mut texts), wrapped));
+                parts.push(HtmlStep::Text(std::mem::take(&mut texts), wrapped));
             }
-            parts.push(Step::Block(child, within));
+            parts.push(HtmlStep::Block(child, within));
         }
         if !texts.is_empty() {
-            parts.push(Step::Text(texts, wrapped));
+            parts.push(HtmlStep::Text(texts, wrapped));
         }
         self.ahead.extend(parts.into_iter().rev());
     }
@@ -180,19 +180,19 @@ impl<'v, V: View> Writer<'v, V> {
             (true, Some(start)) => format!("<ol start=\"{start}\">\n"),
         });
         self.ahead
-            .push(Step::Raw(if ordered { "</ol>\n" } else { "</ul>\n" }));
+            .push(HtmlStep::Raw(if ordered { "</ol>\n" } else { "</ul>\n" }));
         self.report.drop_text(list);
         let children: Vec<&Node> = self.view.children(list.id()).collect();
         for child in children.into_iter().rev() {
             if self.kind(child) == Some(MarkdownNode::ListItem) {
                 self.ahead
-                    .push(Step::Block(child, Some(MarkdownNode::List)));
+                    .push(HtmlStep::Block(child, Some(MarkdownNode::List)));
                 continue;
             }
-            self.ahead.push(Step::Raw("</li>\n"));
+            self.ahead.push(HtmlStep::Raw("</li>\n"));
             self.ahead
-                .push(Step::Block(child, Some(MarkdownNode::ListItem)));
-            self.ahead.push(Step::Raw("<li>"));
+                .push(HtmlStep::Block(child, Some(MarkdownNode::ListItem)));
+            self.ahead.push(HtmlStep::Raw("<li>"));
         }
     }
 
@@ -226,7 +226,7 @@ impl<'v, V: View> Writer<'v, V> {
         self.note_attributes(table, &[MarkdownAttribute::TableAlign]);
         self.report.drop_text(table);
         self.out.push_str("<table>\n");
-        self.ahead.push(Step::Raw("</table>\n"));
+        self.ahead.push(HtmlStep::Raw("</table>\n"));
         let rows: Vec<&Node> = self.view.children(table.id()).collect();
         let first = rows.first().map_or(0, |row| row.children().len());
         let name = self
@@ -242,7 +242,7 @@ impl<'v, V: View> Writer<'v, V> {
             if !is_head && kind != Some(MarkdownNode::TableRow) {
                 self.report.drop_type(row);
             }
-            self.ahead.push(Step::Row(row, is_head, align));
+            self.ahead.push(HtmlStep::Row(row, is_head, align));
         }
     }
 
@@ -302,7 +302,7 @@ impl<'v, V: View> Writer<'v, V> {
                 spans.extend(self.span(node, mark, range.start + before..range.end + before));
             }
         }
-        let (html, dropped) = Line::new(&text, spans).written();
+        let (html, dropped) = MarkedLine::new(&text, spans).written();
         for (node, mark) in dropped {
             self.report.add(DroppedPart::mark(mark), || node.clone());
         }
@@ -313,7 +313,12 @@ impl<'v, V: View> Writer<'v, V> {
         }
     }
 
-    fn span(&mut self, node: &'v Node, mark: &'v Mark, range: Range<usize>) -> Option<Span<'v>> {
+    fn span(
+        &mut self,
+        node: &'v Node,
+        mark: &'v Mark,
+        range: Range<usize>,
+    ) -> Option<MarkSpan<'v>> {
         use MarkdownAttribute as Attribute;
         let names = &self.options.names;
         let kind = names.mark_named(&mark.kind);
@@ -374,7 +379,7 @@ impl<'v, V: View> Writer<'v, V> {
                 self.report.add(part, || node.id().clone());
             }
         }
-        Some(Span {
+        Some(MarkSpan {
             node: node.id(),
             mark,
             name,
@@ -388,7 +393,7 @@ impl<'v, V: View> Writer<'v, V> {
     /// Notes the attributes of a node that are not written.
     fn note_attributes(&mut self, node: &Node, written: &[MarkdownAttribute]) {
         let names = &self.options.names;
-        let kind = names.node_named(node.kind()).map(Bearer::Node);
+        let kind = names.node_named(node.kind()).map(AttributeOwner::Node);
         for (name, value) in node.attributes() {
             let attribute = kind.and_then(|kind| names.attribute_named(kind, name));
             let is_written = attribute
@@ -401,7 +406,7 @@ impl<'v, V: View> Writer<'v, V> {
 }
 
 /// A mark over a range of a line.
-struct Span<'v> {
+struct MarkSpan<'v> {
     node: &'v NodeId,
     mark: &'v Mark,
     name: &'static str,
@@ -414,16 +419,16 @@ struct Span<'v> {
 const ORDER: [&str; 6] = ["a", "strong", "em", "del", "code", "img"];
 
 /// Text with marks.
-struct Line<'v, 't> {
+struct MarkedLine<'v, 't> {
     text: &'t [char],
-    spans: Vec<Span<'v>>,
+    spans: Vec<MarkSpan<'v>>,
     /// Whether a character is white space that would collapse.
     fragile: Vec<bool>,
 }
 
-impl<'v, 't> Line<'v, 't> {
-    fn new(text: &'t [char], mut spans: Vec<Span<'v>>) -> Self {
-        let rank = |span: &Span<'_>| ORDER.iter().position(|name| *name == span.name);
+impl<'v, 't> MarkedLine<'v, 't> {
+    fn new(text: &'t [char], mut spans: Vec<MarkSpan<'v>>) -> Self {
+        let rank = |span: &MarkSpan<'_>| ORDER.iter().position(|name| *name == span.name);
         spans.sort_by_key(|span| (span.range.start, rank(span)));
         Self {
             text,
@@ -527,7 +532,7 @@ impl<'v, 't> Line<'v, 't> {
         images
     }
 
-    fn image(&self, span: &Span<'_>, out: &mut String) {
+    fn image(&self, span: &MarkSpan<'_>, out: &mut String) {
         out.push_str(&span.begin);
         match &self.text[span.range.clone()] {
             [OBJECT] => {}

@@ -21,8 +21,8 @@ use flank::settle;
 use spell::Speller;
 
 use super::{EXTENSIONS, MarkdownAttribute, MarkdownOptions};
-use crate::dropped::{DroppedPart, Report};
-use crate::names::{Bearer, MarkdownMark, MarkdownNames};
+use crate::dropped::{DroppedPart, DroppedReport};
+use crate::names::{AttributeOwner, MarkdownMark, MarkdownNames};
 use crate::steps::{step, steps};
 
 /// The context of a text, which determines what has to be escaped.
@@ -41,9 +41,9 @@ pub(super) fn written<'v>(
     nodes: impl IntoIterator<Item = &'v Node>,
     place: EscapeContext,
     options: &MarkdownOptions,
-    report: &mut Report<NodeId>,
+    report: &mut DroppedReport<NodeId>,
 ) -> String {
-    let mut run = Run::new(&options.names);
+    let mut run = InlineRun::new(&options.names);
     nodes.into_iter().for_each(|node| run.add(node, report));
     run.drop_where(|span| {
         span.target()
@@ -75,7 +75,7 @@ fn begins_definition(text: &str) -> bool {
 /// line. Code and HTML can contain its beginning. The text after them is spelled so that the target
 /// or the title does not end.
 #[derive(Clone, Copy, Default)]
-struct Care {
+struct SpellingVariant {
     /// Lines are not broken, and quotes and parentheses are escaped, so no title ends.
     escaped: bool,
     /// Code has a space at both ends, so a target ends before its last backtick.
@@ -94,7 +94,7 @@ enum Spelling {
     Bracketed,
 }
 
-impl Care {
+impl SpellingVariant {
     const ALL: [Self; 6] = [
         Self::new(false, Spelling::Apart),
         Self::new(true, Spelling::Plain),
@@ -115,7 +115,7 @@ impl Care {
 
 /// The styles of Markdown. Of two over the same text, the first in this order is the outer one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Style {
+enum InlineStyle {
     Strikethrough,
     Strong,
     Emphasis,
@@ -128,19 +128,19 @@ enum Style {
 }
 
 #[derive(Clone)]
-struct Span<'v> {
+struct StyledSpan<'v> {
     range: Range<usize>,
-    style: Style,
+    style: InlineStyle,
     mark: &'v Mark,
-    /// The number of the mark in [`Run::marks`].
+    /// The number of the mark in [`InlineRun::marks`].
     nth: usize,
     names: &'v MarkdownNames,
 }
 
-struct Run<'v> {
+struct InlineRun<'v> {
     names: &'v MarkdownNames,
     text: Vec<char>,
-    spans: Vec<Span<'v>>,
+    spans: Vec<StyledSpan<'v>>,
     /// The marks of the spans, each with the node that has it.
     marks: Vec<(&'v NodeId, &'v Mark)>,
     /// The marks that are not written on some of their characters.
@@ -149,7 +149,7 @@ struct Run<'v> {
 
 /// A piece of text, or a delimiter between two.
 #[derive(Debug, PartialEq, Eq)]
-enum Piece {
+enum InlineToken {
     Text {
         range: Range<usize>,
         /// Whether the first and the last character must be neither a letter nor a space.
@@ -182,7 +182,7 @@ impl Delimiter {
     }
 }
 
-impl<'v> Run<'v> {
+impl<'v> InlineRun<'v> {
     fn new(names: &'v MarkdownNames) -> Self {
         Self {
             names,
@@ -193,7 +193,7 @@ impl<'v> Run<'v> {
         }
     }
 
-    fn add(&mut self, node: &'v Node, report: &mut Report<NodeId>) {
+    fn add(&mut self, node: &'v Node, report: &mut DroppedReport<NodeId>) {
         let start = self.text.len();
         self.text.extend(node.text().chars());
         let len = self.text.len() - start;
@@ -208,7 +208,7 @@ impl<'v> Run<'v> {
                 continue;
             };
             for (name, value) in &mark.attributes {
-                let attribute = self.names.attribute_named(Bearer::Mark(kind), name);
+                let attribute = self.names.attribute_named(AttributeOwner::Mark(kind), name);
                 if !attribute.is_some_and(|attribute| attribute.accepts(value)) {
                     let part = DroppedPart::MarkAttribute {
                         mark: mark.kind.clone(),
@@ -219,7 +219,7 @@ impl<'v> Run<'v> {
             }
             let range = range.start.min(len) + start..range.end.min(len) + start;
             if !range.is_empty() {
-                self.spans.push(Span {
+                self.spans.push(StyledSpan {
                     range,
                     style: kind.into(),
                     mark,
@@ -230,7 +230,7 @@ impl<'v> Run<'v> {
         }
     }
 
-    fn drop_where(&mut self, is_dropped: impl Fn(&Span<'_>) -> bool) {
+    fn drop_where(&mut self, is_dropped: impl Fn(&StyledSpan<'_>) -> bool) {
         let dropped = &mut self.dropped;
         self.spans.retain(|span| {
             let is_dropped = is_dropped(span);
@@ -243,27 +243,29 @@ impl<'v> Run<'v> {
 
     /// The text in a spelling that is not read as a link definition.
     fn unambiguous(&mut self, place: EscapeContext) -> String {
-        let plain = self.spelled(place, Care::default());
+        let plain = self.spelled(place, SpellingVariant::default());
         if place != EscapeContext::Paragraph || !begins_definition(&plain) {
             return plain;
         }
-        let mut careful = Care::ALL.into_iter().map(|care| self.spelled(place, care));
+        let mut careful = SpellingVariant::ALL
+            .into_iter()
+            .map(|care| self.spelled(place, care));
         let careful = careful.find(|text| !begins_definition(text));
         careful.unwrap_or_else(|| {
             // No spelling works: the text is kept, without its code and HTML marks.
-            self.drop_where(|span| span.style >= Style::Code);
-            self.spelled(place, Care::default())
+            self.drop_where(|span| span.style >= InlineStyle::Code);
+            self.spelled(place, SpellingVariant::default())
         })
     }
 
     /// Orders the marks for writing, and reduces them to what Markdown can express.
     fn settle(&mut self) {
         self.join();
-        self.part(Style::Footnote);
+        self.part(InlineStyle::Footnote);
         self.keep_footnotes_whole();
         self.join();
-        self.part(Style::Link);
-        self.part(Style::Html);
+        self.part(InlineStyle::Link);
+        self.part(InlineStyle::Html);
         self.nest_brackets();
         self.note_hidden();
     }
@@ -276,7 +278,7 @@ impl<'v> Run<'v> {
         self.spans.dedup_by(|next, span| {
             let alike = span.style == next.style
                 && (span.delimiter().is_some()
-                    || span.style == Style::Code
+                    || span.style == InlineStyle::Code
                     || span.mark.attributes == next.mark.attributes);
             let joined = alike && next.range.start <= span.range.end;
             if joined {
@@ -287,7 +289,7 @@ impl<'v> Run<'v> {
     }
 
     /// Where two of this style overlap, the second begins where the first ends.
-    fn part(&mut self, style: Style) {
+    fn part(&mut self, style: InlineStyle) {
         let mut end = 0;
         let dropped = &mut self.dropped;
         self.spans.retain_mut(|span| {
@@ -308,7 +310,7 @@ impl<'v> Run<'v> {
         let notes = self
             .spans
             .iter()
-            .filter(|span| span.style == Style::Footnote);
+            .filter(|span| span.style == InlineStyle::Footnote);
         let notes: Vec<_> = notes.map(|span| span.range.clone()).collect();
         let around = |at: usize| {
             let note = notes.get(notes.partition_point(|note| note.end <= at))?;
@@ -323,7 +325,9 @@ impl<'v> Run<'v> {
 
     /// A link or an image that begins in another ends with it at the latest.
     fn nest_brackets(&mut self) {
-        let is_bracket = |span: &&mut Span<'_>| matches!(span.style, Style::Link | Style::Image);
+        let is_bracket = |span: &&mut StyledSpan<'_>| {
+            matches!(span.style, InlineStyle::Link | InlineStyle::Image)
+        };
         let mut brackets: Vec<_> = self.spans.iter_mut().filter(is_bracket).collect();
         brackets.sort_by_key(|span| (span.range.start, Reverse(span.range.end), span.style));
         let mut around: Vec<usize> = Vec::new();
@@ -340,10 +344,13 @@ impl<'v> Run<'v> {
 
     /// Notes the marks of text that is written verbatim under another such mark.
     fn note_hidden(&mut self) {
-        let raw = self.spans.iter().filter(|span| span.style >= Style::Code);
+        let raw = self
+            .spans
+            .iter()
+            .filter(|span| span.style >= InlineStyle::Code);
         let mut raw: Vec<_> = raw.collect();
         raw.sort_by_key(|span| span.range.start);
-        let mut open: Vec<&Span<'_>> = Vec::new();
+        let mut open: Vec<&StyledSpan<'_>> = Vec::new();
         for span in raw {
             // No two of one style overlap.
             open.retain(|other| other.range.end > span.range.start);
@@ -357,13 +364,13 @@ impl<'v> Run<'v> {
         }
     }
 
-    fn spelled(&self, place: EscapeContext, care: Care) -> String {
+    fn spelled(&self, place: EscapeContext, care: SpellingVariant) -> String {
         let mut pieces = self.pieces(care);
         settle(&mut pieces, &self.text);
         Speller::new(&self.text, &pieces, place, care.escaped).spelled()
     }
 
-    fn pieces(&self, care: Care) -> Vec<Piece> {
+    fn pieces(&self, care: SpellingVariant) -> Vec<InlineToken> {
         let mut edges: Vec<usize> = vec![0, self.text.len()];
         edges.extend(
             self.spans
@@ -376,13 +383,13 @@ impl<'v> Run<'v> {
         starting.sort_by_key(|span| Reverse(span.range.start));
 
         let mut pieces = Vec::new();
-        let mut open = Open::default();
-        let mut raw: Vec<Span<'v>> = Vec::new();
+        let mut open = OpenSpans::default();
+        let mut raw: Vec<StyledSpan<'v>> = Vec::new();
         for (nth, &at) in edges.iter().enumerate() {
             steps(raw.len() + 1);
             let mut opening = Vec::new();
             while let Some(span) = starting.pop_if(|span| span.range.start == at) {
-                match span.style < Style::Code {
+                match span.style < InlineStyle::Code {
                     true => opening.push(span),
                     false => raw.push(span),
                 }
@@ -399,8 +406,8 @@ impl<'v> Run<'v> {
                 continue;
             };
             pieces.push(match raw.iter().max_by_key(|span| span.style) {
-                Some(span) => Piece::Raw(span.raw(&self.text[at..end], care)),
-                None => Piece::Text {
+                Some(span) => InlineToken::Raw(span.raw(&self.text[at..end], care)),
+                None => InlineToken::Text {
                     range: at..end,
                     guarded: (false, false),
                 },
@@ -413,11 +420,11 @@ impl<'v> Run<'v> {
     /// would split a link or an image that opens here.
     fn close(
         &self,
-        open: &mut Open<'v>,
-        opening: &mut Vec<Span<'v>>,
+        open: &mut OpenSpans<'v>,
+        opening: &mut Vec<StyledSpan<'v>>,
         at: usize,
-        care: Care,
-        pieces: &mut Vec<Piece>,
+        care: SpellingVariant,
+        pieces: &mut Vec<InlineToken>,
     ) {
         let brackets = opening.iter().filter(|span| span.delimiter().is_none());
         let reach = brackets.map(|span| span.range.end).max().unwrap_or(at);
@@ -426,7 +433,7 @@ impl<'v> Run<'v> {
             match span.automatic(&self.text, pieces) {
                 Some(link) => {
                     pieces.truncate(pieces.len() - 2);
-                    pieces.push(Piece::Raw(link));
+                    pieces.push(InlineToken::Raw(link));
                 }
                 None => pieces.push(span.closed(care)),
             }
@@ -439,15 +446,15 @@ impl<'v> Run<'v> {
 
 /// The open marks, the innermost last.
 #[derive(Default)]
-struct Open<'v> {
-    spans: Vec<Span<'v>>,
+struct OpenSpans<'v> {
+    spans: Vec<StyledSpan<'v>>,
     /// Those with delimiters: one of each style at most. The others are links and images, which
     /// nest.
     delimited: Vec<usize>,
 }
 
-impl<'v> Open<'v> {
-    fn push(&mut self, span: Span<'v>) {
+impl<'v> OpenSpans<'v> {
+    fn push(&mut self, span: StyledSpan<'v>) {
         if span.delimiter().is_some() {
             self.delimited.push(self.spans.len());
         }
@@ -456,7 +463,7 @@ impl<'v> Open<'v> {
 
     /// Removes the marks that end `at` this position, delimiters also before `reach`, and all
     /// inside them.
-    fn split_off_what_ends(&mut self, at: usize, reach: usize) -> Vec<Span<'v>> {
+    fn split_off_what_ends(&mut self, at: usize, reach: usize) -> Vec<StyledSpan<'v>> {
         let mut keep = self.spans.len();
         for (nth, span) in self.spans.iter().enumerate().rev() {
             step();
@@ -479,7 +486,7 @@ impl<'v> Open<'v> {
     }
 }
 
-impl From<MarkdownMark> for Style {
+impl From<MarkdownMark> for InlineStyle {
     fn from(mark: MarkdownMark) -> Self {
         match mark {
             MarkdownMark::Strikethrough => Self::Strikethrough,
@@ -494,30 +501,30 @@ impl From<MarkdownMark> for Style {
     }
 }
 
-impl Span<'_> {
+impl StyledSpan<'_> {
     fn delimiter(&self) -> Option<Delimiter> {
         match self.style {
-            Style::Strikethrough => Some(Delimiter::Tildes),
-            Style::Strong => Some(Delimiter::Asterisks),
-            Style::Emphasis => Some(Delimiter::Asterisk),
+            InlineStyle::Strikethrough => Some(Delimiter::Tildes),
+            InlineStyle::Strong => Some(Delimiter::Asterisks),
+            InlineStyle::Emphasis => Some(Delimiter::Asterisk),
             _ => None,
         }
     }
 
-    fn opened(&self) -> Piece {
+    fn opened(&self) -> InlineToken {
         match self.delimiter() {
-            Some(delimiter) => Piece::Open(delimiter),
-            None if self.style == Style::Image => Piece::OpenBracket("!["),
-            None => Piece::OpenBracket("["),
+            Some(delimiter) => InlineToken::Open(delimiter),
+            None if self.style == InlineStyle::Image => InlineToken::OpenBracket("!["),
+            None => InlineToken::OpenBracket("["),
         }
     }
 
-    fn closed(&self, care: Care) -> Piece {
+    fn closed(&self, care: SpellingVariant) -> InlineToken {
         match self.delimiter() {
-            Some(delimiter) => Piece::Close(delimiter),
+            Some(delimiter) => InlineToken::Close(delimiter),
             None => {
                 let target = self.target().unwrap_or_default();
-                Piece::CloseBracket(destination(target, self.title(), care.target))
+                InlineToken::CloseBracket(destination(target, self.title(), care.target))
             }
         }
     }
@@ -525,15 +532,15 @@ impl Span<'_> {
     /// The target of a link or the source of an image; `None` for other marks.
     fn target(&self) -> Option<&str> {
         match self.style {
-            Style::Link => Some(self.attribute(MarkdownAttribute::LinkTarget)),
-            Style::Image => Some(self.attribute(MarkdownAttribute::ImageSource)),
+            InlineStyle::Link => Some(self.attribute(MarkdownAttribute::LinkTarget)),
+            InlineStyle::Image => Some(self.attribute(MarkdownAttribute::ImageSource)),
             _ => None,
         }
     }
 
     fn title(&self) -> &str {
         self.attribute(match self.style {
-            Style::Image => MarkdownAttribute::ImageTitle,
+            InlineStyle::Image => MarkdownAttribute::ImageTitle,
             _ => MarkdownAttribute::LinkTitle,
         })
     }
@@ -544,8 +551,13 @@ impl Span<'_> {
     }
 
     /// The short form of a link whose text is its target, if the last pieces are such a link.
-    fn automatic(&self, text: &[char], pieces: &[Piece]) -> Option<String> {
-        let [.., Piece::OpenBracket("["), Piece::Text { range, .. }] = pieces else {
+    fn automatic(&self, text: &[char], pieces: &[InlineToken]) -> Option<String> {
+        let [
+            ..,
+            InlineToken::OpenBracket("["),
+            InlineToken::Text { range, .. },
+        ] = pieces
+        else {
             return None;
         };
         let words: String = text.get(range.clone())?.iter().collect();
@@ -559,10 +571,10 @@ impl Span<'_> {
         is_short.then(|| format!("<{target}>"))
     }
 
-    fn raw(&self, text: &[char], care: Care) -> String {
+    fn raw(&self, text: &[char], care: SpellingVariant) -> String {
         match self.style {
-            Style::Code => code(text, care.padded),
-            Style::Footnote => {
+            InlineStyle::Code => code(text, care.padded),
+            InlineStyle::Footnote => {
                 let label = self.attribute(MarkdownAttribute::FootnoteReferenceLabel);
                 // Two touching ones have been joined.
                 let times = text.len() / label.chars().count().max(1);

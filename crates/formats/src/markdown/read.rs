@@ -12,7 +12,7 @@ use super::{
     DEEPEST, EXTENSIONS, MarkdownAttribute, MarkdownMark, MarkdownNames, MarkdownNode,
     MarkdownOptions, OBJECT, tables,
 };
-use crate::dropped::{Dropped, DroppedPart, Report};
+use crate::dropped::{Dropped, DroppedPart, DroppedReport};
 use crate::names::ends_front_matter;
 use crate::steps::{step, steps};
 
@@ -90,7 +90,7 @@ fn prepared(text: &str) -> Cow<'_, str> {
 struct Outline<'f> {
     markdown: &'f str,
     options: &'f MarkdownOptions,
-    report: Report<usize>,
+    report: DroppedReport<usize>,
     /// The byte at which the current event begins.
     at: usize,
     /// The byte at which it ends.
@@ -98,11 +98,11 @@ struct Outline<'f> {
     /// How many blocks and marks are open in the source that is kept because it nests too deep.
     too_deep: usize,
     /// The innermost block.
-    block: Block<'f>,
+    block: OpenBlock<'f>,
     /// The outer blocks, the document first.
-    around: Vec<Block<'f>>,
+    around: Vec<OpenBlock<'f>>,
     /// The open marks of the innermost block, the outermost first.
-    marks: Vec<OpenMark>,
+    marks: Vec<OpenInline>,
     /// How many of them are links.
     links: usize,
 }
@@ -110,7 +110,7 @@ struct Outline<'f> {
 /// The levels that are left for a block, an item of a list or a table in it, and its text.
 const INNER: usize = 8;
 
-struct Block<'f> {
+struct OpenBlock<'f> {
     names: &'f MarkdownNames,
     kind: MarkdownNode,
     attributes: Vec<(SmolStr, Value)>,
@@ -124,7 +124,7 @@ struct Block<'f> {
     marks: Vec<Mark>,
 }
 
-struct OpenMark {
+struct OpenInline {
     /// `None` for a construct that ends like a mark and is none.
     kind: Option<MarkdownMark>,
     attributes: Attributes,
@@ -136,11 +136,11 @@ impl<'f> Outline<'f> {
         Self {
             markdown,
             options,
-            report: Report::default(),
+            report: DroppedReport::default(),
             at: 0,
             end: 0,
             too_deep: 0,
-            block: Block::new(&options.names, MarkdownNode::Document),
+            block: OpenBlock::new(&options.names, MarkdownNode::Document),
             around: Vec::new(),
             marks: Vec::new(),
             links: 0,
@@ -287,7 +287,7 @@ impl<'f> Outline<'f> {
     /// Opens a construct that ends like a mark and is none.
     fn skip_mark(&mut self, mark: MarkdownMark) {
         self.drop_mark(mark);
-        self.marks.push(OpenMark {
+        self.marks.push(OpenInline {
             kind: None,
             attributes: Attributes::default(),
             start: self.block.len,
@@ -320,7 +320,7 @@ impl<'f> Outline<'f> {
 
     fn open(&mut self, kind: MarkdownNode, attributes: Vec<(MarkdownAttribute, Value)>) {
         self.end_text();
-        let mut block = Block::new(&self.options.names, kind);
+        let mut block = OpenBlock::new(&self.options.names, kind);
         for (attribute, value) in attributes {
             block.set(attribute, value);
         }
@@ -351,7 +351,7 @@ impl<'f> Outline<'f> {
         let names = &self.options.names;
         let named =
             attributes.map(|(attribute, value)| (names.of_attribute(attribute).clone(), value));
-        self.marks.push(OpenMark {
+        self.marks.push(OpenInline {
             kind: Some(kind),
             attributes: named.into_iter().collect(),
             start: self.block.len,
@@ -393,7 +393,7 @@ impl<'f> Outline<'f> {
     }
 }
 
-impl<'f> Block<'f> {
+impl<'f> OpenBlock<'f> {
     fn new(names: &'f MarkdownNames, kind: MarkdownNode) -> Self {
         Self {
             names,

@@ -8,16 +8,16 @@ use serde_json::Value;
 
 use super::inline::{self, EscapeContext};
 use super::{MarkdownAttribute, MarkdownNode, MarkdownOptions};
-use crate::dropped::{Dropped, DroppedPart, Report};
-use crate::names::{Bearer, MAX_NUMBER};
+use crate::dropped::{Dropped, DroppedPart, DroppedReport};
+use crate::names::{AttributeOwner, MAX_NUMBER};
 use crate::steps;
 
 /// Writes blocks. The remaining steps are a stack, so any depth is safe.
-pub(super) struct Writer<'v, V> {
+pub(super) struct MarkdownWriter<'v, V> {
     view: &'v V,
     options: &'v MarkdownOptions,
-    report: Report<NodeId>,
-    ahead: Vec<Step<'v>>,
+    report: DroppedReport<NodeId>,
+    ahead: Vec<MarkdownStep<'v>>,
     out: String,
     prefix: Prefix,
     /// Whether the current line has only its prefix.
@@ -29,15 +29,15 @@ pub(super) struct Writer<'v, V> {
     gap: bool,
     /// The marker of the list that has just ended: another list with it would continue the first.
     ended_list: Option<char>,
-    /// The cached next step that is not [passed](Step::is_passed), if it was looked up since the
-    /// last one.
+    /// The cached next step that is not [passed](MarkdownStep::is_passed), if it was looked up
+    /// since the last one.
     sought: Option<Option<usize>>,
 }
 
 /// An invisible link definition. No text refers to it, because brackets in a text are escaped.
 const NOTHING: &str = "[_]: <>";
 
-enum Step<'v> {
+enum MarkdownStep<'v> {
     /// A paragraph of the texts of these nodes.
     Text(Vec<&'v Node>),
     Block(&'v Node),
@@ -45,17 +45,17 @@ enum Step<'v> {
     /// The end of a block: whether an empty line has to precede the next one.
     Gap(bool),
     /// The end of a container block.
-    Leave(Left),
+    Leave(ContainerEnd),
 }
 
-impl Step<'_> {
+impl MarkdownStep<'_> {
     /// Whether it writes nothing between two paragraphs.
     fn is_passed(&self) -> bool {
-        matches!(self, Step::Gap(false) | Step::Leave(_))
+        matches!(self, MarkdownStep::Gap(false) | MarkdownStep::Leave(_))
     }
 }
 
-enum Left {
+enum ContainerEnd {
     List(char),
     /// The line prefix after the block.
     Quote(PrefixEnd),
@@ -99,12 +99,12 @@ impl Prefix {
     }
 }
 
-impl<'v, V: View> Writer<'v, V> {
+impl<'v, V: View> MarkdownWriter<'v, V> {
     pub(super) fn new(view: &'v V, options: &'v MarkdownOptions) -> Self {
         Self {
             view,
             options,
-            report: Report::default(),
+            report: DroppedReport::default(),
             ahead: Vec::new(),
             out: String::new(),
             prefix: Prefix::default(),
@@ -124,7 +124,7 @@ impl<'v, V: View> Writer<'v, V> {
                 self.front_matter(node);
                 self.contents(node, true);
             }
-            _ => self.ahead.push(Step::Block(node)),
+            _ => self.ahead.push(MarkdownStep::Block(node)),
         }
         while let Some(step) = self.ahead.pop() {
             steps::step();
@@ -132,13 +132,13 @@ impl<'v, V: View> Writer<'v, V> {
                 self.sought = None;
             }
             match step {
-                Step::Text(nodes) => {
+                MarkdownStep::Text(nodes) => {
                     self.paragraph(nodes);
                 }
-                Step::Block(node) => self.block(node),
-                Step::Item(node, marker) => self.item(node, &marker),
-                Step::Gap(gap) => self.gap = gap && !self.begun && !self.out.is_empty(),
-                Step::Leave(left) => self.leave(&left),
+                MarkdownStep::Block(node) => self.block(node),
+                MarkdownStep::Item(node, marker) => self.item(node, &marker),
+                MarkdownStep::Gap(gap) => self.gap = gap && !self.begun && !self.out.is_empty(),
+                MarkdownStep::Leave(end) => self.leave(&end),
             }
         }
         (self.out, self.report.into_entries())
@@ -176,7 +176,7 @@ impl<'v, V: View> Writer<'v, V> {
         match self.kind(node) {
             Some(MarkdownNode::Text) => {
                 let texts = self.texts(node);
-                self.ahead.push(Step::Text(texts));
+                self.ahead.push(MarkdownStep::Text(texts));
             }
             Some(MarkdownNode::Paragraph) => {
                 let texts = self.texts(node);
@@ -195,13 +195,15 @@ impl<'v, V: View> Writer<'v, V> {
             Some(MarkdownNode::List) => self.list(node),
             Some(MarkdownNode::BlockQuote) => {
                 let prefix = self.enter("> ", "> ");
-                self.ahead.push(Step::Leave(Left::Quote(prefix)));
+                self.ahead
+                    .push(MarkdownStep::Leave(ContainerEnd::Quote(prefix)));
                 self.contents(node, true);
             }
             Some(MarkdownNode::Footnote) => {
                 let label = self.string(node, MarkdownAttribute::FootnoteLabel);
                 let prefix = self.enter(&format!("[^{label}]: "), "    ");
-                self.ahead.push(Step::Leave(Left::Other(prefix)));
+                self.ahead
+                    .push(MarkdownStep::Leave(ContainerEnd::Other(prefix)));
                 self.contents(node, true);
                 // Within a list, an empty rest of the line would count as an empty line between
                 // items.
@@ -229,7 +231,7 @@ impl<'v, V: View> Writer<'v, V> {
     fn note_attributes(&mut self, node: &Node) {
         let names = &self.options.names;
         for (name, value) in node.attributes() {
-            let kind = names.node_named(node.kind()).map(Bearer::Node);
+            let kind = names.node_named(node.kind()).map(AttributeOwner::Node);
             let attribute = kind.and_then(|kind| names.attribute_named(kind, name));
             if !attribute.is_some_and(|attribute| attribute.accepts(value)) {
                 self.report.drop_attribute(node, name);
@@ -277,15 +279,15 @@ impl<'v, V: View> Writer<'v, V> {
                 continue;
             }
             if !texts.is_empty() {
-                parts.push(Step::Text(std::mem::take(&mut texts)));
+                parts.push(MarkdownStep::Text(std::mem::take(&mut texts)));
             }
-            parts.push(Step::Block(child));
+            parts.push(MarkdownStep::Block(child));
         }
         if !texts.is_empty() {
-            parts.push(Step::Text(texts));
+            parts.push(MarkdownStep::Text(texts));
         }
         for part in parts.into_iter().rev() {
-            self.ahead.push(Step::Gap(gaps));
+            self.ahead.push(MarkdownStep::Gap(gaps));
             self.ahead.push(part);
         }
     }
@@ -301,15 +303,15 @@ impl<'v, V: View> Writer<'v, V> {
 
     /// Writes an invisible definition if one is needed and the new block is empty.
     fn fill_if_empty(&mut self, needed: bool) {
-        if needed && matches!(self.ahead.last(), Some(Step::Leave(_))) {
+        if needed && matches!(self.ahead.last(), Some(MarkdownStep::Leave(_))) {
             self.out.push_str(NOTHING);
         }
     }
 
-    fn leave(&mut self, left: &Left) {
-        match *left {
-            Left::List(marker) => self.ended_list = Some(marker),
-            Left::Quote(prefix) => {
+    fn leave(&mut self, end: &ContainerEnd) {
+        match *end {
+            ContainerEnd::List(marker) => self.ended_list = Some(marker),
+            ContainerEnd::Quote(prefix) => {
                 self.end_if_begun();
                 if self.in_paragraph && self.text_follows() {
                     self.empty_line();
@@ -317,7 +319,7 @@ impl<'v, V: View> Writer<'v, V> {
                 self.prefix.truncate(prefix);
                 self.ended_list = None;
             }
-            Left::Other(prefix) => {
+            ContainerEnd::Other(prefix) => {
                 self.end_if_begun();
                 self.prefix.truncate(prefix);
                 self.ended_list = None;
@@ -333,7 +335,7 @@ impl<'v, V: View> Writer<'v, V> {
             ahead.rposition(|step| !step.is_passed())
         });
         self.sought = Some(next);
-        next.is_some_and(|next| matches!(self.ahead[next], Step::Text(_)))
+        next.is_some_and(|next| matches!(self.ahead[next], MarkdownStep::Text(_)))
     }
 
     fn list(&mut self, list: &'v Node) {
@@ -355,7 +357,8 @@ impl<'v, V: View> Writer<'v, V> {
         }
         let marker = self.marker(ordered);
         let gaps = !self.is_tight(list);
-        self.ahead.push(Step::Leave(Left::List(marker)));
+        self.ahead
+            .push(MarkdownStep::Leave(ContainerEnd::List(marker)));
         let items: Vec<_> = self.view.children(list.id()).collect();
         for (nth, item) in items.into_iter().enumerate().rev() {
             // The first number counts, and none has more than nine digits.
@@ -364,8 +367,8 @@ impl<'v, V: View> Writer<'v, V> {
                 true => format!("{number}{marker} "),
                 false => format!("{marker} "),
             };
-            self.ahead.push(Step::Gap(gaps));
-            self.ahead.push(Step::Item(item, marker));
+            self.ahead.push(MarkdownStep::Gap(gaps));
+            self.ahead.push(MarkdownStep::Item(item, marker));
         }
     }
 
@@ -402,12 +405,13 @@ impl<'v, V: View> Writer<'v, V> {
 
     fn item(&mut self, item: &'v Node, marker: &str) {
         // In an item, blocks have gaps if the items have.
-        let gaps = matches!(self.ahead.last(), Some(Step::Gap(true)));
+        let gaps = matches!(self.ahead.last(), Some(MarkdownStep::Gap(true)));
         let follows_text = self.in_paragraph && !self.gap;
         let prefix = self.enter(marker, &" ".repeat(marker.len()));
-        self.ahead.push(Step::Leave(Left::Other(prefix)));
+        self.ahead
+            .push(MarkdownStep::Leave(ContainerEnd::Other(prefix)));
         if self.kind(item) != Some(MarkdownNode::ListItem) {
-            self.ahead.push(Step::Block(item));
+            self.ahead.push(MarkdownStep::Block(item));
             return;
         }
         self.note_attributes(item);
@@ -419,8 +423,10 @@ impl<'v, V: View> Writer<'v, V> {
         if let Some(checked) = checked {
             self.out.push_str(if checked { "[x] " } else { "[ ] " });
             let text_follows = match self.ahead.last() {
-                Some(Step::Text(_)) => true,
-                Some(Step::Block(block)) => self.kind(block) == Some(MarkdownNode::Paragraph),
+                Some(MarkdownStep::Text(_)) => true,
+                Some(MarkdownStep::Block(block)) => {
+                    self.kind(block) == Some(MarkdownNode::Paragraph)
+                }
                 _ => false,
             };
             if !text_follows {

@@ -43,7 +43,10 @@ pub enum ProseMirrorError {
         step_type: String,
     },
     /// A step has parts that the document cannot express.
-    #[error("the step has {} parts that the document cannot express, first {}", .dropped.len(), First(.dropped))]
+    #[error(
+        "the step has {} parts that the document cannot express, first {}",
+        .dropped.len(), FirstDropped(.dropped)
+    )]
     Dropped {
         /// The parts, each with the path to the first.
         dropped: Vec<Dropped<String>>,
@@ -75,9 +78,9 @@ codes! { ProseMirrorError {
     Self::Schema { path, cause } => "proseMirrorSchema";
 }}
 
-struct First<'a>(&'a [Dropped<String>]);
+struct FirstDropped<'a>(&'a [Dropped<String>]);
 
-impl std::fmt::Display for First<'_> {
+impl std::fmt::Display for FirstDropped<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let first = self.0.first().map_or("", |dropped| &dropped.first);
         write!(f, "{}", Brief(first))

@@ -25,9 +25,12 @@ pub enum ProseMirrorContent {
     Break,
 }
 
+/// The type of a parent in ProseMirror, if it has one that is known, and its content.
+pub(super) type ParentType<'n> = (Option<&'n TypeMapping>, ProseMirrorContent);
+
 /// A node type or a mark of ProseMirror, and its counterpart in the document.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct TypeMapping {
     pub(super) prosemirror: SmolStr,
     pub(super) document: SmolStr,
     /// An attribute of the document that ProseMirror has in the type.
@@ -54,7 +57,7 @@ impl MarkNames {
         }
     }
 
-    pub(super) fn contains(&self, mark: &Entry) -> bool {
+    pub(super) fn contains(&self, mark: &TypeMapping) -> bool {
         match self {
             Self::All => true,
             Self::These(names) => names.contains(&mark.prosemirror),
@@ -62,7 +65,7 @@ impl MarkNames {
     }
 }
 
-impl Entry {
+impl TypeMapping {
     fn new(prosemirror: SmolStr, document: SmolStr) -> Self {
         Self {
             prosemirror,
@@ -170,8 +173,8 @@ pub(super) fn of_javascript(value: &Value) -> Value {
 #[must_use]
 pub struct ProseMirrorNames {
     text: SmolStr,
-    nodes: Vec<(Entry, ProseMirrorContent)>,
-    marks: Vec<Entry>,
+    nodes: Vec<(TypeMapping, ProseMirrorContent)>,
+    marks: Vec<TypeMapping>,
 }
 
 impl ProseMirrorNames {
@@ -244,7 +247,7 @@ impl ProseMirrorNames {
         document: impl Into<SmolStr>,
         content: ProseMirrorContent,
     ) -> Self {
-        let mut entry = Entry::new(prosemirror.into(), document.into());
+        let mut entry = TypeMapping::new(prosemirror.into(), document.into());
         if content == ProseMirrorContent::Code {
             entry.marks = MarkNames::new("");
         }
@@ -253,14 +256,14 @@ impl ProseMirrorNames {
 
     /// The two lists of ProseMirror are one type in the document.
     fn list(self, prosemirror: &'static str, ordered: bool) -> Self {
-        let entry = Entry {
+        let entry = TypeMapping {
             fixed: Some(("ordered".into(), ordered.into())),
-            ..Entry::new(prosemirror.into(), "list".into())
+            ..TypeMapping::new(prosemirror.into(), "list".into())
         };
         self.add(entry, ProseMirrorContent::Blocks)
     }
 
-    fn add(mut self, entry: Entry, content: ProseMirrorContent) -> Self {
+    fn add(mut self, entry: TypeMapping, content: ProseMirrorContent) -> Self {
         // The name of an inline node is that of a mark.
         let inline = content == ProseMirrorContent::Inline;
         self.nodes.retain(|(other, of)| {
@@ -279,7 +282,7 @@ impl ProseMirrorNames {
     /// Defines a mark by its names in ProseMirror and in the document. The order of the definitions
     /// is that of the marks of one text, as in the schema of ProseMirror.
     pub fn mark(mut self, prosemirror: impl Into<SmolStr>, document: impl Into<SmolStr>) -> Self {
-        let mut entry = Entry::new(prosemirror.into(), document.into());
+        let mut entry = TypeMapping::new(prosemirror.into(), document.into());
         entry.marks = MarkNames::These(vec![entry.prosemirror.clone()]);
         self.marks.retain(|other| {
             other.prosemirror != entry.prosemirror && other.document != entry.document
@@ -357,23 +360,27 @@ impl ProseMirrorNames {
     }
 
     /// The node type with this name in ProseMirror.
-    pub(super) fn node_named(&self, name: &str) -> Option<(&Entry, ProseMirrorContent)> {
+    pub(super) fn node_named(&self, name: &str) -> Option<(&TypeMapping, ProseMirrorContent)> {
         let mut nodes = self.nodes.iter();
         let (entry, content) = nodes.find(|(entry, _)| entry.prosemirror == name)?;
         Some((entry, *content))
     }
 
     /// The mark with this name in ProseMirror.
-    pub(super) fn mark_named(&self, name: &str) -> Option<&Entry> {
+    pub(super) fn mark_named(&self, name: &str) -> Option<&TypeMapping> {
         self.marks.iter().find(|entry| entry.prosemirror == name)
     }
 
     /// The node type of a node of the document. An inline node is none there.
-    pub(super) fn node_for(&self, node: &Node) -> Option<(&Entry, ProseMirrorContent)> {
+    pub(super) fn node_for(&self, node: &Node) -> Option<(&TypeMapping, ProseMirrorContent)> {
         self.type_of(node.kind(), node.attributes())
     }
 
-    fn type_of(&self, kind: &str, attributes: &Attributes) -> Option<(&Entry, ProseMirrorContent)> {
+    fn type_of(
+        &self,
+        kind: &str,
+        attributes: &Attributes,
+    ) -> Option<(&TypeMapping, ProseMirrorContent)> {
         use ProseMirrorContent::{Break, Inline};
         let mut nodes = self.nodes.iter();
         let found = nodes.find(|(entry, content)| {
@@ -383,7 +390,7 @@ impl ProseMirrorNames {
     }
 
     /// The inline node for a mark of the document.
-    pub(super) fn inline_for(&self, mark: &Mark) -> Option<&Entry> {
+    pub(super) fn inline_for(&self, mark: &Mark) -> Option<&TypeMapping> {
         let inline = |content: &ProseMirrorContent| *content == ProseMirrorContent::Inline;
         let mut nodes = self.nodes.iter();
         let found = nodes.find(|(entry, of)| inline(of) && entry.document == mark.kind);
@@ -391,7 +398,7 @@ impl ProseMirrorNames {
     }
 
     /// The mark for a mark of the document, with its position in the order of marks.
-    pub(super) fn mark_for(&self, mark: &Mark) -> Option<(usize, &Entry)> {
+    pub(super) fn mark_for(&self, mark: &Mark) -> Option<(usize, &TypeMapping)> {
         let mut marks = self.marks.iter().enumerate();
         marks.find(|(_, entry)| entry.document == mark.kind)
     }
@@ -406,7 +413,7 @@ impl ProseMirrorNames {
         self.allows_in(self.type_of(spec.kind(), spec.attributes()), mark)
     }
 
-    fn allows_in(&self, node: Option<(&Entry, ProseMirrorContent)>, mark: &Mark) -> bool {
+    fn allows_in(&self, node: Option<(&TypeMapping, ProseMirrorContent)>, mark: &Mark) -> bool {
         let pair = node.zip(self.mark_for(mark));
         pair.is_none_or(|((node, _), (_, mark))| node.marks.contains(mark))
     }
@@ -432,12 +439,12 @@ impl ProseMirrorNames {
     }
 
     /// Whether the text under an inline node of the document is its description: of an image.
-    pub(super) fn describes(&self, entry: &Entry) -> bool {
+    pub(super) fn describes(&self, entry: &TypeMapping) -> bool {
         entry.document == "image"
     }
 
     /// The attribute in ProseMirror for the description of an inline node.
-    pub(super) fn description<'e>(&self, entry: &'e Entry, text: &str) -> Option<&'e str> {
+    pub(super) fn description<'e>(&self, entry: &'e TypeMapping, text: &str) -> Option<&'e str> {
         let described = self.describes(entry) && !text.starts_with(OBJECT);
         described.then(|| entry.written_name("alt"))
     }
@@ -447,7 +454,7 @@ impl ProseMirrorNames {
     }
 
     /// The first type with this content.
-    pub(super) fn first(&self, content: ProseMirrorContent) -> Option<&Entry> {
+    pub(super) fn first(&self, content: ProseMirrorContent) -> Option<&TypeMapping> {
         let mut nodes = self.nodes.iter();
         let found = nodes.find(|(_, of)| *of == content);
         found.map(|(entry, _)| entry)

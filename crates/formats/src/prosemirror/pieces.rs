@@ -5,42 +5,44 @@ use std::ops::Range;
 
 use doclock::document::{Mark, Node};
 
-use super::names::{Entry, MarkNames, ProseMirrorNames};
+use super::names::{MarkNames, ProseMirrorNames, TypeMapping};
 use crate::OBJECT;
 use crate::steps::steps;
 
 /// An inline node of ProseMirror.
-pub(super) struct Piece<'v> {
+pub(super) struct InlinePiece<'v> {
     /// Its characters in the text of the node.
     pub(super) range: Range<usize>,
     pub(super) text: String,
-    pub(super) leaf: Leaf<'v>,
+    pub(super) leaf: InlineLeaf<'v>,
     /// Its marks in the order of ProseMirror.
     pub(super) marks: Vec<&'v Mark>,
 }
 
-pub(super) enum Leaf<'v> {
+pub(super) enum InlineLeaf<'v> {
     /// Text.
     None,
     /// A hard break.
     Break,
     /// An inline node, with the mark that has its attributes.
-    Inline(&'v Entry, &'v Mark),
+    Inline(&'v TypeMapping, &'v Mark),
 }
 
-impl Piece<'_> {
+impl InlinePiece<'_> {
     /// Whether both are one text in ProseMirror.
     pub(super) fn is_joined_by(&self, next: &Self) -> bool {
         let says = |mark: &&Mark| (mark.kind.clone(), mark.attributes.clone());
-        matches!((&self.leaf, &next.leaf), (Leaf::None, Leaf::None))
-            && self.marks.iter().map(says).eq(next.marks.iter().map(says))
+        matches!(
+            (&self.leaf, &next.leaf),
+            (InlineLeaf::None, InlineLeaf::None)
+        ) && self.marks.iter().map(says).eq(next.marks.iter().map(says))
     }
 
     /// Its size in the positions of ProseMirror.
     pub(super) fn size(&self) -> usize {
         match self.leaf {
-            Leaf::None => self.text.encode_utf16().count(),
-            Leaf::Break | Leaf::Inline(..) => 1,
+            InlineLeaf::None => self.text.encode_utf16().count(),
+            InlineLeaf::Break | InlineLeaf::Inline(..) => 1,
         }
     }
 }
@@ -52,15 +54,15 @@ pub(super) fn pieces<'v>(
     code: bool,
     allowed: &MarkNames,
     names: &'v ProseMirrorNames,
-) -> (Vec<Piece<'v>>, Vec<&'v Mark>) {
+) -> (Vec<InlinePiece<'v>>, Vec<&'v Mark>) {
     let text: Vec<char> = node.text().chars().collect();
     let marks: Vec<&Mark> = node.marks().iter().collect();
     let mut dropped = BTreeSet::new();
     if code {
-        let whole = Piece {
+        let whole = InlinePiece {
             range: 0..text.len(),
             text: text.into_iter().collect(),
-            leaf: Leaf::None,
+            leaf: InlineLeaf::None,
             marks: Vec::new(),
         };
         return (vec![whole], marks);
@@ -98,13 +100,13 @@ pub(super) fn pieces<'v>(
             range.start <= start && range.end >= end
         });
         dropped.extend(partial);
-        let leaf = leaf.map_or(Leaf::None, |(_, leaf)| leaf);
-        let of_text = matches!(leaf, Leaf::None);
+        let leaf = leaf.map_or(InlineLeaf::None, |(_, leaf)| leaf);
+        let of_text = matches!(leaf, InlineLeaf::None);
         let chars = text[start..end].iter().map(|&char| match of_text {
             true => names.unescape_newline(char),
             false => char,
         });
-        pieces.push(Piece {
+        pieces.push(InlinePiece {
             range: start..end,
             text: chars.collect(),
             marks: ranked(&on, &marks, allowed, names, &mut dropped),
@@ -136,7 +138,7 @@ fn ranked<'v>(
         }
     }
     ranked.sort_unstable_by_key(|&(rank, nth, _)| (rank, nth));
-    let mut kept: Vec<(usize, &Entry)> = Vec::with_capacity(ranked.len());
+    let mut kept: Vec<(usize, &TypeMapping)> = Vec::with_capacity(ranked.len());
     for (_, nth, entry) in ranked {
         if kept.iter().any(|(_, other)| other.marks.contains(entry)) {
             dropped.insert(nth);
@@ -160,7 +162,7 @@ fn leaves<'v>(
     marks: &[&'v Mark],
     names: &'v ProseMirrorNames,
     dropped: &mut BTreeSet<usize>,
-) -> Vec<(Range<usize>, Leaf<'v>)> {
+) -> Vec<(Range<usize>, InlineLeaf<'v>)> {
     let mut leaves = Vec::new();
     let mut end = 0;
     for (nth, mark) in marks.iter().enumerate() {
@@ -177,8 +179,8 @@ fn leaves<'v>(
         }
         end = range.end;
         match objects {
-            true => leaves.extend(range.map(|at| (at..at + 1, Leaf::Inline(entry, mark)))),
-            false => leaves.push((range, Leaf::Inline(entry, mark))),
+            true => leaves.extend(range.map(|at| (at..at + 1, InlineLeaf::Inline(entry, mark)))),
+            false => leaves.push((range, InlineLeaf::Inline(entry, mark))),
         }
     }
     if names.has_break() {
@@ -188,7 +190,9 @@ fn leaves<'v>(
             before > 0 && leaves[before - 1].0.end > at
         };
         let breaks = breaks.filter(|(at, _)| !inside(*at));
-        let breaks: Vec<_> = breaks.map(|(at, _)| (at..at + 1, Leaf::Break)).collect();
+        let breaks: Vec<_> = breaks
+            .map(|(at, _)| (at..at + 1, InlineLeaf::Break))
+            .collect();
         leaves.extend(breaks);
         leaves.sort_by_key(|(range, _)| range.start);
     }

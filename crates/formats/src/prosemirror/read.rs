@@ -13,10 +13,10 @@ use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use smol_str::SmolStr;
 
-use super::names::{Entry, ProseMirrorContent, ProseMirrorNames};
+use super::names::{ParentType, ProseMirrorContent, ProseMirrorNames};
 use super::{ProseMirrorError, ProseMirrorOptions, TARGETS};
 use crate::OBJECT;
-use crate::dropped::{Dropped, DroppedPart, Report};
+use crate::dropped::{Dropped, DroppedPart, DroppedReport};
 
 /// A node as ProseMirror writes it. serde_json limits its depth.
 #[derive(Deserialize)]
@@ -98,12 +98,12 @@ pub(super) fn document(
     options: &ProseMirrorOptions,
 ) -> Result<(NodeSpec, Vec<Dropped<String>>), ProseMirrorError> {
     let top: JsonNode = json(text)?;
-    let mut reader = Reader::new(options);
-    let mut parts = Parts::default();
+    let mut reader = ProseMirrorReader::new(options);
+    let mut parts = ContentParts::default();
     reader.node(top, Some((None, ProseMirrorContent::Blocks)), &mut parts)?;
     let mut contents = parts.into_contents();
     let document = match (contents.pop(), contents.is_empty()) {
-        (Some(Content::Block(block)), true) => block.into_spec(options),
+        (Some(ContentPart::Block(block)), true) => block.into_spec(options),
         // The type of the top is unknown, or is one of a line of text.
         (last, _) => {
             contents.extend(last);
@@ -146,16 +146,16 @@ fn check(document: &NodeSpec, options: &ProseMirrorOptions) -> Result<(), ProseM
 
 /// A part of the content of a node.
 #[derive(Clone, Debug)]
-pub(super) enum Content {
-    Text(Run),
-    Block(Block),
+pub(super) enum ContentPart {
+    Text(TextRun),
+    Block(ParsedBlock),
     /// Nodes of the document that a step keeps, and the content of the node around them.
     Kept(Vec<NodeId>, ProseMirrorContent),
 }
 
 /// Text between two blocks, with its marks, in the characters of text that is not code.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Run {
+pub(super) struct TextRun {
     pub(super) text: String,
     /// Its length in characters.
     pub(super) len: usize,
@@ -166,14 +166,14 @@ pub(super) struct Run {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Block {
+pub(super) struct ParsedBlock {
     /// The node without its children.
     pub(super) spec: NodeSpec,
     pub(super) content: ProseMirrorContent,
-    pub(super) children: Vec<Content>,
+    pub(super) children: Vec<ContentPart>,
 }
 
-impl Run {
+impl TextRun {
     /// Its text in a node with this content.
     pub(super) fn text_in(&self, content: ProseMirrorContent, names: &ProseMirrorNames) -> String {
         match content {
@@ -186,7 +186,7 @@ impl Run {
     }
 }
 
-impl Content {
+impl ContentPart {
     /// The node for a part of a node with this content.
     fn into_spec(self, within: ProseMirrorContent, options: &ProseMirrorOptions) -> NodeSpec {
         match self {
@@ -204,7 +204,7 @@ impl Content {
     }
 }
 
-impl Block {
+impl ParsedBlock {
     fn into_spec(self, options: &ProseMirrorOptions) -> NodeSpec {
         let (within, children) = (self.content, self.children.into_iter());
         let children = children.map(|content| content.into_spec(within, options));
@@ -214,12 +214,12 @@ impl Block {
 
 /// The parts of a content that were read so far.
 #[derive(Default)]
-pub(super) struct Parts {
-    contents: Vec<Content>,
-    run: Run,
+pub(super) struct ContentParts {
+    contents: Vec<ContentPart>,
+    run: TextRun,
 }
 
-impl Parts {
+impl ContentParts {
     fn say(&mut self, text: &str, marks: Vec<Mark>, path: impl FnOnce() -> String) {
         if self.run.len == 0 {
             self.run.path = path();
@@ -237,30 +237,27 @@ impl Parts {
     fn end_text(&mut self) {
         let run = std::mem::take(&mut self.run);
         self.contents
-            .extend((run.len > 0).then_some(Content::Text(run)));
+            .extend((run.len > 0).then_some(ContentPart::Text(run)));
     }
 
-    pub(super) fn into_contents(mut self) -> Vec<Content> {
+    pub(super) fn into_contents(mut self) -> Vec<ContentPart> {
         self.end_text();
         self.contents
     }
 }
 
-/// A type of ProseMirror, if it is known, and its content.
-type Within<'n> = (Option<&'n Entry>, ProseMirrorContent);
-
 /// The path from the top to the part that is read.
-pub(super) struct Reader<'o> {
+pub(super) struct ProseMirrorReader<'o> {
     options: &'o ProseMirrorOptions,
-    pub(super) report: Report<String>,
+    pub(super) report: DroppedReport<String>,
     path: Vec<(&'static str, usize)>,
 }
 
-impl<'o> Reader<'o> {
+impl<'o> ProseMirrorReader<'o> {
     pub(super) fn new(options: &'o ProseMirrorOptions) -> Self {
         Self {
             options,
-            report: Report::default(),
+            report: DroppedReport::default(),
             path: Vec::new(),
         }
     }
@@ -271,8 +268,8 @@ impl<'o> Reader<'o> {
         &mut self,
         name: &'static str,
         nodes: Vec<Object<JsonNode>>,
-        within: Option<Within<'_>>,
-        parts: &mut Parts,
+        within: Option<ParentType<'_>>,
+        parts: &mut ContentParts,
     ) -> Result<(), ProseMirrorError> {
         for (nth, Object(node)) in nodes.into_iter().enumerate() {
             self.path.push((name, nth));
@@ -286,8 +283,8 @@ impl<'o> Reader<'o> {
     fn node(
         &mut self,
         node: JsonNode,
-        within: Option<Within<'_>>,
-        parts: &mut Parts,
+        within: Option<ParentType<'_>>,
+        parts: &mut ContentParts,
     ) -> Result<(), ProseMirrorError> {
         let is_text = node.kind == "text";
         let reason = match &node.text {
@@ -358,14 +355,14 @@ impl<'o> Reader<'o> {
                 let own = self.allowed(&entry.document, entry.read(&attributes), true);
                 let spec = NodeSpec::new(entry.document.clone());
                 let spec = spec.with_id(self.place()).with_attributes(own);
-                let mut inner = Parts::default();
+                let mut inner = ContentParts::default();
                 self.nodes(
                     "content",
                     node.content,
                     Some((Some(entry), content)),
                     &mut inner,
                 )?;
-                parts.contents.push(Content::Block(Block {
+                parts.contents.push(ContentPart::Block(ParsedBlock {
                     spec,
                     content,
                     children: inner.into_contents(),
@@ -379,7 +376,7 @@ impl<'o> Reader<'o> {
     fn unknown_block(
         &mut self,
         content: Vec<Object<JsonNode>>,
-        parts: &mut Parts,
+        parts: &mut ContentParts,
     ) -> Result<(), ProseMirrorError> {
         use ProseMirrorContent::{Blocks, Break, Inline, Text};
         let names = &self.options.names;
@@ -393,21 +390,21 @@ impl<'o> Reader<'o> {
             false => (None, Blocks),
         };
         let path = self.place();
-        let mut inner = Parts::default();
+        let mut inner = ContentParts::default();
         self.nodes("content", content, Some(within), &mut inner)?;
         parts.end_text();
         for (nth, content) in inner.into_contents().into_iter().enumerate() {
             parts.contents.push(match (content, paragraph) {
-                (Content::Text(run), Some(entry)) => {
+                (ContentPart::Text(run), Some(entry)) => {
                     let id = match nth {
                         0 => path.clone(),
                         _ => format!("{path}.{}", run.path),
                     };
                     let spec = NodeSpec::new(entry.document.clone()).with_id(id);
-                    Content::Block(Block {
+                    ContentPart::Block(ParsedBlock {
                         spec: spec.with_attributes(entry.read(&Attributes::default())),
                         content: Text,
-                        children: vec![Content::Text(run)],
+                        children: vec![ContentPart::Text(run)],
                     })
                 }
                 (content, _) => content,
@@ -448,7 +445,7 @@ impl<'o> Reader<'o> {
     }
 
     /// The known marks that the type of the parent allows.
-    fn marks(&mut self, marks: Vec<Object<JsonMark>>, within: Option<Within<'_>>) -> Vec<Mark> {
+    fn marks(&mut self, marks: Vec<Object<JsonMark>>, within: Option<ParentType<'_>>) -> Vec<Mark> {
         let names = &self.options.names;
         let mut read = Vec::with_capacity(marks.len());
         for (nth, Object(mark)) in marks.into_iter().enumerate() {

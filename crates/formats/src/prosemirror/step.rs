@@ -5,9 +5,12 @@ use serde::Deserialize;
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::edit::Edit;
+use super::edit::StepApplier;
 use super::names::{ProseMirrorContent, of_javascript};
-use super::read::{Block, Content, JsonMark, JsonNode, Object, Parts, Reader, json, list};
+use super::read::{
+    ContentPart, ContentParts, JsonMark, JsonNode, Object, ParsedBlock, ProseMirrorReader, json,
+    list,
+};
 use super::{ProseMirrorError, ProseMirrorOptions, StepError};
 
 /// A step of ProseMirror: `replace`, `replaceAround`, `addMark`, `removeMark`, `markSet`, `attr`,
@@ -50,7 +53,7 @@ pub(super) struct Gap {
 /// New content, whose outermost nodes are open at its start and its end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slice {
-    pub(super) content: Vec<Content>,
+    pub(super) content: Vec<ContentPart>,
     pub(super) open_start: usize,
     pub(super) open_end: usize,
 }
@@ -222,17 +225,17 @@ impl ProseMirrorStep {
         options: &ProseMirrorOptions,
     ) -> Result<(), StepError> {
         transaction.attempt(|transaction| {
-            let mut edit = Edit::new(transaction, root, options);
+            let mut applier = StepApplier::new(transaction, root, options);
             for action in &self.0 {
                 match action {
-                    Action::Replace(replace) => edit.replace(replace)?,
-                    Action::Around(replace, gap) => edit.replace_around(replace, *gap)?,
-                    Action::AddMark(mark, from, to) => edit.add_mark(mark, *from, *to)?,
-                    Action::RemoveMark(mark, from, to) => edit.remove_mark(mark, *from, *to)?,
-                    Action::Attr(at, name, value) => edit.set_attr(*at, name, value)?,
-                    Action::DocAttr(name, value) => edit.set_doc_attr(name, value)?,
-                    Action::AddNodeMark(mark, at) => edit.add_node_mark(mark, *at)?,
-                    Action::RemoveNodeMark(mark, at) => edit.remove_node_mark(mark, *at)?,
+                    Action::Replace(replace) => applier.replace(replace)?,
+                    Action::Around(replace, gap) => applier.replace_around(replace, *gap)?,
+                    Action::AddMark(mark, from, to) => applier.add_mark(mark, *from, *to)?,
+                    Action::RemoveMark(mark, from, to) => applier.remove_mark(mark, *from, *to)?,
+                    Action::Attr(at, name, value) => applier.set_attr(*at, name, value)?,
+                    Action::DocAttr(name, value) => applier.set_doc_attr(name, value)?,
+                    Action::AddNodeMark(mark, at) => applier.add_node_mark(mark, *at)?,
+                    Action::RemoveNodeMark(mark, at) => applier.remove_node_mark(mark, *at)?,
                 }
             }
             Ok(())
@@ -254,8 +257,8 @@ impl JsonReplace {
 
 impl JsonSlice {
     fn read(self, options: &ProseMirrorOptions) -> Result<Slice, ProseMirrorError> {
-        let mut reader = Reader::new(options);
-        let mut parts = Parts::default();
+        let mut reader = ProseMirrorReader::new(options);
+        let mut parts = ContentParts::default();
         reader.nodes("slice.content", self.content, None, &mut parts)?;
         let dropped = reader.report.into_entries();
         if !dropped.is_empty() {
@@ -266,18 +269,18 @@ impl JsonSlice {
             open_start: self.open_start,
             open_end: self.open_end,
         };
-        let is_open = |at: fn(&[Content]) -> Option<&Content>, levels| {
+        let is_open = |at: fn(&[ContentPart]) -> Option<&ContentPart>, levels| {
             let mut content = slice.content.as_slice();
             (0..levels).all(|_| match at(content) {
-                Some(Content::Block(block)) if block.content != ProseMirrorContent::Leaf => {
+                Some(ContentPart::Block(block)) if block.content != ProseMirrorContent::Leaf => {
                     content = &block.children;
                     true
                 }
                 _ => false,
             })
         };
-        match is_open(<[Content]>::first, self.open_start)
-            && is_open(<[Content]>::last, self.open_end)
+        match is_open(<[ContentPart]>::first, self.open_start)
+            && is_open(<[ContentPart]>::last, self.open_end)
         {
             true => Ok(slice),
             false => Err(ProseMirrorError::Slice {
@@ -308,13 +311,13 @@ fn read_mark(mark: &JsonMark, options: &ProseMirrorOptions) -> Result<Mark, Pros
 
 impl Slice {
     /// Puts nodes or text at a position; `None` if it is not between two of its parts.
-    pub(super) fn insert(&mut self, position: usize, kept: Content) -> Option<()> {
+    pub(super) fn insert(&mut self, position: usize, kept: ContentPart) -> Option<()> {
         insert(&mut self.content, position + self.open_start, kept)
     }
 }
 
 // The depth of a slice is limited, so the recursion is.
-fn insert(contents: &mut Vec<Content>, mut position: usize, kept: Content) -> Option<()> {
+fn insert(contents: &mut Vec<ContentPart>, mut position: usize, kept: ContentPart) -> Option<()> {
     for index in 0..contents.len() {
         let size = contents[index].size();
         if position == 0 {
@@ -323,7 +326,9 @@ fn insert(contents: &mut Vec<Content>, mut position: usize, kept: Content) -> Op
         }
         if position < size {
             return match &mut contents[index] {
-                Content::Block(Block { children, .. }) => insert(children, position - 1, kept),
+                ContentPart::Block(ParsedBlock { children, .. }) => {
+                    insert(children, position - 1, kept)
+                }
                 _ => None,
             };
         }
@@ -332,7 +337,7 @@ fn insert(contents: &mut Vec<Content>, mut position: usize, kept: Content) -> Op
     (position == 0).then(|| contents.push(kept))
 }
 
-impl Content {
+impl ContentPart {
     /// The size in the positions of ProseMirror.
     fn size(&self) -> usize {
         match self {

@@ -7,39 +7,36 @@ use doclock::{
 use serde_json::{Map, Value, json};
 use smol_str::SmolStr;
 
-use super::names::{Entry, MarkNames, ProseMirrorContent};
-use super::pieces::{Leaf, Piece, pieces};
+use super::names::{MarkNames, ParentType, ProseMirrorContent, TypeMapping};
+use super::pieces::{InlineLeaf, InlinePiece, pieces};
 use super::{ProseMirrorOptions, TARGETS};
-use crate::dropped::{Dropped, DroppedPart, Report};
+use crate::dropped::{Dropped, DroppedPart, DroppedReport};
 use crate::steps::step;
 
 /// Writes nodes. The remaining steps are a stack, so any depth is safe.
-pub(super) struct Writer<'v, V> {
+pub(super) struct ProseMirrorWriter<'v, V> {
     view: &'v V,
     options: &'v ProseMirrorOptions,
-    report: Report<NodeId>,
-    ahead: Vec<Step<'v>>,
+    report: DroppedReport<NodeId>,
+    ahead: Vec<WriteStep<'v>>,
     out: String,
 }
 
-enum Step<'v> {
+enum WriteStep<'v> {
     /// A node, with the type of its parent.
-    Node(&'v Node, Within<'v>),
+    Node(&'v Node, ParentType<'v>),
     /// The texts of these nodes, in a parent of this type.
-    Text(Vec<&'v Node>, Within<'v>),
+    Text(Vec<&'v Node>, ParentType<'v>),
     /// The end of a content.
     End,
 }
 
-/// A type of ProseMirror, if there is one, and its content.
-type Within<'v> = (Option<&'v Entry>, ProseMirrorContent);
-
-impl<'v, V: View> Writer<'v, V> {
+impl<'v, V: View> ProseMirrorWriter<'v, V> {
     pub(super) fn new(view: &'v V, options: &'v ProseMirrorOptions) -> Self {
         Self {
             view,
             options,
-            report: Report::default(),
+            report: DroppedReport::default(),
             ahead: Vec::new(),
             out: String::new(),
         }
@@ -48,33 +45,33 @@ impl<'v, V: View> Writer<'v, V> {
     /// The JSON, and what it does not express.
     pub(super) fn written(mut self, top: &'v Node) -> (String, Vec<Dropped<NodeId>>) {
         match self.options.names.node_for(top) {
-            Some(_) => self.ahead.push(Step::Node(top, TOP)),
+            Some(_) => self.ahead.push(WriteStep::Node(top, TOP)),
             None => {
                 // The top has to be one node.
                 let names = &self.options.names;
                 let kind = names.first(ProseMirrorContent::Blocks);
                 self.begin(kind.map_or("doc", |kind| &kind.prosemirror), Map::new());
                 self.out.push_str(r#","content":["#);
-                self.ahead.push(Step::End);
-                self.ahead.push(Step::Node(top, TOP));
+                self.ahead.push(WriteStep::End);
+                self.ahead.push(WriteStep::Node(top, TOP));
             }
         }
         while let Some(next) = self.ahead.pop() {
             step();
             match next {
-                Step::Node(node, within) => self.node(node, within),
-                Step::Text(nodes, within) => self.text(nodes, within),
-                Step::End => self.out.push_str("]}"),
+                WriteStep::Node(node, within) => self.node(node, within),
+                WriteStep::Text(nodes, within) => self.text(nodes, within),
+                WriteStep::End => self.out.push_str("]}"),
             }
         }
         (self.out, self.report.into_entries())
     }
 
-    fn node(&mut self, node: &'v Node, within: Within<'v>) {
+    fn node(&mut self, node: &'v Node, within: ParentType<'v>) {
         let names = &self.options.names;
         if names.is_text(node) {
             let texts = self.texts(node);
-            return self.ahead.push(Step::Text(texts, within));
+            return self.ahead.push(WriteStep::Text(texts, within));
         }
         let Some((entry, content)) = names.node_for(node) else {
             self.report.drop_type(node);
@@ -104,14 +101,14 @@ impl<'v, V: View> Writer<'v, V> {
         self.out.push_str(head.strip_suffix('}').unwrap_or(&head));
     }
 
-    fn contents(&mut self, node: &'v Node, within: Within<'v>) {
+    fn contents(&mut self, node: &'v Node, within: ParentType<'v>) {
         self.out.push_str(r#","content":["#);
-        self.ahead.push(Step::End);
+        self.ahead.push(WriteStep::End);
         self.parts(node, within);
     }
 
     /// Pushes the contents of a node: its own text and text children, and the others as nodes.
-    fn parts(&mut self, node: &'v Node, within: Within<'v>) {
+    fn parts(&mut self, node: &'v Node, within: ParentType<'v>) {
         let mut parts = Vec::new();
         let mut texts = Vec::new();
         if !node.text().is_empty() {
@@ -123,12 +120,12 @@ impl<'v, V: View> Writer<'v, V> {
                 continue;
             }
             if !texts.is_empty() {
-                parts.push(Step::Text(std::mem::take(&mut texts), within));
+                parts.push(WriteStep::Text(std::mem::take(&mut texts), within));
             }
-            parts.push(Step::Node(child, within));
+            parts.push(WriteStep::Node(child, within));
         }
         if !texts.is_empty() {
-            parts.push(Step::Text(texts, within));
+            parts.push(WriteStep::Text(texts, within));
         }
         self.ahead.extend(parts.into_iter().rev());
     }
@@ -149,7 +146,7 @@ impl<'v, V: View> Writer<'v, V> {
         nodes
     }
 
-    fn text(&mut self, nodes: Vec<&'v Node>, (entry, content): Within<'v>) {
+    fn text(&mut self, nodes: Vec<&'v Node>, (entry, content): ParentType<'v>) {
         use ProseMirrorContent::{Blocks, Code, Leaf as Nothing, Text};
         let names = &self.options.names;
         let nodes = nodes.into_iter().filter(|node| !node.text().is_empty());
@@ -194,7 +191,7 @@ impl<'v, V: View> Writer<'v, V> {
         }
     }
 
-    fn inline(&mut self, node: &'v Node, piece: &Piece<'v>) -> Inline {
+    fn inline(&mut self, node: &'v Node, piece: &InlinePiece<'v>) -> Inline {
         let names = &self.options.names;
         let mut marks = Vec::with_capacity(piece.marks.len());
         for &mark in &piece.marks {
@@ -213,13 +210,13 @@ impl<'v, V: View> Writer<'v, V> {
             }
         }
         let (kind, attributes, text) = match piece.leaf {
-            Leaf::None => ("text".into(), Map::new(), Some(piece.text.clone())),
-            Leaf::Break => {
+            InlineLeaf::None => ("text".into(), Map::new(), Some(piece.text.clone())),
+            InlineLeaf::Break => {
                 let kind = names.first(ProseMirrorContent::Break);
                 let kind = kind.map(|kind| kind.prosemirror.clone());
                 (kind.unwrap_or_default(), Map::new(), None)
             }
-            Leaf::Inline(entry, mark) => {
+            InlineLeaf::Inline(entry, mark) => {
                 let (mut attributes, rejected) = self.attributes(entry, &mark.attributes);
                 let mut dropped: Vec<String> = rejected.into_iter().map(str::to_owned).collect();
                 if let Some(alt) = names.description(entry, &piece.text)
@@ -262,7 +259,7 @@ impl<'v, V: View> Writer<'v, V> {
     /// The attributes in ProseMirror, and those with rejected targets, which are empty.
     fn attributes(
         &self,
-        entry: &Entry,
+        entry: &TypeMapping,
         attributes: &Attributes,
     ) -> (Map<String, Value>, Vec<&'static str>) {
         let rejected = TARGETS.into_iter().filter(|name| {
@@ -281,7 +278,7 @@ impl<'v, V: View> Writer<'v, V> {
     }
 }
 
-const TOP: Within<'static> = (None, ProseMirrorContent::Blocks);
+const TOP: ParentType<'static> = (None, ProseMirrorContent::Blocks);
 
 /// An inline node.
 struct Inline {

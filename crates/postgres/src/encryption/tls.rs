@@ -25,7 +25,7 @@ struct Verifier {
 }
 
 /// The certificates of a client, and its key.
-type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+type ClientIdentity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 #[derive(Debug)]
 struct Authorities {
@@ -100,7 +100,7 @@ impl Encryption {
     }
 
     /// Reads the certificate and the key of this client, if it has any.
-    fn identity(&self) -> Result<Option<Identity>, PostgresError> {
+    fn identity(&self) -> Result<Option<ClientIdentity>, PostgresError> {
         let path = match &self.certificate {
             Some(path) => path.clone(),
             None => match default_file("postgresql.crt").filter(|path| path.exists()) {

@@ -14,8 +14,8 @@ use tokio_postgres::types::Type;
 
 use super::statements::stored_key;
 use super::{corrupt, failed, fenced};
-use crate::lease::Lease;
-use crate::link::{Parameter, Session};
+use crate::connection::{Parameter, PostgresSession};
+use crate::lease::OwnershipLease;
 use crate::{Postgres, PostgresError, PostgresOptions};
 
 /// How many rows are read ahead. A row has at most 256 KiB of an entry, or a block.
@@ -31,15 +31,15 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long a load waits for the server.
 #[derive(Clone, Copy)]
-pub(super) struct Patience<'a> {
+pub(super) struct LoadTimeouts<'a> {
     /// How long the next row may take.
     pub(super) row: Duration,
     /// After its term, a load of the owner is of no use.
-    pub(super) lease: Option<&'a Lease>,
+    pub(super) lease: Option<&'a OwnershipLease>,
 }
 
-impl<'a> Patience<'a> {
-    pub(super) fn of(lease: &'a Lease) -> Self {
+impl<'a> LoadTimeouts<'a> {
+    pub(super) fn of(lease: &'a OwnershipLease) -> Self {
         Self {
             row: PATIENCE,
             lease: Some(lease),
@@ -56,7 +56,7 @@ impl<'a> Patience<'a> {
 }
 
 /// What is called with each part.
-type Part<'a> = &'a mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>;
+type PartVisitor<'a> = &'a mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>;
 
 /// What is loaded of a document.
 #[derive(Clone)]
@@ -69,7 +69,7 @@ struct Wanted {
 }
 
 /// A row of a document.
-enum Stored {
+enum StoredRow {
     /// A part of an entry, with its number in the entry.
     Part(Vec<u8>, i32, Vec<u8>),
     Block(i64, i64, Vec<u8>),
@@ -85,10 +85,10 @@ struct Assembly {
 }
 
 impl Assembly {
-    fn add(&mut self, row: Stored, part: Part<'_>) -> Result<(), JournalError> {
+    fn add(&mut self, row: StoredRow, part: PartVisitor<'_>) -> Result<(), JournalError> {
         match row {
-            Stored::Part(key, 0, data) => pass_on(self.entry.replace((key, 0, data)), part),
-            Stored::Part(key, number, data) => match &mut self.entry {
+            StoredRow::Part(key, 0, data) => pass_on(self.entry.replace((key, 0, data)), part),
+            StoredRow::Part(key, number, data) => match &mut self.entry {
                 Some((open, before, whole)) if *open == key && *before + 1 == number => {
                     *before = number;
                     whole.extend_from_slice(&data);
@@ -96,7 +96,7 @@ impl Assembly {
                 }
                 _ => Err(corrupt(format_args!("a part before {number} is missing"))),
             },
-            Stored::Block(number, version, bytes) => {
+            StoredRow::Block(number, version, bytes) => {
                 pass_on(self.entry.take(), part)?;
                 self.last = Some(version);
                 let number = number.unsigned_abs();
@@ -109,13 +109,16 @@ impl Assembly {
     }
 
     /// Returns the last version of the last block.
-    fn end(self, part: Part<'_>) -> Result<Option<i64>, JournalError> {
+    fn end(self, part: PartVisitor<'_>) -> Result<Option<i64>, JournalError> {
         pass_on(self.entry, part)?;
         Ok(self.last)
     }
 }
 
-fn pass_on(entry: Option<(Vec<u8>, i32, Vec<u8>)>, part: Part<'_>) -> Result<(), JournalError> {
+fn pass_on(
+    entry: Option<(Vec<u8>, i32, Vec<u8>)>,
+    part: PartVisitor<'_>,
+) -> Result<(), JournalError> {
     let Some((key, _, bytes)) = entry else {
         return Ok(());
     };
@@ -127,15 +130,15 @@ fn pass_on(entry: Option<(Vec<u8>, i32, Vec<u8>)>, part: Part<'_>) -> Result<(),
 pub(super) fn load(
     server: &Postgres,
     document: &str,
-    patience: Patience<'_>,
-    part: Part<'_>,
+    timeouts: LoadTimeouts<'_>,
+    part: PartVisitor<'_>,
 ) -> Result<Option<i64>, JournalError> {
     let wanted = Wanted {
         document: document.to_owned(),
         key: None,
         after: -1,
     };
-    load_rows(server, wanted, patience, part)
+    load_rows(server, wanted, timeouts, part)
 }
 
 /// Loads the entry of a key and the blocks after one, and returns the last version of the last
@@ -147,18 +150,18 @@ pub(super) fn load_after(
     server: &Postgres,
     document: &str,
     (after, key): (u64, &str),
-    patience: Patience<'_>,
-    part: Part<'_>,
+    timeouts: LoadTimeouts<'_>,
+    part: PartVisitor<'_>,
 ) -> Result<Option<i64>, JournalError> {
     let wanted = Wanted {
         document: document.to_owned(),
         key: Some(key.as_bytes().to_vec()),
         after: i64::try_from(after).unwrap_or(i64::MAX),
     };
-    let until = patience.until()?.min(Instant::now() + patience.row);
+    let until = timeouts.until()?.min(Instant::now() + timeouts.row);
     let page = read_page(server, wanted.clone(), until).map_err(|error| failed(&error))?;
     let Some(page) = page else {
-        return load_rows(server, wanted, patience, part);
+        return load_rows(server, wanted, timeouts, part);
     };
     let mut assembly = Assembly::default();
     for row in page {
@@ -172,7 +175,7 @@ fn read_page(
     server: &Postgres,
     wanted: Wanted,
     deadline: Instant,
-) -> Result<Option<Vec<Stored>>, PostgresError> {
+) -> Result<Option<Vec<StoredRow>>, PostgresError> {
     let connections = Arc::clone(server.connections());
     // The sizes are read without the bytes.
     let statement = format!(
@@ -187,7 +190,7 @@ fn read_page(
         key = stored_key("$2::bytea"),
     );
     let read = async move {
-        let query = async |session: &Session| {
+        let query = async |session: &PostgresSession| {
             let parameters = [
                 (&wanted.document as _, Type::TEXT),
                 (&wanted.key as _, Type::BYTEA),
@@ -202,8 +205,8 @@ fn read_page(
             let bytes: Option<Vec<u8>> = row.try_get(2)?;
             let part = i32::try_from(number).unwrap_or(i32::MAX);
             Ok(bytes.map(|bytes| match version {
-                None => Stored::Part(key.clone(), part, bytes),
-                Some(version) => Stored::Block(number, version, bytes),
+                None => StoredRow::Part(key.clone(), part, bytes),
+                Some(version) => StoredRow::Block(number, version, bytes),
             }))
         };
         let is_full = rows.len() >= usize::try_from(PAGE_BLOCKS).unwrap_or(usize::MAX);
@@ -218,16 +221,16 @@ fn read_page(
 fn load_rows(
     server: &Postgres,
     wanted: Wanted,
-    patience: Patience<'_>,
-    part: Part<'_>,
+    timeouts: LoadTimeouts<'_>,
+    part: PartVisitor<'_>,
 ) -> Result<Option<i64>, JournalError> {
-    patience.until()?;
+    timeouts.until()?;
     let reading = Reading {
         options: Arc::clone(&server.connections().options),
         loads: Arc::clone(&server.connections().loads),
         schema: server.schema(),
         wanted,
-        limit: patience.row,
+        limit: timeouts.row,
     };
     let (sender, rows) = crossbeam_channel::bounded(AHEAD);
     // Waiting for `part` blocks this thread, so it is not that of the other connections.
@@ -245,7 +248,7 @@ fn load_rows(
     thread.spawn(reader)?;
     let mut assembly = Assembly::default();
     loop {
-        let row = match rows.recv_deadline(patience.until()?) {
+        let row = match rows.recv_deadline(timeouts.until()?) {
             Ok(row) => row,
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => return assembly.end(part),
@@ -268,13 +271,13 @@ impl Reading {
     /// Reads all rows in one transaction, so they are as of one moment.
     async fn read(
         &self,
-        rows: &Sender<Result<Stored, PostgresError>>,
+        rows: &Sender<Result<StoredRow, PostgresError>>,
     ) -> Result<(), PostgresError> {
         let (schema, wanted) = (&self.schema, &self.wanted);
         // Many followers can be far behind at once, after a time without the server.
         let permit = self.loads.acquire().await;
         let _permit = permit.map_err(PostgresError::thread)?;
-        let session = Session::connect(&self.options).await?;
+        let session = PostgresSession::connect(&self.options).await?;
         let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
         self.answered(session.client.batch_execute(begin)).await?;
         let entries = format!(
@@ -287,7 +290,7 @@ impl Reading {
             (&wanted.key as _, Type::BYTEA),
         ];
         let entry = |row: Row| {
-            Ok(Stored::Part(
+            Ok(StoredRow::Part(
                 row.try_get(0)?,
                 row.try_get(1)?,
                 row.try_get(2)?,
@@ -306,7 +309,7 @@ impl Reading {
             (&wanted.after as _, Type::INT8),
         ];
         let block = |row: Row| {
-            Ok(Stored::Block(
+            Ok(StoredRow::Block(
                 row.try_get(0)?,
                 row.try_get(1)?,
                 row.try_get(2)?,
@@ -332,10 +335,10 @@ impl Reading {
     /// Passes rows on as they come. Returns whether the load still needs them.
     async fn pass_rows(
         &self,
-        session: &Session,
+        session: &PostgresSession,
         (statement, parameters): (&str, &[Parameter<'_>; 2]),
-        rows: &Sender<Result<Stored, PostgresError>>,
-        stored: impl Fn(Row) -> Result<Stored, tokio_postgres::Error>,
+        rows: &Sender<Result<StoredRow, PostgresError>>,
+        stored: impl Fn(Row) -> Result<StoredRow, tokio_postgres::Error>,
     ) -> Result<bool, PostgresError> {
         let parameters = parameters.iter().cloned();
         let found = session.client.query_typed_raw(statement, parameters);

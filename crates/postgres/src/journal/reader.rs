@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use doclock::durable::{Journal, JournalError, JournalErrorKind, JournalWrite, StoredPart};
 use tokio_postgres::types::Type;
 
-use super::load::{self, PATIENCE, Patience};
-use crate::link::Session;
+use super::load::{self, LoadTimeouts, PATIENCE};
+use crate::connection::PostgresSession;
 use crate::schema::{LONGEST_DOCUMENT, checked_name};
 use crate::{Postgres, PostgresError};
 
@@ -84,8 +84,8 @@ impl PostgresReader {
         self.execute(statement, follower, None)
     }
 
-    fn patience(&self) -> Patience<'static> {
-        Patience {
+    fn timeouts(&self) -> LoadTimeouts<'static> {
+        LoadTimeouts {
             row: self.patience,
             lease: None,
         }
@@ -100,7 +100,7 @@ impl PostgresReader {
         let connections = Arc::clone(self.server.connections());
         let (document, deadline) = (self.document.clone(), Instant::now() + self.patience);
         self.server.call(Some(deadline), async move {
-            let execute = async |session: &Session| {
+            let execute = async |session: &PostgresSession| {
                 let parameters = [
                     (&document as _, Type::TEXT),
                     (&follower as _, Type::TEXT),
@@ -118,7 +118,7 @@ impl Journal for PostgresReader {
         &mut self,
         part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
     ) -> Result<(), JournalError> {
-        load::load(&self.server, &self.document, self.patience(), part).map(drop)
+        load::load(&self.server, &self.document, self.timeouts(), part).map(drop)
     }
 
     fn load_after(
@@ -127,8 +127,8 @@ impl Journal for PostgresReader {
         key: &str,
         part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
     ) -> Result<(), JournalError> {
-        let (document, patience) = (&self.document, self.patience());
-        load::load_after(&self.server, document, (block, key), patience, part).map(drop)
+        let (document, timeouts) = (&self.document, self.timeouts());
+        load::load_after(&self.server, document, (block, key), timeouts, part).map(drop)
     }
 
     fn write(&mut self, _: &JournalWrite) -> Result<(), JournalError> {

@@ -9,12 +9,12 @@ pub(crate) const APPEND: &str = "doclock_append_1";
 
 /// The texts of the statements, which depend on the schema alone.
 #[derive(Debug)]
-pub(crate) struct Statements {
+pub(crate) struct JournalStatements {
     pub(super) append: String,
     pub(super) checkpoint: String,
 }
 
-impl Statements {
+impl JournalStatements {
     pub(crate) fn new(schema: &str) -> Self {
         Self {
             append: format!(

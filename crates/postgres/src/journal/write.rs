@@ -24,8 +24,8 @@ use doclock::durable::{JournalError, JournalErrorKind, JournalWrite};
 use tokio_postgres::types::Type;
 
 use super::corrupt;
-use crate::lease::{Holder, Lease, lock_limit};
-use crate::link::{Parameter, Session, backoff};
+use crate::connection::{Parameter, PostgresSession, backoff};
+use crate::lease::{Holder, OwnershipLease, lock_limit};
 use crate::request::Answers;
 use crate::{LostReason, PostgresError};
 
@@ -37,7 +37,7 @@ const LARGEST_WRITE: usize = 1_000_000_000;
 
 /// A write with all its parameters.
 #[derive(Debug)]
-pub(super) struct Write {
+pub(super) struct DatabaseWrite {
     /// The number of the block.
     pub(super) number: Option<i64>,
     first_version: i64,
@@ -62,7 +62,7 @@ pub(super) struct Write {
 
 /// What has become of a write.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum WriteOutcome {
     /// It is stored.
     Done,
     /// It is not stored, and never will be.
@@ -78,20 +78,20 @@ pub(super) enum Outcome {
 }
 
 /// What the database says about a write.
-enum Found {
+enum WriteStatus {
     Stored,
     /// Not yet, and it may still be sent.
     Missing,
     Ended(LostReason),
-    /// The term has ended, and so much was removed since that nothing can be told.
-    Untold(LostReason),
+    /// The term has ended, and the rows that would show whether it is stored may be removed.
+    Unknown(LostReason),
     /// There is another block of its number, although no other owner has begun.
     Conflict,
     /// This request of the block has another outcome, or is gone.
     Settled(i64),
 }
 
-impl Write {
+impl DatabaseWrite {
     /// Takes over a write. `None` if there is nothing to write.
     pub(super) fn new(
         write: &JournalWrite,
@@ -175,7 +175,7 @@ impl Write {
     }
 
     /// Writes, again if necessary, until the outcome is known or the term has ended.
-    pub(super) async fn run(&self, lease: &Lease) -> Outcome {
+    pub(super) async fn run(&self, lease: &OwnershipLease) -> WriteOutcome {
         let connections = Arc::clone(lease.server.connections());
         // Whether a statement was sent whose answer is missing.
         let mut is_unknown = false;
@@ -183,8 +183,8 @@ impl Write {
         let mut failures = 0;
         loop {
             let ended = |reason| match is_unknown {
-                true => Outcome::Unknown(reason),
-                false => Outcome::Fenced(reason),
+                true => WriteOutcome::Unknown(reason),
+                false => WriteOutcome::Fenced(reason),
             };
             if lease.held_until().is_none() {
                 return ended(LostReason::NotRenewed);
@@ -194,16 +194,16 @@ impl Write {
             let patience = (lease.window / 3) * (1 << failures.min(5));
             let deadline = Instant::now() + patience + self.transfer();
             let mut sent = false;
-            let attempt = async |session: &Session| {
+            let attempt = async |session: &PostgresSession| {
                 if look_up {
                     match self.find(session, lease).await? {
-                        Found::Missing => {}
+                        WriteStatus::Missing => {}
                         found => return Ok(Some(found)),
                     }
                 }
                 sent = true;
                 Ok(match self.send(session, lease).await? {
-                    true => Some(Found::Stored),
+                    true => Some(WriteStatus::Stored),
                     false => None,
                 })
             };
@@ -213,24 +213,24 @@ impl Write {
                 continue;
             };
             match attempted {
-                Ok(Some(Found::Stored)) => return Outcome::Done,
-                Ok(Some(Found::Ended(reason))) => return Outcome::Fenced(reason),
-                Ok(Some(Found::Untold(reason))) => return ended(reason),
-                Ok(Some(Found::Conflict)) => return Outcome::Conflict,
+                Ok(Some(WriteStatus::Stored)) => return WriteOutcome::Done,
+                Ok(Some(WriteStatus::Ended(reason))) => return WriteOutcome::Fenced(reason),
+                Ok(Some(WriteStatus::Unknown(reason))) => return ended(reason),
+                Ok(Some(WriteStatus::Conflict)) => return WriteOutcome::Conflict,
                 // C9: it is final, so no copy of the statement can write any more.
-                Ok(Some(Found::Settled(number))) => {
+                Ok(Some(WriteStatus::Settled(number))) => {
                     let number = number.unsigned_abs();
-                    return Outcome::Fenced(LostReason::RequestSettled { number });
+                    return WriteOutcome::Fenced(LostReason::RequestSettled { number });
                 }
                 // It was refused: by another owner, or by an earlier statement of this write.
-                Ok(Some(Found::Missing) | None) => look_up = true,
+                Ok(Some(WriteStatus::Missing) | None) => look_up = true,
                 Err(error) if error.is_duplicate() => look_up = true,
                 Err(error) if error.is_passing() => {
                     look_up = true;
                     is_unknown |= sent;
                 }
-                Err(error) if is_unknown => return Outcome::Failed(error),
-                Err(error) => return Outcome::Refused(error),
+                Err(error) if is_unknown => return WriteOutcome::Failed(error),
+                Err(error) => return WriteOutcome::Refused(error),
             }
             failures += 1;
             lease
@@ -240,12 +240,16 @@ impl Write {
     }
 
     /// Sends the statement. Returns whether it has written.
-    async fn send(&self, session: &Session, lease: &Lease) -> Result<bool, PostgresError> {
+    async fn send(
+        &self,
+        session: &PostgresSession,
+        lease: &OwnershipLease,
+    ) -> Result<bool, PostgresError> {
         let limit = lock_limit(lease.window / 3);
-        let (holding, answers) = (&lease.holding, &self.answers);
+        let (identity, answers) = (&lease.identity, &self.answers);
         let append: [Parameter<'_>; 11] = [
-            (&holding.document, Type::TEXT),
-            (&holding.epoch, Type::INT8),
+            (&identity.document, Type::TEXT),
+            (&identity.epoch, Type::INT8),
             (&limit, Type::TEXT),
             (&self.number, Type::INT8),
             (&self.first_version, Type::INT8),
@@ -254,7 +258,7 @@ impl Write {
             (&answers.numbers, Type::INT8_ARRAY),
             (&answers.outcomes, Type::BYTEA_ARRAY),
             (&answers.versions, Type::INT8_ARRAY),
-            (&holding.owner, Type::TEXT),
+            (&identity.owner, Type::TEXT),
         ];
         let statements = &lease.server.connections().of_journals;
         let rows = match &self.checkpoint {
@@ -282,7 +286,11 @@ impl Write {
     /// If another owner has begun, nothing of this write can be stored any more: the takeover has
     /// waited for statements that held the lock, and later ones see its epoch. The lease and the
     /// log are read as of one moment, so a stored block is seen.
-    async fn find(&self, session: &Session, lease: &Lease) -> Result<Found, PostgresError> {
+    async fn find(
+        &self,
+        session: &PostgresSession,
+        lease: &OwnershipLease,
+    ) -> Result<WriteStatus, PostgresError> {
         let schema = lease.server.schema();
         let columns = Holder::columns("l");
         let statement = format!(
@@ -294,17 +302,17 @@ impl Write {
                 ON g.document = l.document AND g.number = $2
             WHERE l.document = $1"
         );
-        let holding = &lease.holding;
+        let identity = &lease.identity;
         let parameters = [
-            (&holding.document as _, Type::TEXT),
+            (&identity.document as _, Type::TEXT),
             (&self.number as _, Type::INT8),
-            (&holding.epoch as _, Type::INT8),
+            (&identity.epoch as _, Type::INT8),
             (&self.block as _, Type::BYTEA),
             (&self.answers.numbers as _, Type::INT8_ARRAY),
         ];
         let rows = session.query(&statement, &parameters).await?;
         let Some(row) = rows.first() else {
-            return Ok(Found::Ended(LostReason::Missing));
+            return Ok(WriteStatus::Ended(LostReason::Missing));
         };
         let holder = Holder::of(row)?;
         let (checkpoint, cut): (i64, i64) = (row.try_get(8)?, row.try_get(9)?);
@@ -314,20 +322,20 @@ impl Write {
         let is_held = taken.is_none();
         let reason = taken.unwrap_or(LostReason::Expired);
         Ok(match (self.checkpoint, is_own) {
-            (None, Some(true)) => Found::Stored,
-            (_, Some(false)) if is_held => Found::Conflict,
-            (_, Some(false)) => Found::Ended(reason),
+            (None, Some(true)) => WriteStatus::Stored,
+            (_, Some(false)) if is_held => WriteStatus::Conflict,
+            (_, Some(false)) => WriteStatus::Ended(reason),
             (None, None) if self.number.is_some_and(|number| cut >= number) => {
-                Found::Untold(reason)
+                WriteStatus::Unknown(reason)
             }
-            (Some(own), _) if checkpoint >= own && is_held => Found::Stored,
+            (Some(own), _) if checkpoint >= own && is_held => WriteStatus::Stored,
             // The other owner may have counted so far.
-            (Some(own), _) if checkpoint >= own => Found::Untold(reason),
-            _ if !is_held => Found::Ended(reason),
-            _ if settled.is_some() => Found::Settled(settled.unwrap_or_default()),
-            _ if holder.remaining > 0.0 => Found::Missing,
+            (Some(own), _) if checkpoint >= own => WriteStatus::Unknown(reason),
+            _ if !is_held => WriteStatus::Ended(reason),
+            _ if settled.is_some() => WriteStatus::Settled(settled.unwrap_or_default()),
+            _ if holder.remaining > 0.0 => WriteStatus::Missing,
             // A statement that is still under way can be carried out until another owner begins.
-            _ => Found::Untold(reason),
+            _ => WriteStatus::Unknown(reason),
         })
     }
 }

@@ -19,7 +19,7 @@ use tokio::time::{timeout, timeout_at};
 use tokio_postgres::types::Type;
 use tokio_postgres::{AsyncMessage, Client};
 
-use crate::link::Session;
+use crate::connection::PostgresSession;
 use crate::random::random;
 use crate::server::Connections;
 use crate::{Postgres, PostgresError, PostgresOptions};
@@ -78,7 +78,7 @@ enum Input {
 }
 
 /// A member that is woken, for as long as this exists.
-pub(super) struct Registered {
+pub(super) struct DoorbellRegistration {
     doorbell: Arc<Doorbell>,
     document: String,
     sender: Sender<()>,
@@ -143,7 +143,7 @@ impl Bell {
     }
 }
 
-impl Registered {
+impl DoorbellRegistration {
     /// Registers a member, and starts the doorbell with the first one.
     pub(super) fn new(server: &Postgres, document: &str) -> (Self, Receiver<()>) {
         let doorbell = Arc::clone(&server.connections().doorbell);
@@ -168,7 +168,7 @@ impl Registered {
     }
 }
 
-impl Drop for Registered {
+impl Drop for DoorbellRegistration {
     fn drop(&mut self) {
         {
             let members = &mut self.doorbell.bells.lock().members;
@@ -278,7 +278,7 @@ impl Doorbell {
         let options = Arc::clone(&connections.upgrade().ok_or(UNHEARD)?.options);
         let listening = self.listen(&options, number).await;
         let listening = listening.map_err(|_| soon)?;
-        let other = Session::connect(&options).await.map_err(|_| soon)?;
+        let other = PostgresSession::connect(&options).await.map_err(|_| soon)?;
         // A pooler lends the connection for each statement to another client, and then nothing
         // arrives here. The token is no name of a document.
         let token = format!("{:016x}", random());

@@ -12,22 +12,22 @@ use doclock::{CommitError, DataStore};
 use tokio_postgres::types::Type;
 
 use super::Member;
-use super::shared::Part;
-use crate::link::{Parameter, Session};
-use crate::request::{Draft, PATIENCE, evidence_of};
+use super::shared::MemberRole;
+use crate::connection::{Parameter, PostgresSession};
+use crate::request::{PATIENCE, RequestDraft, error_json_of};
 use crate::{PostgresError, RequestError, RequestOptions, Term};
 
 /// How long a call pauses while the server cannot be reached.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// What a call returns.
-type Outcome = Result<TransactionResult, RequestError>;
+type ExecuteResult = Result<TransactionResult, RequestError>;
 
 /// The batch is not stored by this process, so it can be requested of the next owner.
 struct NotStored;
 
 /// How long a call waits.
-struct Limits {
+struct WaitLimits {
     /// Until when the batch must begin.
     deadline: Option<Instant>,
     cancel: Option<CancelToken>,
@@ -38,7 +38,7 @@ struct Limits {
     patience: Duration,
 }
 
-impl Limits {
+impl WaitLimits {
     /// Until when the outcome of a batch that has begun is waited for.
     fn until(&mut self) -> Option<Instant> {
         if self.cancel.as_ref().is_some_and(CancelToken::is_cancelled) {
@@ -140,7 +140,7 @@ impl Member {
         let has_own_key = options.key.is_none();
         let operations = operations.into_operations();
         let draft = self.0.requests.draft(&operations, options)?;
-        let mut limits = Limits {
+        let mut limits = WaitLimits {
             // A time that no clock will show is no limit.
             deadline: draft
                 .timeout
@@ -149,8 +149,8 @@ impl Member {
             cancelled: None,
             patience: 2 * self.0.options.term.term,
         };
-        let part = self.0.shared.state.lock().part.clone();
-        if let Part::Owns(store, term) = part
+        let role = self.0.shared.state.lock().role.clone();
+        if let MemberRole::Owns(store, term) = role
             && let Ok(outcome) = self.run_here(&store, &term, &draft, operations, &mut limits)
         {
             return outcome;
@@ -167,10 +167,10 @@ impl Member {
         &self,
         store: &DataStore,
         term: &Term,
-        draft: &Draft,
+        draft: &RequestDraft,
         operations: Vec<Operation>,
-        limits: &mut Limits,
-    ) -> Result<Outcome, NotStored> {
+        limits: &mut WaitLimits,
+    ) -> Result<ExecuteResult, NotStored> {
         let manager = self.0.options.managers.make(store.clone(), &draft.owner);
         let manager = manager.with_durability(Durability::Durable);
         let mut options = match draft.timeout {
@@ -201,13 +201,13 @@ impl Member {
             ) => return Err(NotStored),
             TransactionError::Lock(LockError::Timeout(_)) => RequestError::Expired {
                 number: None,
-                error: Some(evidence_of(&error)),
+                error: Some(error_json_of(&error)),
                 machine,
                 epoch: Some(epoch),
             },
             TransactionError::Lock(LockError::Cancelled(_)) => RequestError::Cancelled {
                 number: None,
-                error: Some(evidence_of(&error)),
+                error: Some(error_json_of(&error)),
                 machine,
                 epoch: Some(epoch),
             },
@@ -217,14 +217,14 @@ impl Member {
                 match limits.wait(|limit| store.wait_durable(version).timeout(limit).wait()) {
                     Ok(_) if term.is_owner() => RequestError::Failed {
                         number: None,
-                        error: evidence_of(error),
+                        error: error_json_of(error),
                         machine,
                         epoch,
                     },
                     // It has changed nothing, and does not run again.
                     Err(DurabilityError::Timeout { .. }) => RequestError::Expired {
                         number: None,
-                        error: Some(evidence_of(error)),
+                        error: Some(error_json_of(error)),
                         machine,
                         epoch: Some(epoch),
                     },
@@ -239,8 +239,8 @@ impl Member {
         &self,
         published: Published,
         term: &Term,
-        limits: &mut Limits,
-    ) -> Result<Outcome, NotStored> {
+        limits: &mut WaitLimits,
+    ) -> Result<ExecuteResult, NotStored> {
         let version = published.result().version;
         let cause = match limits.wait(|limit| published.wait_durable(limit)) {
             Ok(()) => return Ok(Ok(published.finish())),
@@ -253,7 +253,7 @@ impl Member {
                 let cause = Box::new(cause);
                 return Ok(Err(RequestError::Failed {
                     number: None,
-                    error: evidence_of(&CommitError::NotStored { version, cause }),
+                    error: error_json_of(&CommitError::NotStored { version, cause }),
                     machine: self.0.options.term.owner.clone(),
                     epoch: term.epoch(),
                 }));
@@ -278,7 +278,7 @@ impl Member {
         &self,
         term: &Term,
         version: u64,
-        limits: &mut Limits,
+        limits: &mut WaitLimits,
     ) -> Result<bool, RequestError> {
         let server = &self.0.server;
         let statement = format!(
@@ -297,7 +297,7 @@ impl Member {
             let connections = Arc::clone(server.connections());
             let (document, statement) = (self.0.document.clone(), statement.clone());
             let found = server.call(Some(until), async move {
-                let read = async |session: &Session| {
+                let read = async |session: &PostgresSession| {
                     let parameters: [Parameter<'_>; 3] = [
                         (&document, Type::TEXT),
                         (&epoch, Type::INT8),
@@ -335,7 +335,7 @@ impl Member {
     }
 
     /// Requests a batch, and waits for the outcome.
-    fn request(&self, mut draft: Draft, limits: &mut Limits) -> Outcome {
+    fn request(&self, mut draft: RequestDraft, limits: &mut WaitLimits) -> ExecuteResult {
         let mut began = Instant::now();
         loop {
             if let Some(deadline) = limits.deadline {

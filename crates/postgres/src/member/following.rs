@@ -8,8 +8,8 @@ use doclock::durable::{DurableOptions, JournalErrorKind, OpenError, Replica, Rep
 use tokio_postgres::types::Type;
 
 use super::{MemberError, MemberOptions};
-use crate::lease::{Holder, Seen};
-use crate::link::Session;
+use crate::connection::PostgresSession;
+use crate::lease::{Holder, ObservedLease};
 use crate::{Postgres, PostgresError, PostgresReader};
 
 /// How often a follower tells how far it has read. It counts for a minute.
@@ -17,7 +17,7 @@ const KEEPS: Duration = Duration::from_secs(10);
 
 /// By what the log of a document is known to have changed: an epoch writes each number once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Mark {
+struct LogFingerprint {
     timeline: i64,
     checkpoint: i64,
     cut: i64,
@@ -36,13 +36,13 @@ pub(super) struct Follower {
     term: Duration,
     /// The replica, and what the log was at the latest when it was brought up to it. `None` while
     /// it has to be loaded.
-    read: Option<(Replica, Option<Mark>)>,
-    pub(super) seen: Seen,
+    read: Option<(Replica, Option<LogFingerprint>)>,
+    pub(super) observed: ObservedLease,
     kept: Option<Instant>,
 }
 
-/// What a look has found.
-pub(super) struct Looked {
+/// What a read of the lease and of the log has found.
+pub(super) struct FollowerUpdate {
     /// The owner, unless there was none yet.
     pub(super) holder: Option<Holder>,
     pub(super) snapshot: Snapshot,
@@ -72,7 +72,7 @@ impl Follower {
             durable: options.durable.clone(),
             term,
             read: None,
-            seen: Seen::default(),
+            observed: ObservedLease::default(),
             kept: None,
         })
     }
@@ -88,32 +88,32 @@ impl Follower {
     }
 
     /// Reads the lease, and the blocks that are new. Blocks until the server has answered.
-    pub(super) fn look(&mut self) -> Result<Looked, MemberError> {
+    pub(super) fn look(&mut self) -> Result<FollowerUpdate, MemberError> {
         let mut at = Instant::now();
-        let (holder, mark) = self.read_lease()?;
+        let (holder, fingerprint) = self.read_lease()?;
         if let Some(holder) = &holder {
-            self.seen.see(holder.clone());
+            self.observed.see(holder.clone());
         }
         let (mut is_changed, mut reloaded) = (true, None);
-        // The log was as the mark says, or further, when the replica is read after it.
+        // The log was as the fingerprint says, or further, when the replica is read after it.
         let snapshot = match &mut self.read {
-            Some((replica, known)) if *known == Some(mark) => {
+            Some((replica, known)) if *known == Some(fingerprint) => {
                 is_changed = false;
                 replica.snapshot()
             }
             Some((replica, known)) => {
                 at = Instant::now();
                 reloaded = catch_up(replica, &mut self.reader, &self.durable)?;
-                *known = Some(mark);
+                *known = Some(fingerprint);
                 replica.snapshot()
             }
             None => {
                 at = Instant::now();
                 let replica = Replica::load(&mut self.reader, &self.durable)?;
-                self.read.insert((replica, Some(mark))).0.snapshot()
+                self.read.insert((replica, Some(fingerprint))).0.snapshot()
             }
         };
-        Ok(Looked {
+        Ok(FollowerUpdate {
             holder,
             snapshot,
             at,
@@ -123,7 +123,7 @@ impl Follower {
     }
 
     /// Reads the lease and the end of the log, as of one moment.
-    fn read_lease(&self) -> Result<(Option<Holder>, Mark), PostgresError> {
+    fn read_lease(&self) -> Result<(Option<Holder>, LogFingerprint), PostgresError> {
         let statement = format!(
             "SELECT {columns}, l.checkpoint, l.cut, g.number, g.epoch
             FROM {schema}.doclock_lease l LEFT JOIN LATERAL
@@ -136,23 +136,23 @@ impl Follower {
         let connections = Arc::clone(self.server.connections());
         let (document, deadline) = (self.document.clone(), Instant::now() + self.patience());
         let rows = self.server.call(Some(deadline), async move {
-            let query = async |session: &Session| {
+            let query = async |session: &PostgresSession| {
                 session.query(&statement, &[(&document, Type::TEXT)]).await
             };
             connections.leases.run(deadline.into(), query).await
         })??;
         let Some(row) = rows.first() else {
-            return Ok((None, Mark::default()));
+            return Ok((None, LogFingerprint::default()));
         };
         let holder = Holder::of(row)?;
         let (number, epoch): (Option<i64>, Option<i64>) = (row.try_get(10)?, row.try_get(11)?);
-        let mark = Mark {
+        let fingerprint = LogFingerprint {
             timeline: holder.timeline,
             checkpoint: row.try_get(8)?,
             cut: row.try_get(9)?,
             last: number.zip(epoch),
         };
-        Ok((Some(holder), mark))
+        Ok((Some(holder), fingerprint))
     }
 
     fn patience(&self) -> Duration {

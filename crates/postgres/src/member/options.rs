@@ -32,9 +32,9 @@ pub struct MemberOptions {
 
 /// Makes the manager for the owner of a transaction.
 #[derive(Clone)]
-pub(super) struct Managers(Arc<MakeManager>);
+pub(super) struct Managers(Arc<ManagerFactory>);
 
-type MakeManager = dyn Fn(DataStore, &str) -> TransactionManager + Send + Sync;
+type ManagerFactory = dyn Fn(DataStore, &str) -> TransactionManager + Send + Sync;
 
 impl Managers {
     pub(super) fn make(&self, store: DataStore, owner: &str) -> TransactionManager {

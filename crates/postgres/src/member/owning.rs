@@ -9,8 +9,8 @@ use doclock::durable::{Journal, JournalError, JournalWrite, StoredPart, Takeover
 
 use super::doorbell::Bell;
 use super::following::Follower;
-use super::shared::Part;
-use super::worker::{Command, Reply, Worker};
+use super::shared::MemberRole;
+use super::worker::{MemberCommand, Reply, Worker};
 use super::{MemberError, MemberEvent};
 use crate::{DocumentOwner, OwnerEvent, PostgresJournal, RequestRunner, RunnerEnded, Term};
 
@@ -98,20 +98,20 @@ impl Worker {
             epoch: term.epoch(),
         };
         self.owner_epoch = Some(owner.epoch);
-        let part = Part::Owns(store.clone(), Arc::clone(&term));
-        self.shared.set(part, Instant::now(), Some(owner));
+        let role = MemberRole::Owns(store.clone(), Arc::clone(&term));
+        self.shared.set(role, Instant::now(), Some(owner));
         let mut runner = self.run_requests(&store, &term);
         let mut refuses_requests = false;
         let leaves = loop {
             select! {
                 recv(self.inbox) -> command => match command {
-                    Ok(Command::HandOver(reply)) => {
+                    Ok(MemberCommand::HandOver(reply)) => {
                         stop(runner);
                         let ended = self.give_up(&store, &term);
                         let _ = reply.send(ended);
                         break None;
                     }
-                    Ok(Command::Leave(reply)) => {
+                    Ok(MemberCommand::Leave(reply)) => {
                         stop(runner);
                         self.ended = self.give_up(&store, &term);
                         break Some(reply);

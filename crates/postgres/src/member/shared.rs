@@ -11,13 +11,13 @@ use super::DocumentOwner;
 use crate::Term;
 
 /// What the handles and the thread of a member share.
-pub(super) struct Shared {
-    pub(super) state: Mutex<State>,
+pub(super) struct SharedMember {
+    pub(super) state: Mutex<MemberState>,
     pub(super) changed: Condvar,
 }
 
-pub(super) struct State {
-    pub(super) part: Part,
+pub(super) struct MemberState {
+    pub(super) role: MemberRole,
     /// When the snapshot was the newest one.
     pub(super) current_at: Instant,
     pub(super) owner: Option<DocumentOwner>,
@@ -26,17 +26,17 @@ pub(super) struct State {
     pub(super) has_left: bool,
 }
 
-/// Which part a member has in the document.
+/// The role of a member in the document.
 #[derive(Clone)]
-pub(super) enum Part {
+pub(super) enum MemberRole {
     Follows(Snapshot),
     Owns(DataStore, Arc<Term>),
 }
 
-impl Shared {
+impl SharedMember {
     pub(super) fn new(snapshot: Snapshot, at: Instant) -> Self {
-        let state = State {
-            part: Part::Follows(snapshot),
+        let state = MemberState {
+            role: MemberRole::Follows(snapshot),
             current_at: at,
             owner: None,
             of_requests: None,
@@ -48,11 +48,11 @@ impl Shared {
         }
     }
 
-    pub(super) fn set(&self, part: Part, at: Instant, owner: Option<DocumentOwner>) {
+    pub(super) fn set(&self, role: MemberRole, at: Instant, owner: Option<DocumentOwner>) {
         let before = {
             let mut state = self.state.lock();
             (state.current_at, state.owner) = (at, owner);
-            std::mem::replace(&mut state.part, part)
+            std::mem::replace(&mut state.role, role)
         };
         // A store that ends runs code of others, so not under the lock.
         drop(before);
@@ -61,8 +61,8 @@ impl Shared {
 
     /// Shows a version that the log has, and no store.
     pub(super) fn follow(&self, snapshot: Snapshot) {
-        let part = Part::Follows(snapshot);
-        let before = std::mem::replace(&mut self.state.lock().part, part);
+        let role = MemberRole::Follows(snapshot);
+        let before = std::mem::replace(&mut self.state.lock().role, role);
         drop(before);
     }
 
@@ -71,8 +71,8 @@ impl Shared {
     }
 
     pub(super) fn end(&self) {
-        let part = self.state.lock().part.clone();
-        if let Part::Owns(store, _) = part
+        let role = self.state.lock().role.clone();
+        if let MemberRole::Owns(store, _) = role
             && let Some(durable) = store.durable_snapshot()
         {
             self.follow(durable);
@@ -84,11 +84,11 @@ impl Shared {
     }
 }
 
-impl State {
+impl MemberState {
     pub(super) fn store(&self) -> Option<DataStore> {
-        match &self.part {
-            Part::Owns(store, _) => Some(store.clone()),
-            Part::Follows(_) => None,
+        match &self.role {
+            MemberRole::Owns(store, _) => Some(store.clone()),
+            MemberRole::Follows(_) => None,
         }
     }
 }

@@ -5,25 +5,25 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, select};
 
-use super::doorbell::{Bell, Registered};
+use super::doorbell::{Bell, DoorbellRegistration};
 use super::event::{DocumentOwner, Events, MemberError, MemberEvent};
-use super::following::{Follower, Looked, is_of_server};
+use super::following::{Follower, FollowerUpdate, is_of_server};
 use super::options::MemberOptions;
-use super::shared::{Part, Shared};
+use super::shared::{MemberRole, SharedMember};
 use crate::random::random;
 use crate::{Postgres, PostgresError, PostgresJournal, Requests, Term};
 
 /// Where a call waits for the end of its command.
 pub(super) type Reply = Sender<Result<(), MemberError>>;
 
-pub(super) enum Command {
+pub(super) enum MemberCommand {
     HandOver(Reply),
     Leave(Reply),
 }
 
-/// What troubles a follower.
+/// Why a member cannot follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum FollowFailure {
     /// The server does not answer.
     Server,
     /// The log cannot be read.
@@ -35,11 +35,11 @@ pub(super) struct Worker {
     pub(super) server: Postgres,
     pub(super) document: String,
     pub(super) options: MemberOptions,
-    pub(super) shared: Arc<Shared>,
-    pub(super) inbox: Receiver<Command>,
+    pub(super) shared: Arc<SharedMember>,
+    pub(super) inbox: Receiver<MemberCommand>,
     /// Rings.
     pub(super) woken: Receiver<()>,
-    pub(super) registered: Option<Registered>,
+    pub(super) registered: Option<DoorbellRegistration>,
     pub(super) bell: Bell,
     pub(super) requests: Requests,
     pub(super) events: Events,
@@ -47,7 +47,7 @@ pub(super) struct Worker {
     pub(super) owner_epoch: Option<u64>,
     /// Whether it has told that it follows.
     pub(super) is_following: bool,
-    pub(super) trouble: Option<Trouble>,
+    pub(super) failure: Option<FollowFailure>,
     /// It does not try to become the owner before that, after it could not open the document.
     pub(super) not_before: Instant,
     /// As long, after it has handed the document over, or until another one has had it.
@@ -64,7 +64,7 @@ impl Drop for Worker {
 }
 
 /// Why a member stops to follow.
-pub(super) enum Next {
+pub(super) enum FollowEnd {
     Own(Box<(Term, PostgresJournal)>),
     Leave(Option<Reply>),
 }
@@ -73,8 +73,8 @@ impl Worker {
     pub(super) fn run(mut self, mut follower: Follower) {
         let reply = loop {
             match self.follow(&mut follower) {
-                Next::Leave(reply) => break reply,
-                Next::Own(owned) => {
+                FollowEnd::Leave(reply) => break reply,
+                FollowEnd::Own(owned) => {
                     let (term, journal) = *owned;
                     if let Some(reply) = self.own(&mut follower, term, journal) {
                         break Some(reply);
@@ -99,26 +99,26 @@ impl Worker {
     }
 
     /// Follows until this member acquires the document or leaves it.
-    pub(super) fn follow(&mut self, follower: &mut Follower) -> Next {
+    pub(super) fn follow(&mut self, follower: &mut Follower) -> FollowEnd {
         let (least, most) = self.options.poll;
         let mut interval = least;
         loop {
             let began = Instant::now();
-            let looked = follower.look();
+            let update = follower.look();
             // One that cannot read the log does not keep it.
-            let can_read = looked.is_ok();
-            let next = match looked {
-                Ok(looked) => {
-                    interval = match looked.is_changed {
+            let can_read = update.is_ok();
+            let next = match update {
+                Ok(update) => {
+                    interval = match update.is_changed {
                         true => least,
                         false => interval.saturating_mul(2).min(most),
                     };
-                    let remaining = looked.holder.as_ref().map(|holder| holder.remaining());
-                    self.seen(looked);
+                    let remaining = update.holder.as_ref().map(|holder| holder.remaining());
+                    self.seen(update);
                     let until_free = self.until_free(follower, remaining);
                     if until_free == Some(Duration::ZERO) {
                         if let Some(owned) = self.try_acquire(follower) {
-                            return Next::Own(Box::new(owned));
+                            return FollowEnd::Own(Box::new(owned));
                         }
                         interval = least;
                     }
@@ -138,12 +138,12 @@ impl Worker {
             }
             select! {
                 recv(self.inbox) -> command => match command {
-                    Ok(Command::HandOver(reply)) => {
+                    Ok(MemberCommand::HandOver(reply)) => {
                         let document = self.document.clone();
                         let _ = reply.send(Err(MemberError::NotOwner { document }));
                     }
-                    Ok(Command::Leave(reply)) => return Next::Leave(Some(reply)),
-                    Err(_) => return Next::Leave(None),
+                    Ok(MemberCommand::Leave(reply)) => return FollowEnd::Leave(Some(reply)),
+                    Err(_) => return FollowEnd::Leave(None),
                 },
                 recv(self.woken) -> _ => self.requests.wake(),
                 // Looks begin at these times, however long they take.
@@ -170,7 +170,7 @@ impl Worker {
             None | Some(Duration::ZERO) => Duration::ZERO,
             Some(remaining) => remaining.saturating_add(past),
         };
-        let old = follower.seen.old_at(self.options.term.term).map(until);
+        let old = follower.observed.old_at(self.options.term.term).map(until);
         let free = old.map_or(expires, |old| old.min(expires));
         Some(free.max(until(self.not_before.max(self.yields_until))))
     }
@@ -182,8 +182,11 @@ impl Worker {
     }
 
     pub(super) fn try_acquire(&mut self, follower: &Follower) -> Option<(Term, PostgresJournal)> {
-        let (options, seen) = (self.options.term.clone(), follower.seen.clone());
-        match self.server.try_acquire_after(&self.document, options, seen) {
+        let (options, observed) = (self.options.term.clone(), follower.observed.clone());
+        match self
+            .server
+            .try_acquire_after(&self.document, options, observed)
+        {
             Ok(owned) => Some(owned),
             // Another candidate was faster.
             Err(PostgresError::Held { .. }) => None,
@@ -199,14 +202,14 @@ impl Worker {
     }
 
     /// Shows what a look has found.
-    pub(super) fn seen(&mut self, looked: Looked) {
+    pub(super) fn seen(&mut self, update: FollowerUpdate) {
         let document = || self.document.clone();
-        let version = looked.snapshot.version();
-        if self.trouble == Some(Trouble::Server) {
+        let version = update.snapshot.version();
+        if self.failure == Some(FollowFailure::Server) {
             let document = document();
             self.tell(MemberEvent::ServerReachable { document });
         }
-        if let Some((from, cause)) = looked.reloaded {
+        if let Some((from, cause)) = update.reloaded {
             self.tell(MemberEvent::Reloaded {
                 document: document(),
                 from,
@@ -219,7 +222,7 @@ impl Worker {
             self.tell(MemberEvent::Following { document, version });
         }
         let mut owner = None;
-        if let Some(holder) = looked.holder {
+        if let Some(holder) = update.holder {
             let seen = DocumentOwner {
                 owner: holder.owner,
                 address: holder.address,
@@ -236,22 +239,25 @@ impl Worker {
                 self.tell(MemberEvent::NewOwner { document, owner });
             }
         }
-        (self.trouble, self.is_following) = (None, true);
+        (self.failure, self.is_following) = (None, true);
         self.shared
-            .set(Part::Follows(looked.snapshot), looked.at, owner);
+            .set(MemberRole::Follows(update.snapshot), update.at, owner);
     }
 
     pub(super) fn failed(&mut self, cause: MemberError) {
         let document = self.document.clone();
-        let (trouble, event) = match is_of_server(&cause) {
+        let (failure, event) = match is_of_server(&cause) {
             true => {
                 let event = MemberEvent::ServerUnreachable { document, cause };
-                (Trouble::Server, event)
+                (FollowFailure::Server, event)
             }
-            false => (Trouble::Log, MemberEvent::FollowFailed { document, cause }),
+            false => (
+                FollowFailure::Log,
+                MemberEvent::FollowFailed { document, cause },
+            ),
         };
-        if self.trouble != Some(trouble) {
-            self.trouble = Some(trouble);
+        if self.failure != Some(failure) {
+            self.failure = Some(failure);
             self.tell(event);
         }
     }

@@ -26,7 +26,9 @@ use crate::PostgresError;
 pub enum RequestError {
     /// The batch has failed on the owner's machine.
     #[error(
-        "{} failed: {} (on machine {machine}, in epoch {epoch})", Named(.number), text(.error, "message"))]
+        "{} failed: {} (on machine {machine}, in epoch {epoch})",
+        BatchName(.number), text(.error, "message")
+    )]
     Failed {
         /// The number of the request. `None` if the machine that owns the document ran the batch
         /// itself.
@@ -40,7 +42,10 @@ pub enum RequestError {
         epoch: u64,
     },
     /// The timeout of the request has passed, by the clock of the server, before the batch began.
-    #[error("{} has not begun before its timeout{} (settled by machine {machine})", Named(.number), Cause(.error))]
+    #[error(
+        "{} has not begun before its timeout{} (settled by machine {machine})",
+        BatchName(.number), Cause(.error)
+    )]
     Expired {
         /// The number of the request. `None` if the machine that owns the document ran the batch
         /// itself.
@@ -53,7 +58,10 @@ pub enum RequestError {
         epoch: Option<u64>,
     },
     /// The request was cancelled before the batch began.
-    #[error("{} was cancelled before it began{} (settled by machine {machine})", Named(.number), Cause(.error))]
+    #[error(
+        "{} was cancelled before it began{} (settled by machine {machine})",
+        BatchName(.number), Cause(.error)
+    )]
     Cancelled {
         /// The number of the request. `None` if it was not inserted, or if the machine that owns
         /// the document ran the batch itself.
@@ -230,9 +238,9 @@ impl fmt::Display for Cause<'_> {
 }
 
 /// What an error calls a batch.
-struct Named<'a>(&'a Option<u64>);
+struct BatchName<'a>(&'a Option<u64>);
 
-impl fmt::Display for Named<'_> {
+impl fmt::Display for BatchName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(number) => write!(f, "request {number}"),

@@ -6,7 +6,7 @@ use doclock::durable::WrittenReceipt;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::outcome::Outcome;
+use super::outcome::SettledOutcome;
 
 /// The requests that run, or whose commits are not appended yet, by their numbers.
 ///
@@ -86,7 +86,7 @@ impl InFlight {
                 .push(i64::try_from(result.version).unwrap_or(i64::MAX));
             answers
                 .outcomes
-                .push(Outcome::Done(Box::new(result)).to_bytes());
+                .push(SettledOutcome::Done(Box::new(result)).to_bytes());
         }
         answers
     }

@@ -12,18 +12,18 @@ use crate::codes::add_verdict;
 
 /// An error of doclock in its JSON form: `code`, `message` and the evidence, and in addition
 /// `retry` and `httpStatus`, as [`CodedError`] returns them.
-pub(crate) type Evidence = Box<Map<String, Value>>;
+pub(crate) type ErrorJson = Box<Map<String, Value>>;
 
 /// The outcome of a request. A request has one, which never changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum Outcome {
+pub(super) enum SettledOutcome {
     Done(Box<TransactionResult>),
-    Failed(Evidence),
+    Failed(ErrorJson),
     /// The timeout has passed. With the error of the queue, if the request waited in it.
-    Expired(Option<Evidence>),
+    Expired(Option<ErrorJson>),
     /// With the error of the queue, if the request waited in it.
-    Cancelled(Option<Evidence>),
+    Cancelled(Option<ErrorJson>),
 }
 
 /// Who has settled a request.
@@ -34,11 +34,11 @@ pub(super) struct SettledBy {
     pub(super) epoch: Option<u64>,
 }
 
-impl Outcome {
+impl SettledOutcome {
     /// Always succeeds for values of doclock: their keys are strings.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_else(|error| {
-            let fallback = Self::Failed(evidence("outcomeNotStored", &error.to_string()));
+            let fallback = Self::Failed(error_json("outcomeNotStored", &error.to_string()));
             serde_json::to_vec(&fallback).unwrap_or_default()
         })
     }
@@ -74,7 +74,7 @@ impl Outcome {
 }
 
 /// An error that only has a code and a message.
-pub(super) fn evidence(code: &str, message: &str) -> Evidence {
+pub(super) fn error_json(code: &str, message: &str) -> ErrorJson {
     let text = |text: &str| Value::String(text.to_owned());
     let parts = [("code", text(code)), ("message", text(message))];
     let parts = parts.map(|(key, value)| (key.to_owned(), value));
@@ -82,11 +82,11 @@ pub(super) fn evidence(code: &str, message: &str) -> Evidence {
 }
 
 /// The JSON form of an error of doclock, with its verdict and its status.
-pub(crate) fn evidence_of<E: CodedError + Serialize + Display>(error: &E) -> Evidence {
-    let mut evidence = match serde_json::to_value(error) {
-        Ok(Value::Object(evidence)) => Box::new(evidence),
-        _ => evidence("failed", &error.to_string()),
+pub(crate) fn error_json_of<E: CodedError + Serialize + Display>(error: &E) -> ErrorJson {
+    let mut json = match serde_json::to_value(error) {
+        Ok(Value::Object(fields)) => Box::new(fields),
+        _ => error_json("failed", &error.to_string()),
     };
-    add_verdict(&mut evidence, error);
-    evidence
+    add_verdict(&mut json, error);
+    json
 }

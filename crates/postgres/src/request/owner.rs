@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use tokio_postgres::types::Type;
 
 use crate::PostgresError;
-use crate::lease::{Lease, holds, lock_limit};
-use crate::link::{Parameter, Session};
+use crate::connection::{Parameter, PostgresSession};
+use crate::lease::{OwnershipLease, holds, lock_limit};
 use crate::schema::micros;
 
 /// So many bytes of batches are read at once, and at least one batch.
@@ -14,7 +14,7 @@ const PAGE_BYTES: i64 = 4 << 20;
 
 /// A request that the owner has taken.
 #[derive(Debug)]
-pub(super) struct Taken {
+pub(super) struct TakenRequest {
     pub(super) number: i64,
     pub(super) owner: String,
     pub(super) label: Option<String>,
@@ -42,8 +42,8 @@ pub(super) trait OwnerStatement: Send + Sync + 'static {
 
     fn run(
         &self,
-        session: &Session,
-        lease: &Lease,
+        session: &PostgresSession,
+        lease: &OwnershipLease,
     ) -> impl Future<Output = Result<Self::Answer, PostgresError>> + Send;
 }
 
@@ -60,13 +60,17 @@ pub(super) struct Take {
 }
 
 impl OwnerStatement for Take {
-    type Answer = Vec<Taken>;
+    type Answer = Vec<TakenRequest>;
 
-    async fn run(&self, session: &Session, lease: &Lease) -> Result<Vec<Taken>, PostgresError> {
+    async fn run(
+        &self,
+        session: &PostgresSession,
+        lease: &OwnershipLease,
+    ) -> Result<Vec<TakenRequest>, PostgresError> {
         let limit = lock_limit(lease.window / 6);
         let parameters: [Parameter<'_>; 6] = [
-            (&lease.holding.document, Type::TEXT),
-            (&lease.holding.epoch, Type::INT8),
+            (&lease.identity.document, Type::TEXT),
+            (&lease.identity.epoch, Type::INT8),
             (&limit, Type::TEXT),
             (&self.after, Type::INT8),
             (&self.most, Type::INT8),
@@ -80,7 +84,7 @@ impl OwnerStatement for Take {
             let remaining: Option<f64> = row.try_get(6)?;
             let remaining =
                 remaining.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
-            page.push(Taken {
+            page.push(TakenRequest {
                 number: row.try_get(0)?,
                 owner: row.try_get(1)?,
                 label: row.try_get(2)?,
@@ -106,7 +110,11 @@ pub(super) struct Settle {
 impl OwnerStatement for Settle {
     type Answer = bool;
 
-    async fn run(&self, session: &Session, lease: &Lease) -> Result<bool, PostgresError> {
+    async fn run(
+        &self,
+        session: &PostgresSession,
+        lease: &OwnershipLease,
+    ) -> Result<bool, PostgresError> {
         let schema = lease.server.schema();
         let holds = holds();
         let statement = format!(
@@ -131,13 +139,13 @@ impl OwnerStatement for Settle {
         let version = |settled: &Settled| i64::try_from(settled.version).unwrap_or(i64::MAX);
         let versions: Vec<_> = self.settled.iter().map(version).collect();
         let parameters: [Parameter<'_>; 7] = [
-            (&lease.holding.document, Type::TEXT),
-            (&lease.holding.epoch, Type::INT8),
+            (&lease.identity.document, Type::TEXT),
+            (&lease.identity.epoch, Type::INT8),
             (&limit, Type::TEXT),
             (&numbers, Type::INT8_ARRAY),
             (&outcomes, Type::BYTEA_ARRAY),
             (&versions, Type::INT8_ARRAY),
-            (&lease.holding.owner, Type::TEXT),
+            (&lease.identity.owner, Type::TEXT),
         ];
         let rows = session.query(&statement, &parameters).await?;
         let held: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
@@ -147,8 +155,8 @@ impl OwnerStatement for Settle {
 
 /// Returns which of these requests were cancelled since they were taken.
 pub(super) async fn cancelled(
-    session: &Session,
-    lease: &Lease,
+    session: &PostgresSession,
+    lease: &OwnershipLease,
     numbers: &[i64],
 ) -> Result<Vec<i64>, PostgresError> {
     let statement = format!(
@@ -157,7 +165,7 @@ pub(super) async fn cancelled(
         lease.server.schema()
     );
     let parameters: [Parameter<'_>; 2] = [
-        (&lease.holding.document, Type::TEXT),
+        (&lease.identity.document, Type::TEXT),
         (&numbers, Type::INT8_ARRAY),
     ];
     let rows = session.query(&statement, &parameters).await?;
@@ -175,7 +183,11 @@ pub(super) struct RemoveOld {
 impl OwnerStatement for RemoveOld {
     type Answer = u64;
 
-    async fn run(&self, session: &Session, lease: &Lease) -> Result<u64, PostgresError> {
+    async fn run(
+        &self,
+        session: &PostgresSession,
+        lease: &OwnershipLease,
+    ) -> Result<u64, PostgresError> {
         let schema = lease.server.schema();
         let statement = format!(
             "DELETE FROM {schema}.doclock_request WHERE document = $1 AND number = ANY(ARRAY(
@@ -187,7 +199,7 @@ impl OwnerStatement for RemoveOld {
         );
         let keep = micros(self.keep);
         let parameters: [Parameter<'_>; 2] =
-            [(&lease.holding.document, Type::TEXT), (&keep, Type::INT8)];
+            [(&lease.identity.document, Type::TEXT), (&keep, Type::INT8)];
         session.execute(&statement, &parameters).await
     }
 }

@@ -10,10 +10,10 @@ use futures_util::future::select;
 use tokio_postgres::types::Type;
 
 use super::RequestError;
-use super::outcome::{Outcome, SettledBy};
+use super::outcome::{SettledBy, SettledOutcome};
 use super::submit::{PATIENCE, Requests};
 use crate::PostgresError;
-use crate::link::{Parameter, Session, backoff};
+use crate::connection::{Parameter, PostgresSession, backoff};
 use crate::schema::TIMELINE;
 
 /// How long a request that waits pauses at most before it looks again.
@@ -35,7 +35,7 @@ pub struct PendingRequest {
 }
 
 /// What a look at a request has found.
-struct Seen {
+struct RequestStatus {
     settled: Option<(Vec<u8>, SettledBy)>,
     /// Whether it has no outcome and no owner runs it.
     is_free: bool,
@@ -144,7 +144,7 @@ impl PendingRequest {
         server.call(Some(until), async move {
             let mut failures = 0;
             loop {
-                let outcome = Outcome::Cancelled(None);
+                let outcome = SettledOutcome::Cancelled(None);
                 match this.settle(&outcome, true, until).await {
                     // A repetition has no other effect.
                     Err(error) if error.is_passing() && Instant::now() < until => failures += 1,
@@ -168,7 +168,7 @@ impl PendingRequest {
         until: Option<Instant>,
     ) -> Result<TransactionResult, RequestError> {
         let mut failures = 0;
-        let mut last: Option<Seen> = None;
+        let mut last: Option<RequestStatus> = None;
         // Until when a request that is to be cancelled waits for its outcome.
         let mut gives_up = None;
         let mut is_marked = false;
@@ -185,7 +185,7 @@ impl PendingRequest {
             }
             let cancels = is_cancelled && !is_marked;
             let pause = match self.look_or_cancel(cancels, limit).await {
-                Ok(Seen {
+                Ok(RequestStatus {
                     settled: Some(settled),
                     ..
                 }) => return self.read(settled),
@@ -195,7 +195,9 @@ impl PendingRequest {
                     is_marked = is_cancelled && !seen.is_free;
                     if seen.is_late && seen.is_free {
                         // C9: this settles nothing that an owner may have run.
-                        let settled = self.settle(&Outcome::Expired(None), false, patience).await;
+                        let settled = self
+                            .settle(&SettledOutcome::Expired(None), false, patience)
+                            .await;
                         if let Err(error) = settled
                             && !error.is_passing()
                         {
@@ -240,14 +242,19 @@ impl PendingRequest {
     }
 
     /// Looks for the outcome, after it has cancelled the request as far as no owner runs it.
-    async fn look_or_cancel(&self, cancels: bool, until: Instant) -> Result<Seen, RequestError> {
+    async fn look_or_cancel(
+        &self,
+        cancels: bool,
+        until: Instant,
+    ) -> Result<RequestStatus, RequestError> {
         if cancels {
-            self.settle(&Outcome::Cancelled(None), true, until).await?;
+            self.settle(&SettledOutcome::Cancelled(None), true, until)
+                .await?;
         }
         self.look(until).await
     }
 
-    async fn timed_out(&self, began: Instant, last: Option<Seen>) -> RequestError {
+    async fn timed_out(&self, began: Instant, last: Option<RequestStatus>) -> RequestError {
         let shared = &self.requests.0;
         let statement = format!(
             "SELECT count(*) FROM {}.doclock_request
@@ -257,7 +264,7 @@ impl PendingRequest {
         let parameters: [Parameter<'_>; 2] =
             [(&shared.document, Type::TEXT), (&self.number, Type::INT8)];
         let waited = began.elapsed();
-        let query = async |session: &Session| session.query(&statement, &parameters).await;
+        let query = async |session: &PostgresSession| session.query(&statement, &parameters).await;
         let deadline = Instant::now() + LOOK;
         let requests = &shared.server.connections().requests;
         let rows = requests.run(deadline.into(), query).await;
@@ -274,7 +281,7 @@ impl PendingRequest {
     }
 
     /// Reads the row.
-    async fn look(&self, until: Instant) -> Result<Seen, RequestError> {
+    async fn look(&self, until: Instant) -> Result<RequestStatus, RequestError> {
         let shared = &self.requests.0;
         let parameters: [Parameter<'_>; 4] = [
             (&shared.document, Type::TEXT),
@@ -282,7 +289,7 @@ impl PendingRequest {
             (&self.ticket, Type::INT8),
             (&shared.machine, Type::TEXT),
         ];
-        let look = async |session: &Session| {
+        let look = async |session: &PostgresSession| {
             let statement = &shared.server.connections().of_requests.look;
             let rows = session.query(statement, &parameters).await?;
             match rows.into_iter().next() {
@@ -302,7 +309,7 @@ impl PendingRequest {
             };
             let is_free: Option<bool> = row.try_get(6)?;
             let is_late: Option<bool> = row.try_get(7)?;
-            Ok::<_, tokio_postgres::Error>(Seen {
+            Ok::<_, tokio_postgres::Error>(RequestStatus {
                 settled: outcome.map(|outcome| (outcome, by)),
                 is_free: is_free.unwrap_or(false),
                 is_late: is_late.unwrap_or(false),
@@ -320,7 +327,7 @@ impl PendingRequest {
     /// lower one, or another request of this number, is of a server that has gone back to a state
     /// before the insert. Otherwise the row was removed, and the batch may have run. A standby may
     /// lack the row as yet, and cannot answer this.
-    async fn missing(&self, session: &Session) -> Result<RequestError, PostgresError> {
+    async fn missing(&self, session: &PostgresSession) -> Result<RequestError, PostgresError> {
         let shared = &self.requests.0;
         let schema = shared.server.schema();
         let statement = format!(
@@ -349,7 +356,7 @@ impl PendingRequest {
     /// that was read too early is only too low.
     async fn settle(
         &self,
-        outcome: &Outcome,
+        outcome: &SettledOutcome,
         cancels: bool,
         until: Instant,
     ) -> Result<(), PostgresError> {
@@ -379,14 +386,15 @@ impl PendingRequest {
             (&shared.machine, Type::TEXT),
             (&self.ticket, Type::INT8),
         ];
-        let execute = async |session: &Session| session.execute(&statement, &parameters).await;
+        let execute =
+            async |session: &PostgresSession| session.execute(&statement, &parameters).await;
         let requests = &shared.server.connections().requests;
         requests.run(until.into(), execute).await.map(drop)
     }
 
     fn read(&self, (outcome, by): (Vec<u8>, SettledBy)) -> Result<TransactionResult, RequestError> {
         let number = self.number();
-        let read: Result<Outcome, _> = serde_json::from_slice(&outcome);
+        let read: Result<SettledOutcome, _> = serde_json::from_slice(&outcome);
         match read {
             Ok(outcome) => outcome.into_result(number, by),
             Err(error) => Err(RequestError::Unreadable {

@@ -17,8 +17,8 @@ use parking_lot::Mutex;
 use serde::Serialize;
 
 use super::owner;
-use crate::lease::Lease;
-use crate::link::Session;
+use crate::connection::PostgresSession;
+use crate::lease::OwnershipLease;
 use crate::{PostgresError, Term};
 use thread::Runner;
 
@@ -145,13 +145,13 @@ pub enum RunnerEnded {
 /// The next owner takes the requests without an outcome again, in order. A request whose commit is
 /// in the log has its outcome already, because both were in one statement.
 pub struct RequestRunner {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRunner>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// What the thread shares with its handle, and with the task that looks for cancellations.
-struct Shared {
-    lease: Arc<Lease>,
+struct SharedRunner {
+    lease: Arc<OwnershipLease>,
     options: RunnerOptions,
     settled: Box<dyn Fn() + Send + Sync>,
     is_heard: Box<dyn Fn() -> bool + Send + Sync>,
@@ -164,7 +164,7 @@ struct Shared {
 impl fmt::Debug for RequestRunner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestRunner")
-            .field("document", &self.shared.lease.holding.document)
+            .field("document", &self.shared.lease.identity.document)
             .field("ended", &self.ended())
             .finish_non_exhaustive()
     }
@@ -196,7 +196,7 @@ impl RequestRunner {
         settled: impl Fn() + Send + Sync + 'static,
         is_heard: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Result<Self, PostgresError> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedRunner {
             lease: Arc::clone(&term.lease),
             options,
             settled: Box::new(settled),
@@ -270,7 +270,7 @@ impl Drop for RequestRunner {
 /// How often the owner looks whether requests that wait in its queue were cancelled.
 const CANCEL_POLL: Duration = Duration::from_millis(25);
 
-impl Shared {
+impl SharedRunner {
     /// Ends the loop of the thread, and its wait in the queue of the store.
     fn stop(&self) {
         self.stops.store(true, Ordering::Release);
@@ -291,7 +291,9 @@ impl Shared {
             return;
         }
         let requests = &self.lease.server.connections().requests;
-        let read = async |session: &Session| owner::cancelled(session, &self.lease, &numbers).await;
+        let read = async |session: &PostgresSession| {
+            owner::cancelled(session, &self.lease, &numbers).await
+        };
         let until = Instant::now() + self.lease.window / 3;
         // Without an answer, the next look follows.
         let cancelled = requests.run(until.into(), read).await.unwrap_or_default();

@@ -12,13 +12,13 @@ pub(crate) const LOOK: &str = "doclock_look_at_request_1";
 
 /// The texts of the statements, which depend on the schema alone.
 #[derive(Debug)]
-pub(crate) struct Statements {
+pub(crate) struct RequestStatements {
     pub(super) insert: String,
     pub(super) take: String,
     pub(super) look: String,
 }
 
-impl Statements {
+impl RequestStatements {
     pub(crate) fn new(schema: &str) -> Self {
         Self {
             insert: format!("SELECT {schema}.{INSERT}($1, $2, $3, $4, $5, $6, $7, $8)"),

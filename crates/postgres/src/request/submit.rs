@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio_postgres::types::Type;
 
 use super::{PendingRequest, RequestError};
-use crate::link::{Parameter, Session, backoff};
+use crate::connection::{Parameter, PostgresSession, backoff};
 use crate::random::random;
 use crate::schema::{LONGEST_DOCUMENT, checked_name, micros};
 use crate::{Postgres, PostgresError};
@@ -42,9 +42,9 @@ const LONGEST_TIMEOUT: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Requests(pub(super) Arc<Shared>);
+pub struct Requests(pub(super) Arc<SharedRequests>);
 
-pub(super) struct Shared {
+pub(super) struct SharedRequests {
     pub(super) server: Postgres,
     pub(super) document: String,
     pub(super) machine: String,
@@ -149,7 +149,7 @@ impl Postgres {
     ///
     /// [`PostgresError::Name`].
     pub fn requests(&self, document: &str, machine: &str) -> Result<Requests, PostgresError> {
-        Ok(Requests(Arc::new(Shared {
+        Ok(Requests(Arc::new(SharedRequests {
             server: self.clone(),
             document: checked_name(document, LONGEST_DOCUMENT)?.to_owned(),
             machine: checked_name(machine, 255)?.to_owned(),
@@ -164,7 +164,7 @@ impl Requests {
     /// possible. The result is another handle, which [`wake`](Self::wake) rings for separately.
     #[must_use]
     pub fn largest_batch(self, bytes: usize) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(SharedRequests {
             server: self.0.server.clone(),
             document: self.0.document.clone(),
             machine: self.0.machine.clone(),
@@ -202,7 +202,7 @@ impl Requests {
         &self,
         operations: &[Operation],
         options: RequestOptions,
-    ) -> Result<Draft, RequestError> {
+    ) -> Result<RequestDraft, RequestError> {
         let batch = serde_json::to_vec(operations).map_err(|error| RequestError::NotData {
             reason: error.to_string(),
         })?;
@@ -218,7 +218,7 @@ impl Requests {
         let label = options.label.as_deref();
         let label = label.map(|label| checked_name(label, 255)).transpose()?;
         let timeout = options.timeout.map(|timeout| timeout.min(LONGEST_TIMEOUT));
-        Ok(Draft {
+        Ok(RequestDraft {
             shared: Arc::clone(&self.0),
             ticket,
             owner: checked_name(&options.owner, 255)?.to_owned(),
@@ -234,7 +234,7 @@ impl Requests {
     /// same draft then finds it.
     pub(crate) fn insert(
         &self,
-        draft: &Draft,
+        draft: &RequestDraft,
         deadline: Instant,
     ) -> Result<PendingRequest, RequestError> {
         let (insert, server) = (draft.clone(), &self.0.server);
@@ -290,7 +290,8 @@ impl Requests {
                 (&shared.machine, Type::TEXT),
                 (&wanted, Type::TEXT),
             ];
-            let query = async |session: &Session| session.query(&statement, &parameters).await;
+            let query =
+                async |session: &PostgresSession| session.query(&statement, &parameters).await;
             let requests = &shared.server.connections().requests;
             let rows = requests.run(deadline.into(), query).await?;
             let Some(row) = rows.first() else {
@@ -312,8 +313,8 @@ impl Requests {
 
 /// A request before its insert.
 #[derive(Clone)]
-pub(crate) struct Draft {
-    shared: Arc<Shared>,
+pub(crate) struct RequestDraft {
+    shared: Arc<SharedRequests>,
     ticket: i64,
     pub(crate) owner: String,
     pub(crate) label: Option<String>,
@@ -323,7 +324,7 @@ pub(crate) struct Draft {
     pub(crate) cancel: Option<CancelToken>,
 }
 
-impl Draft {
+impl RequestDraft {
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancel.as_ref().is_some_and(CancelToken::is_cancelled)
     }
@@ -349,7 +350,7 @@ impl Draft {
             // An attempt leaves time for another one.
             let patience = (PATIENCE / 4).max(Duration::from_millis(1));
             let until = deadline.min(Instant::now() + patience);
-            let attempt = async |session: &Session| {
+            let attempt = async |session: &PostgresSession| {
                 if failures > 0
                     && let Some(number) = self.find(session).await?
                 {
@@ -371,7 +372,7 @@ impl Draft {
         }
     }
 
-    async fn find(&self, session: &Session) -> Result<Option<i64>, PostgresError> {
+    async fn find(&self, session: &PostgresSession) -> Result<Option<i64>, PostgresError> {
         let statement = format!(
             "SELECT number FROM {}.doclock_request
             WHERE document = $1 AND machine = $2 AND ticket = $3",
@@ -386,7 +387,7 @@ impl Draft {
         Ok(rows.first().map(|row| row.try_get(0)).transpose()?)
     }
 
-    async fn insert(&self, session: &Session) -> Result<i64, PostgresError> {
+    async fn insert(&self, session: &PostgresSession) -> Result<i64, PostgresError> {
         let (batch, timeout) = (&*self.batch, self.timeout.map(micros));
         let parameters: [Parameter<'_>; 8] = [
             (&self.shared.document, Type::TEXT),

@@ -3,10 +3,10 @@
 use doclock::durable::DurableFile;
 
 use crate::args::CompactArgs;
-use crate::error::{Outcome, ToolError};
+use crate::error::{CommandOutcome, ToolError};
 use crate::{input, output, progress};
 
-pub(crate) fn run(args: &CompactArgs) -> Result<Outcome, ToolError> {
+pub(crate) fn run(args: &CompactArgs) -> Result<CommandOutcome, ToolError> {
     input::check_kind(&args.file)?;
     let bar = progress::reading();
     let report = DurableFile::compact(&args.file);
@@ -17,5 +17,5 @@ pub(crate) fn run(args: &CompactArgs) -> Result<Outcome, ToolError> {
         true => output::print_json(&report)?,
         false => output::print(&format!("{before} bytes before, {after} bytes after\n"))?,
     }
-    Ok(Outcome::Fine)
+    Ok(CommandOutcome::Fine)
 }

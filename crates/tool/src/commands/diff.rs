@@ -11,7 +11,7 @@ use serde::Serialize;
 use similar::{Algorithm, ChangeTag, DiffTag, TextDiff, capture_diff_slices_deadline};
 
 use crate::args::DiffArgs;
-use crate::error::{Outcome, ToolError};
+use crate::error::{CommandOutcome, ToolError};
 use crate::format::{line, printable, quoted};
 use crate::{output, progress};
 
@@ -19,7 +19,7 @@ use crate::{output, progress};
 const TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct DiffOutput<'a> {
     before: u64,
     after: u64,
     nodes: Vec<NodeDiff<'a>>,
@@ -40,25 +40,25 @@ enum NodeDiff<'a> {
     Changed {
         id: &'a NodeId,
         #[serde(skip_serializing_if = "Option::is_none")]
-        place: Option<Pair<Place<'a>>>,
+        place: Option<BeforeAfter<TreePosition<'a>>>,
         #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-        kind: Option<Pair<&'a str>>,
+        kind: Option<BeforeAfter<&'a str>>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        text: Option<Pair<String>>,
+        text: Option<BeforeAfter<String>>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        attributes: Option<Pair<&'a Attributes>>,
+        attributes: Option<BeforeAfter<&'a Attributes>>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        marks: Option<Pair<&'a Marks>>,
+        marks: Option<BeforeAfter<&'a Marks>>,
     },
 }
 
 #[derive(Serialize)]
-struct Pair<T> {
+struct BeforeAfter<T> {
     before: T,
     after: T,
 }
 
-impl<T: PartialEq> Pair<T> {
+impl<T: PartialEq> BeforeAfter<T> {
     /// Both, if they differ.
     fn of(before: T, after: T) -> Option<Self> {
         (before != after).then_some(Self { before, after })
@@ -67,24 +67,24 @@ impl<T: PartialEq> Pair<T> {
 
 /// Where a node is.
 #[derive(Serialize)]
-struct Place<'a> {
+struct TreePosition<'a> {
     parent: Option<&'a NodeId>,
     /// The number of siblings before it.
     index: Option<usize>,
 }
 
-pub(crate) fn run(args: &DiffArgs) -> Result<Outcome, ToolError> {
+pub(crate) fn run(args: &DiffArgs) -> Result<CommandOutcome, ToolError> {
     let file = progress::read(&args.file)?;
     let version = |version| {
         let document = file.snapshot(version);
         document.map_err(ToolError::version(&args.file))
     };
     let (before, after) = (version(args.before)?, version(args.after)?);
-    let root = Pair::of(before.root(), after.root());
+    let root = BeforeAfter::of(before.root(), after.root());
     let nodes = compared(&before, &after);
     let is_equal = nodes.is_empty() && root.is_none();
     match args.json {
-        true => output::print_json(&Report {
+        true => output::print_json(&DiffOutput {
             before: args.before,
             after: args.after,
             nodes,
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &DiffArgs) -> Result<Outcome, ToolError> {
         })?,
         false => {
             let mut text = String::new();
-            if let Some(Pair { before, after }) = root {
+            if let Some(BeforeAfter { before, after }) = root {
                 let name = |id: Option<&NodeId>| id.map_or("none".to_owned(), printable);
                 let _ = writeln!(text, "root: {} -> {}", name(before), name(after));
             }
@@ -102,7 +102,7 @@ pub(crate) fn run(args: &DiffArgs) -> Result<Outcome, ToolError> {
             output::print(&text)?;
         }
     }
-    Ok(Outcome::of(is_equal))
+    Ok(CommandOutcome::of(is_equal))
 }
 
 /// The changes from one version to another, which may be an earlier one.
@@ -133,9 +133,9 @@ fn compared<'a>(before: &'a Snapshot, after: &'a Snapshot) -> Vec<NodeDiff<'a>> 
             continue;
         };
         let is_moved = moved.contains(node.id());
-        let place = is_moved.then(|| Pair {
-            before: Place::of(before, old),
-            after: Place::of(after, node),
+        let place = is_moved.then(|| BeforeAfter {
+            before: TreePosition::of(before, old),
+            after: TreePosition::of(after, node),
         });
         diffs.extend(changed(place, old, node));
     }
@@ -168,7 +168,7 @@ fn moved<'a>(before: &'a Snapshot, after: &'a Snapshot) -> HashSet<&'a NodeId> {
     moved
 }
 
-impl<'a> Place<'a> {
+impl<'a> TreePosition<'a> {
     fn of(document: &'a Snapshot, node: &'a Node) -> Self {
         Self {
             parent: node.parent(),
@@ -187,17 +187,17 @@ fn in_order(document: &Snapshot) -> Vec<&Node> {
 }
 
 fn changed<'a>(
-    place: Option<Pair<Place<'a>>>,
+    place: Option<BeforeAfter<TreePosition<'a>>>,
     old: &'a Node,
     new: &'a Node,
 ) -> Option<NodeDiff<'a>> {
-    let kind = Pair::of(old.kind(), new.kind());
-    let text = Pair::of(old.text(), new.text()).map(|texts| Pair {
+    let kind = BeforeAfter::of(old.kind(), new.kind());
+    let text = BeforeAfter::of(old.text(), new.text()).map(|texts| BeforeAfter {
         before: texts.before.to_string(),
         after: texts.after.to_string(),
     });
-    let attributes = Pair::of(old.attributes(), new.attributes());
-    let marks = Pair::of(old.marks(), new.marks());
+    let attributes = BeforeAfter::of(old.attributes(), new.attributes());
+    let marks = BeforeAfter::of(old.marks(), new.marks());
     let is_same = place.is_none()
         && kind.is_none()
         && text.is_none()
@@ -228,10 +228,10 @@ impl fmt::Display for NodeDiff<'_> {
             } => (id, place, kind, text, attributes, marks),
         };
         write!(f, "~ {}", printable(id))?;
-        if let Some(Pair { before, after }) = place {
+        if let Some(BeforeAfter { before, after }) = place {
             write!(f, "\n    moved: {before} -> {after}")?;
         }
-        if let Some(Pair { before, after }) = kind {
+        if let Some(BeforeAfter { before, after }) = kind {
             write!(
                 f,
                 "\n    type: {} -> {}",
@@ -239,20 +239,20 @@ impl fmt::Display for NodeDiff<'_> {
                 printable(after)
             )?;
         }
-        if let Some(Pair { before, after }) = text {
+        if let Some(BeforeAfter { before, after }) = text {
             write!(f, "\n    text: {}", words(before, after))?;
         }
-        if let Some(Pair { before, after }) = attributes {
+        if let Some(BeforeAfter { before, after }) = attributes {
             write!(f, "\n    attributes: {} -> {}", json(before), json(after))?;
         }
-        if let Some(Pair { before, after }) = marks {
+        if let Some(BeforeAfter { before, after }) = marks {
             write!(f, "\n    marks: {} -> {}", json(before), json(after))?;
         }
         Ok(())
     }
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for TreePosition<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.parent, self.index) {
             (Some(parent), Some(index)) => write!(f, "{} at {index}", printable(parent)),

@@ -1,10 +1,10 @@
 //! `doclock export`: the document of a durable file, as a file of another kind.
 
 use crate::args::ExportArgs;
-use crate::error::{Outcome, ToolError};
+use crate::error::{CommandOutcome, ToolError};
 use crate::{format, output, progress};
 
-pub(crate) fn run(args: &ExportArgs) -> Result<Outcome, ToolError> {
+pub(crate) fn run(args: &ExportArgs) -> Result<CommandOutcome, ToolError> {
     format::of_file(&args.to)?;
     let file = progress::read(&args.file)?;
     let version = args.version.unwrap_or(*file.versions().end());
@@ -14,5 +14,5 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Outcome, ToolError> {
     let to = format::printable(args.to.display());
     let nodes = format::count(document.len(), "node");
     output::print(&format!("{to}: version {version}, {nodes}\n"))?;
-    Ok(Outcome::Fine)
+    Ok(CommandOutcome::Fine)
 }

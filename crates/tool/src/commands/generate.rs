@@ -9,22 +9,22 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 
 use crate::args::Args;
-use crate::error::{EXIT_CODES, Outcome, ToolError};
+use crate::error::{CommandOutcome, EXIT_CODES, ToolError};
 use crate::output;
 
-pub(crate) fn completions(shell: Shell) -> Result<Outcome, ToolError> {
+pub(crate) fn completions(shell: Shell) -> Result<CommandOutcome, ToolError> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), "doclock", &mut script);
     output::print(&String::from_utf8_lossy(&script))?;
-    Ok(Outcome::Fine)
+    Ok(CommandOutcome::Fine)
 }
 
-pub(crate) fn man(out: Option<&Path>) -> Result<Outcome, ToolError> {
+pub(crate) fn man(out: Option<&Path>) -> Result<CommandOutcome, ToolError> {
     let mut doclock = Args::command().disable_help_subcommand(true);
     doclock.build();
     let Some(folder) = out else {
         output::print(&String::from_utf8_lossy(&page(doclock)?))?;
-        return Ok(Outcome::Fine);
+        return Ok(CommandOutcome::Fine);
     };
     fs::create_dir_all(folder).map_err(ToolError::io(folder))?;
     let commands: Vec<Command> = doclock.get_subcommands().cloned().collect();
@@ -33,7 +33,7 @@ pub(crate) fn man(out: Option<&Path>) -> Result<Outcome, ToolError> {
         let path = folder.join(man.get_filename());
         output::write_file(&path, &page(command)?)?;
     }
-    Ok(Outcome::Fine)
+    Ok(CommandOutcome::Fine)
 }
 
 /// The page of a command, with the exit codes where man pages have them.

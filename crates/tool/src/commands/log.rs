@@ -9,20 +9,20 @@ use doclock::transaction::TransactionResult;
 use serde::Serialize;
 
 use crate::args::LogArgs;
-use crate::error::{Outcome, ToolError};
+use crate::error::{CommandOutcome, ToolError};
 use crate::format::printable;
 use crate::{output, progress};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report<'a> {
+struct LogOutput<'a> {
     first_version: u64,
     checkpoint_version: u64,
     version: u64,
     commits: &'a [Arc<TransactionResult>],
 }
 
-pub(crate) fn run(args: &LogArgs) -> Result<Outcome, ToolError> {
+pub(crate) fn run(args: &LogArgs) -> Result<CommandOutcome, ToolError> {
     let file = progress::read(&args.file)?;
     let (from, to) = (args.from.unwrap_or(0), args.to.unwrap_or(u64::MAX));
     if from > to {
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &LogArgs) -> Result<Outcome, ToolError> {
     }
     let commits = file.commits(from..=to);
     match args.json {
-        true => output::print_json(&Report {
+        true => output::print_json(&LogOutput {
             first_version: *file.versions().start(),
             checkpoint_version: file.checkpoint().version(),
             version: file.document().version(),
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &LogArgs) -> Result<Outcome, ToolError> {
         })?,
         false => output::print(&listed(&file, commits))?,
     }
-    Ok(Outcome::Fine)
+    Ok(CommandOutcome::Fine)
 }
 
 fn listed(file: &DurableFile, commits: &[Arc<TransactionResult>]) -> String {

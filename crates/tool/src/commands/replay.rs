@@ -13,8 +13,8 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 
 use crate::args::ReplayArgs;
-use crate::error::{Outcome, ToolError};
-use crate::recording::Recording;
+use crate::error::{CommandOutcome, ToolError};
+use crate::recorded_history::RecordedHistory;
 use crate::{document, format, output, progress};
 
 /// The most bytes that the texts of all editors may have.
@@ -23,7 +23,7 @@ const TEXTS: usize = 1 << 30;
 /// The result of a replay.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
+struct ReplayOutput {
     trace: String,
     editors: u32,
     transactions: u64,
@@ -39,21 +39,21 @@ struct Report {
     error: Option<String>,
 }
 
-pub(crate) fn run(args: &ReplayArgs) -> Result<Outcome, ToolError> {
-    let recording = Recording::load(&args.trace)?;
-    check_size(args, &recording)?;
+pub(crate) fn run(args: &ReplayArgs) -> Result<CommandOutcome, ToolError> {
+    let history = RecordedHistory::load(&args.trace)?;
+    check_size(args, &history)?;
     let texts = 1..=args.editors;
     let nodes = texts
         .clone()
-        .map(|nth| text_node("paragraph", recording.start.clone()).with_id(id(nth)));
+        .map(|nth| text_node("paragraph", history.start.clone()).with_id(id(nth)));
     let store = document::imported(&args.trace, StoreOptions::new(), element("document", nodes))?;
     let before = store.version();
-    let (seconds, error) = replay(args.editors, &recording, &store);
+    let (seconds, error) = replay(args.editors, &history, &store);
     let document = store.snapshot();
     let text = |nth| document.node(id(nth)).map(|node| node.text());
-    let is_as_recorded = |nth: &u32| text(*nth).is_some_and(|text| *text == *recording.end);
-    let transactions = u64::from(args.editors) * recording.len() as u64;
-    let report = Report {
+    let is_as_recorded = |nth: &u32| text(*nth).is_some_and(|text| *text == *history.end);
+    let transactions = u64::from(args.editors) * history.len() as u64;
+    let report = ReplayOutput {
         trace: args.trace.display().to_string(),
         editors: args.editors,
         transactions,
@@ -68,11 +68,11 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<Outcome, ToolError> {
         true => output::print_json(&report)?,
         false => output::print(&report.to_string())?,
     }
-    Ok(Outcome::of(report.as_recorded == report.editors))
+    Ok(CommandOutcome::of(report.as_recorded == report.editors))
 }
 
-fn check_size(args: &ReplayArgs, recording: &Recording) -> Result<(), ToolError> {
-    let size = recording.start.len().max(recording.end.len());
+fn check_size(args: &ReplayArgs, history: &RecordedHistory) -> Result<(), ToolError> {
+    let size = history.start.len().max(history.end.len());
     match size.saturating_mul(args.editors as usize) > TEXTS {
         true => {
             let reason = format!(
@@ -87,8 +87,8 @@ fn check_size(args: &ReplayArgs, recording: &Recording) -> Result<(), ToolError>
 }
 
 /// Replays the history in each editor. Returns the seconds and the first error.
-fn replay(editors: u32, recording: &Recording, store: &DataStore) -> (f64, Option<String>) {
-    let bar = progress::transactions(u64::from(editors) * recording.len() as u64);
+fn replay(editors: u32, history: &RecordedHistory, store: &DataStore) -> (f64, Option<String>) {
+    let bar = progress::transactions(u64::from(editors) * history.len() as u64);
     let error = Mutex::new(None);
     let begin = Barrier::new(editors as usize + 1);
     let began = thread::scope(|scope| {
@@ -97,7 +97,7 @@ fn replay(editors: u32, recording: &Recording, store: &DataStore) -> (f64, Optio
             scope.spawn(move || {
                 let editor = Editor::new(store.clone(), format!("editor-{nth}"));
                 begin.wait();
-                if let Err(reason) = replay_in(&editor, &id(nth), recording, bar) {
+                if let Err(reason) = replay_in(&editor, &id(nth), history, bar) {
                     let mut error = error.lock().unwrap_or_else(PoisonError::into_inner);
                     error.get_or_insert(reason);
                 }
@@ -116,10 +116,10 @@ fn replay(editors: u32, recording: &Recording, store: &DataStore) -> (f64, Optio
 fn replay_in(
     editor: &Editor,
     text: &str,
-    recording: &Recording,
+    history: &RecordedHistory,
     bar: &ProgressBar,
 ) -> Result<(), String> {
-    for batch in recording.batches(text) {
+    for batch in history.batches(text) {
         let options = AcquireOptions::new().no_timeout();
         let result = editor.transaction(batch).options(options).commit();
         // The later patches were recorded for another text.
@@ -133,7 +133,7 @@ fn id(nth: u32) -> String {
     format!("text-{nth}")
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ReplayOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             editors,

@@ -12,13 +12,13 @@ use doclock::{DataStore, Editor, StoreOptions};
 use serde::Serialize;
 
 use crate::args::RunArgs;
-use crate::error::{Outcome, ToolError};
+use crate::error::{CommandOutcome, ToolError};
 use crate::{document, format, input, output, progress};
 
 /// The result of a run.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
+struct RunOutput {
     document: String,
     editors: u32,
     transactions: u64,
@@ -48,7 +48,7 @@ struct Tally {
     failures: BTreeMap<String, Failure>,
 }
 
-pub(crate) fn run(args: &RunArgs) -> Result<Outcome, ToolError> {
+pub(crate) fn run(args: &RunArgs) -> Result<CommandOutcome, ToolError> {
     let script = input::text(&args.script, input::SCRIPT)?;
     let operations =
         parse_operations(&script).map_err(|error| ToolError::input(&args.script, error))?;
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, ToolError> {
         output::write_json(path, &timeline)?;
     }
     let transactions = u64::from(args.editors) * u64::from(args.repeat);
-    let report = Report {
+    let report = RunOutput {
         document: args.doc.display().to_string(),
         editors: args.editors,
         transactions,
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, ToolError> {
         true => output::print_json(&report)?,
         false => output::print(&report.to_string())?,
     }
-    Ok(Outcome::of(report.failed == 0))
+    Ok(CommandOutcome::of(report.failed == 0))
 }
 
 /// How many requests a timeline has: those of the last transactions.
@@ -155,7 +155,7 @@ impl Tally {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for RunOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,

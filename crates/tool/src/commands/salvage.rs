@@ -9,19 +9,19 @@ use doclock::durable::{SalvageReport, SalvagedFile};
 use serde::Serialize;
 
 use crate::args::SalvageArgs;
-use crate::error::{Outcome, ToolError};
+use crate::error::{CommandOutcome, ToolError};
 use crate::format::{count, printable};
 use crate::{format, input, output, progress};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report<'a> {
+struct SalvageOutput<'a> {
     #[serde(flatten)]
     report: &'a SalvageReport,
     written: Vec<String>,
 }
 
-pub(crate) fn run(args: &SalvageArgs) -> Result<Outcome, ToolError> {
+pub(crate) fn run(args: &SalvageArgs) -> Result<CommandOutcome, ToolError> {
     args.to.iter().try_for_each(|path| check_target(path))?;
     input::check_kind(&args.file)?;
     let bar = progress::reading();
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &SalvageArgs) -> Result<Outcome, ToolError> {
     }
     let report = salvaged.report();
     match args.json {
-        true => output::print_json(&Report {
+        true => output::print_json(&SalvageOutput {
             report,
             written: args
                 .to
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &SalvageArgs) -> Result<Outcome, ToolError> {
         })?,
         false => output::print(&described(report, &args.to))?,
     }
-    Ok(Outcome::of(report.is_whole))
+    Ok(CommandOutcome::of(report.is_whole))
 }
 
 fn is_durable(path: &Path) -> bool {

@@ -7,11 +7,11 @@ use doclock::diagnostics::chrome_trace;
 use doclock::lock::Timeline;
 
 use crate::args::TimelineArgs;
-use crate::error::{Outcome, ToolError};
+use crate::error::{CommandOutcome, ToolError};
 use crate::timeline::write_page;
 use crate::{format, input, output};
 
-pub(crate) fn run(args: &TimelineArgs) -> Result<Outcome, ToolError> {
+pub(crate) fn run(args: &TimelineArgs) -> Result<CommandOutcome, ToolError> {
     let timeline = read(&args.file)?;
     if let Some(path) = &args.html {
         let mut page = Vec::new();
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &TimelineArgs) -> Result<Outcome, ToolError> {
         output::write_json(path, &chrome_trace(&timeline))?;
         describe(path, &timeline)?;
     }
-    Ok(Outcome::Fine)
+    Ok(CommandOutcome::Fine)
 }
 
 fn read(path: &Path) -> Result<Timeline, ToolError> {

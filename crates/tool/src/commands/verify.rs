@@ -4,12 +4,12 @@ use doclock::durable::{VerifyReport, VersionError};
 use serde::Serialize;
 
 use crate::args::VerifyArgs;
-use crate::error::{Outcome, ToolError};
+use crate::error::{CommandOutcome, ToolError};
 use crate::{format, output, progress};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report<'a> {
+struct VerifyOutput<'a> {
     verified: bool,
     #[serde(flatten)]
     report: Option<VerifyReport>,
@@ -17,18 +17,18 @@ struct Report<'a> {
     error: Option<&'a VersionError>,
 }
 
-pub(crate) fn run(args: &VerifyArgs) -> Result<Outcome, ToolError> {
+pub(crate) fn run(args: &VerifyArgs) -> Result<CommandOutcome, ToolError> {
     let file = progress::read(&args.file)?;
     let verified = file.verify();
     match args.json {
-        true => output::print_json(&Report {
+        true => output::print_json(&VerifyOutput {
             verified: verified.is_ok(),
             report: verified.as_ref().ok().copied(),
             error: verified.as_ref().err(),
         })?,
         false => output::print(&described(&verified))?,
     }
-    Ok(Outcome::of(verified.is_ok()))
+    Ok(CommandOutcome::of(verified.is_ok()))
 }
 
 fn described(verified: &Result<VerifyReport, VersionError>) -> String {

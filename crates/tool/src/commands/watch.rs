@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::args::WatchArgs;
-use crate::error::{Outcome, ToolError};
+use crate::error::{CommandOutcome, ToolError};
 use crate::{format, output};
 
 /// The program answers within milliseconds, unless it is stopped.
@@ -26,7 +26,7 @@ const CLEAR: &str = "\x1b[H\x1b[2J";
 /// An answer of the program.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Answer {
+enum WatchResponse {
     Picture(Box<Picture>),
     Refused { error: String },
 }
@@ -40,30 +40,32 @@ struct Picture {
     diagnostics: Value,
 }
 
-trait Stream: Read + Write {}
-impl<S: Read + Write> Stream for S {}
+trait ServerStream: Read + Write {}
+impl<S: Read + Write> ServerStream for S {}
 
-pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, ToolError> {
+pub(crate) fn run(args: &WatchArgs) -> Result<CommandOutcome, ToolError> {
     let mut server = BufReader::new(connect(&args.address)?);
     let repeats = io::stdout().is_terminal() && !args.once;
     loop {
         let Some(answer) = ask(args, &mut server)? else {
             output::print("the program has ended\n")?;
-            return Ok(Outcome::Fine);
+            return Ok(CommandOutcome::Fine);
         };
         let picture = match serde_json::from_str(&answer) {
-            Ok(Answer::Picture(picture)) => picture,
-            Ok(Answer::Refused { error }) => return Err(failed(args, format::printable(error))),
+            Ok(WatchResponse::Picture(picture)) => picture,
+            Ok(WatchResponse::Refused { error }) => {
+                return Err(failed(args, format::printable(error)));
+            }
             Err(_) => return Err(failed(args, "answers, but is no program of doclock")),
         };
         if args.json {
             output::print_json(&picture.diagnostics)?;
         } else {
             let clear = if repeats { CLEAR } else { "" };
-            output::print(&format!("{clear}{}", Text(&picture)))?;
+            output::print(&format!("{clear}{}", TerminalText(&picture)))?;
         }
         if !repeats {
-            return Ok(Outcome::Fine);
+            return Ok(CommandOutcome::Fine);
         }
         thread::sleep(Duration::from_millis(args.interval));
     }
@@ -72,7 +74,7 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, ToolError> {
 /// Requests a picture. `None` if the program has ended.
 fn ask(
     args: &WatchArgs,
-    server: &mut BufReader<Box<dyn Stream>>,
+    server: &mut BufReader<Box<dyn ServerStream>>,
 ) -> Result<Option<String>, ToolError> {
     let mut answer = Vec::new();
     let asked = server.get_mut().write_all(b"diagnostics\n");
@@ -95,7 +97,7 @@ fn ask(
 }
 
 /// Connects to a port of this machine, or to a Unix socket.
-fn connect(address: &str) -> Result<Box<dyn Stream>, ToolError> {
+fn connect(address: &str) -> Result<Box<dyn ServerStream>, ToolError> {
     let refused = |error: io::Error| ToolError::Server {
         address: address.to_owned(),
         reason: format!("no program answers: {error}"),
@@ -144,9 +146,9 @@ fn failed(args: &WatchArgs, reason: impl ToString) -> ToolError {
 }
 
 /// A picture as text for a terminal.
-struct Text<'a>(&'a Picture);
+struct TerminalText<'a>(&'a Picture);
 
-impl std::fmt::Display for Text<'_> {
+impl std::fmt::Display for TerminalText<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Picture {
             program,

@@ -7,7 +7,7 @@ use serde::Serialize;
 /// Durations in nanoseconds.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Durations {
+pub(super) struct DurationStatistics {
     pub(super) count: usize,
     pub(super) p50: u64,
     pub(super) p95: u64,
@@ -27,7 +27,7 @@ pub(super) struct Bin {
     pub(super) count: usize,
 }
 
-impl Durations {
+impl DurationStatistics {
     /// Each duration comes with the position of its entry.
     pub(super) fn new(mut durations: Vec<(u64, usize)>) -> Self {
         durations.sort_unstable_by_key(|&(duration, position)| (Reverse(duration), position));

@@ -29,7 +29,7 @@ pub(super) struct Pair {
 /// A wait for nodes counts all holders of its time, because a timeline has no names of nodes. A
 /// request that waits for more nodes does not wait for itself.
 pub(super) fn pairs(timeline: &Timeline, layout: &TimelineLayout<'_>) -> Vec<Pair> {
-    let classes = Classes::new(layout);
+    let classes = OwnerClasses::new(layout);
     let mut sweep = Sweep::new(classes.count());
     sweep.run(layout, &classes);
     for (waiter, holder) in own_holds(timeline, layout) {
@@ -47,12 +47,12 @@ pub(super) fn pairs(timeline: &Timeline, layout: &TimelineLayout<'_>) -> Vec<Pai
 }
 
 /// Maps owners to classes: owners with much time have one each, and the last one has the others.
-struct Classes {
+struct OwnerClasses {
     classes: Vec<usize>,
     owners: Vec<Option<usize>>,
 }
 
-impl Classes {
+impl OwnerClasses {
     fn new(layout: &TimelineLayout<'_>) -> Self {
         let mut times = vec![0u64; layout.owners.len()];
         for (position, &track) in layout.track_of.iter().enumerate() {
@@ -109,7 +109,7 @@ impl Sweep {
         }
     }
 
-    fn run(&mut self, layout: &TimelineLayout<'_>, classes: &Classes) {
+    fn run(&mut self, layout: &TimelineLayout<'_>, classes: &OwnerClasses) {
         let class = |position: usize| classes.of(layout, position);
         let wait = |position: usize| wait(layout, position);
         let end = |position: usize| end(layout, position);
@@ -193,7 +193,7 @@ impl Sweep {
         *times = times.wrapping_sub(1);
     }
 
-    fn pairs(&self, classes: &Classes) -> Vec<Pair> {
+    fn pairs(&self, classes: &OwnerClasses) -> Vec<Pair> {
         let count = self.waiting.len();
         let sums = self.sums.iter().enumerate();
         let pairs = sums.filter(|(_, (_, times))| *times > 0);

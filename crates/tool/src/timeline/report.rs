@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use doclock::{diagnostics::TimelineLayout, lock::Timeline};
 use serde::Serialize;
 
-use super::durations::Durations;
+use super::durations::DurationStatistics;
 use super::pairs::{Pair, pairs};
 use super::rows::{Names, Rows};
 use super::{hold, length, nanos, wait};
@@ -66,13 +66,13 @@ fn write_data(out: &mut impl Write, timeline: &Timeline) -> io::Result<()> {
     let positions = 0..timeline.entries.len();
     let waits = positions.clone().map(|it| (length(wait(&layout, it)), it));
     let holds = positions.filter_map(|it| Some((length(hold(&layout, it)?), it)));
-    let mut waits = Durations::new(waits.collect());
-    let mut holds = Durations::new(holds.collect());
+    let mut waits = DurationStatistics::new(waits.collect());
+    let mut holds = DurationStatistics::new(holds.collect());
     for position in waits.longest.iter_mut().chain(&mut holds.longest) {
         *position = rows.row_of(*position);
     }
     let mut pairs = pairs(timeline, &layout);
-    let requests = Requests {
+    let requests = PageData {
         count: timeline.entries.len(),
         began_at: millis(timeline.began_at),
         origin: rows.origin,
@@ -102,7 +102,7 @@ fn write_data(out: &mut impl Write, timeline: &Timeline) -> io::Result<()> {
 /// The data of the page, beside the columns. Times are in nanoseconds.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Requests<'a> {
+struct PageData<'a> {
     count: usize,
     /// Milliseconds since 1970.
     began_at: u64,
@@ -116,8 +116,8 @@ struct Requests<'a> {
     tracks: Vec<(usize, usize)>,
     #[serde(flatten)]
     names: Names<'a>,
-    waits: Durations,
-    holds: Durations,
+    waits: DurationStatistics,
+    holds: DurationStatistics,
     pair_count: usize,
     pairs: Vec<Pair>,
 }

@@ -19,10 +19,10 @@ use crate::sync::{Mutex, rank};
 /// Exclusive locks that were waited for are kept until then too. They keep readers in other
 /// processes away while the pages of the version that they would read are given to others.
 #[derive(Clone, Debug)]
-pub(super) struct HeldStorage(Arc<Shared>);
+pub(super) struct HeldStorage(Arc<SharedStorage>);
 
 #[derive(Debug)]
-struct Shared {
+struct SharedStorage {
     below: Box<dyn StorageBackend>,
     /// `None` after the release. The storage below may be code of a user, so it is not called with
     /// this locked.
@@ -66,13 +66,13 @@ impl Difference {
 #[derive(Debug, Default)]
 struct Held {
     /// The changes in their order.
-    changes: Arc<Vec<Change>>,
+    changes: Arc<Vec<StorageOperation>>,
     /// The exclusive locks.
     locks: Vec<(Bound<u64>, Bound<u64>)>,
 }
 
 #[derive(Clone, Debug)]
-enum Change {
+enum StorageOperation {
     Length(u64),
     Write(u64, Vec<u8>),
     Sync,
@@ -88,7 +88,7 @@ impl HeldStorage {
             changes: Difference::Several,
             is_due: false,
         };
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(SharedStorage {
             below,
             held,
             len,
@@ -200,9 +200,11 @@ impl HeldStorage {
         };
         for change in changes.iter() {
             match change {
-                Change::Length(len) => self.sync_due().and_then(|()| self.set_len_below(*len)),
-                Change::Write(offset, bytes) => self.write_difference(*offset, bytes),
-                Change::Sync => self.sync_later(),
+                StorageOperation::Length(len) => {
+                    self.sync_due().and_then(|()| self.set_len_below(*len))
+                }
+                StorageOperation::Write(offset, bytes) => self.write_difference(*offset, bytes),
+                StorageOperation::Sync => self.sync_later(),
             }?;
         }
         self.sync_due()?;
@@ -229,13 +231,13 @@ impl HeldStorage {
     }
 
     /// The held changes.
-    fn held(&self) -> Option<Arc<Vec<Change>>> {
+    fn held(&self) -> Option<Arc<Vec<StorageOperation>>> {
         let held = self.0.held.lock();
         held.as_ref().map(|held| Arc::clone(&held.changes))
     }
 
     /// Holds a change back. Returns whether changes are held.
-    fn hold(&self, change: impl FnOnce() -> Change) -> bool {
+    fn hold(&self, change: impl FnOnce() -> StorageOperation) -> bool {
         let mut held = self.0.held.lock();
         let push = |held: &mut Held| Arc::make_mut(&mut held.changes).push(change());
         held.as_mut().map(push).is_some()
@@ -257,11 +259,11 @@ impl HeldStorage {
 }
 
 /// The length of a storage after changes.
-fn len_after(stored: u64, changes: &[Change]) -> u64 {
+fn len_after(stored: u64, changes: &[StorageOperation]) -> u64 {
     changes.iter().fold(stored, |len, change| match change {
-        Change::Length(new) => *new,
-        Change::Write(offset, bytes) => len.max(offset + bytes.len() as u64),
-        Change::Sync => len,
+        StorageOperation::Length(new) => *new,
+        StorageOperation::Write(offset, bytes) => len.max(offset + bytes.len() as u64),
+        StorageOperation::Sync => len,
     })
 }
 
@@ -289,22 +291,22 @@ impl StorageBackend for HeldStorage {
         new.fill(0);
         for change in changes.iter() {
             match change {
-                Change::Length(len) => out[within(*len)..].fill(0),
-                Change::Write(start, bytes) => {
+                StorageOperation::Length(len) => out[within(*len)..].fill(0),
+                StorageOperation::Write(start, bytes) => {
                     let part = within(*start)..within(start + bytes.len() as u64);
                     if !part.is_empty() {
                         let from = (offset + part.start as u64 - start) as usize;
                         out[part.clone()].copy_from_slice(&bytes[from..from + part.len()]);
                     }
                 }
-                Change::Sync => {}
+                StorageOperation::Sync => {}
             }
         }
         Ok(())
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        if self.hold(|| Change::Length(len)) {
+        if self.hold(|| StorageOperation::Length(len)) {
             return Ok(());
         }
         // Otherwise see `begin_close`.
@@ -315,7 +317,7 @@ impl StorageBackend for HeldStorage {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        match self.hold(|| Change::Sync) {
+        match self.hold(|| StorageOperation::Sync) {
             true => Ok(()),
             false if self.is_closing() => self.sync_later(),
             false => self.sync_below(),
@@ -323,7 +325,7 @@ impl StorageBackend for HeldStorage {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        match self.hold(|| Change::Write(offset, data.to_vec())) {
+        match self.hold(|| StorageOperation::Write(offset, data.to_vec())) {
             true => Ok(()),
             false if self.is_closing() => self.write_difference(offset, data),
             false => self.write_below(offset, data),

@@ -72,12 +72,12 @@ pub(super) fn folder_of(path: &Path) -> PathBuf {
 #[derive(Debug)]
 pub(super) struct FilePlace {
     path: PathBuf,
-    identity: Identity,
+    identity: FileIdentity,
     checked: Instant,
 }
 
 /// The device and the inode of a file, where there are such numbers.
-type Identity = Option<(u64, u64)>;
+type FileIdentity = Option<(u64, u64)>;
 
 /// After so long a write looks again.
 const OFTEN: Duration = Duration::from_secs(2);
@@ -120,12 +120,12 @@ impl FilePlace {
     clippy::unnecessary_wraps,
     reason = "other systems have no such numbers"
 )]
-fn identity(found: &Metadata) -> Identity {
+fn identity(found: &Metadata) -> FileIdentity {
     use std::os::unix::fs::MetadataExt;
     Some((found.dev(), found.ino()))
 }
 
 #[cfg(not(unix))]
-fn identity(_: &Metadata) -> Identity {
+fn identity(_: &Metadata) -> FileIdentity {
     None
 }

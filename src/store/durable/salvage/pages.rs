@@ -44,7 +44,7 @@ struct PageLink {
 
 /// A table, as the root of a commit has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Table {
+pub(super) struct TableRoot {
     root: Option<PageLink>,
     /// How many entries it has.
     pub(super) len: u64,
@@ -55,13 +55,13 @@ pub(super) struct Table {
 /// The tables of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Commit {
-    pub(super) entries: Table,
-    pub(super) blocks: Table,
+    pub(super) entries: TableRoot,
+    pub(super) blocks: TableRoot,
 }
 
 /// An entry of a table.
 #[derive(Clone, Copy)]
-pub(super) struct TableEntry<'a> {
+pub(super) struct PageEntry<'a> {
     pub(super) key: &'a [u8],
     pub(super) value: &'a [u8],
     /// Whether all checksums from the root to its page are right. Otherwise it may be of another
@@ -144,8 +144,8 @@ impl Image {
     /// right checksums.
     pub(super) fn entries<'a>(
         &'a self,
-        table: &Table,
-        mut found: impl FnMut(TableEntry<'a>),
+        table: &TableRoot,
+        mut found: impl FnMut(PageEntry<'a>),
     ) -> bool {
         let mut is_whole = true;
         let mut ahead: Vec<(PageLink, bool)> =
@@ -166,7 +166,7 @@ impl Image {
                     for (key, value) in leaf(page, table.key_size).into_iter().flatten() {
                         let parts = page.get(key).zip(page.get(value));
                         if let Some((key, value)) = parts {
-                            found(TableEntry {
+                            found(PageEntry {
                                 key,
                                 value,
                                 is_proven,
@@ -206,10 +206,10 @@ fn commit(page: &[u8]) -> Option<Commit> {
 }
 
 /// What the list of tables has of one.
-fn table(definition: &[u8]) -> Option<Table> {
+fn table(definition: &[u8]) -> Option<TableRoot> {
     let root = PageLink::at(definition, 10)?;
     let key_size = u32_at(definition, 43)? as usize;
-    Some(Table {
+    Some(TableRoot {
         len: u64_at(definition, 1)?,
         root: (definition[9] != 0).then_some(root),
         key_size: (definition[42] != 0).then_some(key_size),

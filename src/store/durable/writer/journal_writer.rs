@@ -1,9 +1,10 @@
 //! Writes to the journal: blocks of commits, and checkpoints.
 
-use super::{CloseReport, Shared, SinceCheckpoint, WriterStart, panicked};
+use super::thread::panicked;
+use super::{CloseReport, SharedWriter, SinceCheckpoint, WriterStart};
 use crate::caught::catch;
 use crate::document::Snapshot;
-use crate::store::durable::format::{Block, BlockId, Checksum, HEAD, StoredHead, encode, entry};
+use crate::store::durable::format::{BlockId, Checksum, HEAD, LogBlock, StoredHead, encode, entry};
 use crate::store::durable::{Journal, JournalError, JournalWrite};
 use crate::store::log::JournalReader;
 use crate::sync::yield_now;
@@ -58,7 +59,7 @@ impl JournalWriter {
     }
 
     /// Writes all commits and a last checkpoint, if it changes anything. No more commits come.
-    pub(super) fn close(&mut self, shared: &Shared) -> Result<(), JournalError> {
+    pub(super) fn close(&mut self, shared: &SharedWriter) -> Result<(), JournalError> {
         self.write_all(shared)?;
         if self.since.changes(self.kept_log) {
             self.checkpoint()?;
@@ -67,7 +68,7 @@ impl JournalWriter {
     }
 
     /// Writes until there is nothing to write.
-    pub(super) fn write_all(&mut self, shared: &Shared) -> Result<(), JournalError> {
+    pub(super) fn write_all(&mut self, shared: &SharedWriter) -> Result<(), JournalError> {
         loop {
             shared.set_sleeping(false);
             self.checkpoint_if_due()?;
@@ -85,11 +86,11 @@ impl JournalWriter {
     }
 
     /// Writes all commits and notes that there are, in one step. Returns whether there were any.
-    pub(super) fn write_new(&mut self, shared: &Shared) -> Result<bool, JournalError> {
+    pub(super) fn write_new(&mut self, shared: &SharedWriter) -> Result<bool, JournalError> {
         let (commits, steps, document) = self.commits.read();
         let (notes, noted) = shared.take_notes(document.version());
         let count = commits.len() as u64;
-        let block = Block {
+        let block = LogBlock {
             commits,
             steps,
             notes,
@@ -112,7 +113,7 @@ impl JournalWriter {
         self.report.commits += count;
         self.report.writes += 1;
         self.answered += shared.advance(document.clone(), noted);
-        let Block { commits, notes, .. } = block;
+        let LogBlock { commits, notes, .. } = block;
         self.since.add_block(&commits, notes, id.bytes);
         self.last_block = Some(id.checksum);
         self.commits.note_durable(document.version(), commits);

@@ -8,17 +8,17 @@ use crate::hashing::Secret;
 use crate::id::NodeId;
 use crate::store::TransactionResult;
 use crate::store::durable::JournalError;
-use crate::store::durable::format::{Entry, entry, node_key, note_key};
+use crate::store::durable::format::{CheckpointEntry, entry, node_key, note_key};
 use crate::store::notes::{Note, NoteChange, NoteKey};
 
-type Nodes = HashSet<NodeId, Secret>;
+type NodeIdSet = HashSet<NodeId, Secret>;
 
 /// What was written to the log since the last checkpoint.
 pub(in crate::store::durable) struct SinceCheckpoint {
     /// The nodes that were touched.
-    nodes: Nodes,
+    nodes: NodeIdSet,
     /// Nodes whose children may have got another parent.
-    parents: Nodes,
+    parents: NodeIdSet,
     /// The notes that were changed.
     notes: HashMap<NoteKey, Option<Note>, Secret>,
     next_block: u64,
@@ -62,7 +62,7 @@ impl SinceCheckpoint {
         bytes: usize,
     ) {
         let Self { nodes, parents, .. } = self;
-        let add = |set: &mut Nodes, id: &NodeId| {
+        let add = |set: &mut NodeIdSet, id: &NodeId| {
             if !set.contains(id) {
                 set.insert(id.clone());
             }
@@ -100,7 +100,7 @@ impl SinceCheckpoint {
         &mut self,
         document: &Snapshot,
         kept: usize,
-    ) -> Result<(Vec<Entry>, Option<u64>), JournalError> {
+    ) -> Result<(Vec<CheckpointEntry>, Option<u64>), JournalError> {
         let mut entries = Vec::with_capacity(self.entries());
         let children = self.parents.iter().flat_map(|id| document.children(id));
         let children = children.map(|child| child.id());

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::{Death, EventTable};
+use super::{DeadEvent, EventTable};
 use crate::brief::Brief;
 use crate::millis;
 use crate::shrink::excess;
@@ -99,13 +99,13 @@ impl fmt::Display for DeadLetter {
 /// The latest messages without an event id. They are indistinguishable, so each delivery counts
 /// anew.
 #[derive(Default)]
-pub(super) struct MessagesWithoutId(VecDeque<(Option<SystemTime>, Death)>);
+pub(super) struct MessagesWithoutId(VecDeque<(Option<SystemTime>, DeadEvent)>);
 
 impl MessagesWithoutId {
     /// Adds a message. Returns its letter, and the number of one that is forgotten for it.
     pub(super) fn add(
         &mut self,
-        death: Death,
+        death: DeadEvent,
         sent_at: Option<SystemTime>,
         now: MonotonicTime,
     ) -> (DeadLetter, Option<u64>) {
@@ -117,14 +117,14 @@ impl MessagesWithoutId {
     }
 
     /// Takes in a stored message, in any order.
-    pub(super) fn restore(&mut self, death: Death, sent_at: Option<SystemTime>) {
+    pub(super) fn restore(&mut self, death: DeadEvent, sent_at: Option<SystemTime>) {
         let at = self.0.partition_point(|(_, it)| it.number < death.number);
         self.0.insert(at, (sent_at, death));
     }
 
     /// The messages with their times of sending.
     #[cfg(feature = "redb")]
-    pub(super) fn all(&self) -> impl Iterator<Item = &(Option<SystemTime>, Death)> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &(Option<SystemTime>, DeadEvent)> {
         self.0.iter()
     }
 
@@ -164,7 +164,7 @@ impl MessagesWithoutId {
     }
 }
 
-impl Death {
+impl DeadEvent {
     pub(super) fn letter(
         &self,
         id: &SmolStr,

@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 use hashbrown::HashTable;
 use smol_str::SmolStr;
 
-use super::Done;
+use super::DoneEvent;
 use crate::hashing::Secret;
 use crate::shrink::excess;
 
@@ -14,16 +14,16 @@ use crate::shrink::excess;
 /// part.
 pub(super) struct DoneMarks {
     /// One, or [`PARTS`](Self::PARTS).
-    parts: Box<[Part]>,
+    parts: Box<[DoneMarksPart]>,
     len: usize,
 }
 
-type Part = HashTable<(SmolStr, Done)>;
+type DoneMarksPart = HashTable<(SmolStr, DoneEvent)>;
 
 impl Default for DoneMarks {
     fn default() -> Self {
         Self {
-            parts: Box::new([Part::new()]),
+            parts: Box::new([DoneMarksPart::new()]),
             len: 0,
         }
     }
@@ -49,7 +49,7 @@ impl DoneMarks {
 
     /// Moves all marks to so many parts.
     fn divide(&mut self, parts: usize) {
-        let parts = (0..parts).map(|_| Part::new()).collect();
+        let parts = (0..parts).map(|_| DoneMarksPart::new()).collect();
         for (id, done) in std::mem::replace(&mut self.parts, parts)
             .into_iter()
             .flatten()
@@ -58,12 +58,12 @@ impl DoneMarks {
         }
     }
 
-    fn put(&mut self, id: SmolStr, done: Done) {
+    fn put(&mut self, id: SmolStr, done: DoneEvent) {
         let (hash, part) = self.place(&id);
         self.parts[part].insert_unique(hash, (id, done), |(id, _)| Secret.hash_one(id.as_str()));
     }
 
-    pub(super) fn get(&self, id: &str) -> Option<&Done> {
+    pub(super) fn get(&self, id: &str) -> Option<&DoneEvent> {
         let (hash, part) = self.place(id);
         let found = self.parts[part].find(hash, |(other, _)| other == id);
         found.map(|(_, done)| done)
@@ -74,7 +74,7 @@ impl DoneMarks {
     }
 
     /// Marks an event that is not marked yet.
-    pub(super) fn insert(&mut self, id: SmolStr, done: Done) {
+    pub(super) fn insert(&mut self, id: SmolStr, done: DoneEvent) {
         debug_assert!(!self.contains(&id), "an event is done once");
         self.put(id, done);
         self.len += 1;
@@ -122,7 +122,7 @@ mod tests {
         let id = |number: u32| SmolStr::from(format!("event {number}"));
         const EVENTS: u32 = 100_000;
         for number in 0..EVENTS {
-            let done = Done {
+            let done = DoneEvent {
                 attempts: number,
                 at: MonotonicTime::default(),
             };

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use smol_str::SmolStr;
 
-use super::{DeadLetter, EventProgress, EventRecord, EventTable, Span};
+use super::{DeadLetter, EventProgress, EventRecord, EventTable, TimeSpan};
 use crate::id::{FencingToken, OwnerId};
 use crate::time::MonotonicTime;
 
@@ -108,7 +108,7 @@ impl Claimant<'_> {
         EventProgress::Claimed {
             owner: self.owner.clone(),
             token,
-            span: Span::new(now, self.claim_time),
+            span: TimeSpan::new(now, self.claim_time),
         }
     }
 }

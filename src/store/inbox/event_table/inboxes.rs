@@ -7,7 +7,7 @@ use std::time::Duration;
 use hashbrown::HashTable;
 use smol_str::SmolStr;
 
-use super::stored::Changed;
+use super::stored::InboxChanges;
 use super::{EventNote, EventTable};
 use crate::brief::Brief;
 use crate::codes::{Retry, codes};
@@ -116,7 +116,7 @@ impl Inboxes {
         let are_stored = self.are_stored;
         let entry = self.table.entry(key.hash, is_it, |(key, _)| key.hash);
         let made = || {
-            let changed = are_stored.then(|| Changed::new(key.name.clone()));
+            let changed = are_stored.then(|| InboxChanges::new(key.name.clone()));
             (
                 key.clone(),
                 Box::new(EventTable::after(last_token, changed)),

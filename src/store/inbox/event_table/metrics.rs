@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use smol_str::SmolStr;
 
-use super::{EventProgress, EventTable, Failed, FailedKind};
+use super::{EventProgress, EventTable, FailedAttempt, FailedKind};
 use crate::lock::{DurationSummary, Samples};
 
 /// How many reasons have their own counter.
@@ -39,7 +39,7 @@ impl InboxCounters {
     }
 
     /// Counts a failed attempt. `last` is whether it was the event's last.
-    pub(super) fn failed(&mut self, failed: &Failed, last: bool) {
+    pub(super) fn failed(&mut self, failed: &FailedAttempt, last: bool) {
         let dead = match failed.kind {
             FailedKind::Poison => {
                 self.poison += 1;

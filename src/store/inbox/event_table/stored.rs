@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::{DeadLetterCause, Death, Done, EventProgress, EventRecord, EventTable};
+use super::{DeadEvent, DeadLetterCause, DoneEvent, EventProgress, EventRecord, EventTable};
 use crate::store::calendar::{Calendar, Date};
 use crate::store::notes::{Note, NoteChange, NoteKey, WatermarkNote};
 use crate::time::MonotonicTime;
@@ -52,7 +52,7 @@ impl EventNote {
 }
 
 /// The changes of an inbox that a journal has to store.
-pub(super) struct Changed {
+pub(super) struct InboxChanges {
     inbox: SmolStr,
     notes: Vec<NoteChange>,
 }
@@ -60,7 +60,7 @@ pub(super) struct Changed {
 /// When the message of an event was sent, and how often the event was attempted.
 type Attempted = (Option<SystemTime>, u32);
 
-impl Changed {
+impl InboxChanges {
     pub(super) fn new(inbox: SmolStr) -> Self {
         Self {
             inbox,
@@ -105,7 +105,7 @@ impl Changed {
         &mut self,
         id: &SmolStr,
         attempted: Attempted,
-        death: &Death,
+        death: &DeadEvent,
         now: MonotonicTime,
     ) {
         let state = StoredState::Dead {
@@ -171,7 +171,7 @@ impl EventTable {
     /// All that a journal stores of an inbox.
     #[cfg(feature = "redb")]
     pub(super) fn notes(&self, inbox: &SmolStr, now: MonotonicTime) -> Vec<NoteChange> {
-        let mut all = Changed::new(inbox.clone());
+        let mut all = InboxChanges::new(inbox.clone());
         let calendar = Calendar::at(now);
         for (sent_at, id) in self.settled.all_done() {
             if let Some(done) = self.done.get(id) {
@@ -211,7 +211,7 @@ impl EventTable {
             StoredState::Done { at } => {
                 let at = calendar.moment_of(at);
                 self.settled.add_done(sent_at, id.clone());
-                self.done.insert(id, Done { attempts, at });
+                self.done.insert(id, DoneEvent { attempts, at });
                 return;
             }
             StoredState::Dead {
@@ -221,7 +221,7 @@ impl EventTable {
                 error,
             } => {
                 self.deaths = self.deaths.max(number);
-                let death = Death {
+                let death = DeadEvent {
                     number,
                     at: calendar.moment_of(at),
                     cause,
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_prune_that_forgets_nothing_stores_nothing() {
-        let mut events = EventTable::after(0, Some(Changed::new("payments".into())));
+        let mut events = EventTable::after(0, Some(InboxChanges::new("payments".into())));
         let epoch = SystemTime::UNIX_EPOCH;
         events.watermark = Some(epoch);
         assert_eq!(events.prune(epoch, 9), (0, true));

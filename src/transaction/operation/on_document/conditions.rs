@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Document, Edited, On, Operation, on_document};
+use super::{DocumentTarget, Edited, Operation, OperationOn, on_document};
 use crate::id::FencingToken;
 use crate::store::Draft;
 use crate::transaction::error::OperationError;
@@ -30,14 +30,14 @@ pub struct IfUnchanged {
     pub version: u64,
 }
 
-impl On<Document> for IfUnchanged {
+impl OperationOn<DocumentTarget> for IfUnchanged {
     without!(size, positions);
 
     fn is_condition(&self) -> bool {
         true
     }
 
-    fn run(self, on: &mut Draft, _: &Document) -> Edited {
+    fn run(self, on: &mut Draft, _: &DocumentTarget) -> Edited {
         match on.version() {
             found if found == self.version => Ok(()),
             found => Err(OperationError::VersionConflict {
@@ -84,14 +84,14 @@ pub struct RequireLease {
     pub fencing_token: FencingToken,
 }
 
-impl On<Document> for RequireLease {
+impl OperationOn<DocumentTarget> for RequireLease {
     without!(size, positions);
 
     fn is_condition(&self) -> bool {
         true
     }
 
-    fn run(self, on: &mut Draft, _: &Document) -> Edited {
+    fn run(self, on: &mut Draft, _: &DocumentTarget) -> Edited {
         Ok(on.require_token(self.fencing_token)?)
     }
 }

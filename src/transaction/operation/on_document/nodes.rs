@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Document, Edited, On, Operation, Within, on_document};
+use super::{DocumentTarget, Edited, Operation, OperationOn, SizeCheck, on_document};
 use crate::document::{Budget, NodeSpec};
 use crate::store::Draft;
 use crate::transaction::operation::unit;
@@ -20,16 +20,16 @@ pub struct Create {
     pub node: NodeSpec,
 }
 
-impl On<Document> for Create {
-    fn size(&self, budget: &Budget) -> Within {
+impl OperationOn<DocumentTarget> for Create {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         budget.spec(&self.node)
     }
 
-    fn to_scalars(&mut self, on: &mut Draft, _: &Document) -> Edited {
+    fn to_scalars(&mut self, on: &mut Draft, _: &DocumentTarget) -> Edited {
         unit::of_new_node(on, &mut self.node)
     }
 
-    fn run(self, on: &mut Draft, _: &Document) -> Edited {
+    fn run(self, on: &mut Draft, _: &DocumentTarget) -> Edited {
         Ok(on.create(self.node).map(drop)?)
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Document, Edited, On, Operation, on_document};
+use super::{DocumentTarget, Edited, Operation, OperationOn, on_document};
 use crate::document::Selection;
 use crate::store::Draft;
 
@@ -20,15 +20,15 @@ pub struct SetSelection {
     pub selection: Selection,
 }
 
-impl On<Document> for SetSelection {
+impl OperationOn<DocumentTarget> for SetSelection {
     without!(size);
 
-    fn to_scalars(&mut self, on: &mut Draft, _: &Document) -> Edited {
+    fn to_scalars(&mut self, on: &mut Draft, _: &DocumentTarget) -> Edited {
         self.selection = self.selection.to_scalar(on)?;
         Ok(())
     }
 
-    fn run(self, on: &mut Draft, _: &Document) -> Edited {
+    fn run(self, on: &mut Draft, _: &DocumentTarget) -> Edited {
         Ok(on.select(self.selection)?)
     }
 }
@@ -43,10 +43,10 @@ pub fn clear_selection() -> Operation {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClearSelection {}
 
-impl On<Document> for ClearSelection {
+impl OperationOn<DocumentTarget> for ClearSelection {
     without!(size, positions);
 
-    fn run(self, on: &mut Draft, _: &Document) -> Edited {
+    fn run(self, on: &mut Draft, _: &DocumentTarget) -> Edited {
         Ok(on.select(None)?)
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
-use super::{Edited, NodeOperation, On, Within, marks, text_size};
+use super::{Edited, NodeOperation, OperationOn, SizeCheck, marks, text_size};
 use crate::document::{Budget, Mark, value};
 use crate::id::NodeId;
 use crate::store::Draft;
@@ -24,10 +24,10 @@ pub struct SetAttrs {
     pub attrs: Box<Map<String, Value>>,
 }
 
-impl On<NodeId> for SetAttrs {
+impl OperationOn<NodeId> for SetAttrs {
     without!(positions);
 
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         budget.patch(&self.attrs)
     }
 
@@ -52,10 +52,10 @@ pub struct RemoveAttrs {
     pub keys: Vec<SmolStr>,
 }
 
-impl On<NodeId> for RemoveAttrs {
+impl OperationOn<NodeId> for RemoveAttrs {
     without!(positions);
 
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         self.keys.iter().try_for_each(|key| budget.name(key))
     }
 
@@ -99,8 +99,8 @@ pub struct Update {
     pub marks: Option<Vec<Mark>>,
 }
 
-impl On<NodeId> for Update {
-    fn size(&self, budget: &Budget) -> Within {
+impl OperationOn<NodeId> for Update {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         let mut text = self.text.iter();
         text.try_for_each(|text| text_size(budget, text))?;
         budget.patch(&self.attrs)?;
@@ -155,10 +155,10 @@ pub struct TransformNode {
     pub attrs: Box<Map<String, Value>>,
 }
 
-impl On<NodeId> for TransformNode {
+impl OperationOn<NodeId> for TransformNode {
     without!(positions);
 
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         budget.name(&self.kind)?;
         budget.patch(&self.attrs)
     }
@@ -179,7 +179,7 @@ pub fn set_root() -> NodeOperation {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SetRoot {}
 
-impl On<NodeId> for SetRoot {
+impl OperationOn<NodeId> for SetRoot {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {

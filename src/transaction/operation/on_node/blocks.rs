@@ -5,7 +5,7 @@ use smol_str::SmolStr;
 
 use super::range::place_of;
 use super::tree::{insert_around, position_and_parent_position, resolve_some, split_children};
-use super::{Edited, NodeOperation, On, Within};
+use super::{Edited, NodeOperation, OperationOn, SizeCheck};
 use crate::document::plan::find;
 use crate::document::{Budget, Limit, Node, NodeSpec, SplitPoint, View, cost};
 use crate::id::NodeId;
@@ -30,7 +30,7 @@ pub struct SplitTextNode {
     pub offset: usize,
 }
 
-impl On<NodeId> for SplitTextNode {
+impl OperationOn<NodeId> for SplitTextNode {
     without!(size);
 
     fn to_scalars(&mut self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -63,7 +63,7 @@ pub struct MergeTextNodes {
     pub other_id: NodeRef,
 }
 
-impl On<NodeId> for MergeTextNodes {
+impl OperationOn<NodeId> for MergeTextNodes {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -93,7 +93,7 @@ pub struct SplitBlockNode {
     pub index: usize,
 }
 
-impl On<NodeId> for SplitBlockNode {
+impl OperationOn<NodeId> for SplitBlockNode {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -120,7 +120,7 @@ pub struct MergeBlockNodes {
     pub other_id: NodeRef,
 }
 
-impl On<NodeId> for MergeBlockNodes {
+impl OperationOn<NodeId> for MergeBlockNodes {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -140,7 +140,7 @@ pub fn auto_merge_text_nodes() -> NodeOperation {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AutoMergeTextNodes {}
 
-impl On<NodeId> for AutoMergeTextNodes {
+impl OperationOn<NodeId> for AutoMergeTextNodes {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -219,8 +219,8 @@ pub struct InsertParagraph {
     pub kind: Option<SmolStr>,
 }
 
-impl On<NodeId> for InsertParagraph {
-    fn size(&self, budget: &Budget) -> Within {
+impl OperationOn<NodeId> for InsertParagraph {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         self.kind.iter().try_for_each(|kind| budget.name(kind))
     }
 
@@ -276,8 +276,8 @@ pub struct SplitListItem {
     pub item_type: SmolStr,
 }
 
-impl On<NodeId> for SplitListItem {
-    fn size(&self, budget: &Budget) -> Within {
+impl OperationOn<NodeId> for SplitListItem {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         budget.name(&self.item_type)
     }
 
@@ -354,8 +354,8 @@ pub struct WrapInList {
     pub last_id: Option<NodeRef>,
 }
 
-impl On<NodeId> for WrapInList {
-    fn size(&self, budget: &Budget) -> Within {
+impl OperationOn<NodeId> for WrapInList {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         budget.spec(&self.list)?;
         budget.spec(&self.item)
     }

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::range::{self, Over, all_children, are_alike, is_text_block, place_of, reselect};
-use super::{Edited, NodeOperation, On, Within};
+use super::range::{
+    self, CheckedRange, all_children, are_alike, is_text_block, place_of, reselect,
+};
+use super::{Edited, NodeOperation, OperationOn, SizeCheck};
 use crate::document::{
     Budget, ChildPosition, EditError, Fragment, Limit, Mark, Node, NodeSpec, Position, Selection,
     SplitPoint, Text, View, cost, plan,
@@ -41,7 +43,7 @@ pub struct Copy {
     pub end_node_id: Option<NodeRef>,
 }
 
-impl On<NodeId> for Copy {
+impl OperationOn<NodeId> for Copy {
     without!(size);
 
     span_to_scalars!();
@@ -79,7 +81,7 @@ pub struct Cut {
     pub end_node_id: Option<NodeRef>,
 }
 
-impl On<NodeId> for Cut {
+impl OperationOn<NodeId> for Cut {
     without!(size);
 
     span_to_scalars!();
@@ -133,8 +135,8 @@ pub struct Paste {
     pub fragment: Option<Fragment>,
 }
 
-impl On<NodeId> for Paste {
-    fn size(&self, budget: &Budget) -> Within {
+impl OperationOn<NodeId> for Paste {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         let mut nodes = self.fragment.iter().flat_map(|fragment| &fragment.nodes);
         nodes.try_for_each(|node| budget.spec(node))
     }
@@ -176,7 +178,7 @@ pub fn select_node() -> NodeOperation {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SelectNode {}
 
-impl On<NodeId> for SelectNode {
+impl OperationOn<NodeId> for SelectNode {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -210,7 +212,7 @@ pub struct SelectRange {
     pub end_node_id: Option<NodeRef>,
 }
 
-impl On<NodeId> for SelectRange {
+impl OperationOn<NodeId> for SelectRange {
     without!(size);
 
     span_to_scalars!();
@@ -221,7 +223,7 @@ impl On<NodeId> for SelectRange {
     }
 }
 
-fn copy(on: &mut Draft, over: &Over) -> Edited {
+fn copy(on: &mut Draft, over: &CheckedRange) -> Edited {
     let fragment = Fragment::clipped(on, &over.start, &over.end, |node, text| {
         // A whole text is shared with the copy.
         let copied = match text.len() == node.text().len() {

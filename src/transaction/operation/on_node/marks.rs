@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
 use super::attributes::map;
-use super::range::{self, Over};
-use super::{Edited, NodeOperation, On, Within};
+use super::range::{self, CheckedRange};
+use super::{Edited, NodeOperation, OperationOn, SizeCheck};
 use crate::document::{Attributes, Budget, Limit, Mark, Node, plan, value};
 use crate::id::NodeId;
 use crate::steps::steps;
@@ -82,8 +82,8 @@ pub struct ApplyMark {
     pub end_node_id: Option<NodeRef>,
 }
 
-impl On<NodeId> for ApplyMark {
-    fn size(&self, budget: &Budget) -> Within {
+impl OperationOn<NodeId> for ApplyMark {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         budget.name(&self.mark)?;
         budget.attributes(&self.attributes)
     }
@@ -127,7 +127,7 @@ pub struct RemoveMark {
     pub end_node_id: Option<NodeRef>,
 }
 
-impl On<NodeId> for RemoveMark {
+impl OperationOn<NodeId> for RemoveMark {
     without!(size);
 
     span_to_scalars!();
@@ -181,8 +181,8 @@ pub struct ToggleMark {
     pub end_node_id: Option<NodeRef>,
 }
 
-impl On<NodeId> for ToggleMark {
-    fn size(&self, budget: &Budget) -> Within {
+impl OperationOn<NodeId> for ToggleMark {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         budget.name(&self.mark)?;
         budget.attributes(&self.attributes)
     }
@@ -240,8 +240,8 @@ pub struct UpdateMark {
     pub end_node_id: Option<NodeRef>,
 }
 
-impl On<NodeId> for UpdateMark {
-    fn size(&self, budget: &Budget) -> Within {
+impl OperationOn<NodeId> for UpdateMark {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         budget.name(&self.mark)?;
         budget.patch(&self.attributes)
     }
@@ -265,7 +265,7 @@ impl On<NodeId> for UpdateMark {
             }
         }
         if !found {
-            let Over { start, end } = over;
+            let CheckedRange { start, end } = over;
             return Err(OperationError::MarkNotFound { kind, start, end });
         }
         change(on, &over, |_, node, range| {
@@ -301,8 +301,8 @@ pub struct SetMarks {
     pub marks: Vec<Mark>,
 }
 
-impl On<NodeId> for SetMarks {
-    fn size(&self, budget: &Budget) -> Within {
+impl OperationOn<NodeId> for SetMarks {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         budget.marks(&self.marks)
     }
 
@@ -342,7 +342,7 @@ pub struct ClearFormatting {
     pub end_node_id: Option<NodeRef>,
 }
 
-impl On<NodeId> for ClearFormatting {
+impl OperationOn<NodeId> for ClearFormatting {
     without!(size);
 
     span_to_scalars!();
@@ -356,7 +356,7 @@ impl On<NodeId> for ClearFormatting {
 /// Gives each node of a range new marks, computed from the node and its characters in the range.
 fn change(
     on: &mut Draft,
-    over: &Over,
+    over: &CheckedRange,
     change: impl Fn(&Draft, &Node, &Range<usize>) -> Option<Vec<Mark>>,
 ) -> Edited {
     for (id, range) in over.pieces(on)? {
@@ -370,13 +370,13 @@ fn change(
 }
 
 /// Texts whose type does not allow the mark are left out, as in ProseMirror.
-fn add(on: &mut Draft, over: &Over, kind: &str, attributes: &Attributes) -> Edited {
+fn add(on: &mut Draft, over: &CheckedRange, kind: &str, attributes: &Attributes) -> Edited {
     change(on, over, |on, node, range| {
         if !on.allows_mark(node, kind) {
             return None;
         }
         let mut added = Vec::new();
-        let rules = Rules::new(on, node);
+        let rules = NodeMarks::new(on, node);
         let kept = node.marks().cut(range, |part, others| {
             let Some(replaced) = rules.replaced_by(kind, others) else {
                 return Vec::new();
@@ -389,13 +389,13 @@ fn add(on: &mut Draft, over: &Over, kind: &str, attributes: &Attributes) -> Edit
 }
 
 /// The marks of a node, and which of them stand for leaves.
-struct Rules<'a> {
+struct NodeMarks<'a> {
     on: &'a Draft,
     marks: Vec<&'a Mark>,
     leaves: Vec<bool>,
 }
 
-impl<'a> Rules<'a> {
+impl<'a> NodeMarks<'a> {
     fn new(on: &'a Draft, node: &'a Node) -> Self {
         Self {
             on,
@@ -422,14 +422,14 @@ impl<'a> Rules<'a> {
     }
 }
 
-fn remove(on: &mut Draft, over: &Over, kind: &str) -> Edited {
+fn remove(on: &mut Draft, over: &CheckedRange, kind: &str) -> Edited {
     remove_some(on, over, |mark| mark.kind == kind)
 }
 
 /// Removes these marks, but for those that stand for leaves.
-fn remove_some(on: &mut Draft, over: &Over, are: impl Fn(&Mark) -> bool) -> Edited {
+fn remove_some(on: &mut Draft, over: &CheckedRange, are: impl Fn(&Mark) -> bool) -> Edited {
     change(on, over, |on, node, range| {
-        let rules = Rules::new(on, node);
+        let rules = NodeMarks::new(on, node);
         let is_gone = |nth: &usize| are(rules.marks[*nth]) && !rules.leaves[*nth];
         let kept = node
             .marks()
@@ -440,7 +440,7 @@ fn remove_some(on: &mut Draft, over: &Over, are: impl Fn(&Mark) -> bool) -> Edit
 
 /// Whether some characters that may have a mark do not have it.
 fn is_missing(on: &Draft, node: &Node, range: &Range<usize>, kind: &str) -> bool {
-    let rules = Rules::new(on, node);
+    let rules = NodeMarks::new(on, node);
     let mut is_missing = false;
     node.marks().cut(range, |_, others| {
         let mut kinds = others.iter().map(|&nth| &rules.marks[nth].kind);

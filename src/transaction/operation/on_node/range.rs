@@ -18,12 +18,12 @@ use crate::transaction::run;
 
 /// Characters between two checked positions, the first not after the second.
 #[derive(Clone, Debug)]
-pub(super) struct Over {
+pub(super) struct CheckedRange {
     pub(super) start: Position,
     pub(super) end: Position,
 }
 
-impl Over {
+impl CheckedRange {
     /// The characters of each node, in document order. Nodes without any are left out.
     pub(super) fn pieces(&self, on: &Draft) -> Result<Vec<(NodeId, Range<usize>)>, EditError> {
         let visit =
@@ -61,7 +61,7 @@ pub(super) fn resolve(
     start: usize,
     end: Option<usize>,
     end_node: Option<&NodeRef>,
-) -> Result<Over, OperationError> {
+) -> Result<CheckedRange, OperationError> {
     let first = plan::find(on, id)?;
     let end_id = end_node.map(|node| run::resolve(on, node)).transpose()?;
     let last = plan::find(on, end_id.as_ref().unwrap_or(id))?;
@@ -94,7 +94,7 @@ pub(super) fn resolve(
     let end = Position::new(last.id().clone(), end);
     match order {
         Ordering::Greater => Err(OperationError::RangeReversed { start, end }),
-        _ => Ok(Over { start, end }),
+        _ => Ok(CheckedRange { start, end }),
     }
 }
 
@@ -169,27 +169,27 @@ fn move_behind(on: &mut Draft, id: &NodeId, nodes: &[NodeId]) -> Edited {
     Ok(())
 }
 
-pub(super) fn delete_range(on: &mut Draft, over: &Over) -> Edited {
-    let Over { start, end } = over;
+pub(super) fn delete_range(on: &mut Draft, over: &CheckedRange) -> Edited {
+    let CheckedRange { start, end } = over;
     if start.node_id == end.node_id {
         return Ok(on.delete_text(&start.node_id, start.offset..end.offset)?);
     }
-    let gap = Gap::new(on, over)?;
-    gap.select_its_start(on)?;
-    for id in &gap.whole {
+    let deletion = RangeDeletion::new(on, over)?;
+    deletion.select_its_start(on)?;
+    for id in &deletion.whole {
         on.delete(id)?;
     }
     let len = plan::find(on, &start.node_id)?.text().len();
     on.delete_text(&start.node_id, start.offset..len)?;
-    if !gap.last_goes {
+    if !deletion.last_goes {
         on.delete_text(&end.node_id, 0..end.offset)?;
     }
-    gap.close(on)
+    deletion.close(on)
 }
 
 /// The nodes between two nodes, and how they are closed up.
-struct Gap<'a> {
-    over: &'a Over,
+struct RangeDeletion<'a> {
+    over: &'a CheckedRange,
     /// The roots of deleted subtrees; includes the last node if nothing of it remains.
     whole: Vec<NodeId>,
     /// The ancestors of the last node that begin in the range and end after it, outermost first.
@@ -203,8 +203,8 @@ struct Gap<'a> {
     merge_blocks: bool,
 }
 
-impl<'a> Gap<'a> {
-    fn new(on: &Draft, over: &'a Over) -> Result<Self, OperationError> {
+impl<'a> RangeDeletion<'a> {
+    fn new(on: &Draft, over: &'a CheckedRange) -> Result<Self, OperationError> {
         let first = plan::find(on, &over.start.node_id)?;
         let last = plan::find(on, &over.end.node_id)?;
         // Their number is counted with the range.

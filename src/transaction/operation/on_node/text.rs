@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::range::{self, reselect};
-use super::{Edited, NodeOperation, On, Within, text_size};
+use super::{Edited, NodeOperation, OperationOn, SizeCheck, text_size};
 use crate::document::{
     Budget, EditError, Limit, Mark, Node, OBJECT, Overlay, Position, View, cost, plan,
 };
@@ -30,10 +30,10 @@ pub struct SetText {
     pub text: SmolStr,
 }
 
-impl On<NodeId> for SetText {
+impl OperationOn<NodeId> for SetText {
     without!(positions);
 
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         text_size(budget, &self.text)
     }
 
@@ -61,8 +61,8 @@ pub struct InsertText {
     pub text: SmolStr,
 }
 
-impl On<NodeId> for InsertText {
-    fn size(&self, budget: &Budget) -> Within {
+impl OperationOn<NodeId> for InsertText {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         text_size(budget, &self.text)
     }
 
@@ -90,7 +90,7 @@ pub struct DeleteTextRange {
     pub end: usize,
 }
 
-impl On<NodeId> for DeleteTextRange {
+impl OperationOn<NodeId> for DeleteTextRange {
     without!(size);
 
     fn to_scalars(&mut self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -152,7 +152,7 @@ pub struct DeleteRange {
     pub end_node_id: Option<NodeRef>,
 }
 
-impl On<NodeId> for DeleteRange {
+impl OperationOn<NodeId> for DeleteRange {
     without!(size);
 
     span_to_scalars!();
@@ -185,8 +185,8 @@ pub struct ReplaceText {
     pub text: SmolStr,
 }
 
-impl On<NodeId> for ReplaceText {
-    fn size(&self, budget: &Budget) -> Within {
+impl OperationOn<NodeId> for ReplaceText {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         text_size(budget, &self.text)
     }
 
@@ -224,10 +224,10 @@ pub struct ReplacePattern {
     pub replacement: String,
 }
 
-impl On<NodeId> for ReplacePattern {
+impl OperationOn<NodeId> for ReplacePattern {
     without!(positions);
 
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         text_size(budget, &self.replacement)
     }
 
@@ -282,8 +282,8 @@ pub struct Wrap {
     pub end: Option<usize>,
 }
 
-impl On<NodeId> for Wrap {
-    fn size(&self, budget: &Budget) -> Within {
+impl OperationOn<NodeId> for Wrap {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         text_size(budget, &self.before)?;
         text_size(budget, &self.after)
     }
@@ -337,8 +337,8 @@ pub struct Unwrap {
     pub end: Option<usize>,
 }
 
-impl On<NodeId> for Unwrap {
-    fn size(&self, budget: &Budget) -> Within {
+impl OperationOn<NodeId> for Unwrap {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         text_size(budget, &self.before)?;
         text_size(budget, &self.after)
     }
@@ -393,8 +393,8 @@ pub struct IndentText {
     pub end: Option<usize>,
 }
 
-impl On<NodeId> for IndentText {
-    fn size(&self, budget: &Budget) -> Within {
+impl OperationOn<NodeId> for IndentText {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         text_size(budget, &self.indent)
     }
 
@@ -441,8 +441,8 @@ pub struct OutdentText {
     pub end: Option<usize>,
 }
 
-impl On<NodeId> for OutdentText {
-    fn size(&self, budget: &Budget) -> Within {
+impl OperationOn<NodeId> for OutdentText {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         text_size(budget, &self.indent)
     }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::order::{self, Move, Siblings};
 use super::range::{attached_at, place_of};
-use super::{Edited, NodeOperation, On, Within};
+use super::{Edited, NodeOperation, OperationOn, SizeCheck};
 use crate::document::plan::find;
 use crate::document::{
     Budget, Change, ChildPosition, EditError, Limit, Node, NodeSpec, SplitPoint, View, cost,
@@ -28,7 +28,7 @@ pub fn delete_node() -> NodeOperation {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Delete {}
 
-impl On<NodeId> for Delete {
+impl OperationOn<NodeId> for Delete {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -57,8 +57,8 @@ pub struct AddChild {
     pub index: Option<usize>,
 }
 
-impl On<NodeId> for AddChild {
-    fn size(&self, budget: &Budget) -> Within {
+impl OperationOn<NodeId> for AddChild {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         match &self.child {
             Child::New(node) => budget.spec(node),
             Child::Existing(_) => Ok(()),
@@ -97,7 +97,7 @@ pub struct RemoveChild {
     pub child_id: NodeRef,
 }
 
-impl On<NodeId> for RemoveChild {
+impl OperationOn<NodeId> for RemoveChild {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -122,10 +122,10 @@ pub struct RemoveChildren {
     pub child_ids: Vec<NodeRef>,
 }
 
-impl On<NodeId> for RemoveChildren {
+impl OperationOn<NodeId> for RemoveChildren {
     without!(positions);
 
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         budget.spend(Limit::Steps, self.child_ids.len())
     }
 
@@ -156,7 +156,7 @@ pub struct MoveNode {
     pub index: Option<usize>,
 }
 
-impl On<NodeId> for MoveNode {
+impl OperationOn<NodeId> for MoveNode {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -193,10 +193,10 @@ pub struct MoveChildren {
     pub index: Option<usize>,
 }
 
-impl On<NodeId> for MoveChildren {
+impl OperationOn<NodeId> for MoveChildren {
     without!(positions);
 
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         budget.spend(Limit::Steps, self.child_ids.len())
     }
 
@@ -218,7 +218,7 @@ pub fn move_block_up() -> NodeOperation {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MoveBlockUp {}
 
-impl On<NodeId> for MoveBlockUp {
+impl OperationOn<NodeId> for MoveBlockUp {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -241,7 +241,7 @@ pub fn move_block_down() -> NodeOperation {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MoveBlockDown {}
 
-impl On<NodeId> for MoveBlockDown {
+impl OperationOn<NodeId> for MoveBlockDown {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -286,10 +286,10 @@ pub struct ReorderChildren {
     pub child_ids: Vec<NodeRef>,
 }
 
-impl On<NodeId> for ReorderChildren {
+impl OperationOn<NodeId> for ReorderChildren {
     without!(positions);
 
-    fn size(&self, budget: &Budget) -> Within {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         budget.spend(Limit::Steps, self.child_ids.len())
     }
 
@@ -346,7 +346,7 @@ pub struct CopyNode {
     pub index: Option<usize>,
 }
 
-impl On<NodeId> for CopyNode {
+impl OperationOn<NodeId> for CopyNode {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -396,7 +396,7 @@ pub struct CloneNodeWithChildren {
     pub index: Option<usize>,
 }
 
-impl On<NodeId> for CloneNodeWithChildren {
+impl OperationOn<NodeId> for CloneNodeWithChildren {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -440,8 +440,8 @@ pub struct WrapNode {
     pub node: NodeSpec,
 }
 
-impl On<NodeId> for WrapNode {
-    fn size(&self, budget: &Budget) -> Within {
+impl OperationOn<NodeId> for WrapNode {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         budget.spec(&self.node)
     }
 
@@ -469,7 +469,7 @@ pub fn lift_node() -> NodeOperation {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LiftNode {}
 
-impl On<NodeId> for LiftNode {
+impl OperationOn<NodeId> for LiftNode {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -535,8 +535,8 @@ pub struct IndentNode {
     pub container: Option<NodeSpec>,
 }
 
-impl On<NodeId> for IndentNode {
-    fn size(&self, budget: &Budget) -> Within {
+impl OperationOn<NodeId> for IndentNode {
+    fn size(&self, budget: &Budget) -> SizeCheck {
         let mut container = self.container.iter();
         container.try_for_each(|node| budget.spec(node))
     }
@@ -587,7 +587,7 @@ pub fn outdent_node() -> NodeOperation {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct OutdentNode {}
 
-impl On<NodeId> for OutdentNode {
+impl OperationOn<NodeId> for OutdentNode {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {

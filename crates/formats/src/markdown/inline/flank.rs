@@ -1,20 +1,20 @@
 //! Makes delimiters work at any position.
 
-use super::{Delimiter, Piece};
+use super::{Delimiter, InlineToken};
 use crate::steps::step;
 
 /// Makes delimiters work. An opening one needs no space after it, a closing one no space before it.
 /// Next to punctuation, and always for an underscore, the other side must be space or punctuation.
 /// A character that prevents this is guarded: written as a reference, `&#97;`, it has punctuation
 /// at both ends.
-pub(super) fn settle(pieces: &mut [Piece], text: &[char]) {
+pub(super) fn settle(pieces: &mut [InlineToken], text: &[char]) {
     part_emphasis_from_strong(pieces);
     let mut unsettled: Vec<usize> = (0..pieces.len()).rev().collect();
     while let Some(at) = unsettled.pop() {
         step();
         let (delimiter, inner, outer) = match pieces[at] {
-            Piece::Open(delimiter) => (delimiter, at.checked_add(1), at.checked_sub(1)),
-            Piece::Close(delimiter) => (delimiter, at.checked_sub(1), at.checked_add(1)),
+            InlineToken::Open(delimiter) => (delimiter, at.checked_add(1), at.checked_sub(1)),
+            InlineToken::Close(delimiter) => (delimiter, at.checked_sub(1), at.checked_add(1)),
             _ => continue,
         };
         let inside = facing(pieces, text, inner, at);
@@ -30,8 +30,8 @@ pub(super) fn settle(pieces: &mut [Piece], text: &[char]) {
 }
 
 /// The character of the text `beside` next to the piece `at`.
-fn facing(pieces: &[Piece], text: &[char], beside: Option<usize>, at: usize) -> Option<char> {
-    let Piece::Text { range, guarded } = pieces.get(beside?)? else {
+fn facing(pieces: &[InlineToken], text: &[char], beside: Option<usize>, at: usize) -> Option<char> {
+    let InlineToken::Text { range, guarded } = pieces.get(beside?)? else {
         return None;
     };
     let (edge, is_guarded) = match beside > Some(at) {
@@ -47,9 +47,9 @@ fn facing(pieces: &[Piece], text: &[char], beside: Option<usize>, at: usize) -> 
 }
 
 /// Guards the edge of a text next to the piece `at`. Its neighbours have to be checked again.
-fn guard(pieces: &mut [Piece], beside: Option<usize>, at: usize, unsettled: &mut Vec<usize>) {
+fn guard(pieces: &mut [InlineToken], beside: Option<usize>, at: usize, unsettled: &mut Vec<usize>) {
     let text = beside.and_then(|beside| Some((beside, pieces.get_mut(beside)?)));
-    if let Some((beside, Piece::Text { guarded, .. })) = text {
+    if let Some((beside, InlineToken::Text { guarded, .. })) = text {
         match beside > at {
             true => guarded.0 = true,
             false => guarded.1 = true,
@@ -61,12 +61,12 @@ fn guard(pieces: &mut [Piece], beside: Option<usize>, at: usize, unsettled: &mut
 
 /// Next to the two asterisks of strong text, a third would be read as one of them; emphasis has
 /// another spelling.
-fn part_emphasis_from_strong(pieces: &mut [Piece]) {
+fn part_emphasis_from_strong(pieces: &mut [InlineToken]) {
     let strong = |at: Option<usize>| {
         let piece = at.and_then(|at| pieces.get(at));
         let strong = [
-            Piece::Open(Delimiter::Asterisks),
-            Piece::Close(Delimiter::Asterisks),
+            InlineToken::Open(Delimiter::Asterisks),
+            InlineToken::Close(Delimiter::Asterisks),
         ];
         piece.is_some_and(|piece| strong.contains(piece))
     };
@@ -75,8 +75,8 @@ fn part_emphasis_from_strong(pieces: &mut [Piece]) {
     let mut parted = Vec::new();
     for (at, piece) in pieces.iter().enumerate() {
         match piece {
-            Piece::Open(Delimiter::Asterisk) => open = Some(at),
-            Piece::Close(Delimiter::Asterisk) => {
+            InlineToken::Open(Delimiter::Asterisk) => open = Some(at),
+            InlineToken::Close(Delimiter::Asterisk) => {
                 let start = open.take();
                 let beside = start.filter(|start| beside_strong(*start) || beside_strong(at));
                 parted.extend(beside.map(|start| (start, at)));
@@ -85,8 +85,8 @@ fn part_emphasis_from_strong(pieces: &mut [Piece]) {
         }
     }
     for (start, end) in parted {
-        pieces[start] = Piece::Open(Delimiter::Underscore);
-        pieces[end] = Piece::Close(Delimiter::Underscore);
+        pieces[start] = InlineToken::Open(Delimiter::Underscore);
+        pieces[end] = InlineToken::Close(Delimiter::Underscore);
     }
 }
 

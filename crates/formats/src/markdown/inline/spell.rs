@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use super::flank::is_letter;
-use super::{EscapeContext, Piece, begins_reference, push_reference};
+use super::{EscapeContext, InlineToken, begins_reference, push_reference};
 use crate::OBJECT;
 use crate::steps::step;
 
 pub(super) struct Speller<'a> {
     text: &'a [char],
-    pieces: &'a [Piece],
+    pieces: &'a [InlineToken],
     place: EscapeContext,
     /// Whether no line break and no end of a title may occur, as in a definition.
     escaped: bool,
@@ -19,7 +19,7 @@ pub(super) struct Speller<'a> {
 impl<'a> Speller<'a> {
     pub(super) fn new(
         text: &'a [char],
-        pieces: &'a [Piece],
+        pieces: &'a [InlineToken],
         place: EscapeContext,
         escaped: bool,
     ) -> Self {
@@ -35,20 +35,20 @@ impl<'a> Speller<'a> {
     pub(super) fn spelled(mut self) -> String {
         for (at, piece) in self.pieces.iter().enumerate() {
             match piece {
-                Piece::Text { range, .. } if self.is_empty_bracket(at, range) => {}
-                Piece::Text { range, guarded } => {
+                InlineToken::Text { range, .. } if self.is_empty_bracket(at, range) => {}
+                InlineToken::Text { range, guarded } => {
                     for place in range.clone() {
                         let first = guarded.0 && place == range.start;
                         let last = guarded.1 && place + 1 == range.end;
                         self.spell(place, at, first || last);
                     }
                 }
-                Piece::Open(delimiter) | Piece::Close(delimiter) => {
+                InlineToken::Open(delimiter) | InlineToken::Close(delimiter) => {
                     self.out.push_str(delimiter.text());
                 }
-                Piece::OpenBracket(bracket) => self.out.push_str(bracket),
-                Piece::CloseBracket(bracket) => self.out.push_str(bracket),
-                Piece::Raw(raw) => match self.place {
+                InlineToken::OpenBracket(bracket) => self.out.push_str(bracket),
+                InlineToken::CloseBracket(bracket) => self.out.push_str(bracket),
+                InlineToken::Raw(raw) => match self.place {
                     EscapeContext::Paragraph => self.out.push_str(raw),
                     EscapeContext::Heading => self.out.push_str(&raw.replace('\n', " ")),
                     EscapeContext::Cell => {
@@ -65,8 +65,8 @@ impl<'a> Speller<'a> {
     fn is_empty_bracket(&self, at: usize, range: &Range<usize>) -> bool {
         let before = at.checked_sub(1).and_then(|at| self.pieces.get(at));
         self.text[range.clone()] == [OBJECT]
-            && matches!(before, Some(Piece::OpenBracket(_)))
-            && matches!(self.pieces.get(at + 1), Some(Piece::CloseBracket(_)))
+            && matches!(before, Some(InlineToken::OpenBracket(_)))
+            && matches!(self.pieces.get(at + 1), Some(InlineToken::CloseBracket(_)))
     }
 
     fn spell(&mut self, place: usize, piece: usize, guarded: bool) {
@@ -98,11 +98,13 @@ impl<'a> Speller<'a> {
     /// of a link, and not before HTML, which could begin a block.
     fn can_break(&self, place: usize, piece: usize) -> bool {
         let is_word = |at: usize| self.text.get(at).is_some_and(|char| *char != '\n');
-        let ends_piece =
-            matches!(&self.pieces[piece], Piece::Text { range, .. } if range.end == place + 1);
+        let ends_piece = matches!(
+            &self.pieces[piece],
+            InlineToken::Text { range, .. } if range.end == place + 1
+        );
         let goes_on = match self.pieces.get(piece + 1) {
-            Some(Piece::Raw(raw)) => !raw.starts_with('<'),
-            next => !matches!(next, Some(Piece::CloseBracket(_))),
+            Some(InlineToken::Raw(raw)) => !raw.starts_with('<'),
+            next => !matches!(next, Some(InlineToken::CloseBracket(_))),
         };
         self.place == EscapeContext::Paragraph
             && !self.escaped
@@ -113,7 +115,7 @@ impl<'a> Speller<'a> {
 
     /// Whether a character is between two letters. There an underscore begins and ends nothing.
     fn is_within_word(&self, place: usize, piece: usize) -> bool {
-        let Piece::Text { range, .. } = &self.pieces[piece] else {
+        let InlineToken::Text { range, .. } = &self.pieces[piece] else {
             return false;
         };
         let is_inside = place > range.start && place + 1 < range.end;
@@ -127,12 +129,15 @@ impl<'a> Speller<'a> {
             '"' | '\'' | '(' | ')' if self.escaped => true,
             '&' => begins_reference(self.text[place + 1..].iter().copied()),
             '!' => {
-                let Piece::Text { range, .. } = &self.pieces[piece] else {
+                let InlineToken::Text { range, .. } = &self.pieces[piece] else {
                     return false;
                 };
                 let bracket = self.pieces.get(piece + 1);
                 place + 1 == range.end
-                    && !matches!(bracket, None | Some(Piece::Open(_) | Piece::Close(_)))
+                    && !matches!(
+                        bracket,
+                        None | Some(InlineToken::Open(_) | InlineToken::Close(_))
+                    )
             }
             '|' if self.place == EscapeContext::Cell => true,
             '#' if self.place == EscapeContext::Heading => true,

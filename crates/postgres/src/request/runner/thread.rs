@@ -14,11 +14,11 @@ use doclock::transaction::{
 use doclock::{CommitError, DataStore, FencingToken, TransactionManager};
 
 use super::pause::{Pauses, SHORTEST};
-use super::{RunnerEnded, Shared, of_store};
-use crate::link::{Session, backoff};
+use super::{RunnerEnded, SharedRunner, of_store};
+use crate::connection::{PostgresSession, backoff};
 use crate::request::in_flight::Running;
-use crate::request::outcome::{Outcome, evidence, evidence_of};
-use crate::request::owner::{OwnerStatement, RemoveOld, Settle, Settled, Take, Taken};
+use crate::request::outcome::{SettledOutcome, error_json, error_json_of};
+use crate::request::owner::{OwnerStatement, RemoveOld, Settle, Settled, Take, TakenRequest};
 
 /// So many requests are taken at once.
 const PAGE: usize = 64;
@@ -31,7 +31,7 @@ pub(super) type MakeManager = Box<dyn FnMut(&str) -> TransactionManager + Send>;
 
 /// The state of the thread.
 pub(super) struct Runner {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRunner>,
     make_manager: MakeManager,
     /// The store of the last manager.
     store: Option<DataStore>,
@@ -48,7 +48,7 @@ pub(super) struct Runner {
 }
 
 impl Runner {
-    pub(super) fn new(shared: Arc<Shared>, make_manager: MakeManager) -> Self {
+    pub(super) fn new(shared: Arc<SharedRunner>, make_manager: MakeManager) -> Self {
         Self {
             pauses: Pauses::new(shared.options.longest_poll),
             shared,
@@ -139,7 +139,7 @@ impl Runner {
                 let until = lease.held_until()?;
                 let until = until.min(Instant::now() + lease.window / 3);
                 let requests = &lease.server.connections().requests;
-                let run = async |session: &Session| statement.run(session, &lease).await;
+                let run = async |session: &PostgresSession| statement.run(session, &lease).await;
                 match requests.run(until.into(), run).await {
                     Err(error) if error.is_passing() => failures += 1,
                     answer => return Some(answer),
@@ -155,7 +155,7 @@ impl Runner {
     }
 
     /// Takes a page of requests, as far as the pipeline has room.
-    fn take(&mut self) -> Result<Vec<Taken>, RunnerEnded> {
+    fn take(&mut self) -> Result<Vec<TakenRequest>, RunnerEnded> {
         let pending = self.shared.lease.in_flight.len() + self.settled.len();
         let room = self
             .shared
@@ -175,7 +175,7 @@ impl Runner {
         Ok(page)
     }
 
-    fn run_page(&mut self, page: Vec<Taken>) -> Result<(), RunnerEnded> {
+    fn run_page(&mut self, page: Vec<TakenRequest>) -> Result<(), RunnerEnded> {
         let tokens: Vec<_> = page.iter().map(|_| CancelToken::new()).collect();
         {
             let mut waiting = self.shared.waiting.lock();
@@ -204,7 +204,7 @@ impl Runner {
     }
 
     /// Runs a request. Its outcome is that of its commit, or is written later.
-    fn run_one(&mut self, taken: Taken, token: &CancelToken) -> Result<(), RunnerEnded> {
+    fn run_one(&mut self, taken: TakenRequest, token: &CancelToken) -> Result<(), RunnerEnded> {
         let number = taken.number;
         let Some(outcome) = self.outcome(taken, token)? else {
             return Ok(());
@@ -223,30 +223,30 @@ impl Runner {
     /// Runs a request, and returns its outcome unless the journal writes it.
     fn outcome(
         &mut self,
-        taken: Taken,
+        taken: TakenRequest,
         token: &CancelToken,
-    ) -> Result<Option<Outcome>, RunnerEnded> {
+    ) -> Result<Option<SettledOutcome>, RunnerEnded> {
         // An earlier runner of this term may have run it, and its commit is on the way to the log.
         let may_have_run = self.shared.lease.in_flight.has(taken.number);
         if self.is_left(token) {
             return Ok(None);
         }
         if !may_have_run && (taken.cancelled || token.is_cancelled()) {
-            return Ok(Some(Outcome::Cancelled(None)));
+            return Ok(Some(SettledOutcome::Cancelled(None)));
         }
         let text = String::from_utf8(taken.batch);
         let Ok(text) = text else {
-            let failed = evidence("requestUnreadable", "the batch is not UTF-8");
-            return Ok(Some(Outcome::Failed(failed)));
+            let failed = error_json("requestUnreadable", "the batch is not UTF-8");
+            return Ok(Some(SettledOutcome::Failed(failed)));
         };
         let operations = match parse_operations(&text) {
             Ok(operations) => operations,
-            Err(error) => return Ok(Some(Outcome::Failed(evidence_of(&error)))),
+            Err(error) => return Ok(Some(SettledOutcome::Failed(error_json_of(&error)))),
         };
         let make = AssertUnwindSafe(|| (self.make_manager)(&taken.owner));
         let Ok(manager) = catch_unwind(make) else {
-            let failed = evidence("managerPanicked", "the manager for the request panicked");
-            return Ok(Some(Outcome::Failed(failed)));
+            let failed = error_json("managerPanicked", "the manager for the request panicked");
+            return Ok(Some(SettledOutcome::Failed(failed)));
         };
         let manager = manager.with_durability(Durability::Later);
         if manager.store().durable_snapshot().is_none() {
@@ -265,7 +265,7 @@ impl Runner {
             Some(deadline) => {
                 let remaining = deadline.saturating_duration_since(Instant::now());
                 if remaining.is_zero() {
-                    return Ok(Some(Outcome::Expired(None)));
+                    return Ok(Some(SettledOutcome::Expired(None)));
                 }
                 options.timeout(remaining)
             }
@@ -291,7 +291,7 @@ impl Runner {
                 self.published.push_back((taken.number, published));
                 Ok(None)
             }
-            Ok(published) => Ok(Some(Outcome::Done(Box::new(published.finish())))),
+            Ok(published) => Ok(Some(SettledOutcome::Done(Box::new(published.finish())))),
             Err(TransactionError::Lock(LockError::Cancelled(_))) if self.is_left(token) => {
                 self.shared.lease.in_flight.remove(taken.number);
                 Ok(None)
@@ -420,8 +420,8 @@ fn has_receipt(result: &TransactionResult) -> bool {
 
 /// The outcome of a request that has no result, unless the store is at its end: then the next owner
 /// runs it.
-fn failed(error: &TransactionError) -> Result<Outcome, RunnerEnded> {
-    let evidence = || Some(evidence_of(error));
+fn failed(error: &TransactionError) -> Result<SettledOutcome, RunnerEnded> {
+    let json = || Some(error_json_of(error));
     Ok(match error {
         TransactionError::Commit(
             CommitError::Unknown { .. }
@@ -433,8 +433,8 @@ fn failed(error: &TransactionError) -> Result<Outcome, RunnerEnded> {
                 reason: error.to_string(),
             });
         }
-        TransactionError::Lock(LockError::Timeout(_)) => Outcome::Expired(evidence()),
-        TransactionError::Lock(LockError::Cancelled(_)) => Outcome::Cancelled(evidence()),
-        error => Outcome::Failed(evidence_of(error)),
+        TransactionError::Lock(LockError::Timeout(_)) => SettledOutcome::Expired(json()),
+        TransactionError::Lock(LockError::Cancelled(_)) => SettledOutcome::Cancelled(json()),
+        error => SettledOutcome::Failed(error_json_of(error)),
     })
 }

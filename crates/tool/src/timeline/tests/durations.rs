@@ -1,8 +1,8 @@
-use crate::timeline::durations::{Bin, Durations};
+use crate::timeline::durations::{Bin, DurationStatistics};
 
-fn of(durations: &[u64]) -> Durations {
+fn of(durations: &[u64]) -> DurationStatistics {
     let durations = durations.iter().copied();
-    Durations::new(
+    DurationStatistics::new(
         durations
             .enumerate()
             .map(|(position, duration)| (duration, position))
@@ -22,7 +22,7 @@ fn percentiles_are_durations_that_occur() {
     );
     // At least half of them are at most the median.
     assert_eq!(of(&[1, 2, 3]).p50, 2);
-    assert_eq!(of(&[]), Durations::default());
+    assert_eq!(of(&[]), DurationStatistics::default());
 }
 
 #[test]

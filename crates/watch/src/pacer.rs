@@ -8,18 +8,18 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Gives each request a moment, and ends all waits for one.
 #[derive(Default)]
-pub(super) struct Pace {
-    state: Mutex<PaceState>,
+pub(super) struct RequestPacer {
+    state: Mutex<PacerState>,
     ended: Condvar,
 }
 
 #[derive(Default)]
-struct PaceState {
+struct PacerState {
     last: Option<Instant>,
     ended: bool,
 }
 
-impl Pace {
+impl RequestPacer {
     /// Waits until the next picture may be taken. `false` if the server has ended.
     pub(super) fn wait(&self) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

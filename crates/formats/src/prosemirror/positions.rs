@@ -1,4 +1,4 @@
-//! The flat positions of ProseMirror, as places in the document.
+//! The flat positions of ProseMirror, as positions in the document.
 //!
 //! A position counts the beginnings and the ends of nodes, inline nodes, and the UTF-16 units of
 //! text, from the beginning of the document's content.
@@ -12,13 +12,13 @@ use doclock::{
 
 use super::StepError;
 use super::names::{MarkNames, ProseMirrorContent, ProseMirrorNames};
-use super::pieces::{Piece, pieces};
+use super::pieces::{InlinePiece, pieces};
 use crate::OBJECT;
 use crate::steps::step;
 
-/// A place in the document.
+/// A position of ProseMirror, and where it is in the document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ResolvedPosition {
     pub(super) position: usize,
     /// The nodes around it, the document first.
     pub(super) nodes: Vec<NodeId>,
@@ -27,7 +27,7 @@ pub(super) struct Place {
     pub(super) at: At,
 }
 
-/// A place in the innermost node.
+/// A position in the innermost node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum At {
     /// Before the child with this index.
@@ -36,7 +36,7 @@ pub(super) enum At {
     Text(usize),
 }
 
-impl Place {
+impl ResolvedPosition {
     pub(super) fn depth(&self) -> usize {
         self.nodes.len() - 1
     }
@@ -51,7 +51,7 @@ impl Place {
         pairs.take_while(|(one, other)| one == other).count() - 1
     }
 
-    /// The index of the child of the node at this depth that contains the place, or before which
+    /// The index of the child of the node at this depth that contains the position, or before which
     /// it is.
     pub(super) fn index(&self, depth: usize) -> usize {
         match (self.indices.get(depth), self.at) {
@@ -76,14 +76,14 @@ struct Frame<'v> {
 }
 
 enum Event<'v> {
-    /// The place before the next child of the innermost node, or at its end.
+    /// The position before the next child of the innermost node, or at its end.
     Child,
     /// A node with text of this size, which begins at the position.
     Text(&'v Node, usize),
 }
 
 /// A text between two positions: its characters, and the node around it.
-pub(super) type Span<'v> = (&'v Node, Range<usize>, &'v Node);
+pub(super) type TextSlice<'v> = (&'v Node, Range<usize>, &'v Node);
 
 impl<'v, V: View> Positions<'v, V> {
     pub(super) fn new(
@@ -102,15 +102,15 @@ impl<'v, V: View> Positions<'v, V> {
         })
     }
 
-    /// The place at a position.
-    pub(super) fn place(&self, position: usize) -> Result<Place, StepError> {
+    /// Resolves a position.
+    pub(super) fn resolve(&self, position: usize) -> Result<ResolvedPosition, StepError> {
         let mut found = None;
         let size = self.visit(|here, frames, event| {
-            let place = |at, inner: Option<&Node>| {
+            let resolved = |at, inner: Option<&Node>| {
                 let nodes = frames.iter().map(|frame| frame.node).chain(inner);
                 let indices = frames.iter().map(|frame| frame.index);
                 let depth = frames.len() + usize::from(inner.is_some()) - 1;
-                Place {
+                ResolvedPosition {
                     position,
                     nodes: nodes.map(|node| node.id().clone()).collect(),
                     indices: indices.take(depth).collect(),
@@ -120,13 +120,13 @@ impl<'v, V: View> Positions<'v, V> {
             match event {
                 Event::Child if here == position => {
                     let index = frames.last().map_or(0, |frame| frame.index);
-                    found = Some(place(At::Child(index), None));
+                    found = Some(resolved(At::Child(index), None));
                 }
                 Event::Text(block, size) if here <= position => {
                     let offset = position - here;
                     if offset <= size {
                         let at = At::Text(self.offset(block, offset, position)?);
-                        found = Some(place(at, Some(block)));
+                        found = Some(resolved(at, Some(block)));
                     }
                 }
                 _ => {}
@@ -137,7 +137,7 @@ impl<'v, V: View> Positions<'v, V> {
     }
 
     /// The texts between two positions, which exist.
-    pub(super) fn texts(&self, from: usize, to: usize) -> Result<Vec<Span<'v>>, StepError> {
+    pub(super) fn texts(&self, from: usize, to: usize) -> Result<Vec<TextSlice<'v>>, StepError> {
         let mut texts = Vec::new();
         self.visit(|here, _, event| {
             if let Event::Text(block, size) = event {
@@ -161,7 +161,7 @@ impl<'v, V: View> Positions<'v, V> {
         Ok(texts)
     }
 
-    /// Visits places in order until the visitor returns false. Returns the last position.
+    /// Visits positions in order until the visitor returns false. Returns the last position.
     fn visit(
         &self,
         mut visitor: impl FnMut(usize, &[Frame<'v>], Event<'v>) -> Result<bool, StepError>,
@@ -233,7 +233,7 @@ impl<'v, V: View> Positions<'v, V> {
         check_text(self.view, block, self.names)?;
         for node in self.view.children(block.id()) {
             size += match self.has_descriptions(node) {
-                true => self.pieces(node).iter().map(Piece::size).sum(),
+                true => self.pieces(node).iter().map(InlinePiece::size).sum(),
                 false => node.text().utf16_len(),
             };
         }
@@ -278,13 +278,17 @@ impl<'v, V: View> Positions<'v, V> {
         })
     }
 
-    fn pieces<'n>(&'n self, node: &'n Node) -> Vec<Piece<'n>> {
+    fn pieces<'n>(&'n self, node: &'n Node) -> Vec<InlinePiece<'n>> {
         pieces(node, false, &MarkNames::All, self.names).0
     }
 
-    /// Whether anything but the bounds of nodes is between two places. As in ProseMirror, the rest
-    /// of a text is the bound of a node.
-    pub(super) fn has_content(&self, from: &Place, to: &Place) -> Result<bool, StepError> {
+    /// Whether anything but the bounds of nodes is between two positions. As in ProseMirror, the
+    /// rest of a text is the bound of a node.
+    pub(super) fn has_content(
+        &self,
+        from: &ResolvedPosition,
+        to: &ResolvedPosition,
+    ) -> Result<bool, StepError> {
         let mut ahead = to.position - from.position;
         let mut depth = from.depth();
         let mut next = None;
@@ -329,7 +333,7 @@ impl<'v, V: View> Positions<'v, V> {
         check_text(self.view, block, self.names)?;
         let code = self.content(block)? == ProseMirrorContent::Code;
         let (mut behind, mut inline, mut start) = (0, 0, 0);
-        let mut last: Option<Piece<'_>> = None;
+        let mut last: Option<InlinePiece<'_>> = None;
         for node in self.view.children(block.id()) {
             for piece in pieces(node, code, &MarkNames::All, self.names).0 {
                 if piece.range.is_empty() {

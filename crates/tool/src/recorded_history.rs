@@ -18,7 +18,7 @@ use crate::error::ToolError;
 use crate::input;
 
 /// A history of one text in which every patch is within its text.
-pub(crate) struct Recording {
+pub(crate) struct RecordedHistory {
     pub(crate) start: SmolStr,
     pub(crate) end: String,
     transactions: Vec<Vec<Patch>>,
@@ -26,14 +26,14 @@ pub(crate) struct Recording {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Stored {
+struct HistoryFile {
     start_content: SmolStr,
     end_content: String,
-    txns: Vec<Transaction>,
+    txns: Vec<HistoryTransaction>,
 }
 
 #[derive(Deserialize)]
-struct Transaction {
+struct HistoryTransaction {
     patches: Vec<Patch>,
     /// In concurrent histories: the parents of the transaction, and its author.
     parents: Option<IgnoredAny>,
@@ -44,22 +44,22 @@ struct Transaction {
 #[derive(Deserialize)]
 struct Patch(usize, usize, SmolStr);
 
-impl Recording {
+impl RecordedHistory {
     pub(crate) fn load(path: &Path) -> Result<Self, ToolError> {
         let bytes = input::bytes(path, input::DATA)?;
         let json = match path.extension() == Some(OsStr::new("gz")) {
             true => unpacked(&bytes),
             false => Ok(bytes),
         };
-        let recording = json.and_then(|json| Self::parse(&json));
-        recording.map_err(|reason| ToolError::input(path, reason))
+        let history = json.and_then(|json| Self::parse(&json));
+        history.map_err(|reason| ToolError::input(path, reason))
     }
 
     fn parse(json: &[u8]) -> Result<Self, String> {
         let json = input::without_byte_order_mark(json);
-        let stored: Stored = serde_json::from_slice(json)
+        let stored: HistoryFile = serde_json::from_slice(json)
             .map_err(|error| format!("is no recorded history: {error}"))?;
-        let is_concurrent = |it: &Transaction| it.parents.is_some() || it.agent.is_some();
+        let is_concurrent = |it: &HistoryTransaction| it.parents.is_some() || it.agent.is_some();
         if stored.txns.iter().any(is_concurrent) {
             return Err(
                 "is a concurrent history, with parents and agents; only sequential ones can be \
@@ -68,13 +68,13 @@ impl Recording {
             );
         }
         let transactions = stored.txns.into_iter().map(|it| it.patches);
-        let recording = Self {
+        let history = Self {
             start: stored.start_content,
             end: stored.end_content,
             transactions: transactions.collect(),
         };
-        recording.check_ranges()?;
-        Ok(recording)
+        history.check_ranges()?;
+        Ok(history)
     }
 
     fn check_ranges(&self) -> Result<(), String> {

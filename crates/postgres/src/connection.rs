@@ -20,13 +20,13 @@ pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 /// Statements of several documents are under way at the same time, and the server runs them in the
 /// order in which they were sent. Each is complete in itself, so a pooler may run each on another
 /// connection of its own.
-pub(crate) struct Link {
+pub(crate) struct PersistentConnection {
     options: Arc<PostgresOptions>,
-    session: tokio::sync::Mutex<Option<Arc<Session>>>,
+    session: tokio::sync::Mutex<Option<Arc<PostgresSession>>>,
 }
 
 /// One connection, while it lasts.
-pub(crate) struct Session {
+pub(crate) struct PostgresSession {
     pub(crate) client: Client,
     /// The system identifier of the server, or nothing if the role may not read it.
     pub(crate) system: String,
@@ -34,19 +34,20 @@ pub(crate) struct Session {
     task: AbortHandle,
 }
 
-impl Drop for Session {
+impl Drop for PostgresSession {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl fmt::Debug for Link {
+impl fmt::Debug for PersistentConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Link").finish_non_exhaustive()
+        f.debug_struct("PersistentConnection")
+            .finish_non_exhaustive()
     }
 }
 
-impl Session {
+impl PostgresSession {
     /// Connects, and checks that the server keeps what it confirms.
     pub(crate) async fn connect(options: &PostgresOptions) -> Result<Self, PostgresError> {
         let timeout = options.connect_timeout;
@@ -87,7 +88,7 @@ impl Session {
     }
 }
 
-impl Link {
+impl PersistentConnection {
     pub(crate) fn new(options: Arc<PostgresOptions>) -> Self {
         Self {
             options,
@@ -96,7 +97,7 @@ impl Link {
     }
 
     /// Returns the connection, or makes it.
-    async fn session(&self) -> Result<Arc<Session>, PostgresError> {
+    async fn session(&self) -> Result<Arc<PostgresSession>, PostgresError> {
         let mut current = self.session.lock().await;
         if let Some(session) = &*current
             && !session.client.is_closed()
@@ -105,7 +106,7 @@ impl Link {
         }
         // The lost one is closed first, so that there is at most one.
         drop(current.take());
-        let session = Arc::new(Session::connect(&self.options).await?);
+        let session = Arc::new(PostgresSession::connect(&self.options).await?);
         Ok(Arc::clone(current.insert(session)))
     }
 
@@ -117,7 +118,7 @@ impl Link {
     pub(crate) async fn run<T>(
         &self,
         deadline: Instant,
-        statements: impl AsyncFnOnce(&Session) -> Result<T, PostgresError>,
+        statements: impl AsyncFnOnce(&PostgresSession) -> Result<T, PostgresError>,
     ) -> Result<T, PostgresError> {
         let began = Instant::now();
         let mut used = None;
