@@ -1,5 +1,6 @@
 //! Types in a document, for `scripts/instructions`, which counts the instructions of a keystroke.
-//! The argument is the path of a new file.
+//! The argument is the path of a new file. With `--keystroke` it types in memory, and with `--wait`
+//! it waits for a lock, for `scripts/path`, which lists the functions that are entered.
 //!
 //! One editor with a history types beside a subscriber and beside another editor, in a durable
 //! store whose commits need not wait for the disk. Each row of twenty letters is in another text.
@@ -7,12 +8,16 @@
 //! machine.
 
 use std::error::Error;
+use std::ffi::OsStr;
 use std::time::Duration;
 
 use doclock::durable::{Durability, DurableOptions};
+use doclock::lock::{FifoLock, LockError, ReleaseError, ReleaseOutcome};
 use doclock::time::ManualClock;
 use doclock::{
-    DataStore, Editor, NodeId, StoreOptions, document::NodeSpec, dsl::insert_text,
+    DataStore, Editor, LockId, NodeId, StoreOptions,
+    document::NodeSpec,
+    dsl::{create, insert_text},
     history::HistoryOptions,
 };
 
@@ -41,7 +46,59 @@ fn warm_up(editor: &Editor, text: &NodeId, at: usize) -> Result<(), Box<dyn Erro
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let file = std::env::args_os().nth(1).ok_or("which file?")?;
+    let argument = std::env::args_os().nth(1).ok_or("which file?")?;
+    match argument.to_str() {
+        Some("--keystroke") => types_in_memory(),
+        Some("--wait") => waits(),
+        _ => types(&argument),
+    }
+}
+
+/// How often each path is taken for `scripts/path`. One in 64 holds is measured, and is no part of
+/// the path.
+const TAKEN: usize = 300;
+
+/// A keystroke of the only user of a document in memory.
+fn types_in_memory() -> Result<(), Box<dyn Error>> {
+    let editor = Editor::new(DataStore::new(), "editor");
+    let text = NodeId::from("text");
+    let node = NodeSpec::new("text").with_id(text.clone());
+    editor.execute([create(node)])?;
+    for _ in 0..TAKEN {
+        keystroke(&editor, &text, 0)?;
+    }
+    Ok(())
+}
+
+/// A request that waits until another thread releases the lock.
+fn waits() -> Result<(), Box<dyn Error>> {
+    let lock = FifoLock::new();
+    for _ in 0..TAKEN {
+        let held = lock.acquire_lock("holder")?;
+        std::thread::scope(|threads| {
+            let waiter = threads.spawn(|| wait(&lock));
+            while lock.queue_length() == 0 {
+                std::thread::yield_now();
+            }
+            release(&lock, held)?;
+            let granted = waiter.join().map_err(|_| "the waiter panicked")??;
+            lock.release_lock(granted).map_err(Box::<dyn Error>::from)
+        })?;
+    }
+    Ok(())
+}
+
+#[inline(never)]
+fn wait(lock: &FifoLock) -> Result<LockId, LockError> {
+    lock.acquire_lock("waiter")
+}
+
+#[inline(never)]
+fn release(lock: &FifoLock, held: LockId) -> Result<ReleaseOutcome, ReleaseError> {
+    lock.release_lock(held)
+}
+
+fn types(file: &OsStr) -> Result<(), Box<dyn Error>> {
     let clock = ManualClock::new();
     let options = DurableOptions::new()
         .durability(Durability::Later)
