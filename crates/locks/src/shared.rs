@@ -20,8 +20,6 @@ use super::wait::{Look, Reason, Wait, WaitDeadline, WaitQueue, WaitsAs, call_kee
 use super::wake_chain::WakeChain;
 use super::{Grant, LockReport};
 use crate::id::LockId;
-#[cfg(loom)]
-use crate::id::OwnerId;
 use crate::sync::{Mutex, MutexGuard, rank, unlock_fair};
 use crate::time::{Clock, Deadline, MonotonicTime};
 
@@ -260,22 +258,6 @@ impl LockShared {
     #[inline(always)]
     pub(super) fn release(&self, id: LockId, transaction: bool) -> bool {
         id.lock == self.lock && self.word.release(id, transaction)
-    }
-
-    /// Returns the code that runs when the present wait of `owner` times out.
-    #[cfg(loom)]
-    pub(super) fn expiry(self: &Arc<Self>, owner: &OwnerId) -> Option<Box<dyn FnOnce()>> {
-        let waiting_at = self.state.lock().position_of(owner)?;
-        let shared = Arc::clone(self);
-        Some(Box::new(move || {
-            shared.withdraw(waiting_at, Reason::Expired(Duration::ZERO));
-        }))
-    }
-
-    /// Makes the hold limit pass for all holders that delay a request.
-    #[cfg(loom)]
-    pub(super) fn expire_hold(&self) {
-        self.step(|state, now| state.revoke_overdue(now, |_| true));
     }
 }
 

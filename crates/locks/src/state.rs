@@ -539,16 +539,6 @@ impl LockState {
         QueueEntry::of(self.id(waiter.number), &requester, waited, position)
     }
 
-    #[cfg(loom)]
-    pub(super) fn position_of(&self, owner: &OwnerId) -> Option<RequestPosition> {
-        let mut waiting = self.queue.waiting();
-        let in_line = waiting.find(|(_, waiter)| waiter.request.head().requester().owner == owner);
-        match in_line {
-            Some((ticket, waiter)) => Some(waiter.position_at(Some(ticket))),
-            None => self.waiting_member(|other| other == owner),
-        }
-    }
-
     pub(super) fn reset_metrics(&mut self) {
         self.metrics = Recorder::default();
         if let Some(limits) = &mut self.hold_limits {
@@ -575,6 +565,9 @@ impl LockState {
     }
 }
 
+#[cfg(loom)]
+#[path = "../loom-tests/steps.rs"]
+mod model_steps;
 #[cfg(test)]
 #[path = "../tests/unit/state.rs"]
 mod tests;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::entry::Hold;
 use super::join::Ending;
 use super::shard::AnsweredRequests;
-use super::shards::{KeyedShards, SHARDS};
+use super::shards::KeyedShards;
 use crate::caught::{CaughtPanic, catch};
 use crate::sync::assert_unlocked;
 
@@ -41,16 +41,7 @@ impl<K, V> KeyedShards<K, V> {
     pub(super) fn end(&self, hold: Hold, ending: &Ending<'_, V>) {
         let mut shard = self.shard_with(hold.key.number);
         let ended = shard.end(hold, &self.clock);
-        let left = ended.as_ref().is_some_and(|ended| ended.gone.is_some())
-            && self.others.get().is_some()
-            && shard.is_last_of(SHARDS, |hash| {
-                Self::index(hash) == Self::index(hold.key.hash)
-            });
-        let requests = shard.state.requests;
         drop(shard);
-        if left {
-            self.leave_first(hold.key.hash, requests);
-        }
         let Some(ended) = ended else {
             return;
         };

@@ -104,25 +104,7 @@ impl<K, V> KeyedLock<K, V> {
 
     /// Creates a lock without keys, with options.
     pub fn with_options(options: KeyedOptions) -> Self {
-        let shared = KeyedShards::new(options);
-        // Model threads run on two shards, except in models of how the shards are made.
-        #[cfg(loom)]
-        shared.spread_now();
-        Self(Arc::new(shared))
-    }
-
-    /// Creates a lock whose keys are all in the first shard.
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn gathered() -> Self {
-        Self(Arc::new(KeyedShards::new(KeyedOptions::new())))
-    }
-
-    /// Makes the other shards: runs the same code as under contention.
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn spread(&self) {
-        self.0.spread_now();
+        Self(Arc::new(KeyedShards::new(options)))
     }
 }
 

@@ -13,6 +13,7 @@ use super::active::Active;
 use super::entry::{ActiveKey, Hold, InEpoch, KeyHolder, KeyedPosition, KeyedWaiter};
 use super::epochs::Epochs;
 use super::join::{Ended, Joiner};
+use super::shards::SHARDS;
 use crate::id::{FencingToken, LockId};
 use crate::key_table::{KeyId, KeyTable};
 use crate::queue::{Priority, WaitList};
@@ -32,12 +33,9 @@ pub(super) struct ShardState {
     /// The lock's number, a part of its ids.
     pub(super) lock: u32,
     /// The index of the shard among all.
-    pub(super) index: u32,
-    shards: u32,
-    /// How many requests were numbered.
-    pub(super) requests: u64,
-    /// How often a thread found the mutex taken, while there is one shard.
-    pub(super) meetings: u32,
+    pub(super) index: usize,
+    /// The number of the last request.
+    number: u64,
     pub(super) present: Epochs,
     /// The waits for all present requests. `None` until the first.
     pub(super) drains: Option<Box<WaitList<InEpoch>>>,
@@ -68,23 +66,16 @@ pub(super) struct AnsweredRequests<V> {
 }
 
 impl<K, V> Shard<K, V> {
-    /// Creates one of several shards; its requests are numbered from `requests` on.
-    pub(super) fn new(
-        lock: u32,
-        [index, shards]: [u32; 2],
-        requests: u64,
-        sampling: Sampling,
-    ) -> Self {
-        // The first shard keeps room for the fewest keys, because most locks have no other.
-        let kept = if index + 1 == shards { 3 } else { 14 };
+    /// The table keeps room for this many keys.
+    const KEPT: usize = 3;
+
+    pub(super) fn new(lock: u32, index: usize, sampling: Sampling) -> Self {
         Self {
-            entries: KeyTable::new(kept),
+            entries: KeyTable::new(Self::KEPT),
             state: ShardState {
                 lock,
                 index,
-                shards,
-                requests,
-                meetings: 0,
+                number: index as u64,
                 present: Epochs::default(),
                 drains: None,
                 sampling,
@@ -148,7 +139,7 @@ impl<K, V> Shard<K, V> {
         let drains = &mut self.state.drains;
         let drains = drains.get_or_insert_with(|| Box::new(WaitList::new(0)));
         Ok(Some(KeyedPosition::Drain {
-            shard: self.state.index as usize,
+            shard: self.state.index,
             epoch,
             ticket: drains.join(Priority::Normal, InEpoch { waiter, epoch }),
         }))
@@ -195,13 +186,6 @@ impl<K, V> Shard<K, V> {
 
     // --- Inspection ---
 
-    /// Whether the shard has this index, and none of its active keys has such a hash.
-    #[inline(always)]
-    pub(super) fn is_last_of(&self, index: usize, belongs: impl Fn(u64) -> bool) -> bool {
-        self.state.index as usize == index
-            && !self.entries.iter().any(|entry| belongs(entry.id.hash))
-    }
-
     pub(super) fn find(&self, key: KeyId) -> Option<&ActiveKey<K, V>> {
         self.entries.get(key)
     }
@@ -246,8 +230,8 @@ impl ShardState {
     /// Returns a rising number that no other shard returns.
     #[inline(always)]
     pub(super) fn next_number(&mut self) -> u64 {
-        self.requests += 1;
-        self.requests * u64::from(self.shards) + u64::from(self.index)
+        self.number += SHARDS as u64;
+        self.number
     }
 
     /// Creates a waiter.
@@ -262,11 +246,6 @@ impl ShardState {
             since,
             request,
         }
-    }
-
-    /// Numbers the next request higher than any of another shard that has numbered `requests`.
-    pub(super) fn follow(&mut self, requests: u64) {
-        self.requests = self.requests.max(requests);
     }
 
     pub(super) fn id(&self, number: u64) -> LockId {

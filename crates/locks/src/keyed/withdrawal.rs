@@ -87,7 +87,7 @@ impl<K, V> Shard<K, V> {
         let drains = drains.flat_map(|drains| drains.iter(None));
         for (ticket, drain) in drains {
             let waiting_at = KeyedPosition::Drain {
-                shard: self.state.index as usize,
+                shard: self.state.index,
                 epoch: drain.epoch,
                 ticket,
             };

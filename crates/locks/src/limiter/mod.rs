@@ -354,18 +354,6 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         let snapshot = self.0.state.lock().snapshot(&mut keys);
         LimiterSnapshot { keys, ..snapshot }
     }
-
-    /// Makes the call at this position (from 1) in the queue of `key` time out: runs the same code
-    /// as a waiter at its deadline.
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn expire(&self, key: &K, position: usize) {
-        let hash = Secret.hash_one(key);
-        let waiting = self.0.state.lock().waiting_at(key, hash, position);
-        if let Some(position) = waiting {
-            self.0.withdraw(position, Reason::Expired(Duration::ZERO));
-        }
-    }
 }
 
 impl<K: LimiterKey> LimiterShared<K> {
@@ -448,3 +436,7 @@ impl<K: LimiterKey> Debug for InFlightLimiter<K> {
             .finish()
     }
 }
+
+#[cfg(loom)]
+#[path = "../../loom-tests/limiter_steps.rs"]
+mod model_steps;

@@ -416,14 +416,4 @@ impl<K: LimiterKey> LimiterState<K> {
             }
         }
     }
-
-    /// Returns the call at this position of a key's queue, from 1.
-    #[cfg(loom)]
-    pub(super) fn waiting_at(&self, key: &K, hash: u64, position: usize) -> Option<CallTicket> {
-        let entry = self.keys.find(hash, |own| own == key)?;
-        let mut waiting = entry.state.queue.waiting();
-        let (ticket, _) = waiting.nth(position.checked_sub(1)?)?;
-        let key = entry.id;
-        Some(CallTicket { key, ticket })
-    }
 }

@@ -96,17 +96,4 @@ impl LockState {
         }
         LockError::Deadlock(Box::new(deadlock))
     }
-
-    #[cfg(loom)]
-    pub(in crate::state) fn waiting_member(
-        &self,
-        is_meant: impl Fn(&OwnerId) -> bool,
-    ) -> Option<RequestPosition> {
-        let members = self.nodes.as_ref()?.list.iter();
-        let mut asking = members.filter_map(|(_, member)| {
-            let asking = member.asking.as_ref()?;
-            is_meant(&member.hold.source.owner).then(|| asking.position_at(None))
-        });
-        asking.next()
-    }
 }
