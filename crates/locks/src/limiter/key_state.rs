@@ -1,12 +1,30 @@
 //! The state of a key.
 
-use super::LimiterKey;
+use std::sync::Arc;
+
 use super::adaptive::Adaptive;
-use super::caller::WaitingCall;
 use super::metrics::CallMetrics;
+use super::{CallEvidence, LimiterKey, Permit};
+use crate::mailbox::Mailbox;
 use crate::queue::{Queue, Slots, Ticket};
 use crate::sampling::Measured;
 use crate::time::MonotonicTime;
+use crate::wait::{Reason, WaitDeadline};
+
+/// A call in the queue of its key.
+pub(super) struct WaitingCall<K: LimiterKey> {
+    pub(super) weight: usize,
+    pub(super) since: MonotonicTime,
+    pub(super) mailbox: Arc<CallMailbox<K>>,
+    /// The timeout of a task, or that it has none. `None` for a thread.
+    pub(super) task: Option<WaitDeadline>,
+}
+
+/// The mailbox through which a waiting call gets its slots. They are returned if the call is gone.
+pub(super) type CallMailbox<K> = Mailbox<Result<Permit<K>, LeftCall>>;
+
+/// Why a call left the queue without slots, and the state that it observed, without its key.
+pub(super) type LeftCall = Box<(Reason, CallEvidence)>;
 
 /// The state of a key beside its name.
 pub(super) struct KeyState<K: LimiterKey> {

@@ -1,23 +1,29 @@
-//! A call before its slots are granted.
+//! A call before its slots are granted, and how it gets them.
 
 use std::fmt::{self, Debug};
-use std::io;
+use std::hash::BuildHasher;
 use std::panic::Location;
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::permit::HeldSlots;
-use super::state::LeftCall;
+use super::key_state::WaitingCall;
 use super::{
-    CallCancellation, CallEvidence, InFlightLimiter, LimiterError, LimiterKey, LimiterLoad, Permit,
+    CallCancellation, CallEvidence, InFlightLimiter, LimiterCounters, LimiterError, LimiterGuard,
+    LimiterKey, LimiterLoad, Permit,
 };
+use crate::hashing::Secret;
+use crate::mailbox::Mailbox;
+use crate::spin_time::Pace;
 use crate::sync::assert_unlocked;
-use crate::wait::{Reason, WaitsAs};
+use crate::wait::{Reason, Wait, WaitsAs};
 use crate::{AcquireOptions, LockRequest, PendingRequest};
 
 /// A request for the slots of a call: [`InFlightLimiter::request`].
 pub struct CallRequest<K: LimiterKey> {
     pub(super) limiter: InFlightLimiter<K>,
-    pub(super) call: Call<K>,
+    /// Taken out with the grant.
+    pub(super) key: Option<K>,
+    pub(super) weight: usize,
 }
 
 impl<K: LimiterKey> Unpin for CallRequest<K> {}
@@ -33,23 +39,125 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
         options: &AcquireOptions,
         _: &'static Location<'static>,
     ) -> Result<Option<Permit<K>>, LimiterError> {
-        let Some(granted) = self.limiter.try_grant(&mut self.call, options) else {
+        let Some(key) = self.key.as_ref().filter(|_| !options.is_cancelled()) else {
             return Ok(None);
         };
-        let (limiter, key) = (self.limiter.clone(), self.call.key.take());
-        Ok(Some(Permit(HeldSlots::by(limiter, granted, options, key))))
+        let hash = Secret.hash_one(key);
+        let shared = &self.limiter.0;
+        let mut state = shared.state.lock();
+        let granted = state.try_take(&mut self.key, hash, self.weight, &shared.clock);
+        drop(state);
+        Ok(granted.map(|granted| {
+            let permit = Permit::new(&self.limiter, granted).taken(options);
+            // Dropping a key is code of users. If it panics, the slots are returned.
+            drop(self.key.take());
+            permit
+        }))
     }
 
-    /// Both endings have tried.
+    /// Both endings have tried. A cancelled call is counted here.
     async fn grant_as(
         self,
         waits_as: WaitsAs,
         options: AcquireOptions,
         _: &'static Location<'static>,
     ) -> Result<Permit<K>, LimiterError> {
-        let (limiter, options) = (self.limiter, &options);
-        let (granted, keys) = limiter.grant(waits_as, self.call, options).await?;
-        Ok(Permit(HeldSlots::by(limiter, granted, options, keys)))
+        let shared = &self.limiter.0;
+        let limit = options.limit(shared.timeout);
+        let key = self.key.as_ref().expect("it is taken with the grant");
+        let hash = Secret.hash_one(key);
+        let cancelled = options.is_cancelled();
+        let attended = waits_as.attend(shared);
+        attended.map_err(|error| LimiterError::NoKeeper {
+            key: self.shown_key(),
+            reason: error.to_string(),
+        })?;
+        // Copied without the mutex. The call keeps its key for the error.
+        let mut copy = Some(key.clone());
+        let refused = |mut state: LimiterGuard<'_, K>, count: fn(&mut LimiterCounters)| {
+            let load = state.turn_away(key, hash, count);
+            drop(state);
+            self.evidence(load)
+        };
+        let (mailbox, wait) = {
+            let mut state = shared.state.lock();
+            if cancelled {
+                let call = refused(state, |counts| counts.cancelled += 1);
+                return Err(LimiterError::Cancelled { call });
+            }
+            let most = state.most(key, hash);
+            if self.weight > most {
+                let call = refused(state, |counts| counts.too_heavy += 1);
+                return Err(LimiterError::TooHeavy {
+                    key: call.key,
+                    weight: call.weight,
+                    limit: most,
+                });
+            }
+            if let Some(granted) = state.try_take(&mut copy, hash, self.weight, &shared.clock) {
+                drop(state);
+                return Ok(Permit::new(&self.limiter, granted).taken(&options));
+            }
+            if limit.is_some_and(|limit| limit.is_zero()) {
+                let call = refused(state, |counts| counts.declined += 1);
+                return Err(LimiterError::Busy { call });
+            }
+            let queued = state.load(key, hash).queued;
+            let bounds = options.queue_bound.into_iter().chain(shared.queue_bound);
+            if let Some(bound) = bounds.min().filter(|&bound| queued >= bound) {
+                let call = refused(state, |counts| counts.rejected += 1);
+                return Err(LimiterError::QueueFull { bound, call });
+            }
+            // The deadline comes first: threads that see the call in the queue rely on a running
+            // timeout.
+            let deadline = limit.and_then(|limit| Some((limit, shared.clock.deadline(limit)?)));
+            let mailbox = Arc::new(Mailbox::new());
+            let waiting = WaitingCall {
+                weight: self.weight,
+                since: shared.clock.now(),
+                mailbox: Arc::clone(&mailbox),
+                task: (waits_as == WaitsAs::Task).then_some(deadline),
+            };
+            let wait = Wait {
+                ticket: state.join(&mut copy, hash, waiting),
+                deadline,
+                // Calls take too long to spin for their end.
+                spins: Pace::SLOW.spins(limit),
+                keeper_looks: None,
+            };
+            (mailbox, wait)
+        };
+        let cancel = options.cancel.as_ref();
+        match waits_as.wait(shared, &mailbox, cancel, wait).await {
+            Ok(permit) => Ok(permit.taken(&options)),
+            Err(left) => {
+                let (reason, evidence) = *left;
+                let key = self.shown_key();
+                let call = Box::new(CallEvidence { key, ..evidence });
+                Err(match reason {
+                    Reason::Expired(limit) => LimiterError::Timeout { limit, call },
+                    Reason::Cancelled => LimiterError::Cancelled { call },
+                })
+            }
+        }
+    }
+}
+
+impl<K: LimiterKey> CallRequest<K> {
+    fn shown_key(&self) -> String {
+        let key = self.key.as_ref();
+        key.map_or_else(String::new, |key| format!("{key:?}"))
+    }
+
+    /// Returns the evidence of a call that never joined the queue.
+    fn evidence(&self, load: LimiterLoad) -> Box<CallEvidence> {
+        Box::new(CallEvidence {
+            key: self.shown_key(),
+            weight: self.weight,
+            waited: Duration::ZERO,
+            position: None,
+            load,
+        })
     }
 }
 
@@ -60,7 +168,7 @@ impl<K: LimiterKey> PendingRequest<'_, CallRequest<K>> {
     /// While a heavy call is at the head of its queue, lighter calls behind it wait too, even if
     /// they would fit.
     pub fn weight(mut self, slots: usize) -> Self {
-        self.request.call.weight = slots.max(1);
+        self.request.weight = slots.max(1);
         self
     }
 
@@ -71,79 +179,16 @@ impl<K: LimiterKey> PendingRequest<'_, CallRequest<K>> {
     ///
     /// [`LimiterError`]; the task has not run then.
     pub fn run<R>(self, task: impl FnOnce(&CallCancellation) -> R) -> Result<R, LimiterError> {
-        let (CallRequest { limiter, call }, options, _) = self.into_parts();
-        let slots = HeldSlots::of(&limiter, call, &options, |slots| slots)?;
+        let permit = self.wait()?;
         assert_unlocked("a call is made");
-        Ok(task(&slots.signal))
+        Ok(task(permit.signal()))
     }
 }
 
 impl<K: LimiterKey> Debug for CallRequest<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CallRequest")
-            .field("key", &self.call.key)
+            .field("key", &self.key)
             .finish_non_exhaustive()
-    }
-}
-
-/// The slots that a call takes.
-pub(super) struct Call<K> {
-    /// Taken out with the grant.
-    pub(super) key: Option<K>,
-    pub(super) weight: usize,
-}
-
-impl<K> Call<K> {
-    /// Creates a call of weight one.
-    #[inline(always)]
-    pub(super) fn to(key: K) -> Self {
-        Self {
-            key: Some(key),
-            weight: 1,
-        }
-    }
-}
-
-impl<K: Debug> Call<K> {
-    fn shown_key(&self) -> String {
-        self.key
-            .as_ref()
-            .map_or_else(String::new, |key| format!("{key:?}"))
-    }
-
-    /// Returns the evidence of a call that never joined the queue.
-    pub(super) fn evidence(&self, load: LimiterLoad) -> Box<CallEvidence> {
-        Box::new(CallEvidence {
-            key: self.shown_key(),
-            weight: self.weight,
-            waited: Duration::ZERO,
-            position: None,
-            load,
-        })
-    }
-
-    pub(super) fn too_heavy(&self, limit: usize) -> LimiterError {
-        LimiterError::TooHeavy {
-            key: self.shown_key(),
-            weight: self.weight,
-            limit,
-        }
-    }
-
-    pub(super) fn no_keeper(&self, error: &io::Error) -> LimiterError {
-        LimiterError::NoKeeper {
-            key: self.shown_key(),
-            reason: error.to_string(),
-        }
-    }
-
-    pub(super) fn error(&self, left: LeftCall) -> LimiterError {
-        let mut call = self.evidence(left.load);
-        call.waited = left.waited;
-        call.position = Some(left.position);
-        match left.reason {
-            Reason::Expired(limit) => LimiterError::Timeout { limit, call },
-            Reason::Cancelled => LimiterError::Cancelled { call },
-        }
     }
 }

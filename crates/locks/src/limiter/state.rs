@@ -18,15 +18,12 @@
 //! 5. A key that is idle and was not configured by name is not kept.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::LimiterKey;
 use super::adaptive::Adaptive;
-use super::caller::{CallMailbox, WaitingCall};
-use super::error::LimiterLoad;
-use super::key_state::{KeyState, KeyTicket, OwnQueue};
+use super::key_state::{CallMailbox, KeyState, KeyTicket, LeftCall, OwnQueue, WaitingCall};
 use super::metrics::{CallMetrics, KeySnapshot, LimiterCounters, LimiterSnapshot, LimiterTotals};
 use super::options::KeyLimit;
+use super::{CallEvidence, LimiterKey, LimiterLoad};
 use crate::key_table::{KeyEntry, KeyId, KeyTable};
 use crate::queue::{Priority, Queue, Slots, Ticket};
 use crate::sampling::{Measured, Sampling};
@@ -63,16 +60,7 @@ pub(super) struct CallTicket {
     ticket: Ticket,
 }
 
-/// Why a call left the queue without slots, and the state that it observed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct LeftCall {
-    pub(super) reason: Reason,
-    pub(super) waited: Duration,
-    pub(super) position: usize,
-    pub(super) load: LimiterLoad,
-}
-
-pub(super) type CallOutcome = Result<Granted, Box<LeftCall>>;
+pub(super) type CallOutcome = Result<Granted, LeftCall>;
 
 /// The work to do after the release of the mutex.
 #[must_use]
@@ -245,13 +233,15 @@ impl<K: LimiterKey> LimiterState<K> {
                 waited
             }
         };
-        let left = LeftCall {
-            reason,
+        let evidence = CallEvidence {
+            key: String::new(),
+            weight: waiter.weight,
             waited,
-            position: ahead + 1,
+            position: Some(ahead + 1),
             load,
         };
-        next.answers.push((waiter.mailbox, Err(Box::new(left))));
+        let left = Box::new((reason, evidence));
+        next.answers.push((waiter.mailbox, Err(left)));
         let over = state.is_over();
         self.update_turn(key);
         self.serve(now, next);
