@@ -20,7 +20,7 @@ pub(crate) type Lock = KeyedLock<u8, u64>;
 pub(crate) const KEY: u8 = 1;
 
 /// A key in the other shard.
-const ELSEWHERE: u8 = 2;
+const ELSEWHERE: u8 = 3;
 
 pub(crate) fn spawn<T: 'static>(
     lock: &Lock,

@@ -44,7 +44,6 @@ mod pending;
 mod queue;
 mod registrable;
 mod report;
-mod revocation;
 mod sampling;
 mod shared;
 mod spin_time;
@@ -97,8 +96,7 @@ pub use pending::PendingRequest;
 pub use pending::{LockRequest, NodesInstead};
 pub use registrable::{PrimitiveState, Registrable};
 pub use report::{LockReport, SlowRequest};
-pub use revocation::Revocation;
-pub use stats::{LockCounters, LockStats};
+pub use stats::{LockCounters, LockStats, Revocation};
 pub use timeline::{Timeline, TimelineEntry, TimelineOutcome};
 
 pub(crate) use request::Requester;

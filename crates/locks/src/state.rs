@@ -6,11 +6,9 @@
 mod hold_limits;
 mod holder;
 mod inspection;
-mod members;
 mod nodes;
 mod recording;
 mod requests;
-mod revoking;
 mod timeline_and_reports;
 mod withdrawal;
 
@@ -23,7 +21,6 @@ use super::node::{Granule, NodeWait, Scope};
 use super::options::{PackedDuration, RequestLimit};
 use super::report::LockReport;
 use super::request::{LockOutcome, RequestOutcome, RequestSource, Requester, Waiting};
-use super::revocation::LastRevocations;
 use super::sampling::{Measured, Sampling};
 use super::spin_time::Pace;
 use super::stats::{LockStats, Recorder};
@@ -38,7 +35,7 @@ use hold_limits::HoldLimits;
 pub(super) use holder::Overdue;
 use holder::{Joined, LockHolder};
 pub(super) use inspection::MembersPage;
-use members::Members;
+use nodes::Members;
 pub(super) use nodes::Requested;
 pub(super) use requests::HowToWait;
 use requests::LockWaiter;
@@ -416,8 +413,8 @@ impl LockState {
         if self.learn_of_revocation(id) {
             return Err(ReleaseError::Revoked { id });
         }
-        let held = self.holder().map(|holder| holder.grant.id());
-        Err(match held.or_else(|| self.first_member_id()) {
+        let held = self.holds().next().map(|hold| hold.grant.id());
+        Err(match held {
             None => ReleaseError::NotHeld { id },
             Some(expected) => ReleaseError::Mismatch { expected, got: id },
         })
@@ -498,10 +495,8 @@ impl LockState {
 
     /// Returns the holder; of several that share the lock, the first.
     pub(super) fn current(&self, now: MonotonicTime) -> Option<LockInfo> {
-        match self.holder() {
-            Some(holder) => Some(holder.info(now)),
-            None => self.first_member(now),
-        }
+        // Some member holds all that it has requested: there is no cycle of waits.
+        Some(self.holds().next()?.info(now))
     }
 
     fn holder_info(&self, now: MonotonicTime) -> LockInfo {
@@ -541,19 +536,15 @@ impl LockState {
 
     pub(super) fn reset_metrics(&mut self) {
         self.metrics = Recorder::default();
-        if let Some(limits) = &mut self.hold_limits {
-            limits.last_revocations = LastRevocations::default();
-        }
     }
 
     /// Returns metrics and state, without the list of waiting requests.
     pub(super) fn stats(&self, now: MonotonicTime) -> LockStats {
         let current_lock = self.current(now);
-        let limits = self.hold_limits.as_ref();
         let [wait, hold] = self.metrics.summaries();
         LockStats {
             counters: self.metrics.counts,
-            last_revocations: limits.map_or_else(Vec::new, |it| it.last_revocations.list(now)),
+            last_revocations: self.metrics.last_revocations(now),
             average_wait_time: wait.mean,
             wait,
             hold,

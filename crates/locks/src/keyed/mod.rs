@@ -13,19 +13,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod active;
 mod entry;
-mod epochs;
 mod execution;
 mod inspection;
-mod join;
 mod options;
-mod queued;
 mod request;
-mod reservation;
 mod shard;
 mod shards;
-mod stats;
 mod withdrawal;
 
 use std::borrow::Borrow;
@@ -34,18 +28,16 @@ use std::hash::Hash;
 use std::panic::Location;
 use std::sync::Arc;
 
-pub use join::{Execution, ExecutionError, TaskPanic};
+pub use execution::{Execution, ExecutionError, TaskPanic};
+pub use inspection::KeyedStats;
 pub use options::KeyedOptions;
-pub use request::{DrainRequest, KeyRequest};
-pub use reservation::Reservation;
-pub use stats::KeyedStats;
+pub use request::{DrainRequest, KeyRequest, Reservation};
 
 use super::options::PLAIN;
 use super::request::Request;
-use super::wait::{WaitsAs, blocking};
 use super::{LockError, PendingRequest};
 use crate::id::OwnerId;
-use queued::KeyedRequest;
+use request::KeyedRequest;
 use shards::KeyedShards;
 
 /// Executes tasks by key: tasks of one key one at a time in FIFO order, tasks of different keys at
@@ -145,11 +137,7 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     {
         let owner = OwnerId::default();
         let requester = PLAIN.requester(&owner, Location::caller(), false);
-        let position = self.0.ask(key, &requester, &PLAIN, false)?;
-        if let Some(waits) = position.waits {
-            blocking(waits.wait_for_grant(WaitsAs::Thread, None))?;
-        }
-        Ok(self.0.execute(position.hold, task))
+        self.0.ask(key, &requester, &PLAIN, false)?.execute(task)
     }
 
     /// Requests a key, to be ended with [`wait`](PendingRequest::wait) or `.await`. Both return the

@@ -9,14 +9,12 @@ use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::active::Active;
-use super::entry::{ActiveKey, Hold, InEpoch, KeyHolder, KeyedPosition, KeyedWaiter};
-use super::epochs::Epochs;
-use super::join::{Ended, Joiner};
+use super::entry::Active;
+use super::entry::{ActiveKey, Drain, Hold, KeyHolder, KeyedPosition, KeyedWaiter};
+use super::execution::{Ended, Joiner};
 use super::shards::SHARDS;
 use crate::id::{FencingToken, LockId};
 use crate::key_table::{KeyId, KeyTable};
-use crate::queue::{Priority, WaitList};
 use crate::request::{Answer, RequestOutcome, Requester, Waiting};
 use crate::sampling::{Measured, Sampling};
 use crate::spin_time::Pace;
@@ -32,13 +30,13 @@ pub(super) struct Shard<K, V> {
 pub(super) struct ShardState {
     /// The lock's number, a part of its ids.
     pub(super) lock: u32,
-    /// The index of the shard among all.
-    pub(super) index: usize,
     /// The number of the last request.
     number: u64,
-    pub(super) present: Epochs,
-    /// The waits for all present requests. `None` until the first.
-    pub(super) drains: Option<Box<WaitList<InEpoch>>>,
+    /// How many requests hold a key or wait for one.
+    pub(super) present: usize,
+    /// The waits for all present requests, oldest first. Each waits for all that the one before it
+    /// waits for.
+    pub(super) drains: Vec<Drain>,
     sampling: Sampling,
     pub(super) pace: Pace,
     pub(super) counts: LockCounters,
@@ -74,10 +72,9 @@ impl<K, V> Shard<K, V> {
             entries: KeyTable::new(Self::KEPT),
             state: ShardState {
                 lock,
-                index,
                 number: index as u64,
-                present: Epochs::default(),
-                drains: None,
+                present: 0,
+                drains: Vec::new(),
                 sampling,
                 pace: Pace::default(),
                 counts: LockCounters::default(),
@@ -111,10 +108,10 @@ impl<K, V> Shard<K, V> {
         let key = copy.take().expect("the caller has copied the key");
         let number = state.next_number();
         state.counts.total_acquisitions += 1;
-        let epoch = state.present.arrive();
+        state.present += 1;
         let measured = state.sampling.measure(|| clock.now());
         let entry = vacant.insert(number, key, KeyHolder::vacant);
-        entry.state.begin(number, epoch, requester, measured);
+        entry.state.begin(number, requester, measured);
         let key = entry.id;
         Ok(Hold { key, number })
     }
@@ -132,17 +129,14 @@ impl<K, V> Shard<K, V> {
             entry.state.since.observe(now);
             Active { entry, state }.refuse_reentry(requester, now)?;
         }
-        let Some(epoch) = self.state.present.close() else {
+        let left = state.present;
+        if left == 0 {
             return Ok(None);
-        };
-        let waiter = self.state.waiter(request, now);
-        let drains = &mut self.state.drains;
-        let drains = drains.get_or_insert_with(|| Box::new(WaitList::new(0)));
-        Ok(Some(KeyedPosition::Drain {
-            shard: self.state.index,
-            epoch,
-            ticket: drains.join(Priority::Normal, InEpoch { waiter, epoch }),
-        }))
+        }
+        let waiter = state.waiter(request, now);
+        let number = waiter.number;
+        state.drains.push(Drain { waiter, left });
+        Ok(Some(KeyedPosition::Drain(number)))
     }
 
     // --- Ending ---
@@ -165,12 +159,12 @@ impl<K, V> Shard<K, V> {
             if let Some((held, _)) = held {
                 state.pace.take_in(held);
             }
-            let is_last = state.present.leave(holder.epoch);
+            let is_last = state.leave(holder.number);
             let mut waited = None;
             let mut is_idle = true;
             if is_last || holder.queues.is_some() {
                 let now = measured.map_or_else(MonotonicTime::default, |(_, now)| now);
-                let answered = state.hand_over(holder, now, is_last);
+                let answered = state.hand_over(holder, now);
                 is_idle = answered.wait.is_none();
                 waited = Some(answered);
             }
@@ -221,7 +215,7 @@ impl<K, V> Shard<K, V> {
     /// there is room.
     pub(super) fn sizes(&self) -> [usize; 3] {
         let [active, capacity] = self.entries.sizes();
-        let waiting = self.state.present.len().saturating_sub(active);
+        let waiting = self.state.present.saturating_sub(active);
         [active, waiting, capacity]
     }
 }
@@ -264,7 +258,6 @@ impl ShardState {
         &mut self,
         holder: &mut KeyHolder<V>,
         now: MonotonicTime,
-        is_last: bool,
     ) -> Box<AnsweredRequests<V>> {
         let mut answered = Box::new(AnsweredRequests {
             wait: None,
@@ -280,30 +273,36 @@ impl ShardState {
             // Later requests for a result wait for that of the next task.
             let joiners = iter::from_fn(|| queues.joins.pop_if(|_| true));
             answered.joiners = joiners.map(|waiter| waiter.request).collect();
-            if let Some(InEpoch { waiter, epoch }) = queues.turns.pop_if(|_| true) {
+            if let Some(waiter) = queues.turns.pop_if(|_| true) {
                 self.counts.total_acquisitions += 1;
                 answered.wait = Some(now - waiter.since);
                 let requester = waiter.request.head().requester();
-                holder.begin(waiter.number, epoch, &requester, Some(Measured::once(now)));
+                holder.begin(waiter.number, &requester, Some(Measured::once(now)));
                 holder.source.untaken = waiter.request.head().task().is_some();
                 let granted = RequestOutcome::Granted(self.grant(waiter.number));
                 answered.answers.push((waiter.request, granted));
             }
         }
-        if is_last {
-            self.pass(&mut answered.answers);
+        while self.is_drained() {
+            let waiter = self.drains.remove(0).waiter;
+            let granted = RequestOutcome::Granted(self.grant(waiter.number));
+            answered.answers.push((waiter.request, granted));
         }
         answered
     }
 
-    /// Answers the waits for requests that have left now.
-    fn pass(&mut self, answers: &mut Vec<Answer>) {
-        let oldest = self.present.oldest();
-        let has_ended = |drain: &InEpoch| drain.epoch < oldest;
-        let next = |drains: &mut Box<WaitList<InEpoch>>| drains.pop_if(has_ended);
-        while let Some(drain) = self.drains.as_mut().and_then(next) {
-            let granted = RequestOutcome::Granted(self.grant(drain.waiter.number));
-            answers.push((drain.waiter.request, granted));
+    /// Counts out a request. Returns whether a wait for all ends with that.
+    #[inline(always)]
+    pub(super) fn leave(&mut self, number: u64) -> bool {
+        self.present -= 1;
+        for drain in &mut self.drains {
+            drain.left -= usize::from(number < drain.waiter.number);
         }
+        self.is_drained()
+    }
+
+    #[inline(always)]
+    fn is_drained(&self) -> bool {
+        self.drains.first().is_some_and(|drain| drain.left == 0)
     }
 }

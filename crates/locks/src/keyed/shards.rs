@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::KeyedOptions;
 use super::entry::{Hold, KeyedPosition};
-use super::queued::KeyedRequest;
-use super::reservation::Reservation;
+use super::request::KeyedRequest;
+use super::request::Reservation;
 use super::shard::Shard;
 use crate::hashing::Secret;
 use crate::id::random_session;
@@ -56,13 +56,6 @@ enum Asked<'a, K, V> {
     },
 }
 
-/// The turn of a request, and its wait if it waits.
-pub(super) struct KeyedWait<K: 'static, V: 'static> {
-    pub(super) hold: Hold,
-    /// Set while the request waits.
-    pub(super) waits: Option<Box<KeyedRequest<K, V, Infallible>>>,
-}
-
 impl<K, V> KeyedShards<K, V> {
     pub(super) fn new(options: KeyedOptions) -> Self {
         let lock = random_session();
@@ -107,7 +100,7 @@ impl<K, V> KeyedShards<K, V> {
     pub(super) fn shard_of(&self, waiting_at: KeyedPosition) -> KeyedGuard<'_, K, V> {
         self.shard_with(match waiting_at {
             KeyedPosition::Turn(key, _) | KeyedPosition::Join(key, _) => key.number,
-            KeyedPosition::Drain { shard, .. } => shard as u64,
+            KeyedPosition::Drain(number) => number,
         })
     }
 
@@ -179,19 +172,21 @@ impl<K: 'static, V: 'static> KeyedShards<K, V> {
         requester: &Requester<'_>,
         options: &AcquireOptions,
         reserves: bool,
-    ) -> Result<KeyedWait<K, V>, LockError>
+    ) -> Result<Reservation<K, V>, LockError>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
     {
+        // The thread that executes a reserved turn is not known yet.
+        let thread = if reserves { 0 } else { requester.thread };
         match self.try_ask(key, requester, options)? {
-            Asked::Granted(hold) => Ok(KeyedWait { hold, waits: None }),
+            Asked::Granted(hold) => Ok(Reservation::new(self, hold, thread)),
             Asked::Active { shard, key, copy } => {
-                let position = self.join_queue(shard, key, requester, options, reserves)?;
+                let (hold, waits) = self.join_queue(shard, key, requester, options, reserves)?;
                 // If the drop of the copy panics, the turn is given up.
-                let turn = Reservation::new(self, position, None, 0);
+                let turn = Reservation::new(self, hold, thread).behind(waits, options);
                 drop(copy);
-                Ok(turn.into_place())
+                Ok(turn)
             }
         }
     }
@@ -204,7 +199,7 @@ impl<K: 'static, V: 'static> KeyedShards<K, V> {
         requester: &Requester<'_>,
         options: &AcquireOptions,
         reserves: bool,
-    ) -> Result<KeyedWait<K, V>, LockError> {
+    ) -> Result<(Hold, KeyedRequest<K, V, Infallible>), LockError> {
         let mut active = shard.active(key).expect("it was just found");
         let now = self.clock.now();
         if !reserves {
@@ -220,9 +215,8 @@ impl<K: 'static, V: 'static> KeyedShards<K, V> {
         let deadline = self.deadline(options);
         let (waiting_at, hold) = active.join_queue(request.clone(), now);
         let spins = active.state.pace.spins(limit);
-        let queued = KeyedRequest::new(self, waiting_at, request, spins, deadline);
-        let waits = Some(Box::new(queued));
-        Ok(KeyedWait { hold, waits })
+        let waits = KeyedRequest::new(self, waiting_at, request, spins, deadline);
+        Ok((hold, waits))
     }
 
     /// Joins the waits for all present requests. Refuses a thread that has such a request itself.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::entry::{InEpoch, KeyedPosition, KeyedWaiter};
+use super::entry::{Drain, KeyedPosition, KeyedWaiter};
 use super::shard::Shard;
 use crate::LockError;
 use crate::error::TimeoutEvidence;
@@ -27,12 +27,9 @@ impl<K, V> Shard<K, V> {
             (KeyedPosition::Turn(key, _), Reason::Cancelled) => (key, ahead + 1, 0),
             // All joined requests are answered together.
             (KeyedPosition::Join(key, _), _) => (key, 1, 0),
-            (KeyedPosition::Drain { epoch, .. }, _) => {
-                let entries = self.entries();
-                let first = entries
-                    .filter(|entry| entry.state.epoch <= epoch)
-                    .min_by_key(|entry| entry.state.number)?;
-                (first.id, self.state.present.left(epoch), 0)
+            (KeyedPosition::Drain(_), _) => {
+                let first = self.entries().min_by_key(|entry| entry.state.number)?;
+                (first.id, ahead, 0)
             }
         };
         let mut active = self.active(key)?;
@@ -76,22 +73,15 @@ impl<K, V> Shard<K, V> {
             let Some(queues) = &entry.state.queues else {
                 continue;
             };
-            for (ticket, turn) in queues.turns.iter(None) {
-                visit(KeyedPosition::Turn(entry.id, ticket), &*turn.waiter.request);
+            for (ticket, waiter) in queues.turns.iter(None) {
+                visit(KeyedPosition::Turn(entry.id, ticket), &*waiter.request);
             }
             for (ticket, waiter) in queues.joins.iter(None) {
                 visit(KeyedPosition::Join(entry.id, ticket), &*waiter.request);
             }
         }
-        let drains = self.state.drains.iter();
-        let drains = drains.flat_map(|drains| drains.iter(None));
-        for (ticket, drain) in drains {
-            let waiting_at = KeyedPosition::Drain {
-                shard: self.state.index,
-                epoch: drain.epoch,
-                ticket,
-            };
-            visit(waiting_at, &*drain.waiter.request);
+        for Drain { waiter, .. } in &self.state.drains {
+            visit(KeyedPosition::Drain(waiter.number), &*waiter.request);
         }
     }
 
@@ -122,7 +112,10 @@ impl<K, V> Shard<K, V> {
         match waiting_at {
             KeyedPosition::Turn(key, ticket) => queues(key)?.turns.ahead_of(ticket),
             KeyedPosition::Join(key, ticket) => queues(key)?.joins.ahead_of(ticket),
-            KeyedPosition::Drain { ticket, .. } => self.state.drains.as_ref()?.ahead_of(ticket),
+            KeyedPosition::Drain(number) => {
+                let mut drains = self.state.drains.iter();
+                Some(drains.find(|drain| drain.waiter.number == number)?.left)
+            }
         }
     }
 
@@ -135,9 +128,9 @@ impl<K, V> Shard<K, V> {
         match waiting_at {
             KeyedPosition::Turn(key, ticket) => {
                 let turns = &mut self.active(key)?.entry.state.queues.as_mut()?.turns;
-                let InEpoch { waiter, epoch } = turns.remove(ticket)?;
-                let last = self.state.present.leave(epoch);
-                debug_assert!(!last, "the holder came in no later epoch");
+                let waiter = turns.remove(ticket)?;
+                let last = self.state.leave(waiter.number);
+                debug_assert!(!last, "the holder came before it");
                 Some(waiter)
             }
             KeyedPosition::Join(key, ticket) => {
@@ -153,8 +146,12 @@ impl<K, V> Shard<K, V> {
                     request,
                 })
             }
-            KeyedPosition::Drain { ticket, .. } => {
-                Some(self.state.drains.as_mut()?.remove(ticket)?.waiter)
+            KeyedPosition::Drain(number) => {
+                let drains = &mut self.state.drains;
+                let at = drains
+                    .iter()
+                    .position(|drain| drain.waiter.number == number)?;
+                Some(drains.remove(at).waiter)
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The steps of requests that lock nodes: they share the lock, and have their nodes in a table.
+//! The requests that lock nodes: they share the lock, and have their nodes in a table.
 //!
 //! Invariants N6 to N8, beside those of the table:
 //!
@@ -8,14 +8,58 @@
 //!    while it holds: the first one downgrades it.
 //! 3. A member waits for nodes if and only if the table says so.
 
-mod inspection;
+use std::collections::BTreeMap;
 
-use super::members::Member;
 use super::*;
-use crate::node::{
-    Deadlock, DeadlockLink, Granule, NodeLockStats, NodeWait, RefusedDeadlock, Tree,
-};
-use crate::queue::{Asked, Link, MemberNumber};
+use crate::node::{Deadlock, RefusedDeadlock, Tree};
+use crate::queue::{Asked, LockTable, MemberNumber};
+use crate::stats::Last;
+
+#[derive(Default)]
+pub(super) struct Members {
+    pub(super) table: LockTable<Granule>,
+    /// By the numbers of their requests, hence in FIFO order.
+    pub(super) list: BTreeMap<u64, Member>,
+    /// How many of them wait for nodes.
+    pub(super) waiting: usize,
+    pub(super) metrics: Recorder,
+    pub(super) deadlocks: u64,
+    pub(super) last_deadlocks: Last<Deadlock, { RefusedDeadlock::LISTED }>,
+    pub(super) upgrade_conflicts: u64,
+}
+
+/// A request for nodes that was admitted: it holds nodes, or waits for some, or both.
+pub(super) struct Member {
+    /// Granted when the whole first request is. Until then it begins at the admission.
+    pub(super) hold: LockHolder,
+    /// Its request, if it waits.
+    pub(super) asking: Option<LockWaiter>,
+}
+
+impl LockState {
+    /// Returns the requests that wait for nodes.
+    pub(crate) fn waiters_for_nodes(&self) -> impl Iterator<Item = &LockWaiter> {
+        let members = self.nodes.iter().flat_map(|nodes| nodes.list.values());
+        members.filter_map(|member| member.asking.as_ref())
+    }
+}
+
+impl Members {
+    /// Whether a member is still in this wait.
+    pub(super) fn is_in_wait(&self, number: u64, wait: WaitId) -> bool {
+        let asking = self
+            .list
+            .get(&number)
+            .and_then(|member| member.asking.as_ref());
+        asking.is_some_and(|asking| asking.wait == wait)
+    }
+
+    /// Returns the members that hold nodes.
+    pub(super) fn holds(&self) -> impl Iterator<Item = &LockHolder> {
+        let holds = self.list.values().map(|member| &member.hold);
+        holds.filter(|hold| hold.is_granted())
+    }
+}
 
 /// The present outcome of a request.
 pub(crate) enum Requested {
@@ -379,12 +423,6 @@ impl LockState {
         self.nodes
             .as_ref()
             .is_some_and(|nodes| !nodes.list.is_empty())
-    }
-
-    /// Returns the id of the earliest member.
-    pub(super) fn first_member_id(&self) -> Option<LockId> {
-        let (number, _) = self.nodes.as_ref()?.list.first_key_value()?;
-        Some(self.id(*number))
     }
 
     pub(super) fn waiting_for_nodes(&self) -> usize {

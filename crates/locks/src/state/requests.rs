@@ -38,21 +38,19 @@ impl LockState {
         part: CapacityPart,
         now: MonotonicTime,
     ) -> Result<(), LockError> {
-        let holder = if requester.thread == 0 {
-            None
-        } else if self.held {
-            let held = self.holder.is_held_by(requester.thread);
-            held.then(|| self.holder.info(now))
-        } else {
-            self.info_of_thread(requester.thread, now)
-        };
-        let Some(holder) = holder else {
+        if requester.thread == 0 {
+            return Ok(());
+        }
+        let mut holds = self.holds();
+        let holder = holds.find(|hold| hold.is_held_by(requester.thread));
+        let Some(holder) = holder.map(|hold| Box::new(hold.info(now))) else {
             return Ok(());
         };
+        drop(holds);
         self.recorder_of(part).counts.total_refusals += 1;
         Err(LockError::Reentrant {
             owner: requester.owner.clone(),
-            holder: Box::new(holder),
+            holder,
         })
     }
 

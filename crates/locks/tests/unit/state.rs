@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use super::revoking::REMEMBERED;
+use super::hold_limits::REMEMBERED;
 use super::*;
 use crate::LockOptions;
 use crate::time::ManualClock;
