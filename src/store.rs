@@ -63,7 +63,7 @@ use crate::sync::{Mutex, rank};
 use durable::Writer;
 use log::OwnLog;
 use numbers::Numbers;
-use observe::Observer;
+use observe::{Observer, report_observer};
 use provenance::RecordedProvenance;
 pub(crate) use provenance::{KeptHistory, Undone};
 use request::{StoreRequest, TransactionRequest};
@@ -149,13 +149,14 @@ impl DataStore {
             last_id = last_of(session_of_ids, 0);
         }
         options.lock.last_token = numbering.lock_token;
+        options.lock.observer = report_observer(&options.name, &options.lock);
         let bookkeeping = Bookkeeping::new(options.remembered_keys, writer.is_some());
         let ids = (session_of_ids, last_id);
         let clock = options.lock.clock.clone();
         Self(Arc::new(StoreShared {
             document: SharedDocument::new(snapshot, ids, options.schema, clock),
-            observer: Observer::new(&options.lock.name, &options.lock.clock),
-            name: options.lock.name.clone(),
+            observer: Observer::new(&options.name, &options.lock.clock),
+            name: options.name,
             lock: FifoLock::with_options(options.lock),
             bookkeeping: Mutex::new(bookkeeping),
             numbers: Numbers::after(numbering),

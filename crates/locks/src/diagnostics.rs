@@ -234,7 +234,7 @@ impl FifoLock {
         let ((totals, members), mut queued) = self.0.read_queue(
             |state, now| {
                 let totals = (state.counters(), state.last_deadlocks(now));
-                (totals, state.members_page(None, false, now))
+                (totals, state.members_page(None, now))
             },
             |state, at, now| {
                 let waiting = state.waits_in_queue(at, ahead, now);
@@ -243,15 +243,17 @@ impl FifoLock {
             },
         );
         let ([document, nodes], deadlocks) = totals;
+        let mut members = self.all_members(members);
+        if queued.len() > PAGE {
+            // Requests that have left the queue between two pages wait for their nodes.
+            let page = self.0.step_fair(|state, now| state.members_page(None, now));
+            members.waiters.extend(self.all_members(page).waiters);
+        }
         let MembersPage {
             holders,
             mut waiters,
             ..
-        } = self.members_from(members, false);
-        if queued.len() > PAGE {
-            // Requests that have left the queue between two pages wait for their nodes.
-            waiters.extend(self.all_members(false).waiters);
-        }
+        } = members;
         let mut listed = HashSet::new();
         waiters.retain(|waits| listed.insert(waits.request.lock_id));
         queued.retain(|waits| listed.insert(waits.request.lock_id));
@@ -265,23 +267,10 @@ impl FifoLock {
         }
     }
 
-    /// Returns the holders of nodes, and the requests that wait for nodes. The lock stays usable
-    /// meanwhile, however many there are.
-    #[doc(hidden)]
-    pub fn members(&self) -> (Vec<HeldLock>, Vec<WaitingRequest>) {
-        let members = self.all_members(true);
-        (members.holders, members.waiters)
-    }
-
-    fn all_members(&self, nodes_only: bool) -> MembersPage {
-        let first = |state: &mut LockState, now| state.members_page(None, nodes_only, now);
-        self.members_from(self.0.step_fair(first), nodes_only)
-    }
-
     /// Reads the rest of the members page by page.
-    fn members_from(&self, mut members: MembersPage, nodes_only: bool) -> MembersPage {
+    fn all_members(&self, mut members: MembersPage) -> MembersPage {
         while let Some(last) = members.next {
-            let page = |state: &mut LockState, now| state.members_page(Some(last), nodes_only, now);
+            let page = |state: &mut LockState, now| state.members_page(Some(last), now);
             members.extend(self.0.step_fair(page));
         }
         members

@@ -109,7 +109,7 @@ impl FifoLock {
     pub fn with_options(settings: LockOptions) -> Self {
         let lock = random_session();
         let reports = settings.channel;
-        let reports = reports.or_else(|| ReportChannel::with(settings.reports, &settings.name));
+        let reports = reports.or_else(|| ReportChannel::with(settings.reports, settings.observer));
         let observed = Observed::of(settings.timeline, settings.reports, &settings.clock);
         let keeper = KeeperSlot::of(settings.keeper);
         // A timeline records each hold, and each may have to be reported.
@@ -165,8 +165,177 @@ impl FifoLock {
         Ok(grant.id())
     }
 
+    /// Acquires the lock for the life of the returned guard. A [`request`](Self::request) has
+    /// options, and also waits in a task.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire_lock`](Self::acquire_lock).
+    #[track_caller]
+    pub fn lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
+        let grant = self.acquire_plainly(owner.into(), Location::caller(), true)?;
+        Ok(LockGuard::new(self.clone(), grant))
+    }
+
+    /// Acquires the lock only if it is free and no request waits. Never blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::WouldBlock`] with the holder, or [`LockError::Reentrant`] if that is the
+    /// calling thread.
+    #[track_caller]
+    pub fn try_lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
+        let options = AcquireOptions::new().no_wait();
+        self.request(owner).options(options).wait()
+    }
+
+    /// Returns a request for a guard, to set its options. Nothing is requested before
+    /// [`wait`](PendingRequest::wait) or `.await`.
+    #[track_caller]
+    pub fn request(&self, owner: impl Into<OwnerId>) -> PendingRequest<'static, GuardRequest> {
+        PendingRequest::new(GuardRequest {
+            lock: self.clone(),
+            owner: owner.into(),
+        })
+    }
+
+    /// Releases the grant with this id. Never blocks. The next waiter holds the lock when this
+    /// returns.
+    ///
+    /// # Errors
+    ///
+    /// [`ReleaseError`]: the grant is not held, was revoked, or has an open transaction. Nothing is
+    /// released.
+    #[inline]
+    pub fn release_lock(&self, id: LockId) -> Result<ReleaseOutcome, ReleaseError> {
+        match self.0.release(id, false) {
+            true => Ok(ReleaseOutcome::Freed),
+            false => self.release_in_step(id),
+        }
+    }
+
+    #[inline(never)]
+    fn release_in_step(&self, id: LockId) -> Result<ReleaseOutcome, ReleaseError> {
+        Ok(match self.0.step(|state, now| state.release(id, now))? {
+            None => ReleaseOutcome::Freed,
+            Some(next) => {
+                self.0.deliver(next);
+                ReleaseOutcome::HandedOver
+            }
+        })
+    }
+
+    /// Returns whether the lock is held.
+    pub fn is_locked(&self) -> bool {
+        !self.0.word.is_free()
+    }
+
+    /// Returns the holder of the lock.
+    pub fn current_lock(&self) -> Option<LockInfo> {
+        self.0.step(|state, now| state.current(now))
+    }
+
+    /// Returns the number of waiting requests.
+    pub fn queue_length(&self) -> usize {
+        self.0.state.lock().queue_length()
+    }
+
+    /// Returns the waiting requests in queue order. The first 32 are of one moment; the others are
+    /// read page by page, as in the [diagnostics](Self::diagnostics).
+    pub fn queue_info(&self) -> Vec<QueueEntry> {
+        self.queue_with(|_, _| ()).1
+    }
+
+    /// Returns the waiting requests, and what `first` reads in the moment of the first page.
+    fn queue_with<T>(
+        &self,
+        first: impl FnOnce(&mut LockState, MonotonicTime) -> T,
+    ) -> (T, Vec<QueueEntry>) {
+        self.0.read_queue(first, |state, queued, now| {
+            state.entry(queued.waiter, queued.position, now)
+        })
+    }
+
+    /// Returns the counters and the state of one moment. The first 32 waiters are of that moment
+    /// too; the others are read page by page, as in the [diagnostics](Self::diagnostics).
+    pub fn lock_stats(&self) -> LockStats {
+        let (stats, queue) = self.queue_with(|state, now| state.stats(now));
+        LockStats { queue, ..stats }
+    }
+
+    /// Returns what the lock has recorded: its last requests, with those that hold or wait.
+    ///
+    /// `None` if [`LockOptions::timeline`] does not turn the recorder on. The holder and the last
+    /// request that has ended are of one moment; all others are read page by page, as in the
+    /// [diagnostics](Self::diagnostics). The lock stays usable meanwhile. Requests that are
+    /// forgotten during the read are missing at the beginning, and `forgotten` counts them.
+    ///
+    /// ```
+    /// use doclock_locks::{FifoLock, LockOptions, TimelineOutcome};
+    ///
+    /// let lock = FifoLock::with_options(LockOptions::new().timeline(1_000));
+    /// drop(lock.lock("report")?);
+    /// let _guard = lock.lock("letter")?;
+    ///
+    /// let timeline = lock.timeline().unwrap();
+    /// let [report, letter] = &timeline.entries[..] else { panic!("{timeline:?}") };
+    /// assert_eq!(report.outcome, TimelineOutcome::Released);
+    /// assert_eq!(letter.outcome, TimelineOutcome::Holding);
+    /// assert!(report.ended_at <= letter.granted_at);
+    /// # Ok::<(), doclock_locks::LockError>(())
+    /// ```
+    pub fn timeline(&self) -> Option<Timeline> {
+        if !self.0.state.lock().is_recorded() {
+            return None;
+        }
+        let (recorded, waiting) = self.0.read_queue(
+            |state, now| state.recorded(now),
+            |state, queued, _| state.recorded_waiter(queued.waiter),
+        );
+        let (mut timeline, mut unfinished) = recorded?;
+        unfinished.extend(waiting.into_iter().flatten());
+        // Backwards, because the oldest may be forgotten meanwhile.
+        let mut pages = vec![unfinished];
+        loop {
+            let page =
+                |state: &mut LockState, _: MonotonicTime| state.recorded_page(timeline.forgotten);
+            let page = self.0.step_fair(page);
+            if page.is_empty() {
+                break;
+            }
+            timeline.forgotten -= page.len() as u64;
+            pages.push(page);
+        }
+        timeline.entries = pages.into_iter().rev().flatten().collect();
+        Some(timeline)
+    }
+
+    /// Returns the channel of the reports of long holds and long waits.
+    ///
+    /// `None` if neither [`LockOptions::report_holds`] nor [`LockOptions::report_waits`] is set.
+    /// All receivers share the channel: each report goes to one of them. It keeps the last
+    /// [`LockReport::KEPT`] reports that no receiver has taken. It disconnects when the lock is
+    /// dropped and all reports are received.
+    pub fn reports(&self) -> Option<Receiver<LockReport>> {
+        Some(self.0.reports.as_ref()?.receiver())
+    }
+
+    /// Sets all counters to zero. Holder and queue stay; a hold that began before counts in
+    /// full when it ends.
+    pub fn reset_lock_stats(&self) {
+        self.0.step(|state, _| state.reset_metrics());
+    }
+
+    /// Sets the timeout of later requests. Zero: they do not wait. `None`: they wait without limit.
+    pub fn set_lock_timeout(&self, limit: impl Into<Option<Duration>>) {
+        self.0.timeout.set(limit.into());
+    }
+}
+
+/// What the document store needs beside the interface.
+#[doc(hidden)]
+impl FifoLock {
     /// Acquires the lock for a thread or a task.
-    #[doc(hidden)]
     pub async fn grant_as(
         &self,
         waits_as: WaitsAs,
@@ -193,7 +362,6 @@ impl FifoLock {
 
     /// Acquires the lock if it is free. `None` means only that a request held it a moment ago.
     #[inline(always)]
-    #[doc(hidden)]
     pub fn try_grant(
         &self,
         requester: &Requester<'_>,
@@ -239,7 +407,6 @@ impl FifoLock {
     /// Joins the queue and waits, unless the lock is free. The holder may run the work of the
     /// request at its queue position; a panic of the work resumes in this thread. Otherwise `work`
     /// is what is left of it.
-    #[doc(hidden)]
     pub async fn ask<W: QueuedWork>(
         &self,
         waits_as: WaitsAs,
@@ -348,68 +515,7 @@ impl FifoLock {
         }
     }
 
-    /// Acquires the lock for the life of the returned guard. A [`request`](Self::request) has
-    /// options, and also waits in a task.
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire_lock`](Self::acquire_lock).
-    #[track_caller]
-    pub fn lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
-        let grant = self.acquire_plainly(owner.into(), Location::caller(), true)?;
-        Ok(LockGuard::new(self.clone(), grant))
-    }
-
-    /// Acquires the lock only if it is free and no request waits. Never blocks.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError::WouldBlock`] with the holder, or [`LockError::Reentrant`] if that is the
-    /// calling thread.
-    #[track_caller]
-    pub fn try_lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
-        let options = AcquireOptions::new().no_wait();
-        self.request(owner).options(options).wait()
-    }
-
-    /// Returns a request for a guard, to set its options. Nothing is requested before
-    /// [`wait`](PendingRequest::wait) or `.await`.
-    #[track_caller]
-    pub fn request(&self, owner: impl Into<OwnerId>) -> PendingRequest<'static, GuardRequest> {
-        PendingRequest::new(GuardRequest {
-            lock: self.clone(),
-            owner: owner.into(),
-        })
-    }
-
-    /// Releases the grant with this id. Never blocks. The next waiter holds the lock when this
-    /// returns.
-    ///
-    /// # Errors
-    ///
-    /// [`ReleaseError`]: the grant is not held, was revoked, or has an open transaction. Nothing is
-    /// released.
-    #[inline]
-    pub fn release_lock(&self, id: LockId) -> Result<ReleaseOutcome, ReleaseError> {
-        match self.0.release(id, false) {
-            true => Ok(ReleaseOutcome::Freed),
-            false => self.release_in_step(id),
-        }
-    }
-
-    #[inline(never)]
-    fn release_in_step(&self, id: LockId) -> Result<ReleaseOutcome, ReleaseError> {
-        Ok(match self.0.step(|state, now| state.release(id, now))? {
-            None => ReleaseOutcome::Freed,
-            Some(next) => {
-                self.0.deliver(next);
-                ReleaseOutcome::HandedOver
-            }
-        })
-    }
-
     /// Refuses a request that would wait for its own thread.
-    #[doc(hidden)]
     pub fn check_reentry(&self, requester: &Requester<'_>) -> Result<(), LockError> {
         let (mut state, now) = self.0.enter();
         state.refuse_reentry(requester, CapacityPart::Whole, now)
@@ -417,7 +523,6 @@ impl FifoLock {
 
     /// Options of a lock that requests pass before or after this one: with its clock, keeper,
     /// reports, and its limit on combining.
-    #[doc(hidden)]
     pub fn companion_options(&self) -> LockOptions {
         let channel = self.0.reports.clone();
         LockOptions {
@@ -433,7 +538,6 @@ impl FifoLock {
     }
 
     /// Options with the bounds of the queue of this lock.
-    #[doc(hidden)]
     pub fn queue_options(&self, options: LockOptions) -> LockOptions {
         let state = self.0.state.lock();
         options
@@ -442,146 +546,31 @@ impl FifoLock {
     }
 
     /// Returns the keeper of the tasks that wait for the lock.
-    #[doc(hidden)]
     pub fn keeper(&self) -> &Arc<Keeper> {
         self.0.keeper()
     }
 
     /// Returns the timeout of requests that set none.
-    #[doc(hidden)]
     pub fn timeout(&self) -> Option<Duration> {
         self.0.timeout.get()
     }
 
     /// Returns the clock of the lock.
-    #[doc(hidden)]
     pub fn clock(&self) -> &Clock {
         &self.0.clock
-    }
-
-    /// Returns whether the lock is held.
-    pub fn is_locked(&self) -> bool {
-        !self.0.word.is_free()
-    }
-
-    /// Returns the holder of the lock.
-    pub fn current_lock(&self) -> Option<LockInfo> {
-        self.0.step(|state, now| state.current(now))
-    }
-
-    /// Returns the number of waiting requests.
-    pub fn queue_length(&self) -> usize {
-        self.0.state.lock().queue_length()
-    }
-
-    /// Returns the waiting requests in queue order. The first 32 are of one moment; the others are
-    /// read page by page, as in the [diagnostics](Self::diagnostics).
-    pub fn queue_info(&self) -> Vec<QueueEntry> {
-        self.queue_with(|_, _| ()).1
-    }
-
-    /// Returns the waiting requests, and what `first` reads in the moment of the first page.
-    fn queue_with<T>(
-        &self,
-        first: impl FnOnce(&mut LockState, MonotonicTime) -> T,
-    ) -> (T, Vec<QueueEntry>) {
-        self.0.read_queue(first, |state, queued, now| {
-            state.entry(queued.waiter, queued.position, now)
-        })
-    }
-
-    /// Returns the counters and the state of one moment. The first 32 waiters are of that moment
-    /// too; the others are read page by page, as in the [diagnostics](Self::diagnostics).
-    pub fn lock_stats(&self) -> LockStats {
-        let (stats, queue) = self.queue_with(|state, now| state.stats(now));
-        LockStats { queue, ..stats }
-    }
-
-    /// Returns what the lock has recorded: its last requests, with those that hold or wait.
-    ///
-    /// `None` if [`LockOptions::timeline`] does not turn the recorder on. The holder and the last
-    /// request that has ended are of one moment; all others are read page by page, as in the
-    /// [diagnostics](Self::diagnostics). The lock stays usable meanwhile. Requests that are
-    /// forgotten during the read are missing at the beginning, and `forgotten` counts them.
-    ///
-    /// ```
-    /// use doclock_locks::{FifoLock, LockOptions, TimelineOutcome};
-    ///
-    /// let lock = FifoLock::with_options(LockOptions::new().timeline(1_000));
-    /// drop(lock.lock("report")?);
-    /// let _guard = lock.lock("letter")?;
-    ///
-    /// let timeline = lock.timeline().unwrap();
-    /// let [report, letter] = &timeline.entries[..] else { panic!("{timeline:?}") };
-    /// assert_eq!(report.outcome, TimelineOutcome::Released);
-    /// assert_eq!(letter.outcome, TimelineOutcome::Holding);
-    /// assert!(report.ended_at <= letter.granted_at);
-    /// # Ok::<(), doclock_locks::LockError>(())
-    /// ```
-    pub fn timeline(&self) -> Option<Timeline> {
-        if !self.0.state.lock().is_recorded() {
-            return None;
-        }
-        let (recorded, waiting) = self.0.read_queue(
-            |state, now| state.recorded(now),
-            |state, queued, _| state.recorded_waiter(queued.waiter),
-        );
-        let (mut timeline, mut unfinished) = recorded?;
-        unfinished.extend(waiting.into_iter().flatten());
-        // Backwards, because the oldest may be forgotten meanwhile.
-        let mut pages = vec![unfinished];
-        loop {
-            let page =
-                |state: &mut LockState, _: MonotonicTime| state.recorded_page(timeline.forgotten);
-            let page = self.0.step_fair(page);
-            if page.is_empty() {
-                break;
-            }
-            timeline.forgotten -= page.len() as u64;
-            pages.push(page);
-        }
-        timeline.entries = pages.into_iter().rev().flatten().collect();
-        Some(timeline)
-    }
-
-    /// Returns the channel of the reports of long holds and long waits.
-    ///
-    /// `None` if neither [`LockOptions::report_holds`] nor [`LockOptions::report_waits`] is set.
-    /// All receivers share the channel: each report goes to one of them. It keeps the last
-    /// [`LockReport::KEPT`] reports that no receiver has taken. It disconnects when the lock is
-    /// dropped and all reports are received.
-    pub fn reports(&self) -> Option<Receiver<LockReport>> {
-        Some(self.0.reports.as_ref()?.receiver())
-    }
-
-    /// Sets all counters to zero. Holder and queue stay; a hold that began before counts in
-    /// full when it ends.
-    pub fn reset_lock_stats(&self) {
-        self.0.step(|state, _| state.reset_metrics());
-    }
-
-    /// Sets the timeout of later requests. Zero: they do not wait. `None`: they wait without limit.
-    pub fn set_lock_timeout(&self, limit: impl Into<Option<Duration>>) {
-        self.0.timeout.set(limit.into());
     }
 
     /// Releases on behalf of a guard. If a transaction is open under it, the end of that
     /// transaction releases.
     #[inline]
-    #[doc(hidden)]
     pub fn release_or_defer(&self, id: LockId) {
         if !self.0.release(id, false) {
-            self.release_or_defer_in_step(id);
+            self.0
+                .hand_on(move |state, now| state.release_or_defer(id, now));
         }
     }
 
-    #[inline(never)]
-    fn release_or_defer_in_step(&self, id: LockId) {
-        self.0.hand_on(|state, now| state.release_or_defer(id, now));
-    }
-
     /// Opens a transaction under a grant that its holder releases, and returns the owner.
-    #[doc(hidden)]
     pub fn join_grant(&self, id: LockId) -> Result<(OwnerId, Grant), JoinError> {
         let thread = thread_number();
         self.0.step(|state, _| state.join_grant(id, thread))
@@ -590,22 +579,15 @@ impl FifoLock {
     /// Closes the transaction that [`FifoLock::join_grant`] opened, or ends a transaction's own
     /// grant.
     #[inline]
-    #[doc(hidden)]
     pub fn part_from_grant(&self, id: LockId) {
         if !self.0.release(id, true) {
-            self.part_in_step(id);
+            self.0
+                .hand_on(move |state, now| state.part_from_grant(id, now, None));
         }
-    }
-
-    #[inline(never)]
-    fn part_in_step(&self, id: LockId) {
-        self.0
-            .hand_on(|state, now| state.part_from_grant(id, now, None));
     }
 
     /// Ends a transaction's own grant, and runs queued batches of waiting requests.
     #[inline]
-    #[doc(hidden)]
     pub fn part_and_serve(&self, grant: Grant, waits_as: WaitsAs) {
         if !self.0.release(grant.id(), true) {
             self.part_in_step_and_serve(grant, waits_as);
@@ -646,7 +628,6 @@ impl FifoLock {
     }
 
     /// Binds a grant of a task to the thread that polls it, for work that ends with this poll.
-    #[doc(hidden)]
     pub fn bind(&self, grant: Grant) {
         let this = thread_number();
         self.change_source(grant.id(), |source| source.thread = this);
@@ -705,7 +686,6 @@ impl FifoLock {
     /// Protects a revocable grant from revocation until its transaction ends. `false` when the
     /// grant has already ended.
     #[inline]
-    #[doc(hidden)]
     pub fn seal(&self, grant: Grant) -> bool {
         match grant.limited {
             true => self.0.step(|state, _| state.seal(grant.id())),
@@ -715,7 +695,6 @@ impl FifoLock {
 
     /// Whether a grant is still held.
     #[inline]
-    #[doc(hidden)]
     pub fn is_granted(&self, grant: Grant) -> bool {
         self.0.word.is_held_by(grant.id()) || self.is_granted_in_step(grant.id())
     }

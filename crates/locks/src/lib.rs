@@ -112,6 +112,7 @@ pub mod internal {
     pub use crate::node::scope::{Granule, Tree};
     pub use crate::queue::Rights;
     pub use crate::registrable::Primitive;
+    pub use crate::report::ReportObserver;
     pub use crate::request::{QueuedWork, Requester};
     pub use crate::wait::{WaitsAs, blocking};
     pub use crate::wake_chain::{Sleeper, WakeChain};

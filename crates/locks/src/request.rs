@@ -153,10 +153,14 @@ pub trait QueuedWork: Send + 'static {
     type Reply: Send + 'static;
 
     /// Whether a thread other than the requesting one may run it.
-    fn is_for_any_thread(&self) -> bool;
+    fn is_for_any_thread(&self) -> bool {
+        false
+    }
 
     /// Whether it is always short: it runs no code of users.
-    fn is_brief(&self) -> bool;
+    fn is_brief(&self) -> bool {
+        false
+    }
 
     /// Runs the work, once, under a grant that the caller ends. The rest of the work goes back to
     /// the requesting thread: memory that one thread allocates and another frees costs both more
@@ -167,14 +171,6 @@ pub trait QueuedWork: Send + 'static {
 /// No work: the request is for the lock itself.
 impl QueuedWork for Infallible {
     type Reply = Infallible;
-
-    fn is_for_any_thread(&self) -> bool {
-        match *self {}
-    }
-
-    fn is_brief(&self) -> bool {
-        match *self {}
-    }
 
     fn run(&mut self, _: Grant) -> Infallible {
         *self

@@ -18,7 +18,7 @@ use super::sampling::Measured;
 use super::state::{AfterUnlock, LockState, Overdue, QueuedAt, RequestPosition};
 use super::wait::{Look, Reason, Wait, WaitDeadline, WaitQueue, WaitsAs, call_keeper, earlier};
 use super::wake_chain::WakeChain;
-use super::{Grant, LockReport};
+use super::{Grant, LockReport, nanos};
 use crate::id::LockId;
 use crate::sync::{Mutex, MutexGuard, rank, unlock_fair};
 use crate::time::{Clock, Deadline, MonotonicTime};
@@ -224,6 +224,7 @@ impl LockShared {
     }
 
     /// Takes a step that may grant the lock, and wakes the waiters when the mutex is free again.
+    #[inline(never)]
     pub(super) fn hand_on(
         &self,
         step: impl FnOnce(&mut LockState, MonotonicTime) -> Option<AfterUnlock>,
@@ -266,12 +267,11 @@ impl LockShared {
 pub(super) struct DefaultTimeout(AtomicU64);
 
 impl DefaultTimeout {
+    /// In nanoseconds. A duration beyond 500 years counts as this, which is no limit.
     const NONE: u64 = u64::MAX;
 
     pub(super) fn new(limit: Option<Duration>) -> Self {
-        let this = Self(AtomicU64::new(Self::NONE));
-        this.set(limit);
-        this
+        Self(AtomicU64::new(limit.map_or(Self::NONE, nanos)))
     }
 
     pub(super) fn get(&self) -> Option<Duration> {
@@ -279,10 +279,9 @@ impl DefaultTimeout {
         (nanos != Self::NONE).then(|| Duration::from_nanos(nanos))
     }
 
-    /// A duration beyond 500 years counts as no limit.
     pub(super) fn set(&self, limit: Option<Duration>) {
-        let nanos = limit.and_then(|limit| u64::try_from(limit.as_nanos()).ok());
-        self.0.store(nanos.unwrap_or(Self::NONE), Ordering::Relaxed);
+        let nanos = limit.map_or(Self::NONE, nanos);
+        self.0.store(nanos, Ordering::Relaxed);
     }
 }
 

@@ -44,17 +44,14 @@ pub(super) use timeline_and_reports::Observed;
 /// Nodes, with the locks on their ancestors.
 pub(super) type NodeSet = Vec<(Granule, Rights)>;
 
-/// Identifies one wait. A guard that waits for more nodes waits under the id of its first request,
-/// but in another wait. A late withdrawal or expiry of one wait ends no other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct WaitId(u64);
-
 /// The position of a request that was not granted at once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestPosition {
     /// The number of its id.
     number: u64,
-    wait: WaitId,
+    /// The number of the wait. A guard that waits for more nodes waits under the id of its first
+    /// request, but in another wait. A late withdrawal or expiry of one wait ends no other.
+    wait: u64,
     /// Set while it is in the queue of the lock. After that, or without it, the request waits for
     /// nodes.
     ticket: Option<Ticket>,
@@ -262,11 +259,6 @@ impl LockState {
     fn next_id(&mut self) -> LockId {
         self.requests += 1;
         self.id(self.requests)
-    }
-
-    /// Waits are numbered with the requests: the first wait of a request has the number of its id.
-    fn next_wait(&mut self) -> WaitId {
-        WaitId(self.next_id().number)
     }
 
     fn id(&self, number: u64) -> LockId {

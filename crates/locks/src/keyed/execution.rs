@@ -316,14 +316,6 @@ pub(super) struct Join<V>(Infallible, PhantomData<fn() -> V>);
 impl<V: Send + 'static> QueuedWork for Join<V> {
     type Reply = Result<V, ExecutionError>;
 
-    fn is_for_any_thread(&self) -> bool {
-        match self.0 {}
-    }
-
-    fn is_brief(&self) -> bool {
-        match self.0 {}
-    }
-
     fn run(&mut self, _: Grant) -> Self::Reply {
         match self.0 {}
     }

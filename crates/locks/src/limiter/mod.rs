@@ -17,7 +17,6 @@
 
 mod adaptive;
 mod error;
-mod key_state;
 mod metrics;
 mod options;
 mod permit;
@@ -31,12 +30,11 @@ use std::time::Duration;
 
 pub use adaptive::Aimd;
 pub use error::{CallEvidence, LimiterError, LimiterLoad};
-use key_state::CallMailbox;
 pub use metrics::{KeySnapshot, LimiterCounters, LimiterMetrics, LimiterSnapshot, LimiterTotals};
 pub use options::LimiterOptions;
 pub use permit::{CallCancellation, Permit};
 pub use request::CallRequest;
-use state::{AfterLimiterUnlock, CallOutcome, CallTicket, Granted, LimiterState};
+use state::{AfterLimiterUnlock, CallMailbox, CallOutcome, CallTicket, Granted, LimiterState};
 
 use super::PendingRequest;
 use super::keeper::{Keeper, KeeperSlot};

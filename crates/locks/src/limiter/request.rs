@@ -6,7 +6,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::key_state::WaitingCall;
+use super::state::WaitingCall;
 use super::{
     CallCancellation, CallEvidence, InFlightLimiter, LimiterCounters, LimiterError, LimiterGuard,
     LimiterKey, LimiterLoad, Permit,

@@ -10,11 +10,11 @@ use crate::request::RequestSource;
 use crate::wait::WaitsAs;
 use crate::{AcquireOptions, FifoLock, Grant, LockError, Requester, blocking};
 
+#[doc(hidden)]
 impl FifoLock {
     /// Locks nodes, all or none, and waits if needed. The request joins the queues of all its nodes
     /// in one step.
     #[inline(always)]
-    #[doc(hidden)]
     pub fn grant_nodes(
         &self,
         requester: &Requester<'_>,
@@ -47,7 +47,6 @@ impl FifoLock {
     }
 
     /// Locks nodes as [`grant_nodes`](Self::grant_nodes) does, for a thread or a task.
-    #[doc(hidden)]
     pub async fn grant_nodes_as(
         &self,
         waits_as: WaitsAs,
@@ -118,7 +117,6 @@ impl FifoLock {
     }
 
     /// Returns the description of the request of this grant on nodes.
-    #[doc(hidden)]
     pub fn source_of(&self, grant: Grant) -> Result<RequestSource, LockError> {
         let id = grant.id();
         let source = self.0.step(|state, _| state.held_source(id).cloned());
@@ -127,14 +125,12 @@ impl FifoLock {
 
     /// Returns the last fencing token of a grant on nodes. It is later than that of `grant` if the
     /// future of an extension was dropped or forgotten after its nodes were granted.
-    #[doc(hidden)]
     pub fn token_of(&self, grant: Grant) -> FencingToken {
         self.0.step(|state, _| state.token_of(grant))
     }
 
     /// Locks more nodes for a holder of nodes, all or none, and returns the grant with its new
     /// number. The holder keeps its earlier nodes in any case.
-    #[doc(hidden)]
     pub async fn extend_nodes(
         &self,
         waits_as: WaitsAs,
@@ -169,7 +165,6 @@ impl FifoLock {
     }
 
     /// Returns the metrics of the node locks.
-    #[doc(hidden)]
     pub fn node_stats(&self) -> NodeLockStats {
         self.0.step(|state, now| state.node_stats(now))
     }

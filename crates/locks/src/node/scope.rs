@@ -11,12 +11,10 @@ use crate::queue::{LockMode, Rights};
 pub enum Granule {
     /// All nodes, and the choice of the root.
     Document,
-    #[doc(hidden)]
     Node(NodeId),
 }
 
 impl Granule {
-    #[doc(hidden)]
     pub fn node(&self) -> Option<&NodeId> {
         match self {
             Self::Document => None,
@@ -101,19 +99,19 @@ impl Scope {
         let nodes = self.0.iter();
         nodes.filter_map(|(granule, rights)| Some((granule.node()?, rights.mode())))
     }
+}
 
+#[doc(hidden)]
+impl Scope {
     #[inline]
-    #[doc(hidden)]
     pub fn add(&mut self, granule: Granule, rights: Rights) {
         self.0.push((granule, rights));
     }
 
-    #[doc(hidden)]
     pub fn extend(&mut self, other: Self) {
         self.0.extend(other.0);
     }
 
-    #[doc(hidden)]
     pub fn parts(&self) -> &[(Granule, Rights)] {
         &self.0
     }
@@ -154,12 +152,6 @@ impl<I: Into<NodeId>> FromIterator<(I, LockMode)> for Scope {
 
 impl<I: Into<NodeId>, const N: usize> From<[(I, LockMode); N]> for Scope {
     fn from(nodes: [(I, LockMode); N]) -> Self {
-        nodes.into_iter().collect()
-    }
-}
-
-impl<I: Into<NodeId>> From<Vec<(I, LockMode)>> for Scope {
-    fn from(nodes: Vec<(I, LockMode)>) -> Self {
         nodes.into_iter().collect()
     }
 }

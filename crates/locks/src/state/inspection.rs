@@ -59,19 +59,15 @@ impl LockState {
         refused.collect()
     }
 
-    /// Returns the holder of the whole lock, or some of the members that share it. With
-    /// `nodes_only`, the holder only if it requested nodes.
+    /// Returns the holder of the whole lock, or some of the members that share it.
     pub(crate) fn members_page(
         &self,
         after: Option<MemberNumber>,
-        nodes_only: bool,
         now: MonotonicTime,
     ) -> MembersPage {
         let mut page = MembersPage::default();
         if let Some(holder) = self.holder() {
-            if holder.scope.is_some() || !nodes_only {
-                page.holders.push(self.held_lock(holder, now));
-            }
+            page.holders.push(self.held_lock(holder, now));
             return page;
         }
         let Some(nodes) = &self.nodes else {

@@ -46,7 +46,7 @@ impl LockState {
 
 impl Members {
     /// Whether a member is still in this wait.
-    pub(super) fn is_in_wait(&self, number: u64, wait: WaitId) -> bool {
+    pub(super) fn is_in_wait(&self, number: u64, wait: u64) -> bool {
         let asking = self
             .list
             .get(&number)
@@ -127,7 +127,7 @@ impl LockState {
         Ok(match self.enroll(number, &requester, set, now) {
             true => Requested::Granted(self.grant_member(number, now, requester.hold_limit, now)),
             false => {
-                let waiter = LockWaiter::for_nodes(number, WaitId(number), request, now);
+                let waiter = LockWaiter::for_nodes(number, number, request, now);
                 Requested::Waits(self.wait_for_nodes(waiter))
             }
         })
@@ -179,12 +179,12 @@ impl LockState {
                 Requested::Granted(self.grant_member(number, now, requester.hold_limit, now))
             }
             Asked::Waits => {
-                let wait = self.next_wait();
+                let wait = self.next_id().number;
                 let waiter = LockWaiter::for_nodes(number, wait, request, now);
                 Requested::Waits(self.wait_for_nodes(waiter))
             }
             Asked::Refused(cycle) => {
-                let refused = LockWaiter::for_nodes(number, WaitId(number), request, now);
+                let refused = LockWaiter::for_nodes(number, number, request, now);
                 self.record_wait(&refused, TimelineOutcome::Deadlock, now);
                 return Err(self.deadlock(cycle, now));
             }
@@ -466,14 +466,14 @@ impl LockState {
     pub(super) fn abandon_nodes(
         &mut self,
         number: u64,
-        wait: WaitId,
+        wait: u64,
         now: MonotonicTime,
     ) -> Option<Arc<dyn Waiting>> {
         let nodes = self.nodes.as_mut()?;
         let member = nodes.list.get_mut(&number)?;
         let is_untaken = std::mem::take(&mut member.hold.source.untaken);
         if !nodes.is_in_wait(number, wait) {
-            let is_first = wait == WaitId(number);
+            let is_first = wait == number;
             if is_untaken && is_first {
                 let next = self.part_from_nodes(self.id(number), now);
                 self.outbox.extend(next);

@@ -8,8 +8,8 @@ use crate::queue::MemberNumber;
 pub(crate) struct LockWaiter {
     /// The number of its id; the other part is the lock's.
     pub(super) number: u64,
-    /// A guard that requests more nodes waits in another wait, under the number of its first.
-    pub(super) wait: WaitId,
+    /// The number of the wait: of the first, that of the id.
+    pub(super) wait: u64,
     pub(super) since: MonotonicTime,
     pub(super) request: Arc<dyn Waiting>,
     /// The part of the lock that it requests.
@@ -105,7 +105,7 @@ impl LockState {
             part,
             nodes,
             priority,
-            ..LockWaiter::for_nodes(number, WaitId(number), request, now)
+            ..LockWaiter::for_nodes(number, number, request, now)
         };
         let position = waiter.position_at(None);
         let ticket = Some(self.queue.join(part.weight(), priority, waiter));
@@ -117,7 +117,7 @@ impl LockWaiter {
     /// Describes a request that waits for nodes.
     pub(super) fn for_nodes(
         number: u64,
-        wait: WaitId,
+        wait: u64,
         request: Arc<dyn Waiting>,
         now: MonotonicTime,
     ) -> Self {
