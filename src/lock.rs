@@ -17,4 +17,4 @@ pub(crate) use doclock_locks::internal::{
     ReportObserver, Requester, Rest, Rights, Tree, WaitsAs, WakeChain, blocking,
 };
 pub(crate) use doclock_locks::node::Scope;
-pub(crate) use doclock_locks::{LockRequest, NodesInstead};
+pub(crate) use doclock_locks::{LockRequest, NodesInstead, RequestContext};

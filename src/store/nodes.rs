@@ -18,8 +18,8 @@ use crate::document::View;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId};
 use crate::lock::node::NodeLockStats;
 use crate::lock::{
-    AcquireOptions, Grant, HeldLock, LockError, LockRequest, PendingRequest, Scope, Tree,
-    WaitingRequest, WaitsAs, blocking,
+    AcquireOptions, Grant, HeldLock, LockError, LockRequest, PendingRequest, RequestContext, Scope,
+    Tree, WaitingRequest, WaitsAs, blocking,
 };
 
 impl Tree for DataStore {
@@ -52,16 +52,16 @@ impl DataStore {
 
     pub(super) async fn begin_on_observed(
         &self,
-        waits_as: WaitsAs,
+        context: RequestContext,
         owner: OwnerId,
         scope: Scope,
-        options: AcquireOptions,
-        call_site: &'static Location<'static>,
     ) -> Result<Transaction, LockError> {
-        let observed = {
-            let requester = options.requester_as(waits_as, &owner, call_site, true);
-            self.observe(Kind::OnNodes, &requester)
-        };
+        let observed = self.observe(Kind::OnNodes, &context.requester(&owner, true));
+        let RequestContext {
+            waits_as,
+            options,
+            call_site,
+        } = context;
         let begun = self.begin_on_as(waits_as, owner, scope, options, call_site);
         observed.begin(begun.await)
     }
@@ -379,20 +379,18 @@ impl LockRequest for NodesRequest {
     type Granted = NodeGuard;
     type Error = LockError;
 
-    async fn grant_as(
-        self,
-        waits_as: WaitsAs,
-        options: AcquireOptions,
-        call_site: &'static Location<'static>,
-    ) -> Result<NodeGuard, LockError> {
+    async fn grant_as(self, context: RequestContext) -> Result<NodeGuard, LockError> {
         let Self {
             store,
             owner,
             scope,
         } = self;
-        let requester = options.requester_as(waits_as, &owner, call_site, false);
+        let requester = context.requester(&owner, false);
+        let RequestContext {
+            waits_as, options, ..
+        } = &context;
         let lock = &store.0.lock;
-        let asked = lock.grant_nodes_as(waits_as, &requester, &options, scope, &store);
+        let asked = lock.grant_nodes_as(*waits_as, &requester, options, scope, &store);
         let grant = asked.await?;
         Ok(NodeGuard { store, grant })
     }
@@ -410,18 +408,16 @@ impl LockRequest for MoreNodes<'_> {
     type Granted = ();
     type Error = LockError;
 
-    async fn grant_as(
-        self,
-        waits_as: WaitsAs,
-        options: AcquireOptions,
-        _: &'static Location<'static>,
-    ) -> Result<(), LockError> {
+    async fn grant_as(self, context: RequestContext) -> Result<(), LockError> {
         let Self { guard, scope } = self;
         let store = &guard.store;
         let lock = &store.0.lock;
         let source = lock.source_of(guard.grant)?;
         let requester = source.requester();
-        let asked = lock.extend_nodes(waits_as, guard.grant, &requester, &options, &scope, store);
+        let RequestContext {
+            waits_as, options, ..
+        } = &context;
+        let asked = lock.extend_nodes(*waits_as, guard.grant, &requester, options, &scope, store);
         guard.grant = asked.await?;
         Ok(())
     }

@@ -23,7 +23,7 @@ use super::wait::{WaitDeadline, WaitQueue, WaitsAs, blocking};
 use super::wake_chain::WakeChain;
 use super::{
     AcquireOptions, Grant, JoinError, LockError, LockGuard, LockInfo, LockOptions, LockReport,
-    LockRequest, LockStats, PendingRequest, QueueEntry, ReleaseError, Timeline,
+    LockRequest, LockStats, PendingRequest, QueueEntry, ReleaseError, RequestContext, Timeline,
 };
 use crate::id::{LockId, OwnerId, random_session};
 use crate::queue::CapacityPart;
@@ -734,26 +734,18 @@ impl LockRequest for GuardRequest {
     type Error = LockError;
 
     #[inline]
-    fn try_grant(
-        &mut self,
-        waits_as: WaitsAs,
-        options: &AcquireOptions,
-        call_site: &'static Location<'static>,
-    ) -> Result<Option<LockGuard>, LockError> {
-        let requester = options.requester_as(waits_as, &self.owner, call_site, false);
-        let granted = self.lock.try_grant(&requester, options)?;
+    fn try_grant(&mut self, context: &RequestContext) -> Result<Option<LockGuard>, LockError> {
+        let requester = context.requester(&self.owner, false);
+        let granted = self.lock.try_grant(&requester, &context.options)?;
         Ok(granted.map(|grant| LockGuard::new(self.lock.clone(), grant)))
     }
 
-    async fn grant_as(
-        self,
-        waits_as: WaitsAs,
-        options: AcquireOptions,
-        call_site: &'static Location<'static>,
-    ) -> Result<LockGuard, LockError> {
+    async fn grant_as(self, context: RequestContext) -> Result<LockGuard, LockError> {
         let Self { lock, owner } = self;
-        let requester = options.requester_as(waits_as, &owner, call_site, false);
-        let grant = lock.grant_in_queue(waits_as, &requester, &options).await?;
+        let requester = context.requester(&owner, false);
+        let waits_as = context.waits_as;
+        let asked = lock.grant_in_queue(waits_as, &requester, &context.options);
+        let grant = asked.await?;
         Ok(LockGuard::new(lock, grant))
     }
 }

@@ -93,7 +93,7 @@ use node::{Deadlock, NodeWait};
 pub use options::{AcquireOptions, LockOptions};
 pub use pending::PendingRequest;
 #[doc(hidden)]
-pub use pending::{LockRequest, NodesInstead};
+pub use pending::{LockRequest, NodesInstead, RequestContext};
 pub use registrable::{PrimitiveState, Registrable};
 pub use report::{LockReport, SlowRequest};
 pub use stats::{LockCounters, LockStats, Revocation};

@@ -4,7 +4,6 @@ use std::convert::Infallible;
 use std::fmt;
 use std::future::poll_fn;
 use std::marker::PhantomData;
-use std::panic::Location;
 use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
@@ -22,7 +21,7 @@ use crate::id::{LockId, OwnerId};
 use crate::info::Named;
 use crate::request::{QueuedWork, Request, RequestOutcome, Waiting};
 use crate::sync::assert_unlocked;
-use crate::{AcquireOptions, Grant, LockError, LockRequest, PendingRequest, WaitsAs};
+use crate::{Grant, LockError, LockRequest, PendingRequest, RequestContext, WaitsAs};
 
 impl<K, V> KeyedShards<K, V> {
     /// Executes a task under a hold, and ends the hold.
@@ -200,17 +199,15 @@ impl<K: Send + 'static, V: Send + 'static> LockRequest for Execution<K, V> {
     type Granted = V;
     type Error = ExecutionError;
 
-    async fn grant_as(
-        self,
-        waits_as: WaitsAs,
-        options: AcquireOptions,
-        _: &'static Location<'static>,
-    ) -> Result<V, ExecutionError> {
+    async fn grant_as(self, context: RequestContext) -> Result<V, ExecutionError> {
         let Self {
             mut queued,
             id,
             owner,
         } = self;
+        let RequestContext {
+            waits_as, options, ..
+        } = context;
         if waits_as == WaitsAs::Thread {
             queued.refuse_self()?;
         }

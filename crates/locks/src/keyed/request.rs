@@ -5,7 +5,6 @@ use std::borrow::Borrow;
 use std::convert::Infallible;
 use std::fmt;
 use std::hash::Hash;
-use std::panic::Location;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
@@ -20,7 +19,7 @@ use crate::request::{QueuedWork, Request, RequestOutcome, Requester, Waiting};
 use crate::sync::{Mutex, thread_number};
 use crate::time::Clock;
 use crate::wait::{Look, Reason, Wait, WaitDeadline, WaitQueue, WaitsAs, blocking};
-use crate::{AcquireOptions, CancelToken, LockError, LockRequest, PendingRequest};
+use crate::{AcquireOptions, CancelToken, LockError, LockRequest, PendingRequest, RequestContext};
 
 /// A request for a turn at a key: [`KeyedLock::request`].
 #[derive(Debug)]
@@ -41,26 +40,19 @@ where
 
     fn try_grant(
         &mut self,
-        waits_as: WaitsAs,
-        options: &AcquireOptions,
-        call_site: &'static Location<'static>,
+        context: &RequestContext,
     ) -> Result<Option<Reservation<K, V>>, LockError> {
-        let requester = self.requester(waits_as, options, call_site);
+        let requester = self.requester(context);
         let shared = &self.lock.0;
-        let granted = shared.try_grant(self.key, &requester, options)?;
+        let granted = shared.try_grant(self.key, &requester, &context.options)?;
         Ok(granted.map(|hold| Reservation::new(shared, hold, requester.thread)))
     }
 
-    async fn grant_as(
-        self,
-        waits_as: WaitsAs,
-        options: AcquireOptions,
-        call_site: &'static Location<'static>,
-    ) -> Result<Reservation<K, V>, LockError> {
-        let requester = self.requester(waits_as, &options, call_site);
+    async fn grant_as(self, context: RequestContext) -> Result<Reservation<K, V>, LockError> {
+        let requester = self.requester(&context);
         let shared = &self.lock.0;
-        let mut turn = shared.ask(self.key, &requester, &options, false)?;
-        turn.wait_for_turn(waits_as).await?;
+        let mut turn = shared.ask(self.key, &requester, &context.options, false)?;
+        turn.wait_for_turn(context.waits_as).await?;
         Ok(turn)
     }
 }
@@ -68,16 +60,11 @@ where
 impl<K, V, Q: ?Sized> KeyRequest<'_, K, V, Q> {
     /// Describes the request. It is bound to its thread whatever the options say, because one
     /// thread executes a task, and it cannot wait for itself.
-    fn requester<'a>(
-        &'a self,
-        waits_as: WaitsAs,
-        options: &'a AcquireOptions,
-        call_site: &'static Location<'static>,
-    ) -> Requester<'a> {
+    fn requester<'a>(&'a self, context: &'a RequestContext) -> Requester<'a> {
         Requester {
-            thread: waits_as.thread(),
+            thread: context.waits_as.thread(),
             bound: true,
-            ..options.requester_as(waits_as, &self.owner, call_site, false)
+            ..context.requester(&self.owner, false)
         }
     }
 }
@@ -98,9 +85,13 @@ where
     /// [`LockError`]: the queue is full; the key is not free and the request was not allowed to
     /// wait; its token was already cancelled.
     pub fn reserve(self) -> Result<Reservation<K, V>, LockError> {
-        let (KeyRequest { lock, key, owner }, options, call_site) = self.into_parts();
-        let requester = options.requester_as(WaitsAs::Task, &owner, call_site, false);
-        lock.0.ask(key, &requester, &options, true)
+        let (KeyRequest { lock, key, owner }, context) = self.into_parts();
+        // The executing thread is not known yet.
+        let requester = Requester {
+            thread: 0,
+            ..context.requester(&owner, false)
+        };
+        lock.0.ask(key, &requester, &context.options, true)
     }
 }
 
@@ -115,21 +106,16 @@ impl<K: Send + 'static, V: 'static> LockRequest for DrainRequest<'_, K, V> {
     type Granted = ();
     type Error = LockError;
 
-    async fn grant_as(
-        self,
-        waits_as: WaitsAs,
-        options: AcquireOptions,
-        call_site: &'static Location<'static>,
-    ) -> Result<(), LockError> {
+    async fn grant_as(self, context: RequestContext) -> Result<(), LockError> {
         let requester = Requester {
-            thread: waits_as.thread(),
-            ..options.requester_as(waits_as, &self.owner, call_site, false)
+            thread: context.waits_as.thread(),
+            ..context.requester(&self.owner, false)
         };
         let shared = &self.lock.0;
-        let deadline = shared.deadline(&options);
+        let deadline = shared.deadline(&context.options);
         for queued in shared.join_drains(&requester, deadline)? {
-            let cancel = options.cancel.as_ref();
-            queued.wait_for_grant(waits_as, cancel).await?;
+            let cancel = context.options.cancel.as_ref();
+            queued.wait_for_grant(context.waits_as, cancel).await?;
         }
         Ok(())
     }

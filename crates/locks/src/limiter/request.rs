@@ -2,7 +2,6 @@
 
 use std::fmt::{self, Debug};
 use std::hash::BuildHasher;
-use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use crate::mailbox::Mailbox;
 use crate::spin_time::Pace;
 use crate::sync::assert_unlocked;
 use crate::wait::{Reason, Wait, WaitsAs};
-use crate::{AcquireOptions, LockRequest, PendingRequest};
+use crate::{LockRequest, PendingRequest, RequestContext};
 
 /// A request for the slots of a call: [`InFlightLimiter::request`].
 pub struct CallRequest<K: LimiterKey> {
@@ -33,13 +32,12 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
     type Error = LimiterError;
 
     #[inline]
-    fn try_grant(
-        &mut self,
-        _: WaitsAs,
-        options: &AcquireOptions,
-        _: &'static Location<'static>,
-    ) -> Result<Option<Permit<K>>, LimiterError> {
-        let Some(key) = self.key.as_ref().filter(|_| !options.is_cancelled()) else {
+    fn try_grant(&mut self, context: &RequestContext) -> Result<Option<Permit<K>>, LimiterError> {
+        let Some(key) = self
+            .key
+            .as_ref()
+            .filter(|_| !context.options.is_cancelled())
+        else {
             return Ok(None);
         };
         let hash = Secret.hash_one(key);
@@ -48,7 +46,7 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
         let granted = state.try_take(&mut self.key, hash, self.weight, &shared.clock);
         drop(state);
         Ok(granted.map(|granted| {
-            let permit = Permit::new(&self.limiter, granted).taken(options);
+            let permit = Permit::new(&self.limiter, granted).taken(&context.options);
             // Dropping a key is code of users. If it panics, the slots are returned.
             drop(self.key.take());
             permit
@@ -56,12 +54,10 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
     }
 
     /// Both endings have tried. A cancelled call is counted here.
-    async fn grant_as(
-        self,
-        waits_as: WaitsAs,
-        options: AcquireOptions,
-        _: &'static Location<'static>,
-    ) -> Result<Permit<K>, LimiterError> {
+    async fn grant_as(self, context: RequestContext) -> Result<Permit<K>, LimiterError> {
+        let RequestContext {
+            waits_as, options, ..
+        } = context;
         let shared = &self.limiter.0;
         let limit = options.limit(shared.timeout);
         let key = self.key.as_ref().expect("it is taken with the grant");
