@@ -19,11 +19,13 @@ use super::shared::{DefaultTimeout, LockShared};
 use super::state::{
     AfterUnlock, Combiner, CombinerKind, HowToWait, LockState, Observed, Requested,
 };
+use super::stats::Recorder;
 use super::wait::{WaitDeadline, WaitQueue, WaitsAs, blocking};
 use super::wake_chain::WakeChain;
 use super::{
     AcquireOptions, Grant, JoinError, LockError, LockGuard, LockInfo, LockOptions, LockReport,
     LockRequest, LockStats, PendingRequest, QueueEntry, ReleaseError, RequestContext, Timeline,
+    TimelineOutcome,
 };
 use crate::id::{LockId, OwnerId, random_session};
 use crate::queue::CapacityPart;
@@ -237,7 +239,7 @@ impl FifoLock {
 
     /// Returns the number of waiting requests.
     pub fn queue_length(&self) -> usize {
-        self.0.state.lock().queue_length()
+        self.0.state.lock().queue.len()
     }
 
     /// Returns the waiting requests in queue order. The first 32 are of one moment; the others are
@@ -285,21 +287,23 @@ impl FifoLock {
     /// # Ok::<(), doclock_locks::LockError>(())
     /// ```
     pub fn timeline(&self) -> Option<Timeline> {
-        if !self.0.state.lock().is_recorded() {
-            return None;
-        }
+        self.0.state.lock().recording()?;
         let (recorded, waiting) = self.0.read_queue(
             |state, now| state.recorded(now),
-            |state, queued, _| state.recorded_waiter(queued.waiter),
+            |state, queued, _| {
+                let recording = state.recording()?;
+                Some(recording.waiter(queued.waiter, self.0.lock, None, TimelineOutcome::Waiting))
+            },
         );
         let (mut timeline, mut unfinished) = recorded?;
         unfinished.extend(waiting.into_iter().flatten());
         // Backwards, because the oldest may be forgotten meanwhile.
         let mut pages = vec![unfinished];
         loop {
-            let page =
-                |state: &mut LockState, _: MonotonicTime| state.recorded_page(timeline.forgotten);
-            let page = self.0.step_fair(page);
+            let page = self.0.step_fair(|state, _| {
+                let recording = state.recording();
+                recording.map_or_else(Vec::new, |recording| recording.page(timeline.forgotten))
+            });
             if page.is_empty() {
                 break;
             }
@@ -323,7 +327,7 @@ impl FifoLock {
     /// Sets all counters to zero. Holder and queue stay; a hold that began before counts in
     /// full when it ends.
     pub fn reset_lock_stats(&self) {
-        self.0.step(|state, _| state.reset_metrics());
+        self.0.step(|state, _| state.metrics = Recorder::default());
     }
 
     /// Sets the timeout of later requests. Zero: they do not wait. `None`: they wait without limit.
@@ -374,7 +378,6 @@ impl FifoLock {
         }))
     }
 
-    /// Acquires the lock without options.
     #[inline]
     pub(crate) fn acquire_plainly(
         &self,
@@ -542,7 +545,7 @@ impl FifoLock {
         let state = self.0.state.lock();
         options
             .queue_bound(state.queue_bound)
-            .overtaking_bound(state.overtaking_bound())
+            .overtaking_bound(state.queue.overtaking())
     }
 
     /// Returns the keeper of the tasks that wait for the lock.
@@ -704,7 +707,6 @@ impl FifoLock {
         self.0.step(|state, _| state.held_source(id).is_some())
     }
 
-    /// Refuses a request whose token is cancelled already.
     #[inline(always)]
     pub(super) fn refuse_cancelled(
         &self,

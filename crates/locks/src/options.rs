@@ -66,7 +66,6 @@ pub(super) static PLAIN: AcquireOptions = AcquireOptions {
 #[derive(Clone, Copy, Debug, Default)]
 #[doc(hidden)]
 pub enum RequestLimit {
-    /// The limit of the lock.
     #[default]
     OfTheLock,
     Of(Option<Duration>),

@@ -137,7 +137,6 @@ pub(crate) struct ReportThresholds {
 }
 
 impl ReportThresholds {
-    /// The shorter of the two, if there is any.
     pub(super) fn shortest(self) -> Option<Duration> {
         self.holds.into_iter().chain(self.waits).min()
     }

@@ -136,7 +136,6 @@ impl RequestSource {
         self.untaken = false;
     }
 
-    /// Frees the memory of its fields.
     #[inline(always)]
     pub(super) fn forget(&mut self) {
         self.owner = OwnerId::default();
@@ -149,7 +148,6 @@ impl RequestSource {
 /// Work under a lock. If it is for any thread, the holder of the lock can run it when its turn
 /// comes.
 pub trait QueuedWork: Send + 'static {
-    /// The result of the work.
     type Reply: Send + 'static;
 
     /// Whether a thread other than the requesting one may run it.
@@ -300,7 +298,6 @@ impl<W: QueuedWork> Request<W> {
         Self::of(requester, work, None, WaitsAs::Thread)
     }
 
-    /// Creates the request of a task, or of a thread.
     pub(super) fn of(
         requester: &Requester<'_>,
         work: Option<W>,
@@ -332,7 +329,6 @@ impl<W: QueuedWork> Request<W> {
         self.woken_by_chain.load(Ordering::Relaxed)
     }
 
-    /// Takes the work, to run it.
     pub(super) fn take_work(&self) -> Option<W> {
         self.work.lock().take()
     }
@@ -343,7 +339,6 @@ impl<W: QueuedWork> Request<W> {
         (outcome, spent.or_else(|| self.take_work()))
     }
 
-    /// Delivers an outcome.
     pub(super) fn answer(&self, outcome: RequestOutcome<W::Reply>) {
         let spent = None;
         self.mailbox.answer(Answered { outcome, spent });

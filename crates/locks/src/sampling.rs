@@ -40,7 +40,6 @@ impl Sampling {
         }
     }
 
-    /// Measures every hold, at any cost.
     pub(super) fn of_each() -> Self {
         Self {
             run: 1,
@@ -97,7 +96,6 @@ impl HoldStart {
         self.is_known().then_some((self.at, self.weight))
     }
 
-    /// Returns how long it has lasted, as far as known.
     pub(super) fn lasted(self, now: MonotonicTime) -> Duration {
         self.known()
             .map_or(Duration::ZERO, |(since, _)| now - since)

@@ -15,10 +15,10 @@ use super::options::RequestLimit;
 use super::report::ReportChannel;
 use super::request::{RequestOutcome, Waiting};
 use super::sampling::Measured;
-use super::state::{AfterUnlock, LockState, Overdue, QueuedAt, RequestPosition};
+use super::state::{AfterUnlock, LockState, Overdue, PAGE, QueuedAt, RequestPosition};
 use super::wait::{Look, Reason, Wait, WaitDeadline, WaitQueue, WaitsAs, call_keeper, earlier};
 use super::wake_chain::WakeChain;
-use super::{Grant, LockReport, nanos};
+use super::{Grant, nanos};
 use crate::id::LockId;
 use crate::sync::{Mutex, MutexGuard, rank, unlock_fair};
 use crate::time::{Clock, Deadline, MonotonicTime};
@@ -51,7 +51,6 @@ impl LockShared {
         Some((limit, self.clock.deadline(limit)?))
     }
 
-    /// Returns how a request at this position waits.
     pub(super) fn wait_as(
         &self,
         state: &mut LockState,
@@ -113,7 +112,7 @@ impl LockShared {
     ) -> (T, Vec<I>) {
         let mut listed = 0;
         let mut page = |state: &LockState, after, now| {
-            let (page, next) = state.queue_page(after);
+            let (page, next) = state.queue.page(after, PAGE);
             let page = page.into_iter().map(|(ticket, waiter)| {
                 listed += 1;
                 let position = listed;
@@ -164,11 +163,14 @@ impl LockShared {
         result
     }
 
-    /// Delivers an outcome.
     pub(super) fn deliver(&self, next: AfterUnlock) {
         match next {
             AfterUnlock::Leave(request, grant) => self.leave_to_keeper(request, grant),
-            AfterUnlock::Report(report) => self.publish(*report),
+            AfterUnlock::Report(report) => {
+                if let Some(reports) = &self.reports {
+                    reports.publish(*report);
+                }
+            }
             AfterUnlock::Look(deadline) => self.call_keeper(deadline),
             AfterUnlock::Answer(request, outcome) => request.deliver(outcome),
             AfterUnlock::Serve(request, grant) => request.deliver(RequestOutcome::Granted(grant)),
@@ -185,13 +187,6 @@ impl LockShared {
         };
         let work = move |thread: &mut KeeperThread| lock.carry_out(request, grant, thread);
         self.keeper().take_over(Box::new(work));
-    }
-
-    #[cold]
-    fn publish(&self, report: LockReport) {
-        if let Some(reports) = &self.reports {
-            reports.publish(report);
-        }
     }
 
     #[cold]
@@ -326,7 +321,11 @@ impl WaitQueue for LockShared {
                 |_, _| (),
                 |state, queued, now| {
                     queued.waiter.look_at(Some(queued.ticket), look);
-                    state.look_at_wait(queued, waits?, &mut left, now)
+                    let QueuedAt {
+                        waiter, position, ..
+                    } = queued;
+                    let holder = || state.current(now);
+                    state.look_at_wait(waiter, position, holder, waits?, &mut left, now)
                 },
             );
             let reports = reports.into_iter().flatten();

@@ -12,6 +12,7 @@ mod requests;
 mod timeline_and_reports;
 mod withdrawal;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,7 +32,6 @@ use crate::id::{FencingToken, LockId, OwnerId};
 use crate::queue::{CapacityPart, Priority, Queue, Rights, Slots, Ticket};
 use crate::time::{Clock, Deadline, MonotonicTime};
 
-use hold_limits::HoldLimits;
 pub(super) use holder::Overdue;
 use holder::{Joined, LockHolder};
 pub(super) use inspection::MembersPage;
@@ -74,7 +74,6 @@ pub(super) enum AfterUnlock {
     Serve(Arc<dyn Waiting>, Grant),
     /// Let the keeper run the work that a task has left.
     Leave(Arc<dyn Waiting>, Grant),
-    /// Publish a report.
     Report(Box<LockReport>),
     /// Let the keeper look for overdue holders, and for long holds and waits.
     Look(Deadline),
@@ -93,12 +92,10 @@ pub(super) enum CombinerKind {
     Thread,
     /// A task, which delays all other tasks of its thread.
     Task,
-    /// A thread of the keeper.
     Keeper,
 }
 
 impl Combiner {
-    /// Whether it runs the work of this request.
     fn runs(self, request: &dyn Waiting) -> bool {
         match self.kind {
             CombinerKind::Thread => request.head().for_any_thread,
@@ -139,12 +136,15 @@ pub(super) struct LockState {
     pub(super) outbox: Vec<AfterUnlock>,
     /// The holder, or the last one: overwritten instead of replaced, see [`RequestSource::assign`].
     holder: LockHolder,
-    queue: Queue<LockWaiter>,
+    pub(super) queue: Queue<LockWaiter>,
     pub(super) last_token: u64,
     pub(super) sampling: Sampling,
     pub(super) metrics: Recorder,
-    /// Set by the first wait under a hold limit.
-    hold_limits: Option<Box<HoldLimits>>,
+    /// The latest revoked grants whose holders have not seen the revocation yet.
+    revoked: VecDeque<LockId>,
+    /// How often the keeper looked at hold limits.
+    #[cfg(test)]
+    looks: usize,
     /// When the keeper looks next: no later than anything happens that it has to do.
     pub(super) next_look: Deadline,
     /// `None` without a timeline and reports.
@@ -155,10 +155,6 @@ pub(super) struct LockState {
 pub(super) const PAGE: usize = 32;
 
 impl LockState {
-    pub(crate) fn overtaking_bound(&self) -> u32 {
-        self.queue.overtaking()
-    }
-
     pub(super) fn new(lock: u32, overtaking: u32, sampling: Sampling) -> Self {
         Self {
             queue: Queue::new(Slots::new(CapacityPart::SLOTS), overtaking),
@@ -168,7 +164,9 @@ impl LockState {
             lock,
             requests: 0,
             last_token: 0,
-            hold_limits: None,
+            revoked: VecDeque::new(),
+            #[cfg(test)]
+            looks: 0,
             next_look: Deadline::NEVER,
             tasks_wait: false,
             observed: None,
@@ -216,7 +214,6 @@ impl LockState {
         HeldWord::by(grant.id().number, source.transaction, since.is_known())
     }
 
-    /// Returns the metrics in which the holder counts.
     #[inline(always)]
     fn recorder(&mut self) -> &mut Recorder {
         match self.holder.scope {
@@ -225,7 +222,6 @@ impl LockState {
         }
     }
 
-    /// Returns whether the whole lock is held, or nodes are.
     fn part_held(&self) -> CapacityPart {
         match self.held && self.holder.scope.is_none() {
             true => CapacityPart::Whole,
@@ -251,7 +247,6 @@ impl LockState {
         self.held.then_some(&self.holder)
     }
 
-    /// Returns the holder, if it has this id.
     fn holder_of(&mut self, id: LockId) -> Option<&mut LockHolder> {
         (self.held && self.holder.grant.id() == id).then_some(&mut self.holder)
     }
@@ -496,25 +491,11 @@ impl LockState {
             .expect("the lock is held while a request waits (queue, invariant 2)")
     }
 
-    pub(super) fn queue_length(&self) -> usize {
-        self.queue.len()
-    }
-
     pub(super) fn entries(&self, now: MonotonicTime) -> impl Iterator<Item = QueueEntry> {
         let waiting = self.queue.waiting().enumerate();
         waiting.map(move |(ahead, (_, waiter))| self.entry(waiter, ahead + 1, now))
     }
 
-    /// Returns some waiting requests from a position in the queue on, and the position of the next
-    /// page.
-    pub(super) fn queue_page(
-        &self,
-        after: Option<Ticket>,
-    ) -> (Vec<(Ticket, &LockWaiter)>, Option<Ticket>) {
-        self.queue.page(after, PAGE)
-    }
-
-    /// Lists a request that waits at this position.
     pub(super) fn entry(
         &self,
         waiter: &LockWaiter,
@@ -524,10 +505,6 @@ impl LockState {
         let requester = waiter.request.head().requester();
         let waited = now - waiter.since;
         QueueEntry::of(self.id(waiter.number), &requester, waited, position)
-    }
-
-    pub(super) fn reset_metrics(&mut self) {
-        self.metrics = Recorder::default();
     }
 
     /// Returns metrics and state, without the list of waiting requests.
@@ -540,7 +517,7 @@ impl LockState {
             average_wait_time: wait.mean,
             wait,
             hold,
-            queue_length: self.queue_length(),
+            queue_length: self.queue.len(),
             is_locked: current_lock.is_some(),
             current_lock,
             queue: Vec::new(),

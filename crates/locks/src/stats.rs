@@ -65,12 +65,10 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    /// Summarizes the waits and the holds.
     pub(super) fn summaries(&self) -> [DurationSummary; 2] {
         self.durations.summaries(&self.counts)
     }
 
-    /// Returns the last revoked holders.
     pub(super) fn last_revocations(&self, now: MonotonicTime) -> Vec<Revocation> {
         let revocations = self.revocations.list(now);
         let revocations = revocations.map(|((holder, hold_limit), revoked_for)| Revocation {
@@ -114,12 +112,10 @@ pub(super) struct Durations {
 }
 
 impl Durations {
-    /// Records the wait of a request that holds now.
     pub(super) fn record_wait(&mut self, waited: Duration) {
         self.wait.record_wait(waited, &mut self.hold);
     }
 
-    /// Records a hold that stands for `weight` of them.
     pub(super) fn record_hold(&mut self, held: Duration, weight: u16) {
         self.hold.record(held, weight);
     }

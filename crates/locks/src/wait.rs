@@ -68,7 +68,6 @@ pub(super) struct Look<'a, T> {
     clock: &'a Clock,
     /// The waits whose deadline has passed, each with its timeout.
     overdue: Vec<(T, Duration)>,
-    /// When to look again.
     deadline: Deadline,
 }
 
@@ -84,18 +83,15 @@ impl<T> Look<'_, T> {
         }
     }
 
-    /// Looks again no later than then.
     pub(super) fn again_at(&mut self, deadline: Deadline) {
         self.deadline = deadline.min(self.deadline);
     }
 
-    /// Returns when to look again.
     pub(super) fn first_deadline(&self) -> Option<Deadline> {
         (self.deadline != Deadline::NEVER).then_some(self.deadline)
     }
 }
 
-/// Returns the earlier of two deadlines.
 pub(super) fn earlier(one: Option<Deadline>, other: Option<Deadline>) -> Option<Deadline> {
     one.into_iter().chain(other).min()
 }
@@ -103,7 +99,6 @@ pub(super) fn earlier(one: Option<Deadline>, other: Option<Deadline>) -> Option<
 /// Why a waiter leaves the queue without a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// Its timeout has passed.
     Expired(Duration),
     Cancelled,
 }
@@ -147,7 +142,6 @@ impl WaitsAs {
         }
     }
 
-    /// Waits for the outcome of a request in the queue.
     pub(super) async fn wait<Q: WaitQueue, W: Waiter>(
         self,
         queue: &Arc<Q>,

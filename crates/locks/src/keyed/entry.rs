@@ -99,7 +99,6 @@ impl<V> KeyHolder<V> {
         self.queues.get_or_insert_with(Box::default)
     }
 
-    /// Returns how many requests wait for the key.
     pub(super) fn waiting(&self) -> usize {
         self.queues.as_ref().map_or(0, |queues| queues.turns.len())
     }
@@ -170,7 +169,6 @@ impl<K, V> Active<'_, K, V> {
         })
     }
 
-    /// Joins the queue of the key.
     pub(super) fn join_queue(
         &mut self,
         request: Arc<dyn Waiting>,
@@ -212,7 +210,6 @@ impl<K, V> Active<'_, K, V> {
         LockInfo::of(grant, &holder.source, holder.since, now)
     }
 
-    /// Returns the requests that wait for the key, in queue order.
     pub(super) fn queue(&self, now: MonotonicTime) -> impl Iterator<Item = QueueEntry> {
         let positions = self.entry.state.waiters().zip(1..);
         positions.map(move |(waiter, position)| {

@@ -24,7 +24,6 @@ use crate::sync::assert_unlocked;
 use crate::{Grant, LockError, LockRequest, PendingRequest, RequestContext, WaitsAs};
 
 impl<K, V> KeyedShards<K, V> {
-    /// Executes a task under a hold, and ends the hold.
     #[inline(always)]
     pub(super) fn execute(&self, hold: Hold, task: impl FnOnce() -> V) -> V {
         // Nothing observes the state that a panic leaves before the panic resumes.
@@ -293,14 +292,12 @@ codes! { inherent TaskPanic {
     }, 500;
 }}
 
-/// The outcome of a task.
 pub(super) enum Ending<'a, V> {
     Done(&'a V),
     Panicked(&'a CaughtPanic),
     Abandoned,
 }
 
-/// A task that has ended.
 pub(super) struct Ended {
     pub(super) id: LockId,
     pub(super) owner: OwnerId,

@@ -156,7 +156,6 @@ impl<K: 'static, V: 'static> Reservation<K, V> {
         }
     }
 
-    /// Makes it a position in the queue.
     pub(super) fn behind(
         mut self,
         waits: KeyedRequest<K, V, Infallible>,
@@ -235,7 +234,6 @@ impl<K: Send + 'static, V: 'static> Reservation<K, V> {
         Ok(self.shared.end_with(hold, ended))
     }
 
-    /// Waits until the key is granted, if it is not yet.
     pub(super) async fn wait_for_turn(&mut self, waits_as: WaitsAs) -> Result<(), LockError> {
         let Some(waits) = self.waits.take() else {
             return Ok(());
@@ -337,7 +335,6 @@ impl<K: 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
         }
     }
 
-    /// Lets its timeout begin now.
     pub(super) fn begin_timeout(&mut self, options: &AcquireOptions) {
         self.deadline = self.shared.deadline(options);
     }

@@ -30,7 +30,6 @@ pub(super) struct Shard<K, V> {
 pub(super) struct ShardState {
     /// The lock's number, a part of its ids.
     pub(super) lock: u32,
-    /// The number of the last request.
     number: u64,
     /// How many requests hold a key or wait for one.
     pub(super) present: usize,
@@ -58,7 +57,6 @@ pub(super) struct AnsweredRequests<V> {
     pub(super) wait: Option<Duration>,
     /// The next holder, then the waits for all requests of which this was the last.
     pub(super) answers: Vec<Answer>,
-    /// The requests that joined the task.
     pub(super) joiners: Vec<Arc<dyn Joiner<V>>>,
     pub(super) task: Ended,
 }
@@ -228,7 +226,6 @@ impl ShardState {
         self.number
     }
 
-    /// Creates a waiter.
     pub(super) fn waiter<R: ?Sized>(
         &mut self,
         request: Arc<R>,

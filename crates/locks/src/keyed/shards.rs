@@ -106,7 +106,6 @@ impl<K, V> KeyedShards<K, V> {
 
     // --- Waiting ---
 
-    /// Returns the timeout of a request with these options.
     pub(super) fn limit(&self, options: &AcquireOptions) -> Option<Duration> {
         options.limit(self.timeout)
     }

@@ -67,7 +67,6 @@ impl<K, V> Shard<K, V> {
         Some((waiter.request, failed))
     }
 
-    /// Visits all requests that wait.
     pub(super) fn each_waiting(&self, mut visit: impl FnMut(KeyedPosition, &dyn Waiting)) {
         for entry in self.entries() {
             let Some(queues) = &entry.state.queues else {

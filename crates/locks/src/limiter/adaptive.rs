@@ -73,13 +73,11 @@ impl Aimd {
     }
 }
 
-/// The present state of an [`Aimd`].
 #[derive(Debug)]
 pub(super) struct Adaptive {
     rules: Aimd,
     limit: usize,
     window: Window,
-    /// When the limit last fell.
     fell: Option<MonotonicTime>,
 }
 
@@ -87,7 +85,6 @@ pub(super) struct Adaptive {
 struct Window {
     calls: usize,
     slow: usize,
-    /// Whether the limit was in use.
     used: bool,
 }
 
@@ -105,7 +102,6 @@ impl Adaptive {
         self.limit
     }
 
-    /// Returns the lowest limit.
     pub(super) fn least(&self) -> usize {
         self.rules.least
     }

@@ -41,13 +41,11 @@ impl CallMetrics {
         self.sampling.measure(|| clock.now())
     }
 
-    /// Counts a call that is granted after a wait.
     pub(super) fn begin_after(&mut self, waited: Duration) {
         self.counts.acquired += 1;
         self.wait.record_wait(waited, &mut self.latency);
     }
 
-    /// Counts a call that ends.
     #[inline(always)]
     pub(super) fn end(&mut self, began: Option<Measured>, now: MonotonicTime, cancelled: bool) {
         self.ended += 1;
@@ -66,7 +64,6 @@ impl CallMetrics {
         }
     }
 
-    /// Returns the sum of several.
     pub(super) fn sum<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
         let mut sum = Self::new(Sampling::of_each());
         for one in all {

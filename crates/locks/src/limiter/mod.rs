@@ -245,7 +245,6 @@ impl<K: LimiterKey> InFlightLimiter<K> {
 }
 
 impl<K: LimiterKey> LimiterShared<K> {
-    /// Returns the slots of a permit.
     #[inline]
     fn give_back(&self, granted: Granted, whole: bool, cancelled: bool) {
         let mut next = AfterLimiterUnlock::default();

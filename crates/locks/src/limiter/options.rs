@@ -33,7 +33,6 @@ pub struct LimiterOptions<K> {
     pub(super) clock: Clock,
 }
 
-/// The kind of a key's limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum KeyLimit {
     Fixed(usize),

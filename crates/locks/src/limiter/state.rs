@@ -32,7 +32,6 @@ use crate::wait::{Reason, WaitDeadline};
 
 pub(super) struct LimiterState<K: LimiterKey> {
     keys: KeyTable<K, KeyState<K>>,
-    /// How many keys were added.
     added: u64,
     /// Of keys that were not configured by name.
     default_limit: usize,
@@ -44,7 +43,6 @@ pub(super) struct LimiterState<K: LimiterKey> {
     others: CallMetrics,
 }
 
-/// Slots that were taken.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Granted {
     key: KeyId,
@@ -53,7 +51,6 @@ pub(super) struct Granted {
     began: Option<Measured>,
 }
 
-/// Identifies a waiting call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CallTicket {
     key: KeyId,
@@ -96,7 +93,6 @@ impl<K: LimiterKey> LimiterState<K> {
         }
     }
 
-    /// Configures an absent key.
     pub(super) fn configure(&mut self, key: K, hash: u64, rule: KeyLimit, clock: &Clock) {
         let (limit, adaptive, sampling) = match rule {
             KeyLimit::Fixed(limit) => (limit, None, Sampling::new(clock)),
@@ -379,7 +375,6 @@ impl<K: LimiterKey> LimiterState<K> {
         }
     }
 
-    /// Returns the load and the counters over all keys.
     pub(super) fn totals(&self) -> LimiterTotals {
         let mut totals = LimiterTotals {
             in_flight: self.turns.slots().taken(),
@@ -397,7 +392,6 @@ impl<K: LimiterKey> LimiterState<K> {
         totals
     }
 
-    /// Visits all waiting calls.
     pub(super) fn each_waiting(&self, mut visit: impl FnMut(CallTicket, Option<WaitDeadline>)) {
         for entry in self.keys.iter() {
             for (ticket, waiter) in entry.state.queue.waiting() {
@@ -423,7 +417,6 @@ pub(super) type CallMailbox<K> = Mailbox<Result<Permit<K>, LeftCall>>;
 /// Why a call left the queue without slots, and the state that it observed, without its key.
 pub(super) type LeftCall = Box<(Reason, CallEvidence)>;
 
-/// The state of a key beside its name.
 pub(super) struct KeyState<K: LimiterKey> {
     pub(super) queue: Queue<WaitingCall<K>>,
     pub(super) turn: Option<KeyTicket>,
@@ -462,7 +455,6 @@ impl<K: LimiterKey> KeyState<K> {
         adaptive.map_or(self.queue.slots().limit(), Adaptive::least)
     }
 
-    /// Returns the metrics in which its calls count.
     pub(super) fn metrics<'a>(&'a mut self, others: &'a mut CallMetrics) -> &'a mut CallMetrics {
         match &mut self.own {
             Some(own) => &mut own.metrics,

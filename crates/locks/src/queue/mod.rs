@@ -50,7 +50,6 @@ struct QueuedRequest<T> {
 }
 
 impl<T> Queue<T> {
-    /// How many later requests can overtake one, for each level.
     pub(crate) fn overtaking(&self) -> u32 {
         self.list.overtaking()
     }
@@ -97,7 +96,6 @@ impl<T> Queue<T> {
         granted.map(|waiting| waiting.request)
     }
 
-    /// Returns the slots behind the queue.
     pub(crate) fn slots(&self) -> &Slots {
         &self.slots
     }
@@ -108,18 +106,15 @@ impl<T> Queue<T> {
         &mut self.slots
     }
 
-    /// Returns the weight of the head of the queue.
     pub(crate) fn head(&self) -> Option<usize> {
         let (_, waiting) = self.list.iter(None).next()?;
         Some(waiting.weight)
     }
 
-    /// Returns how many requests wait.
     pub(crate) fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether no request waits.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
@@ -215,7 +210,6 @@ pub(crate) enum CapacityPart {
 }
 
 impl CapacityPart {
-    /// The slots of a lock.
     pub(crate) const SLOTS: usize = usize::MAX;
 
     #[inline]

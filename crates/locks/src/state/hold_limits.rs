@@ -3,21 +3,10 @@
 //! L20. Whenever the mutex is free: while a holder with a hold limit delays a request, the keeper
 //! looks no later than that holder exceeds its limit, or a thread is about to call it.
 
-use std::collections::VecDeque;
-
 use super::*;
 
 /// This many revoked grants are remembered, to distinguish them from ids that were never granted.
 pub(super) const REMEMBERED: usize = 256;
-
-#[derive(Debug, Default)]
-pub(super) struct HoldLimits {
-    /// The latest revoked grants whose holders have not seen the revocation yet.
-    pub(super) revoked: VecDeque<LockId>,
-    /// How often the keeper looked.
-    #[cfg(test)]
-    pub(super) looks: usize,
-}
 
 impl LockState {
     /// Returns when a hold that begins now exceeds the limit of its request.
@@ -31,10 +20,6 @@ impl LockState {
         let limit = limit.or(self.hold_limit.map(PackedDuration::get));
         self.had_limits |= limit.is_some();
         limit
-    }
-
-    pub(super) fn hold_limits(&mut self) -> &mut HoldLimits {
-        self.hold_limits.get_or_insert_default()
     }
 
     /// Lets the keeper look in time if requests wait for a new holder. Called with each grant that
@@ -76,10 +61,14 @@ impl LockState {
         }
         #[cfg(test)]
         {
-            self.hold_limits().looks += 1;
+            self.looks += 1;
         }
         if self.held {
-            self.revoke_overdue_holder(now, &has_passed);
+            let overdue = self.holder.overdue;
+            let overdue = overdue.filter(|overdue| has_passed(overdue.at) && !self.holder.sealed);
+            if let Some(overdue) = overdue.filter(|_| !self.queue.is_empty()) {
+                self.revoke(self.holder.grant.id(), overdue, now);
+            }
         } else {
             // The nodes of one may go to another that delays fewer requests.
             while let Some(&(number, overdue, _)) = self
@@ -95,26 +84,14 @@ impl LockState {
         }
     }
 
-    fn revoke_overdue_holder(&mut self, now: MonotonicTime, has_passed: impl Fn(Deadline) -> bool) {
-        let Some(overdue) = self.holder.overdue else {
-            return;
-        };
-        if self.queue.is_empty() || self.holder.sealed || !has_passed(overdue.at) {
-            return;
-        }
-        self.revoke(self.holder.grant.id(), overdue, now);
-    }
-
     /// Remembers the revocation for the release of the grant.
     pub(super) fn remember_revocation(&mut self, id: LockId) {
-        let revoked = &mut self.hold_limits().revoked;
-        if revoked.len() == REMEMBERED {
-            revoked.pop_front();
+        if self.revoked.len() == REMEMBERED {
+            self.revoked.pop_front();
         }
-        revoked.push_back(id);
+        self.revoked.push_back(id);
     }
 
-    /// Revokes a grant that exceeds its limit.
     pub(super) fn revoke(&mut self, id: LockId, overdue: Overdue, now: MonotonicTime) {
         let Some(hold) = self.hold_of(id) else {
             return;
@@ -138,12 +115,8 @@ impl LockState {
 
     /// Whether a grant was revoked. Returns `true` once, for its holder.
     pub(super) fn learn_of_revocation(&mut self, id: LockId) -> bool {
-        let Some(limits) = &mut self.hold_limits else {
-            return false;
-        };
-        let revoked = &mut limits.revoked;
-        let at = revoked.iter().position(|&revoked| revoked == id);
-        at.and_then(|at| revoked.remove(at)).is_some()
+        let at = self.revoked.iter().position(|&revoked| revoked == id);
+        at.and_then(|at| self.revoked.remove(at)).is_some()
     }
 
     /// Protects the grant from revocation until the transaction under it ends. `false` when it was
