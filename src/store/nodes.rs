@@ -256,7 +256,7 @@ impl NodeLocks {
     /// each page is of one moment, but the list is not.
     pub fn holders(&self) -> Vec<HeldLock> {
         let mut holders = self.0.0.lock.diagnostics().holders;
-        holders.retain(|held| held.node_count > 0);
+        holders.retain(|held| held.is_of_nodes);
         holders
     }
 

@@ -88,6 +88,10 @@ pub struct HeldLock {
     /// How many nodes are locked, with intentions on their ancestors. Zero for the whole lock.
     #[serde(skip_serializing_if = "is_zero")]
     pub node_count: usize,
+    /// Whether it is a grant of nodes, also of none.
+    #[serde(skip)]
+    #[doc(hidden)]
+    pub is_of_nodes: bool,
 }
 
 impl HeldLock {

@@ -245,23 +245,16 @@ impl FifoLock {
     /// Returns the waiting requests in queue order. The first 32 are of one moment; the others are
     /// read page by page, as in the [diagnostics](Self::diagnostics).
     pub fn queue_info(&self) -> Vec<QueueEntry> {
-        self.queue_with(|_, _| ()).1
-    }
-
-    /// Returns the waiting requests, and what `first` reads in the moment of the first page.
-    fn queue_with<T>(
-        &self,
-        first: impl FnOnce(&mut LockState, MonotonicTime) -> T,
-    ) -> (T, Vec<QueueEntry>) {
-        self.0.read_queue(first, |state, queued, now| {
-            state.entry(queued.waiter, queued.position, now)
-        })
+        self.lock_stats().queue
     }
 
     /// Returns the counters and the state of one moment. The first 32 waiters are of that moment
     /// too; the others are read page by page, as in the [diagnostics](Self::diagnostics).
     pub fn lock_stats(&self) -> LockStats {
-        let (stats, queue) = self.queue_with(|state, now| state.stats(now));
+        let (stats, queue) = self.0.read_queue(
+            |state, now| state.stats(now),
+            |state, (_, waiter, position), now| state.entry(waiter, position, now),
+        );
         LockStats { queue, ..stats }
     }
 
@@ -290,9 +283,9 @@ impl FifoLock {
         self.0.state.lock().recording()?;
         let (recorded, waiting) = self.0.read_queue(
             |state, now| state.recorded(now),
-            |state, queued, _| {
+            |state, (_, waiter, _), _| {
                 let recording = state.recording()?;
-                Some(recording.waiter(queued.waiter, self.0.lock, None, TimelineOutcome::Waiting))
+                Some(recording.waiter(waiter, self.0.lock, None, TimelineOutcome::Waiting))
             },
         );
         let (mut timeline, mut unfinished) = recorded?;

@@ -115,13 +115,7 @@ impl LockShared {
             let (page, next) = state.queue.page(after, PAGE);
             let page = page.into_iter().map(|(ticket, waiter)| {
                 listed += 1;
-                let position = listed;
-                let queued = QueuedAt {
-                    ticket,
-                    waiter,
-                    position,
-                };
-                item(state, queued, now)
+                item(state, (ticket, waiter, listed), now)
             });
             (page.collect::<Vec<_>>(), next)
         };
@@ -319,11 +313,8 @@ impl WaitQueue for LockShared {
         if tasks_wait || waits.is_some() {
             let (_, reports) = self.read_queue(
                 |_, _| (),
-                |state, queued, now| {
-                    queued.waiter.look_at(Some(queued.ticket), look);
-                    let QueuedAt {
-                        waiter, position, ..
-                    } = queued;
+                |state, (ticket, waiter, position), now| {
+                    waiter.look_at(Some(ticket), look);
                     let holder = || state.current(now);
                     state.look_at_wait(waiter, position, holder, waits?, &mut left, now)
                 },

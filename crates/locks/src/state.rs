@@ -57,13 +57,8 @@ pub(super) struct RequestPosition {
     ticket: Option<Ticket>,
 }
 
-/// A request in the queue, with its position; 1 is the head of the queue.
-#[derive(Clone, Copy)]
-pub(super) struct QueuedAt<'a> {
-    pub(super) ticket: Ticket,
-    pub(super) waiter: &'a LockWaiter,
-    pub(super) position: usize,
-}
+/// A request in the queue, with its ticket and its position; 1 is the head of the queue.
+pub(super) type QueuedAt<'a> = (Ticket, &'a LockWaiter, usize);
 
 /// Work for after the release of the mutex, for the thread that held it.
 #[must_use]

@@ -137,7 +137,8 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     {
         let owner = OwnerId::default();
         let requester = PLAIN.requester(&owner, Location::caller(), false);
-        self.0.ask(key, &requester, &PLAIN, false)?.execute(task)
+        let turn = self.0.ask(key, &requester, &PLAIN, true)?;
+        turn.expect("it waits").execute(task)
     }
 
     /// Requests a key, to be ended with [`wait`](PendingRequest::wait) or `.await`. Both return the

@@ -44,14 +44,14 @@ where
     ) -> Result<Option<Reservation<K, V>>, LockError> {
         let requester = self.requester(context);
         let shared = &self.lock.0;
-        let granted = shared.try_grant(self.key, &requester, &context.options)?;
-        Ok(granted.map(|hold| Reservation::new(shared, hold, requester.thread)))
+        shared.ask(self.key, &requester, &context.options, false)
     }
 
     async fn grant_as(self, context: RequestContext) -> Result<Reservation<K, V>, LockError> {
         let requester = self.requester(&context);
         let shared = &self.lock.0;
-        let mut turn = shared.ask(self.key, &requester, &context.options, false)?;
+        let turn = shared.ask(self.key, &requester, &context.options, true)?;
+        let mut turn = turn.expect("it waits");
         turn.wait_for_turn(context.waits_as).await?;
         Ok(turn)
     }
@@ -86,12 +86,13 @@ where
     /// wait; its token was already cancelled.
     pub fn reserve(self) -> Result<Reservation<K, V>, LockError> {
         let (KeyRequest { lock, key, owner }, context) = self.into_parts();
-        // The executing thread is not known yet.
+        // The executing thread is not known yet, and a position does not wait.
         let requester = Requester {
             thread: 0,
             ..context.requester(&owner, false)
         };
-        lock.0.ask(key, &requester, &context.options, true)
+        let turn = lock.0.ask(key, &requester, &context.options, true)?;
+        Ok(turn.expect("it waits"))
     }
 }
 

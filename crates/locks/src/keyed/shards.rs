@@ -46,16 +46,6 @@ pub(super) type ShardMutex<K, V> = Mutex<{ rank::KEYS }, Shard<K, V>>;
 
 pub(super) type KeyedGuard<'a, K, V> = MutexGuard<'a, { rank::KEYS }, Shard<K, V>>;
 
-/// What a request finds. The guard comes first: the copy of the key is dropped without the mutex.
-enum Asked<'a, K, V> {
-    Granted(Hold),
-    Active {
-        shard: KeyedGuard<'a, K, V>,
-        key: KeyId,
-        copy: Option<K>,
-    },
-}
-
 impl<K, V> KeyedShards<K, V> {
     pub(super) fn new(options: KeyedOptions) -> Self {
         let lock = random_session();
@@ -118,14 +108,15 @@ impl<K, V> KeyedShards<K, V> {
 }
 
 impl<K: 'static, V: 'static> KeyedShards<K, V> {
-    /// Grants an idle key. For an active one, returns all that a wait needs.
+    /// Grants an idle key. For an active one, returns a queue position if the request `waits`.
     #[inline(always)]
-    fn try_ask<Q>(
-        &self,
+    pub(super) fn ask<Q>(
+        self: &Arc<Self>,
         key: &Q,
         requester: &Requester<'_>,
         options: &AcquireOptions,
-    ) -> Result<Asked<'_, K, V>, LockError>
+        waits: bool,
+    ) -> Result<Option<Reservation<K, V>>, LockError>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
@@ -139,55 +130,17 @@ impl<K: 'static, V: 'static> KeyedShards<K, V> {
             shard.state.counts.total_cancellations += 1;
             return Err(LockError::cancelled(requester.owner));
         }
-        match shard.try_take(hash, key, &mut copy, requester, &self.clock) {
-            Ok(hold) => Ok(Asked::Granted(hold)),
-            Err(key) => Ok(Asked::Active { shard, key, copy }),
-        }
-    }
-
-    /// Grants an idle key. `None` if the key is active.
-    pub(super) fn try_grant<Q>(
-        &self,
-        key: &Q,
-        requester: &Requester<'_>,
-        options: &AcquireOptions,
-    ) -> Result<Option<Hold>, LockError>
-    where
-        K: Borrow<Q>,
-        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
-    {
-        match self.try_ask(key, requester, options)? {
-            Asked::Granted(hold) => Ok(Some(hold)),
-            Asked::Active { .. } => Ok(None),
-        }
-    }
-
-    /// Returns a turn at a key, or a queue position for it. A thread may reserve a turn while it
-    /// executes another at the same key, because a reservation does not wait.
-    #[inline(always)]
-    pub(super) fn ask<Q>(
-        self: &Arc<Self>,
-        key: &Q,
-        requester: &Requester<'_>,
-        options: &AcquireOptions,
-        reserves: bool,
-    ) -> Result<Reservation<K, V>, LockError>
-    where
-        K: Borrow<Q>,
-        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
-    {
-        // The thread that executes a reserved turn is not known yet.
-        let thread = if reserves { 0 } else { requester.thread };
-        match self.try_ask(key, requester, options)? {
-            Asked::Granted(hold) => Ok(Reservation::new(self, hold, thread)),
-            Asked::Active { shard, key, copy } => {
-                let (hold, waits) = self.join_queue(shard, key, requester, options, reserves)?;
-                // If the drop of the copy panics, the turn is given up.
-                let turn = Reservation::new(self, hold, thread).behind(waits, options);
-                drop(copy);
-                Ok(turn)
+        let turn = match shard.try_take(hash, key, &mut copy, requester, &self.clock) {
+            Ok(hold) => Reservation::new(self, hold, requester.thread),
+            Err(key) if waits => {
+                let (hold, waits) = self.join_queue(shard, key, requester, options)?;
+                Reservation::new(self, hold, requester.thread).behind(waits, options)
             }
-        }
+            Err(_) => return Ok(None),
+        };
+        // If the drop of the copy panics, the turn is given up.
+        drop(copy);
+        Ok(Some(turn))
     }
 
     #[cold]
@@ -197,13 +150,10 @@ impl<K: 'static, V: 'static> KeyedShards<K, V> {
         key: KeyId,
         requester: &Requester<'_>,
         options: &AcquireOptions,
-        reserves: bool,
     ) -> Result<(Hold, KeyedRequest<K, V, Infallible>), LockError> {
         let mut active = shard.active(key).expect("it was just found");
         let now = self.clock.now();
-        if !reserves {
-            active.refuse_reentry(requester, now)?;
-        }
+        active.refuse_reentry(requester, now)?;
         let limit = self.limit(options);
         let bound = options.queue_bound.unwrap_or(usize::MAX);
         let bound = bound.min(self.queue_bound);

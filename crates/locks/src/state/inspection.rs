@@ -111,6 +111,7 @@ impl LockState {
             hold_limit: hold.overdue.map(Overdue::limit),
             nodes,
             node_count,
+            is_of_nodes: !self.held || hold.scope.is_some(),
         }
     }
 
@@ -143,9 +144,7 @@ impl LockState {
     /// Describes a request in the queue, behind the request `ahead`.
     pub(crate) fn waits_in_queue(
         &self,
-        QueuedAt {
-            waiter, position, ..
-        }: QueuedAt<'_>,
+        (_, waiter, position): QueuedAt<'_>,
         ahead: Option<LockId>,
         now: MonotonicTime,
     ) -> WaitingRequest {
