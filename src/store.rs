@@ -57,7 +57,7 @@ use crate::document::schema::Schema;
 use crate::id::{LockId, NodeId, NodeIds, OwnerId, random_session};
 use crate::lock::{
     AcquireOptions, FifoLock, JoinError, LockError, LockGuard, PendingRequest, ReleaseError,
-    ReleaseOutcome, Scope, WaitsAs, blocking,
+    ReleaseOutcome, Scope, WaiterKind, blocking,
 };
 use crate::sync::{Mutex, rank};
 use durable::Writer;
@@ -234,7 +234,7 @@ impl DataStore {
             observed.granted_at_once();
             return Ok(Transaction::begin(self, grant, owner, observed));
         }
-        let granted = blocking(self.grant_as(WaitsAs::Thread, &requester, &options));
+        let granted = blocking(self.grant_as(WaiterKind::Thread, &requester, &options));
         let grant = observed.grant(granted)?;
         Ok(Transaction::begin(self, grant, owner, observed))
     }

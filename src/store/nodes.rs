@@ -19,7 +19,7 @@ use crate::id::{FencingToken, LockId, NodeId, OwnerId};
 use crate::lock::node::NodeLockStats;
 use crate::lock::{
     AcquireOptions, Grant, HeldLock, LockError, LockRequest, PendingRequest, RequestContext, Scope,
-    Tree, WaitingRequest, WaitsAs, blocking,
+    Tree, WaiterKind, WaitingRequest, blocking,
 };
 
 impl Tree for DataStore {
@@ -40,7 +40,7 @@ impl DataStore {
         call_site: &'static Location<'static>,
     ) -> Result<Transaction, LockError> {
         if self.has_entry_queue() {
-            let waits_as = WaitsAs::Thread;
+            let waits_as = WaiterKind::Thread;
             return blocking(self.begin_on_as(waits_as, owner, scope, options, call_site));
         }
         let requester = options.requester(&owner, call_site, true);
@@ -68,16 +68,16 @@ impl DataStore {
 
     async fn begin_on_as(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         owner: OwnerId,
         scope: Scope,
         options: AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<Transaction, LockError> {
         let options = match waits_as {
-            WaitsAs::Thread => options,
+            WaiterKind::Thread => options,
             // Also its later waits are those of no particular thread.
-            WaitsAs::Task => options.unbound(),
+            WaiterKind::Task => options.unbound(),
         };
         let requester = options.requester(&owner, call_site, true);
         let (thread, nodes) = (requester.thread, OnNodes::new(&scope));
@@ -117,7 +117,7 @@ impl DataStore {
     /// discarded if not, or if there is another commit before their nodes are locked.
     pub(crate) async fn begin_with_edits(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         owner: OwnerId,
         options: AcquireOptions,
         call_site: &'static Location<'static>,
@@ -128,8 +128,8 @@ impl DataStore {
         let complete = edits(&mut unlocked);
         let scope = unlocked.needed_locks();
         let mut transaction = match waits_as {
-            WaitsAs::Thread => self.begin_on_at(owner, scope, options, call_site)?,
-            WaitsAs::Task => {
+            WaiterKind::Thread => self.begin_on_at(owner, scope, options, call_site)?,
+            WaiterKind::Task => {
                 let begun = self.begin_on_as(waits_as, owner, scope, options, call_site);
                 begun.await?
             }

@@ -8,13 +8,13 @@ use crate::document::Snapshot;
 use crate::id::{LockId, OwnerId};
 use crate::lock::{
     AcquireOptions, Grant, JoinError, LockError, LockGuard, LockRequest, NodesInstead,
-    RequestContext, Scope, WaitsAs,
+    RequestContext, Scope, WaiterKind,
 };
 
 impl DataStore {
     pub(super) async fn begin_as(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         owner: OwnerId,
         options: &AcquireOptions,
         call_site: &'static Location<'static>,

@@ -123,8 +123,8 @@ pub enum RequestKind {
 /// What waits for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[non_exhaustive]
 pub enum WaiterKind {
+    // Code that waits as a thread is never pending, and `blocking` runs it.
     /// A blocked thread.
     Thread,
     /// A task of an executor.

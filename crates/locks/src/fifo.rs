@@ -20,7 +20,7 @@ use super::state::{
     AfterUnlock, Combiner, CombinerKind, HowToWait, LockState, Observed, Requested,
 };
 use super::stats::Recorder;
-use super::wait::{WaitDeadline, WaitQueue, WaitsAs, blocking};
+use super::wait::{WaitDeadline, WaitQueue, WaiterKind, blocking};
 use super::wake_chain::WakeChain;
 use super::{
     AcquireOptions, Grant, JoinError, LockError, LockGuard, LockInfo, LockOptions, LockReport,
@@ -335,7 +335,7 @@ impl FifoLock {
     /// Acquires the lock for a thread or a task.
     pub async fn grant_as(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         requester: &Requester<'_>,
         options: &AcquireOptions,
     ) -> Result<Grant, LockError> {
@@ -348,7 +348,7 @@ impl FifoLock {
     /// Acquires the lock as [`grant_as`](Self::grant_as) does, after a try.
     async fn grant_in_queue(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         requester: &Requester<'_>,
         options: &AcquireOptions,
     ) -> Result<Grant, LockError> {
@@ -397,7 +397,7 @@ impl FifoLock {
         let options = AcquireOptions::new();
         let requester = options.requester(owner, call_site, false);
         let requester = Requester { bound, ..requester };
-        blocking(self.grant_in_queue(WaitsAs::Thread, &requester, &options))
+        blocking(self.grant_in_queue(WaiterKind::Thread, &requester, &options))
     }
 
     /// Joins the queue and waits, unless the lock is free. The holder may run the work of the
@@ -405,7 +405,7 @@ impl FifoLock {
     /// is what is left of it.
     pub async fn ask<W: QueuedWork>(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         requester: &Requester<'_>,
         options: &AcquireOptions,
         work: &mut Option<W>,
@@ -436,7 +436,7 @@ impl FifoLock {
     /// wait, if there was one.
     pub(super) async fn ask_in_step<W: QueuedWork>(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         requester: &Requester<'_>,
         options: &AcquireOptions,
         limit: Option<WaitDeadline>,
@@ -505,8 +505,8 @@ impl FifoLock {
     }
 
     /// Records that a task knows of a grant for which it has waited.
-    pub(super) fn take_note_of(&self, waits_as: WaitsAs, grant: Grant) {
-        if waits_as == WaitsAs::Task {
+    pub(super) fn take_note_of(&self, waits_as: WaiterKind, grant: Grant) {
+        if waits_as == WaiterKind::Task {
             self.change_source(grant.id(), |source| source.untaken = false);
         }
     }
@@ -584,17 +584,17 @@ impl FifoLock {
 
     /// Ends a transaction's own grant, and runs queued batches of waiting requests.
     #[inline]
-    pub fn part_and_serve(&self, grant: Grant, waits_as: WaitsAs) {
+    pub fn part_and_serve(&self, grant: Grant, waits_as: WaiterKind) {
         if !self.0.release(grant.id(), true) {
             self.part_in_step_and_serve(grant, waits_as);
         }
     }
 
     #[inline(never)]
-    fn part_in_step_and_serve(&self, grant: Grant, waits_as: WaitsAs) {
+    fn part_in_step_and_serve(&self, grant: Grant, waits_as: WaiterKind) {
         let (limit, kind) = match waits_as {
-            WaitsAs::Thread => (self.0.batch, CombinerKind::Thread),
-            WaitsAs::Task => (self.0.batch.for_task(), CombinerKind::Task),
+            WaiterKind::Thread => (self.0.batch, CombinerKind::Thread),
+            WaiterKind::Task => (self.0.batch.for_task(), CombinerKind::Task),
         };
         let batch = Batch::new(limit, &self.0.wake_chain);
         self.serve(grant.id(), batch, kind, |_| ());

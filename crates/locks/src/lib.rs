@@ -100,7 +100,7 @@ pub use stats::{LockCounters, LockStats, Revocation};
 pub use timeline::{Timeline, TimelineEntry, TimelineOutcome};
 
 pub(crate) use request::Requester;
-pub(crate) use wait::{WaitsAs, blocking};
+pub(crate) use wait::blocking;
 
 /// What the document store needs beside the interface. It can change in any version.
 #[doc(hidden)]
@@ -114,7 +114,7 @@ pub mod internal {
     pub use crate::registrable::Primitive;
     pub use crate::report::ReportObserver;
     pub use crate::request::{QueuedWork, Requester};
-    pub use crate::wait::{WaitsAs, blocking};
+    pub use crate::wait::blocking;
     pub use crate::wake_chain::{Sleeper, WakeChain};
     pub use crate::{Grant, sync};
 }

@@ -12,7 +12,7 @@ use super::batch::BatchLimit;
 use super::keeper::Keeper;
 use super::report::{ReportChannel, ReportObserver, ReportThresholds};
 use super::request::Requester;
-use super::wait::WaitsAs;
+use super::wait::WaiterKind;
 use crate::id::OwnerId;
 use crate::queue::Priority;
 use crate::sync::thread_number;
@@ -422,19 +422,19 @@ impl AcquireOptions {
         call_site: &'static Location<'static>,
         transaction: bool,
     ) -> Requester<'a> {
-        self.requester_as(WaitsAs::Thread, owner, call_site, transaction)
+        self.requester_as(WaiterKind::Thread, owner, call_site, transaction)
     }
 
     /// Describes a request with these options. That of a task is bound to no thread.
     #[inline]
     pub fn requester_as<'a>(
         &'a self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         owner: &'a OwnerId,
         call_site: &'static Location<'static>,
         transaction: bool,
     ) -> Requester<'a> {
-        let is_thread = waits_as == WaitsAs::Thread;
+        let is_thread = waits_as == WaiterKind::Thread;
         Requester {
             owner,
             label: self.label.as_ref(),

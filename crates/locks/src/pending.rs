@@ -13,7 +13,7 @@ use smol_str::SmolStr;
 use super::{AcquireOptions, CancelToken, Requester};
 use crate::id::OwnerId;
 use crate::node::Scope;
-use crate::wait::{WaitsAs, blocking};
+use crate::wait::{WaiterKind, blocking};
 
 /// A request that has not been made, with its options. `R` determines what is granted: a guard, a
 /// transaction, nodes, a turn at a key, or slots of a limiter.
@@ -61,7 +61,7 @@ pub struct PendingRequest<'a, R> {
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct RequestContext {
-    pub waits_as: WaitsAs,
+    pub waits_as: WaiterKind,
     pub options: AcquireOptions,
     pub call_site: &'static Location<'static>,
 }
@@ -117,7 +117,7 @@ impl<R> PendingRequest<'_, R> {
         Self {
             request,
             context: RequestContext {
-                waits_as: WaitsAs::Thread,
+                waits_as: WaiterKind::Thread,
                 options: AcquireOptions::new(),
                 call_site: Location::caller(),
             },
@@ -214,7 +214,7 @@ impl<'a, R: LockRequest + Unpin + 'a> IntoFuture for PendingRequest<'a, R> {
     type IntoFuture = GrantFuture<'a, R, R::Granted, R::Error>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let waits_as = WaitsAs::Task;
+        let waits_as = WaiterKind::Task;
         let context = RequestContext {
             waits_as,
             ..self.context

@@ -12,7 +12,7 @@ use smol_str::SmolStr;
 
 use super::mailbox::{Mailbox, Rest, Waiter};
 use super::options::RequestLimit;
-use super::wait::{WaitDeadline, WaitsAs};
+use super::wait::{WaitDeadline, WaiterKind};
 use super::wake_chain::Sleeper;
 use super::{Grant, LockError};
 use crate::caught::{CaughtPanic, catch, dispose};
@@ -241,15 +241,15 @@ impl RequestHead {
     pub(super) fn new(
         requester: &Requester<'_>,
         deadline: WaitDeadline,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
     ) -> Self {
         Self {
             source: RequestSource::of(requester),
             hold_limit: requester.hold_limit,
             deadline: deadline.map_or(Deadline::NEVER, |(_, deadline)| deadline),
             task: match waits_as {
-                WaitsAs::Thread => OnceLock::new(),
-                WaitsAs::Task => OnceLock::from(deadline),
+                WaiterKind::Thread => OnceLock::new(),
+                WaiterKind::Task => OnceLock::from(deadline),
             },
             has_work: false,
             for_any_thread: false,
@@ -295,14 +295,14 @@ pub(super) struct Answered<W: QueuedWork> {
 
 impl<W: QueuedWork> Request<W> {
     pub(super) fn new(requester: &Requester<'_>, work: Option<W>) -> Self {
-        Self::of(requester, work, None, WaitsAs::Thread)
+        Self::of(requester, work, None, WaiterKind::Thread)
     }
 
     pub(super) fn of(
         requester: &Requester<'_>,
         work: Option<W>,
         deadline: WaitDeadline,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
     ) -> Self {
         let head = RequestHead::new(requester, deadline, waits_as);
         Self {

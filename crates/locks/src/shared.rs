@@ -16,7 +16,7 @@ use super::report::ReportChannel;
 use super::request::{RequestOutcome, Waiting};
 use super::sampling::Measured;
 use super::state::{AfterUnlock, LockState, Overdue, PAGE, QueuedAt, RequestPosition};
-use super::wait::{Look, Reason, Wait, WaitDeadline, WaitQueue, WaitsAs, call_keeper, earlier};
+use super::wait::{Look, Reason, Wait, WaitDeadline, WaitQueue, WaiterKind, call_keeper, earlier};
 use super::wake_chain::WakeChain;
 use super::{Grant, nanos};
 use crate::id::LockId;
@@ -55,11 +55,11 @@ impl LockShared {
         &self,
         state: &mut LockState,
         waiting_at: RequestPosition,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         deadline: WaitDeadline,
         now: MonotonicTime,
     ) -> Wait<RequestPosition> {
-        if let (WaitsAs::Task, Some((_, deadline))) = (waits_as, deadline) {
+        if let (WaiterKind::Task, Some((_, deadline))) = (waits_as, deadline) {
             state.tasks_wait = true;
             state.look_no_later_than(deadline);
         }

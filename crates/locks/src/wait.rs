@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::CancelToken;
 use super::cancel::Attached;
+pub use super::diagnostics::WaiterKind;
 use super::keeper::{Keeper, Kept};
 use super::mailbox::Waiter;
 use crate::caught::catch;
@@ -117,15 +118,7 @@ pub(super) struct Wait<T> {
     pub(super) keeper_looks: Option<Deadline>,
 }
 
-/// What waits for a request: the calling thread, or the task that polls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WaitsAs {
-    /// Code that waits as a thread is never pending, and [`blocking`] runs it.
-    Thread,
-    Task,
-}
-
-impl WaitsAs {
+impl WaiterKind {
     /// Returns the thread that would wait for itself; zero for a task.
     pub(super) fn thread(self) -> u64 {
         match self {

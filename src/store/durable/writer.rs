@@ -22,7 +22,7 @@ use super::{Durability, Journal, JournalError, JournalErrorKind};
 use crate::caught::{CaughtPanic, catch};
 use crate::codes::{Retry, codes};
 use crate::document::Snapshot;
-use crate::lock::{Keeper, Kept, Mailbox, Rest, WaitsAs, WakeChain};
+use crate::lock::{Keeper, Kept, Mailbox, Rest, WaiterKind, WakeChain};
 use crate::millis;
 use crate::store::diagnostics::DurableDiagnostics;
 use crate::store::notes::NoteChange;
@@ -279,15 +279,15 @@ impl Writer {
     /// Waits until a version is durable, in a thread or a task. Returns the durable version.
     pub(super) async fn wait_as(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         version: u64,
         timeout: Option<Duration>,
         keeper: &Arc<Keeper>,
     ) -> Answer {
         let goal = Goal { version, notes: 0 };
         match waits_as {
-            WaitsAs::Thread => self.shared.wait(goal, Patience::Until(timeout)),
-            WaitsAs::Task => self.shared.wait_in_task(goal, timeout, keeper).await,
+            WaiterKind::Thread => self.shared.wait(goal, Patience::Until(timeout)),
+            WaiterKind::Task => self.shared.wait_in_task(goal, timeout, keeper).await,
         }
     }
 

@@ -21,7 +21,7 @@ use crate::id::{LockId, OwnerId};
 use crate::info::Named;
 use crate::request::{QueuedWork, Request, RequestOutcome, Waiting};
 use crate::sync::assert_unlocked;
-use crate::{Grant, LockError, LockRequest, PendingRequest, RequestContext, WaitsAs};
+use crate::{Grant, LockError, LockRequest, PendingRequest, RequestContext, WaiterKind};
 
 impl<K, V> KeyedShards<K, V> {
     #[inline(always)]
@@ -207,7 +207,7 @@ impl<K: Send + 'static, V: Send + 'static> LockRequest for Execution<K, V> {
         let RequestContext {
             waits_as, options, ..
         } = context;
-        if waits_as == WaitsAs::Thread {
+        if waits_as == WaiterKind::Thread {
             queued.refuse_self()?;
         }
         queued.begin_timeout(&options);

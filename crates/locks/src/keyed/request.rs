@@ -18,7 +18,7 @@ use crate::keeper::Keeper;
 use crate::request::{QueuedWork, Request, RequestOutcome, Requester, Waiting};
 use crate::sync::{Mutex, thread_number};
 use crate::time::Clock;
-use crate::wait::{Look, Reason, Wait, WaitDeadline, WaitQueue, WaitsAs, blocking};
+use crate::wait::{Look, Reason, Wait, WaitDeadline, WaitQueue, WaiterKind, blocking};
 use crate::{AcquireOptions, CancelToken, LockError, LockRequest, PendingRequest, RequestContext};
 
 /// A request for a turn at a key: [`KeyedLock::request`].
@@ -193,7 +193,7 @@ impl<K: Send + 'static, V: 'static> Reservation<K, V> {
     #[inline]
     pub fn execute(mut self, task: impl FnOnce() -> V) -> Result<V, LockError> {
         if self.waits.is_some() {
-            blocking(self.wait_for_turn(WaitsAs::Thread))?;
+            blocking(self.wait_for_turn(WaiterKind::Thread))?;
         }
         let (hold, thread) = (self.hold, thread_number());
         if self.thread != thread {
@@ -221,7 +221,7 @@ impl<K: Send + 'static, V: 'static> Reservation<K, V> {
         if self.waits.is_some() {
             // In a box, this future is `Send` for keys of any lifetime.
             let wait: Pin<Box<dyn Future<Output = _> + Send + '_>> =
-                Box::pin(self.wait_for_turn(WaitsAs::Task));
+                Box::pin(self.wait_for_turn(WaiterKind::Task));
             wait.await?;
         }
         let hold = self.hold;
@@ -235,17 +235,17 @@ impl<K: Send + 'static, V: 'static> Reservation<K, V> {
         Ok(self.shared.end_with(hold, ended))
     }
 
-    pub(super) async fn wait_for_turn(&mut self, waits_as: WaitsAs) -> Result<(), LockError> {
+    pub(super) async fn wait_for_turn(&mut self, waits_as: WaiterKind) -> Result<(), LockError> {
         let Some(waits) = self.waits.take() else {
             return Ok(());
         };
         // A request that is bound to its thread was refused before it joined the queue.
-        if waits_as == WaitsAs::Thread && self.thread == 0 {
+        if waits_as == WaiterKind::Thread && self.thread == 0 {
             waits.refuse_self()?;
         }
         let cancel = self.cancel.as_ref();
         waits.wait_for_grant(waits_as, cancel).await?;
-        if waits_as == WaitsAs::Task {
+        if waits_as == WaiterKind::Task {
             self.shared.bind(self.hold, 0);
         }
         Ok(())
@@ -355,7 +355,7 @@ impl<K: 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
 impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
     pub(super) async fn wait(
         mut self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         cancel: Option<&CancelToken>,
     ) -> RequestOutcome<W::Reply> {
         let deadline = self.deadline;
@@ -364,7 +364,7 @@ impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
             let error = LockError::no_keeper(request.head().requester().owner, &error);
             return RequestOutcome::Failed(Box::new(error));
         }
-        if waits_as == WaitsAs::Task {
+        if waits_as == WaiterKind::Task {
             request.wait_in_task(deadline);
         }
         self.is_queued = false;
@@ -382,7 +382,7 @@ impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
 impl<K: Send + 'static, V: 'static> KeyedRequest<K, V, Infallible> {
     pub(super) async fn wait_for_grant(
         self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         cancel: Option<&CancelToken>,
     ) -> Result<(), LockError> {
         match self.wait(waits_as, cancel).await {

@@ -14,7 +14,7 @@ use crate::hashing::Secret;
 use crate::mailbox::Mailbox;
 use crate::spin_time::Pace;
 use crate::sync::assert_unlocked;
-use crate::wait::{Reason, Wait, WaitsAs};
+use crate::wait::{Reason, Wait, WaiterKind};
 use crate::{LockRequest, PendingRequest, RequestContext};
 
 /// A request for the slots of a call: [`InFlightLimiter::request`].
@@ -112,7 +112,7 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
                 weight: self.weight,
                 since: shared.clock.now(),
                 mailbox: Arc::clone(&mailbox),
-                task: (waits_as == WaitsAs::Task).then_some(deadline),
+                task: (waits_as == WaiterKind::Task).then_some(deadline),
             };
             let wait = Wait {
                 ticket: state.join(&mut copy, hash, waiting),

@@ -7,7 +7,7 @@ use super::{NodeLockStats, Scope, Tree};
 use crate::id::FencingToken;
 use crate::queue::CapacityPart;
 use crate::request::RequestSource;
-use crate::wait::WaitsAs;
+use crate::wait::WaiterKind;
 use crate::{AcquireOptions, FifoLock, Grant, LockError, Requester, blocking};
 
 #[doc(hidden)]
@@ -49,7 +49,7 @@ impl FifoLock {
     /// Locks nodes as [`grant_nodes`](Self::grant_nodes) does, for a thread or a task.
     pub async fn grant_nodes_as(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         requester: &Requester<'_>,
         options: &AcquireOptions,
         scope: Scope,
@@ -72,12 +72,12 @@ impl FifoLock {
         scope: &Scope,
         tree: &dyn Tree,
     ) -> Result<Grant, LockError> {
-        blocking(self.queue_for_nodes(WaitsAs::Thread, requester, options, scope, tree))
+        blocking(self.queue_for_nodes(WaiterKind::Thread, requester, options, scope, tree))
     }
 
     async fn queue_for_nodes(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         requester: &Requester<'_>,
         options: &AcquireOptions,
         scope: &Scope,
@@ -133,7 +133,7 @@ impl FifoLock {
     /// number. The holder keeps its earlier nodes in any case.
     pub async fn extend_nodes(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         grant: Grant,
         requester: &Requester<'_>,
         options: &AcquireOptions,

@@ -8,7 +8,7 @@ use crate::id::OwnerId;
 use crate::request::{LockOutcome, RequestHead};
 use crate::time::ManualClock;
 use crate::wake_chain::Sleeper;
-use crate::{AcquireOptions, WaitsAs};
+use crate::{AcquireOptions, WaiterKind};
 
 /// A waiter with an outcome, asleep or not.
 struct TestWaiter {
@@ -22,7 +22,7 @@ impl TestWaiter {
         let owner = OwnerId::default();
         let options = AcquireOptions::new();
         let requester = options.requester(&owner, Location::caller(), false);
-        let mut head = RequestHead::new(&requester, None, WaitsAs::Thread);
+        let mut head = RequestHead::new(&requester, None, WaiterKind::Thread);
         head.brief = brief;
         Arc::new(Self {
             sleeps,
