@@ -11,14 +11,12 @@ use crossbeam_channel::Receiver;
 use super::batch::Batch;
 use super::holder_word::Word;
 use super::keeper::{Keeper, KeeperSlot, KeeperThread};
-use super::options::{PackedDuration, RequestLimit};
+use super::options::RequestLimit;
 use super::report::ReportChannel;
 use super::request::{QueuedWork, Request, RequestOutcome, RequestSource, Requester, Waiting};
 use super::sampling::Sampling;
 use super::shared::{DefaultTimeout, LockShared};
-use super::state::{
-    AfterUnlock, Combiner, CombinerKind, HowToWait, LockState, Observed, Requested,
-};
+use super::state::{AfterUnlock, Combiner, CombinerKind, HowToWait, LockState, Requested};
 use super::stats::Recorder;
 use super::wait::{WaitDeadline, WaitQueue, WaiterKind, blocking};
 use super::wake_chain::WakeChain;
@@ -110,21 +108,14 @@ impl FifoLock {
     /// Creates a free lock with options.
     pub fn with_options(settings: LockOptions) -> Self {
         let lock = random_session();
-        let reports = settings.channel;
-        let reports = reports.or_else(|| ReportChannel::with(settings.reports, settings.observer));
-        let observed = Observed::of(settings.timeline, settings.reports, &settings.clock);
-        let keeper = KeeperSlot::of(settings.keeper);
         // A timeline records each hold, and each may have to be reported.
         let sampling = match (settings.timeline, settings.reports.holds) {
             (None, None) => Sampling::new(&settings.clock),
             _ => Sampling::of_each(),
         };
-        let mut state = LockState::new(lock, settings.overtaking, sampling);
-        state.observed = observed;
-        state.hold_limit = settings.hold_limit.and_then(PackedDuration::new);
-        state.last_token = settings.last_token;
-        state.requests = settings.last_number;
-        state.queue_bound = settings.queue_bound.unwrap_or(usize::MAX);
+        let state = LockState::new(lock, &settings, sampling);
+        let reports = settings.channel;
+        let reports = reports.or_else(|| ReportChannel::with(settings.reports, settings.observer));
         Self(Arc::new_cyclic(|this| LockShared {
             word: Word::new(),
             state: Mutex::new(state),
@@ -133,7 +124,7 @@ impl FifoLock {
             clock: settings.clock,
             batch: settings.batch,
             wake_chain: WakeChain::default(),
-            keeper,
+            keeper: KeeperSlot::of(settings.keeper),
             reports,
             this: this.clone(),
         }))
@@ -410,25 +401,28 @@ impl FifoLock {
         options: &AcquireOptions,
         work: &mut Option<W>,
     ) -> Result<Answer<W::Reply>, LockError> {
-        let ask = |state: &mut LockState,
-                   now: MonotonicTime,
-                   how: HowToWait,
-                   request: &Arc<Request<W>>| {
-            if state.held().is_none() {
-                state.source().assign(requester);
-                let grant = self.0.take(state, requester.hold_limit, || None);
-                return Ok(Requested::Granted(grant));
-            }
-            state.refuse_reentry(requester, CapacityPart::Whole, now)?;
-            if how.at_once {
-                return Err(state.would_block(requester, None, now));
-            }
-            state.reject_excess(requester, CapacityPart::Whole, how.bound)?;
-            let request = Arc::clone(request);
-            let waiting_at = state.join_queue(request, how.priority, None, now);
-            Ok(Requested::Waits(waiting_at))
-        };
-        let asked = self.ask_in_step(waits_as, requester, options, None, work, ask);
+        let asked = self.ask_in_step(
+            waits_as,
+            requester,
+            options,
+            None,
+            work,
+            |state, now, how, request| {
+                if state.held().is_none() {
+                    state.source().assign(requester);
+                    let grant = self.0.take(state, requester.hold_limit, || None);
+                    return Ok(Requested::Granted(grant));
+                }
+                state.refuse_reentry(requester, CapacityPart::Whole, now)?;
+                if how.at_once {
+                    return Err(state.would_block(requester, None, now));
+                }
+                state.reject_excess(requester, CapacityPart::Whole, how.bound)?;
+                let request = Arc::clone(request);
+                let waiting_at = state.join_queue(request, how.priority, None, now);
+                Ok(Requested::Waits(waiting_at))
+            },
+        );
         Ok(asked.await?.0)
     }
 

@@ -42,11 +42,9 @@ pub mod node;
 mod options;
 mod pending;
 mod queue;
-mod registrable;
 mod report;
 mod sampling;
 mod shared;
-mod spin_time;
 mod state;
 mod stats;
 mod steps;
@@ -78,7 +76,9 @@ use doclock_common::{Samples, brief, caught, hashing, id, millis, nanos, shrink}
 
 pub use crate::queue::{LockMode, Priority};
 pub use cancel::CancelToken;
-pub use diagnostics::{HeldLock, LockDiagnostics, RequestKind, WaiterKind, WaitingRequest};
+pub use diagnostics::{
+    HeldLock, LockDiagnostics, PrimitiveState, Registrable, RequestKind, WaiterKind, WaitingRequest,
+};
 #[doc(inline)]
 pub use doclock_common::DurationSummary;
 #[doc(inline)]
@@ -94,7 +94,6 @@ pub use options::{AcquireOptions, LockOptions};
 pub use pending::PendingRequest;
 #[doc(hidden)]
 pub use pending::{LockRequest, NodesInstead, RequestContext};
-pub use registrable::{PrimitiveState, Registrable};
 pub use report::{LockReport, SlowRequest};
 pub use stats::{LockCounters, LockStats, Revocation};
 pub use timeline::{Timeline, TimelineEntry, TimelineOutcome};
@@ -106,12 +105,12 @@ pub(crate) use wait::blocking;
 #[doc(hidden)]
 pub mod internal {
     pub use crate::batch::BatchLimit;
+    pub use crate::diagnostics::Primitive;
     pub use crate::fifo::Answer;
     pub use crate::keeper::{Keeper, Kept};
     pub use crate::mailbox::{Mailbox, Rest};
     pub use crate::node::scope::{Granule, Tree};
     pub use crate::queue::Rights;
-    pub use crate::registrable::Primitive;
     pub use crate::report::ReportObserver;
     pub use crate::request::{QueuedWork, Requester};
     pub use crate::wait::blocking;

@@ -22,11 +22,11 @@ use super::node::{Granule, NodeWait, Scope};
 use super::options::{PackedDuration, RequestLimit};
 use super::report::LockReport;
 use super::request::{LockOutcome, RequestOutcome, RequestSource, Requester, Waiting};
+use super::sampling::Pace;
 use super::sampling::{Measured, Sampling};
-use super::spin_time::Pace;
 use super::stats::{LockStats, Recorder};
 use super::wait::{Look, Reason};
-use super::{Grant, JoinError, LockError, LockInfo, QueueEntry, ReleaseError};
+use super::{Grant, JoinError, LockError, LockInfo, LockOptions, QueueEntry, ReleaseError};
 use super::{Timeline, TimelineEntry, TimelineOutcome};
 use crate::id::{FencingToken, LockId, OwnerId};
 use crate::queue::{CapacityPart, Priority, Queue, Rights, Slots, Ticket};
@@ -150,26 +150,26 @@ pub(super) struct LockState {
 pub(super) const PAGE: usize = 32;
 
 impl LockState {
-    pub(super) fn new(lock: u32, overtaking: u32, sampling: Sampling) -> Self {
+    pub(super) fn new(lock: u32, settings: &LockOptions, sampling: Sampling) -> Self {
         Self {
-            queue: Queue::new(Slots::new(CapacityPart::SLOTS), overtaking),
+            queue: Queue::new(Slots::new(CapacityPart::SLOTS), settings.overtaking),
             held: false,
             holder: LockHolder::vacant(),
             shown: None,
             lock,
-            requests: 0,
-            last_token: 0,
+            requests: settings.last_number,
+            last_token: settings.last_token,
             revoked: VecDeque::new(),
             #[cfg(test)]
             looks: 0,
             next_look: Deadline::NEVER,
             tasks_wait: false,
-            observed: None,
+            observed: Observed::of(settings),
             sampling,
             pace: Pace::default(),
-            hold_limit: None,
+            hold_limit: settings.hold_limit.and_then(PackedDuration::new),
             had_limits: false,
-            queue_bound: usize::MAX,
+            queue_bound: settings.queue_bound.unwrap_or(usize::MAX),
             metrics: Recorder::default(),
             nodes: None,
             outbox: Vec::new(),

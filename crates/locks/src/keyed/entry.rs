@@ -96,7 +96,13 @@ impl<V> KeyHolder<V> {
     }
 
     pub(super) fn queues(&mut self) -> &mut KeyQueues<V> {
-        self.queues.get_or_insert_with(Box::default)
+        // No request overtakes another.
+        self.queues.get_or_insert_with(|| {
+            Box::new(KeyQueues {
+                turns: WaitList::new(0),
+                joins: WaitList::new(0),
+            })
+        })
     }
 
     pub(super) fn waiting(&self) -> usize {
@@ -107,16 +113,6 @@ impl<V> KeyHolder<V> {
         let queues = self.queues.iter();
         let turns = queues.flat_map(|queues| queues.turns.iter(None));
         turns.map(|(_, waiter)| waiter)
-    }
-}
-
-impl<V> Default for KeyQueues<V> {
-    /// No request overtakes another.
-    fn default() -> Self {
-        Self {
-            turns: WaitList::new(0),
-            joins: WaitList::new(0),
-        }
     }
 }
 

@@ -210,7 +210,7 @@ impl<K: Send + 'static, V: Send + 'static> LockRequest for Execution<K, V> {
         if waits_as == WaiterKind::Thread {
             queued.refuse_self()?;
         }
-        queued.begin_timeout(&options);
+        queued.deadline = queued.shared.deadline(&options);
         match queued.wait(waits_as, options.cancel.as_ref()).await {
             RequestOutcome::Done(result) => result,
             RequestOutcome::Failed(error) => Err(ExecutionError::Lock(*error)),

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::KeyedLock;
 use super::shard::Shard;
 use super::shards::{KeyedGuard, KeyedShards, ShardMutex};
-use crate::registrable::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable};
+use crate::diagnostics::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable};
 use crate::stats::{write_counts, write_durations};
 use crate::sync::Mutex;
 use crate::{DurationSummary, LockCounters, LockInfo, QueueEntry};
@@ -170,11 +170,8 @@ pub struct KeyedStats {
     pub total_joins: u64,
     /// The wait of the turns that began, from request to grant; zero for an immediate grant.
     pub wait: DurationSummary,
-    /// How long keys were held for one task.
-    ///
-    /// Of the holds that began without a wait, one in 64 is measured and counts for all of them. A
-    /// hold is also measured if its request waited, or if another request waited for it or a thread
-    /// inspected it: from that moment on. A manual clock measures every hold.
+    /// How long keys were held for one task, measured as [`LockStats::hold`](crate::LockStats::hold)
+    /// is.
     pub hold: DurationSummary,
     /// The number of active keys.
     pub active_keys: usize,

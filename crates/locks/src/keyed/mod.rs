@@ -20,7 +20,6 @@ mod options;
 mod request;
 mod shard;
 mod shards;
-mod withdrawal;
 
 use std::borrow::Borrow;
 use std::fmt;

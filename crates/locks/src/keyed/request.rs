@@ -19,7 +19,7 @@ use crate::request::{QueuedWork, Request, RequestOutcome, Requester, Waiting};
 use crate::sync::{Mutex, thread_number};
 use crate::time::Clock;
 use crate::wait::{Look, Reason, Wait, WaitDeadline, WaitQueue, WaiterKind, blocking};
-use crate::{AcquireOptions, CancelToken, LockError, LockRequest, PendingRequest, RequestContext};
+use crate::{CancelToken, LockError, LockRequest, PendingRequest, RequestContext};
 
 /// A request for a turn at a key: [`KeyedLock::request`].
 #[derive(Debug)]
@@ -137,7 +137,7 @@ pub struct Reservation<K: 'static, V: 'static> {
     shared: Arc<KeyedShards<K, V>>,
     hold: Hold,
     /// Set while the request waits.
-    waits: Option<Box<KeyedRequest<K, V, Infallible>>>,
+    waits: TurnWait<K, V>,
     cancel: Option<CancelToken>,
     /// The thread to which it is bound; zero for none.
     thread: u64,
@@ -146,25 +146,21 @@ pub struct Reservation<K: 'static, V: 'static> {
 
 impl<K: 'static, V: 'static> Reservation<K, V> {
     #[inline(always)]
-    pub(super) fn new(shared: &Arc<KeyedShards<K, V>>, hold: Hold, thread: u64) -> Self {
+    pub(super) fn new(
+        shared: &Arc<KeyedShards<K, V>>,
+        hold: Hold,
+        waits: TurnWait<K, V>,
+        cancel: Option<&CancelToken>,
+        thread: u64,
+    ) -> Self {
         Self {
             shared: Arc::clone(shared),
             hold,
-            waits: None,
-            cancel: None,
+            waits,
+            cancel: cancel.cloned(),
             thread,
             is_used: false,
         }
-    }
-
-    pub(super) fn behind(
-        mut self,
-        waits: KeyedRequest<K, V, Infallible>,
-        options: &AcquireOptions,
-    ) -> Self {
-        self.waits = Some(Box::new(waits));
-        self.cancel.clone_from(&options.cancel);
-        self
     }
 
     /// Returns the id of the request and of its grant.
@@ -307,9 +303,12 @@ impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShards<K, V> {
     }
 }
 
+/// The wait for a turn, while the request waits.
+pub(super) type TurnWait<K, V> = Option<Box<KeyedRequest<K, V, Infallible>>>;
+
 /// A request in a queue, which leaves it on drop.
 pub(super) struct KeyedRequest<K: 'static, V: 'static, W: QueuedWork> {
-    shared: Arc<KeyedShards<K, V>>,
+    pub(super) shared: Arc<KeyedShards<K, V>>,
     request: Arc<Request<W>>,
     waiting_at: KeyedPosition,
     spins: u32,
@@ -334,10 +333,6 @@ impl<K: 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
             deadline,
             is_queued: true,
         }
-    }
-
-    pub(super) fn begin_timeout(&mut self, options: &AcquireOptions) {
-        self.deadline = self.shared.deadline(options);
     }
 
     /// Refuses a wait for the calling thread itself.

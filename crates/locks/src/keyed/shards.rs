@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use super::KeyedOptions;
 use super::entry::{Hold, KeyedPosition};
-use super::request::KeyedRequest;
-use super::request::Reservation;
+use super::request::{KeyedRequest, Reservation, TurnWait};
 use super::shard::Shard;
 use crate::hashing::Secret;
 use crate::id::random_session;
@@ -130,14 +129,13 @@ impl<K: 'static, V: 'static> KeyedShards<K, V> {
             shard.state.counts.total_cancellations += 1;
             return Err(LockError::cancelled(requester.owner));
         }
-        let turn = match shard.try_take(hash, key, &mut copy, requester, &self.clock) {
-            Ok(hold) => Reservation::new(self, hold, requester.thread),
-            Err(key) if waits => {
-                let (hold, waits) = self.join_queue(shard, key, requester, options)?;
-                Reservation::new(self, hold, requester.thread).behind(waits, options)
-            }
+        let (hold, waits) = match shard.try_take(hash, key, &mut copy, requester, &self.clock) {
+            Ok(hold) => (hold, None),
+            Err(key) if waits => self.join_queue(shard, key, requester, options)?,
             Err(_) => return Ok(None),
         };
+        let cancel = options.cancel.as_ref();
+        let turn = Reservation::new(self, hold, waits, cancel, requester.thread);
         // If the drop of the copy panics, the turn is given up.
         drop(copy);
         Ok(Some(turn))
@@ -150,7 +148,7 @@ impl<K: 'static, V: 'static> KeyedShards<K, V> {
         key: KeyId,
         requester: &Requester<'_>,
         options: &AcquireOptions,
-    ) -> Result<(Hold, KeyedRequest<K, V, Infallible>), LockError> {
+    ) -> Result<(Hold, TurnWait<K, V>), LockError> {
         let mut active = shard.active(key).expect("it was just found");
         let now = self.clock.now();
         active.refuse_reentry(requester, now)?;
@@ -165,7 +163,7 @@ impl<K: 'static, V: 'static> KeyedShards<K, V> {
         let (waiting_at, hold) = active.join_queue(request.clone(), now);
         let spins = active.state.pace.spins(limit);
         let waits = KeyedRequest::new(self, waiting_at, request, spins, deadline);
-        Ok((hold, waits))
+        Ok((hold, Some(Box::new(waits))))
     }
 
     /// Joins the waits for all present requests. Refuses a thread that has such a request itself.

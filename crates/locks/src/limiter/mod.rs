@@ -15,11 +15,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod adaptive;
 mod error;
 mod metrics;
 mod options;
-mod permit;
 mod request;
 mod state;
 
@@ -28,17 +26,15 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-pub use adaptive::Aimd;
 pub use error::{CallEvidence, LimiterError, LimiterLoad};
 pub use metrics::{KeySnapshot, LimiterCounters, LimiterMetrics, LimiterSnapshot, LimiterTotals};
-pub use options::LimiterOptions;
-pub use permit::{CallCancellation, Permit};
-pub use request::CallRequest;
+pub use options::{Aimd, LimiterOptions};
+pub use request::{CallCancellation, CallRequest, Permit};
 use state::{AfterLimiterUnlock, CallMailbox, CallOutcome, CallTicket, Granted, LimiterState};
 
 use super::PendingRequest;
+use super::diagnostics::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable};
 use super::keeper::{Keeper, KeeperSlot};
-use super::registrable::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable};
 use super::wait::{Look, Reason, WaitQueue};
 use crate::caught::run_all;
 use crate::hashing::Secret;

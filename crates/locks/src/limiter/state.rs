@@ -19,8 +19,8 @@
 
 use std::sync::Arc;
 
-use super::adaptive::Adaptive;
 use super::metrics::{CallMetrics, KeySnapshot, LimiterCounters, LimiterSnapshot, LimiterTotals};
+use super::options::Adaptive;
 use super::options::KeyLimit;
 use super::{CallEvidence, LimiterKey, LimiterLoad, Permit};
 use crate::key_table::{KeyEntry, KeyId, KeyTable};

@@ -58,33 +58,28 @@ impl Scope {
     }
 
     /// Adds a node in a mode.
-    #[inline]
     pub fn lock(mut self, id: impl Into<NodeId>, mode: LockMode) -> Self {
         self.add(Granule::Node(id.into()), mode.into());
         self
     }
 
     /// Adds a node, to read the node alone.
-    #[inline]
     pub fn read(self, id: impl Into<NodeId>) -> Self {
         self.lock(id, LockMode::NodeShared)
     }
 
     /// Adds a node, to write the node alone: its type, attributes, text, marks and list of
     /// children.
-    #[inline]
     pub fn write(self, id: impl Into<NodeId>) -> Self {
         self.lock(id, LockMode::NodeExclusive)
     }
 
     /// Adds a node, to read its subtree.
-    #[inline]
     pub fn read_subtree(self, id: impl Into<NodeId>) -> Self {
         self.lock(id, LockMode::Shared)
     }
 
     /// Adds a node, to write its subtree.
-    #[inline]
     pub fn write_subtree(self, id: impl Into<NodeId>) -> Self {
         self.lock(id, LockMode::Exclusive)
     }

@@ -19,18 +19,15 @@ pub(crate) struct Observed {
 
 impl Observed {
     /// `None` if the options ask for neither a timeline nor reports.
-    pub(crate) fn of(
-        timeline: Option<usize>,
-        thresholds: ReportThresholds,
-        clock: &Clock,
-    ) -> Option<Box<Self>> {
-        let recording = timeline.map(|capacity| Recording::new(capacity, clock));
-        (recording.is_some() || thresholds.shortest().is_some()).then(|| {
-            Box::new(Self {
-                recording,
-                thresholds,
-            })
-        })
+    pub(crate) fn of(settings: &LockOptions) -> Option<Box<Self>> {
+        let timeline = settings.timeline;
+        let recording = timeline.map(|capacity| Recording::new(capacity, &settings.clock));
+        let thresholds = settings.reports;
+        let observed = Self {
+            recording,
+            thresholds,
+        };
+        (timeline.is_some() || settings.makes_reports()).then(|| Box::new(observed))
     }
 }
 

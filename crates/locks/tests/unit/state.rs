@@ -21,7 +21,7 @@ impl Taken {
         let manual = ManualClock::new();
         let clock = manual.clock();
         let sampling = Sampling::new(&LockOptions::default().clock);
-        let state = LockState::new(1, 64, sampling);
+        let state = LockState::new(1, &LockOptions::new(), sampling);
         Self {
             state,
             manual,
