@@ -386,11 +386,9 @@ impl LockRequest for NodesRequest {
             scope,
         } = self;
         let requester = context.requester(&owner, false);
-        let RequestContext {
-            waits_as, options, ..
-        } = &context;
+        let (waits_as, options) = (context.waits_as, &context.options);
         let lock = &store.0.lock;
-        let asked = lock.grant_nodes_as(*waits_as, &requester, options, scope, &store);
+        let asked = lock.grant_nodes_as(waits_as, &requester, options, scope, &store);
         let grant = asked.await?;
         Ok(NodeGuard { store, grant })
     }
@@ -414,10 +412,8 @@ impl LockRequest for MoreNodes<'_> {
         let lock = &store.0.lock;
         let source = lock.source_of(guard.grant)?;
         let requester = source.requester();
-        let RequestContext {
-            waits_as, options, ..
-        } = &context;
-        let asked = lock.extend_nodes(*waits_as, guard.grant, &requester, options, &scope, store);
+        let (waits_as, options) = (context.waits_as, &context.options);
+        let asked = lock.extend_nodes(waits_as, guard.grant, &requester, options, &scope, store);
         guard.grant = asked.await?;
         Ok(())
     }

@@ -238,7 +238,7 @@ impl FifoLock {
     /// ```
     pub fn diagnostics(&self) -> LockDiagnostics {
         let mut ahead = None;
-        let ((totals, members), mut queued) = self.0.read_queue(
+        let ((totals, members), queued) = self.0.read_queue(
             |state, now| {
                 let totals = (state.counters(), state.last_deadlocks(now));
                 (totals, state.members_page(None, now))
@@ -256,18 +256,12 @@ impl FifoLock {
             let page = self.0.step_fair(|state, now| state.members_page(None, now));
             members.waiters.extend(self.all_members(page).waiters);
         }
-        let MembersPage {
-            holders,
-            mut waiters,
-            ..
-        } = members;
         let mut listed = HashSet::new();
-        waiters.retain(|waits| listed.insert(waits.request.lock_id));
-        queued.retain(|waits| listed.insert(waits.request.lock_id));
-        waiters.extend(queued);
+        let waiters = members.waiters.into_iter().chain(queued);
+        let waiters = waiters.filter(|waits| listed.insert(waits.request.lock_id));
         LockDiagnostics {
-            holders,
-            waiters,
+            holders: members.holders,
+            waiters: waiters.collect(),
             document,
             nodes,
             deadlocks,
@@ -305,14 +299,8 @@ pub(super) trait Inspected: Send + Sync {
 pub(super) const BUSY_AFTER: Duration = Duration::from_millis(10);
 
 /// A lock type that this handle does not keep.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Primitive(Weak<dyn Inspected>);
-
-impl fmt::Debug for Primitive {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Primitive")
-    }
-}
 
 impl Primitive {
     pub(super) fn new<T: Inspected + 'static>(shared: &Arc<T>) -> Self {

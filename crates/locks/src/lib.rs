@@ -32,7 +32,6 @@ mod cancel;
 mod diagnostics;
 mod error;
 mod fifo;
-mod guard;
 mod holder_word;
 mod info;
 mod key_table;
@@ -86,8 +85,7 @@ pub use doclock_common::codes;
 #[doc(inline)]
 pub use doclock_common::id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError};
 pub use error::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvidence};
-pub use fifo::{FifoLock, ReleaseOutcome};
-pub use guard::LockGuard;
+pub use fifo::{FifoLock, LockGuard, ReleaseOutcome};
 pub use info::{CallSite, LockInfo, QueueEntry};
 use node::{Deadlock, NodeWait};
 pub use options::{AcquireOptions, LockOptions};

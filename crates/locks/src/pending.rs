@@ -66,17 +66,12 @@ pub struct RequestContext {
     pub call_site: &'static Location<'static>,
 }
 
-#[doc(hidden)]
 impl RequestContext {
     /// Describes the request for this owner.
     #[inline]
     pub fn requester<'a>(&'a self, owner: &'a OwnerId, transaction: bool) -> Requester<'a> {
-        let Self {
-            waits_as,
-            options,
-            call_site,
-        } = self;
-        options.requester_as(*waits_as, owner, call_site, transaction)
+        let options = &self.options;
+        options.requester_as(self.waits_as, owner, self.call_site, transaction)
     }
 }
 
@@ -214,11 +209,8 @@ impl<'a, R: LockRequest + Unpin + 'a> IntoFuture for PendingRequest<'a, R> {
     type IntoFuture = GrantFuture<'a, R, R::Granted, R::Error>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let waits_as = WaiterKind::Task;
-        let context = RequestContext {
-            waits_as,
-            ..self.context
-        };
+        let mut context = self.context;
+        context.waits_as = WaiterKind::Task;
         GrantFuture::Begins(self.request, context)
     }
 }

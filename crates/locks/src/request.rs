@@ -237,9 +237,10 @@ pub(super) struct RequestHead {
 }
 
 impl RequestHead {
-    /// Describes the request of a task, or of a thread, without work.
-    pub(super) fn new(
+    /// Describes the request of a task, or of a thread.
+    pub(super) fn new<W: QueuedWork>(
         requester: &Requester<'_>,
+        work: Option<&W>,
         deadline: WaitDeadline,
         waits_as: WaiterKind,
     ) -> Self {
@@ -251,9 +252,9 @@ impl RequestHead {
                 WaiterKind::Thread => OnceLock::new(),
                 WaiterKind::Task => OnceLock::from(deadline),
             },
-            has_work: false,
-            for_any_thread: false,
-            brief: false,
+            has_work: work.is_some(),
+            for_any_thread: work.is_some_and(W::is_for_any_thread),
+            brief: work.is_some_and(W::is_brief),
         }
     }
 
@@ -304,14 +305,8 @@ impl<W: QueuedWork> Request<W> {
         deadline: WaitDeadline,
         waits_as: WaiterKind,
     ) -> Self {
-        let head = RequestHead::new(requester, deadline, waits_as);
         Self {
-            head: RequestHead {
-                has_work: work.is_some(),
-                for_any_thread: work.as_ref().is_some_and(W::is_for_any_thread),
-                brief: work.as_ref().is_some_and(W::is_brief),
-                ..head
-            },
+            head: RequestHead::new(requester, work.as_ref(), deadline, waits_as),
             work: Mutex::new(work),
             mailbox: Mailbox::new(),
             woken_by_chain: AtomicBool::new(false),

@@ -16,7 +16,7 @@ use super::report::ReportChannel;
 use super::request::{RequestOutcome, Waiting};
 use super::sampling::Measured;
 use super::state::{AfterUnlock, LockState, Overdue, PAGE, QueuedAt, RequestPosition};
-use super::wait::{Look, Reason, Wait, WaitDeadline, WaitQueue, WaiterKind, call_keeper, earlier};
+use super::wait::{Look, Reason, Wait, WaitDeadline, WaitQueue, WaiterKind, call_keeper};
 use super::wake_chain::WakeChain;
 use super::{Grant, nanos};
 use crate::id::LockId;
@@ -63,11 +63,12 @@ impl LockShared {
             state.tasks_wait = true;
             state.look_no_later_than(deadline);
         }
+        let looks = [state.watch_holders(now), state.watch_slow(now)];
         Wait {
             ticket: waiting_at,
             deadline,
             spins: state.pace.spins(deadline.map(|(limit, _)| limit)),
-            keeper_looks: earlier(state.watch_holders(now), state.watch_slow(now)),
+            keeper_looks: looks.into_iter().flatten().min(),
         }
     }
 

@@ -92,12 +92,11 @@ pub(super) enum CombinerKind {
 
 impl Combiner {
     fn runs(self, request: &dyn Waiting) -> bool {
+        let head = request.head();
         match self.kind {
-            CombinerKind::Thread => request.head().for_any_thread,
-            CombinerKind::Task => request.head().for_any_thread && request.head().brief,
-            CombinerKind::Keeper => {
-                request.head().for_any_thread || request.head().is_left_by_task()
-            }
+            CombinerKind::Thread => head.for_any_thread,
+            CombinerKind::Task => head.for_any_thread && head.brief,
+            CombinerKind::Keeper => head.for_any_thread || head.is_left_by_task(),
         }
     }
 }
@@ -199,14 +198,10 @@ impl LockState {
         if !self.held {
             return self.is_shared().then_some(HeldWord::SHARED);
         }
-        let LockHolder {
-            grant,
-            source,
-            since,
-            ..
-        } = &self.holder;
+        let hold = &self.holder;
         // If no thread has looked since the hold began, no request waits: its end needs no mutex.
-        HeldWord::by(grant.id().number, source.transaction, since.is_known())
+        let pinned = hold.since.is_known();
+        HeldWord::by(hold.grant.id().number, hold.source.transaction, pinned)
     }
 
     #[inline(always)]
@@ -344,14 +339,9 @@ impl LockState {
         };
         self.holder.scope = None;
         self.observe_grant(&waiter, now);
-        let LockWaiter {
-            number,
-            since,
-            request,
-            ..
-        } = waiter;
-        let id = self.id(number);
-        self.metrics.durations.record_wait(now - since);
+        let id = self.id(waiter.number);
+        self.metrics.durations.record_wait(now - waiter.since);
+        let request = waiter.request;
         debug_assert!(!self.held, "granted beside a holder");
         let combiner = combiner.filter(|combiner| combiner.runs(&*request));
         let requester = request.head().requester();
@@ -505,7 +495,7 @@ impl LockState {
     /// Returns metrics and state, without the list of waiting requests.
     pub(super) fn stats(&self, now: MonotonicTime) -> LockStats {
         let current_lock = self.current(now);
-        let [wait, hold] = self.metrics.summaries();
+        let [wait, hold] = self.metrics.durations.summaries(&self.metrics.counts);
         LockStats {
             counters: self.metrics.counts,
             last_revocations: self.metrics.last_revocations(now),

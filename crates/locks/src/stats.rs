@@ -65,10 +65,6 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn summaries(&self) -> [DurationSummary; 2] {
-        self.durations.summaries(&self.counts)
-    }
-
     pub(super) fn last_revocations(&self, now: MonotonicTime) -> Vec<Revocation> {
         let revocations = self.revocations.list(now);
         let revocations = revocations.map(|((holder, hold_limit), revoked_for)| Revocation {
@@ -368,15 +364,12 @@ impl fmt::Display for NodeLockStats {
             ("entries now", self.entries as u64),
         ];
         write_counts(f, self, &others)?;
-        for (name, summary) in [("wait", &self.wait), ("hold", &self.hold)] {
-            let [mean, worst, max] = [summary.mean, summary.p999, summary.max].map(Millis);
-            writeln!(f, "{name:<14}mean {mean}, p99.9 {worst}, max {max}")?;
-        }
+        write_durations(f, &self.wait, &self.hold)?;
         self.last_revocations
             .iter()
-            .try_for_each(|revocation| writeln!(f, "revoked       {revocation}"))?;
+            .try_for_each(|revocation| write!(f, "\nrevoked       {revocation}"))?;
         self.last_deadlocks
             .iter()
-            .try_for_each(|refused| writeln!(f, "deadlock      {refused}"))
+            .try_for_each(|refused| write!(f, "\ndeadlock      {refused}"))
     }
 }

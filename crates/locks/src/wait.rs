@@ -93,10 +93,6 @@ impl<T> Look<'_, T> {
     }
 }
 
-pub(super) fn earlier(one: Option<Deadline>, other: Option<Deadline>) -> Option<Deadline> {
-    one.into_iter().chain(other).min()
-}
-
 /// Why a waiter leaves the queue without a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {

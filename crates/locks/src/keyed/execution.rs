@@ -199,18 +199,13 @@ impl<K: Send + 'static, V: Send + 'static> LockRequest for Execution<K, V> {
     type Error = ExecutionError;
 
     async fn grant_as(self, context: RequestContext) -> Result<V, ExecutionError> {
-        let Self {
-            mut queued,
-            id,
-            owner,
-        } = self;
-        let RequestContext {
-            waits_as, options, ..
-        } = context;
+        let Self { id, owner, .. } = self;
+        let mut queued = self.queued;
+        let (waits_as, options) = (context.waits_as, &context.options);
         if waits_as == WaiterKind::Thread {
             queued.refuse_self()?;
         }
-        queued.deadline = queued.shared.deadline(&options);
+        queued.deadline = queued.shared.deadline(options);
         match queued.wait(waits_as, options.cancel.as_ref()).await {
             RequestOutcome::Done(result) => result,
             RequestOutcome::Failed(error) => Err(ExecutionError::Lock(*error)),

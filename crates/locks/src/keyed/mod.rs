@@ -16,7 +16,6 @@
 mod entry;
 mod execution;
 mod inspection;
-mod options;
 mod request;
 mod shard;
 mod shards;
@@ -26,16 +25,17 @@ use std::fmt;
 use std::hash::Hash;
 use std::panic::Location;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use execution::{Execution, ExecutionError, TaskPanic};
 pub use inspection::KeyedStats;
-pub use options::KeyedOptions;
 pub use request::{DrainRequest, KeyRequest, Reservation};
 
 use super::options::PLAIN;
 use super::request::Request;
 use super::{LockError, PendingRequest};
 use crate::id::OwnerId;
+use crate::time::Clock;
 use request::KeyedRequest;
 use shards::KeyedShards;
 
@@ -305,6 +305,53 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     ) -> PendingRequest<'_, DrainRequest<'_, K, V>> {
         let owner = owner.into();
         PendingRequest::new(DrainRequest { lock: self, owner })
+    }
+}
+
+/// Options of a new [`KeyedLock`].
+///
+/// ```
+/// use doclock_locks::keyed::{KeyedLock, KeyedOptions};
+/// use std::time::Duration;
+///
+/// let options = KeyedOptions::new().timeout(Duration::from_secs(1)).queue_bound(100);
+/// let accounts: KeyedLock<u64> = KeyedLock::with_options(options);
+/// # accounts.execute_exclusive(&1, || ())?;
+/// # Ok::<(), doclock_locks::LockError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct KeyedOptions {
+    clock: Clock,
+    timeout: Option<Duration>,
+    queue_bound: Option<usize>,
+}
+
+impl KeyedOptions {
+    /// Returns the options of [`KeyedLock::new`].
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the timeout of all waits on this lock that set none. Zero: they do not wait. `None`:
+    /// they wait without limit. There is no timeout by default: a task that is passed to the lock
+    /// is executed, however many are ahead.
+    pub fn timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.timeout = limit.into();
+        self
+    }
+
+    /// Bounds how many requests wait for one key. A full queue rejects the next request at once.
+    /// There is no bound by default.
+    pub fn queue_bound(mut self, bound: usize) -> Self {
+        self.queue_bound = Some(bound);
+        self
+    }
+
+    /// Sets the clock that the lock reads. The default is the system clock.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
     }
 }
 

@@ -429,11 +429,9 @@ impl<K, V> Shard<K, V> {
             }
             KeyedPosition::Join(key, ticket) => {
                 let joins = &mut self.active(key)?.entry.state.queues.as_mut()?.joins;
-                let KeyedWaiter {
-                    number,
-                    since,
-                    request,
-                } = joins.remove(ticket)?;
+                let joiner = joins.remove(ticket)?;
+                let (number, since) = (joiner.number, joiner.since);
+                let request = joiner.request as Arc<dyn Waiting>;
                 Some(KeyedWaiter {
                     number,
                     since,

@@ -199,21 +199,12 @@ impl<K: PartialEq> LimiterSnapshot<K> {
 
 impl<K: Debug> fmt::Display for LimiterSnapshot<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:<16}{:>10}{:>8}{:>10}{:>10}{:>10}{:>11}{:>11}{:>11}{:>10}{:>10}",
-            "key",
-            "in flight",
-            "queued",
-            "acquired",
-            "rejected",
-            "declined",
-            "too heavy",
-            "timed out",
-            "cancelled",
-            "p50",
-            "p99"
-        )?;
+        write!(f, "{:<16}{:>10}{:>8}", "key", "in flight", "queued")?;
+        let narrow = ["acquired", "rejected", "declined"];
+        let wide = ["too heavy", "timed out", "cancelled"];
+        narrow.iter().try_for_each(|name| write!(f, "{name:>10}"))?;
+        wide.iter().try_for_each(|name| write!(f, "{name:>11}"))?;
+        write!(f, "{:>10}{:>10}", "p50", "p99")?;
         for key in &self.keys {
             let slots = format!("{}/{}", key.in_flight, key.limit);
             let name = format!("{:?}", key.key);

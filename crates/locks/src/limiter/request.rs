@@ -56,9 +56,7 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
 
     /// Both endings have tried. A cancelled call is counted here.
     async fn grant_as(self, context: RequestContext) -> Result<Permit<K>, LimiterError> {
-        let RequestContext {
-            waits_as, options, ..
-        } = context;
+        let (waits_as, options) = (context.waits_as, &context.options);
         let shared = &self.limiter.0;
         let limit = options.limit(shared.timeout);
         let key = self.key.as_ref().expect("it is taken with the grant");
@@ -93,7 +91,7 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
             }
             if let Some(granted) = state.try_take(&mut copy, hash, self.weight, &shared.clock) {
                 drop(state);
-                return Ok(Permit::new(&self.limiter, granted).taken(&options));
+                return Ok(Permit::new(&self.limiter, granted).taken(options));
             }
             if limit.is_some_and(|limit| limit.is_zero()) {
                 let call = refused(state, |counts| counts.declined += 1);
@@ -126,7 +124,7 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
         };
         let cancel = options.cancel.as_ref();
         match waits_as.wait(shared, &mailbox, cancel, wait).await {
-            Ok(permit) => Ok(permit.taken(&options)),
+            Ok(permit) => Ok(permit.taken(options)),
             Err(left) => {
                 let (reason, evidence) = *left;
                 let key = self.shown_key();

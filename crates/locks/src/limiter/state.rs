@@ -136,12 +136,13 @@ impl<K: LimiterKey> LimiterState<K> {
             Ok(entry) => entry,
             Err(place) => {
                 let free = self.turns.is_empty() && self.turns.slots().fits(weight);
-                let limit = self.default_limit;
-                if !free || weight > limit {
+                if !free || weight > self.default_limit {
                     return None;
                 }
                 self.added += 1;
-                place.insert(self.added, key.take()?, || KeyState::new(limit, None))
+                place.insert(self.added, key.take()?, || {
+                    KeyState::new(self.default_limit, None)
+                })
             }
         };
         let (key, state) = (entry.id, &mut entry.state);
@@ -170,9 +171,8 @@ impl<K: LimiterKey> LimiterState<K> {
             Ok(entry) => entry,
             Err(place) => {
                 let key = key.take().expect("it was just there");
-                let limit = self.default_limit;
                 self.added += 1;
-                place.insert(self.added, key, || KeyState::new(limit, None))
+                place.insert(self.added, key, || KeyState::new(self.default_limit, None))
             }
         };
         let (key, state) = (entry.id, &mut entry.state);

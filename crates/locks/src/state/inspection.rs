@@ -188,7 +188,7 @@ impl LockState {
         let last_deadlocks = self.last_deadlocks(now);
         let nodes = &**self.nodes.get_or_insert_default();
         let metrics = &nodes.metrics;
-        let [wait, hold] = metrics.summaries();
+        let [wait, hold] = metrics.durations.summaries(&metrics.counts);
         let granted = nodes.holds();
         NodeLockStats {
             counters: metrics.counts,

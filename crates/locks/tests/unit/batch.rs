@@ -1,5 +1,6 @@
 //! When a combiner wakes the waiters whose work it has run.
 
+use std::convert::Infallible;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,7 +23,7 @@ impl TestWaiter {
         let owner = OwnerId::default();
         let options = AcquireOptions::new();
         let requester = options.requester(&owner, Location::caller(), false);
-        let mut head = RequestHead::new(&requester, None, WaiterKind::Thread);
+        let mut head = RequestHead::new(&requester, None::<&Infallible>, None, WaiterKind::Thread);
         head.brief = brief;
         Arc::new(Self {
             sleeps,

@@ -8,7 +8,7 @@ use super::*;
 use crate::AcquireOptions;
 use crate::id::NodeId;
 use crate::node::{Scope, Tree};
-use crate::steps::counted;
+use crate::steps::counter::counted;
 use crate::time::ManualClock;
 use crate::{FifoLock, LockOptions};
 
