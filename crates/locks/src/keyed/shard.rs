@@ -179,10 +179,6 @@ impl<K, V> Shard<K, V> {
 
     // --- Inspection ---
 
-    pub(super) fn find(&self, key: KeyId) -> Option<&ActiveKey<K, V>> {
-        self.entries.get(key)
-    }
-
     pub(super) fn find_key<Q>(&self, hash: u64, key: &Q) -> Option<&ActiveKey<K, V>>
     where
         K: Borrow<Q>,
@@ -402,7 +398,7 @@ impl<K, V> Shard<K, V> {
     /// Returns the number of requests that must end before this one; `None` when it no longer
     /// waits.
     fn position(&self, waiting_at: KeyedPosition) -> Option<usize> {
-        let queues = |key| self.find(key)?.state.queues.as_ref();
+        let queues = |key| self.entries.get(key)?.state.queues.as_ref();
         match waiting_at {
             KeyedPosition::Turn(key, ticket) => queues(key)?.turns.ahead_of(ticket),
             KeyedPosition::Join(key, ticket) => queues(key)?.joins.ahead_of(ticket),

@@ -136,13 +136,12 @@ impl<K: LimiterKey> LimiterState<K> {
             Ok(entry) => entry,
             Err(place) => {
                 let free = self.turns.is_empty() && self.turns.slots().fits(weight);
-                if !free || weight > self.default_limit {
+                let limit = self.default_limit;
+                if !free || weight > limit {
                     return None;
                 }
                 self.added += 1;
-                place.insert(self.added, key.take()?, || {
-                    KeyState::new(self.default_limit, None)
-                })
+                place.insert(self.added, key.take()?, || KeyState::new(limit, None))
             }
         };
         let (key, state) = (entry.id, &mut entry.state);

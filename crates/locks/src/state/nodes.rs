@@ -208,7 +208,7 @@ impl LockState {
         now: MonotonicTime,
     ) -> Option<Grant> {
         let number = grant.id().number;
-        if self.member(grant.id()).is_none() {
+        if self.hold_of(grant.id()).is_none() {
             // It was already revoked, and learns of that as usual.
             return Some(grant);
         }
@@ -429,11 +429,6 @@ impl LockState {
         self.nodes.as_ref().map_or(0, |nodes| nodes.waiting)
     }
 
-    fn member(&self, id: LockId) -> Option<&Member> {
-        let members = self.nodes.as_ref().filter(|_| id.lock == self.lock)?;
-        members.list.get(&id.number)
-    }
-
     /// Returns the member whose first request has this number.
     pub(super) fn member_of_number(&self, number: u64) -> Option<&Member> {
         self.nodes.as_ref()?.list.get(&number)
@@ -454,7 +449,7 @@ impl LockState {
         id: LockId,
         now: MonotonicTime,
     ) -> Option<AfterUnlock> {
-        self.member(id)?;
+        self.hold_of(id)?;
         self.recorder_of(CapacityPart::Share).counts.total_releases += 1;
         self.observe_end(id, TimelineOutcome::Released, now);
         self.leave(id.number, now);
