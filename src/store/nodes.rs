@@ -263,8 +263,8 @@ impl NodeLocks {
     /// Lists the requests that wait for nodes, each with at most [`WaitingRequest::BLOCKERS`] of
     /// the grants and requests that it waits for.
     ///
-    /// The list is read in pages, as the one of [holders](Self::holders). Requests that wait for the
-    /// document lock first come last.
+    /// The list is read in pages, as the one of [holders](Self::holders). Requests that wait for
+    /// the document lock first come last.
     pub fn waiters(&self) -> Vec<WaitingRequest> {
         let mut waiters = self.0.0.lock.diagnostics().waiters;
         waiters.retain(|waits| waits.node_count > 0);

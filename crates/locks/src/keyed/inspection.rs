@@ -170,8 +170,8 @@ pub struct KeyedStats {
     pub total_joins: u64,
     /// The wait of the turns that began, from request to grant; zero for an immediate grant.
     pub wait: DurationSummary,
-    /// How long keys were held for one task, measured as [`LockStats::hold`](crate::LockStats::hold)
-    /// is.
+    /// How long keys were held for one task. Measured as
+    /// [`LockStats::hold`](crate::LockStats::hold) is.
     pub hold: DurationSummary,
     /// The number of active keys.
     pub active_keys: usize,

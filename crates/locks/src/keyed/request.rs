@@ -1,5 +1,5 @@
-//! The requests of a keyed lock, and their waits: for a turn at a key, and for the end of all present
-//! tasks.
+//! The requests of a keyed lock, and their waits: for a turn at a key, and for the end of all
+//! present tasks.
 
 use std::borrow::Borrow;
 use std::convert::Infallible;
