@@ -13,8 +13,8 @@ pub use doclock_locks::{
 
 pub(crate) use doclock_common::Samples;
 pub(crate) use doclock_locks::internal::{
-    Answer, BatchLimit, Grant, Granule, Keeper, Kept, Mailbox, Primitive, QueuedWork, Requester,
-    Rest, Rights, Tree, WaitsAs, WakeChain, blocking,
+    Answer, BatchLimit, Grant, Granule, Keeper, Kept, Mailbox, Primitive, QueuedWork,
+    ReportObserver, Requester, Rest, Rights, Tree, WakeChain, blocking,
 };
 pub(crate) use doclock_locks::node::Scope;
-pub(crate) use doclock_locks::{LockRequest, NodesInstead};
+pub(crate) use doclock_locks::{LockRequest, NodesInstead, RequestContext};

@@ -58,13 +58,13 @@ use crate::document::schema::Schema;
 use crate::id::{LockId, NodeId, NodeIds, OwnerId, random_session};
 use crate::lock::{
     AcquireOptions, FifoLock, JoinError, LockError, LockGuard, PendingRequest, ReleaseError,
-    ReleaseOutcome, Scope, WaitsAs, blocking,
+    ReleaseOutcome, Scope, WaiterKind, blocking,
 };
 use crate::sync::{Mutex, rank};
 use durable::Writer;
 use log::OwnLog;
 use numbers::Numbers;
-use observe::Observer;
+use observe::{Observer, report_observer};
 use provenance::RecordedProvenance;
 pub(crate) use provenance::{KeptHistory, Undone};
 use request::{StoreRequest, TransactionRequest};
@@ -150,13 +150,14 @@ impl DataStore {
             last_id = last_of(session_of_ids, 0);
         }
         options.lock.last_token = numbering.lock_token;
+        options.lock.observer = report_observer(&options.name, &options.lock);
         let bookkeeping = Bookkeeping::new(options.remembered_keys, writer.is_some());
         let ids = (session_of_ids, last_id);
         let clock = options.lock.clock.clone();
         Self(Arc::new(StoreShared {
             document: SharedDocument::new(snapshot, ids, options.schema, clock),
-            observer: Observer::new(&options.lock.name, &options.lock.clock),
-            name: options.lock.name.clone(),
+            observer: Observer::new(&options.name, &options.lock.clock),
+            name: options.name,
             lock: FifoLock::with_options(options.lock),
             bookkeeping: Mutex::new(bookkeeping),
             numbers: Numbers::after(numbering),
@@ -234,7 +235,7 @@ impl DataStore {
             observed.granted_at_once();
             return Ok(Transaction::begin(self, grant, owner, observed));
         }
-        let granted = blocking(self.grant_as(WaitsAs::Thread, &requester, &options));
+        let granted = blocking(self.grant_as(WaiterKind::Thread, &requester, &options));
         let grant = observed.grant(granted)?;
         Ok(Transaction::begin(self, grant, owner, observed))
     }

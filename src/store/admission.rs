@@ -19,7 +19,7 @@ use super::diagnostics::AdmissionDiagnostics;
 use super::log::{CommitLog, CommitRecords};
 use crate::id::{LockId, OwnerId};
 use crate::lock::{
-    AcquireOptions, FifoLock, Grant, LockError, Priority, Requester, WaitsAs, blocking,
+    AcquireOptions, FifoLock, Grant, LockError, Priority, Requester, WaiterKind, blocking,
 };
 
 /// Counts the requests that wait for a lossless subscriber or for the journal.
@@ -152,7 +152,7 @@ impl DataStore {
     /// left of the timeout.
     pub(crate) async fn admit_as<'o>(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         requester: &Requester<'_>,
         options: &'o AcquireOptions,
     ) -> Result<(Option<Admitted<'_>>, Cow<'o, AcquireOptions>), LockError> {
@@ -170,7 +170,7 @@ impl DataStore {
     /// Waits for the lock, and before it for admission.
     pub(crate) async fn grant_as(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         requester: &Requester<'_>,
         options: &AcquireOptions,
     ) -> Result<Grant, LockError> {
@@ -194,7 +194,7 @@ impl DataStore {
     #[cold]
     async fn wait_for_admission(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         requester: &Requester<'_>,
         options: &AcquireOptions,
     ) -> Result<(Admitted<'_>, AcquireOptions), LockError> {
@@ -227,8 +227,8 @@ impl DataStore {
         let grant = async |lock: &FifoLock, priority: Priority| {
             let options = left().or_label(ENTERING).priority(priority);
             let options = match waits_as {
-                WaitsAs::Thread => options.no_hold_limit(),
-                WaitsAs::Task => options.hold_limit(UNPOLLED),
+                WaiterKind::Thread => options.no_hold_limit(),
+                WaiterKind::Task => options.hold_limit(UNPOLLED),
             };
             let requester = options
                 .requester(requester.owner, requester.call_site, false)
@@ -265,7 +265,7 @@ impl DataStore {
         let call_site = subscriber.unwrap_or_else(|| Location::caller());
         let options = AcquireOptions::new().no_wait();
         let requester = options.requester(&owner, call_site, false).unbound();
-        let granted = blocking(lock.grant_as(WaitsAs::Thread, &requester, &options));
+        let granted = blocking(lock.grant_as(WaiterKind::Thread, &requester, &options));
         if let Ok(grant) = granted {
             self.keep_gate(lock, grant.id());
         }

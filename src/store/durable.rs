@@ -106,7 +106,7 @@ pub use writer::{CloseReport, DurabilityError};
 
 use super::{CommitError, DataStore, TransactionResult};
 use crate::document::Snapshot;
-use crate::lock::WaitsAs;
+use crate::lock::WaiterKind;
 
 /// When a call that commits returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -285,14 +285,14 @@ impl DataStore {
     /// Waits as [`acknowledge`](Self::acknowledge) does, for a thread or a task.
     pub(crate) async fn acknowledge_as(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         result: &TransactionResult,
         durability: Option<Durability>,
     ) -> Result<(), CommitError> {
         match (&self.0.writer, waits_as) {
             (None, _) => Ok(()),
-            (Some(writer), WaitsAs::Thread) => writer.acknowledge(result, durability),
-            (Some(writer), WaitsAs::Task) => {
+            (Some(writer), WaiterKind::Thread) => writer.acknowledge(result, durability),
+            (Some(writer), WaiterKind::Task) => {
                 let keeper = self.fifo().keeper();
                 writer.acknowledge_in_task(result, durability, keeper).await
             }

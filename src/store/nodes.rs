@@ -18,8 +18,8 @@ use crate::document::View;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId};
 use crate::lock::node::NodeLockStats;
 use crate::lock::{
-    AcquireOptions, Grant, HeldLock, LockError, LockRequest, PendingRequest, Scope, Tree,
-    WaitingRequest, WaitsAs, blocking,
+    AcquireOptions, Grant, HeldLock, LockError, LockRequest, PendingRequest, RequestContext, Scope,
+    Tree, WaiterKind, WaitingRequest, blocking,
 };
 
 impl Tree for DataStore {
@@ -40,7 +40,7 @@ impl DataStore {
         call_site: &'static Location<'static>,
     ) -> Result<Transaction, LockError> {
         if self.has_entry_queue() {
-            let waits_as = WaitsAs::Thread;
+            let waits_as = WaiterKind::Thread;
             return blocking(self.begin_on_as(waits_as, owner, scope, options, call_site));
         }
         let requester = options.requester(&owner, call_site, true);
@@ -52,32 +52,32 @@ impl DataStore {
 
     pub(super) async fn begin_on_observed(
         &self,
-        waits_as: WaitsAs,
+        context: RequestContext,
         owner: OwnerId,
         scope: Scope,
-        options: AcquireOptions,
-        call_site: &'static Location<'static>,
     ) -> Result<Transaction, LockError> {
-        let observed = {
-            let requester = options.requester_as(waits_as, &owner, call_site, true);
-            self.observe(TransactionKind::OnNodes, &requester)
-        };
+        let observed = self.observe(TransactionKind::OnNodes, &context.requester(&owner, true));
+        let RequestContext {
+            waits_as,
+            options,
+            call_site,
+        } = context;
         let begun = self.begin_on_as(waits_as, owner, scope, options, call_site);
         observed.begin(begun.await)
     }
 
     async fn begin_on_as(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         owner: OwnerId,
         scope: Scope,
         options: AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<Transaction, LockError> {
         let options = match waits_as {
-            WaitsAs::Thread => options,
+            WaiterKind::Thread => options,
             // Also its later waits are those of no particular thread.
-            WaitsAs::Task => options.unbound(),
+            WaiterKind::Task => options.unbound(),
         };
         let requester = options.requester(&owner, call_site, true);
         let (thread, nodes) = (requester.thread, OnNodes::new(&scope));
@@ -117,7 +117,7 @@ impl DataStore {
     /// discarded if not, or if there is another commit before their nodes are locked.
     pub(crate) async fn begin_with_edits(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         owner: OwnerId,
         options: AcquireOptions,
         call_site: &'static Location<'static>,
@@ -128,8 +128,8 @@ impl DataStore {
         let complete = edits(&mut unlocked);
         let scope = unlocked.needed_locks();
         let mut transaction = match waits_as {
-            WaitsAs::Thread => self.begin_on_at(owner, scope, options, call_site)?,
-            WaitsAs::Task => {
+            WaiterKind::Thread => self.begin_on_at(owner, scope, options, call_site)?,
+            WaiterKind::Task => {
                 let begun = self.begin_on_as(waits_as, owner, scope, options, call_site);
                 begun.await?
             }
@@ -255,16 +255,20 @@ impl NodeLocks {
     /// The list is read in pages of at most 32 owners, and other threads continue in between. So
     /// each page is of one moment, but the list is not.
     pub fn holders(&self) -> Vec<HeldLock> {
-        self.0.0.lock.members().0
+        let mut holders = self.0.0.lock.diagnostics().holders;
+        holders.retain(|held| held.is_of_nodes);
+        holders
     }
 
     /// Lists the requests that wait for nodes, each with at most [`WaitingRequest::BLOCKERS`] of
     /// the grants and requests that it waits for.
     ///
-    /// The list is read in pages, as the one of [holders](Self::holders). It omits requests that
-    /// wait for the document lock first.
+    /// The list is read in pages, as the one of [holders](Self::holders). Requests that wait for
+    /// the document lock first come last.
     pub fn waiters(&self) -> Vec<WaitingRequest> {
-        self.0.0.lock.members().1
+        let mut waiters = self.0.0.lock.diagnostics().waiters;
+        waiters.retain(|waits| waits.node_count > 0);
+        waiters
     }
 
     /// Returns the metrics and the state of the node locks, all of one moment.
@@ -375,20 +379,16 @@ impl LockRequest for NodesRequest {
     type Granted = NodeGuard;
     type Error = LockError;
 
-    async fn grant_as(
-        self,
-        waits_as: WaitsAs,
-        options: AcquireOptions,
-        call_site: &'static Location<'static>,
-    ) -> Result<NodeGuard, LockError> {
+    async fn grant_as(self, context: RequestContext) -> Result<NodeGuard, LockError> {
         let Self {
             store,
             owner,
             scope,
         } = self;
-        let requester = options.requester_as(waits_as, &owner, call_site, false);
+        let requester = context.requester(&owner, false);
+        let (waits_as, options) = (context.waits_as, &context.options);
         let lock = &store.0.lock;
-        let asked = lock.grant_nodes_as(waits_as, &requester, &options, scope, &store);
+        let asked = lock.grant_nodes_as(waits_as, &requester, options, scope, &store);
         let grant = asked.await?;
         Ok(NodeGuard { store, grant })
     }
@@ -406,18 +406,14 @@ impl LockRequest for MoreNodes<'_> {
     type Granted = ();
     type Error = LockError;
 
-    async fn grant_as(
-        self,
-        waits_as: WaitsAs,
-        options: AcquireOptions,
-        _: &'static Location<'static>,
-    ) -> Result<(), LockError> {
+    async fn grant_as(self, context: RequestContext) -> Result<(), LockError> {
         let Self { guard, scope } = self;
         let store = &guard.store;
         let lock = &store.0.lock;
         let source = lock.source_of(guard.grant)?;
         let requester = source.requester();
-        let asked = lock.extend_nodes(waits_as, guard.grant, &requester, &options, &scope, store);
+        let (waits_as, options) = (context.waits_as, &context.options);
+        let asked = lock.extend_nodes(waits_as, guard.grant, &requester, options, &scope, store);
         guard.grant = asked.await?;
         Ok(())
     }

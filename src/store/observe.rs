@@ -19,17 +19,21 @@ mod off;
 mod on;
 #[cfg(any(feature = "tracing", feature = "metrics"))]
 mod outcome;
+#[cfg(any(feature = "tracing", feature = "metrics"))]
+mod reports;
 #[cfg(feature = "tracing")]
 mod span;
 
 #[cfg(not(any(feature = "tracing", feature = "metrics")))]
 pub(crate) use off::ObservedTransaction;
 #[cfg(not(any(feature = "tracing", feature = "metrics")))]
-pub(super) use off::Observer;
+pub(super) use off::{Observer, report_observer};
 #[cfg(any(feature = "tracing", feature = "metrics"))]
 pub(crate) use on::ObservedTransaction;
 #[cfg(any(feature = "tracing", feature = "metrics"))]
 pub(super) use on::Observer;
+#[cfg(any(feature = "tracing", feature = "metrics"))]
+pub(super) use reports::report_observer;
 
 /// How a transaction was begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

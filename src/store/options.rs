@@ -24,6 +24,7 @@ use crate::time::Clock;
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct StoreOptions {
+    pub(super) name: SmolStr,
     pub(super) session: Option<u32>,
     pub(super) schema: Option<Arc<Schema>>,
     pub(super) lock: LockOptions,
@@ -35,6 +36,7 @@ pub struct StoreOptions {
 impl Default for StoreOptions {
     fn default() -> Self {
         Self {
+            name: SmolStr::new_static("default"),
             session: None,
             schema: None,
             lock: LockOptions::default(),
@@ -113,7 +115,7 @@ impl StoreOptions {
     /// assert_eq!(store.name(), "notes");
     /// ```
     pub fn name(mut self, name: impl Into<SmolStr>) -> Self {
-        self.lock.name = name.into();
+        self.name = name.into();
         self
     }
 

@@ -16,7 +16,7 @@ use super::publish::Publication;
 use super::transaction::CombinerGrant;
 use super::{CommitError, DataStore, Transaction, TransactionResult};
 use crate::lock::{
-    AcquireOptions, Answer, FifoLock, Grant, LockDiagnostics, QueuedWork, Requester, WaitsAs,
+    AcquireOptions, Answer, FifoLock, Grant, LockDiagnostics, QueuedWork, Requester, WaiterKind,
 };
 
 /// The label of the requests.
@@ -66,7 +66,7 @@ impl DataStore {
     fn publishing_under(
         &self,
         grant: Grant,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         waits: LaterWaits,
     ) -> CombinerGrant<'_> {
         CombinerGrant {
@@ -102,7 +102,7 @@ impl Transaction {
     #[inline(never)]
     pub(crate) fn publish_if_first(
         &mut self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         publication: Publication,
     ) -> ControlFlow<CommitResult, Publication> {
         if self.is_unpublishable() {
@@ -130,7 +130,7 @@ impl Transaction {
     /// publishes it at this moment.
     pub(crate) fn publish_in_queue(
         self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         publication: Publication,
     ) -> Pin<Box<dyn Future<Output = (Self, CommitResult)> + Send>> {
         // On the heap: it is larger than all the rest of the caller's future.
@@ -139,7 +139,7 @@ impl Transaction {
 
     async fn wait_to_publish(
         self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         publication: Publication,
     ) -> (Self, CommitResult) {
         let (store, owner) = (self.store().clone(), self.owner().clone());
@@ -163,7 +163,7 @@ impl Transaction {
             Ok(Answer::Done(published)) => published,
             Ok(Answer::Granted(grant)) => {
                 let _held = store.publishing_under(grant, waits_as, waits);
-                if waits_as == WaitsAs::Task {
+                if waits_as == WaiterKind::Task {
                     // It is run within this poll.
                     lock.bind(grant);
                 }
@@ -245,7 +245,9 @@ mod tests {
             let committing = commit_in_threads(&store);
             assert_eq!(store.version(), 1);
             match combines {
-                true => store.publish_queue().part_and_serve(grant, WaitsAs::Thread),
+                true => store
+                    .publish_queue()
+                    .part_and_serve(grant, WaiterKind::Thread),
                 false => store.publish_queue().part_from_grant(grant.id()),
             }
             let versions = committing

@@ -7,14 +7,14 @@ use super::{DataStore, Draft, Transaction, TransactionKind, TransactionResult};
 use crate::document::Snapshot;
 use crate::id::{LockId, OwnerId};
 use crate::lock::{
-    AcquireOptions, Grant, JoinError, LockError, LockGuard, LockRequest, NodesInstead, Scope,
-    WaitsAs,
+    AcquireOptions, Grant, JoinError, LockError, LockGuard, LockRequest, NodesInstead,
+    RequestContext, Scope, WaiterKind,
 };
 
 impl DataStore {
     pub(super) async fn begin_as(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         owner: OwnerId,
         options: &AcquireOptions,
         call_site: &'static Location<'static>,
@@ -75,26 +75,17 @@ impl LockRequest for StoreRequest {
     type Granted = LockGuard;
     type Error = LockError;
 
-    fn try_grant(
-        &mut self,
-        waits_as: WaitsAs,
-        options: &AcquireOptions,
-        call_site: &'static Location<'static>,
-    ) -> Result<Option<LockGuard>, LockError> {
-        let requester = options.requester_as(waits_as, &self.owner, call_site, false);
-        let granted = self.store.try_grant(&requester, options)?;
+    fn try_grant(&mut self, context: &RequestContext) -> Result<Option<LockGuard>, LockError> {
+        let requester = context.requester(&self.owner, false);
+        let granted = self.store.try_grant(&requester, &context.options)?;
         Ok(granted.map(|grant| LockGuard::new(self.store.fifo().clone(), grant)))
     }
 
-    async fn grant_as(
-        self,
-        waits_as: WaitsAs,
-        options: AcquireOptions,
-        call_site: &'static Location<'static>,
-    ) -> Result<LockGuard, LockError> {
+    async fn grant_as(self, context: RequestContext) -> Result<LockGuard, LockError> {
         let Self { store, owner } = self;
-        let requester = options.requester_as(waits_as, &owner, call_site, false);
-        let grant = store.grant_as(waits_as, &requester, &options).await?;
+        let requester = context.requester(&owner, false);
+        let asked = store.grant_as(context.waits_as, &requester, &context.options);
+        let grant = asked.await?;
         Ok(LockGuard::new(store.fifo().clone(), grant))
     }
 }
@@ -111,13 +102,13 @@ impl LockRequest for TransactionRequest {
     type Granted = Transaction;
     type Error = LockError;
 
-    async fn grant_as(
-        self,
-        waits_as: WaitsAs,
-        options: AcquireOptions,
-        call_site: &'static Location<'static>,
-    ) -> Result<Transaction, LockError> {
+    async fn grant_as(self, context: RequestContext) -> Result<Transaction, LockError> {
         let Self { store, owner } = self;
+        let RequestContext {
+            waits_as,
+            options,
+            call_site,
+        } = context;
         store.begin_as(waits_as, owner, &options, call_site).await
     }
 }
@@ -148,18 +139,12 @@ impl LockRequest for NodesTransactionRequest {
     type Granted = Transaction;
     type Error = LockError;
 
-    async fn grant_as(
-        self,
-        waits_as: WaitsAs,
-        options: AcquireOptions,
-        call_site: &'static Location<'static>,
-    ) -> Result<Transaction, LockError> {
+    async fn grant_as(self, context: RequestContext) -> Result<Transaction, LockError> {
         let Self {
             store,
             owner,
             scope,
         } = self;
-        let begun = store.begin_on_observed(waits_as, owner, scope, options, call_site);
-        begun.await
+        store.begin_on_observed(context, owner, scope).await
     }
 }

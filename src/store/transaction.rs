@@ -11,7 +11,7 @@ use super::{CommitError, DataStore, Draft, ObservedTransaction, TransactionResul
 use crate::codes::CodedError;
 use crate::document::{EditError, Node, View};
 use crate::id::{AsNodeId, LockId, NodeId, OwnerId};
-use crate::lock::{FifoLock, Grant, WaitsAs, blocking};
+use crate::lock::{FifoLock, Grant, WaiterKind, blocking};
 
 /// A transaction: sees its own changes, and publishes them only when it is committed.
 ///
@@ -107,7 +107,7 @@ pub(crate) struct CombinerGrant<'a> {
     pub(crate) store: &'a DataStore,
     pub(crate) lock: &'a FifoLock,
     pub(crate) grant: Grant,
-    pub(crate) waits_as: WaitsAs,
+    pub(crate) waits_as: WaiterKind,
     pub(crate) without_combining: bool,
 }
 
@@ -253,10 +253,10 @@ impl Transaction {
     /// As [`commit`](Self::commit).
     pub async fn commit_async(mut self) -> Result<TransactionResult, CommitError> {
         let publication = Publication::by(&self.owner);
-        let outcome = match self.publish_at_once(WaitsAs::Task, publication) {
+        let outcome = match self.publish_at_once(WaiterKind::Task, publication) {
             ControlFlow::Break(outcome) => outcome,
             ControlFlow::Continue(publication) => {
-                let waiting = self.publish_in_queue(WaitsAs::Task, publication);
+                let waiting = self.publish_in_queue(WaiterKind::Task, publication);
                 let (published, outcome) = waiting.await;
                 self = published;
                 outcome
@@ -265,7 +265,7 @@ impl Transaction {
         self.note_end(&outcome);
         let result = outcome?;
         let (store, mut observed) = self.into_acknowledging();
-        let acknowledged = store.acknowledge_as(WaitsAs::Task, &result, None).await;
+        let acknowledged = store.acknowledge_as(WaiterKind::Task, &result, None).await;
         observed.acknowledge(acknowledged)?;
         Ok(result)
     }
@@ -276,10 +276,10 @@ impl Transaction {
         durability: Option<Durability>,
     ) -> Result<TransactionResult, CommitError> {
         let publication = Publication::by(&self.owner);
-        let outcome = match self.publish_at_once(WaitsAs::Thread, publication) {
+        let outcome = match self.publish_at_once(WaiterKind::Thread, publication) {
             ControlFlow::Break(outcome) => outcome,
             ControlFlow::Continue(publication) => {
-                let waiting = self.publish_in_queue(WaitsAs::Thread, publication);
+                let waiting = self.publish_in_queue(WaiterKind::Thread, publication);
                 let (published, outcome) = blocking(waiting);
                 self = published;
                 outcome
@@ -300,7 +300,7 @@ impl Transaction {
     #[inline(always)]
     fn publish_at_once(
         &mut self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         publication: Publication,
     ) -> ControlFlow<Result<TransactionResult, CommitError>, Publication> {
         match self.held.on_nodes {

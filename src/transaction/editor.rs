@@ -17,7 +17,7 @@ use super::{
 use crate::codes::CodedError;
 use crate::document::{Change, Changes, EditError, Fragment, Limits, Selection};
 use crate::id::OwnerId;
-use crate::lock::{AcquireOptions, Requester, WaitsAs};
+use crate::lock::{AcquireOptions, Requester, WaiterKind};
 use crate::store::durable::Durability;
 use crate::store::{
     CommitError, DataStore, Draft, ExecutedOperation, HeldGrant, ObservedTransaction, OfSession,
@@ -344,7 +344,7 @@ impl Editor {
 
     pub(super) async fn go(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         (direction, key, durability): (Direction, Option<IdempotencyKey>, Option<Durability>),
         options: &AcquireOptions,
         call_site: &'static Location<'static>,
@@ -365,7 +365,7 @@ impl Editor {
     /// Undoes or redoes an entry.
     async fn publish(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         direction: Direction,
         key: Option<IdempotencyKey>,
         (options, call_site): (&AcquireOptions, &'static Location<'static>),
@@ -402,15 +402,15 @@ impl Editor {
                 }
                 granted?;
                 let thread = match waits_as {
-                    WaitsAs::Thread => requester.thread,
-                    WaitsAs::Task => 0,
+                    WaiterKind::Thread => requester.thread,
+                    WaiterKind::Task => 0,
                 };
                 let requester = Requester {
                     thread,
                     ..requester
                 };
                 let grant = store.grant_as(waits_as, &requester, options).await?;
-                if waits_as == WaitsAs::Task {
+                if waits_as == WaiterKind::Task {
                     store.fifo().bind(grant);
                 }
                 grant

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::document::{Limit, LimitExceeded, Limits};
 use crate::id::{LockId, OwnerId};
-use crate::lock::{AcquireOptions, WaitsAs, blocking};
+use crate::lock::{AcquireOptions, WaiterKind, blocking};
 use crate::store::durable::Durability;
 use crate::store::{CommitError, DataStore, ObservedTransaction, TransactionKind};
 use execution::observe_end;
@@ -288,13 +288,13 @@ impl TransactionManager {
         completion: Completion,
         observed: &mut ObservedTransaction,
     ) {
-        blocking(self.complete_as(WaitsAs::Thread, outcome, completion, observed));
+        blocking(self.complete_as(WaiterKind::Thread, outcome, completion, observed));
     }
 
     /// Completes a commit as [`complete`](Self::complete) does, for a thread or a task.
     pub(super) async fn complete_as<E: From<CommitError>>(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         outcome: &mut Result<TransactionResult, E>,
         completion: Completion,
         observed: &mut ObservedTransaction,

@@ -13,7 +13,7 @@ use super::{
     Editor, HistoryMode, IdempotencyKey, Published, TransactionError, TransactionManager,
     TransactionResult, UndoError,
 };
-use crate::lock::{AcquireOptions, CancelToken, WaitsAs, blocking};
+use crate::lock::{AcquireOptions, CancelToken, WaiterKind, blocking};
 use crate::store::durable::Durability;
 
 /// A transaction that has not begun: a batch of operations, an undo or a redo, with its options.
@@ -408,7 +408,7 @@ impl Work for Rewinding<'_> {
         options: AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<TransactionResult, UndoError> {
-        blocking(self.go(WaitsAs::Thread, &options, call_site))
+        blocking(self.go(WaiterKind::Thread, &options, call_site))
     }
 
     async fn commit_in_task(
@@ -416,14 +416,14 @@ impl Work for Rewinding<'_> {
         options: AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<TransactionResult, UndoError> {
-        self.go(WaitsAs::Task, &options, call_site).await
+        self.go(WaiterKind::Task, &options, call_site).await
     }
 }
 
 impl Rewinding<'_> {
     async fn go(
         self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         options: &AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<TransactionResult, UndoError> {

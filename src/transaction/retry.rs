@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::codes::{CodedError, Retry};
-use crate::lock::WaitsAs;
+use crate::lock::WaiterKind;
 
 /// Runs code, and retries it from its start after each error whose verdict is
 /// [`Now`](Retry::Now). It runs at most `attempts` times in all and at least once. Returns the
@@ -59,10 +59,10 @@ pub fn retry<T, E: CodedError>(
 
 /// Lets conflicting transactions finish before the next attempt: a thread sleeps, a task lets the
 /// other tasks of its executor run.
-pub(super) async fn pause_as(waits_as: WaitsAs, attempt: u32) {
+pub(super) async fn pause_as(waits_as: WaiterKind, attempt: u32) {
     match waits_as {
-        WaitsAs::Thread => pause_after(attempt),
-        WaitsAs::Task => yield_task().await,
+        WaiterKind::Thread => pause_after(attempt),
+        WaiterKind::Task => yield_task().await,
     }
 }
 

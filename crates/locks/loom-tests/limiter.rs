@@ -137,7 +137,7 @@ fn limiter_slot_return_against_expiry() {
             })
         });
         // Of the call at the head of the queue, if there is one.
-        let expire = |limiter: &Limiter, _: &Record| limiter.expire(&"k", 1);
+        let expire = |limiter: &Limiter, _: &Record| limiter.expire();
         let timer = act(run, "timer", &limiter, &record, expire);
         drop(held);
         let ends = callers.map(|caller| caller.join().unwrap());

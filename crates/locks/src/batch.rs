@@ -32,7 +32,6 @@ impl Default for BatchLimit {
 impl BatchLimit {
     /// Returns the limit for the poll of a task, which delays all other tasks of its thread. The
     /// keeper runs the rest.
-    #[doc(hidden)]
     pub fn for_task(self) -> Self {
         Self {
             count: self.count.min(32),

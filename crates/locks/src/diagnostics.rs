@@ -1,19 +1,22 @@
-//! Holders and waiters of a lock, and which of them wait for which.
+//! Holders and waiters of a lock, and which of them wait for which; and the lock types that a store
+//! shows in its diagnostics.
 
 use std::collections::HashSet;
 use std::fmt;
 use std::ops::Not;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use serde::Serialize;
 
+use super::keyed::KeyedStats;
+use super::limiter::LimiterTotals;
 use super::node::{NodeWait, RefusedDeadlock};
-use super::registrable::{Inspected, Primitive, PrimitiveState, Registrable};
 use super::shared::LockShared;
 use super::state::{LockState, MembersPage, PAGE};
 use super::{FifoLock, LockCounters, LockInfo, QueueEntry};
 use crate::brief::Brief;
+use crate::caught::dispose;
 use crate::id::{LockId, NodeId};
 use crate::millis;
 use crate::queue::{LockMode, Priority};
@@ -88,6 +91,10 @@ pub struct HeldLock {
     /// How many nodes are locked, with intentions on their ancestors. Zero for the whole lock.
     #[serde(skip_serializing_if = "is_zero")]
     pub node_count: usize,
+    /// Whether it is a grant of nodes, also of none.
+    #[serde(skip)]
+    #[doc(hidden)]
+    pub is_of_nodes: bool,
 }
 
 impl HeldLock {
@@ -119,8 +126,8 @@ pub enum RequestKind {
 /// What waits for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[non_exhaustive]
 pub enum WaiterKind {
+    // Code that waits as a thread is never pending, and `blocking` runs it.
     /// A blocked thread.
     Thread,
     /// A task of an executor.
@@ -231,10 +238,10 @@ impl FifoLock {
     /// ```
     pub fn diagnostics(&self) -> LockDiagnostics {
         let mut ahead = None;
-        let ((totals, members), mut queued) = self.0.read_queue(
+        let ((totals, members), queued) = self.0.read_queue(
             |state, now| {
                 let totals = (state.counters(), state.last_deadlocks(now));
-                (totals, state.members_page(None, false, now))
+                (totals, state.members_page(None, now))
             },
             |state, at, now| {
                 let waiting = state.waits_in_queue(at, ahead, now);
@@ -243,47 +250,102 @@ impl FifoLock {
             },
         );
         let ([document, nodes], deadlocks) = totals;
-        let MembersPage {
-            holders,
-            mut waiters,
-            ..
-        } = self.members_from(members, false);
+        let mut members = self.all_members(members);
         if queued.len() > PAGE {
             // Requests that have left the queue between two pages wait for their nodes.
-            waiters.extend(self.all_members(false).waiters);
+            let page = self.0.step_fair(|state, now| state.members_page(None, now));
+            members.waiters.extend(self.all_members(page).waiters);
         }
         let mut listed = HashSet::new();
-        waiters.retain(|waits| listed.insert(waits.request.lock_id));
-        queued.retain(|waits| listed.insert(waits.request.lock_id));
-        waiters.extend(queued);
+        let waiters = members.waiters.into_iter().chain(queued);
+        let waiters = waiters.filter(|waits| listed.insert(waits.request.lock_id));
         LockDiagnostics {
-            holders,
-            waiters,
+            holders: members.holders,
+            waiters: waiters.collect(),
             document,
             nodes,
             deadlocks,
         }
     }
 
-    /// Returns the holders of nodes, and the requests that wait for nodes. The lock stays usable
-    /// meanwhile, however many there are.
-    #[doc(hidden)]
-    pub fn members(&self) -> (Vec<HeldLock>, Vec<WaitingRequest>) {
-        let members = self.all_members(true);
-        (members.holders, members.waiters)
-    }
-
-    fn all_members(&self, nodes_only: bool) -> MembersPage {
-        let first = |state: &mut LockState, now| state.members_page(None, nodes_only, now);
-        self.members_from(self.0.step_fair(first), nodes_only)
-    }
-
     /// Reads the rest of the members page by page.
-    fn members_from(&self, mut members: MembersPage, nodes_only: bool) -> MembersPage {
+    fn all_members(&self, mut members: MembersPage) -> MembersPage {
         while let Some(last) = members.next {
-            let page = |state: &mut LockState, now| state.members_page(Some(last), nodes_only, now);
+            let page = |state: &mut LockState, now| state.members_page(Some(last), now);
             members.extend(self.0.step_fair(page));
         }
         members
     }
+}
+
+/// A lock type that a store can show in its diagnostics; see
+/// `DataStore::register`.
+///
+/// It is implemented for [`FifoLock`](super::FifoLock), [`KeyedLock`](super::keyed::KeyedLock) and
+/// [`InFlightLimiter`](super::limiter::InFlightLimiter), and for no type of other crates.
+pub trait Registrable {
+    /// Returns a handle that does not keep the primitive. Only this crate makes one.
+    #[doc(hidden)]
+    fn primitive(&self) -> Primitive;
+}
+
+/// Reads the state of a lock type, without code of users.
+pub(super) trait Inspected: Send + Sync {
+    fn inspect(self: Arc<Self>) -> PrimitiveState;
+}
+
+/// A mutex that is locked for so long is not waited for: code of a user runs under it, which
+/// compares or clones a key.
+pub(super) const BUSY_AFTER: Duration = Duration::from_millis(10);
+
+/// A lock type that this handle does not keep.
+#[derive(Clone, Debug)]
+pub struct Primitive(Weak<dyn Inspected>);
+
+impl Primitive {
+    pub(super) fn new<T: Inspected + 'static>(shared: &Arc<T>) -> Self {
+        let shared = Arc::downgrade(shared);
+        Self(shared)
+    }
+
+    /// Whether the primitive still exists.
+    #[doc(hidden)]
+    pub fn exists(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+
+    /// Whether both are handles of one primitive.
+    #[doc(hidden)]
+    pub fn is(&self, other: &Self) -> bool {
+        std::ptr::addr_eq(self.0.as_ptr(), other.0.as_ptr())
+    }
+
+    /// Reads the state. `None` if the primitive no longer exists. It may be dropped here with its
+    /// keys, which is code of users.
+    #[doc(hidden)]
+    pub fn inspect(&self) -> Option<PrimitiveState> {
+        let shared = self.0.upgrade()?;
+        let state = Arc::clone(&shared).inspect();
+        dispose(shared);
+        Some(state)
+    }
+}
+
+/// The state of a registered lock type.
+///
+/// Serializes in camelCase, as an object with the field `kind`. Keys are code of users, so they are
+/// counted and not listed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum PrimitiveState {
+    /// A lock in FIFO order.
+    Lock(LockDiagnostics),
+    /// A keyed lock.
+    Keyed(KeyedStats),
+    /// A limiter.
+    Limiter(LimiterTotals),
+    /// A keyed lock or a limiter that could not be read within 10 ms, because `Eq` or `Clone` of a
+    /// key runs for so long.
+    Busy,
 }

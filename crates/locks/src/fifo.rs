@@ -11,21 +11,20 @@ use crossbeam_channel::Receiver;
 use super::batch::Batch;
 use super::holder_word::Word;
 use super::keeper::{Keeper, KeeperSlot, KeeperThread};
-use super::options::{PackedDuration, RequestLimit};
+use super::options::RequestLimit;
 use super::report::ReportChannel;
 use super::request::{QueuedWork, Request, RequestOutcome, RequestSource, Requester, Waiting};
 use super::sampling::Sampling;
 use super::shared::{DefaultTimeout, LockShared};
-use super::state::{
-    AfterUnlock, Combiner, CombinerKind, HowToWait, LockState, Observed, Requested,
-};
-use super::wait::{WaitDeadline, WaitQueue, WaitsAs, blocking};
+use super::state::{AfterUnlock, Combiner, CombinerKind, HowToWait, LockState, Requested};
+use super::stats::Recorder;
+use super::wait::{WaitDeadline, WaitQueue, WaiterKind, blocking};
 use super::wake_chain::WakeChain;
 use super::{
-    AcquireOptions, Grant, JoinError, LockError, LockGuard, LockInfo, LockOptions, LockReport,
-    LockRequest, LockStats, PendingRequest, QueueEntry, ReleaseError, Timeline,
+    AcquireOptions, Grant, JoinError, LockError, LockInfo, LockOptions, LockReport, LockRequest,
+    LockStats, PendingRequest, QueueEntry, ReleaseError, RequestContext, Timeline, TimelineOutcome,
 };
-use crate::id::{LockId, OwnerId, random_session};
+use crate::id::{FencingToken, LockId, OwnerId, random_session};
 use crate::queue::CapacityPart;
 use crate::sync::{Mutex, thread_number};
 use crate::time::{Clock, MonotonicTime};
@@ -49,6 +48,24 @@ use crate::time::{Clock, MonotonicTime};
 ///
 /// Clones are handles of the same lock. A waiting thread keeps the lock alive, so dropping the
 /// other handles never strands it.
+///
+/// # Tasks
+///
+/// Tasks and threads wait in one queue. A future does nothing before it is first polled. The first
+/// poll takes a free lock, or joins the queue. The thread of the executor is never blocked. The
+/// timeout and the cancel token work as for threads, without a timer of the executor.
+///
+/// **Cancel safety.** A future that is dropped leaves the queue, and loses its position. If it was
+/// granted the lock and has not been polled since, the drop releases the lock, and the next waiter
+/// holds it.
+///
+/// **Futurelock.** A task can be granted the lock while it waits for something else and does not
+/// poll the future, as in `select!` on `&mut future`. Then the lock is held by a task that does not
+/// know it. Errors and diagnostics say so: [`LockInfo::untaken`](crate::LockInfo::untaken). A
+/// [hold limit](crate::LockOptions::hold_limit) revokes such a grant.
+///
+/// A task is not recognized as the holder when it requests the lock again: that request waits until
+/// its timeout. The guards are bound to no thread, so a task may release on any thread.
 #[derive(Clone)]
 pub struct FifoLock(pub(super) Arc<LockShared>);
 
@@ -90,21 +107,14 @@ impl FifoLock {
     /// Creates a free lock with options.
     pub fn with_options(settings: LockOptions) -> Self {
         let lock = random_session();
-        let reports = settings.channel;
-        let reports = reports.or_else(|| ReportChannel::with(settings.reports, &settings.name));
-        let observed = Observed::of(settings.timeline, settings.reports, &settings.clock);
-        let keeper = KeeperSlot::of(settings.keeper);
         // A timeline records each hold, and each may have to be reported.
         let sampling = match (settings.timeline, settings.reports.holds) {
             (None, None) => Sampling::new(&settings.clock),
             _ => Sampling::of_each(),
         };
-        let mut state = LockState::new(lock, settings.overtaking, sampling);
-        state.observed = observed;
-        state.hold_limit = settings.hold_limit.and_then(PackedDuration::new);
-        state.last_token = settings.last_token;
-        state.requests = settings.last_number;
-        state.queue_bound = settings.queue_bound.unwrap_or(usize::MAX);
+        let state = LockState::new(lock, &settings, sampling);
+        let reports = settings.channel;
+        let reports = reports.or_else(|| ReportChannel::with(settings.reports, settings.observer));
         Self(Arc::new_cyclic(|this| LockShared {
             word: Word::new(),
             state: Mutex::new(state),
@@ -113,7 +123,7 @@ impl FifoLock {
             clock: settings.clock,
             batch: settings.batch,
             wake_chain: WakeChain::default(),
-            keeper,
+            keeper: KeeperSlot::of(settings.keeper),
             reports,
             this: this.clone(),
         }))
@@ -145,189 +155,6 @@ impl FifoLock {
     pub fn acquire_lock(&self, owner: impl Into<OwnerId>) -> Result<LockId, LockError> {
         let grant = self.acquire_plainly(owner.into(), Location::caller(), false)?;
         Ok(grant.id())
-    }
-
-    /// Acquires the lock for a thread or a task.
-    #[doc(hidden)]
-    pub async fn grant_as(
-        &self,
-        waits_as: WaitsAs,
-        requester: &Requester<'_>,
-        options: &AcquireOptions,
-    ) -> Result<Grant, LockError> {
-        match self.try_grant(requester, options)? {
-            Some(grant) => Ok(grant),
-            None => self.grant_in_queue(waits_as, requester, options).await,
-        }
-    }
-
-    /// Acquires the lock as [`grant_as`](Self::grant_as) does, after a try.
-    async fn grant_in_queue(
-        &self,
-        waits_as: WaitsAs,
-        requester: &Requester<'_>,
-        options: &AcquireOptions,
-    ) -> Result<Grant, LockError> {
-        let mut work = None::<Infallible>;
-        let asked = self.ask(waits_as, requester, options, &mut work);
-        Ok(asked.await?.granted())
-    }
-
-    /// Acquires the lock if it is free. `None` means only that a request held it a moment ago.
-    #[inline(always)]
-    #[doc(hidden)]
-    pub fn try_grant(
-        &self,
-        requester: &Requester<'_>,
-        options: &AcquireOptions,
-    ) -> Result<Option<Grant>, LockError> {
-        self.refuse_cancelled(requester, options, CapacityPart::Whole)?;
-        Ok(self.0.lock_if_free().map(|mut state| {
-            state.source().assign(requester);
-            self.0.take(&mut state, requester.hold_limit, || None)
-        }))
-    }
-
-    /// Acquires the lock without options.
-    #[inline]
-    pub(crate) fn acquire_plainly(
-        &self,
-        owner: OwnerId,
-        call_site: &'static Location<'static>,
-        bound: bool,
-    ) -> Result<Grant, LockError> {
-        match self.0.lock_if_free() {
-            Some(mut state) => {
-                state.source().assign_plainly(owner, call_site, bound);
-                Ok(self.0.take(&mut state, RequestLimit::OfTheLock, || None))
-            }
-            None => self.grant_plainly(&owner, call_site, bound),
-        }
-    }
-
-    #[cold]
-    fn grant_plainly(
-        &self,
-        owner: &OwnerId,
-        call_site: &'static Location<'static>,
-        bound: bool,
-    ) -> Result<Grant, LockError> {
-        let options = AcquireOptions::new();
-        let requester = options.requester(owner, call_site, false);
-        let requester = Requester { bound, ..requester };
-        blocking(self.grant_in_queue(WaitsAs::Thread, &requester, &options))
-    }
-
-    /// Joins the queue and waits, unless the lock is free. The holder may run the work of the
-    /// request at its queue position; a panic of the work resumes in this thread. Otherwise `work`
-    /// is what is left of it.
-    #[doc(hidden)]
-    pub async fn ask<W: QueuedWork>(
-        &self,
-        waits_as: WaitsAs,
-        requester: &Requester<'_>,
-        options: &AcquireOptions,
-        work: &mut Option<W>,
-    ) -> Result<Answer<W::Reply>, LockError> {
-        let ask = |state: &mut LockState,
-                   now: MonotonicTime,
-                   how: HowToWait,
-                   request: &Arc<Request<W>>| {
-            if state.held().is_none() {
-                state.source().assign(requester);
-                let grant = self.0.take(state, requester.hold_limit, || None);
-                return Ok(Requested::Granted(grant));
-            }
-            state.refuse_reentry(requester, CapacityPart::Whole, now)?;
-            if how.at_once {
-                return Err(state.would_block(requester, None, now));
-            }
-            state.reject_excess(requester, CapacityPart::Whole, how.bound)?;
-            let request = Arc::clone(request);
-            let waiting_at = state.join_queue(request, how.priority, None, now);
-            Ok(Requested::Waits(waiting_at))
-        };
-        let asked = self.ask_in_step(waits_as, requester, options, None, work, ask);
-        Ok(asked.await?.0)
-    }
-
-    /// Takes a step that makes a request, and waits if needed. Also returns the timeout of the
-    /// wait, if there was one.
-    pub(super) async fn ask_in_step<W: QueuedWork>(
-        &self,
-        waits_as: WaitsAs,
-        requester: &Requester<'_>,
-        options: &AcquireOptions,
-        limit: Option<WaitDeadline>,
-        work: &mut Option<W>,
-        ask: impl FnOnce(
-            &mut LockState,
-            MonotonicTime,
-            HowToWait,
-            &Arc<Request<W>>,
-        ) -> Result<Requested, LockError>,
-    ) -> Result<(Answer<W::Reply>, Option<WaitDeadline>), LockError> {
-        let shared = &self.0;
-        let waits = options.limit(shared.timeout.get());
-        // The deadline comes first: threads that see the request in the queue rely on a running
-        // timeout.
-        let deadline = limit.unwrap_or_else(|| shared.deadline(waits));
-        let attended = waits_as.attend(shared);
-        attended.map_err(|error| LockError::no_keeper(requester.owner, &error))?;
-        let request = Arc::new(Request::of(requester, work.take(), deadline, waits_as));
-        let how = HowToWait {
-            at_once: waits.is_some_and(|limit| limit.is_zero()),
-            bound: options.queue_bound,
-            priority: options.priority,
-        };
-        let asked = shared.step(|state, now| {
-            Ok(match ask(state, now, how, &request)? {
-                Requested::Granted(grant) => Ok(grant),
-                Requested::Waits(waiting_at) => {
-                    Err(shared.wait_as(state, waiting_at, waits_as, deadline, now))
-                }
-            })
-        });
-        let wait = match asked {
-            Ok(Err(wait)) => wait,
-            Ok(Ok(grant)) => {
-                *work = request.take_work();
-                return Ok((Answer::Granted(grant), None));
-            }
-            Err(error) => {
-                *work = request.take_work();
-                return Err(error);
-            }
-        };
-        let cancel = options.cancel.as_ref();
-        let answered = waits_as.wait(shared, &request, cancel, wait).await;
-        if request.was_woken_by_chain() {
-            shared.wake_chain.go_on();
-        }
-        // The answering thread may drop the last handle of the request; it must not drop the work
-        // of this thread.
-        let (outcome, left) = request.open(answered);
-        *work = left;
-        match outcome {
-            RequestOutcome::Granted(grant) => {
-                self.take_note_of(waits_as, grant);
-                Ok((Answer::Granted(grant), Some(deadline)))
-            }
-            RequestOutcome::Done(reply) => Ok((Answer::Done(reply), Some(deadline))),
-            RequestOutcome::Failed(error) => Err(*error),
-            RequestOutcome::Panicked(panic) => {
-                // Before the unwinding: the work may have code of users, which may panic too.
-                drop(work.take());
-                panic.resume()
-            }
-        }
-    }
-
-    /// Records that a task knows of a grant for which it has waited.
-    pub(super) fn take_note_of(&self, waits_as: WaitsAs, grant: Grant) {
-        if waits_as == WaitsAs::Task {
-            self.change_source(grant.id(), |source| source.untaken = false);
-        }
     }
 
     /// Acquires the lock for the life of the returned guard. A [`request`](Self::request) has
@@ -390,57 +217,6 @@ impl FifoLock {
         })
     }
 
-    /// Refuses a request that would wait for its own thread.
-    #[doc(hidden)]
-    pub fn check_reentry(&self, requester: &Requester<'_>) -> Result<(), LockError> {
-        let (mut state, now) = self.0.enter();
-        state.refuse_reentry(requester, CapacityPart::Whole, now)
-    }
-
-    /// Options of a lock that requests pass before or after this one: with its clock, keeper,
-    /// reports, and its limit on combining.
-    #[doc(hidden)]
-    pub fn companion_options(&self) -> LockOptions {
-        let channel = self.0.reports.clone();
-        LockOptions {
-            keeper: Some(Arc::clone(self.keeper())),
-            reports: channel
-                .as_ref()
-                .map(|channel| channel.thresholds)
-                .unwrap_or_default(),
-            channel,
-            batch: self.0.batch,
-            ..LockOptions::new().clock(self.clock().clone())
-        }
-    }
-
-    /// Options with the bounds of the queue of this lock.
-    #[doc(hidden)]
-    pub fn queue_options(&self, options: LockOptions) -> LockOptions {
-        let state = self.0.state.lock();
-        options
-            .queue_bound(state.queue_bound)
-            .overtaking_bound(state.overtaking_bound())
-    }
-
-    /// Returns the keeper of the tasks that wait for the lock.
-    #[doc(hidden)]
-    pub fn keeper(&self) -> &Arc<Keeper> {
-        self.0.keeper()
-    }
-
-    /// Returns the timeout of requests that set none.
-    #[doc(hidden)]
-    pub fn timeout(&self) -> Option<Duration> {
-        self.0.timeout.get()
-    }
-
-    /// Returns the clock of the lock.
-    #[doc(hidden)]
-    pub fn clock(&self) -> &Clock {
-        &self.0.clock
-    }
-
     /// Returns whether the lock is held.
     pub fn is_locked(&self) -> bool {
         !self.0.word.is_free()
@@ -453,29 +229,22 @@ impl FifoLock {
 
     /// Returns the number of waiting requests.
     pub fn queue_length(&self) -> usize {
-        self.0.state.lock().queue_length()
+        self.0.state.lock().queue.len()
     }
 
     /// Returns the waiting requests in queue order. The first 32 are of one moment; the others are
     /// read page by page, as in the [diagnostics](Self::diagnostics).
     pub fn queue_info(&self) -> Vec<QueueEntry> {
-        self.queue_with(|_, _| ()).1
-    }
-
-    /// Returns the waiting requests, and what `first` reads in the moment of the first page.
-    fn queue_with<T>(
-        &self,
-        first: impl FnOnce(&mut LockState, MonotonicTime) -> T,
-    ) -> (T, Vec<QueueEntry>) {
-        self.0.read_queue(first, |state, queued, now| {
-            state.entry(queued.waiter, queued.position, now)
-        })
+        self.lock_stats().queue
     }
 
     /// Returns the counters and the state of one moment. The first 32 waiters are of that moment
     /// too; the others are read page by page, as in the [diagnostics](Self::diagnostics).
     pub fn lock_stats(&self) -> LockStats {
-        let (stats, queue) = self.queue_with(|state, now| state.stats(now));
+        let (stats, queue) = self.0.read_queue(
+            |state, now| state.stats(now),
+            |state, (_, waiter, position), now| state.entry(waiter, position, now),
+        );
         LockStats { queue, ..stats }
     }
 
@@ -501,21 +270,23 @@ impl FifoLock {
     /// # Ok::<(), doclock_locks::LockError>(())
     /// ```
     pub fn timeline(&self) -> Option<Timeline> {
-        if !self.0.state.lock().is_recorded() {
-            return None;
-        }
+        self.0.state.lock().recording()?;
         let (recorded, waiting) = self.0.read_queue(
             |state, now| state.recorded(now),
-            |state, queued, _| state.recorded_waiter(queued.waiter),
+            |state, (_, waiter, _), _| {
+                let recording = state.recording()?;
+                Some(recording.waiter(waiter, self.0.lock, None, TimelineOutcome::Waiting))
+            },
         );
         let (mut timeline, mut unfinished) = recorded?;
         unfinished.extend(waiting.into_iter().flatten());
         // Backwards, because the oldest may be forgotten meanwhile.
         let mut pages = vec![unfinished];
         loop {
-            let page =
-                |state: &mut LockState, _: MonotonicTime| state.recorded_page(timeline.forgotten);
-            let page = self.0.step_fair(page);
+            let page = self.0.step_fair(|state, _| {
+                let recording = state.recording();
+                recording.map_or_else(Vec::new, |recording| recording.page(timeline.forgotten))
+            });
             if page.is_empty() {
                 break;
             }
@@ -539,31 +310,252 @@ impl FifoLock {
     /// Sets all counters to zero. Holder and queue stay; a hold that began before counts in
     /// full when it ends.
     pub fn reset_lock_stats(&self) {
-        self.0.step(|state, _| state.reset_metrics());
+        self.0.step(|state, _| state.metrics = Recorder::default());
     }
 
     /// Sets the timeout of later requests. Zero: they do not wait. `None`: they wait without limit.
     pub fn set_lock_timeout(&self, limit: impl Into<Option<Duration>>) {
         self.0.timeout.set(limit.into());
     }
+}
+
+/// What the document store needs beside the interface.
+#[doc(hidden)]
+impl FifoLock {
+    /// Acquires the lock for a thread or a task.
+    pub async fn grant_as(
+        &self,
+        waits_as: WaiterKind,
+        requester: &Requester<'_>,
+        options: &AcquireOptions,
+    ) -> Result<Grant, LockError> {
+        match self.try_grant(requester, options)? {
+            Some(grant) => Ok(grant),
+            None => self.grant_in_queue(waits_as, requester, options).await,
+        }
+    }
+
+    /// Acquires the lock as [`grant_as`](Self::grant_as) does, after a try.
+    async fn grant_in_queue(
+        &self,
+        waits_as: WaiterKind,
+        requester: &Requester<'_>,
+        options: &AcquireOptions,
+    ) -> Result<Grant, LockError> {
+        let mut work = None::<Infallible>;
+        let asked = self.ask(waits_as, requester, options, &mut work);
+        Ok(asked.await?.granted())
+    }
+
+    /// Acquires the lock if it is free. `None` means only that a request held it a moment ago.
+    #[inline(always)]
+    pub fn try_grant(
+        &self,
+        requester: &Requester<'_>,
+        options: &AcquireOptions,
+    ) -> Result<Option<Grant>, LockError> {
+        self.refuse_cancelled(requester, options, CapacityPart::Whole)?;
+        Ok(self.0.lock_if_free().map(|mut state| {
+            state.source().assign(requester);
+            self.0.take(&mut state, requester.hold_limit, || None)
+        }))
+    }
+
+    #[inline]
+    pub(crate) fn acquire_plainly(
+        &self,
+        owner: OwnerId,
+        call_site: &'static Location<'static>,
+        bound: bool,
+    ) -> Result<Grant, LockError> {
+        match self.0.lock_if_free() {
+            Some(mut state) => {
+                state.source().assign_plainly(owner, call_site, bound);
+                Ok(self.0.take(&mut state, RequestLimit::OfTheLock, || None))
+            }
+            None => self.grant_plainly(&owner, call_site, bound),
+        }
+    }
+
+    #[cold]
+    fn grant_plainly(
+        &self,
+        owner: &OwnerId,
+        call_site: &'static Location<'static>,
+        bound: bool,
+    ) -> Result<Grant, LockError> {
+        let options = AcquireOptions::new();
+        let requester = options.requester(owner, call_site, false);
+        let requester = Requester { bound, ..requester };
+        blocking(self.grant_in_queue(WaiterKind::Thread, &requester, &options))
+    }
+
+    /// Joins the queue and waits, unless the lock is free. The holder may run the work of the
+    /// request at its queue position; a panic of the work resumes in this thread. Otherwise `work`
+    /// is what is left of it.
+    pub async fn ask<W: QueuedWork>(
+        &self,
+        waits_as: WaiterKind,
+        requester: &Requester<'_>,
+        options: &AcquireOptions,
+        work: &mut Option<W>,
+    ) -> Result<Answer<W::Reply>, LockError> {
+        let asked = self.ask_in_step(
+            waits_as,
+            requester,
+            options,
+            None,
+            work,
+            |state, now, how, request| {
+                if state.held().is_none() {
+                    state.source().assign(requester);
+                    let grant = self.0.take(state, requester.hold_limit, || None);
+                    return Ok(Requested::Granted(grant));
+                }
+                state.refuse_reentry(requester, CapacityPart::Whole, now)?;
+                if how.at_once {
+                    return Err(state.would_block(requester, None, now));
+                }
+                state.reject_excess(requester, CapacityPart::Whole, how.bound)?;
+                let request = Arc::clone(request);
+                let waiting_at = state.join_queue(request, how.priority, None, now);
+                Ok(Requested::Waits(waiting_at))
+            },
+        );
+        Ok(asked.await?.0)
+    }
+
+    /// Takes a step that makes a request, and waits if needed. Also returns the timeout of the
+    /// wait, if there was one.
+    pub(super) async fn ask_in_step<W: QueuedWork>(
+        &self,
+        waits_as: WaiterKind,
+        requester: &Requester<'_>,
+        options: &AcquireOptions,
+        limit: Option<WaitDeadline>,
+        work: &mut Option<W>,
+        ask: impl FnOnce(
+            &mut LockState,
+            MonotonicTime,
+            HowToWait,
+            &Arc<Request<W>>,
+        ) -> Result<Requested, LockError>,
+    ) -> Result<(Answer<W::Reply>, Option<WaitDeadline>), LockError> {
+        let shared = &self.0;
+        let waits = options.limit(shared.timeout.get());
+        // The deadline comes first: threads that see the request in the queue rely on a running
+        // timeout.
+        let deadline = limit.unwrap_or_else(|| shared.deadline(waits));
+        let attended = waits_as.attend(shared);
+        attended.map_err(|error| LockError::no_keeper(requester.owner, &error))?;
+        let request = Arc::new(Request::of(requester, work.take(), deadline, waits_as));
+        let how = HowToWait {
+            at_once: waits.is_some_and(|limit| limit.is_zero()),
+            bound: options.queue_bound,
+            priority: options.priority,
+        };
+        let asked = shared.step(|state, now| {
+            Ok(match ask(state, now, how, &request)? {
+                Requested::Granted(grant) => Ok(grant),
+                Requested::Waits(waiting_at) => {
+                    Err(shared.wait_as(state, waiting_at, waits_as, deadline, now))
+                }
+            })
+        });
+        let wait = match asked {
+            Ok(Err(wait)) => wait,
+            Ok(Ok(grant)) => {
+                *work = request.take_work();
+                return Ok((Answer::Granted(grant), None));
+            }
+            Err(error) => {
+                *work = request.take_work();
+                return Err(error);
+            }
+        };
+        let cancel = options.cancel.as_ref();
+        let answered = waits_as.wait(shared, &request, cancel, wait).await;
+        if request.was_woken_by_chain() {
+            shared.wake_chain.go_on();
+        }
+        // The answering thread may drop the last handle of the request; it must not drop the work
+        // of this thread.
+        let (outcome, left) = request.open(answered);
+        *work = left;
+        match outcome {
+            RequestOutcome::Granted(grant) => {
+                if waits_as == WaiterKind::Task {
+                    // The task knows of it now.
+                    self.change_source(grant.id(), |source| source.untaken = false);
+                }
+                Ok((Answer::Granted(grant), Some(deadline)))
+            }
+            RequestOutcome::Done(reply) => Ok((Answer::Done(reply), Some(deadline))),
+            RequestOutcome::Failed(error) => Err(*error),
+            RequestOutcome::Panicked(panic) => {
+                // Before the unwinding: the work may have code of users, which may panic too.
+                drop(work.take());
+                panic.resume()
+            }
+        }
+    }
+
+    /// Refuses a request that would wait for its own thread.
+    pub fn check_reentry(&self, requester: &Requester<'_>) -> Result<(), LockError> {
+        let (mut state, now) = self.0.enter();
+        state.refuse_reentry(requester, CapacityPart::Whole, now)
+    }
+
+    /// Options of a lock that requests pass before or after this one: with its clock, keeper,
+    /// reports, and its limit on combining.
+    pub fn companion_options(&self) -> LockOptions {
+        let channel = self.0.reports.clone();
+        LockOptions {
+            keeper: Some(Arc::clone(self.keeper())),
+            reports: channel
+                .as_ref()
+                .map(|channel| channel.thresholds)
+                .unwrap_or_default(),
+            channel,
+            batch: self.0.batch,
+            ..LockOptions::new().clock(self.clock().clone())
+        }
+    }
+
+    /// Options with the bounds of the queue of this lock.
+    pub fn queue_options(&self, options: LockOptions) -> LockOptions {
+        let state = self.0.state.lock();
+        options
+            .queue_bound(state.queue_bound)
+            .overtaking_bound(state.queue.overtaking())
+    }
+
+    /// Returns the keeper of the tasks that wait for the lock.
+    pub fn keeper(&self) -> &Arc<Keeper> {
+        self.0.keeper()
+    }
+
+    /// Returns the timeout of requests that set none.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.0.timeout.get()
+    }
+
+    /// Returns the clock of the lock.
+    pub fn clock(&self) -> &Clock {
+        &self.0.clock
+    }
 
     /// Releases on behalf of a guard. If a transaction is open under it, the end of that
     /// transaction releases.
     #[inline]
-    #[doc(hidden)]
     pub fn release_or_defer(&self, id: LockId) {
         if !self.0.release(id, false) {
-            self.release_or_defer_in_step(id);
+            self.0
+                .hand_on(move |state, now| state.release_or_defer(id, now));
         }
     }
 
-    #[inline(never)]
-    fn release_or_defer_in_step(&self, id: LockId) {
-        self.0.hand_on(|state, now| state.release_or_defer(id, now));
-    }
-
     /// Opens a transaction under a grant that its holder releases, and returns the owner.
-    #[doc(hidden)]
     pub fn join_grant(&self, id: LockId) -> Result<(OwnerId, Grant), JoinError> {
         let thread = thread_number();
         self.0.step(|state, _| state.join_grant(id, thread))
@@ -572,33 +564,26 @@ impl FifoLock {
     /// Closes the transaction that [`FifoLock::join_grant`] opened, or ends a transaction's own
     /// grant.
     #[inline]
-    #[doc(hidden)]
     pub fn part_from_grant(&self, id: LockId) {
         if !self.0.release(id, true) {
-            self.part_in_step(id);
+            self.0
+                .hand_on(move |state, now| state.part_from_grant(id, now, None));
         }
-    }
-
-    #[inline(never)]
-    fn part_in_step(&self, id: LockId) {
-        self.0
-            .hand_on(|state, now| state.part_from_grant(id, now, None));
     }
 
     /// Ends a transaction's own grant, and runs queued batches of waiting requests.
     #[inline]
-    #[doc(hidden)]
-    pub fn part_and_serve(&self, grant: Grant, waits_as: WaitsAs) {
+    pub fn part_and_serve(&self, grant: Grant, waits_as: WaiterKind) {
         if !self.0.release(grant.id(), true) {
             self.part_in_step_and_serve(grant, waits_as);
         }
     }
 
     #[inline(never)]
-    fn part_in_step_and_serve(&self, grant: Grant, waits_as: WaitsAs) {
+    fn part_in_step_and_serve(&self, grant: Grant, waits_as: WaiterKind) {
         let (limit, kind) = match waits_as {
-            WaitsAs::Thread => (self.0.batch, CombinerKind::Thread),
-            WaitsAs::Task => (self.0.batch.for_task(), CombinerKind::Task),
+            WaiterKind::Thread => (self.0.batch, CombinerKind::Thread),
+            WaiterKind::Task => (self.0.batch.for_task(), CombinerKind::Task),
         };
         let batch = Batch::new(limit, &self.0.wake_chain);
         self.serve(grant.id(), batch, kind, |_| ());
@@ -628,7 +613,6 @@ impl FifoLock {
     }
 
     /// Binds a grant of a task to the thread that polls it, for work that ends with this poll.
-    #[doc(hidden)]
     pub fn bind(&self, grant: Grant) {
         let this = thread_number();
         self.change_source(grant.id(), |source| source.thread = this);
@@ -687,7 +671,6 @@ impl FifoLock {
     /// Protects a revocable grant from revocation until its transaction ends. `false` when the
     /// grant has already ended.
     #[inline]
-    #[doc(hidden)]
     pub fn seal(&self, grant: Grant) -> bool {
         match grant.limited {
             true => self.0.step(|state, _| state.seal(grant.id())),
@@ -697,7 +680,6 @@ impl FifoLock {
 
     /// Whether a grant is still held.
     #[inline]
-    #[doc(hidden)]
     pub fn is_granted(&self, grant: Grant) -> bool {
         self.0.word.is_held_by(grant.id()) || self.is_granted_in_step(grant.id())
     }
@@ -707,7 +689,6 @@ impl FifoLock {
         self.0.step(|state, _| state.held_source(id).is_some())
     }
 
-    /// Refuses a request whose token is cancelled already.
     #[inline(always)]
     pub(super) fn refuse_cancelled(
         &self,
@@ -722,65 +703,67 @@ impl FifoLock {
         state.recorder_of(part).counts.total_cancellations += 1;
         Err(LockError::cancelled(requester.owner))
     }
+}
 
-    /// Returns the code that runs when the present wait of `owner` times out. `None` when it does
-    /// not wait.
-    #[cfg(loom)]
+/// Holds a [`FifoLock`] until it is dropped.
+///
+/// It may move to another thread and be dropped there. If a transaction is open under it
+/// (`DataStore::begin_under`), the end of that transaction
+/// releases the lock.
+#[derive(Debug)]
+#[must_use = "the lock is released as soon as the guard is dropped"]
+pub struct LockGuard {
+    /// `None` once it is given up for its id.
+    lock: Option<FifoLock>,
+    grant: Grant,
+}
+
+impl LockGuard {
     #[doc(hidden)]
-    pub fn expiry(&self, owner: impl Into<OwnerId>) -> Option<Box<dyn FnOnce()>> {
-        self.0.expiry(&owner.into())
+    pub fn new(lock: FifoLock, grant: Grant) -> Self {
+        let lock = Some(lock);
+        Self { lock, grant }
     }
 
-    /// Makes the wait of `owner` time out, if it waits.
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn expire(&self, owner: impl Into<OwnerId>) {
-        if let Some(expiry) = self.expiry(owner) {
-            expiry();
+    /// Returns the id of the grant.
+    pub fn id(&self) -> LockId {
+        self.grant.id()
+    }
+
+    /// Keeps the lock held, and returns the id of the grant, for
+    /// [`release_lock`](FifoLock::release_lock). The grant is then bound to no thread: if the
+    /// calling thread requests the lock again, that request waits as one of any other thread. A
+    /// transaction that is open under the guard stays open. If the grant was revoked, the release
+    /// fails with [`ReleaseError::Revoked`](crate::ReleaseError::Revoked).
+    ///
+    /// ```
+    /// use doclock_locks::FifoLock;
+    ///
+    /// let lock = FifoLock::new();
+    /// let id = lock.request("front end").label("drag").wait()?.into_id();
+    /// assert!(lock.is_locked());
+    /// lock.release_lock(id)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn into_id(mut self) -> LockId {
+        let id = self.grant.id();
+        if let Some(lock) = self.lock.take() {
+            lock.unbind(id);
         }
+        id
     }
 
-    /// Makes the hold exceed its limit: runs the same code as a watcher at that moment.
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn expire_hold(&self) {
-        self.0.expire_hold();
-    }
-
-    /// Lets the next uncontended holds go without a measurement.
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn skip_measured_hold(&self) {
-        self.0.state.lock().sampling.measure(Default::default);
+    /// Returns the fencing token of the grant, greater than that of every earlier one.
+    pub fn fencing_token(&self) -> FencingToken {
+        self.grant.token
     }
 }
 
-/// # Tasks
-///
-/// Tasks and threads wait in one queue. A future does nothing before it is first polled. The first
-/// poll takes a free lock, or joins the queue. The thread of the executor is never blocked. The
-/// timeout and the cancel token work as for threads, without a timer of the executor.
-///
-/// **Cancel safety.** A future that is dropped leaves the queue, and loses its position. If it was
-/// granted the lock and has not been polled since, the drop releases the lock, and the next waiter
-/// holds it.
-///
-/// **Futurelock.** A task can be granted the lock while it waits for something else and does not
-/// poll the future, as in `select!` on `&mut future`. Then the lock is held by a task that does not
-/// know it. Errors and diagnostics say so: [`LockInfo::untaken`](crate::LockInfo::untaken). A
-/// [hold limit](crate::LockOptions::hold_limit) revokes such a grant.
-///
-/// A task is not recognized as the holder when it requests the lock again: that request waits until
-/// its timeout. The guards are bound to no thread, so a task may release on any thread.
-impl FifoLock {
-    /// The code of the keeper's thread, which a model runs itself. It serves the lock, and ends
-    /// with it.
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn keeper_thread(&self) -> impl FnOnce() + Send + use<> {
-        let keeper = Arc::clone(self.keeper());
-        keeper.attend(&self.0).expect("no thread is started");
-        move || keeper.run()
+impl Drop for LockGuard {
+    fn drop(&mut self) {
+        if let Some(lock) = &self.lock {
+            lock.release_or_defer(self.grant.id());
+        }
     }
 }
 
@@ -797,26 +780,18 @@ impl LockRequest for GuardRequest {
     type Error = LockError;
 
     #[inline]
-    fn try_grant(
-        &mut self,
-        waits_as: WaitsAs,
-        options: &AcquireOptions,
-        call_site: &'static Location<'static>,
-    ) -> Result<Option<LockGuard>, LockError> {
-        let requester = options.requester_as(waits_as, &self.owner, call_site, false);
-        let granted = self.lock.try_grant(&requester, options)?;
+    fn try_grant(&mut self, context: &RequestContext) -> Result<Option<LockGuard>, LockError> {
+        let requester = context.requester(&self.owner, false);
+        let granted = self.lock.try_grant(&requester, &context.options)?;
         Ok(granted.map(|grant| LockGuard::new(self.lock.clone(), grant)))
     }
 
-    async fn grant_as(
-        self,
-        waits_as: WaitsAs,
-        options: AcquireOptions,
-        call_site: &'static Location<'static>,
-    ) -> Result<LockGuard, LockError> {
+    async fn grant_as(self, context: RequestContext) -> Result<LockGuard, LockError> {
         let Self { lock, owner } = self;
-        let requester = options.requester_as(waits_as, &owner, call_site, false);
-        let grant = lock.grant_in_queue(waits_as, &requester, &options).await?;
+        let requester = context.requester(&owner, false);
+        let waits_as = context.waits_as;
+        let asked = lock.grant_in_queue(waits_as, &requester, &context.options);
+        let grant = asked.await?;
         Ok(LockGuard::new(lock, grant))
     }
 }

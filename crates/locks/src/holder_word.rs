@@ -86,7 +86,6 @@ impl HeldWord {
     /// has the number zero.
     pub(super) const SHARED: Self = Self(NonZeroU64::new(PINNED).unwrap());
 
-    /// Held by the request with that number.
     #[inline]
     pub(super) fn by(number: u64, transaction: bool, pinned: bool) -> Option<Self> {
         NonZeroU64::new(Self::encode(number, transaction, pinned)).map(Self)

@@ -54,7 +54,6 @@ pub struct LockInfo {
 }
 
 impl LockInfo {
-    /// Describes the holder with this source, which has held since then.
     pub(super) fn of(
         grant: Grant,
         source: &RequestSource,
@@ -211,7 +210,6 @@ pub struct QueueEntry {
 }
 
 impl QueueEntry {
-    /// Describes a request that has waited for `waited`.
     pub(super) fn of(
         id: LockId,
         requester: &Requester<'_>,

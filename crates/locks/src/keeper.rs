@@ -36,14 +36,11 @@ pub struct Keeper {
 #[derive(Default)]
 struct KeeperState {
     kept: Vec<Weak<dyn Kept>>,
-    /// When to look next.
     next: Option<Deadline>,
-    /// Whether to look at once.
     looks: bool,
     work: VecDeque<LeftWork>,
     /// Whether the last duty was work. Work and looks take turns, so that neither delays the other.
     worked: bool,
-    /// Whether a thread is there.
     runs: bool,
 }
 

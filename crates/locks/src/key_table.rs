@@ -21,7 +21,6 @@ pub(crate) struct KeyTable<K, S> {
 /// Boxed, because the table is rewritten for each key that comes and goes.
 type Entries<K, S> = HashTable<Box<KeyEntry<K, S>>>;
 
-/// One key.
 pub(crate) struct KeyEntry<K, S> {
     pub(crate) id: KeyId,
     /// Set while it is in the table.
@@ -64,7 +63,6 @@ impl<K, S> KeyTable<K, S> {
         found.map(|entry| &mut **entry)
     }
 
-    /// Returns a key, or its place.
     #[inline(always)]
     pub(crate) fn place(
         &mut self,
@@ -112,12 +110,10 @@ impl<K, S> KeyTable<K, S> {
         self.entries.shrink_to(room, |entry| entry.id.hash);
     }
 
-    /// Returns all keys, in any order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &KeyEntry<K, S>> {
         self.entries.iter().map(|entry| &**entry)
     }
 
-    /// Returns all keys, in any order.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut KeyEntry<K, S>> {
         self.entries.iter_mut().map(|entry| &mut **entry)
     }

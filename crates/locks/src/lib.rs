@@ -32,7 +32,6 @@ mod cancel;
 mod diagnostics;
 mod error;
 mod fifo;
-mod guard;
 mod holder_word;
 mod info;
 mod key_table;
@@ -42,12 +41,9 @@ pub mod node;
 mod options;
 mod pending;
 mod queue;
-mod registrable;
 mod report;
-mod revocation;
 mod sampling;
 mod shared;
-mod spin_time;
 mod state;
 mod stats;
 mod steps;
@@ -79,7 +75,9 @@ use doclock_common::{Samples, brief, caught, hashing, id, millis, nanos, shrink}
 
 pub use crate::queue::{LockMode, Priority};
 pub use cancel::CancelToken;
-pub use diagnostics::{HeldLock, LockDiagnostics, RequestKind, WaiterKind, WaitingRequest};
+pub use diagnostics::{
+    HeldLock, LockDiagnostics, PrimitiveState, Registrable, RequestKind, WaiterKind, WaitingRequest,
+};
 #[doc(inline)]
 pub use doclock_common::DurationSummary;
 #[doc(inline)]
@@ -87,35 +85,33 @@ pub use doclock_common::codes;
 #[doc(inline)]
 pub use doclock_common::id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError};
 pub use error::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvidence};
-pub use fifo::{FifoLock, ReleaseOutcome};
-pub use guard::LockGuard;
+pub use fifo::{FifoLock, LockGuard, ReleaseOutcome};
 pub use info::{CallSite, LockInfo, QueueEntry};
 use node::{Deadlock, NodeWait};
 pub use options::{AcquireOptions, LockOptions};
 pub use pending::PendingRequest;
 #[doc(hidden)]
-pub use pending::{LockRequest, NodesInstead};
-pub use registrable::{PrimitiveState, Registrable};
+pub use pending::{LockRequest, NodesInstead, RequestContext};
 pub use report::{LockReport, SlowRequest};
-pub use revocation::Revocation;
-pub use stats::{LockCounters, LockStats};
+pub use stats::{LockCounters, LockStats, Revocation};
 pub use timeline::{Timeline, TimelineEntry, TimelineOutcome};
 
 pub(crate) use request::Requester;
-pub(crate) use wait::{WaitsAs, blocking};
+pub(crate) use wait::blocking;
 
 /// What the document store needs beside the interface. It can change in any version.
 #[doc(hidden)]
 pub mod internal {
     pub use crate::batch::BatchLimit;
+    pub use crate::diagnostics::Primitive;
     pub use crate::fifo::Answer;
     pub use crate::keeper::{Keeper, Kept};
     pub use crate::mailbox::{Mailbox, Rest};
     pub use crate::node::scope::{Granule, Tree};
     pub use crate::queue::Rights;
-    pub use crate::registrable::Primitive;
+    pub use crate::report::ReportObserver;
     pub use crate::request::{QueuedWork, Requester};
-    pub use crate::wait::{WaitsAs, blocking};
+    pub use crate::wait::blocking;
     pub use crate::wake_chain::{Sleeper, WakeChain};
     pub use crate::{Grant, sync};
 }

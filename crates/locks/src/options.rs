@@ -10,9 +10,9 @@ use smol_str::SmolStr;
 use super::CancelToken;
 use super::batch::BatchLimit;
 use super::keeper::Keeper;
-use super::report::{ReportChannel, ReportThresholds};
+use super::report::{ReportChannel, ReportObserver, ReportThresholds};
 use super::request::Requester;
-use super::wait::WaitsAs;
+use super::wait::WaiterKind;
 use crate::id::OwnerId;
 use crate::queue::Priority;
 use crate::sync::thread_number;
@@ -66,7 +66,6 @@ pub(super) static PLAIN: AcquireOptions = AcquireOptions {
 #[derive(Clone, Copy, Debug, Default)]
 #[doc(hidden)]
 pub enum RequestLimit {
-    /// The limit of the lock.
     #[default]
     OfTheLock,
     Of(Option<Duration>),
@@ -143,9 +142,9 @@ pub struct LockOptions {
     /// How many requests the timeline records, if there is one.
     pub(crate) timeline: Option<usize>,
     pub(crate) reports: ReportThresholds,
-    /// The name of the store, for its reports.
+    /// Sees each report of the channel.
     #[doc(hidden)]
-    pub name: SmolStr,
+    pub observer: Option<Arc<dyn ReportObserver>>,
     /// The channel of the reports, if it is that of another lock.
     pub(crate) channel: Option<Arc<ReportChannel>>,
 }
@@ -164,7 +163,7 @@ impl Default for LockOptions {
             keeper: None,
             timeline: None,
             reports: ReportThresholds::default(),
-            name: SmolStr::new_static("default"),
+            observer: None,
             channel: None,
         }
     }
@@ -245,16 +244,22 @@ impl LockOptions {
         self
     }
 
-    #[doc(hidden)]
+    /// Sets the clock that the lock reads. The default is the system clock.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+}
+
+#[doc(hidden)]
+impl LockOptions {
     pub fn report_no_holds(mut self) -> Self {
         self.reports.holds = None;
         self
     }
 
-    /// Sets the clock that the lock reads. The default is the system clock.
-    pub fn clock(mut self, clock: Clock) -> Self {
-        self.clock = clock;
-        self
+    pub fn makes_reports(&self) -> bool {
+        self.reports.shortest().is_some()
     }
 }
 
@@ -331,13 +336,6 @@ impl AcquireOptions {
         self
     }
 
-    /// Sets the label if there is none.
-    #[doc(hidden)]
-    pub fn or_label(mut self, label: SmolStr) -> Self {
-        self.label.get_or_insert(label);
-        self
-    }
-
     /// Sets the priority. The request overtakes waiting requests of lower priority, each of them
     /// only as often as `StoreOptions::overtaking_bound`
     /// allows. Requests of one priority are granted in FIFO order, and a holder is never
@@ -392,40 +390,51 @@ impl AcquireOptions {
         self
     }
 
+    /// Does not bind the guard or the transaction to the calling thread.
+    ///
+    /// A guard and a transaction are bound to the thread that acquires them. If that thread
+    /// requests the lock again, the request fails at once, because the thread would wait for
+    /// itself. A guard or a transaction that moves to another thread stays bound to the first one,
+    /// so it should be unbound. A grant that is held by its id is not bound.
+    pub fn unbound(mut self) -> Self {
+        self.unbound = true;
+        self
+    }
+}
+
+#[doc(hidden)]
+impl AcquireOptions {
     #[inline]
     pub(super) fn is_cancelled(&self) -> bool {
         self.cancel.as_ref().is_some_and(CancelToken::is_cancelled)
     }
 
     /// Returns the timeout of the request; `of_the_lock` is the lock's own.
-    #[doc(hidden)]
     pub fn limit(&self, of_the_lock: Option<Duration>) -> Option<Duration> {
         self.wait.or(of_the_lock)
     }
 
     /// Describes a request of the calling thread with these options.
     #[inline]
-    #[doc(hidden)]
     pub fn requester<'a>(
         &'a self,
         owner: &'a OwnerId,
         call_site: &'static Location<'static>,
         transaction: bool,
     ) -> Requester<'a> {
-        self.requester_as(WaitsAs::Thread, owner, call_site, transaction)
+        self.requester_as(WaiterKind::Thread, owner, call_site, transaction)
     }
 
     /// Describes a request with these options. That of a task is bound to no thread.
     #[inline]
-    #[doc(hidden)]
     pub fn requester_as<'a>(
         &'a self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         owner: &'a OwnerId,
         call_site: &'static Location<'static>,
         transaction: bool,
     ) -> Requester<'a> {
-        let is_thread = waits_as == WaitsAs::Thread;
+        let is_thread = waits_as == WaiterKind::Thread;
         Requester {
             owner,
             label: self.label.as_ref(),
@@ -441,14 +450,9 @@ impl AcquireOptions {
         }
     }
 
-    /// Does not bind the guard or the transaction to the calling thread.
-    ///
-    /// A guard and a transaction are bound to the thread that acquires them. If that thread
-    /// requests the lock again, the request fails at once, because the thread would wait for
-    /// itself. A guard or a transaction that moves to another thread stays bound to the first one,
-    /// so it should be unbound. A grant that is held by its id is not bound.
-    pub fn unbound(mut self) -> Self {
-        self.unbound = true;
+    /// Sets the label if there is none.
+    pub fn or_label(mut self, label: SmolStr) -> Self {
+        self.label.get_or_insert(label);
         self
     }
 }

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use smol_str::SmolStr;
 
-use super::{AcquireOptions, CancelToken};
+use super::{AcquireOptions, CancelToken, Requester};
+use crate::id::OwnerId;
 use crate::node::Scope;
-use crate::wait::{WaitsAs, blocking};
+use crate::wait::{WaiterKind, blocking};
 
 /// A request that has not been made, with its options. `R` determines what is granted: a guard, a
 /// transaction, nodes, a turn at a key, or slots of a limiter.
@@ -52,9 +53,26 @@ use crate::wait::{WaitsAs, blocking};
 #[must_use = "nothing is requested before it waits"]
 pub struct PendingRequest<'a, R> {
     pub(crate) request: R,
-    options: AcquireOptions,
-    call_site: &'static Location<'static>,
+    context: RequestContext,
     borrows: PhantomData<&'a ()>,
+}
+
+/// How a request is made, whatever it is for.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct RequestContext {
+    pub waits_as: WaiterKind,
+    pub options: AcquireOptions,
+    pub call_site: &'static Location<'static>,
+}
+
+impl RequestContext {
+    /// Describes the request for this owner.
+    #[inline]
+    pub fn requester<'a>(&'a self, owner: &'a OwnerId, transaction: bool) -> Requester<'a> {
+        let options = &self.options;
+        options.requester_as(self.waits_as, owner, self.call_site, transaction)
+    }
 }
 
 /// What a pending request asks for.
@@ -67,21 +85,14 @@ pub trait LockRequest: Sized + Send {
 
     /// Takes what is asked for if it is free and the queue is empty. `None` if not, or if only
     /// [`grant_as`](Self::grant_as) can tell. Called first by both endings.
-    fn try_grant(
-        &mut self,
-        _waits_as: WaitsAs,
-        _options: &AcquireOptions,
-        _call_site: &'static Location<'static>,
-    ) -> Result<Option<Self::Granted>, Self::Error> {
+    fn try_grant(&mut self, _: &RequestContext) -> Result<Option<Self::Granted>, Self::Error> {
         Ok(None)
     }
 
     /// Makes the request, and waits if needed.
     fn grant_as(
         self,
-        waits_as: WaitsAs,
-        options: AcquireOptions,
-        call_site: &'static Location<'static>,
+        context: RequestContext,
     ) -> impl Future<Output = Result<Self::Granted, Self::Error>> + Send;
 }
 
@@ -100,8 +111,11 @@ impl<R> PendingRequest<'_, R> {
     pub fn new(request: R) -> Self {
         Self {
             request,
-            options: AcquireOptions::new(),
-            call_site: Location::caller(),
+            context: RequestContext {
+                waits_as: WaiterKind::Thread,
+                options: AcquireOptions::new(),
+                call_site: Location::caller(),
+            },
             borrows: PhantomData,
         }
     }
@@ -133,19 +147,19 @@ impl<R> PendingRequest<'_, R> {
     }
 
     fn with(mut self, set: impl FnOnce(AcquireOptions) -> AcquireOptions) -> Self {
-        self.options = set(self.options);
+        self.context.options = set(self.context.options);
         self
     }
 
     /// Sets all options at once, and replaces those that were set before. It is for options that
     /// have no method here, such as the [priority](AcquireOptions::priority).
     pub fn options(mut self, options: AcquireOptions) -> Self {
-        self.options = options;
+        self.context.options = options;
         self
     }
 
-    pub(crate) fn into_parts(self) -> (R, AcquireOptions, &'static Location<'static>) {
-        (self.request, self.options, self.call_site)
+    pub(crate) fn into_parts(self) -> (R, RequestContext) {
+        (self.request, self.context)
     }
 }
 
@@ -155,8 +169,7 @@ impl<'a, R: NodesInstead> PendingRequest<'a, R> {
     pub fn on(self, scope: impl Into<Scope>) -> PendingRequest<'a, R::OnNodes> {
         PendingRequest {
             request: self.request.on_nodes(scope.into()),
-            options: self.options,
-            call_site: self.call_site,
+            context: self.context,
             borrows: PhantomData,
         }
     }
@@ -175,22 +188,18 @@ impl<'a, R: LockRequest + 'a> PendingRequest<'a, R> {
     /// none, instead of getting [`Reentrant`](crate::LockError::Reentrant).
     #[inline]
     pub fn wait(mut self) -> Result<R::Granted, R::Error> {
-        let waits_as = WaitsAs::Thread;
-        let granted = self
-            .request
-            .try_grant(waits_as, &self.options, self.call_site);
-        if let Some(granted) = granted.transpose() {
-            return granted;
+        let granted = self.request.try_grant(&self.context);
+        match granted.transpose() {
+            Some(granted) => granted,
+            None => blocking(self.request.grant_as(self.context)),
         }
-        let (request, options, call_site) = self.into_parts();
-        blocking(request.grant_as(waits_as, options, call_site))
     }
 }
 
 impl<R> fmt::Debug for PendingRequest<'_, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PendingRequest")
-            .field("options", &self.options)
+            .field("options", &self.context.options)
             .finish_non_exhaustive()
     }
 }
@@ -200,7 +209,9 @@ impl<'a, R: LockRequest + Unpin + 'a> IntoFuture for PendingRequest<'a, R> {
     type IntoFuture = GrantFuture<'a, R, R::Granted, R::Error>;
 
     fn into_future(self) -> Self::IntoFuture {
-        GrantFuture::Begins(self.request, self.options, self.call_site)
+        let mut context = self.context;
+        context.waits_as = WaiterKind::Task;
+        GrantFuture::Begins(self.request, context)
     }
 }
 
@@ -212,7 +223,7 @@ impl<'a, R: LockRequest + Unpin + 'a> IntoFuture for PendingRequest<'a, R> {
 #[must_use = "nothing is requested before it is polled"]
 pub enum GrantFuture<'a, R, G, E> {
     #[doc(hidden)]
-    Begins(R, AcquireOptions, &'static Location<'static>),
+    Begins(R, RequestContext),
     #[doc(hidden)]
     Ended,
     #[doc(hidden)]
@@ -225,9 +236,8 @@ where
 {
     #[cold]
     fn begin_to_wait(&mut self) {
-        if let Self::Begins(request, options, call_site) = mem::replace(self, Self::Ended) {
-            let wait = request.grant_as(WaitsAs::Task, options, call_site);
-            *self = Self::Waits(Box::pin(wait));
+        if let Self::Begins(request, context) = mem::replace(self, Self::Ended) {
+            *self = Self::Waits(Box::pin(request.grant_as(context)));
         }
     }
 }
@@ -240,8 +250,8 @@ where
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Self::Begins(request, options, call_site) = &mut *self {
-            let granted = request.try_grant(WaitsAs::Task, options, call_site);
+        if let Self::Begins(request, context) = &mut *self {
+            let granted = request.try_grant(context);
             if let Some(granted) = granted.transpose() {
                 *self = Self::Ended;
                 return Poll::Ready(granted);

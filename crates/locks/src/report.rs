@@ -1,8 +1,5 @@
 //! Reports of holds and waits that take longer than a threshold.
 
-#[cfg(any(feature = "tracing", feature = "metrics"))]
-mod emitted;
-
 use std::fmt;
 use std::ops::Not;
 use std::sync::Arc;
@@ -12,11 +9,12 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use serde::Serialize;
-use smol_str::SmolStr;
 
 use super::info::Millis;
 use super::{LockInfo, QueueEntry};
+use crate::caught::catch;
 use crate::millis;
+use crate::sync::assert_unlocked;
 
 /// A hold or a wait that took longer than its threshold, with the evidence of that moment.
 ///
@@ -139,10 +137,15 @@ pub(crate) struct ReportThresholds {
 }
 
 impl ReportThresholds {
-    /// The shorter of the two, if there is any.
     pub(super) fn shortest(self) -> Option<Duration> {
         self.holds.into_iter().chain(self.waits).min()
     }
+}
+
+/// Sees each report beside the channel.
+pub trait ReportObserver: fmt::Debug + Send + Sync {
+    /// Called by the thread that notices the report, with no mutex locked. A panic ends there.
+    fn observe(&self, report: &LockReport);
 }
 
 /// The reports that no receiver has taken yet.
@@ -152,24 +155,23 @@ pub(crate) struct ReportChannel {
     send: Sender<LockReport>,
     reports: Receiver<LockReport>,
     last_number: AtomicU64,
-    #[cfg(any(feature = "tracing", feature = "metrics"))]
-    emitter: emitted::Emitter,
+    observer: Option<Arc<dyn ReportObserver>>,
 }
 
 impl ReportChannel {
     /// `None` without a threshold.
-    pub(super) fn with(thresholds: ReportThresholds, store: &SmolStr) -> Option<Arc<Self>> {
+    pub(super) fn with(
+        thresholds: ReportThresholds,
+        observer: Option<Arc<dyn ReportObserver>>,
+    ) -> Option<Arc<Self>> {
         thresholds.shortest()?;
-        #[cfg(not(any(feature = "tracing", feature = "metrics")))]
-        let _ = store;
         let (send, reports) = bounded(LockReport::KEPT);
         Some(Arc::new(Self {
             thresholds,
             send,
             reports,
             last_number: AtomicU64::new(0),
-            #[cfg(any(feature = "tracing", feature = "metrics"))]
-            emitter: emitted::Emitter::new(store),
+            observer,
         }))
     }
 
@@ -180,8 +182,10 @@ impl ReportChannel {
     /// Publishes a report. Never blocks: of reports that no receiver takes, the oldest is dropped.
     pub(super) fn publish(&self, mut report: LockReport) {
         report.number = self.last_number.fetch_add(1, Ordering::Relaxed) + 1;
-        #[cfg(any(feature = "tracing", feature = "metrics"))]
-        self.emitter.emit(&report);
+        if let Some(observer) = &self.observer {
+            assert_unlocked("a subscriber or a recorder");
+            drop(catch(|| observer.observe(&report)));
+        }
         let mut refused = self.send.try_send(report);
         while let Err(TrySendError::Full(report)) = refused {
             drop(self.reports.try_recv());

@@ -12,7 +12,7 @@ use smol_str::SmolStr;
 
 use super::mailbox::{Mailbox, Rest, Waiter};
 use super::options::RequestLimit;
-use super::wait::{WaitDeadline, WaitsAs};
+use super::wait::{WaitDeadline, WaiterKind};
 use super::wake_chain::Sleeper;
 use super::{Grant, LockError};
 use crate::caught::{CaughtPanic, catch, dispose};
@@ -136,7 +136,6 @@ impl RequestSource {
         self.untaken = false;
     }
 
-    /// Frees the memory of its fields.
     #[inline(always)]
     pub(super) fn forget(&mut self) {
         self.owner = OwnerId::default();
@@ -149,14 +148,17 @@ impl RequestSource {
 /// Work under a lock. If it is for any thread, the holder of the lock can run it when its turn
 /// comes.
 pub trait QueuedWork: Send + 'static {
-    /// The result of the work.
     type Reply: Send + 'static;
 
     /// Whether a thread other than the requesting one may run it.
-    fn is_for_any_thread(&self) -> bool;
+    fn is_for_any_thread(&self) -> bool {
+        false
+    }
 
     /// Whether it is always short: it runs no code of users.
-    fn is_brief(&self) -> bool;
+    fn is_brief(&self) -> bool {
+        false
+    }
 
     /// Runs the work, once, under a grant that the caller ends. The rest of the work goes back to
     /// the requesting thread: memory that one thread allocates and another frees costs both more
@@ -167,14 +169,6 @@ pub trait QueuedWork: Send + 'static {
 /// No work: the request is for the lock itself.
 impl QueuedWork for Infallible {
     type Reply = Infallible;
-
-    fn is_for_any_thread(&self) -> bool {
-        match *self {}
-    }
-
-    fn is_brief(&self) -> bool {
-        match *self {}
-    }
 
     fn run(&mut self, _: Grant) -> Infallible {
         *self
@@ -243,23 +237,24 @@ pub(super) struct RequestHead {
 }
 
 impl RequestHead {
-    /// Describes the request of a task, or of a thread, without work.
-    pub(super) fn new(
+    /// Describes the request of a task, or of a thread.
+    pub(super) fn new<W: QueuedWork>(
         requester: &Requester<'_>,
+        work: Option<&W>,
         deadline: WaitDeadline,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
     ) -> Self {
         Self {
             source: RequestSource::of(requester),
             hold_limit: requester.hold_limit,
             deadline: deadline.map_or(Deadline::NEVER, |(_, deadline)| deadline),
             task: match waits_as {
-                WaitsAs::Thread => OnceLock::new(),
-                WaitsAs::Task => OnceLock::from(deadline),
+                WaiterKind::Thread => OnceLock::new(),
+                WaiterKind::Task => OnceLock::from(deadline),
             },
-            has_work: false,
-            for_any_thread: false,
-            brief: false,
+            has_work: work.is_some(),
+            for_any_thread: work.is_some_and(W::is_for_any_thread),
+            brief: work.is_some_and(W::is_brief),
         }
     }
 
@@ -301,24 +296,17 @@ pub(super) struct Answered<W: QueuedWork> {
 
 impl<W: QueuedWork> Request<W> {
     pub(super) fn new(requester: &Requester<'_>, work: Option<W>) -> Self {
-        Self::of(requester, work, None, WaitsAs::Thread)
+        Self::of(requester, work, None, WaiterKind::Thread)
     }
 
-    /// Creates the request of a task, or of a thread.
     pub(super) fn of(
         requester: &Requester<'_>,
         work: Option<W>,
         deadline: WaitDeadline,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
     ) -> Self {
-        let head = RequestHead::new(requester, deadline, waits_as);
         Self {
-            head: RequestHead {
-                has_work: work.is_some(),
-                for_any_thread: work.as_ref().is_some_and(W::is_for_any_thread),
-                brief: work.as_ref().is_some_and(W::is_brief),
-                ..head
-            },
+            head: RequestHead::new(requester, work.as_ref(), deadline, waits_as),
             work: Mutex::new(work),
             mailbox: Mailbox::new(),
             woken_by_chain: AtomicBool::new(false),
@@ -336,7 +324,6 @@ impl<W: QueuedWork> Request<W> {
         self.woken_by_chain.load(Ordering::Relaxed)
     }
 
-    /// Takes the work, to run it.
     pub(super) fn take_work(&self) -> Option<W> {
         self.work.lock().take()
     }
@@ -347,7 +334,6 @@ impl<W: QueuedWork> Request<W> {
         (outcome, spent.or_else(|| self.take_work()))
     }
 
-    /// Delivers an outcome.
     pub(super) fn answer(&self, outcome: RequestOutcome<W::Reply>) {
         let spent = None;
         self.mailbox.answer(Answered { outcome, spent });

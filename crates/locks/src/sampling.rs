@@ -1,12 +1,12 @@
-//! Which holds are measured, and when they began.
+//! Which holds are measured, when they began, and how long waiters spin.
 //!
 //! Reading the clock costs as much as the rest of an uncontended lock. So of the holds for which no
 //! request waits when they begin, one in [`Samples::RUN`] is measured and counts for all of them.
 
 use std::time::Duration;
 
-use crate::Samples;
 use crate::time::{Clock, MonotonicTime};
+use crate::{Samples, nanos};
 
 /// Decides which of the uncontended holds are measured.
 #[derive(Debug)]
@@ -40,7 +40,6 @@ impl Sampling {
         }
     }
 
-    /// Measures every hold, at any cost.
     pub(super) fn of_each() -> Self {
         Self {
             run: 1,
@@ -97,7 +96,6 @@ impl HoldStart {
         self.is_known().then_some((self.at, self.weight))
     }
 
-    /// Returns how long it has lasted, as far as known.
     pub(super) fn lasted(self, now: MonotonicTime) -> Duration {
         self.known()
             .map_or(Duration::ZERO, |(since, _)| now - since)
@@ -109,6 +107,41 @@ impl HoldStart {
         if !self.is_known() {
             (self.at, self.weight) = (now, 1);
         }
+    }
+}
+
+/// A moving average over the measured holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pace {
+    nanos: u64,
+}
+
+impl Pace {
+    /// The pace of holds that are too long to spin for.
+    pub(super) const SLOW: Self = Self { nanos: u64::MAX };
+
+    /// For longer holds, the cost of sleeping and waking does not matter.
+    const LONG: u64 = 15_000;
+    /// The shortest time to spin.
+    const SHORTEST: u64 = 1_500;
+    /// The time that one spin takes.
+    const SPIN: u64 = 25;
+
+    pub(super) fn take_in(&mut self, hold: Duration) {
+        self.nanos = (self.nanos / 8).saturating_mul(7) + nanos(hold) / 8;
+    }
+
+    /// Returns how often a waiter spins before it sleeps: for the time of two recent holds, if
+    /// these are short. Waking costs a few microseconds, some of them in the waking thread. Longer
+    /// spinning would keep a processor from threads with work.
+    pub(super) fn spins(self, limit: Option<Duration>) -> u32 {
+        let holds = match self.nanos > Self::LONG {
+            true => 0,
+            false => 2 * self.nanos,
+        };
+        let spin = (holds + Self::SHORTEST).min(limit.map_or(u64::MAX, nanos));
+        // Some 30 microseconds at most.
+        (spin / Self::SPIN) as u32
     }
 }
 

@@ -15,13 +15,11 @@ use super::options::RequestLimit;
 use super::report::ReportChannel;
 use super::request::{RequestOutcome, Waiting};
 use super::sampling::Measured;
-use super::state::{AfterUnlock, LockState, Overdue, QueuedAt, RequestPosition};
-use super::wait::{Look, Reason, Wait, WaitDeadline, WaitQueue, WaitsAs, call_keeper, earlier};
+use super::state::{AfterUnlock, LockState, Overdue, PAGE, QueuedAt, RequestPosition};
+use super::wait::{Look, Reason, Wait, WaitDeadline, WaitQueue, WaiterKind, call_keeper};
 use super::wake_chain::WakeChain;
-use super::{Grant, LockReport};
+use super::{Grant, nanos};
 use crate::id::LockId;
-#[cfg(loom)]
-use crate::id::OwnerId;
 use crate::sync::{Mutex, MutexGuard, rank, unlock_fair};
 use crate::time::{Clock, Deadline, MonotonicTime};
 
@@ -53,24 +51,24 @@ impl LockShared {
         Some((limit, self.clock.deadline(limit)?))
     }
 
-    /// Returns how a request at this position waits.
     pub(super) fn wait_as(
         &self,
         state: &mut LockState,
         waiting_at: RequestPosition,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         deadline: WaitDeadline,
         now: MonotonicTime,
     ) -> Wait<RequestPosition> {
-        if let (WaitsAs::Task, Some((_, deadline))) = (waits_as, deadline) {
+        if let (WaiterKind::Task, Some((_, deadline))) = (waits_as, deadline) {
             state.tasks_wait = true;
             state.look_no_later_than(deadline);
         }
+        let looks = [state.watch_holders(now), state.watch_slow(now)];
         Wait {
             ticket: waiting_at,
             deadline,
             spins: state.pace.spins(deadline.map(|(limit, _)| limit)),
-            keeper_looks: earlier(state.watch_holders(now), state.watch_slow(now)),
+            keeper_looks: looks.into_iter().flatten().min(),
         }
     }
 
@@ -115,16 +113,10 @@ impl LockShared {
     ) -> (T, Vec<I>) {
         let mut listed = 0;
         let mut page = |state: &LockState, after, now| {
-            let (page, next) = state.queue_page(after);
+            let (page, next) = state.queue.page(after, PAGE);
             let page = page.into_iter().map(|(ticket, waiter)| {
                 listed += 1;
-                let position = listed;
-                let queued = QueuedAt {
-                    ticket,
-                    waiter,
-                    position,
-                };
-                item(state, queued, now)
+                item(state, (ticket, waiter, listed), now)
             });
             (page.collect::<Vec<_>>(), next)
         };
@@ -166,11 +158,14 @@ impl LockShared {
         result
     }
 
-    /// Delivers an outcome.
     pub(super) fn deliver(&self, next: AfterUnlock) {
         match next {
             AfterUnlock::Leave(request, grant) => self.leave_to_keeper(request, grant),
-            AfterUnlock::Report(report) => self.publish(*report),
+            AfterUnlock::Report(report) => {
+                if let Some(reports) = &self.reports {
+                    reports.publish(*report);
+                }
+            }
             AfterUnlock::Look(deadline) => self.call_keeper(deadline),
             AfterUnlock::Answer(request, outcome) => request.deliver(outcome),
             AfterUnlock::Serve(request, grant) => request.deliver(RequestOutcome::Granted(grant)),
@@ -187,13 +182,6 @@ impl LockShared {
         };
         let work = move |thread: &mut KeeperThread| lock.carry_out(request, grant, thread);
         self.keeper().take_over(Box::new(work));
-    }
-
-    #[cold]
-    fn publish(&self, report: LockReport) {
-        if let Some(reports) = &self.reports {
-            reports.publish(report);
-        }
     }
 
     #[cold]
@@ -226,6 +214,7 @@ impl LockShared {
     }
 
     /// Takes a step that may grant the lock, and wakes the waiters when the mutex is free again.
+    #[inline(never)]
     pub(super) fn hand_on(
         &self,
         step: impl FnOnce(&mut LockState, MonotonicTime) -> Option<AfterUnlock>,
@@ -261,22 +250,6 @@ impl LockShared {
     pub(super) fn release(&self, id: LockId, transaction: bool) -> bool {
         id.lock == self.lock && self.word.release(id, transaction)
     }
-
-    /// Returns the code that runs when the present wait of `owner` times out.
-    #[cfg(loom)]
-    pub(super) fn expiry(self: &Arc<Self>, owner: &OwnerId) -> Option<Box<dyn FnOnce()>> {
-        let waiting_at = self.state.lock().position_of(owner)?;
-        let shared = Arc::clone(self);
-        Some(Box::new(move || {
-            shared.withdraw(waiting_at, Reason::Expired(Duration::ZERO));
-        }))
-    }
-
-    /// Makes the hold limit pass for all holders that delay a request.
-    #[cfg(loom)]
-    pub(super) fn expire_hold(&self) {
-        self.step(|state, now| state.revoke_overdue(now, |_| true));
-    }
 }
 
 /// The default timeout of requests. Read without the mutex, so that deadlines are computed outside
@@ -284,12 +257,11 @@ impl LockShared {
 pub(super) struct DefaultTimeout(AtomicU64);
 
 impl DefaultTimeout {
+    /// In nanoseconds. A duration beyond 500 years counts as this, which is no limit.
     const NONE: u64 = u64::MAX;
 
     pub(super) fn new(limit: Option<Duration>) -> Self {
-        let this = Self(AtomicU64::new(Self::NONE));
-        this.set(limit);
-        this
+        Self(AtomicU64::new(limit.map_or(Self::NONE, nanos)))
     }
 
     pub(super) fn get(&self) -> Option<Duration> {
@@ -297,10 +269,9 @@ impl DefaultTimeout {
         (nanos != Self::NONE).then(|| Duration::from_nanos(nanos))
     }
 
-    /// A duration beyond 500 years counts as no limit.
     pub(super) fn set(&self, limit: Option<Duration>) {
-        let nanos = limit.and_then(|limit| u64::try_from(limit.as_nanos()).ok());
-        self.0.store(nanos.unwrap_or(Self::NONE), Ordering::Relaxed);
+        let nanos = limit.map_or(Self::NONE, nanos);
+        self.0.store(nanos, Ordering::Relaxed);
     }
 }
 
@@ -343,9 +314,10 @@ impl WaitQueue for LockShared {
         if tasks_wait || waits.is_some() {
             let (_, reports) = self.read_queue(
                 |_, _| (),
-                |state, queued, now| {
-                    queued.waiter.look_at(Some(queued.ticket), look);
-                    state.look_at_wait(queued, waits?, &mut left, now)
+                |state, (ticket, waiter, position), now| {
+                    waiter.look_at(Some(ticket), look);
+                    let holder = || state.current(now);
+                    state.look_at_wait(waiter, position, holder, waits?, &mut left, now)
                 },
             );
             let reports = reports.into_iter().flatten();

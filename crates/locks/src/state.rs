@@ -6,14 +6,13 @@
 mod hold_limits;
 mod holder;
 mod inspection;
-mod members;
 mod nodes;
 mod recording;
 mod requests;
-mod revoking;
 mod timeline_and_reports;
 mod withdrawal;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,22 +22,20 @@ use super::node::{Granule, NodeWait, Scope};
 use super::options::{PackedDuration, RequestLimit};
 use super::report::LockReport;
 use super::request::{LockOutcome, RequestOutcome, RequestSource, Requester, Waiting};
-use super::revocation::LastRevocations;
+use super::sampling::Pace;
 use super::sampling::{Measured, Sampling};
-use super::spin_time::Pace;
 use super::stats::{LockStats, Recorder};
 use super::wait::{Look, Reason};
-use super::{Grant, JoinError, LockError, LockInfo, QueueEntry, ReleaseError};
+use super::{Grant, JoinError, LockError, LockInfo, LockOptions, QueueEntry, ReleaseError};
 use super::{Timeline, TimelineEntry, TimelineOutcome};
 use crate::id::{FencingToken, LockId, OwnerId};
 use crate::queue::{CapacityPart, Priority, Queue, Rights, Slots, Ticket};
 use crate::time::{Clock, Deadline, MonotonicTime};
 
-use hold_limits::HoldLimits;
 pub(super) use holder::Overdue;
 use holder::{Joined, LockHolder};
 pub(super) use inspection::MembersPage;
-use members::Members;
+use nodes::Members;
 pub(super) use nodes::Requested;
 pub(super) use requests::HowToWait;
 use requests::LockWaiter;
@@ -47,29 +44,21 @@ pub(super) use timeline_and_reports::Observed;
 /// Nodes, with the locks on their ancestors.
 pub(super) type NodeSet = Vec<(Granule, Rights)>;
 
-/// Identifies one wait. A guard that waits for more nodes waits under the id of its first request,
-/// but in another wait. A late withdrawal or expiry of one wait ends no other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct WaitId(u64);
-
 /// The position of a request that was not granted at once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestPosition {
     /// The number of its id.
     number: u64,
-    wait: WaitId,
+    /// The number of the wait. A guard that waits for more nodes waits under the id of its first
+    /// request, but in another wait. A late withdrawal or expiry of one wait ends no other.
+    wait: u64,
     /// Set while it is in the queue of the lock. After that, or without it, the request waits for
     /// nodes.
     ticket: Option<Ticket>,
 }
 
-/// A request in the queue, with its position; 1 is the head of the queue.
-#[derive(Clone, Copy)]
-pub(super) struct QueuedAt<'a> {
-    pub(super) ticket: Ticket,
-    pub(super) waiter: &'a LockWaiter,
-    pub(super) position: usize,
-}
+/// A request in the queue, with its ticket and its position; 1 is the head of the queue.
+pub(super) type QueuedAt<'a> = (Ticket, &'a LockWaiter, usize);
 
 /// Work for after the release of the mutex, for the thread that held it.
 #[must_use]
@@ -80,7 +69,6 @@ pub(super) enum AfterUnlock {
     Serve(Arc<dyn Waiting>, Grant),
     /// Let the keeper run the work that a task has left.
     Leave(Arc<dyn Waiting>, Grant),
-    /// Publish a report.
     Report(Box<LockReport>),
     /// Let the keeper look for overdue holders, and for long holds and waits.
     Look(Deadline),
@@ -99,19 +87,16 @@ pub(super) enum CombinerKind {
     Thread,
     /// A task, which delays all other tasks of its thread.
     Task,
-    /// A thread of the keeper.
     Keeper,
 }
 
 impl Combiner {
-    /// Whether it runs the work of this request.
     fn runs(self, request: &dyn Waiting) -> bool {
+        let head = request.head();
         match self.kind {
-            CombinerKind::Thread => request.head().for_any_thread,
-            CombinerKind::Task => request.head().for_any_thread && request.head().brief,
-            CombinerKind::Keeper => {
-                request.head().for_any_thread || request.head().is_left_by_task()
-            }
+            CombinerKind::Thread => head.for_any_thread,
+            CombinerKind::Task => head.for_any_thread && head.brief,
+            CombinerKind::Keeper => head.for_any_thread || head.is_left_by_task(),
         }
     }
 }
@@ -145,12 +130,15 @@ pub(super) struct LockState {
     pub(super) outbox: Vec<AfterUnlock>,
     /// The holder, or the last one: overwritten instead of replaced, see [`RequestSource::assign`].
     holder: LockHolder,
-    queue: Queue<LockWaiter>,
+    pub(super) queue: Queue<LockWaiter>,
     pub(super) last_token: u64,
     pub(super) sampling: Sampling,
     pub(super) metrics: Recorder,
-    /// Set by the first wait under a hold limit.
-    hold_limits: Option<Box<HoldLimits>>,
+    /// The latest revoked grants whose holders have not seen the revocation yet.
+    revoked: VecDeque<LockId>,
+    /// How often the keeper looked at hold limits.
+    #[cfg(test)]
+    looks: usize,
     /// When the keeper looks next: no later than anything happens that it has to do.
     pub(super) next_look: Deadline,
     /// `None` without a timeline and reports.
@@ -161,28 +149,26 @@ pub(super) struct LockState {
 pub(super) const PAGE: usize = 32;
 
 impl LockState {
-    pub(crate) fn overtaking_bound(&self) -> u32 {
-        self.queue.overtaking()
-    }
-
-    pub(super) fn new(lock: u32, overtaking: u32, sampling: Sampling) -> Self {
+    pub(super) fn new(lock: u32, settings: &LockOptions, sampling: Sampling) -> Self {
         Self {
-            queue: Queue::new(Slots::new(CapacityPart::SLOTS), overtaking),
+            queue: Queue::new(Slots::new(CapacityPart::SLOTS), settings.overtaking),
             held: false,
             holder: LockHolder::vacant(),
             shown: None,
             lock,
-            requests: 0,
-            last_token: 0,
-            hold_limits: None,
+            requests: settings.last_number,
+            last_token: settings.last_token,
+            revoked: VecDeque::new(),
+            #[cfg(test)]
+            looks: 0,
             next_look: Deadline::NEVER,
             tasks_wait: false,
-            observed: None,
+            observed: Observed::of(settings),
             sampling,
             pace: Pace::default(),
-            hold_limit: None,
+            hold_limit: settings.hold_limit.and_then(PackedDuration::new),
             had_limits: false,
-            queue_bound: usize::MAX,
+            queue_bound: settings.queue_bound.unwrap_or(usize::MAX),
             metrics: Recorder::default(),
             nodes: None,
             outbox: Vec::new(),
@@ -212,17 +198,12 @@ impl LockState {
         if !self.held {
             return self.is_shared().then_some(HeldWord::SHARED);
         }
-        let LockHolder {
-            grant,
-            source,
-            since,
-            ..
-        } = &self.holder;
+        let hold = &self.holder;
         // If no thread has looked since the hold began, no request waits: its end needs no mutex.
-        HeldWord::by(grant.id().number, source.transaction, since.is_known())
+        let pinned = hold.since.is_known();
+        HeldWord::by(hold.grant.id().number, hold.source.transaction, pinned)
     }
 
-    /// Returns the metrics in which the holder counts.
     #[inline(always)]
     fn recorder(&mut self) -> &mut Recorder {
         match self.holder.scope {
@@ -231,7 +212,6 @@ impl LockState {
         }
     }
 
-    /// Returns whether the whole lock is held, or nodes are.
     fn part_held(&self) -> CapacityPart {
         match self.held && self.holder.scope.is_none() {
             true => CapacityPart::Whole,
@@ -257,7 +237,6 @@ impl LockState {
         self.held.then_some(&self.holder)
     }
 
-    /// Returns the holder, if it has this id.
     fn holder_of(&mut self, id: LockId) -> Option<&mut LockHolder> {
         (self.held && self.holder.grant.id() == id).then_some(&mut self.holder)
     }
@@ -265,11 +244,6 @@ impl LockState {
     fn next_id(&mut self) -> LockId {
         self.requests += 1;
         self.id(self.requests)
-    }
-
-    /// Waits are numbered with the requests: the first wait of a request has the number of its id.
-    fn next_wait(&mut self) -> WaitId {
-        WaitId(self.next_id().number)
     }
 
     fn id(&self, number: u64) -> LockId {
@@ -365,14 +339,9 @@ impl LockState {
         };
         self.holder.scope = None;
         self.observe_grant(&waiter, now);
-        let LockWaiter {
-            number,
-            since,
-            request,
-            ..
-        } = waiter;
-        let id = self.id(number);
-        self.metrics.durations.record_wait(now - since);
+        let id = self.id(waiter.number);
+        self.metrics.durations.record_wait(now - waiter.since);
+        let request = waiter.request;
         debug_assert!(!self.held, "granted beside a holder");
         let combiner = combiner.filter(|combiner| combiner.runs(&*request));
         let requester = request.head().requester();
@@ -416,8 +385,8 @@ impl LockState {
         if self.learn_of_revocation(id) {
             return Err(ReleaseError::Revoked { id });
         }
-        let held = self.holder().map(|holder| holder.grant.id());
-        Err(match held.or_else(|| self.first_member_id()) {
+        let held = self.holds().next().map(|hold| hold.grant.id());
+        Err(match held {
             None => ReleaseError::NotHeld { id },
             Some(expected) => ReleaseError::Mismatch { expected, got: id },
         })
@@ -498,10 +467,8 @@ impl LockState {
 
     /// Returns the holder; of several that share the lock, the first.
     pub(super) fn current(&self, now: MonotonicTime) -> Option<LockInfo> {
-        match self.holder() {
-            Some(holder) => Some(holder.info(now)),
-            None => self.first_member(now),
-        }
+        // Some member holds all that it has requested: there is no cycle of waits.
+        Some(self.holds().next()?.info(now))
     }
 
     fn holder_info(&self, now: MonotonicTime) -> LockInfo {
@@ -509,25 +476,11 @@ impl LockState {
             .expect("the lock is held while a request waits (queue, invariant 2)")
     }
 
-    pub(super) fn queue_length(&self) -> usize {
-        self.queue.len()
-    }
-
     pub(super) fn entries(&self, now: MonotonicTime) -> impl Iterator<Item = QueueEntry> {
         let waiting = self.queue.waiting().enumerate();
         waiting.map(move |(ahead, (_, waiter))| self.entry(waiter, ahead + 1, now))
     }
 
-    /// Returns some waiting requests from a position in the queue on, and the position of the next
-    /// page.
-    pub(super) fn queue_page(
-        &self,
-        after: Option<Ticket>,
-    ) -> (Vec<(Ticket, &LockWaiter)>, Option<Ticket>) {
-        self.queue.page(after, PAGE)
-    }
-
-    /// Lists a request that waits at this position.
     pub(super) fn entry(
         &self,
         waiter: &LockWaiter,
@@ -539,35 +492,17 @@ impl LockState {
         QueueEntry::of(self.id(waiter.number), &requester, waited, position)
     }
 
-    #[cfg(loom)]
-    pub(super) fn position_of(&self, owner: &OwnerId) -> Option<RequestPosition> {
-        let mut waiting = self.queue.waiting();
-        let in_line = waiting.find(|(_, waiter)| waiter.request.head().requester().owner == owner);
-        match in_line {
-            Some((ticket, waiter)) => Some(waiter.position_at(Some(ticket))),
-            None => self.waiting_member(|other| other == owner),
-        }
-    }
-
-    pub(super) fn reset_metrics(&mut self) {
-        self.metrics = Recorder::default();
-        if let Some(limits) = &mut self.hold_limits {
-            limits.last_revocations = LastRevocations::default();
-        }
-    }
-
     /// Returns metrics and state, without the list of waiting requests.
     pub(super) fn stats(&self, now: MonotonicTime) -> LockStats {
         let current_lock = self.current(now);
-        let limits = self.hold_limits.as_ref();
-        let [wait, hold] = self.metrics.summaries();
+        let [wait, hold] = self.metrics.durations.summaries(&self.metrics.counts);
         LockStats {
             counters: self.metrics.counts,
-            last_revocations: limits.map_or_else(Vec::new, |it| it.last_revocations.list(now)),
+            last_revocations: self.metrics.last_revocations(now),
             average_wait_time: wait.mean,
             wait,
             hold,
-            queue_length: self.queue_length(),
+            queue_length: self.queue.len(),
             is_locked: current_lock.is_some(),
             current_lock,
             queue: Vec::new(),
@@ -575,6 +510,9 @@ impl LockState {
     }
 }
 
+#[cfg(loom)]
+#[path = "../loom-tests/steps.rs"]
+mod model_steps;
 #[cfg(test)]
 #[path = "../tests/unit/state.rs"]
 mod tests;

@@ -1,14 +1,17 @@
-//! Metrics of a lock: counters, and the distributions of waits and holds.
+//! Metrics of a lock and of its nodes: counters, distributions of waits and holds, and the last
+//! revoked holders and refused cycles.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
 
+use super::info::Millis;
 use super::keyed::KeyedStats;
-use super::node::NodeLockStats;
-use super::{DurationSummary, LockInfo, QueueEntry, Revocation, Samples};
+use super::{Deadlock, DurationSummary, LockInfo, QueueEntry, Samples};
 use crate::millis;
+use crate::time::MonotonicTime;
 
 /// How requests for a lock ended since it was created, or its metrics were reset.
 ///
@@ -58,12 +61,42 @@ deref_to_counters! { LockCounters: LockStats, KeyedStats, NodeLockStats }
 pub(super) struct Recorder {
     pub(super) counts: LockCounters,
     pub(super) durations: Durations,
+    pub(super) revocations: Last<(LockInfo, Duration), { Revocation::LISTED }>,
 }
 
 impl Recorder {
-    /// Summarizes the waits and the holds.
-    pub(super) fn summaries(&self) -> [DurationSummary; 2] {
-        self.durations.summaries(&self.counts)
+    pub(super) fn last_revocations(&self, now: MonotonicTime) -> Vec<Revocation> {
+        let revocations = self.revocations.list(now);
+        let revocations = revocations.map(|((holder, hold_limit), revoked_for)| Revocation {
+            holder: holder.clone(),
+            hold_limit: *hold_limit,
+            revoked_for,
+        });
+        revocations.collect()
+    }
+}
+
+/// The last `MOST` values of a kind, oldest first, each with its moment.
+#[derive(Debug)]
+pub(super) struct Last<T, const MOST: usize>(VecDeque<(T, MonotonicTime)>);
+
+impl<T, const MOST: usize> Default for Last<T, MOST> {
+    fn default() -> Self {
+        Self(VecDeque::new())
+    }
+}
+
+impl<T, const MOST: usize> Last<T, MOST> {
+    pub(super) fn push(&mut self, value: T, at: MonotonicTime) {
+        if self.0.len() == MOST {
+            self.0.pop_front();
+        }
+        self.0.push_back((value, at));
+    }
+
+    /// Returns the values, each with the time since its moment.
+    pub(super) fn list(&self, now: MonotonicTime) -> impl Iterator<Item = (&T, Duration)> {
+        self.0.iter().map(move |(value, at)| (value, now - *at))
     }
 }
 
@@ -75,12 +108,10 @@ pub(super) struct Durations {
 }
 
 impl Durations {
-    /// Records the wait of a request that holds now.
     pub(super) fn record_wait(&mut self, waited: Duration) {
         self.wait.record_wait(waited, &mut self.hold);
     }
 
-    /// Records a hold that stands for `weight` of them.
     pub(super) fn record_hold(&mut self, held: Duration, weight: u16) {
         self.hold.record(held, weight);
     }
@@ -193,5 +224,152 @@ impl fmt::Display for LockStats {
         self.last_revocations
             .iter()
             .try_for_each(|revocation| write!(f, "\nrevoked       {revocation}"))
+    }
+}
+
+/// A holder that was revoked because it exceeded its hold limit while requests waited.
+///
+/// It stays in the statistics even if its thread never returns. Serializes in camelCase, with the
+/// fields of the holder beside the others, and durations in milliseconds.
+///
+/// ```
+/// use std::{thread, time::Duration};
+///
+/// use doclock::{DataStore, StoreOptions, lock::AcquireOptions, time::ManualClock};
+///
+/// let clock = ManualClock::new();
+/// let store = DataStore::with_options(StoreOptions::new().clock(clock.clock()));
+/// let stuck = AcquireOptions::new().hold_limit(Duration::from_secs(1)).label("import");
+/// store.request("ann").options(stuck).wait()?.into_id();
+/// let theirs = store.clone();
+/// let next = thread::spawn(move || theirs.lock("ben").map(drop));
+/// while store.queue_length() == 0 {
+///     thread::yield_now();
+/// }
+/// clock.advance(Duration::from_secs(1));
+/// next.join().unwrap()?;
+///
+/// let last = &store.lock_stats().last_revocations[0];
+/// assert_eq!(last.holder.owner_id.as_str(), "ann");
+/// assert_eq!(last.holder.held_for, Duration::from_secs(1));
+/// # Ok::<(), doclock_locks::LockError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Revocation {
+    /// The holder at the moment of its revocation.
+    #[serde(flatten)]
+    pub holder: LockInfo,
+    /// The hold limit that it exceeded.
+    #[serde(with = "millis::duration")]
+    pub hold_limit: Duration,
+    /// The time since its revocation, by the store's clock.
+    #[serde(with = "millis::duration")]
+    pub revoked_for: Duration,
+}
+
+impl Revocation {
+    /// How many revocations the statistics list: the last ones.
+    pub const LISTED: usize = 16;
+}
+
+impl fmt::Display for Revocation {
+    /// Formats as `lock-3-x9 of ann (import) from src/main.rs:7:13, held for 1001ms, hold limit
+    /// 1000ms, revoked 12ms ago`, in one line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}, hold limit {}, revoked {} ago",
+            self.holder,
+            Millis(self.hold_limit),
+            Millis(self.revoked_for)
+        )
+    }
+}
+
+/// The metrics and the state of a store's node locks, all of one moment.
+///
+/// A request counts once, however many nodes it is for. Serializes in camelCase with durations in
+/// milliseconds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct NodeLockStats {
+    /// The counters, which are also fields of this value. A grant is that of all nodes of the first
+    /// request of an owner; its release and its revocation are of all nodes of the owner.
+    #[serde(flatten)]
+    pub counters: LockCounters,
+    /// The last revoked owners, oldest first: at most [`Revocation::LISTED`].
+    pub last_revocations: Vec<Revocation>,
+    /// The number of requests for more nodes that would have closed a cycle. Includes upgrade
+    /// conflicts.
+    pub total_deadlocks: u64,
+    /// The number of requests for an upgrade that another owner had already requested.
+    pub total_upgrade_conflicts: u64,
+    /// The last refused cycles, oldest first: at most [`RefusedDeadlock::LISTED`].
+    pub last_deadlocks: Vec<RefusedDeadlock>,
+    /// The wait of the granted requests, from request to grant; zero for an immediate grant.
+    pub wait: DurationSummary,
+    /// How long owners had nodes locked. Measured as
+    /// [`LockStats::hold`](crate::LockStats::hold) is.
+    pub hold: DurationSummary,
+    /// The number of owners that have nodes locked now.
+    pub holders: usize,
+    /// The number of requests that wait for nodes now. Requests that still wait for the document
+    /// lock do not count.
+    pub waiting: usize,
+    /// The number of nodes that have an entry in the table now. The nodes of a single owner need
+    /// none.
+    pub entries: usize,
+}
+
+/// A cycle that a refused request would have closed. It stays in the statistics, also if the
+/// program ignores the error of the request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct RefusedDeadlock {
+    /// The cycle.
+    pub deadlock: Deadlock,
+    /// The time since the refusal, by the store's clock.
+    #[serde(with = "millis::duration")]
+    pub refused_for: Duration,
+}
+
+impl RefusedDeadlock {
+    /// How many cycles the statistics list: the last ones.
+    pub const LISTED: usize = 4;
+}
+
+impl fmt::Display for RefusedDeadlock {
+    /// Formats as the [`Deadlock`] and the time since its refusal, in one line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}, refused {} ago",
+            self.deadlock,
+            Millis(self.refused_for)
+        )
+    }
+}
+
+impl fmt::Display for NodeLockStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let others = [
+            ("deadlocks", self.total_deadlocks),
+            ("  of upgrades", self.total_upgrade_conflicts),
+            ("holders now", self.holders as u64),
+            ("waiting now", self.waiting as u64),
+            ("entries now", self.entries as u64),
+        ];
+        write_counts(f, self, &others)?;
+        write_durations(f, &self.wait, &self.hold)?;
+        self.last_revocations
+            .iter()
+            .try_for_each(|revocation| write!(f, "\nrevoked       {revocation}"))?;
+        self.last_deadlocks
+            .iter()
+            .try_for_each(|refused| write!(f, "\ndeadlock      {refused}"))
     }
 }

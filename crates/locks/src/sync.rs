@@ -1,11 +1,12 @@
 //! Mutex, condition variable and thread identity: parking_lot's in a build, loom's in a model.
 //!
-//! This is the only file that names either crate, so all other modules are model-checked without
-//! changes. Where the two differ, this shim takes the smaller interface: a condition variable
-//! consumes and returns the guard. Two differences remain. loom has no time, so under loom
-//! [`Condvar::wait_for`] never times out: models express an expiry as a thread that calls the code
-//! which the timeout calls. And spinning would not end there, so a model never sees a [`Hint`]: the
-//! state that it hints at must also be found without it.
+//! This is the only module that names either crate, so all others are model-checked without
+//! changes. The part for models is in `loom-tests/sync.rs`. Where the two differ, this shim takes
+//! the smaller interface: a condition variable consumes and returns the guard. Two differences
+//! remain. loom has no time, so under loom [`Condvar::wait_for`] never times out: models express an
+//! expiry as a thread that calls the code which the timeout calls. And spinning would not end
+//! there, so a model never sees a [`Hint`]: the state that it hints at must also be found without
+//! it.
 //!
 //! Each mutex has a [rank](rank), as part of its type. A thread locks mutexes only in the order of
 //! their ranks, so no two threads can wait for each other. Debug builds assert the order in every
@@ -278,108 +279,8 @@ mod imp {
 }
 
 #[cfg(loom)]
-mod imp {
-    use super::Duration;
-
-    /// The rank is not used here: one thread runs all threads of a model.
-    pub type MutexGuard<'a, const RANK: u8, T> = loom::sync::MutexGuard<'a, T>;
-
-    /// loom explores every choice of the next thread anyway.
-    pub fn unlock_fair<T>(guard: loom::sync::MutexGuard<'_, T>) {
-        drop(guard);
-    }
-
-    #[inline(always)]
-    pub fn assert_unlocked(_: &str) {}
-
-    pub use loom::sync::atomic::{AtomicBool, AtomicU64};
-
-    #[derive(Debug, Default)]
-    pub struct Hint;
-
-    impl Hint {
-        pub fn give(&self) {}
-
-        pub fn spin(&self, _spins: u32) -> bool {
-            false
-        }
-    }
-
-    /// loom explores every order of the threads anyway.
-    pub fn yield_now() {}
-
-    #[derive(Debug)]
-    pub struct Mutex<const RANK: u8, T>(loom::sync::Mutex<T>);
-
-    impl<const RANK: u8, T: Default> Default for Mutex<RANK, T> {
-        fn default() -> Self {
-            Self::new(T::default())
-        }
-    }
-
-    impl<const RANK: u8, T> Mutex<RANK, T> {
-        pub fn new(value: T) -> Self {
-            Self(loom::sync::Mutex::new(value))
-        }
-
-        pub fn lock(&self) -> MutexGuard<'_, RANK, T> {
-            self.0.lock().expect("loom does not poison across a model")
-        }
-
-        /// Locks as [`lock`](Self::lock) does: a model has no time.
-        pub fn lock_within(&self, _: Duration) -> Option<MutexGuard<'_, RANK, T>> {
-            Some(self.lock())
-        }
-
-        /// Locks as [`lock`](Self::lock) does: models reach the other path of a failed attempt by
-        /// themselves.
-        pub fn try_lock(&self) -> Option<MutexGuard<'_, RANK, T>> {
-            Some(self.lock())
-        }
-    }
-
-    #[derive(Debug)]
-    pub struct Condvar(loom::sync::Condvar);
-
-    impl Default for Condvar {
-        fn default() -> Self {
-            Self(loom::sync::Condvar::new())
-        }
-    }
-
-    impl Condvar {
-        pub fn wait<'a, T>(
-            &self,
-            guard: loom::sync::MutexGuard<'a, T>,
-        ) -> loom::sync::MutexGuard<'a, T> {
-            self.0
-                .wait(guard)
-                .expect("loom does not poison across a model")
-        }
-
-        pub fn wait_for<'a, T>(
-            &self,
-            guard: loom::sync::MutexGuard<'a, T>,
-            _limit: Duration,
-        ) -> loom::sync::MutexGuard<'a, T> {
-            self.wait(guard)
-        }
-
-        pub fn notify_one(&self) {
-            self.0.notify_one();
-        }
-    }
-
-    pub fn thread_number() -> u64 {
-        let id = format!("{:?}", loom::thread::current().id());
-        id.chars()
-            .filter(char::is_ascii_digit)
-            .fold(0, |number, digit| {
-                number * 10 + u64::from(digit) - u64::from('0')
-            })
-            + 1
-    }
-}
+#[path = "../loom-tests/sync.rs"]
+mod imp;
 
 #[cfg(all(debug_assertions, not(loom)))]
 pub use imp::locked;

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::CancelToken;
 use super::cancel::Attached;
+pub use super::diagnostics::WaiterKind;
 use super::keeper::{Keeper, Kept};
 use super::mailbox::Waiter;
 use crate::caught::catch;
@@ -68,7 +69,6 @@ pub(super) struct Look<'a, T> {
     clock: &'a Clock,
     /// The waits whose deadline has passed, each with its timeout.
     overdue: Vec<(T, Duration)>,
-    /// When to look again.
     deadline: Deadline,
 }
 
@@ -84,26 +84,18 @@ impl<T> Look<'_, T> {
         }
     }
 
-    /// Looks again no later than then.
     pub(super) fn again_at(&mut self, deadline: Deadline) {
         self.deadline = deadline.min(self.deadline);
     }
 
-    /// Returns when to look again.
     pub(super) fn first_deadline(&self) -> Option<Deadline> {
         (self.deadline != Deadline::NEVER).then_some(self.deadline)
     }
 }
 
-/// Returns the earlier of two deadlines.
-pub(super) fn earlier(one: Option<Deadline>, other: Option<Deadline>) -> Option<Deadline> {
-    one.into_iter().chain(other).min()
-}
-
 /// Why a waiter leaves the queue without a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// Its timeout has passed.
     Expired(Duration),
     Cancelled,
 }
@@ -122,15 +114,7 @@ pub(super) struct Wait<T> {
     pub(super) keeper_looks: Option<Deadline>,
 }
 
-/// What waits for a request: the calling thread, or the task that polls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WaitsAs {
-    /// Code that waits as a thread is never pending, and [`blocking`] runs it.
-    Thread,
-    Task,
-}
-
-impl WaitsAs {
+impl WaiterKind {
     /// Returns the thread that would wait for itself; zero for a task.
     pub(super) fn thread(self) -> u64 {
         match self {
@@ -147,7 +131,6 @@ impl WaitsAs {
         }
     }
 
-    /// Waits for the outcome of a request in the queue.
     pub(super) async fn wait<Q: WaitQueue, W: Waiter>(
         self,
         queue: &Arc<Q>,

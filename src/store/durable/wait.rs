@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use super::DurabilityError;
-use crate::lock::{WaitsAs, blocking};
+use crate::lock::{WaiterKind, blocking};
 use crate::store::DataStore;
 
 /// A wait until a version is durable, with its timeout. [`DataStore::wait_durable`] creates it.
@@ -62,10 +62,10 @@ impl DurableWait {
     /// [`DurabilityError`]: the timeout has passed, the store is not durable, was closed, or its
     /// journal failed. In a task it can also be [`DurabilityError::NoKeeper`].
     pub fn wait(self) -> Result<u64, DurabilityError> {
-        blocking(self.wait_as(WaitsAs::Thread))
+        blocking(self.wait_as(WaiterKind::Thread))
     }
 
-    async fn wait_as(self, waits_as: WaitsAs) -> Result<u64, DurabilityError> {
+    async fn wait_as(self, waits_as: WaiterKind) -> Result<u64, DurabilityError> {
         match &self.store.0.writer {
             Some(writer) => {
                 let keeper = self.store.fifo().keeper();
@@ -82,6 +82,6 @@ impl IntoFuture for DurableWait {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.wait_as(WaitsAs::Task))
+        Box::pin(self.wait_as(WaiterKind::Task))
     }
 }

@@ -21,7 +21,7 @@ use serde::Serialize;
 use super::format::{Checksum, StoredHead};
 use super::{Durability, Journal, JournalError};
 use crate::document::Snapshot;
-use crate::lock::{Keeper, Mailbox, Rest, WaitsAs, WakeChain};
+use crate::lock::{Keeper, Mailbox, Rest, WaiterKind, WakeChain};
 use crate::store::diagnostics::DurableDiagnostics;
 use crate::store::notes::NoteChange;
 use crate::store::{CommitError, DataStore, TransactionResult};
@@ -178,15 +178,15 @@ impl Writer {
     /// Waits until a version is durable, in a thread or a task. Returns the durable version.
     pub(super) async fn wait_as(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         version: u64,
         timeout: Option<Duration>,
         keeper: &Arc<Keeper>,
     ) -> DurabilityResult {
         let goal = Goal { version, notes: 0 };
         match waits_as {
-            WaitsAs::Thread => self.shared.wait(goal, WaitMode::Until(timeout)),
-            WaitsAs::Task => self.shared.wait_in_task(goal, timeout, keeper).await,
+            WaiterKind::Thread => self.shared.wait(goal, WaitMode::Until(timeout)),
+            WaiterKind::Task => self.shared.wait_in_task(goal, timeout, keeper).await,
         }
     }
 

@@ -14,7 +14,7 @@ use crate::hashing::Secret;
 use crate::id::{NodeId, OwnerId};
 use crate::lock::LockMode::{self, NodeExclusive, NodeShared};
 use crate::lock::{
-    AcquireOptions, Grant, Granule, LockError, Requester, Rights, Scope, WaitsAs, blocking,
+    AcquireOptions, Grant, Granule, LockError, Requester, Rights, Scope, WaiterKind, blocking,
 };
 use crate::store::{CommitError, DataStore, Draft};
 use crate::sync::{Mutex, rank};
@@ -137,7 +137,7 @@ impl NodeLocking {
             thread: self.thread,
             ..options.requester(&self.owner, self.call_site, true)
         };
-        let waits_as = WaitsAs::Thread;
+        let waits_as = WaiterKind::Thread;
         let lock = store.fifo();
         blocking(lock.extend_nodes(waits_as, *grant, &requester, options, missing, store))
     }

@@ -1,9 +1,11 @@
 //! Without the features `tracing` and `metrics`: nothing.
 
+use std::sync::Arc;
+
 use smol_str::SmolStr;
 
 use super::TransactionKind;
-use crate::lock::Requester;
+use crate::lock::{LockOptions, ReportObserver, Requester};
 use crate::store::TransactionResult;
 use crate::time::Clock;
 
@@ -11,6 +13,13 @@ pub(in crate::store) struct Observer;
 
 #[derive(Default)]
 pub(crate) struct ObservedTransaction {}
+
+pub(in crate::store) fn report_observer(
+    _: &SmolStr,
+    _: &LockOptions,
+) -> Option<Arc<dyn ReportObserver>> {
+    None
+}
 
 impl Observer {
     pub(in crate::store) fn new(_: &SmolStr, _: &Clock) -> Self {

@@ -11,7 +11,7 @@ use super::{Manager, TransactionManager};
 use crate::codes::{CodedError, Retry};
 use crate::id::OwnerId;
 use crate::lock::{
-    AcquireOptions, Answer, Grant, LockError, QueuedWork, Requester, WaitsAs, blocking,
+    AcquireOptions, Answer, Grant, LockError, QueuedWork, Requester, WaiterKind, blocking,
 };
 use crate::store::{
     CombinerGrant, CommitError, Draft, HeldGrant, ObservedTransaction, TransactionKind,
@@ -89,11 +89,11 @@ impl TransactionManager {
         session: Option<&Session>,
     ) -> BatchOutcome {
         let Some(label) = self.check_in(&mut submission)? else {
-            return blocking(self.run_nothing(WaitsAs::Thread, &submission));
+            return blocking(self.run_nothing(WaiterKind::Thread, &submission));
         };
         if let (Some(attempts), None) = (self.0.attempts_on_nodes, session) {
             let options = options.clone().or_label(label);
-            let waits_as = WaitsAs::Thread;
+            let waits_as = WaiterKind::Thread;
             return blocking(self.run_on_nodes(waits_as, attempts, submission, options, call_site));
         }
         let requester = requester(&self.0.owner, options, &label, call_site);
@@ -101,12 +101,12 @@ impl TransactionManager {
         let granted = self.0.store.try_grant(&requester, options);
         if let Ok(Some(grant)) = granted {
             observed.granted_at_once();
-            let held = self.combining(grant, WaitsAs::Thread, options);
+            let held = self.combining(grant, WaiterKind::Thread, options);
             return self.run_here(held, session, &mut submission, &mut observed);
         }
         let refused = granted.err();
         blocking(self.run_in_queue(
-            WaitsAs::Thread,
+            WaiterKind::Thread,
             submission,
             (&requester, options),
             session,
@@ -125,12 +125,12 @@ impl TransactionManager {
         session: Option<&Session>,
     ) -> BatchOutcome {
         let Some(label) = self.check_in(submission)? else {
-            return Box::pin(self.run_nothing(WaitsAs::Task, submission)).await;
+            return Box::pin(self.run_nothing(WaiterKind::Task, submission)).await;
         };
         if let (Some(attempts), None) = (self.0.attempts_on_nodes, session) {
             let options = options.clone().or_label(label);
             return Box::pin(self.run_on_nodes(
-                WaitsAs::Task,
+                WaiterKind::Task,
                 attempts,
                 submission.take(),
                 options,
@@ -144,7 +144,7 @@ impl TransactionManager {
         let granted = self.0.store.try_grant(&requester, options);
         if let Ok(Some(grant)) = granted {
             observed.granted_at_once();
-            let held = self.combining(grant, WaitsAs::Task, options);
+            let held = self.combining(grant, WaiterKind::Task, options);
             let completion = submission.completion;
             let mut outcome = self.carry_out(grant, session, submission, &mut observed);
             drop(held);
@@ -162,7 +162,7 @@ impl TransactionManager {
             },
         );
         Box::pin(self.run_in_queue(
-            WaitsAs::Task,
+            WaiterKind::Task,
             submission.take(),
             (&requester, options),
             session,
@@ -178,7 +178,7 @@ impl TransactionManager {
         completion: Completion,
         mut observed: ObservedTransaction,
     ) -> BatchOutcome {
-        self.complete_as(WaitsAs::Task, &mut outcome, completion, &mut observed)
+        self.complete_as(WaiterKind::Task, &mut outcome, completion, &mut observed)
             .await;
         outcome
     }
@@ -197,7 +197,7 @@ impl TransactionManager {
     }
 
     /// Returns the outcome of a batch without operations.
-    async fn run_nothing(&self, waits_as: WaitsAs, submission: &Submission) -> BatchOutcome {
+    async fn run_nothing(&self, waits_as: WaiterKind, submission: &Submission) -> BatchOutcome {
         match self.repeated(submission.once.as_deref()) {
             None => Ok(self.nothing_done()),
             Some(mut outcome) => {
@@ -213,7 +213,7 @@ impl TransactionManager {
     fn combining(
         &self,
         grant: Grant,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         options: &AcquireOptions,
     ) -> CombinerGrant<'_> {
         CombinerGrant {
@@ -228,7 +228,7 @@ impl TransactionManager {
     /// Runs a batch that was not granted the lock at once, perhaps because it was `refused`.
     async fn run_in_queue(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         mut submission: Submission,
         (requester, options): (&Requester<'_>, &AcquireOptions),
         session: Option<&Session>,
@@ -280,7 +280,7 @@ impl TransactionManager {
                 observed.granted();
                 // Of a task, it is run within this poll.
                 let held = self.combining(grant, waits_as, options);
-                if waits_as == WaitsAs::Thread {
+                if waits_as == WaiterKind::Thread {
                     return self.run_here(held, session, submission, observed);
                 }
                 store.fifo().bind(grant);
@@ -313,7 +313,7 @@ impl TransactionManager {
     /// Runs a batch with the nodes that it touches locked, in the calling thread or task.
     async fn run_on_nodes(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         attempts: u32,
         submission: Submission,
         options: AcquireOptions,
@@ -348,7 +348,7 @@ impl TransactionManager {
 
     async fn try_on_nodes(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         submission: &Submission,
         (options, call_site): (&AcquireOptions, &'static Location<'static>),
         observed: &mut ObservedTransaction,

@@ -1,13 +1,16 @@
-//! One active key: its holder and its waiters.
+//! One active key: its holder, its waiters, and the operations on it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::join::Joiner;
+use super::execution::Joiner;
+use super::shard::ShardState;
 use crate::key_table::{KeyEntry, KeyId};
-use crate::queue::{Ticket, WaitList};
+use crate::queue::{Priority, Ticket, WaitList};
 use crate::request::{RequestSource, Requester, Waiting};
 use crate::sampling::{HoldStart, Measured};
 use crate::time::MonotonicTime;
+use crate::{LockError, LockInfo, QueueEntry};
 
 /// A key that is held, with its holder and its waiters.
 pub(super) type ActiveKey<K, V> = KeyEntry<K, KeyHolder<V>>;
@@ -26,17 +29,12 @@ pub(super) enum KeyedPosition {
     Turn(KeyId, Ticket),
     /// Among the requests for the result of the task that held the key at that moment.
     Join(KeyId, Ticket),
-    /// For all requests of a shard up to this epoch.
-    Drain {
-        shard: usize,
-        epoch: u64,
-        ticket: Ticket,
-    },
+    /// For all requests of a shard with a lower number.
+    Drain(u64),
 }
 
 pub(super) struct KeyHolder<V> {
     pub(super) number: u64,
-    pub(super) epoch: u64,
     pub(super) source: RequestSource,
     pub(super) since: HoldStart,
     /// Set by the first waiter. Kept until the key is idle, because tickets name positions in these
@@ -47,14 +45,15 @@ pub(super) struct KeyHolder<V> {
 /// The two queues of a key: requests for the key, and requests for the result of its task. The end
 /// of a task grants the first request of the one, and answers all requests of the other.
 pub(super) struct KeyQueues<V> {
-    pub(super) turns: WaitList<InEpoch>,
+    pub(super) turns: WaitList<KeyedWaiter<dyn Waiting>>,
     pub(super) joins: WaitList<KeyedWaiter<dyn Joiner<V>>>,
 }
 
-/// A request of an epoch, or a wait for all requests up to it.
-pub(super) struct InEpoch {
+/// A wait for all requests of a shard that have a lower number.
+pub(super) struct Drain {
     pub(super) waiter: KeyedWaiter<dyn Waiting>,
-    pub(super) epoch: u64,
+    /// How many of them have not left.
+    pub(super) left: usize,
 }
 
 pub(super) struct KeyedWaiter<R: ?Sized> {
@@ -67,7 +66,6 @@ impl<V> KeyHolder<V> {
     pub(super) fn vacant() -> Self {
         Self {
             number: 0,
-            epoch: 0,
             source: RequestSource::vacant(),
             since: HoldStart::default(),
             queues: None,
@@ -80,12 +78,10 @@ impl<V> KeyHolder<V> {
     pub(super) fn begin(
         &mut self,
         number: u64,
-        epoch: u64,
         requester: &Requester<'_>,
         measured: Option<Measured>,
     ) {
         self.number = number;
-        self.epoch = epoch;
         self.source.assign(requester);
         self.since.begin(measured);
     }
@@ -100,29 +96,121 @@ impl<V> KeyHolder<V> {
     }
 
     pub(super) fn queues(&mut self) -> &mut KeyQueues<V> {
-        self.queues.get_or_insert_with(Box::default)
+        // No request overtakes another.
+        self.queues.get_or_insert_with(|| {
+            Box::new(KeyQueues {
+                turns: WaitList::new(0),
+                joins: WaitList::new(0),
+            })
+        })
     }
 
-    /// Returns how many requests wait for the key.
     pub(super) fn waiting(&self) -> usize {
         self.queues.as_ref().map_or(0, |queues| queues.turns.len())
     }
 
     pub(super) fn waiters(&self) -> impl Iterator<Item = &KeyedWaiter<dyn Waiting>> {
-        let turns = self
-            .queues
-            .iter()
-            .flat_map(|queues| queues.turns.iter(None));
-        turns.map(|(_, turn)| &turn.waiter)
+        let queues = self.queues.iter();
+        let turns = queues.flat_map(|queues| queues.turns.iter(None));
+        turns.map(|(_, waiter)| waiter)
     }
 }
 
-impl<V> Default for KeyQueues<V> {
-    /// No request overtakes another.
-    fn default() -> Self {
-        Self {
-            turns: WaitList::new(0),
-            joins: WaitList::new(0),
+pub(super) struct Active<'a, K, V> {
+    pub(super) entry: &'a mut ActiveKey<K, V>,
+    pub(super) state: &'a mut ShardState,
+}
+
+impl<K, V> Active<'_, K, V> {
+    /// Refuses a request that would wait for its own thread.
+    pub(super) fn refuse_reentry(
+        &mut self,
+        requester: &Requester<'_>,
+        now: MonotonicTime,
+    ) -> Result<(), LockError> {
+        if requester.thread == 0 || self.entry.state.source.thread != requester.thread {
+            return Ok(());
         }
+        self.state.counts.total_refusals += 1;
+        Err(LockError::Reentrant {
+            owner: requester.owner.clone(),
+            holder: Box::new(self.current(now)),
+        })
+    }
+
+    /// Refuses a request that may not wait, or that finds the queue full.
+    pub(super) fn refuse_waiting(
+        &mut self,
+        requester: &Requester<'_>,
+        limit: Option<Duration>,
+        bound: usize,
+        now: MonotonicTime,
+    ) -> Result<(), LockError> {
+        let waiting = self.entry.state.waiting();
+        if limit.is_some_and(|limit| limit.is_zero()) {
+            return Err(LockError::WouldBlock {
+                owner: requester.owner.clone(),
+                holder: Box::new(self.current(now)),
+                waiting,
+            });
+        }
+        if waiting < bound {
+            return Ok(());
+        }
+        self.state.counts.total_rejections += 1;
+        Err(LockError::QueueFull {
+            owner: requester.owner.clone(),
+            waiting,
+            bound,
+        })
+    }
+
+    pub(super) fn join_queue(
+        &mut self,
+        request: Arc<dyn Waiting>,
+        now: MonotonicTime,
+    ) -> (KeyedPosition, Hold) {
+        let key = self.entry.id;
+        let waiter = self.waiter(request, now);
+        let number = waiter.number;
+        self.state.present += 1;
+        let turns = &mut self.entry.state.queues().turns;
+        let ticket = turns.join(Priority::Normal, waiter);
+        (KeyedPosition::Turn(key, ticket), Hold { key, number })
+    }
+
+    /// Joins the task that is executed, to wait for its result.
+    pub(super) fn join_task(
+        &mut self,
+        request: Arc<dyn Joiner<V>>,
+        now: MonotonicTime,
+    ) -> KeyedPosition {
+        self.state.joins += 1;
+        let waiter = self.waiter(request, now);
+        let joins = &mut self.entry.state.queues().joins;
+        let ticket = joins.join(Priority::Normal, waiter);
+        KeyedPosition::Join(self.entry.id, ticket)
+    }
+
+    /// Creates a waiter. The hold of the holder is measured from here on.
+    fn waiter<R: ?Sized>(&mut self, request: Arc<R>, now: MonotonicTime) -> KeyedWaiter<R> {
+        self.entry.state.since.observe(now);
+        self.state.waiter(request, now)
+    }
+
+    /// Returns the holder of the key. The hold is measured from here on.
+    pub(super) fn current(&mut self, now: MonotonicTime) -> LockInfo {
+        let holder = &mut self.entry.state;
+        holder.since.observe(now);
+        let grant = self.state.grant(holder.number);
+        LockInfo::of(grant, &holder.source, holder.since, now)
+    }
+
+    pub(super) fn queue(&self, now: MonotonicTime) -> impl Iterator<Item = QueueEntry> {
+        let positions = self.entry.state.waiters().zip(1..);
+        positions.map(move |(waiter, position)| {
+            let (id, waited) = (self.state.id(waiter.number), now - waiter.since);
+            QueueEntry::of(id, &waiter.request.head().requester(), waited, position)
+        })
     }
 }

@@ -1,19 +1,29 @@
-//! The execution of a task under a hold, and the hand-off of the key at its end.
+//! The execution of a task under a hold, and the requests that share its result.
 
+use std::convert::Infallible;
+use std::fmt;
 use std::future::poll_fn;
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
+use smol_str::SmolStr;
+
 use super::entry::Hold;
-use super::join::Ending;
+use super::request::KeyedRequest;
 use super::shard::AnsweredRequests;
-use super::shards::{KeyedShards, SHARDS};
+use super::shards::KeyedShards;
+use crate::brief::Brief;
 use crate::caught::{CaughtPanic, catch};
+use crate::codes::codes;
+use crate::id::{LockId, OwnerId};
+use crate::info::Named;
+use crate::request::{QueuedWork, Request, RequestOutcome, Waiting};
 use crate::sync::assert_unlocked;
+use crate::{Grant, LockError, LockRequest, PendingRequest, RequestContext, WaiterKind};
 
 impl<K, V> KeyedShards<K, V> {
-    /// Executes a task under a hold, and ends the hold.
     #[inline(always)]
     pub(super) fn execute(&self, hold: Hold, task: impl FnOnce() -> V) -> V {
         // Nothing observes the state that a panic leaves before the panic resumes.
@@ -41,16 +51,7 @@ impl<K, V> KeyedShards<K, V> {
     pub(super) fn end(&self, hold: Hold, ending: &Ending<'_, V>) {
         let mut shard = self.shard_with(hold.key.number);
         let ended = shard.end(hold, &self.clock);
-        let left = ended.as_ref().is_some_and(|ended| ended.gone.is_some())
-            && self.others.get().is_some()
-            && shard.is_last_of(SHARDS, |hash| {
-                Self::index(hash) == Self::index(hold.key.hash)
-            });
-        let requests = shard.state.requests;
         drop(shard);
-        if left {
-            self.leave_first(hold.key.hash, requests);
-        }
         let Some(ended) = ended else {
             return;
         };
@@ -112,4 +113,231 @@ pub(super) async fn run_to_end<V>(
         Err(panic) => Poll::Ready(Err(panic)),
     })
     .await
+}
+
+/// A running task that other threads can join:
+/// [`KeyedLock::current_execution`](super::KeyedLock::current_execution).
+///
+/// An `Execution` gets the result, however late it is joined. Dropping it does not affect the task.
+#[must_use = "it is joined with `join`"]
+pub struct Execution<K: 'static, V: Send + 'static> {
+    pub(super) queued: KeyedRequest<K, V, Join<V>>,
+    pub(super) id: LockId,
+    pub(super) owner: OwnerId,
+}
+
+impl<K: 'static, V: Send + 'static> Execution<K, V> {
+    /// Returns the id of the grant under which the task is executed.
+    pub fn id(&self) -> LockId {
+        self.id
+    }
+
+    /// Returns the owner that executes the task.
+    pub fn owner(&self) -> &OwnerId {
+        &self.owner
+    }
+}
+
+impl<K: Send + 'static, V: Send + 'static> Execution<K, V> {
+    /// Waits until the task ends, and returns a clone of its result.
+    ///
+    /// Blocks until then, or until the lock's timeout. If the result and the timeout race, the
+    /// result wins. The executing thread makes one clone for each joined request. It does so after
+    /// the hand-off of the key and before its own call returns.
+    ///
+    /// # Errors
+    ///
+    /// [`ExecutionError`]: the task panicked, or was never executed; the wait ended first; or the
+    /// calling thread executes the task itself.
+    ///
+    /// # Panics
+    ///
+    /// If cloning the result panics, the panic resumes here, and nowhere else.
+    ///
+    /// ```
+    /// use doclock_locks::keyed::KeyedLock;
+    ///
+    /// let tokens: KeyedLock<String, u32> = KeyedLock::new();
+    /// let refresh = tokens.reserve("service")?;
+    /// // Another thread finds that the token is already refreshed.
+    /// let running = tokens.current_execution("service").expect("the turn has the key");
+    /// refresh.execute(|| 4711)?;
+    /// assert_eq!(running.join()?, 4711);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn join(self) -> Result<V, ExecutionError> {
+        self.request_result().wait()
+    }
+
+    /// Requests a clone of the result, as [`join`](Self::join) does, with options: a timeout or a
+    /// cancel token. End it with [`wait`](PendingRequest::wait) or `.await`.
+    ///
+    /// The timeout begins with the wait. With [`no_wait`](PendingRequest::no_wait) it only checks
+    /// for a result. Other options have no effect. If the future is dropped, the request leaves;
+    /// the task goes on. A task that joins itself waits until its timeout.
+    ///
+    /// ```
+    /// use doclock_locks::keyed::KeyedLock;
+    ///
+    /// # pollster::block_on(async {
+    /// let tokens: KeyedLock<String, u32> = KeyedLock::new();
+    /// let turn = tokens.reserve("service")?;
+    /// let refresh = tokens.current_execution("service").expect("the turn has the key");
+    /// turn.execute_async(async { 4711 }).await?;
+    /// assert_eq!(refresh.request_result().await?, 4711);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    #[track_caller]
+    pub fn request_result(self) -> PendingRequest<'static, Self> {
+        PendingRequest::new(self)
+    }
+}
+
+impl<K: Send + 'static, V: Send + 'static> LockRequest for Execution<K, V> {
+    type Granted = V;
+    type Error = ExecutionError;
+
+    async fn grant_as(self, context: RequestContext) -> Result<V, ExecutionError> {
+        let Self { id, owner, .. } = self;
+        let mut queued = self.queued;
+        let (waits_as, options) = (context.waits_as, &context.options);
+        if waits_as == WaiterKind::Thread {
+            queued.refuse_self()?;
+        }
+        queued.deadline = queued.shared.deadline(options);
+        match queued.wait(waits_as, options.cancel.as_ref()).await {
+            RequestOutcome::Done(result) => result,
+            RequestOutcome::Failed(error) => Err(ExecutionError::Lock(*error)),
+            RequestOutcome::Panicked(panic) => panic.resume(),
+            RequestOutcome::Granted(_) => {
+                debug_assert!(false, "a join requests no grant");
+                Err(ExecutionError::Abandoned { id, owner })
+            }
+        }
+    }
+}
+
+impl<K: 'static, V: Send + 'static> fmt::Debug for Execution<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Execution")
+            .field("id", &self.id)
+            .field("owner", &self.owner)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The error of a join that returned no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExecutionError {
+    /// The task panicked. The panic resumes in the thread that executed the task.
+    #[error(transparent)]
+    Panicked(Box<TaskPanic>),
+    /// The task was not executed: its [`Reservation`](super::Reservation) was dropped.
+    #[error("task {id} of {owner} was not executed: its reservation was dropped", owner = Brief(.owner))]
+    Abandoned {
+        /// The id of the grant.
+        id: LockId,
+        /// The owner that had reserved it.
+        owner: OwnerId,
+    },
+    /// The wait ended before the task.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+}
+
+codes! { inherent ExecutionError {
+    Self::Panicked(panic) => as panic;
+    Self::Abandoned { id, owner } => "taskAbandoned", 503;
+    Self::Lock(error) => as error;
+}}
+
+/// A panic of a task, as reported to the requests that joined it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TaskPanic {
+    /// The id of the grant under which the task was executed.
+    pub id: LockId,
+    /// The owner that executed it.
+    pub owner: OwnerId,
+    /// The label of the request.
+    pub label: Option<SmolStr>,
+    /// The message of the panic, if it had one.
+    pub message: Option<String>,
+}
+
+impl fmt::Display for TaskPanic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = Named(&self.id, &self.owner, self.label.as_ref());
+        write!(f, "task {named} panicked")?;
+        let message = self.message.as_ref();
+        message.map_or(Ok(()), |message| write!(f, ": {message}"))
+    }
+}
+
+impl std::error::Error for TaskPanic {}
+
+codes! { inherent TaskPanic {
+    Self { id, owner, label, message } => "taskPanicked" {
+        id: id,
+        owner: owner,
+        label: label,
+        panic_message: message,
+    }, 500;
+}}
+
+pub(super) enum Ending<'a, V> {
+    Done(&'a V),
+    Panicked(&'a CaughtPanic),
+    Abandoned,
+}
+
+pub(super) struct Ended {
+    pub(super) id: LockId,
+    pub(super) owner: OwnerId,
+    pub(super) label: Option<SmolStr>,
+}
+
+/// The request of a join: it brings no work and gets a result.
+pub(super) struct Join<V>(Infallible, PhantomData<fn() -> V>);
+
+impl<V: Send + 'static> QueuedWork for Join<V> {
+    type Reply = Result<V, ExecutionError>;
+
+    fn run(&mut self, _: Grant) -> Self::Reply {
+        match self.0 {}
+    }
+}
+
+/// A request that gets the result. It carries the clone function, so that only joins need `V:
+/// Clone`.
+pub(super) trait Joiner<V>: Waiting {
+    /// Called once, without the mutex of any lock.
+    fn share(&self, task: &Ended, ending: &Ending<'_, V>);
+}
+
+impl<V: Clone + Send + 'static> Joiner<V> for Request<Join<V>> {
+    fn share(&self, task: &Ended, ending: &Ending<'_, V>) {
+        assert_unlocked("a result is cloned");
+        let owner = || task.owner.clone();
+        let result = match ending {
+            // Nothing can observe the state that a panicking clone leaves.
+            Ending::Done(value) => match catch(|| V::clone(value)) {
+                Ok(value) => Ok(value),
+                Err(panic) => return self.answer(RequestOutcome::Panicked(panic)),
+            },
+            Ending::Panicked(panic) => Err(ExecutionError::Panicked(Box::new(TaskPanic {
+                id: task.id,
+                owner: owner(),
+                label: task.label.clone(),
+                message: panic.message().map(str::to_owned),
+            }))),
+            Ending::Abandoned => Err(ExecutionError::Abandoned {
+                id: task.id,
+                owner: owner(),
+            }),
+        };
+        self.answer(RequestOutcome::Done(result));
+    }
 }

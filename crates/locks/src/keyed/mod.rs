@@ -13,39 +13,30 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod active;
 mod entry;
-mod epochs;
 mod execution;
 mod inspection;
-mod join;
-mod options;
-mod queued;
 mod request;
-mod reservation;
 mod shard;
 mod shards;
-mod stats;
-mod withdrawal;
 
 use std::borrow::Borrow;
 use std::fmt;
 use std::hash::Hash;
 use std::panic::Location;
 use std::sync::Arc;
+use std::time::Duration;
 
-pub use join::{Execution, ExecutionError, TaskPanic};
-pub use options::KeyedOptions;
-pub use request::{DrainRequest, KeyRequest};
-pub use reservation::Reservation;
-pub use stats::KeyedStats;
+pub use execution::{Execution, ExecutionError, TaskPanic};
+pub use inspection::KeyedStats;
+pub use request::{DrainRequest, KeyRequest, Reservation};
 
 use super::options::PLAIN;
 use super::request::Request;
-use super::wait::{WaitsAs, blocking};
 use super::{LockError, PendingRequest};
 use crate::id::OwnerId;
-use queued::KeyedRequest;
+use crate::time::Clock;
+use request::KeyedRequest;
 use shards::KeyedShards;
 
 /// Executes tasks by key: tasks of one key one at a time in FIFO order, tasks of different keys at
@@ -104,25 +95,7 @@ impl<K, V> KeyedLock<K, V> {
 
     /// Creates a lock without keys, with options.
     pub fn with_options(options: KeyedOptions) -> Self {
-        let shared = KeyedShards::new(options);
-        // Model threads run on two shards, except in models of how the shards are made.
-        #[cfg(loom)]
-        shared.spread_now();
-        Self(Arc::new(shared))
-    }
-
-    /// Creates a lock whose keys are all in the first shard.
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn gathered() -> Self {
-        Self(Arc::new(KeyedShards::new(KeyedOptions::new())))
-    }
-
-    /// Makes the other shards: runs the same code as under contention.
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn spread(&self) {
-        self.0.spread_now();
+        Self(Arc::new(KeyedShards::new(options)))
     }
 }
 
@@ -163,11 +136,8 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     {
         let owner = OwnerId::default();
         let requester = PLAIN.requester(&owner, Location::caller(), false);
-        let position = self.0.ask(key, &requester, &PLAIN, false)?;
-        if let Some(waits) = position.waits {
-            blocking(waits.wait_for_grant(WaitsAs::Thread, None))?;
-        }
-        Ok(self.0.execute(position.hold, task))
+        let turn = self.0.ask(key, &requester, &PLAIN, true)?;
+        turn.expect("it waits").execute(task)
     }
 
     /// Requests a key, to be ended with [`wait`](PendingRequest::wait) or `.await`. Both return the
@@ -335,6 +305,53 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     ) -> PendingRequest<'_, DrainRequest<'_, K, V>> {
         let owner = owner.into();
         PendingRequest::new(DrainRequest { lock: self, owner })
+    }
+}
+
+/// Options of a new [`KeyedLock`].
+///
+/// ```
+/// use doclock_locks::keyed::{KeyedLock, KeyedOptions};
+/// use std::time::Duration;
+///
+/// let options = KeyedOptions::new().timeout(Duration::from_secs(1)).queue_bound(100);
+/// let accounts: KeyedLock<u64> = KeyedLock::with_options(options);
+/// # accounts.execute_exclusive(&1, || ())?;
+/// # Ok::<(), doclock_locks::LockError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct KeyedOptions {
+    clock: Clock,
+    timeout: Option<Duration>,
+    queue_bound: Option<usize>,
+}
+
+impl KeyedOptions {
+    /// Returns the options of [`KeyedLock::new`].
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the timeout of all waits on this lock that set none. Zero: they do not wait. `None`:
+    /// they wait without limit. There is no timeout by default: a task that is passed to the lock
+    /// is executed, however many are ahead.
+    pub fn timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.timeout = limit.into();
+        self
+    }
+
+    /// Bounds how many requests wait for one key. A full queue rejects the next request at once.
+    /// There is no bound by default.
+    pub fn queue_bound(mut self, bound: usize) -> Self {
+        self.queue_bound = Some(bound);
+        self
+    }
+
+    /// Sets the clock that the lock reads. The default is the system clock.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
     }
 }
 

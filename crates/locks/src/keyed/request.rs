@@ -1,13 +1,25 @@
-//! The requests of a keyed lock: for a turn at a key, and for the end of all present tasks.
+//! The requests of a keyed lock, and their waits: for a turn at a key, and for the end of all
+//! present tasks.
 
 use std::borrow::Borrow;
+use std::convert::Infallible;
+use std::fmt;
 use std::hash::Hash;
-use std::panic::Location;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
 
-use super::shards::KeyedWait;
-use super::{KeyedLock, Reservation};
-use crate::id::OwnerId;
-use crate::{AcquireOptions, LockError, LockRequest, PendingRequest, Requester, WaitsAs};
+use super::KeyedLock;
+use super::entry::{Hold, KeyedPosition};
+use super::execution::Ending;
+use super::execution::run_to_end;
+use super::shards::KeyedShards;
+use crate::id::{LockId, OwnerId};
+use crate::keeper::Keeper;
+use crate::request::{QueuedWork, Request, RequestOutcome, Requester, Waiting};
+use crate::sync::{Mutex, thread_number};
+use crate::time::Clock;
+use crate::wait::{Look, Reason, Wait, WaitDeadline, WaitQueue, WaiterKind, blocking};
+use crate::{CancelToken, LockError, LockRequest, PendingRequest, RequestContext};
 
 /// A request for a turn at a key: [`KeyedLock::request`].
 #[derive(Debug)]
@@ -28,31 +40,19 @@ where
 
     fn try_grant(
         &mut self,
-        waits_as: WaitsAs,
-        options: &AcquireOptions,
-        call_site: &'static Location<'static>,
+        context: &RequestContext,
     ) -> Result<Option<Reservation<K, V>>, LockError> {
-        let requester = self.requester(waits_as, options, call_site);
+        let requester = self.requester(context);
         let shared = &self.lock.0;
-        let granted = shared.try_grant(self.key, &requester, options)?;
-        Ok(granted.map(|hold| {
-            let position = KeyedWait { hold, waits: None };
-            Reservation::new(shared, position, None, requester.thread)
-        }))
+        shared.ask(self.key, &requester, &context.options, false)
     }
 
-    async fn grant_as(
-        self,
-        waits_as: WaitsAs,
-        options: AcquireOptions,
-        call_site: &'static Location<'static>,
-    ) -> Result<Reservation<K, V>, LockError> {
-        let requester = self.requester(waits_as, &options, call_site);
+    async fn grant_as(self, context: RequestContext) -> Result<Reservation<K, V>, LockError> {
+        let requester = self.requester(&context);
         let shared = &self.lock.0;
-        let position = shared.ask(self.key, &requester, &options, false)?;
-        let thread = requester.thread;
-        let mut turn = Reservation::new(shared, position, options.cancel, thread);
-        turn.wait_for_turn(waits_as).await?;
+        let turn = shared.ask(self.key, &requester, &context.options, true)?;
+        let mut turn = turn.expect("it waits");
+        turn.wait_for_turn(context.waits_as).await?;
         Ok(turn)
     }
 }
@@ -60,16 +60,11 @@ where
 impl<K, V, Q: ?Sized> KeyRequest<'_, K, V, Q> {
     /// Describes the request. It is bound to its thread whatever the options say, because one
     /// thread executes a task, and it cannot wait for itself.
-    fn requester<'a>(
-        &'a self,
-        waits_as: WaitsAs,
-        options: &'a AcquireOptions,
-        call_site: &'static Location<'static>,
-    ) -> Requester<'a> {
+    fn requester<'a>(&'a self, context: &'a RequestContext) -> Requester<'a> {
         Requester {
-            thread: waits_as.thread(),
+            thread: context.waits_as.thread(),
             bound: true,
-            ..options.requester_as(waits_as, &self.owner, call_site, false)
+            ..context.requester(&self.owner, false)
         }
     }
 }
@@ -90,11 +85,14 @@ where
     /// [`LockError`]: the queue is full; the key is not free and the request was not allowed to
     /// wait; its token was already cancelled.
     pub fn reserve(self) -> Result<Reservation<K, V>, LockError> {
-        let (KeyRequest { lock, key, owner }, options, call_site) = self.into_parts();
-        // The executing thread is not known yet.
-        let requester = options.requester_as(WaitsAs::Task, &owner, call_site, false);
-        let position = lock.0.ask(key, &requester, &options, true)?;
-        Ok(Reservation::new(&lock.0, position, options.cancel, 0))
+        let (KeyRequest { lock, key, owner }, context) = self.into_parts();
+        // The executing thread is not known yet, and a position does not wait.
+        let requester = Requester {
+            thread: 0,
+            ..context.requester(&owner, false)
+        };
+        let turn = lock.0.ask(key, &requester, &context.options, true)?;
+        Ok(turn.expect("it waits"))
     }
 }
 
@@ -109,22 +107,294 @@ impl<K: Send + 'static, V: 'static> LockRequest for DrainRequest<'_, K, V> {
     type Granted = ();
     type Error = LockError;
 
-    async fn grant_as(
-        self,
-        waits_as: WaitsAs,
-        options: AcquireOptions,
-        call_site: &'static Location<'static>,
-    ) -> Result<(), LockError> {
+    async fn grant_as(self, context: RequestContext) -> Result<(), LockError> {
         let requester = Requester {
-            thread: waits_as.thread(),
-            ..options.requester_as(waits_as, &self.owner, call_site, false)
+            thread: context.waits_as.thread(),
+            ..context.requester(&self.owner, false)
         };
         let shared = &self.lock.0;
-        let deadline = shared.deadline(&options);
+        let deadline = shared.deadline(&context.options);
         for queued in shared.join_drains(&requester, deadline)? {
-            let cancel = options.cancel.as_ref();
-            queued.wait_for_grant(waits_as, cancel).await?;
+            let cancel = context.options.cancel.as_ref();
+            queued.wait_for_grant(context.waits_as, cancel).await?;
         }
         Ok(())
+    }
+}
+
+/// A turn at a key: the key itself, or a queue position for it.
+///
+/// [`KeyedLock::reserve`](super::KeyedLock::reserve) takes a position without waiting. A
+/// [request](super::KeyedLock::request) that has waited returns the key.
+///
+/// Dropping it gives up the turn, and the next request in the queue gets the key. It may move to
+/// the thread that executes the task, so a position is bound to no thread before that. Thus a
+/// thread that keeps a position and requests the same key, or waits for all, waits for itself
+/// without an error. The key that a thread waited for is bound to that thread until another one
+/// executes the task.
+#[must_use = "a turn that is dropped is given up"]
+pub struct Reservation<K: 'static, V: 'static> {
+    shared: Arc<KeyedShards<K, V>>,
+    hold: Hold,
+    /// Set while the request waits.
+    waits: TurnWait<K, V>,
+    cancel: Option<CancelToken>,
+    /// The thread to which it is bound; zero for none.
+    thread: u64,
+    is_used: bool,
+}
+
+impl<K: 'static, V: 'static> Reservation<K, V> {
+    #[inline(always)]
+    pub(super) fn new(
+        shared: &Arc<KeyedShards<K, V>>,
+        hold: Hold,
+        waits: TurnWait<K, V>,
+        cancel: Option<&CancelToken>,
+        thread: u64,
+    ) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            hold,
+            waits,
+            cancel: cancel.cloned(),
+            thread,
+            is_used: false,
+        }
+    }
+
+    /// Returns the id of the request and of its grant.
+    pub fn id(&self) -> LockId {
+        let (number, lock) = (self.hold.number, self.shared.lock);
+        LockId { number, lock }
+    }
+}
+
+impl<K: Send + 'static, V: 'static> Reservation<K, V> {
+    /// Waits for the turn, executes the task in the calling thread, and releases the key.
+    ///
+    /// Blocks until all earlier tasks of the same key have ended, or until the timeout that began
+    /// with the reservation. A turn that was granted before the timeout stays granted, however late
+    /// this is called.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError`], and the task is not executed: the wait timed out or was cancelled; the
+    /// calling thread already executes a task for the same key. There is none if the request has
+    /// already waited.
+    ///
+    /// # Panics
+    ///
+    /// If the task panics, the panic resumes here after the hand-off of the key.
+    #[inline]
+    pub fn execute(mut self, task: impl FnOnce() -> V) -> Result<V, LockError> {
+        if self.waits.is_some() {
+            blocking(self.wait_for_turn(WaiterKind::Thread))?;
+        }
+        let (hold, thread) = (self.hold, thread_number());
+        if self.thread != thread {
+            self.shared.bind(hold, thread);
+        }
+        self.is_used = true;
+        Ok(self.shared.execute(hold, task))
+    }
+
+    /// Waits for the turn in a task, executes the given future, and releases the key.
+    ///
+    /// The timeout and the order are those of [`execute`](Self::execute). If the future that this
+    /// returns is dropped, the turn is given up: the request leaves its queue, or the key is
+    /// released and the given future is dropped unfinished. Requests that joined it get
+    /// [`ExecutionError::Abandoned`](super::ExecutionError::Abandoned).
+    ///
+    /// # Errors
+    ///
+    /// [`LockError`], and the given future is not polled: the wait timed out or was cancelled.
+    ///
+    /// # Panics
+    ///
+    /// If the given future panics, the panic resumes here after the hand-off of the key.
+    pub async fn execute_async(mut self, task: impl Future<Output = V>) -> Result<V, LockError> {
+        if self.waits.is_some() {
+            // In a box, this future is `Send` for keys of any lifetime.
+            let wait: Pin<Box<dyn Future<Output = _> + Send + '_>> =
+                Box::pin(self.wait_for_turn(WaiterKind::Task));
+            wait.await?;
+        }
+        let hold = self.hold;
+        if self.thread != 0 {
+            self.shared.bind(hold, 0);
+        }
+        // Dropped after the release of the key: that is code of users.
+        let mut task = pin!(task);
+        let ended = run_to_end(task.as_mut()).await;
+        self.is_used = true;
+        Ok(self.shared.end_with(hold, ended))
+    }
+
+    pub(super) async fn wait_for_turn(&mut self, waits_as: WaiterKind) -> Result<(), LockError> {
+        let Some(waits) = self.waits.take() else {
+            return Ok(());
+        };
+        // A request that is bound to its thread was refused before it joined the queue.
+        if waits_as == WaiterKind::Thread && self.thread == 0 {
+            waits.refuse_self()?;
+        }
+        let cancel = self.cancel.as_ref();
+        waits.wait_for_grant(waits_as, cancel).await?;
+        if waits_as == WaiterKind::Task {
+            self.shared.bind(self.hold, 0);
+        }
+        Ok(())
+    }
+}
+
+impl<K: 'static, V: 'static> Drop for Reservation<K, V> {
+    /// Leaves the queue, and ends the hold if there is one by then.
+    fn drop(&mut self) {
+        if !self.is_used {
+            self.waits = None;
+            self.shared.end(self.hold, &Ending::Abandoned);
+        }
+    }
+}
+
+impl<K: 'static, V: 'static> fmt::Debug for Reservation<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reservation")
+            .field("id", &self.id())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShards<K, V> {
+    type Ticket = KeyedPosition;
+
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    fn withdraw(&self, waiting_at: KeyedPosition, reason: Reason) {
+        let answer = {
+            let mut shard = self.shard_of(waiting_at);
+            let now = self.clock.now();
+            shard.withdraw(waiting_at, reason, now)
+        };
+        if let Some((request, outcome)) = answer {
+            request.deliver(outcome);
+        }
+    }
+
+    fn keeper(&self) -> &Arc<Keeper> {
+        self.keeper.get(&self.clock)
+    }
+
+    /// A turn that was granted is ended with its [`Reservation`].
+    fn abandon(&self, waiting_at: KeyedPosition) {
+        let mut shard = self.shard_of(waiting_at);
+        if shard.take_out(waiting_at).is_some() {
+            shard.state.counts.total_cancellations += 1;
+        }
+    }
+
+    fn look_at_waits(&self, look: &mut Look<'_, KeyedPosition>) {
+        for shard in self.each().map(Mutex::lock) {
+            shard.each_waiting(|waiting_at, request| look.at(waiting_at, request.head().task()));
+        }
+    }
+}
+
+/// The wait for a turn, while the request waits.
+pub(super) type TurnWait<K, V> = Option<Box<KeyedRequest<K, V, Infallible>>>;
+
+/// A request in a queue, which leaves it on drop.
+pub(super) struct KeyedRequest<K: 'static, V: 'static, W: QueuedWork> {
+    pub(super) shared: Arc<KeyedShards<K, V>>,
+    request: Arc<Request<W>>,
+    waiting_at: KeyedPosition,
+    spins: u32,
+    pub(super) deadline: WaitDeadline,
+    /// Whether it still waits for its outcome.
+    is_queued: bool,
+}
+
+impl<K: 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
+    pub(super) fn new(
+        shared: &Arc<KeyedShards<K, V>>,
+        waiting_at: KeyedPosition,
+        request: Arc<Request<W>>,
+        spins: u32,
+        deadline: WaitDeadline,
+    ) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            request,
+            waiting_at,
+            spins,
+            deadline,
+            is_queued: true,
+        }
+    }
+
+    /// Refuses a wait for the calling thread itself.
+    pub(super) fn refuse_self(&self) -> Result<(), LockError> {
+        let requester = Requester {
+            thread: thread_number(),
+            ..self.request.head().requester()
+        };
+        let mut shard = self.shared.shard_of(self.waiting_at);
+        let now = self.shared.clock.now();
+        shard.refuse_self(self.waiting_at, &requester, now)
+    }
+}
+
+impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
+    pub(super) async fn wait(
+        mut self,
+        waits_as: WaiterKind,
+        cancel: Option<&CancelToken>,
+    ) -> RequestOutcome<W::Reply> {
+        let deadline = self.deadline;
+        let (shared, request) = (Arc::clone(&self.shared), Arc::clone(&self.request));
+        if let Err(error) = waits_as.attend(&shared) {
+            let error = LockError::no_keeper(request.head().requester().owner, &error);
+            return RequestOutcome::Failed(Box::new(error));
+        }
+        if waits_as == WaiterKind::Task {
+            request.wait_in_task(deadline);
+        }
+        self.is_queued = false;
+        let wait = Wait {
+            ticket: self.waiting_at,
+            deadline,
+            spins: self.spins,
+            keeper_looks: None,
+        };
+        let answered = waits_as.wait(&shared, &request, cancel, wait).await;
+        request.open(answered).0
+    }
+}
+
+impl<K: Send + 'static, V: 'static> KeyedRequest<K, V, Infallible> {
+    pub(super) async fn wait_for_grant(
+        self,
+        waits_as: WaiterKind,
+        cancel: Option<&CancelToken>,
+    ) -> Result<(), LockError> {
+        match self.wait(waits_as, cancel).await {
+            RequestOutcome::Granted(_) => Ok(()),
+            RequestOutcome::Failed(error) => Err(*error),
+            RequestOutcome::Done(never) => match never {},
+            RequestOutcome::Panicked(panic) => panic.resume(),
+        }
+    }
+}
+
+impl<K: 'static, V: 'static, W: QueuedWork> Drop for KeyedRequest<K, V, W> {
+    fn drop(&mut self) {
+        if self.is_queued {
+            self.shared
+                .shard_of(self.waiting_at)
+                .take_out(self.waiting_at);
+        }
     }
 }

@@ -9,17 +9,17 @@ use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::active::Active;
-use super::entry::{ActiveKey, Hold, InEpoch, KeyHolder, KeyedPosition, KeyedWaiter};
-use super::epochs::Epochs;
-use super::join::{Ended, Joiner};
+use super::entry::{Active, ActiveKey, Drain, Hold, KeyHolder, KeyedPosition, KeyedWaiter};
+use super::execution::{Ended, Joiner};
+use super::shards::SHARDS;
+use crate::error::TimeoutEvidence;
 use crate::id::{FencingToken, LockId};
 use crate::key_table::{KeyId, KeyTable};
-use crate::queue::{Priority, WaitList};
 use crate::request::{Answer, RequestOutcome, Requester, Waiting};
+use crate::sampling::Pace;
 use crate::sampling::{Measured, Sampling};
-use crate::spin_time::Pace;
 use crate::time::{Clock, MonotonicTime};
+use crate::wait::Reason;
 use crate::{Grant, LockCounters, LockError};
 
 pub(super) struct Shard<K, V> {
@@ -31,16 +31,12 @@ pub(super) struct Shard<K, V> {
 pub(super) struct ShardState {
     /// The lock's number, a part of its ids.
     pub(super) lock: u32,
-    /// The index of the shard among all.
-    pub(super) index: u32,
-    shards: u32,
-    /// How many requests were numbered.
-    pub(super) requests: u64,
-    /// How often a thread found the mutex taken, while there is one shard.
-    pub(super) meetings: u32,
-    pub(super) present: Epochs,
-    /// The waits for all present requests. `None` until the first.
-    pub(super) drains: Option<Box<WaitList<InEpoch>>>,
+    number: u64,
+    /// How many requests hold a key or wait for one.
+    pub(super) present: usize,
+    /// The waits for all present requests, oldest first. Each waits for all that the one before it
+    /// waits for.
+    pub(super) drains: Vec<Drain>,
     sampling: Sampling,
     pub(super) pace: Pace,
     pub(super) counts: LockCounters,
@@ -62,31 +58,22 @@ pub(super) struct AnsweredRequests<V> {
     pub(super) wait: Option<Duration>,
     /// The next holder, then the waits for all requests of which this was the last.
     pub(super) answers: Vec<Answer>,
-    /// The requests that joined the task.
     pub(super) joiners: Vec<Arc<dyn Joiner<V>>>,
     pub(super) task: Ended,
 }
 
 impl<K, V> Shard<K, V> {
-    /// Creates one of several shards; its requests are numbered from `requests` on.
-    pub(super) fn new(
-        lock: u32,
-        [index, shards]: [u32; 2],
-        requests: u64,
-        sampling: Sampling,
-    ) -> Self {
-        // The first shard keeps room for the fewest keys, because most locks have no other.
-        let kept = if index + 1 == shards { 3 } else { 14 };
+    /// The table keeps room for this many keys.
+    const KEPT: usize = 3;
+
+    pub(super) fn new(lock: u32, index: usize, sampling: Sampling) -> Self {
         Self {
-            entries: KeyTable::new(kept),
+            entries: KeyTable::new(Self::KEPT),
             state: ShardState {
                 lock,
-                index,
-                shards,
-                requests,
-                meetings: 0,
-                present: Epochs::default(),
-                drains: None,
+                number: index as u64,
+                present: 0,
+                drains: Vec::new(),
                 sampling,
                 pace: Pace::default(),
                 counts: LockCounters::default(),
@@ -120,10 +107,10 @@ impl<K, V> Shard<K, V> {
         let key = copy.take().expect("the caller has copied the key");
         let number = state.next_number();
         state.counts.total_acquisitions += 1;
-        let epoch = state.present.arrive();
+        state.present += 1;
         let measured = state.sampling.measure(|| clock.now());
         let entry = vacant.insert(number, key, KeyHolder::vacant);
-        entry.state.begin(number, epoch, requester, measured);
+        entry.state.begin(number, requester, measured);
         let key = entry.id;
         Ok(Hold { key, number })
     }
@@ -141,17 +128,14 @@ impl<K, V> Shard<K, V> {
             entry.state.since.observe(now);
             Active { entry, state }.refuse_reentry(requester, now)?;
         }
-        let Some(epoch) = self.state.present.close() else {
+        let left = state.present;
+        if left == 0 {
             return Ok(None);
-        };
-        let waiter = self.state.waiter(request, now);
-        let drains = &mut self.state.drains;
-        let drains = drains.get_or_insert_with(|| Box::new(WaitList::new(0)));
-        Ok(Some(KeyedPosition::Drain {
-            shard: self.state.index as usize,
-            epoch,
-            ticket: drains.join(Priority::Normal, InEpoch { waiter, epoch }),
-        }))
+        }
+        let waiter = state.waiter(request, now);
+        let number = waiter.number;
+        state.drains.push(Drain { waiter, left });
+        Ok(Some(KeyedPosition::Drain(number)))
     }
 
     // --- Ending ---
@@ -174,12 +158,12 @@ impl<K, V> Shard<K, V> {
             if let Some((held, _)) = held {
                 state.pace.take_in(held);
             }
-            let is_last = state.present.leave(holder.epoch);
+            let is_last = state.leave(holder.number);
             let mut waited = None;
             let mut is_idle = true;
             if is_last || holder.queues.is_some() {
                 let now = measured.map_or_else(MonotonicTime::default, |(_, now)| now);
-                let answered = state.hand_over(holder, now, is_last);
+                let answered = state.hand_over(holder, now);
                 is_idle = answered.wait.is_none();
                 waited = Some(answered);
             }
@@ -194,17 +178,6 @@ impl<K, V> Shard<K, V> {
     }
 
     // --- Inspection ---
-
-    /// Whether the shard has this index, and none of its active keys has such a hash.
-    #[inline(always)]
-    pub(super) fn is_last_of(&self, index: usize, belongs: impl Fn(u64) -> bool) -> bool {
-        self.state.index as usize == index
-            && !self.entries.iter().any(|entry| belongs(entry.id.hash))
-    }
-
-    pub(super) fn find(&self, key: KeyId) -> Option<&ActiveKey<K, V>> {
-        self.entries.get(key)
-    }
 
     pub(super) fn find_key<Q>(&self, hash: u64, key: &Q) -> Option<&ActiveKey<K, V>>
     where
@@ -237,7 +210,7 @@ impl<K, V> Shard<K, V> {
     /// there is room.
     pub(super) fn sizes(&self) -> [usize; 3] {
         let [active, capacity] = self.entries.sizes();
-        let waiting = self.state.present.len().saturating_sub(active);
+        let waiting = self.state.present.saturating_sub(active);
         [active, waiting, capacity]
     }
 }
@@ -246,11 +219,10 @@ impl ShardState {
     /// Returns a rising number that no other shard returns.
     #[inline(always)]
     pub(super) fn next_number(&mut self) -> u64 {
-        self.requests += 1;
-        self.requests * u64::from(self.shards) + u64::from(self.index)
+        self.number += SHARDS as u64;
+        self.number
     }
 
-    /// Creates a waiter.
     pub(super) fn waiter<R: ?Sized>(
         &mut self,
         request: Arc<R>,
@@ -262,11 +234,6 @@ impl ShardState {
             since,
             request,
         }
-    }
-
-    /// Numbers the next request higher than any of another shard that has numbered `requests`.
-    pub(super) fn follow(&mut self, requests: u64) {
-        self.requests = self.requests.max(requests);
     }
 
     pub(super) fn id(&self, number: u64) -> LockId {
@@ -285,7 +252,6 @@ impl ShardState {
         &mut self,
         holder: &mut KeyHolder<V>,
         now: MonotonicTime,
-        is_last: bool,
     ) -> Box<AnsweredRequests<V>> {
         let mut answered = Box::new(AnsweredRequests {
             wait: None,
@@ -301,30 +267,180 @@ impl ShardState {
             // Later requests for a result wait for that of the next task.
             let joiners = iter::from_fn(|| queues.joins.pop_if(|_| true));
             answered.joiners = joiners.map(|waiter| waiter.request).collect();
-            if let Some(InEpoch { waiter, epoch }) = queues.turns.pop_if(|_| true) {
+            if let Some(waiter) = queues.turns.pop_if(|_| true) {
                 self.counts.total_acquisitions += 1;
                 answered.wait = Some(now - waiter.since);
                 let requester = waiter.request.head().requester();
-                holder.begin(waiter.number, epoch, &requester, Some(Measured::once(now)));
+                holder.begin(waiter.number, &requester, Some(Measured::once(now)));
                 holder.source.untaken = waiter.request.head().task().is_some();
                 let granted = RequestOutcome::Granted(self.grant(waiter.number));
                 answered.answers.push((waiter.request, granted));
             }
         }
-        if is_last {
-            self.pass(&mut answered.answers);
+        while self.is_drained() {
+            let waiter = self.drains.remove(0).waiter;
+            let granted = RequestOutcome::Granted(self.grant(waiter.number));
+            answered.answers.push((waiter.request, granted));
         }
         answered
     }
 
-    /// Answers the waits for requests that have left now.
-    fn pass(&mut self, answers: &mut Vec<Answer>) {
-        let oldest = self.present.oldest();
-        let has_ended = |drain: &InEpoch| drain.epoch < oldest;
-        let next = |drains: &mut Box<WaitList<InEpoch>>| drains.pop_if(has_ended);
-        while let Some(drain) = self.drains.as_mut().and_then(next) {
-            let granted = RequestOutcome::Granted(self.grant(drain.waiter.number));
-            answers.push((drain.waiter.request, granted));
+    /// Counts out a request. Returns whether a wait for all ends with that.
+    #[inline(always)]
+    pub(super) fn leave(&mut self, number: u64) -> bool {
+        self.present -= 1;
+        for drain in &mut self.drains {
+            drain.left -= usize::from(number < drain.waiter.number);
+        }
+        self.is_drained()
+    }
+
+    #[inline(always)]
+    fn is_drained(&self) -> bool {
+        self.drains.first().is_some_and(|drain| drain.left == 0)
+    }
+}
+
+impl<K, V> Shard<K, V> {
+    /// Removes a waiter from its queue and fails its request. Does nothing when it has already left
+    /// the queue: then the earlier outcome counts.
+    pub(super) fn withdraw(
+        &mut self,
+        waiting_at: KeyedPosition,
+        reason: Reason,
+        now: MonotonicTime,
+    ) -> Option<Answer> {
+        let ahead = self.position(waiting_at)?;
+        let (key, position, listed) = match (waiting_at, reason) {
+            (KeyedPosition::Turn(key, _), Reason::Expired(_)) => {
+                (key, ahead + 1, ahead.min(TimeoutEvidence::AHEAD))
+            }
+            (KeyedPosition::Turn(key, _), Reason::Cancelled) => (key, ahead + 1, 0),
+            // All joined requests are answered together.
+            (KeyedPosition::Join(key, _), _) => (key, 1, 0),
+            (KeyedPosition::Drain(_), _) => {
+                let first = self.entries().min_by_key(|entry| entry.state.number)?;
+                (first.id, ahead, 0)
+            }
+        };
+        let mut active = self.active(key)?;
+        let waiting = active.entry.state.waiting();
+        let ahead = active.queue(now).take(listed).collect();
+        let holder = active.current(now);
+        let waiter = self.take_out(waiting_at)?;
+        let owner = waiter.request.head().requester().owner.clone();
+        let counts = &mut self.state.counts;
+        let error = match reason {
+            Reason::Expired(limit) if limit.is_zero() => LockError::WouldBlock {
+                owner,
+                holder: Box::new(holder),
+                waiting,
+            },
+            _ => {
+                match reason {
+                    Reason::Expired(_) => counts.total_timeouts += 1,
+                    Reason::Cancelled => counts.total_cancellations += 1,
+                }
+                let evidence = TimeoutEvidence {
+                    id: self.state.id(waiter.number),
+                    owner,
+                    limit: Duration::ZERO,
+                    waited: now - waiter.since,
+                    position,
+                    holder,
+                    ahead,
+                    node: None,
+                };
+                evidence.because(reason)
+            }
+        };
+        let failed = RequestOutcome::Failed(Box::new(error));
+        Some((waiter.request, failed))
+    }
+
+    pub(super) fn each_waiting(&self, mut visit: impl FnMut(KeyedPosition, &dyn Waiting)) {
+        for entry in self.entries() {
+            let Some(queues) = &entry.state.queues else {
+                continue;
+            };
+            for (ticket, waiter) in queues.turns.iter(None) {
+                visit(KeyedPosition::Turn(entry.id, ticket), &*waiter.request);
+            }
+            for (ticket, waiter) in queues.joins.iter(None) {
+                visit(KeyedPosition::Join(entry.id, ticket), &*waiter.request);
+            }
+        }
+        for Drain { waiter, .. } in &self.state.drains {
+            visit(KeyedPosition::Drain(waiter.number), &*waiter.request);
+        }
+    }
+
+    /// Refuses a request that waits already, and waits for its own thread.
+    pub(super) fn refuse_self(
+        &mut self,
+        waiting_at: KeyedPosition,
+        requester: &Requester<'_>,
+        now: MonotonicTime,
+    ) -> Result<(), LockError> {
+        let key = match waiting_at {
+            KeyedPosition::Turn(key, _) | KeyedPosition::Join(key, _)
+                if self.position(waiting_at).is_some() =>
+            {
+                key
+            }
+            _ => return Ok(()),
+        };
+        let active = self.active(key);
+        let refused = active.map_or(Ok(()), |mut active| active.refuse_reentry(requester, now));
+        refused.inspect_err(|_| drop(self.take_out(waiting_at)))
+    }
+
+    /// Returns the number of requests that must end before this one; `None` when it no longer
+    /// waits.
+    fn position(&self, waiting_at: KeyedPosition) -> Option<usize> {
+        let queues = |key| self.entries.get(key)?.state.queues.as_ref();
+        match waiting_at {
+            KeyedPosition::Turn(key, ticket) => queues(key)?.turns.ahead_of(ticket),
+            KeyedPosition::Join(key, ticket) => queues(key)?.joins.ahead_of(ticket),
+            KeyedPosition::Drain(number) => {
+                let mut drains = self.state.drains.iter();
+                Some(drains.find(|drain| drain.waiter.number == number)?.left)
+            }
+        }
+    }
+
+    /// Removes a waiter from its queue if it is still there, without answering it. No other waiter
+    /// needs an answer: a wait for all also waits for every request ahead in this queue.
+    pub(super) fn take_out(
+        &mut self,
+        waiting_at: KeyedPosition,
+    ) -> Option<KeyedWaiter<dyn Waiting>> {
+        match waiting_at {
+            KeyedPosition::Turn(key, ticket) => {
+                let turns = &mut self.active(key)?.entry.state.queues.as_mut()?.turns;
+                let waiter = turns.remove(ticket)?;
+                let last = self.state.leave(waiter.number);
+                debug_assert!(!last, "the holder came before it");
+                Some(waiter)
+            }
+            KeyedPosition::Join(key, ticket) => {
+                let joins = &mut self.active(key)?.entry.state.queues.as_mut()?.joins;
+                let joiner = joins.remove(ticket)?;
+                let (number, since) = (joiner.number, joiner.since);
+                let request = joiner.request as Arc<dyn Waiting>;
+                Some(KeyedWaiter {
+                    number,
+                    since,
+                    request,
+                })
+            }
+            KeyedPosition::Drain(number) => {
+                let drains = &mut self.state.drains;
+                let at = drains
+                    .iter()
+                    .position(|drain| drain.waiter.number == number)?;
+                Some(drains.remove(at).waiter)
+            }
         }
     }
 }

@@ -122,17 +122,16 @@ impl fmt::Display for CallEvidence {
         if let Some(position) = self.position {
             write!(f, "queue position {position}, ")?;
         }
-        let LimiterLoad {
-            in_flight,
-            limit,
-            queued,
-            total_in_flight,
-            global_limit,
-        } = self.load;
-        let waiting = RequestsAhead(queued, "call");
-        write!(f, "{in_flight} of {limit} slots taken, {waiting}")?;
-        match global_limit {
-            Some(limit) => write!(f, ", {total_in_flight} of {limit} slots of all keys taken"),
+        let load = &self.load;
+        let waiting = RequestsAhead(load.queued, "call");
+        write!(
+            f,
+            "{} of {} slots taken, {waiting}",
+            load.in_flight, load.limit
+        )?;
+        let all = load.total_in_flight;
+        match load.global_limit {
+            Some(limit) => write!(f, ", {all} of {limit} slots of all keys taken"),
             None => Ok(()),
         }
     }

@@ -41,13 +41,11 @@ impl CallMetrics {
         self.sampling.measure(|| clock.now())
     }
 
-    /// Counts a call that is granted after a wait.
     pub(super) fn begin_after(&mut self, waited: Duration) {
         self.counts.acquired += 1;
         self.wait.record_wait(waited, &mut self.latency);
     }
 
-    /// Counts a call that ends.
     #[inline(always)]
     pub(super) fn end(&mut self, began: Option<Measured>, now: MonotonicTime, cancelled: bool) {
         self.ended += 1;
@@ -66,7 +64,6 @@ impl CallMetrics {
         }
     }
 
-    /// Returns the sum of several.
     pub(super) fn sum<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
         let mut sum = Self::new(Sampling::of_each());
         for one in all {
@@ -202,21 +199,12 @@ impl<K: PartialEq> LimiterSnapshot<K> {
 
 impl<K: Debug> fmt::Display for LimiterSnapshot<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:<16}{:>10}{:>8}{:>10}{:>10}{:>10}{:>11}{:>11}{:>11}{:>10}{:>10}",
-            "key",
-            "in flight",
-            "queued",
-            "acquired",
-            "rejected",
-            "declined",
-            "too heavy",
-            "timed out",
-            "cancelled",
-            "p50",
-            "p99"
-        )?;
+        write!(f, "{:<16}{:>10}{:>8}", "key", "in flight", "queued")?;
+        let narrow = ["acquired", "rejected", "declined"];
+        let wide = ["too heavy", "timed out", "cancelled"];
+        narrow.iter().try_for_each(|name| write!(f, "{name:>10}"))?;
+        wide.iter().try_for_each(|name| write!(f, "{name:>11}"))?;
+        write!(f, "{:>10}{:>10}", "p50", "p99")?;
         for key in &self.keys {
             let slots = format!("{}/{}", key.in_flight, key.limit);
             let name = format!("{:?}", key.key);

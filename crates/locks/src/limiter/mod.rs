@@ -15,13 +15,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod adaptive;
-mod caller;
 mod error;
-mod key_state;
 mod metrics;
 mod options;
-mod permit;
 mod request;
 mod state;
 
@@ -30,27 +26,19 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-pub use adaptive::Aimd;
-use caller::{CallMailbox, UntakenSlots, WaitingCall};
 pub use error::{CallEvidence, LimiterError, LimiterLoad};
 pub use metrics::{KeySnapshot, LimiterCounters, LimiterMetrics, LimiterSnapshot, LimiterTotals};
-pub use options::LimiterOptions;
-use permit::HeldSlots;
-pub use permit::{CallCancellation, Permit};
-use request::Call;
-pub use request::CallRequest;
-use state::{AfterLimiterUnlock, CallOutcome, CallTicket, Granted, LimiterState};
+pub use options::{Aimd, LimiterOptions};
+pub use request::{CallCancellation, CallRequest, Permit};
+use state::{AfterLimiterUnlock, CallMailbox, CallOutcome, CallTicket, Granted, LimiterState};
 
+use super::PendingRequest;
+use super::diagnostics::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable};
 use super::keeper::{Keeper, KeeperSlot};
-use super::mailbox::Mailbox;
-use super::options::PLAIN;
-use super::registrable::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable};
-use super::spin_time::Pace;
-use super::wait::{Look, Reason, Wait, WaitQueue, WaitsAs};
-use super::{AcquireOptions, PendingRequest};
+use super::wait::{Look, Reason, WaitQueue};
 use crate::caught::run_all;
 use crate::hashing::Secret;
-use crate::sync::{Mutex, assert_unlocked, rank};
+use crate::sync::{Mutex, MutexGuard, rank};
 use crate::time::Clock;
 
 /// The name of a downstream: text, a number, an enumeration.
@@ -106,6 +94,8 @@ impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
 /// calls and permits keep it alive.
 pub struct InFlightLimiter<K: LimiterKey>(Arc<LimiterShared<K>>);
 
+type LimiterGuard<'a, K> = MutexGuard<'a, { rank::KEYS }, LimiterState<K>>;
+
 struct LimiterShared<K: LimiterKey> {
     state: Mutex<{ rank::KEYS }, LimiterState<K>>,
     clock: Clock,
@@ -153,9 +143,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         key: K,
         task: impl FnOnce(&CallCancellation) -> R,
     ) -> Result<R, LimiterError> {
-        let slots = HeldSlots::of(self, Call::to(key), &PLAIN, |slots| slots)?;
-        assert_unlocked("a call is made");
-        Ok(task(&slots.signal))
+        self.request(key).run(task)
     }
 
     /// Acquires a slot of the key for the life of the returned permit.
@@ -178,7 +166,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// # Ok::<(), doclock_locks::limiter::LimiterError>(())
     /// ```
     pub fn acquire(&self, key: K) -> Result<Permit<K>, LimiterError> {
-        HeldSlots::of(self.clone(), Call::to(key), &PLAIN, Permit)
+        self.request(key).wait()
     }
 
     /// Requests the slots of a call with options, to be ended with [`wait`](PendingRequest::wait)
@@ -215,115 +203,11 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// ```
     #[track_caller]
     pub fn request(&self, key: K) -> PendingRequest<'static, CallRequest<K>> {
-        let (limiter, call) = (self.clone(), Call::to(key));
-        PendingRequest::new(CallRequest { limiter, call })
-    }
-
-    /// Acquires free slots. The caller must return them.
-    #[inline(always)]
-    fn try_grant(&self, call: &mut Call<K>, options: &AcquireOptions) -> Option<Granted> {
-        if options.is_cancelled() {
-            return None;
-        }
-        let shared = &self.0;
-        let hash = Secret.hash_one(call.key.as_ref()?);
-        let mut state = shared.state.lock();
-        state.try_take(&mut call.key, hash, call.weight, &shared.clock)
-    }
-
-    /// Acquires slots as [`try_grant`](Self::try_grant) does, but waits if needed and allowed.
-    /// Returns the keys that are not used, which must be dropped after a [`HeldSlots`] owns the
-    /// slots: the drop is code of users.
-    #[cold]
-    async fn grant(
-        &self,
-        waits_as: WaitsAs,
-        call: Call<K>,
-        options: &AcquireOptions,
-    ) -> Result<(Granted, [Option<K>; 2]), LimiterError> {
-        let shared = &self.0;
-        let limit = options.limit(shared.timeout);
-        let key = call
-            .key
-            .as_ref()
-            .expect("a call has its key until the grant");
-        let hash = Secret.hash_one(key);
-        let cancelled = options.is_cancelled();
-        waits_as
-            .attend(shared)
-            .map_err(|error| call.no_keeper(&error))?;
-        // Copied without the mutex. The call keeps its key for the error.
-        let mut copy = Some(key.clone());
-        let (mailbox, wait) = {
-            let mut state = shared.state.lock();
-            if cancelled {
-                let load = state.turn_away(key, hash, |counts| counts.cancelled += 1);
-                drop(state);
-                let call = call.evidence(load);
-                return Err(LimiterError::Cancelled { call });
-            }
-            let most = state.most(key, hash);
-            if call.weight > most {
-                state.turn_away(key, hash, |counts| counts.too_heavy += 1);
-                drop(state);
-                return Err(call.too_heavy(most));
-            }
-            if let Some(granted) = state.try_take(&mut copy, hash, call.weight, &shared.clock) {
-                return Ok((granted, [call.key, copy]));
-            }
-            if limit.is_some_and(|limit| limit.is_zero()) {
-                let load = state.turn_away(key, hash, |counts| counts.declined += 1);
-                drop(state);
-                let call = call.evidence(load);
-                return Err(LimiterError::Busy { call });
-            }
-            let queued = state.load(key, hash).queued;
-            let bounds = [options.queue_bound, shared.queue_bound]
-                .into_iter()
-                .flatten();
-            if let Some(bound) = bounds.min().filter(|&bound| queued >= bound) {
-                let load = state.turn_away(key, hash, |counts| counts.rejected += 1);
-                drop(state);
-                let call = call.evidence(load);
-                return Err(LimiterError::QueueFull { bound, call });
-            }
-            // The deadline comes first: threads that see the call in the queue rely on a running
-            // timeout.
-            let deadline = limit.and_then(|limit| Some((limit, shared.clock.deadline(limit)?)));
-            let task = (waits_as == WaitsAs::Task).then_some(deadline);
-            let mailbox = Arc::new(Mailbox::new());
-            let waiting = WaitingCall {
-                weight: call.weight,
-                since: shared.clock.now(),
-                mailbox: Arc::clone(&mailbox),
-                task,
-            };
-            let ticket = state.join(&mut copy, hash, waiting);
-            drop(state);
-            let wait = Wait {
-                ticket,
-                deadline,
-                // Calls take too long to spin for their end.
-                spins: Pace::SLOW.spins(limit),
-                keeper_looks: None,
-            };
-            (mailbox, wait)
-        };
-        let cancel = options.cancel.as_ref();
-        match waits_as.wait(shared, &mailbox, cancel, wait).await {
-            Ok(slots) => Ok((slots.take(), [call.key, copy])),
-            Err(left) => Err(call.error(*left)),
-        }
-    }
-
-    /// Returns the slots of a permit.
-    #[inline]
-    fn give_back(&self, granted: Granted, whole: bool, cancelled: bool) {
-        let mut next = AfterLimiterUnlock::default();
-        let mut state = self.0.state.lock();
-        state.give_back(granted, &self.0.clock, whole, cancelled, &mut next);
-        drop(state);
-        self.0.answer(&mut next);
+        PendingRequest::new(CallRequest {
+            limiter: self.clone(),
+            key: Some(key),
+            weight: 1,
+        })
     }
 
     /// Returns the present load of a key. A key that is not in use is idle, with the limit that it
@@ -354,21 +238,18 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         let snapshot = self.0.state.lock().snapshot(&mut keys);
         LimiterSnapshot { keys, ..snapshot }
     }
-
-    /// Makes the call at this position (from 1) in the queue of `key` time out: runs the same code
-    /// as a waiter at its deadline.
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn expire(&self, key: &K, position: usize) {
-        let hash = Secret.hash_one(key);
-        let waiting = self.0.state.lock().waiting_at(key, hash, position);
-        if let Some(position) = waiting {
-            self.0.withdraw(position, Reason::Expired(Duration::ZERO));
-        }
-    }
 }
 
 impl<K: LimiterKey> LimiterShared<K> {
+    #[inline]
+    fn give_back(&self, granted: Granted, whole: bool, cancelled: bool) {
+        let mut next = AfterLimiterUnlock::default();
+        let mut state = self.state.lock();
+        state.give_back(granted, &self.clock, whole, cancelled, &mut next);
+        drop(state);
+        self.answer(&mut next);
+    }
+
     /// Delivers the outcomes of calls. Runs without the mutex, before everything else.
     #[inline]
     fn answer(&self, next: &mut AfterLimiterUnlock<K>) {
@@ -382,9 +263,14 @@ impl<K: LimiterKey> LimiterShared<K> {
     /// key of a user. A panic of that must not keep the later outcomes.
     #[cold]
     fn answer_all(&self, answers: Vec<(Arc<CallMailbox<K>>, CallOutcome)>) {
+        let Some(limiter) = self.this.upgrade().map(InFlightLimiter) else {
+            debug_assert!(false, "a waiting call keeps its limiter");
+            return;
+        };
         let answers = answers.into_iter();
         run_all(answers.map(|(mailbox, verdict)| {
-            move || mailbox.answer(verdict.map(|granted| UntakenSlots::new(&self.this, granted)))
+            let verdict = verdict.map(|granted| Permit::new(&limiter, granted));
+            move || mailbox.answer(verdict)
         }));
     }
 }
@@ -448,3 +334,7 @@ impl<K: LimiterKey> Debug for InFlightLimiter<K> {
             .finish()
     }
 }
+
+#[cfg(loom)]
+#[path = "../../loom-tests/limiter_steps.rs"]
+mod model_steps;

@@ -1,10 +1,9 @@
-//! Options of a limiter.
+//! Options of a limiter, and a limit that adapts to the latency of its downstream.
 
 use std::time::Duration;
 
-use super::Aimd;
 use crate::LockOptions;
-use crate::time::Clock;
+use crate::time::{Clock, MonotonicTime};
 
 /// Options of a new [`InFlightLimiter`](super::InFlightLimiter).
 ///
@@ -33,7 +32,6 @@ pub struct LimiterOptions<K> {
     pub(super) clock: Clock,
 }
 
-/// The kind of a key's limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum KeyLimit {
     Fixed(usize),
@@ -102,5 +100,146 @@ impl<K: PartialEq> LimiterOptions<K> {
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
+    }
+}
+
+/// A limit that rises while calls are fast and falls when they are slow: additive increase,
+/// multiplicative decrease.
+///
+/// The algorithm is that of Chiu and Jain (*Analysis of the Increase and Decrease Algorithms for
+/// Congestion Avoidance in Computer Networks*, 1989). TCP uses it to find its share of a network
+/// (RFC 5681). Its signal is the 95th percentile of the latency, evaluated in windows of
+/// [`WINDOW`](Aimd::WINDOW) calls:
+///
+/// - as soon as more than 5 % of a window's calls took longer than the target, the limit is
+///   multiplied by the backoff, and falls by at least one;
+/// - when a window fills up without that, the limit rises by one, provided that at least half of it
+///   was in use at the end of one of these calls. An unused limit shows nothing about what the
+///   downstream can bear (after RFC 7661).
+///
+/// A call that was granted before the last fall is left out: it shows nothing about the time after.
+/// A call that panicked or was cancelled counts only if it took longer than the target.
+///
+/// The latency is the time from the grant to the return of the slot. When the limit falls, running
+/// calls continue; the next grant waits until fewer calls are in flight than the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Aimd {
+    target: Duration,
+    least: usize,
+    most: usize,
+    start: usize,
+    backoff: usize,
+}
+
+impl Aimd {
+    /// The number of calls in one window: the fewest of which one is 5 %.
+    pub const WINDOW: usize = 20;
+
+    /// At most one call in this many may be slow.
+    const ONE_IN: usize = 20;
+
+    /// Creates a limit that begins at one, stays between 1 and 1000, and falls to 90 % when the
+    /// latency's 95th percentile exceeds `target`.
+    pub fn new(target: Duration) -> Self {
+        Self {
+            target,
+            least: 1,
+            most: 1000,
+            start: 1,
+            backoff: 90,
+        }
+    }
+
+    /// Sets the lowest and the highest limit. A `least` of zero counts as one, a `most` below
+    /// `least` as `least`.
+    pub fn between(mut self, least: usize, most: usize) -> Self {
+        self.least = least.max(1);
+        self.most = most.max(self.least);
+        self
+    }
+
+    /// Sets the initial limit, clamped to the lowest and the highest limit.
+    pub fn start(mut self, limit: usize) -> Self {
+        self.start = limit;
+        self
+    }
+
+    /// Sets the percentage of the limit that is left when it falls, clamped to 1 to 99.
+    pub fn backoff(mut self, percent: usize) -> Self {
+        self.backoff = percent.clamp(1, 99);
+        self
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Adaptive {
+    rules: Aimd,
+    limit: usize,
+    window: Window,
+    fell: Option<MonotonicTime>,
+}
+
+#[derive(Debug, Default)]
+struct Window {
+    calls: usize,
+    slow: usize,
+    used: bool,
+}
+
+impl Adaptive {
+    pub(super) fn new(rules: Aimd) -> Self {
+        Self {
+            rules,
+            limit: rules.start.clamp(rules.least, rules.most),
+            window: Window::default(),
+            fell: None,
+        }
+    }
+
+    pub(super) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    pub(super) fn least(&self) -> usize {
+        self.rules.least
+    }
+
+    /// Learns from a call that ended while so many slots were in flight, with its own. `whole`
+    /// means that it ran to its own end.
+    pub(super) fn take_in(
+        &mut self,
+        [began, ended]: [MonotonicTime; 2],
+        whole: bool,
+        in_flight: usize,
+    ) {
+        let slow = ended - began > self.rules.target;
+        let stale = self.fell.is_some_and(|fell| began < fell);
+        if stale || !(slow || whole) {
+            return;
+        }
+        let window = &mut self.window;
+        window.calls += 1;
+        window.slow += usize::from(slow);
+        window.used |= in_flight >= self.limit.div_ceil(2);
+        if window.slow * Aimd::ONE_IN > Aimd::WINDOW {
+            self.fall(ended);
+        } else if window.calls == Aimd::WINDOW {
+            let raised = self.limit.saturating_add(window.used.into());
+            self.begin_window(raised.min(self.rules.most));
+        }
+    }
+
+    fn fall(&mut self, now: MonotonicTime) {
+        let [limit, percent] = [self.limit, self.rules.backoff];
+        let part = limit / 100 * percent + limit % 100 * percent / 100;
+        let lowered = part.min(limit - 1);
+        self.fell = Some(now);
+        self.begin_window(lowered.max(self.rules.least));
+    }
+
+    fn begin_window(&mut self, limit: usize) {
+        self.limit = limit;
+        self.window = Window::default();
     }
 }

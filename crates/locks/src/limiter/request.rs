@@ -1,23 +1,29 @@
-//! A call before its slots are granted.
+//! A call before its slots are granted, how it gets them, and the permit that returns them.
 
 use std::fmt::{self, Debug};
-use std::io;
-use std::panic::Location;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
-use super::permit::HeldSlots;
-use super::state::LeftCall;
+use super::state::{Granted, WaitingCall};
 use super::{
-    CallCancellation, CallEvidence, InFlightLimiter, LimiterError, LimiterKey, LimiterLoad, Permit,
+    CallEvidence, InFlightLimiter, LimiterCounters, LimiterError, LimiterGuard, LimiterKey,
+    LimiterLoad,
 };
+use crate::hashing::Secret;
+use crate::mailbox::Mailbox;
+use crate::sampling::Pace;
 use crate::sync::assert_unlocked;
-use crate::wait::{Reason, WaitsAs};
-use crate::{AcquireOptions, LockRequest, PendingRequest};
+use crate::wait::{Reason, Wait, WaiterKind};
+use crate::{AcquireOptions, CancelToken, LockRequest, PendingRequest, RequestContext};
 
 /// A request for the slots of a call: [`InFlightLimiter::request`].
 pub struct CallRequest<K: LimiterKey> {
     pub(super) limiter: InFlightLimiter<K>,
-    pub(super) call: Call<K>,
+    /// Taken out with the grant.
+    pub(super) key: Option<K>,
+    pub(super) weight: usize,
 }
 
 impl<K: LimiterKey> Unpin for CallRequest<K> {}
@@ -27,29 +33,126 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
     type Error = LimiterError;
 
     #[inline]
-    fn try_grant(
-        &mut self,
-        _: WaitsAs,
-        options: &AcquireOptions,
-        _: &'static Location<'static>,
-    ) -> Result<Option<Permit<K>>, LimiterError> {
-        let Some(granted) = self.limiter.try_grant(&mut self.call, options) else {
+    fn try_grant(&mut self, context: &RequestContext) -> Result<Option<Permit<K>>, LimiterError> {
+        let Some(key) = self
+            .key
+            .as_ref()
+            .filter(|_| !context.options.is_cancelled())
+        else {
             return Ok(None);
         };
-        let (limiter, key) = (self.limiter.clone(), self.call.key.take());
-        Ok(Some(Permit(HeldSlots::by(limiter, granted, options, key))))
+        let hash = Secret.hash_one(key);
+        let shared = &self.limiter.0;
+        let mut state = shared.state.lock();
+        let granted = state.try_take(&mut self.key, hash, self.weight, &shared.clock);
+        drop(state);
+        Ok(granted.map(|granted| {
+            let permit = Permit::new(&self.limiter, granted).taken(&context.options);
+            // Dropping a key is code of users. If it panics, the slots are returned.
+            drop(self.key.take());
+            permit
+        }))
     }
 
-    /// Both endings have tried.
-    async fn grant_as(
-        self,
-        waits_as: WaitsAs,
-        options: AcquireOptions,
-        _: &'static Location<'static>,
-    ) -> Result<Permit<K>, LimiterError> {
-        let (limiter, options) = (self.limiter, &options);
-        let (granted, keys) = limiter.grant(waits_as, self.call, options).await?;
-        Ok(Permit(HeldSlots::by(limiter, granted, options, keys)))
+    /// Both endings have tried. A cancelled call is counted here.
+    async fn grant_as(self, context: RequestContext) -> Result<Permit<K>, LimiterError> {
+        let (waits_as, options) = (context.waits_as, &context.options);
+        let shared = &self.limiter.0;
+        let limit = options.limit(shared.timeout);
+        let key = self.key.as_ref().expect("it is taken with the grant");
+        let hash = Secret.hash_one(key);
+        let cancelled = options.is_cancelled();
+        let attended = waits_as.attend(shared);
+        attended.map_err(|error| LimiterError::NoKeeper {
+            key: self.shown_key(),
+            reason: error.to_string(),
+        })?;
+        // Copied without the mutex. The call keeps its key for the error.
+        let mut copy = Some(key.clone());
+        let refused = |mut state: LimiterGuard<'_, K>, count: fn(&mut LimiterCounters)| {
+            let load = state.turn_away(key, hash, count);
+            drop(state);
+            self.evidence(load)
+        };
+        let (mailbox, wait) = {
+            let mut state = shared.state.lock();
+            if cancelled {
+                let call = refused(state, |counts| counts.cancelled += 1);
+                return Err(LimiterError::Cancelled { call });
+            }
+            let most = state.most(key, hash);
+            if self.weight > most {
+                let call = refused(state, |counts| counts.too_heavy += 1);
+                return Err(LimiterError::TooHeavy {
+                    key: call.key,
+                    weight: call.weight,
+                    limit: most,
+                });
+            }
+            if let Some(granted) = state.try_take(&mut copy, hash, self.weight, &shared.clock) {
+                drop(state);
+                return Ok(Permit::new(&self.limiter, granted).taken(options));
+            }
+            if limit.is_some_and(|limit| limit.is_zero()) {
+                let call = refused(state, |counts| counts.declined += 1);
+                return Err(LimiterError::Busy { call });
+            }
+            let queued = state.load(key, hash).queued;
+            let bounds = options.queue_bound.into_iter().chain(shared.queue_bound);
+            if let Some(bound) = bounds.min().filter(|&bound| queued >= bound) {
+                let call = refused(state, |counts| counts.rejected += 1);
+                return Err(LimiterError::QueueFull { bound, call });
+            }
+            // The deadline comes first: threads that see the call in the queue rely on a running
+            // timeout.
+            let deadline = limit.and_then(|limit| Some((limit, shared.clock.deadline(limit)?)));
+            let mailbox = Arc::new(Mailbox::new());
+            let waiting = WaitingCall {
+                weight: self.weight,
+                since: shared.clock.now(),
+                mailbox: Arc::clone(&mailbox),
+                task: (waits_as == WaiterKind::Task).then_some(deadline),
+            };
+            let wait = Wait {
+                ticket: state.join(&mut copy, hash, waiting),
+                deadline,
+                // Calls take too long to spin for their end.
+                spins: Pace::SLOW.spins(limit),
+                keeper_looks: None,
+            };
+            (mailbox, wait)
+        };
+        let cancel = options.cancel.as_ref();
+        match waits_as.wait(shared, &mailbox, cancel, wait).await {
+            Ok(permit) => Ok(permit.taken(options)),
+            Err(left) => {
+                let (reason, evidence) = *left;
+                let key = self.shown_key();
+                let call = Box::new(CallEvidence { key, ..evidence });
+                Err(match reason {
+                    Reason::Expired(limit) => LimiterError::Timeout { limit, call },
+                    Reason::Cancelled => LimiterError::Cancelled { call },
+                })
+            }
+        }
+    }
+}
+
+impl<K: LimiterKey> CallRequest<K> {
+    fn shown_key(&self) -> String {
+        let key = self.key.as_ref();
+        key.map_or_else(String::new, |key| format!("{key:?}"))
+    }
+
+    /// Returns the evidence of a call that never joined the queue.
+    fn evidence(&self, load: LimiterLoad) -> Box<CallEvidence> {
+        Box::new(CallEvidence {
+            key: self.shown_key(),
+            weight: self.weight,
+            waited: Duration::ZERO,
+            position: None,
+            load,
+        })
     }
 }
 
@@ -60,7 +163,7 @@ impl<K: LimiterKey> PendingRequest<'_, CallRequest<K>> {
     /// While a heavy call is at the head of its queue, lighter calls behind it wait too, even if
     /// they would fit.
     pub fn weight(mut self, slots: usize) -> Self {
-        self.request.call.weight = slots.max(1);
+        self.request.weight = slots.max(1);
         self
     }
 
@@ -71,79 +174,107 @@ impl<K: LimiterKey> PendingRequest<'_, CallRequest<K>> {
     ///
     /// [`LimiterError`]; the task has not run then.
     pub fn run<R>(self, task: impl FnOnce(&CallCancellation) -> R) -> Result<R, LimiterError> {
-        let (CallRequest { limiter, call }, options, _) = self.into_parts();
-        let slots = HeldSlots::of(&limiter, call, &options, |slots| slots)?;
+        let permit = self.wait()?;
         assert_unlocked("a call is made");
-        Ok(task(&slots.signal))
+        Ok(task(permit.signal()))
     }
 }
 
 impl<K: LimiterKey> Debug for CallRequest<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CallRequest")
-            .field("key", &self.call.key)
+            .field("key", &self.key)
             .finish_non_exhaustive()
     }
 }
 
-/// The slots that a call takes.
-pub(super) struct Call<K> {
-    /// Taken out with the grant.
-    pub(super) key: Option<K>,
-    pub(super) weight: usize,
+/// Holds the slots of a call until it is dropped.
+///
+/// It may move to another thread and be dropped there. A forgotten permit ([`std::mem::forget`])
+/// never returns its slots.
+#[must_use = "the slots are returned as soon as the permit is dropped"]
+pub struct Permit<K: LimiterKey> {
+    limiter: InFlightLimiter<K>,
+    granted: Granted,
+    signal: CallCancellation,
+    /// Whether the call has it. A call that is gone before counts as cancelled.
+    is_taken: bool,
 }
 
-impl<K> Call<K> {
-    /// Creates a call of weight one.
-    #[inline(always)]
-    pub(super) fn to(key: K) -> Self {
+impl<K: LimiterKey> Permit<K> {
+    #[inline]
+    pub(super) fn new(limiter: &InFlightLimiter<K>, granted: Granted) -> Self {
         Self {
-            key: Some(key),
-            weight: 1,
+            limiter: limiter.clone(),
+            granted,
+            signal: CallCancellation::default(),
+            is_taken: false,
         }
+    }
+
+    /// Returns the permit to its call.
+    #[inline]
+    pub(super) fn taken(mut self, options: &AcquireOptions) -> Self {
+        self.signal = CallCancellation(options.cancel.clone());
+        self.is_taken = true;
+        self
+    }
+
+    /// Returns the signal of the call.
+    pub fn signal(&self) -> &CallCancellation {
+        &self.signal
+    }
+
+    /// Returns the number of slots that it holds.
+    pub fn weight(&self) -> usize {
+        self.granted.weight
     }
 }
 
-impl<K: Debug> Call<K> {
-    fn shown_key(&self) -> String {
-        self.key
-            .as_ref()
-            .map_or_else(String::new, |key| format!("{key:?}"))
+impl<K: LimiterKey> Drop for Permit<K> {
+    #[inline]
+    fn drop(&mut self) {
+        let cancelled = !self.is_taken || self.signal.is_cancelled();
+        let whole = !cancelled && !thread::panicking();
+        self.limiter.0.give_back(self.granted, whole, cancelled);
+    }
+}
+
+impl<K: LimiterKey> fmt::Debug for Permit<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permit")
+            .field("weight", &self.weight())
+            .field("signal", self.signal())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reports to a running call whether it was cancelled. Nothing is interrupted: a long call should
+/// check the signal and return early.
+///
+/// ```
+/// use doclock_locks::{CancelToken, limiter::InFlightLimiter};
+///
+/// let limiter = InFlightLimiter::new(1);
+/// let token = CancelToken::new();
+/// let running = limiter.request("report").cancel_token(&token).wait()?;
+/// token.cancel(); // as another thread would
+/// assert!(running.signal().is_cancelled());
+/// # Ok::<(), doclock_locks::limiter::LimiterError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct CallCancellation(Option<CancelToken>);
+
+impl CallCancellation {
+    /// Returns whether the token of the call was cancelled. Always `false` for a call without a
+    /// token.
+    #[inline]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.as_ref().is_some_and(CancelToken::is_cancelled)
     }
 
-    /// Returns the evidence of a call that never joined the queue.
-    pub(super) fn evidence(&self, load: LimiterLoad) -> Box<CallEvidence> {
-        Box::new(CallEvidence {
-            key: self.shown_key(),
-            weight: self.weight,
-            waited: Duration::ZERO,
-            position: None,
-            load,
-        })
-    }
-
-    pub(super) fn too_heavy(&self, limit: usize) -> LimiterError {
-        LimiterError::TooHeavy {
-            key: self.shown_key(),
-            weight: self.weight,
-            limit,
-        }
-    }
-
-    pub(super) fn no_keeper(&self, error: &io::Error) -> LimiterError {
-        LimiterError::NoKeeper {
-            key: self.shown_key(),
-            reason: error.to_string(),
-        }
-    }
-
-    pub(super) fn error(&self, left: LeftCall) -> LimiterError {
-        let mut call = self.evidence(left.load);
-        call.waited = left.waited;
-        call.position = Some(left.position);
-        match left.reason {
-            Reason::Expired(limit) => LimiterError::Timeout { limit, call },
-            Reason::Cancelled => LimiterError::Cancelled { call },
-        }
+    /// Returns the token of the call, for waits on its behalf.
+    pub fn token(&self) -> Option<&CancelToken> {
+        self.0.as_ref()
     }
 }

@@ -18,16 +18,13 @@
 //! 5. A key that is idle and was not configured by name is not kept.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::LimiterKey;
-use super::adaptive::Adaptive;
-use super::caller::{CallMailbox, WaitingCall};
-use super::error::LimiterLoad;
-use super::key_state::{KeyState, KeyTicket, OwnQueue};
 use super::metrics::{CallMetrics, KeySnapshot, LimiterCounters, LimiterSnapshot, LimiterTotals};
+use super::options::Adaptive;
 use super::options::KeyLimit;
+use super::{CallEvidence, LimiterKey, LimiterLoad, Permit};
 use crate::key_table::{KeyEntry, KeyId, KeyTable};
+use crate::mailbox::Mailbox;
 use crate::queue::{Priority, Queue, Slots, Ticket};
 use crate::sampling::{Measured, Sampling};
 use crate::time::{Clock, MonotonicTime};
@@ -35,7 +32,6 @@ use crate::wait::{Reason, WaitDeadline};
 
 pub(super) struct LimiterState<K: LimiterKey> {
     keys: KeyTable<K, KeyState<K>>,
-    /// How many keys were added.
     added: u64,
     /// Of keys that were not configured by name.
     default_limit: usize,
@@ -47,7 +43,6 @@ pub(super) struct LimiterState<K: LimiterKey> {
     others: CallMetrics,
 }
 
-/// Slots that were taken.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Granted {
     key: KeyId,
@@ -56,23 +51,13 @@ pub(super) struct Granted {
     began: Option<Measured>,
 }
 
-/// Identifies a waiting call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CallTicket {
     key: KeyId,
     ticket: Ticket,
 }
 
-/// Why a call left the queue without slots, and the state that it observed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct LeftCall {
-    pub(super) reason: Reason,
-    pub(super) waited: Duration,
-    pub(super) position: usize,
-    pub(super) load: LimiterLoad,
-}
-
-pub(super) type CallOutcome = Result<Granted, Box<LeftCall>>;
+pub(super) type CallOutcome = Result<Granted, LeftCall>;
 
 /// The work to do after the release of the mutex.
 #[must_use]
@@ -108,7 +93,6 @@ impl<K: LimiterKey> LimiterState<K> {
         }
     }
 
-    /// Configures an absent key.
     pub(super) fn configure(&mut self, key: K, hash: u64, rule: KeyLimit, clock: &Clock) {
         let (limit, adaptive, sampling) = match rule {
             KeyLimit::Fixed(limit) => (limit, None, Sampling::new(clock)),
@@ -186,9 +170,8 @@ impl<K: LimiterKey> LimiterState<K> {
             Ok(entry) => entry,
             Err(place) => {
                 let key = key.take().expect("it was just there");
-                let limit = self.default_limit;
                 self.added += 1;
-                place.insert(self.added, key, || KeyState::new(limit, None))
+                place.insert(self.added, key, || KeyState::new(self.default_limit, None))
             }
         };
         let (key, state) = (entry.id, &mut entry.state);
@@ -245,13 +228,15 @@ impl<K: LimiterKey> LimiterState<K> {
                 waited
             }
         };
-        let left = LeftCall {
-            reason,
+        let evidence = CallEvidence {
+            key: String::new(),
+            weight: waiter.weight,
             waited,
-            position: ahead + 1,
+            position: Some(ahead + 1),
             load,
         };
-        next.answers.push((waiter.mailbox, Err(Box::new(left))));
+        let left = Box::new((reason, evidence));
+        next.answers.push((waiter.mailbox, Err(left)));
         let over = state.is_over();
         self.update_turn(key);
         self.serve(now, next);
@@ -389,7 +374,6 @@ impl<K: LimiterKey> LimiterState<K> {
         }
     }
 
-    /// Returns the load and the counters over all keys.
     pub(super) fn totals(&self) -> LimiterTotals {
         let mut totals = LimiterTotals {
             in_flight: self.turns.slots().taken(),
@@ -407,7 +391,6 @@ impl<K: LimiterKey> LimiterState<K> {
         totals
     }
 
-    /// Visits all waiting calls.
     pub(super) fn each_waiting(&self, mut visit: impl FnMut(CallTicket, Option<WaitDeadline>)) {
         for entry in self.keys.iter() {
             for (ticket, waiter) in entry.state.queue.waiting() {
@@ -416,14 +399,77 @@ impl<K: LimiterKey> LimiterState<K> {
             }
         }
     }
+}
 
-    /// Returns the call at this position of a key's queue, from 1.
-    #[cfg(loom)]
-    pub(super) fn waiting_at(&self, key: &K, hash: u64, position: usize) -> Option<CallTicket> {
-        let entry = self.keys.find(hash, |own| own == key)?;
-        let mut waiting = entry.state.queue.waiting();
-        let (ticket, _) = waiting.nth(position.checked_sub(1)?)?;
-        let key = entry.id;
-        Some(CallTicket { key, ticket })
+/// A call in the queue of its key.
+pub(super) struct WaitingCall<K: LimiterKey> {
+    pub(super) weight: usize,
+    pub(super) since: MonotonicTime,
+    pub(super) mailbox: Arc<CallMailbox<K>>,
+    /// The timeout of a task, or that it has none. `None` for a thread.
+    pub(super) task: Option<WaitDeadline>,
+}
+
+/// The mailbox through which a waiting call gets its slots. They are returned if the call is gone.
+pub(super) type CallMailbox<K> = Mailbox<Result<Permit<K>, LeftCall>>;
+
+/// Why a call left the queue without slots, and the state that it observed, without its key.
+pub(super) type LeftCall = Box<(Reason, CallEvidence)>;
+
+pub(super) struct KeyState<K: LimiterKey> {
+    pub(super) queue: Queue<WaitingCall<K>>,
+    pub(super) turn: Option<KeyTicket>,
+    /// Set for a key that was configured by name.
+    pub(super) own: Option<Box<OwnQueue>>,
+}
+
+/// The ticket of a key in the queue of keys, and its demand there.
+pub(super) struct KeyTicket {
+    pub(super) ticket: Ticket,
+    pub(super) weight: usize,
+}
+
+pub(super) struct OwnQueue {
+    pub(super) metrics: CallMetrics,
+    pub(super) adaptive: Option<Adaptive>,
+}
+
+impl<K: LimiterKey> KeyState<K> {
+    pub(super) fn new(limit: usize, own: Option<Box<OwnQueue>>) -> Self {
+        Self {
+            queue: Queue::new(Slots::new(limit), 0),
+            turn: None,
+            own,
+        }
+    }
+
+    /// Whether the key is idle and was not configured by name.
+    pub(super) fn is_over(&self) -> bool {
+        self.own.is_none() && self.queue.is_empty() && self.queue.slots().taken() == 0
+    }
+
+    /// Returns the lowest number of slots that the limit can fall to.
+    pub(super) fn least_limit(&self) -> usize {
+        let adaptive = self.own.as_ref().and_then(|own| own.adaptive.as_ref());
+        adaptive.map_or(self.queue.slots().limit(), Adaptive::least)
+    }
+
+    pub(super) fn metrics<'a>(&'a mut self, others: &'a mut CallMetrics) -> &'a mut CallMetrics {
+        match &mut self.own {
+            Some(own) => &mut own.metrics,
+            None => others,
+        }
+    }
+
+    /// Updates an adaptive limit with a call that returns its slots.
+    #[inline(always)]
+    pub(super) fn learn(&mut self, began: Option<Measured>, ended: MonotonicTime, whole: bool) {
+        let own = self.own.as_mut();
+        let adaptive = own.and_then(|own| own.adaptive.as_mut());
+        if let (Some(adaptive), Some(began)) = (adaptive, began) {
+            let in_flight = self.queue.slots().taken();
+            adaptive.take_in([began.at, ended], whole, in_flight);
+            self.queue.slots_mut().set_limit(adaptive.limit());
+        }
     }
 }

@@ -7,14 +7,14 @@ use super::{NodeLockStats, Scope, Tree};
 use crate::id::FencingToken;
 use crate::queue::CapacityPart;
 use crate::request::RequestSource;
-use crate::wait::WaitsAs;
+use crate::wait::WaiterKind;
 use crate::{AcquireOptions, FifoLock, Grant, LockError, Requester, blocking};
 
+#[doc(hidden)]
 impl FifoLock {
     /// Locks nodes, all or none, and waits if needed. The request joins the queues of all its nodes
     /// in one step.
     #[inline(always)]
-    #[doc(hidden)]
     pub fn grant_nodes(
         &self,
         requester: &Requester<'_>,
@@ -47,10 +47,9 @@ impl FifoLock {
     }
 
     /// Locks nodes as [`grant_nodes`](Self::grant_nodes) does, for a thread or a task.
-    #[doc(hidden)]
     pub async fn grant_nodes_as(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         requester: &Requester<'_>,
         options: &AcquireOptions,
         scope: Scope,
@@ -73,12 +72,12 @@ impl FifoLock {
         scope: &Scope,
         tree: &dyn Tree,
     ) -> Result<Grant, LockError> {
-        blocking(self.queue_for_nodes(WaitsAs::Thread, requester, options, scope, tree))
+        blocking(self.queue_for_nodes(WaiterKind::Thread, requester, options, scope, tree))
     }
 
     async fn queue_for_nodes(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         requester: &Requester<'_>,
         options: &AcquireOptions,
         scope: &Scope,
@@ -118,7 +117,6 @@ impl FifoLock {
     }
 
     /// Returns the description of the request of this grant on nodes.
-    #[doc(hidden)]
     pub fn source_of(&self, grant: Grant) -> Result<RequestSource, LockError> {
         let id = grant.id();
         let source = self.0.step(|state, _| state.held_source(id).cloned());
@@ -127,17 +125,15 @@ impl FifoLock {
 
     /// Returns the last fencing token of a grant on nodes. It is later than that of `grant` if the
     /// future of an extension was dropped or forgotten after its nodes were granted.
-    #[doc(hidden)]
     pub fn token_of(&self, grant: Grant) -> FencingToken {
         self.0.step(|state, _| state.token_of(grant))
     }
 
     /// Locks more nodes for a holder of nodes, all or none, and returns the grant with its new
     /// number. The holder keeps its earlier nodes in any case.
-    #[doc(hidden)]
     pub async fn extend_nodes(
         &self,
-        waits_as: WaitsAs,
+        waits_as: WaiterKind,
         grant: Grant,
         requester: &Requester<'_>,
         options: &AcquireOptions,
@@ -169,7 +165,6 @@ impl FifoLock {
     }
 
     /// Returns the metrics of the node locks.
-    #[doc(hidden)]
     pub fn node_stats(&self) -> NodeLockStats {
         self.0.step(|state, now| state.node_stats(now))
     }

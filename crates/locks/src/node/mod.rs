@@ -33,10 +33,9 @@
 
 mod ask;
 mod error;
-mod info;
 pub(crate) mod scope;
 
+pub use crate::stats::{NodeLockStats, RefusedDeadlock};
 pub use error::{Deadlock, DeadlockLink, NodeWait};
-pub use info::{NodeLockStats, RefusedDeadlock};
 pub use scope::Scope;
 pub(crate) use scope::{Granule, Tree};

@@ -11,12 +11,10 @@ use crate::queue::{LockMode, Rights};
 pub enum Granule {
     /// All nodes, and the choice of the root.
     Document,
-    #[doc(hidden)]
     Node(NodeId),
 }
 
 impl Granule {
-    #[doc(hidden)]
     pub fn node(&self) -> Option<&NodeId> {
         match self {
             Self::Document => None,
@@ -60,33 +58,28 @@ impl Scope {
     }
 
     /// Adds a node in a mode.
-    #[inline]
     pub fn lock(mut self, id: impl Into<NodeId>, mode: LockMode) -> Self {
         self.add(Granule::Node(id.into()), mode.into());
         self
     }
 
     /// Adds a node, to read the node alone.
-    #[inline]
     pub fn read(self, id: impl Into<NodeId>) -> Self {
         self.lock(id, LockMode::NodeShared)
     }
 
     /// Adds a node, to write the node alone: its type, attributes, text, marks and list of
     /// children.
-    #[inline]
     pub fn write(self, id: impl Into<NodeId>) -> Self {
         self.lock(id, LockMode::NodeExclusive)
     }
 
     /// Adds a node, to read its subtree.
-    #[inline]
     pub fn read_subtree(self, id: impl Into<NodeId>) -> Self {
         self.lock(id, LockMode::Shared)
     }
 
     /// Adds a node, to write its subtree.
-    #[inline]
     pub fn write_subtree(self, id: impl Into<NodeId>) -> Self {
         self.lock(id, LockMode::Exclusive)
     }
@@ -101,19 +94,19 @@ impl Scope {
         let nodes = self.0.iter();
         nodes.filter_map(|(granule, rights)| Some((granule.node()?, rights.mode())))
     }
+}
 
+#[doc(hidden)]
+impl Scope {
     #[inline]
-    #[doc(hidden)]
     pub fn add(&mut self, granule: Granule, rights: Rights) {
         self.0.push((granule, rights));
     }
 
-    #[doc(hidden)]
     pub fn extend(&mut self, other: Self) {
         self.0.extend(other.0);
     }
 
-    #[doc(hidden)]
     pub fn parts(&self) -> &[(Granule, Rights)] {
         &self.0
     }
@@ -154,12 +147,6 @@ impl<I: Into<NodeId>> FromIterator<(I, LockMode)> for Scope {
 
 impl<I: Into<NodeId>, const N: usize> From<[(I, LockMode); N]> for Scope {
     fn from(nodes: [(I, LockMode); N]) -> Self {
-        nodes.into_iter().collect()
-    }
-}
-
-impl<I: Into<NodeId>> From<Vec<(I, LockMode)>> for Scope {
-    fn from(nodes: Vec<(I, LockMode)>) -> Self {
         nodes.into_iter().collect()
     }
 }

@@ -24,17 +24,15 @@
 //!
 //! `docs/invariants/queue.md` has the reasons (Q1 to Q8).
 
-mod capacity;
 mod mode;
-mod priority;
 mod table;
 mod wait_list;
 
-pub(crate) use capacity::{CapacityPart, Slots};
+use serde::{Deserialize, Serialize};
+
 pub use mode::LockMode;
 #[doc(hidden)]
 pub use mode::Rights;
-pub use priority::Priority;
 pub(crate) use table::{Asked, Link, LockTable, MemberNumber};
 pub(crate) use wait_list::{Ticket, WaitList};
 
@@ -52,7 +50,6 @@ struct QueuedRequest<T> {
 }
 
 impl<T> Queue<T> {
-    /// How many later requests can overtake one, for each level.
     pub(crate) fn overtaking(&self) -> u32 {
         self.list.overtaking()
     }
@@ -99,7 +96,6 @@ impl<T> Queue<T> {
         granted.map(|waiting| waiting.request)
     }
 
-    /// Returns the slots behind the queue.
     pub(crate) fn slots(&self) -> &Slots {
         &self.slots
     }
@@ -110,18 +106,15 @@ impl<T> Queue<T> {
         &mut self.slots
     }
 
-    /// Returns the weight of the head of the queue.
     pub(crate) fn head(&self) -> Option<usize> {
         let (_, waiting) = self.list.iter(None).next()?;
         Some(waiting.weight)
     }
 
-    /// Returns how many requests wait.
     pub(crate) fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether no request waits.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
@@ -159,6 +152,105 @@ fn requests<'a, T: 'a>(
     members: impl Iterator<Item = (Ticket, &'a QueuedRequest<T>)>,
 ) -> impl Iterator<Item = (Ticket, &'a T)> {
     members.map(|(ticket, waiting)| (ticket, &waiting.request))
+}
+
+/// A number of slots, of which a request takes one or several: its weight.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    limit: usize,
+    taken: usize,
+}
+
+impl Slots {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { limit, taken: 0 }
+    }
+
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Sets the limit. Below the taken slots, nothing fits until enough were given back.
+    pub(crate) fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
+    pub(crate) fn taken(&self) -> usize {
+        self.taken
+    }
+
+    #[inline]
+    pub(crate) fn fits(&self, weight: usize) -> bool {
+        let sum = self.taken.checked_add(weight);
+        sum.is_some_and(|sum| sum <= self.limit)
+    }
+
+    /// Takes the slots if they fit beside those that are taken already.
+    #[inline]
+    fn take(&mut self, weight: usize) -> bool {
+        let fits = self.fits(weight);
+        if fits {
+            self.taken += weight;
+        }
+        fits
+    }
+
+    #[inline]
+    fn give_back(&mut self, weight: usize) {
+        debug_assert!(weight <= self.taken, "given back more than was taken");
+        self.taken = self.taken.saturating_sub(weight);
+    }
+}
+
+/// The part of a lock that a request takes: all slots, or one of very many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CapacityPart {
+    Whole,
+    Share,
+}
+
+impl CapacityPart {
+    pub(crate) const SLOTS: usize = usize::MAX;
+
+    #[inline]
+    pub(crate) fn weight(self) -> usize {
+        match self {
+            Self::Whole => Self::SLOTS,
+            Self::Share => 1,
+        }
+    }
+}
+
+/// The priority of a request.
+///
+/// Requests of one priority are granted in FIFO order. A request may be granted before earlier
+/// requests of a lower priority, but only a bounded number of requests overtakes each of them, for
+/// each level between the two. So a request of low priority is granted in the end, whatever else
+/// arrives.
+///
+/// ```
+/// use doclock_locks::Priority;
+///
+/// assert!(Priority::Low < Priority::Normal && Priority::Normal < Priority::High);
+/// assert_eq!(Priority::default(), Priority::Normal);
+/// ```
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum Priority {
+    /// Work in the background: imports, maintenance.
+    Low,
+    /// The default.
+    #[default]
+    Normal,
+    /// Work that a user watches.
+    High,
+}
+
+impl Priority {
+    /// Every priority, from the lowest to the highest.
+    pub const ALL: [Self; 3] = [Self::Low, Self::Normal, Self::High];
 }
 
 #[cfg(test)]

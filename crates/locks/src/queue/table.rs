@@ -45,7 +45,6 @@ pub(crate) struct LockTable<K> {
 /// The members whose whole request is granted.
 pub(crate) type Served = SmallVec<[MemberNumber; 2]>;
 
-/// The outcome of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Asked<K> {
     Granted,
@@ -77,7 +76,6 @@ struct TableEntry {
     waits: Option<Box<PartQueues>>,
 }
 
-/// The requests that wait for one thing.
 #[derive(Debug)]
 struct PartQueues {
     list: WaitList<PartRequest>,
@@ -93,14 +91,12 @@ struct PartRequest {
     part: usize,
 }
 
-/// The rights and the request of one member.
 #[derive(Debug)]
 struct Account<K> {
     held: SmallVec<[K; 4]>,
     asks: Option<Box<Asks<K>>>,
 }
 
-/// A request that waits.
 #[derive(Debug)]
 struct Asks<K> {
     parts: SmallVec<[Part<K>; 4]>,
@@ -367,19 +363,16 @@ impl TableEntry {
 }
 
 impl<K: Clone + Eq + Hash> LockTable<K> {
-    /// Returns how many things have an entry.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Returns the rights of a member on a thing.
     pub(crate) fn rights(&self, member: MemberNumber, key: &K) -> Rights {
         self.entries
             .get(key)
             .map_or(Rights::NONE, |entry| entry.rights(member))
     }
 
-    /// Returns the rights of a member.
     pub(crate) fn held(&self, member: MemberNumber) -> impl Iterator<Item = (&K, Rights)> {
         let held = self
             .members
@@ -512,7 +505,6 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         served
     }
 
-    /// Removes all rights and the request of a member.
     pub(crate) fn dismiss(&mut self, member: MemberNumber) -> Served {
         let mut served = self.withdraw(member);
         let Some(account) = self.members.remove(&member) else {
@@ -610,13 +602,11 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         found
     }
 
-    /// Returns on how many things a member has rights.
     pub(crate) fn held_count(&self, member: MemberNumber) -> usize {
         let account = self.members.get(&member);
         account.map_or(0, |account| account.held.len())
     }
 
-    /// Returns for how many things a member waits.
     pub(crate) fn missing_count(&self, member: MemberNumber) -> usize {
         let account = self.members.get(&member);
         let asks = account.and_then(|account| account.asks.as_ref());

@@ -43,7 +43,6 @@ impl<T> WaitList<T> {
         }
     }
 
-    /// How many later requests can overtake one, for each level.
     pub(crate) fn overtaking(&self) -> u32 {
         self.overtaking
     }
@@ -79,7 +78,6 @@ impl<T> WaitList<T> {
         ticket
     }
 
-    /// Removes the front if `accept` returns `true`.
     #[inline]
     pub(crate) fn pop_if(&mut self, accept: impl FnOnce(&T) -> bool) -> Option<T> {
         let (_, front) = self.values.front()?;

@@ -1,22 +1,12 @@
-//! Which holders exceed their hold limit, and when the keeper looks for them.
+//! Which holders exceed their hold limit, when the keeper looks for them, and their revocation.
 //!
 //! L20. Whenever the mutex is free: while a holder with a hold limit delays a request, the keeper
 //! looks no later than that holder exceeds its limit, or a thread is about to call it.
 
-use std::collections::VecDeque;
-
 use super::*;
 
-#[derive(Debug, Default)]
-pub(super) struct HoldLimits {
-    /// The latest revoked grants whose holders have not seen the revocation yet.
-    pub(super) revoked: VecDeque<LockId>,
-    /// The last revocations of holders of the whole lock.
-    pub(super) last_revocations: LastRevocations,
-    /// How often the keeper looked.
-    #[cfg(test)]
-    pub(super) looks: usize,
-}
+/// This many revoked grants are remembered, to distinguish them from ids that were never granted.
+pub(super) const REMEMBERED: usize = 256;
 
 impl LockState {
     /// Returns when a hold that begins now exceeds the limit of its request.
@@ -30,10 +20,6 @@ impl LockState {
         let limit = limit.or(self.hold_limit.map(PackedDuration::get));
         self.had_limits |= limit.is_some();
         limit
-    }
-
-    pub(super) fn hold_limits(&mut self) -> &mut HoldLimits {
-        self.hold_limits.get_or_insert_default()
     }
 
     /// Lets the keeper look in time if requests wait for a new holder. Called with each grant that
@@ -75,10 +61,14 @@ impl LockState {
         }
         #[cfg(test)]
         {
-            self.hold_limits().looks += 1;
+            self.looks += 1;
         }
         if self.held {
-            self.revoke_overdue_holder(now, &has_passed);
+            let overdue = self.holder.overdue;
+            let overdue = overdue.filter(|overdue| has_passed(overdue.at) && !self.holder.sealed);
+            if let Some(overdue) = overdue.filter(|_| !self.queue.is_empty()) {
+                self.revoke(self.holder.grant.id(), overdue, now);
+            }
         } else {
             // The nodes of one may go to another that delays fewer requests.
             while let Some(&(number, overdue, _)) = self
@@ -94,14 +84,51 @@ impl LockState {
         }
     }
 
-    fn revoke_overdue_holder(&mut self, now: MonotonicTime, has_passed: impl Fn(Deadline) -> bool) {
-        let Some(overdue) = self.holder.overdue else {
+    /// Remembers the revocation for the release of the grant.
+    pub(super) fn remember_revocation(&mut self, id: LockId) {
+        if self.revoked.len() == REMEMBERED {
+            self.revoked.pop_front();
+        }
+        self.revoked.push_back(id);
+    }
+
+    pub(super) fn revoke(&mut self, id: LockId, overdue: Overdue, now: MonotonicTime) {
+        let Some(hold) = self.hold_of(id) else {
             return;
         };
-        if self.queue.is_empty() || self.holder.sealed || !has_passed(overdue.at) {
-            return;
+        let (is_released_by_id, info) = (hold.is_released_by_id(), hold.info(now));
+        if is_released_by_id {
+            self.remember_revocation(id);
         }
-        self.revoke(self.holder.grant.id(), overdue, now);
+        let limit = overdue.limit();
+        let metrics = self.recorder_of(self.part_held());
+        metrics.counts.total_revocations += 1;
+        metrics.revocations.push((info, limit), now);
+        self.observe_end(id, TimelineOutcome::Revoked, now);
+        if self.held {
+            let next = self.vacate(now, None);
+            self.outbox.extend(next);
+        } else {
+            self.leave(id.number, now);
+        }
+    }
+
+    /// Whether a grant was revoked. Returns `true` once, for its holder.
+    pub(super) fn learn_of_revocation(&mut self, id: LockId) -> bool {
+        let at = self.revoked.iter().position(|&revoked| revoked == id);
+        at.and_then(|at| self.revoked.remove(at)).is_some()
+    }
+
+    /// Protects the grant from revocation until the transaction under it ends. `false` when it was
+    /// already revoked.
+    pub(crate) fn seal(&mut self, id: LockId) -> bool {
+        self.hold_of(id).map(|hold| hold.sealed = true).is_some()
+    }
+
+    /// Returns the description of the request of a grant, of the whole lock or of nodes, if it is
+    /// still held.
+    pub(crate) fn held_source(&mut self, id: LockId) -> Option<&mut RequestSource> {
+        self.hold_of(id).map(|hold| &mut hold.source)
     }
 
     /// Returns when the first of the holders that delay any request exceeds its limit. A holder

@@ -11,7 +11,6 @@ use crate::sampling::HoldStart;
 use crate::time::{Deadline, MonotonicTime};
 use crate::{Grant, LockInfo};
 
-/// When a hold exceeds its limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Overdue {
     pub(crate) at: Deadline,

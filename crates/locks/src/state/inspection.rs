@@ -6,8 +6,8 @@ use std::ops::Bound;
 use super::*;
 use crate::LockCounters;
 use crate::diagnostics::{HeldLock, RequestKind, WaiterKind, WaitingRequest};
-use crate::node::RefusedDeadlock;
-use crate::queue::{LockMode, MemberNumber};
+use crate::node::{Deadlock, DeadlockLink, NodeLockStats, RefusedDeadlock};
+use crate::queue::{Link, LockMode, MemberNumber};
 
 /// Some of the members, and the last of them if there may be more.
 #[derive(Default)]
@@ -50,27 +50,24 @@ impl LockState {
 
     /// Returns the last refused cycles.
     pub(crate) fn last_deadlocks(&self, now: MonotonicTime) -> Vec<RefusedDeadlock> {
-        let refused = self.nodes.iter().flat_map(|nodes| &nodes.last_deadlocks);
-        let refused = refused.map(|(deadlock, at)| RefusedDeadlock {
+        let nodes = self.nodes.iter();
+        let refused = nodes.flat_map(|nodes| nodes.last_deadlocks.list(now));
+        let refused = refused.map(|(deadlock, refused_for)| RefusedDeadlock {
             deadlock: deadlock.clone(),
-            refused_for: now - *at,
+            refused_for,
         });
         refused.collect()
     }
 
-    /// Returns the holder of the whole lock, or some of the members that share it. With
-    /// `nodes_only`, the holder only if it requested nodes.
+    /// Returns the holder of the whole lock, or some of the members that share it.
     pub(crate) fn members_page(
         &self,
         after: Option<MemberNumber>,
-        nodes_only: bool,
         now: MonotonicTime,
     ) -> MembersPage {
         let mut page = MembersPage::default();
         if let Some(holder) = self.holder() {
-            if holder.scope.is_some() || !nodes_only {
-                page.holders.push(self.held_lock(holder, now));
-            }
+            page.holders.push(self.held_lock(holder, now));
             return page;
         }
         let Some(nodes) = &self.nodes else {
@@ -114,6 +111,7 @@ impl LockState {
             hold_limit: hold.overdue.map(Overdue::limit),
             nodes,
             node_count,
+            is_of_nodes: !self.held || hold.scope.is_some(),
         }
     }
 
@@ -146,9 +144,7 @@ impl LockState {
     /// Describes a request in the queue, behind the request `ahead`.
     pub(crate) fn waits_in_queue(
         &self,
-        QueuedAt {
-            waiter, position, ..
-        }: QueuedAt<'_>,
+        (_, waiter, position): QueuedAt<'_>,
         ahead: Option<LockId>,
         now: MonotonicTime,
     ) -> WaitingRequest {
@@ -177,6 +173,72 @@ impl LockState {
         iter::empty()
             .chain(whole)
             .chain(members.map(|number| self.id(*number)))
+    }
+
+    pub(super) fn info_of_member(
+        &self,
+        number: MemberNumber,
+        now: MonotonicTime,
+    ) -> Option<LockInfo> {
+        Some(self.member_of_number(number)?.hold.info(now))
+    }
+
+    pub(crate) fn node_stats(&mut self, now: MonotonicTime) -> NodeLockStats {
+        let alone = self.held && self.holder.scope.is_some();
+        let last_deadlocks = self.last_deadlocks(now);
+        let nodes = &**self.nodes.get_or_insert_default();
+        let metrics = &nodes.metrics;
+        let [wait, hold] = metrics.durations.summaries(&metrics.counts);
+        let granted = nodes.holds();
+        NodeLockStats {
+            counters: metrics.counts,
+            last_revocations: metrics.last_revocations(now),
+            total_deadlocks: nodes.deadlocks,
+            total_upgrade_conflicts: nodes.upgrade_conflicts,
+            last_deadlocks,
+            wait,
+            hold,
+            holders: granted.count() + usize::from(alone),
+            waiting: nodes.waiting,
+            entries: nodes.table.len(),
+        }
+    }
+
+    pub(super) fn deadlock(&mut self, cycle: Vec<Link<Granule>>, now: MonotonicTime) -> LockError {
+        let nodes = self.nodes.get_or_insert_default();
+        let links = cycle.into_iter().filter_map(|link| {
+            let member = nodes.list.get(&link.member)?;
+            let waited = |asking: &LockWaiter| now - asking.since;
+            let source = &member.hold.source;
+            let mode = |rights: Rights| (rights != Rights::NONE).then(|| rights.mode());
+            Some(DeadlockLink {
+                lock_id: LockId {
+                    number: link.member,
+                    lock: self.lock,
+                },
+                owner_id: source.owner.clone(),
+                label: source.label.clone(),
+                call_site: source.call_site.into(),
+                waits_for: NodeWait {
+                    node: link.key.node().cloned(),
+                    mode: link.wants.mode(),
+                },
+                has: mode(link.has),
+                held_by_next: mode(link.next_has),
+                waiting_for: member.asking.as_ref().map_or(Duration::ZERO, waited),
+                held_for: member.hold.since.lasted(now),
+            })
+        });
+        let deadlock = Deadlock {
+            links: links.collect(),
+        };
+        nodes.deadlocks += 1;
+        nodes.last_deadlocks.push(deadlock.clone(), now);
+        if deadlock.is_of_upgrades() {
+            nodes.upgrade_conflicts += 1;
+            return LockError::UpgradeConflict(Box::new(deadlock));
+        }
+        LockError::Deadlock(Box::new(deadlock))
     }
 }
 

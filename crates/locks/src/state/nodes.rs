@@ -1,4 +1,4 @@
-//! The steps of requests that lock nodes: they share the lock, and have their nodes in a table.
+//! The requests that lock nodes: they share the lock, and have their nodes in a table.
 //!
 //! Invariants N6 to N8, beside those of the table:
 //!
@@ -8,14 +8,58 @@
 //!    while it holds: the first one downgrades it.
 //! 3. A member waits for nodes if and only if the table says so.
 
-mod inspection;
+use std::collections::BTreeMap;
 
-use super::members::Member;
 use super::*;
-use crate::node::{
-    Deadlock, DeadlockLink, Granule, NodeLockStats, NodeWait, RefusedDeadlock, Tree,
-};
-use crate::queue::{Asked, Link, MemberNumber};
+use crate::node::{Deadlock, RefusedDeadlock, Tree};
+use crate::queue::{Asked, LockTable, MemberNumber};
+use crate::stats::Last;
+
+#[derive(Default)]
+pub(super) struct Members {
+    pub(super) table: LockTable<Granule>,
+    /// By the numbers of their requests, hence in FIFO order.
+    pub(super) list: BTreeMap<u64, Member>,
+    /// How many of them wait for nodes.
+    pub(super) waiting: usize,
+    pub(super) metrics: Recorder,
+    pub(super) deadlocks: u64,
+    pub(super) last_deadlocks: Last<Deadlock, { RefusedDeadlock::LISTED }>,
+    pub(super) upgrade_conflicts: u64,
+}
+
+/// A request for nodes that was admitted: it holds nodes, or waits for some, or both.
+pub(super) struct Member {
+    /// Granted when the whole first request is. Until then it begins at the admission.
+    pub(super) hold: LockHolder,
+    /// Its request, if it waits.
+    pub(super) asking: Option<LockWaiter>,
+}
+
+impl LockState {
+    /// Returns the requests that wait for nodes.
+    pub(crate) fn waiters_for_nodes(&self) -> impl Iterator<Item = &LockWaiter> {
+        let members = self.nodes.iter().flat_map(|nodes| nodes.list.values());
+        members.filter_map(|member| member.asking.as_ref())
+    }
+}
+
+impl Members {
+    /// Whether a member is still in this wait.
+    pub(super) fn is_in_wait(&self, number: u64, wait: u64) -> bool {
+        let asking = self
+            .list
+            .get(&number)
+            .and_then(|member| member.asking.as_ref());
+        asking.is_some_and(|asking| asking.wait == wait)
+    }
+
+    /// Returns the members that hold nodes.
+    pub(super) fn holds(&self) -> impl Iterator<Item = &LockHolder> {
+        let holds = self.list.values().map(|member| &member.hold);
+        holds.filter(|hold| hold.is_granted())
+    }
+}
 
 /// The present outcome of a request.
 pub(crate) enum Requested {
@@ -83,7 +127,7 @@ impl LockState {
         Ok(match self.enroll(number, &requester, set, now) {
             true => Requested::Granted(self.grant_member(number, now, requester.hold_limit, now)),
             false => {
-                let waiter = LockWaiter::for_nodes(number, WaitId(number), request, now);
+                let waiter = LockWaiter::for_nodes(number, number, request, now);
                 Requested::Waits(self.wait_for_nodes(waiter))
             }
         })
@@ -135,12 +179,12 @@ impl LockState {
                 Requested::Granted(self.grant_member(number, now, requester.hold_limit, now))
             }
             Asked::Waits => {
-                let wait = self.next_wait();
+                let wait = self.next_id().number;
                 let waiter = LockWaiter::for_nodes(number, wait, request, now);
                 Requested::Waits(self.wait_for_nodes(waiter))
             }
             Asked::Refused(cycle) => {
-                let refused = LockWaiter::for_nodes(number, WaitId(number), request, now);
+                let refused = LockWaiter::for_nodes(number, number, request, now);
                 self.record_wait(&refused, TimelineOutcome::Deadlock, now);
                 return Err(self.deadlock(cycle, now));
             }
@@ -164,7 +208,7 @@ impl LockState {
         now: MonotonicTime,
     ) -> Option<Grant> {
         let number = grant.id().number;
-        if self.member(grant.id()).is_none() {
+        if self.hold_of(grant.id()).is_none() {
             // It was already revoked, and learns of that as usual.
             return Some(grant);
         }
@@ -381,19 +425,8 @@ impl LockState {
             .is_some_and(|nodes| !nodes.list.is_empty())
     }
 
-    /// Returns the id of the earliest member.
-    pub(super) fn first_member_id(&self) -> Option<LockId> {
-        let (number, _) = self.nodes.as_ref()?.list.first_key_value()?;
-        Some(self.id(*number))
-    }
-
     pub(super) fn waiting_for_nodes(&self) -> usize {
         self.nodes.as_ref().map_or(0, |nodes| nodes.waiting)
-    }
-
-    fn member(&self, id: LockId) -> Option<&Member> {
-        let members = self.nodes.as_ref().filter(|_| id.lock == self.lock)?;
-        members.list.get(&id.number)
     }
 
     /// Returns the member whose first request has this number.
@@ -416,7 +449,7 @@ impl LockState {
         id: LockId,
         now: MonotonicTime,
     ) -> Option<AfterUnlock> {
-        self.member(id)?;
+        self.hold_of(id)?;
         self.recorder_of(CapacityPart::Share).counts.total_releases += 1;
         self.observe_end(id, TimelineOutcome::Released, now);
         self.leave(id.number, now);
@@ -428,14 +461,14 @@ impl LockState {
     pub(super) fn abandon_nodes(
         &mut self,
         number: u64,
-        wait: WaitId,
+        wait: u64,
         now: MonotonicTime,
     ) -> Option<Arc<dyn Waiting>> {
         let nodes = self.nodes.as_mut()?;
         let member = nodes.list.get_mut(&number)?;
         let is_untaken = std::mem::take(&mut member.hold.source.untaken);
         if !nodes.is_in_wait(number, wait) {
-            let is_first = wait == WaitId(number);
+            let is_first = wait == number;
             if is_untaken && is_first {
                 let next = self.part_from_nodes(self.id(number), now);
                 self.outbox.extend(next);

@@ -10,7 +10,7 @@ const PAGE: usize = 256;
 
 /// Records requests when they end: the last `capacity` of them.
 #[derive(Debug)]
-pub(super) struct Recording {
+pub(crate) struct Recording {
     began_at: SystemTime,
     began: MonotonicTime,
     capacity: usize,
@@ -20,7 +20,7 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    pub(super) fn new(capacity: usize, clock: &Clock) -> Self {
+    pub(crate) fn new(capacity: usize, clock: &Clock) -> Self {
         Self {
             began_at: SystemTime::now(),
             began: clock.now(),
@@ -31,7 +31,7 @@ impl Recording {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, request: TimelineEntry) {
+    pub(crate) fn push(&mut self, request: TimelineEntry) {
         let len = self.requests.len();
         if len >= self.capacity {
             self.forgotten += 1;
@@ -48,7 +48,7 @@ impl Recording {
 
     /// Returns a timeline without entries, read now. Its `forgotten` is how many requests have
     /// ended.
-    pub(super) fn timeline(&self, now: MonotonicTime) -> Timeline {
+    pub(crate) fn timeline(&self, now: MonotonicTime) -> Timeline {
         Timeline {
             began_at: self.began_at,
             read_at: now - self.began,
@@ -59,7 +59,7 @@ impl Recording {
 
     /// Returns the last of the first `end` requests that have ended, in order. None if they are
     /// forgotten.
-    pub(super) fn page(&self, end: u64) -> Vec<TimelineEntry> {
+    pub(crate) fn page(&self, end: u64) -> Vec<TimelineEntry> {
         let end = end.saturating_sub(self.forgotten) as usize;
         let page = self.requests.range(end.saturating_sub(PAGE)..end);
         page.cloned().collect()
@@ -90,7 +90,7 @@ impl Recording {
     }
 
     /// Describes a request that waits, or whose wait ended at `ended`.
-    pub(super) fn waiter(
+    pub(crate) fn waiter(
         &self,
         waiter: &LockWaiter,
         lock: u32,

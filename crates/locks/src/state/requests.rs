@@ -8,8 +8,8 @@ use crate::queue::MemberNumber;
 pub(crate) struct LockWaiter {
     /// The number of its id; the other part is the lock's.
     pub(super) number: u64,
-    /// A guard that requests more nodes waits in another wait, under the number of its first.
-    pub(super) wait: WaitId,
+    /// The number of the wait: of the first, that of the id.
+    pub(super) wait: u64,
     pub(super) since: MonotonicTime,
     pub(super) request: Arc<dyn Waiting>,
     /// The part of the lock that it requests.
@@ -38,21 +38,19 @@ impl LockState {
         part: CapacityPart,
         now: MonotonicTime,
     ) -> Result<(), LockError> {
-        let holder = if requester.thread == 0 {
-            None
-        } else if self.held {
-            let held = self.holder.is_held_by(requester.thread);
-            held.then(|| self.holder.info(now))
-        } else {
-            self.info_of_thread(requester.thread, now)
-        };
-        let Some(holder) = holder else {
+        if requester.thread == 0 {
+            return Ok(());
+        }
+        let mut holds = self.holds();
+        let holder = holds.find(|hold| hold.is_held_by(requester.thread));
+        let Some(holder) = holder.map(|hold| Box::new(hold.info(now))) else {
             return Ok(());
         };
+        drop(holds);
         self.recorder_of(part).counts.total_refusals += 1;
         Err(LockError::Reentrant {
             owner: requester.owner.clone(),
-            holder: Box::new(holder),
+            holder,
         })
     }
 
@@ -107,7 +105,7 @@ impl LockState {
             part,
             nodes,
             priority,
-            ..LockWaiter::for_nodes(number, WaitId(number), request, now)
+            ..LockWaiter::for_nodes(number, number, request, now)
         };
         let position = waiter.position_at(None);
         let ticket = Some(self.queue.join(part.weight(), priority, waiter));
@@ -119,7 +117,7 @@ impl LockWaiter {
     /// Describes a request that waits for nodes.
     pub(super) fn for_nodes(
         number: u64,
-        wait: WaitId,
+        wait: u64,
         request: Arc<dyn Waiting>,
         now: MonotonicTime,
     ) -> Self {

@@ -19,18 +19,15 @@ pub(crate) struct Observed {
 
 impl Observed {
     /// `None` if the options ask for neither a timeline nor reports.
-    pub(crate) fn of(
-        timeline: Option<usize>,
-        thresholds: ReportThresholds,
-        clock: &Clock,
-    ) -> Option<Box<Self>> {
-        let recording = timeline.map(|capacity| Recording::new(capacity, clock));
-        (recording.is_some() || thresholds.shortest().is_some()).then(|| {
-            Box::new(Self {
-                recording,
-                thresholds,
-            })
-        })
+    pub(crate) fn of(settings: &LockOptions) -> Option<Box<Self>> {
+        let timeline = settings.timeline;
+        let recording = timeline.map(|capacity| Recording::new(capacity, &settings.clock));
+        let thresholds = settings.reports;
+        let observed = Self {
+            recording,
+            thresholds,
+        };
+        (timeline.is_some() || settings.makes_reports()).then(|| Box::new(observed))
     }
 }
 
@@ -51,18 +48,6 @@ fn is_slow(
     }
     is_reported.set(true);
     true
-}
-
-impl LockWaiter {
-    /// Returns itself if its wait exceeds the threshold and was not reported.
-    pub(crate) fn look_if_slow(
-        &self,
-        over: Duration,
-        left: &mut Option<Duration>,
-        now: MonotonicTime,
-    ) -> Option<&Self> {
-        is_slow(&self.is_reported, over, now - self.since, left).then_some(self)
-    }
 }
 
 /// The shorter of two times until a look.
@@ -194,62 +179,45 @@ impl LockState {
         if self.queue.is_empty() && self.waiting_for_nodes() == 0 {
             return None;
         }
+        let mut reports = Vec::new();
         if let Some(over) = holds {
-            self.look_at_holds(left, over, now);
+            for hold in self.holds() {
+                if is_slow(&hold.is_reported, over, hold.since.lasted(now), left) {
+                    let (slow, holder) = (SlowRequest::Hold { ended: false }, hold.info(now));
+                    reports.push(self.report(slow, over, Some(holder), now));
+                }
+            }
         }
-        if let Some(over) = waits {
-            self.look_at_waits_for_nodes(left, over, now);
+        if let (Some(over), Some(nodes)) = (waits, &self.nodes) {
+            for waiter in self.waiters_for_nodes() {
+                let ahead = nodes.table.waits_for(waiter.number);
+                let position = 1 + ahead.map(|(_, _, ahead)| ahead).max().unwrap_or(0);
+                let holder = || {
+                    let blockers = nodes.table.blockers(waiter.number);
+                    self.info_of_member(*blockers.first()?, now)
+                };
+                reports.extend(self.look_at_wait(waiter, position, holder, over, left, now));
+            }
         }
+        self.outbox.extend(reports);
         waits
     }
 
-    /// Returns a report of a request in the queue whose wait exceeds the threshold.
+    /// Returns a report of a request whose wait exceeds the threshold.
     pub(crate) fn look_at_wait(
         &self,
-        queued: QueuedAt<'_>,
+        waiter: &LockWaiter,
+        position: usize,
+        holder: impl FnOnce() -> Option<LockInfo>,
         over: Duration,
         left: &mut Option<Duration>,
         now: MonotonicTime,
     ) -> Option<AfterUnlock> {
-        let waiter = queued.waiter.look_if_slow(over, left, now)?;
-        let request = self.entry(waiter, queued.position, now);
-        let ended = false;
-        let slow = SlowRequest::Wait { request, ended };
-        Some(self.report(slow, over, self.current(now), now))
-    }
-
-    fn look_at_holds(&mut self, left: &mut Option<Duration>, over: Duration, now: MonotonicTime) {
-        let slow = self
-            .holds()
-            .filter(|hold| is_slow(&hold.is_reported, over, hold.since.lasted(now), left));
-        let report = |hold: &LockHolder| {
-            let holder = Some(hold.info(now));
-            self.report(SlowRequest::Hold { ended: false }, over, holder, now)
-        };
-        let reports: Vec<_> = slow.map(report).collect();
-        self.outbox.extend(reports);
-    }
-
-    fn look_at_waits_for_nodes(
-        &mut self,
-        left: &mut Option<Duration>,
-        over: Duration,
-        now: MonotonicTime,
-    ) {
-        let Some(nodes) = &self.nodes else {
-            return;
-        };
-        let reports = self.waiters_for_nodes().filter_map(|waiter| {
-            let waiter = waiter.look_if_slow(over, left, now)?;
-            let ahead = nodes.table.waits_for(waiter.number);
-            let position = 1 + ahead.map(|(_, _, ahead)| ahead).max().unwrap_or(0);
-            let blocker = nodes.table.blockers(waiter.number).into_iter().next();
-            let holder = blocker.and_then(|blocker| self.info_of_member(blocker, now));
-            let (request, ended) = (self.entry(waiter, position, now), false);
-            Some(self.report(SlowRequest::Wait { request, ended }, over, holder, now))
-        });
-        let reports: Vec<_> = reports.collect();
-        self.outbox.extend(reports);
+        if !is_slow(&waiter.is_reported, over, now - waiter.since, left) {
+            return None;
+        }
+        let (request, ended) = (self.entry(waiter, position, now), false);
+        Some(self.report(SlowRequest::Wait { request, ended }, over, holder(), now))
     }
 
     /// Lets the keeper look within this time. `None` if it does so anyway. Looks have a distance,
@@ -304,24 +272,7 @@ impl LockState {
         Some((recording.timeline(now), holds.chain(waiters).collect()))
     }
 
-    pub(crate) fn is_recorded(&self) -> bool {
-        self.recording().is_some()
-    }
-
-    fn recording(&self) -> Option<&Recording> {
+    pub(crate) fn recording(&self) -> Option<&Recording> {
         self.observed.as_ref()?.recording.as_ref()
-    }
-
-    /// Lists the last of the first `end` requests that have ended, for the timeline.
-    pub(crate) fn recorded_page(&self, end: u64) -> Vec<TimelineEntry> {
-        let recording = self.recording();
-        recording.map_or_else(Vec::new, |recording| recording.page(end))
-    }
-
-    /// Lists a request in the queue for the timeline.
-    pub(crate) fn recorded_waiter(&self, waiter: &LockWaiter) -> Option<TimelineEntry> {
-        let waiting = TimelineOutcome::Waiting;
-        let recording = self.recording()?;
-        Some(recording.waiter(waiter, self.lock, None, waiting))
     }
 }

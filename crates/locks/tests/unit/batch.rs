@@ -1,5 +1,6 @@
 //! When a combiner wakes the waiters whose work it has run.
 
+use std::convert::Infallible;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +9,7 @@ use crate::id::OwnerId;
 use crate::request::{LockOutcome, RequestHead};
 use crate::time::ManualClock;
 use crate::wake_chain::Sleeper;
-use crate::{AcquireOptions, WaitsAs};
+use crate::{AcquireOptions, WaiterKind};
 
 /// A waiter with an outcome, asleep or not.
 struct TestWaiter {
@@ -22,7 +23,7 @@ impl TestWaiter {
         let owner = OwnerId::default();
         let options = AcquireOptions::new();
         let requester = options.requester(&owner, Location::caller(), false);
-        let mut head = RequestHead::new(&requester, None, WaitsAs::Thread);
+        let mut head = RequestHead::new(&requester, None::<&Infallible>, None, WaiterKind::Thread);
         head.brief = brief;
         Arc::new(Self {
             sleeps,

@@ -5,7 +5,7 @@ use proptest::sample::Index;
 
 use super::wait_list::WaitList;
 use super::{Priority, Queue, Slots, Ticket};
-use crate::steps::counted;
+use crate::steps::counter::counted;
 
 #[derive(Clone, Debug)]
 enum Call {

@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use super::revoking::REMEMBERED;
+use super::hold_limits::REMEMBERED;
 use super::*;
 use crate::LockOptions;
 use crate::time::ManualClock;
@@ -21,7 +21,7 @@ impl Taken {
         let manual = ManualClock::new();
         let clock = manual.clock();
         let sampling = Sampling::new(&LockOptions::default().clock);
-        let state = LockState::new(1, 64, sampling);
+        let state = LockState::new(1, &LockOptions::new(), sampling);
         Self {
             state,
             manual,
@@ -152,5 +152,5 @@ fn lock_10_the_latest_revoked_grants_are_remembered() {
     let mut learn = |number| taken.state.learn_of_revocation(LockId { number, lock: 1 });
     assert_eq!([learn(0), learn(1), learn(1)], [false, true, false]);
     assert!(learn(REMEMBERED as u64));
-    assert_eq!(taken.state.hold_limits().revoked.len(), REMEMBERED - 2);
+    assert_eq!(taken.state.revoked.len(), REMEMBERED - 2);
 }

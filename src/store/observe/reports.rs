@@ -1,17 +1,27 @@
-//! Reports as events of `tracing` and as counters of `metrics`. The subscriber and the recorder are
-//! code of users.
+//! Reports of long holds and long waits, as events of `tracing` and as counters of `metrics`. The
+//! subscriber and the recorder are code of users.
+
+use std::sync::Arc;
 
 #[cfg(feature = "metrics")]
 use metrics::{Counter, counter};
 use smol_str::SmolStr;
 
-use super::{LockReport, SlowRequest};
-use crate::caught::catch;
-use crate::sync::assert_unlocked;
+use crate::lock::{LockOptions, LockReport, ReportObserver, SlowRequest};
+
+/// Returns where the reports of a store go beside its channel, if its lock makes reports.
+pub(in crate::store) fn report_observer(
+    store: &SmolStr,
+    options: &LockOptions,
+) -> Option<Arc<dyn ReportObserver>> {
+    options
+        .makes_reports()
+        .then(|| Arc::new(ReportEvents::new(store)) as _)
+}
 
 /// Where the reports of a store go, beside its channel.
 #[derive(Debug)]
-pub(super) struct Emitter {
+struct ReportEvents {
     #[cfg(feature = "tracing")]
     store: SmolStr,
     #[cfg(feature = "metrics")]
@@ -20,8 +30,8 @@ pub(super) struct Emitter {
     waits: Counter,
 }
 
-impl Emitter {
-    pub(super) fn new(store: &SmolStr) -> Self {
+impl ReportEvents {
+    fn new(store: &SmolStr) -> Self {
         #[cfg(feature = "metrics")]
         let of_store = |name: &'static str| counter!(name, "store" => store.as_str().to_owned());
         Self {
@@ -34,27 +44,13 @@ impl Emitter {
         }
     }
 
-    /// Called by the thread that notices the report, with no mutex locked. A panic ends here.
-    pub(super) fn emit(&self, report: &LockReport) {
-        assert_unlocked("a subscriber or a recorder");
-        drop(catch(|| {
-            #[cfg(feature = "metrics")]
-            match report.slow {
-                SlowRequest::Hold { .. } => self.holds.increment(1),
-                SlowRequest::Wait { .. } => self.waits.increment(1),
-            }
-            #[cfg(feature = "tracing")]
-            self.trace(report);
-        }));
-    }
-
     #[cfg(feature = "tracing")]
     fn trace(&self, report: &LockReport) {
         let millis = |duration: std::time::Duration| duration.as_secs_f64() * 1e3;
         let holder = report.holder.as_ref();
         let request = match &report.slow {
-            SlowRequest::Hold { .. } => None,
             SlowRequest::Wait { request, .. } => Some(request),
+            _ => None,
         };
         tracing::warn!(
             name: "doclock.report",
@@ -71,5 +67,17 @@ impl Emitter {
             waiting = report.waiting,
             "{report}"
         );
+    }
+}
+
+impl ReportObserver for ReportEvents {
+    fn observe(&self, report: &LockReport) {
+        #[cfg(feature = "metrics")]
+        match report.slow {
+            SlowRequest::Hold { .. } => self.holds.increment(1),
+            _ => self.waits.increment(1),
+        }
+        #[cfg(feature = "tracing")]
+        self.trace(report);
     }
 }
