@@ -255,20 +255,16 @@ impl NodeLocks {
     /// The list is read in pages of at most 32 owners, and other threads continue in between. So
     /// each page is of one moment, but the list is not.
     pub fn holders(&self) -> Vec<HeldLock> {
-        let mut holders = self.0.0.lock.diagnostics().holders;
-        holders.retain(|held| held.is_of_nodes);
-        holders
+        self.0.0.lock.members().0
     }
 
     /// Lists the requests that wait for nodes, each with at most [`WaitingRequest::BLOCKERS`] of
     /// the grants and requests that it waits for.
     ///
-    /// The list is read in pages, as the one of [holders](Self::holders). Requests that wait for
-    /// the document lock first come last.
+    /// The list is read in pages, as the one of [holders](Self::holders). It omits requests that
+    /// wait for the document lock first.
     pub fn waiters(&self) -> Vec<WaitingRequest> {
-        let mut waiters = self.0.0.lock.diagnostics().waiters;
-        waiters.retain(|waits| waits.node_count > 0);
-        waiters
+        self.0.0.lock.members().1
     }
 
     /// Returns the metrics and the state of the node locks, all of one moment.

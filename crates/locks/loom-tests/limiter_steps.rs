@@ -3,13 +3,15 @@
 use super::*;
 
 impl<K: LimiterKey> InFlightLimiter<K> {
-    /// Makes a waiting call time out, if there is one: runs the same code as a waiter at its
-    /// deadline.
+    /// Makes the first waiting call time out, if there is one: runs the same code as a waiter at
+    /// its deadline.
     #[doc(hidden)]
     pub fn expire(&self) {
         let mut waiting = None;
         let state = self.0.state.lock();
-        state.each_waiting(|ticket, _| waiting = Some(ticket));
+        state.each_waiting(|ticket, _| {
+            waiting.get_or_insert(ticket);
+        });
         drop(state);
         if let Some(ticket) = waiting {
             self.0.withdraw(ticket, Reason::Expired(Duration::ZERO));

@@ -253,8 +253,7 @@ impl FifoLock {
         let mut members = self.all_members(members);
         if queued.len() > PAGE {
             // Requests that have left the queue between two pages wait for their nodes.
-            let page = self.0.step_fair(|state, now| state.members_page(None, now));
-            members.waiters.extend(self.all_members(page).waiters);
+            members.waiters.extend(self.members().1);
         }
         let mut listed = HashSet::new();
         let waiters = members.waiters.into_iter().chain(queued);
@@ -266,6 +265,16 @@ impl FifoLock {
             nodes,
             deadlocks,
         }
+    }
+
+    /// Returns the holders of nodes, and the requests that wait for nodes. The lock stays usable
+    /// meanwhile, however many there are.
+    #[doc(hidden)]
+    pub fn members(&self) -> (Vec<HeldLock>, Vec<WaitingRequest>) {
+        let first = self.0.step_fair(|state, now| state.members_page(None, now));
+        let mut members = self.all_members(first);
+        members.holders.retain(|held| held.is_of_nodes);
+        (members.holders, members.waiters)
     }
 
     /// Reads the rest of the members page by page.

@@ -2,6 +2,9 @@
 //! count.
 
 use std::alloc::System;
+use std::collections::VecDeque;
+use std::future::{Future, IntoFuture};
+use std::task::{Context, Waker};
 
 use doclock_locks::{
     keyed::{KeyedLock, KeyedOptions},
@@ -72,4 +75,47 @@ fn keyed_01_a_million_idle_keys_keep_no_byte() {
     assert_eq!(bytes(), used);
     touch(0, 10_000);
     assert_eq!(bytes(), used);
+
+    waits_for_all(&lock, 100);
+    let used = bytes();
+    waits_for_all(&lock, keys as usize / 2);
+    assert_eq!(bytes(), used);
+}
+
+/// So many tasks wait until no task is left, each beside a task that joined after the wait before
+/// it. Every third gives up, the newest first.
+fn waits_for_all(lock: &KeyedLock<String>, count: usize) {
+    let waker = &mut Context::from_waker(Waker::noop());
+    let mut turns = VecDeque::new();
+    let mut waiting = Vec::new();
+    for nth in 0..count {
+        turns.push_back(lock.reserve(&format!("key {}", nth % 100)).unwrap());
+        let mut all = Box::pin(lock.request_drain("closing").no_timeout().into_future());
+        assert!(all.as_mut().poll(waker).is_pending());
+        waiting.push((nth, all));
+    }
+    let (gone, mut waiting): (Vec<_>, VecDeque<_>) = {
+        let parts = waiting
+            .into_iter()
+            .partition::<Vec<_>, _>(|(nth, _)| nth % 3 == 1);
+        (parts.0, parts.1.into())
+    };
+    gone.into_iter().rev().for_each(drop);
+    for nth in 0..count {
+        let (first, all) = waiting.front_mut().unwrap();
+        if *first < nth + 1 {
+            assert!(all.as_mut().poll(waker).is_pending(), "{nth}");
+        }
+        turns.pop_front().unwrap().execute(|| ()).unwrap();
+        while let Some((first, all)) = waiting.front_mut()
+            && *first <= nth
+        {
+            assert!(all.as_mut().poll(waker).is_ready(), "{first} of {nth}");
+            waiting.pop_front();
+        }
+        if waiting.is_empty() {
+            break;
+        }
+    }
+    assert!(waiting.is_empty());
 }

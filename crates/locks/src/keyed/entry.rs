@@ -52,7 +52,7 @@ pub(super) struct KeyQueues<V> {
 /// A wait for all requests of a shard that have a lower number.
 pub(super) struct Drain {
     pub(super) waiter: KeyedWaiter<dyn Waiting>,
-    /// How many of them have not left.
+    /// How many of them have not left, and have a higher number than the wait for all before this.
     pub(super) left: usize,
 }
 

@@ -5,6 +5,7 @@
 //! change.
 
 use std::borrow::Borrow;
+use std::collections::VecDeque;
 use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +37,9 @@ pub(super) struct ShardState {
     pub(super) present: usize,
     /// The waits for all present requests, oldest first. Each waits for all that the one before it
     /// waits for.
-    pub(super) drains: Vec<Drain>,
+    pub(super) drains: VecDeque<Drain>,
+    /// For how many requests they wait.
+    waited_for: usize,
     sampling: Sampling,
     pub(super) pace: Pace,
     pub(super) counts: LockCounters,
@@ -73,7 +76,8 @@ impl<K, V> Shard<K, V> {
                 lock,
                 number: index as u64,
                 present: 0,
-                drains: Vec::new(),
+                drains: VecDeque::new(),
+                waited_for: 0,
                 sampling,
                 pace: Pace::default(),
                 counts: LockCounters::default(),
@@ -128,13 +132,14 @@ impl<K, V> Shard<K, V> {
             entry.state.since.observe(now);
             Active { entry, state }.refuse_reentry(requester, now)?;
         }
-        let left = state.present;
-        if left == 0 {
+        if state.present == 0 {
             return Ok(None);
         }
         let waiter = state.waiter(request, now);
         let number = waiter.number;
-        state.drains.push(Drain { waiter, left });
+        let left = state.present - state.waited_for;
+        state.waited_for = state.present;
+        state.drains.push_back(Drain { waiter, left });
         Ok(Some(KeyedPosition::Drain(number)))
     }
 
@@ -277,27 +282,60 @@ impl ShardState {
                 answered.answers.push((waiter.request, granted));
             }
         }
-        while self.is_drained() {
-            let waiter = self.drains.remove(0).waiter;
+        while self.is_drained()
+            && let Some(Drain { waiter, .. }) = self.drains.pop_front()
+        {
             let granted = RequestOutcome::Granted(self.grant(waiter.number));
             answered.answers.push((waiter.request, granted));
         }
+        self.shrink_drains();
         answered
+    }
+
+    /// Gives back the memory of many waits for all.
+    fn shrink_drains(&mut self) {
+        if self.drains.is_empty() {
+            self.drains = VecDeque::new();
+        }
+    }
+
+    /// Where the wait for all with this number is, or would be.
+    fn find_drain(&self, number: u64) -> Result<usize, usize> {
+        let number_of = |drain: &Drain| drain.waiter.number;
+        self.drains.binary_search_by_key(&number, number_of)
+    }
+
+    /// Takes out a wait for all. The one behind it also waits for its requests.
+    fn take_drain(&mut self, number: u64) -> Option<KeyedWaiter<dyn Waiting>> {
+        let at = self.find_drain(number).ok()?;
+        let Drain { waiter, left } = self.drains.remove(at)?;
+        match self.drains.get_mut(at) {
+            Some(next) => next.left += left,
+            None => self.waited_for -= left,
+        }
+        self.shrink_drains();
+        Some(waiter)
     }
 
     /// Counts out a request. Returns whether a wait for all ends with that.
     #[inline(always)]
     pub(super) fn leave(&mut self, number: u64) -> bool {
         self.present -= 1;
-        for drain in &mut self.drains {
-            drain.left -= usize::from(number < drain.waiter.number);
+        if self.drains.is_empty() {
+            return false;
+        }
+        if let Err(first) = self.find_drain(number)
+            && let Some(drain) = self.drains.get_mut(first)
+        {
+            drain.left -= 1;
+            self.waited_for -= 1;
         }
         self.is_drained()
     }
 
     #[inline(always)]
     fn is_drained(&self) -> bool {
-        self.drains.first().is_some_and(|drain| drain.left == 0)
+        self.drains.front().is_some_and(|drain| drain.left == 0)
     }
 }
 
@@ -403,8 +441,8 @@ impl<K, V> Shard<K, V> {
             KeyedPosition::Turn(key, ticket) => queues(key)?.turns.ahead_of(ticket),
             KeyedPosition::Join(key, ticket) => queues(key)?.joins.ahead_of(ticket),
             KeyedPosition::Drain(number) => {
-                let mut drains = self.state.drains.iter();
-                Some(drains.find(|drain| drain.waiter.number == number)?.left)
+                let at = self.state.find_drain(number).ok()?;
+                Some(self.state.drains.range(..=at).map(|drain| drain.left).sum())
             }
         }
     }
@@ -434,13 +472,7 @@ impl<K, V> Shard<K, V> {
                     request,
                 })
             }
-            KeyedPosition::Drain(number) => {
-                let drains = &mut self.state.drains;
-                let at = drains
-                    .iter()
-                    .position(|drain| drain.waiter.number == number)?;
-                Some(drains.remove(at).waiter)
-            }
+            KeyedPosition::Drain(number) => self.state.take_drain(number),
         }
     }
 }

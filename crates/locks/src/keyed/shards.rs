@@ -130,7 +130,10 @@ impl<K: 'static, V: 'static> KeyedShards<K, V> {
             return Err(LockError::cancelled(requester.owner));
         }
         let (hold, waits) = match shard.try_take(hash, key, &mut copy, requester, &self.clock) {
-            Ok(hold) => (hold, None),
+            Ok(hold) => {
+                drop(shard);
+                (hold, None)
+            }
             Err(key) if waits => self.join_queue(shard, key, requester, options)?,
             Err(_) => return Ok(None),
         };

@@ -48,9 +48,7 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
         drop(state);
         Ok(granted.map(|granted| {
             let permit = Permit::new(&self.limiter, granted).taken(&context.options);
-            // Dropping a key is code of users. If it panics, the slots are returned.
-            drop(self.key.take());
-            permit
+            permit.without([self.key.take(), None])
         }))
     }
 
@@ -91,7 +89,8 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
             }
             if let Some(granted) = state.try_take(&mut copy, hash, self.weight, &shared.clock) {
                 drop(state);
-                return Ok(Permit::new(&self.limiter, granted).taken(options));
+                let permit = Permit::new(&self.limiter, granted).taken(options);
+                return Ok(permit.without([copy, self.key]));
             }
             if limit.is_some_and(|limit| limit.is_zero()) {
                 let call = refused(state, |counts| counts.declined += 1);
@@ -124,7 +123,7 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
         };
         let cancel = options.cancel.as_ref();
         match waits_as.wait(shared, &mailbox, cancel, wait).await {
-            Ok(permit) => Ok(permit.taken(options)),
+            Ok(permit) => Ok(permit.taken(options).without([copy, self.key])),
             Err(left) => {
                 let (reason, evidence) = *left;
                 let key = self.shown_key();
@@ -217,6 +216,13 @@ impl<K: LimiterKey> Permit<K> {
     pub(super) fn taken(mut self, options: &AcquireOptions) -> Self {
         self.signal = CallCancellation(options.cancel.clone());
         self.is_taken = true;
+        self
+    }
+
+    /// Drops copies of its key, which is code of users. If that panics, the slots are returned: a
+    /// permit that a function returns already would be lost.
+    fn without(self, keys: [Option<K>; 2]) -> Self {
+        drop(keys);
         self
     }
 

@@ -121,6 +121,26 @@ fn a_key_that_panics_when_its_call_ends_leaves_no_slot_taken() {
 }
 
 #[test]
+fn a_key_that_panics_when_its_wait_ends_leaves_no_slot_taken() {
+    let limiter = InFlightLimiter::with_options(LimiterOptions::new(1).timeout(None));
+    let held = limiter.acquire(Frail(0)).unwrap();
+    let next = limiter.clone();
+    let waiting = thread::spawn(move || {
+        let call = next.request(Frail(0));
+        DROPS_FAIL.set(true);
+        let end = catch_unwind(AssertUnwindSafe(|| drop(call.wait())));
+        DROPS_FAIL.set(false);
+        end
+    });
+    while limiter.load(&Frail(0)).queued == 0 {
+        thread::yield_now();
+    }
+    drop(held);
+    assert!(waiting.join().unwrap().is_err());
+    at_rest(&limiter);
+}
+
+#[test]
 fn a_key_that_panics_when_it_is_returned_does_not_cost_other_keys_their_slots() {
     let in_hashing: fn() = || FUSE.set(Some(0));
     let in_drop: fn() = || DROPS_FAIL.set(true);
