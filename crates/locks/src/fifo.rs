@@ -16,9 +16,7 @@ use super::report::ReportChannel;
 use super::request::{QueuedWork, Request, RequestOutcome, RequestSource, Requester, Waiting};
 use super::sampling::Sampling;
 use super::shared::{DefaultTimeout, LockShared};
-use super::state::{
-    AfterUnlock, Combiner, CombinerKind, HowToWait, LockState, QueuedAt, Requested,
-};
+use super::state::{AfterUnlock, Combiner, CombinerKind, HowToWait, LockState, Requested};
 use super::stats::Recorder;
 use super::wait::{WaitDeadline, WaitQueue, WaiterKind, blocking};
 use super::wake_chain::WakeChain;
@@ -237,24 +235,21 @@ impl FifoLock {
     /// Returns the waiting requests in queue order. The first 32 are of one moment; the others are
     /// read page by page, as in the [diagnostics](Self::diagnostics).
     pub fn queue_info(&self) -> Vec<QueueEntry> {
-        let nothing = |_: &mut LockState, _| ();
-        self.0.read_queue(nothing, Self::entry).1
-    }
-
-    fn entry(
-        state: &LockState,
-        (_, waiter, position): QueuedAt<'_>,
-        now: MonotonicTime,
-    ) -> QueueEntry {
-        state.entry(waiter, position, now)
+        self.0
+            .read_queue(
+                |_, _| (),
+                |state, (_, waiter, position), now| state.entry(waiter, position, now),
+            )
+            .1
     }
 
     /// Returns the counters and the state of one moment. The first 32 waiters are of that moment
     /// too; the others are read page by page, as in the [diagnostics](Self::diagnostics).
     pub fn lock_stats(&self) -> LockStats {
-        let (stats, queue) = self
-            .0
-            .read_queue(|state, now| state.stats(now), Self::entry);
+        let (stats, queue) = self.0.read_queue(
+            |state, now| state.stats(now),
+            |state, (_, waiter, position), now| state.entry(waiter, position, now),
+        );
         LockStats { queue, ..stats }
     }
 

@@ -153,18 +153,17 @@ impl<'a, K, S> VacantKey<'a, K, S> {
                 entry.key = key;
                 entry
             }
-            None => boxed(id, key, new()),
+            None => Box::new(KeyEntry {
+                id,
+                key,
+                state: new(),
+            }),
         };
         let added = self
             .entries
             .insert_unique(hash, entry, |entry| entry.id.hash);
         added.into_mut()
     }
-}
-
-#[cold]
-fn boxed<K, S>(id: KeyId, key: Option<K>, state: S) -> Box<KeyEntry<K, S>> {
-    Box::new(KeyEntry { id, key, state })
 }
 
 #[cfg(test)]

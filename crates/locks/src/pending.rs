@@ -230,18 +230,6 @@ pub enum GrantFuture<'a, R, G, E> {
     Waits(Pin<Box<dyn Future<Output = Result<G, E>> + Send + 'a>>),
 }
 
-impl<'a, R, G, E> GrantFuture<'a, R, G, E>
-where
-    R: LockRequest<Granted = G, Error = E> + 'a,
-{
-    #[cold]
-    fn begin_to_wait(&mut self) {
-        if let Self::Begins(request, context) = mem::replace(self, Self::Ended) {
-            *self = Self::Waits(Box::pin(request.grant_as(context)));
-        }
-    }
-}
-
 impl<'a, R, G, E> Future for GrantFuture<'a, R, G, E>
 where
     R: LockRequest<Granted = G, Error = E> + Unpin + 'a,
@@ -256,7 +244,9 @@ where
                 *self = Self::Ended;
                 return Poll::Ready(granted);
             }
-            self.begin_to_wait();
+            if let Self::Begins(request, context) = mem::replace(&mut *self, Self::Ended) {
+                *self = Self::Waits(Box::pin(request.grant_as(context)));
+            }
         }
         match &mut *self {
             Self::Waits(wait) => wait.as_mut().poll(context),

@@ -45,13 +45,6 @@ impl Requester<'_> {
             ..self
         }
     }
-
-    /// Returns the thread that would wait for itself with another request under the grant; zero for
-    /// none.
-    #[inline]
-    fn holding_thread(&self) -> u64 {
-        if self.bound { self.thread } else { 0 }
-    }
 }
 
 /// The description of a request, as the lock stores it, in the part that is the same before and
@@ -113,7 +106,7 @@ impl RequestSource {
             (own, label) => *own = label.cloned(),
         }
         self.call_site = requester.call_site;
-        self.thread = requester.holding_thread();
+        self.thread = if requester.bound { requester.thread } else { 0 };
         self.transaction = requester.transaction;
         self.untaken = false;
     }

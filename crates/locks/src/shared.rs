@@ -63,7 +63,10 @@ impl LockShared {
             state.tasks_wait = true;
             state.look_no_later_than(deadline);
         }
-        let looks = [state.watch_holders(now), state.watch_slow(now)];
+        // The keeper finds which hold is already overdue.
+        let due = state.due(now, |_| false);
+        let look = due.and_then(|due| state.look_no_later_than(due));
+        let looks = [look, state.watch_slow(now)];
         Wait {
             ticket: waiting_at,
             deadline,

@@ -196,7 +196,8 @@ impl LockState {
     #[inline(always)]
     pub(super) fn held(&self) -> Option<HeldWord> {
         if !self.held {
-            return self.is_shared().then_some(HeldWord::SHARED);
+            let shared = self.nodes.as_ref().filter(|nodes| !nodes.list.is_empty());
+            return shared.map(|_| HeldWord::SHARED);
         }
         let hold = &self.holder;
         // If no thread has looked since the hold began, no request waits: its end needs no mutex.

@@ -288,21 +288,16 @@ impl ShardState {
             let granted = RequestOutcome::Granted(self.grant(waiter.number));
             answered.answers.push((waiter.request, granted));
         }
-        self.shrink_drains();
-        answered
-    }
-
-    /// Gives back the memory of many waits for all.
-    fn shrink_drains(&mut self) {
         if self.drains.is_empty() {
             self.drains = VecDeque::new();
         }
+        answered
     }
 
     /// Where the wait for all with this number is, or would be.
     fn find_drain(&self, number: u64) -> Result<usize, usize> {
-        let number_of = |drain: &Drain| drain.waiter.number;
-        self.drains.binary_search_by_key(&number, number_of)
+        self.drains
+            .binary_search_by_key(&number, |drain| drain.waiter.number)
     }
 
     /// Takes out a wait for all. The one behind it also waits for its requests.
@@ -313,7 +308,9 @@ impl ShardState {
             Some(next) => next.left += left,
             None => self.waited_for -= left,
         }
-        self.shrink_drains();
+        if self.drains.is_empty() {
+            self.drains = VecDeque::new();
+        }
         Some(waiter)
     }
 

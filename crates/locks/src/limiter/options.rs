@@ -223,19 +223,15 @@ impl Adaptive {
         window.slow += usize::from(slow);
         window.used |= in_flight >= self.limit.div_ceil(2);
         if window.slow * Aimd::ONE_IN > Aimd::WINDOW {
-            self.fall(ended);
+            let [limit, percent] = [self.limit, self.rules.backoff];
+            let part = limit / 100 * percent + limit % 100 * percent / 100;
+            let lowered = part.min(limit - 1);
+            self.fell = Some(ended);
+            self.begin_window(lowered.max(self.rules.least));
         } else if window.calls == Aimd::WINDOW {
             let raised = self.limit.saturating_add(window.used.into());
             self.begin_window(raised.min(self.rules.most));
         }
-    }
-
-    fn fall(&mut self, now: MonotonicTime) {
-        let [limit, percent] = [self.limit, self.rules.backoff];
-        let part = limit / 100 * percent + limit % 100 * percent / 100;
-        let lowered = part.min(limit - 1);
-        self.fell = Some(now);
-        self.begin_window(lowered.max(self.rules.least));
     }
 
     fn begin_window(&mut self, limit: usize) {

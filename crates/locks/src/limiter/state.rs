@@ -469,7 +469,7 @@ impl<K: LimiterKey> KeyState<K> {
         if let (Some(adaptive), Some(began)) = (adaptive, began) {
             let in_flight = self.queue.slots().taken();
             adaptive.take_in([began.at, ended], whole, in_flight);
-            self.queue.slots_mut().set_limit(adaptive.limit());
+            self.queue.set_limit(adaptive.limit());
         }
     }
 }

@@ -100,10 +100,10 @@ impl<T> Queue<T> {
         &self.slots
     }
 
-    /// Returns the slots, to change their limit. As always, a change that makes room for the head
-    /// must be followed by draining [`Queue::next`].
-    pub(crate) fn slots_mut(&mut self) -> &mut Slots {
-        &mut self.slots
+    /// Sets the limit of the slots. Below the taken ones, nothing fits until enough were given back.
+    /// If there is room for the head now, drain [`Queue::next`].
+    pub(crate) fn set_limit(&mut self, limit: usize) {
+        self.slots.limit = limit;
     }
 
     pub(crate) fn head(&self) -> Option<usize> {
@@ -168,11 +168,6 @@ impl Slots {
 
     pub(crate) fn limit(&self) -> usize {
         self.limit
-    }
-
-    /// Sets the limit. Below the taken slots, nothing fits until enough were given back.
-    pub(crate) fn set_limit(&mut self, limit: usize) {
-        self.limit = limit;
     }
 
     pub(crate) fn taken(&self) -> usize {

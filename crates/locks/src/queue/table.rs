@@ -602,15 +602,12 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         found
     }
 
-    pub(crate) fn held_count(&self, member: MemberNumber) -> usize {
-        let account = self.members.get(&member);
-        account.map_or(0, |account| account.held.len())
-    }
-
-    pub(crate) fn missing_count(&self, member: MemberNumber) -> usize {
+    /// How many things a member holds, and for how many it waits.
+    pub(crate) fn counts(&self, member: MemberNumber) -> [usize; 2] {
         let account = self.members.get(&member);
         let asks = account.and_then(|account| account.asks.as_ref());
-        asks.map_or(0, |asks| asks.missing)
+        let held = account.map_or(0, |account| account.held.len());
+        [held, asks.map_or(0, |asks| asks.missing)]
     }
 
     /// Returns all members that some other member waits for, in no order and with duplicates. It

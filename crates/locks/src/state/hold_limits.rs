@@ -34,14 +34,6 @@ impl LockState {
         }
     }
 
-    /// Returns when the keeper must look on behalf of a request that begins to wait, unless it
-    /// looks no later anyway.
-    pub(crate) fn watch_holders(&mut self, now: MonotonicTime) -> Option<Deadline> {
-        // The keeper finds what is already overdue.
-        let due = self.due(now, |_| false)?;
-        self.look_no_later_than(due)
-    }
-
     /// Lets the keeper look no later than then. `None` if it does so anyway.
     pub(crate) fn look_no_later_than(&mut self, due: Deadline) -> Option<Deadline> {
         let is_earlier = due < self.next_look;
@@ -133,13 +125,16 @@ impl LockState {
 
     /// Returns when the first of the holders that delay any request exceeds its limit. A holder
     /// that has exceeded it but cannot be revoked now is due again one limit later.
-    fn due(&self, now: MonotonicTime, has_passed: impl Fn(Deadline) -> bool) -> Option<Deadline> {
-        // To list the holders that delay a request takes a time that grows with the number of
-        // waiters.
+    pub(crate) fn due(
+        &self,
+        now: MonotonicTime,
+        passed: impl Fn(Deadline) -> bool,
+    ) -> Option<Deadline> {
+        // The list of the holders that delay a request is as long as that of the waiters.
         if !self.had_limits {
             return None;
         }
-        let due = |overdue: Overdue| match has_passed(overdue.at) {
+        let due = |overdue: Overdue| match passed(overdue.at) {
             true => Deadline::after(overdue.limit(), now),
             false => Some(overdue.at),
         };

@@ -1,6 +1,5 @@
 //! Reading holders and waiters, and which of them wait for which, page by page.
 
-use std::iter;
 use std::ops::Bound;
 
 use super::*;
@@ -103,7 +102,7 @@ impl LockState {
                 is_shown(mode).then_some((granule.node()?.clone(), mode))
             });
             nodes.extend(held.take(HeldLock::LISTED));
-            node_count = members.table.held_count(number);
+            [node_count, _] = members.table.counts(number);
         }
         HeldLock {
             holder: hold.info(now),
@@ -135,7 +134,7 @@ impl LockState {
                 .into_iter()
                 .map(|(granule, wants, _)| node_wait((granule, wants)))
                 .collect(),
-            node_count: nodes.table.missing_count(number),
+            node_count: nodes.table.counts(number)[1],
             blocked_by: blockers.into_iter().map(|number| self.id(number)).collect(),
             ..waiting_request(request, waiter, now)
         }
@@ -149,7 +148,14 @@ impl LockState {
         now: MonotonicTime,
     ) -> WaitingRequest {
         let request = self.entry(waiter, position, now);
-        let holders = self.holders_ahead_of(waiter);
+        let whole = self.holder().map(|holder| holder.grant.id());
+        // A request for nodes waits for no member: it would have been admitted, but for a request
+        // ahead of it.
+        let members = self.nodes.iter().filter(|_| waiter.nodes.is_none());
+        let members = members.flat_map(|nodes| nodes.list.keys());
+        let holders = whole
+            .into_iter()
+            .chain(members.map(|number| self.id(*number)));
         let holders = holders.take(WaitingRequest::BLOCKERS - usize::from(ahead.is_some()));
         let set = waiter.nodes.as_deref().map_or(&[][..], Vec::as_slice);
         let shown = set.iter().filter(|(_, rights)| is_shown(rights.mode()));
@@ -162,17 +168,6 @@ impl LockState {
             blocked_by: holders.chain(ahead).collect(),
             ..waiting_request(request, waiter, now)
         }
-    }
-
-    /// Returns the grants for which a request in the queue waits. A request for nodes waits for no
-    /// member: it would have been admitted, but for a request ahead of it.
-    fn holders_ahead_of(&self, waiter: &LockWaiter) -> impl Iterator<Item = LockId> {
-        let whole = self.holder().map(|holder| holder.grant.id());
-        let members = self.nodes.iter().filter(|_| waiter.nodes.is_none());
-        let members = members.flat_map(|nodes| nodes.list.keys());
-        iter::empty()
-            .chain(whole)
-            .chain(members.map(|number| self.id(*number)))
     }
 
     pub(super) fn info_of_member(

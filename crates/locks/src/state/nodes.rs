@@ -419,12 +419,6 @@ impl LockState {
 
     // --- Ending ---
 
-    pub(super) fn is_shared(&self) -> bool {
-        self.nodes
-            .as_ref()
-            .is_some_and(|nodes| !nodes.list.is_empty())
-    }
-
     pub(super) fn waiting_for_nodes(&self) -> usize {
         self.nodes.as_ref().map_or(0, |nodes| nodes.waiting)
     }
