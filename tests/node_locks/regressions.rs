@@ -360,3 +360,28 @@ fn reading_the_same_thing_twice_does_not_fail_a_transaction() {
         ann.commit().unwrap();
     }
 }
+
+/// It reads the node when that is locked, as a method of the draft does.
+#[test]
+fn a_text_operation_edits_the_text_that_it_finds_when_the_node_is_locked() {
+    let store = document();
+    let mut ann = store
+        .request_transaction("ann")
+        .on(Scope::new())
+        .options(patient().unbound())
+        .wait()
+        .unwrap();
+    let mut bob = store
+        .request_transaction("bob")
+        .on(Scope::new())
+        .options(patient().unbound())
+        .wait()
+        .unwrap();
+    bob.set_text(node("a1"), "bob").unwrap();
+    bob.commit().unwrap();
+    let insertion = doclock::dsl::insert_text(3, "!").on("a1");
+    doclock::transaction::RunOperations::run(&mut *ann, [insertion]).unwrap();
+    ann.commit().unwrap();
+    let snapshot = store.snapshot();
+    assert_eq!(doclock::View::node(&snapshot, "a1").unwrap().text(), &"bob!");
+}

@@ -59,7 +59,11 @@ impl<'de> Deserialize<'de> for Selection {
     /// Not derived, so the error names the invalid field.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        #[serde(
+            rename_all = "camelCase",
+            deny_unknown_fields,
+            expecting = "an object with `nodeId`, or `anchor` and `focus`"
+        )]
         struct SelectionFields {
             node_id: Option<NodeId>,
             anchor: Option<Position>,

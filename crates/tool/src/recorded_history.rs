@@ -25,7 +25,7 @@ pub(crate) struct RecordedHistory {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "a recorded history")]
 struct HistoryFile {
     start_content: SmolStr,
     end_content: String,
@@ -33,6 +33,7 @@ struct HistoryFile {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "a transaction with `patches`")]
 struct HistoryTransaction {
     patches: Vec<Patch>,
     /// In concurrent histories: the parents of the transaction, and its author.

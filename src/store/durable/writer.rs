@@ -1,4 +1,4 @@
-//! The calls that wait for the journal, and the thread that writes to it.
+//! What the calls that wait for the journal share with the thread that writes to it.
 //!
 //! One thread at a time has the [`JournalWriter`]. It writes all commits that there are, as one
 //! block, so a batch is what arrived during the last write. Mostly it is a thread of the store. A

@@ -100,7 +100,7 @@ impl<T> Queue<T> {
         &self.slots
     }
 
-    /// Sets the limit of the slots. Below the taken ones, nothing fits until enough were given back.
+    /// Sets the limit of the slots. Below the taken ones, nothing fits until enough are given back.
     /// If there is room for the head now, drain [`Queue::next`].
     pub(crate) fn set_limit(&mut self, limit: usize) {
         self.slots.limit = limit;

@@ -83,7 +83,7 @@ enum WriteStatus {
     /// Not yet, and it may still be sent.
     Missing,
     Ended(LostReason),
-    /// The term has ended, and the rows that would show whether it is stored may be removed.
+    /// The term has ended, and it cannot be found out any more whether it is stored.
     Unknown(LostReason),
     /// There is another block of its number, although no other owner has begun.
     Conflict,

@@ -143,7 +143,9 @@ fn open(path: &Path, options: DurableOptions) -> Result<(DataStore, Opened), Ope
         }
     });
     let result = DataStore::open_with(path, options);
-    replace_line("");
+    if began.elapsed() > MOMENT {
+        replace_line("");
+    }
     let mut opened = *opened.lock().unwrap_or_else(PoisonError::into_inner);
     opened.seconds = began.elapsed().as_secs_f64();
     Ok((result?, opened))
@@ -161,7 +163,9 @@ impl Opened {
 
 fn show(reached: OpenProgress) {
     let line = match reached {
-        OpenProgress::Checking(part) => format!("{:.0} % of the file is checked", 100.0 * part),
+        OpenProgress::Checking(part) => {
+            format!("{} % of the file is checked", (100.0 * part) as u32)
+        }
         OpenProgress::Nodes(nodes) => format!("{nodes} nodes are loaded"),
         OpenProgress::Commits(commits) => format!("{commits} commits are repeated"),
         _ => return,
