@@ -383,5 +383,8 @@ fn a_text_operation_edits_the_text_that_it_finds_when_the_node_is_locked() {
     doclock::transaction::RunOperations::run(&mut *ann, [insertion]).unwrap();
     ann.commit().unwrap();
     let snapshot = store.snapshot();
-    assert_eq!(doclock::View::node(&snapshot, "a1").unwrap().text(), &"bob!");
+    assert_eq!(
+        doclock::View::node(&snapshot, "a1").unwrap().text(),
+        &"bob!"
+    );
 }
