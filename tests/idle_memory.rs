@@ -26,8 +26,8 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// The most memory of a lock of any type.
 const LOCK: usize = 1024;
 
-/// The most memory of a keyed lock, which has 16 shards of 256 bytes. Each shard that was used keeps
-/// room for some keys.
+/// The most memory of a keyed lock, which has 16 shards of 256 bytes. Each shard that was used
+/// keeps room for some keys.
 const KEYED: usize = LOCK + 16 * 256;
 const KEYED_USED: usize = KEYED + 16 * 192;
 
