@@ -153,8 +153,13 @@ impl FifoLock {
     /// ```
     #[track_caller]
     pub fn acquire_lock(&self, owner: impl Into<OwnerId>) -> Result<LockId, LockError> {
-        let grant = self.acquire_plainly(owner.into(), Location::caller(), false)?;
-        Ok(grant.id())
+        self.acquire_as(owner.into())
+    }
+
+    #[track_caller]
+    fn acquire_as(&self, owner: OwnerId) -> Result<LockId, LockError> {
+        self.take_plainly(owner, Location::caller(), false)
+            .map(|grant| grant.id())
     }
 
     /// Acquires the lock for the life of the returned guard. A [`request`](Self::request) has
@@ -165,7 +170,13 @@ impl FifoLock {
     /// As [`acquire_lock`](Self::acquire_lock).
     #[track_caller]
     pub fn lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
-        let grant = self.acquire_plainly(owner.into(), Location::caller(), true)?;
+        self.lock_as(owner.into())
+    }
+
+    // Not generic, as `acquire_as`, so that the guard is built where it stays.
+    #[track_caller]
+    fn lock_as(&self, owner: OwnerId) -> Result<LockGuard, LockError> {
+        let grant = self.take_plainly(owner, Location::caller(), true)?;
         Ok(LockGuard::new(self.clone(), grant))
     }
 
@@ -235,12 +246,11 @@ impl FifoLock {
     /// Returns the waiting requests in queue order. The first 32 are of one moment; the others are
     /// read page by page, as in the [diagnostics](Self::diagnostics).
     pub fn queue_info(&self) -> Vec<QueueEntry> {
-        self.0
-            .read_queue(
-                |_, _| (),
-                |state, (_, waiter, position), now| state.entry(waiter, position, now),
-            )
-            .1
+        let ((), queue) = self.0.read_queue(
+            |_, _| (),
+            |state, (_, waiter, position), now| state.entry(waiter, position, now),
+        );
+        queue
     }
 
     /// Returns the counters and the state of one moment. The first 32 waiters are of that moment
@@ -366,8 +376,8 @@ impl FifoLock {
         }))
     }
 
-    #[inline]
-    pub(crate) fn acquire_plainly(
+    #[inline(always)]
+    fn take_plainly(
         &self,
         owner: OwnerId,
         call_site: &'static Location<'static>,

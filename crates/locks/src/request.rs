@@ -220,7 +220,7 @@ pub(super) struct RequestHead {
     /// When its wait times out, for reports; the last moment if it has no limit.
     pub(super) deadline: Deadline,
     /// The timeout of a task: threads end their waits themselves. Set before the task waits.
-    task: OnceLock<WaitDeadline>,
+    pub(super) task: OnceLock<WaitDeadline>,
     /// Whether it brings work, which the holder of the lock may run.
     pub(super) has_work: bool,
     /// Whether the holder of the lock can run its work.
@@ -304,12 +304,6 @@ impl<W: QueuedWork> Request<W> {
             mailbox: Mailbox::new(),
             woken_by_chain: AtomicBool::new(false),
         }
-    }
-
-    /// Makes it the request of a task, which has only now begun to wait.
-    pub(super) fn wait_in_task(&self, deadline: WaitDeadline) {
-        // A request is waited for once.
-        let _ = self.head.task.set(deadline);
     }
 
     /// Whether it was woken from the wake-up chain, and must continue it.

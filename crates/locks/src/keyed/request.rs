@@ -10,8 +10,7 @@ use std::sync::Arc;
 
 use super::KeyedLock;
 use super::entry::{Hold, KeyedPosition};
-use super::execution::Ending;
-use super::execution::run_to_end;
+use super::execution::{Ending, run_to_end};
 use super::shards::KeyedShards;
 use crate::id::{LockId, OwnerId};
 use crate::keeper::Keeper;
@@ -360,7 +359,8 @@ impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
             return RequestOutcome::Failed(Box::new(error));
         }
         if waits_as == WaiterKind::Task {
-            request.wait_in_task(deadline);
+            // A request is waited for once.
+            let _ = request.head().task.set(deadline);
         }
         self.is_queued = false;
         let wait = Wait {

@@ -20,8 +20,7 @@
 use std::sync::Arc;
 
 use super::metrics::{CallMetrics, KeySnapshot, LimiterCounters, LimiterSnapshot, LimiterTotals};
-use super::options::Adaptive;
-use super::options::KeyLimit;
+use super::options::{Adaptive, KeyLimit};
 use super::{CallEvidence, LimiterKey, LimiterLoad, Permit};
 use crate::key_table::{KeyEntry, KeyId, KeyTable};
 use crate::mailbox::Mailbox;
