@@ -85,28 +85,20 @@ impl Text {
         chunks.inspect(|chunk| bytes_looked_at(chunk.len()))
     }
 
-    /// Whether there are so many characters. Looks only at these.
-    fn reaches(&self, end: usize) -> bool {
-        match &self.0 {
-            TextRepr::Short(text) => bytes(text, &(end..end)).is_some(),
-            TextRepr::Long(rope) => end <= rope.len_chars(),
-        }
-    }
-
     /// Returns the characters of a half-open range; `None` if the range is not within the text.
     pub fn slice(&self, range: Range<usize>) -> Option<SmolStr> {
         if range.start > range.end {
             return None;
-        }
-        if range.is_empty() {
-            // Every insertion requests the replaced text, which is empty.
-            return self.reaches(range.end).then(SmolStr::default);
         }
         match &self.0 {
             TextRepr::Short(text) => bytes(text, &range).map(|bytes| {
                 bytes_looked_at(bytes.len());
                 SmolStr::new(&text[bytes])
             }),
+            // Every insertion requests the replaced text, which is empty.
+            TextRepr::Long(rope) if range.is_empty() => {
+                (range.end <= rope.len_chars()).then(SmolStr::default)
+            }
             TextRepr::Long(rope) => {
                 let slice = rope.get_slice(range)?;
                 bytes_looked_at(slice.len_bytes());

@@ -281,14 +281,11 @@ impl ShardState {
                 answered.answers.push((waiter.request, granted));
             }
         }
-        while self.is_drained()
-            && let Some(Drain { waiter, .. }) = self.drains.pop_front()
+        while let Some(number) = self.drained()
+            && let Some(waiter) = self.take_drain(number)
         {
-            let granted = RequestOutcome::Granted(self.grant(waiter.number));
+            let granted = RequestOutcome::Granted(self.grant(number));
             answered.answers.push((waiter.request, granted));
-        }
-        if self.drains.is_empty() {
-            self.drains = VecDeque::new();
         }
         answered
     }
@@ -326,12 +323,14 @@ impl ShardState {
             drain.left -= 1;
             self.waited_for -= 1;
         }
-        self.is_drained()
+        self.drained().is_some()
     }
 
+    /// The first wait for all, if all that it waits for have left.
     #[inline(always)]
-    fn is_drained(&self) -> bool {
-        self.drains.front().is_some_and(|drain| drain.left == 0)
+    fn drained(&self) -> Option<u64> {
+        let first = self.drains.front().filter(|drain| drain.left == 0)?;
+        Some(first.waiter.number)
     }
 }
 
