@@ -104,10 +104,6 @@
 #[cfg(all(test, not(loom)))]
 extern crate self as doclock;
 
-#[cfg(feature = "__bench")]
-#[doc(hidden)]
-#[path = "bare.rs"]
-pub mod __bench;
 pub mod codes;
 pub mod diagnostics;
 pub mod document;

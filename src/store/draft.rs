@@ -173,12 +173,6 @@ impl Draft {
         rare.map_or(Vec::new(), |rare| std::mem::take(&mut rare.conditions))
     }
 
-    /// Makes `document` the next version.
-    #[cfg(feature = "__bench")]
-    pub(crate) fn fold_into(mut self, document: &mut Snapshot) {
-        self.overlay.fold_into(document);
-    }
-
     /// Checks that it is of this version of its document.
     pub(super) fn check_base(&self, version: u64) -> Result<(), CommitError> {
         match self.base().version() == version {

@@ -10,7 +10,7 @@
 //! they are counted.
 
 mod followers;
-mod journal;
+mod journal_reader;
 mod records;
 mod stretches;
 mod subscribers;
@@ -34,7 +34,7 @@ use crate::caught::dispose;
 use crate::document::{Change, EditUnit, SequenceEdit, SequenceEdits, Snapshot};
 use crate::id::{LockId, NodeId, OwnerId};
 use crate::sync::{Mutex, MutexGuard, rank};
-pub(super) use journal::JournalReader;
+pub(super) use journal_reader::JournalReader;
 pub(super) use records::CommitRecords;
 use records::{FollowingSession, LogLimit};
 pub(crate) use stretches::Stretch;

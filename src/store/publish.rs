@@ -545,7 +545,7 @@ mod tests {
         let store = DataStore::new();
         let mut transaction = store.begin("ann").unwrap();
         transaction.create(NodeSpec::new("x")).unwrap();
-        store.0.lock.part_from_grant(transaction.lock_id());
+        store.0.lock.leave_grant(transaction.lock_id());
         let next = store.lock("ben").unwrap();
         let lock = transaction.lock_id();
         match transaction.commit().unwrap_err() {

@@ -247,8 +247,8 @@ mod tests {
             match combines {
                 true => store
                     .publish_queue()
-                    .part_and_serve(grant, WaiterKind::Thread),
-                false => store.publish_queue().part_from_grant(grant.id()),
+                    .leave_and_serve(grant, WaiterKind::Thread),
+                false => store.publish_queue().leave_grant(grant.id()),
             }
             let versions = committing
                 .into_iter()
@@ -326,7 +326,7 @@ mod tests {
             committing.push(thread::spawn(move || transaction.commit()));
             wait_for_waiters(&store, before + 1);
         }
-        store.publish_queue().part_from_grant(grant.id());
+        store.publish_queue().leave_grant(grant.id());
         for committing in committing {
             committing.join().unwrap().unwrap();
         }
@@ -343,7 +343,7 @@ mod tests {
         let committing = thread::spawn(move || transaction.commit());
         wait_for_waiters(&store, 1);
         clock.advance(Duration::from_secs(60));
-        store.publish_queue().part_from_grant(grant.id());
+        store.publish_queue().leave_grant(grant.id());
         assert_eq!(committing.join().unwrap().unwrap().version, 2);
     }
 

@@ -84,7 +84,7 @@ impl TransactionHold {
 
     fn release(&mut self) {
         if !std::mem::replace(&mut self.is_released, true) {
-            self.store.0.lock.part_from_grant(self.grant.id());
+            self.store.0.lock.leave_grant(self.grant.id());
             self.store.trim_log();
         }
     }
@@ -115,8 +115,8 @@ impl Drop for CombinerGrant<'_> {
     fn drop(&mut self) {
         // A thread that unwinds does not combine.
         match self.without_combining || std::thread::panicking() {
-            true => self.lock.part_from_grant(self.grant.id()),
-            false => self.lock.part_and_serve(self.grant, self.waits_as),
+            true => self.lock.leave_grant(self.grant.id()),
+            false => self.lock.leave_and_serve(self.grant, self.waits_as),
         }
         self.store.trim_log();
     }

@@ -342,7 +342,7 @@ impl Editor {
         PendingTransaction::rewinding(self, Direction::Redo)
     }
 
-    pub(super) async fn go(
+    pub(super) async fn undo_or_redo(
         &self,
         waits_as: WaiterKind,
         (direction, key, durability): (Direction, Option<IdempotencyKey>, Option<Durability>),
@@ -390,14 +390,14 @@ impl Editor {
             label: requester.label.or(Some(&name)),
             ..requester
         };
-        let (manager, store) = (&self.manager, self.store());
+        let store = self.store();
         *observed = store.observe(direction.kind(), &requester);
         // An entry is undone within one call or poll, so it is bound to the thread of that.
         let grant = match store.try_grant(&requester, options) {
             Ok(Some(grant)) => grant,
             granted => {
                 // A completed one need not wait.
-                if let Some(outcome) = manager.repeated(once) {
+                if let Some(outcome) = IdempotentBatch::first_result(once, store) {
                     return outcome;
                 }
                 granted?;
@@ -421,7 +421,7 @@ impl Editor {
         // to the code of an entry.
         let mut attempt = UndoAttempt::new(direction, once.map(|once| once.key.clone()));
         let hold = TransactionHold::new(store.clone(), grant, ObservedTransaction::default());
-        if let Some(outcome) = manager.repeated(once) {
+        if let Some(outcome) = IdempotentBatch::first_result(once, store) {
             return outcome;
         }
         let mut draft = store.draft_under(grant);

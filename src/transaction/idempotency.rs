@@ -10,7 +10,7 @@ use super::history::Direction;
 use super::operation::OperationOn;
 use super::{IdempotencyMismatch, Operation, TransactionResult};
 use crate::id::OwnerId;
-use crate::store::{BatchDigest, Receipt};
+use crate::store::{BatchDigest, DataStore};
 
 /// The key of a transaction that runs once, however often it is submitted:
 /// [`PendingTransaction::idempotent`](super::PendingTransaction::idempotent). Any string is a valid
@@ -129,20 +129,23 @@ impl IdempotentBatch {
         }
     }
 
-    /// Returns the result of the first transaction with the key, or refuses the key because that
-    /// one had other operations.
-    pub(super) fn first_result(
-        &self,
-        receipt: &Receipt,
-    ) -> Result<TransactionResult, IdempotencyMismatch> {
-        match self.any || receipt.digest == self.digest {
+    /// Returns the result of the first transaction with the key, if there was one. Refuses the key
+    /// if that one had other operations.
+    #[inline]
+    pub(super) fn first_result<E: From<IdempotencyMismatch>>(
+        once: Option<&Self>,
+        store: &DataStore,
+    ) -> Option<Result<TransactionResult, E>> {
+        let once = once?;
+        let receipt = store.receipt(&once.key)?;
+        Some(match once.any || receipt.digest == once.digest {
             true => Ok(receipt.result.clone()),
-            false => Err(IdempotencyMismatch {
-                key: self.key.clone(),
+            false => Err(E::from(IdempotencyMismatch {
+                key: once.key.clone(),
                 transaction_id: receipt.result.transaction_id,
                 version: receipt.result.version,
-            }),
-        }
+            })),
+        })
     }
 }
 

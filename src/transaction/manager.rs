@@ -11,8 +11,8 @@ use crossbeam_utils::CachePadded;
 
 use super::idempotency::IdempotentBatch;
 use super::{
-    Hooks, IdempotencyMismatch, IntoOperations, Operation, PendingTransaction, TransactionError,
-    TransactionResult, limits,
+    Hooks, IntoOperations, Operation, PendingTransaction, TransactionError, TransactionResult,
+    limits,
 };
 use crate::document::{Limit, LimitExceeded, Limits};
 use crate::id::{LockId, OwnerId};
@@ -319,17 +319,6 @@ impl TransactionManager {
             Ok(()) => self.follow(result, observed),
             Err(unknown) => *outcome = Err(unknown.into()),
         }
-    }
-
-    /// Returns the outcome of an earlier transaction with the same key.
-    #[inline]
-    pub(super) fn repeated<E: From<IdempotencyMismatch>>(
-        &self,
-        once: Option<&IdempotentBatch>,
-    ) -> Option<Result<TransactionResult, E>> {
-        let once = once?;
-        let receipt = self.0.store.receipt(&once.key)?;
-        Some(once.first_result(&receipt).map_err(E::from))
     }
 
     /// Runs the after-hooks on a result.

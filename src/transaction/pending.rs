@@ -408,7 +408,7 @@ impl Work for Rewinding<'_> {
         options: AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<TransactionResult, UndoError> {
-        blocking(self.go(WaiterKind::Thread, &options, call_site))
+        blocking(self.undo_or_redo(WaiterKind::Thread, &options, call_site))
     }
 
     async fn commit_in_task(
@@ -416,12 +416,13 @@ impl Work for Rewinding<'_> {
         options: AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<TransactionResult, UndoError> {
-        self.go(WaiterKind::Task, &options, call_site).await
+        self.undo_or_redo(WaiterKind::Task, &options, call_site)
+            .await
     }
 }
 
 impl Rewinding<'_> {
-    async fn go(
+    async fn undo_or_redo(
         self,
         waits_as: WaiterKind,
         options: &AcquireOptions,
@@ -434,6 +435,8 @@ impl Rewinding<'_> {
             durability,
         } = self;
         let what = (direction, key, durability);
-        editor.go(waits_as, what, options, call_site).await
+        editor
+            .undo_or_redo(waits_as, what, options, call_site)
+            .await
     }
 }

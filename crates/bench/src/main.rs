@@ -7,6 +7,7 @@
 //! No result is quoted from elsewhere: all subjects run in this process, in alternating rounds, on
 //! the same machine and allocator, with the same work.
 
+mod bare;
 mod machine;
 mod measure;
 mod options;

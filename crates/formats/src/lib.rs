@@ -19,7 +19,9 @@
 )]
 
 mod dropped;
+// Only the unit tests of the crate count steps.
 #[cfg(all(test, not(loom)))]
+#[path = "../tests/growth/mod.rs"]
 mod growth;
 #[cfg(feature = "html")]
 #[cfg_attr(docsrs, doc(cfg(feature = "html")))]

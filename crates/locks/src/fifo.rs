@@ -579,23 +579,23 @@ impl FifoLock {
     /// Closes the transaction that [`FifoLock::join_grant`] opened, or ends a transaction's own
     /// grant.
     #[inline]
-    pub fn part_from_grant(&self, id: LockId) {
+    pub fn leave_grant(&self, id: LockId) {
         if !self.0.release(id, true) {
             self.0
-                .hand_on(move |state, now| state.part_from_grant(id, now, None));
+                .hand_on(move |state, now| state.leave_grant(id, now, None));
         }
     }
 
     /// Ends a transaction's own grant, and runs queued batches of waiting requests.
     #[inline]
-    pub fn part_and_serve(&self, grant: Grant, waits_as: WaiterKind) {
+    pub fn leave_and_serve(&self, grant: Grant, waits_as: WaiterKind) {
         if !self.0.release(grant.id(), true) {
-            self.part_in_step_and_serve(grant, waits_as);
+            self.leave_in_step_and_serve(grant, waits_as);
         }
     }
 
     #[inline(never)]
-    fn part_in_step_and_serve(&self, grant: Grant, waits_as: WaiterKind) {
+    fn leave_in_step_and_serve(&self, grant: Grant, waits_as: WaiterKind) {
         let (limit, kind) = match waits_as {
             WaiterKind::Thread => (self.0.batch, CombinerKind::Thread),
             WaiterKind::Task => (self.0.batch.for_task(), CombinerKind::Task),
@@ -666,7 +666,7 @@ impl FifoLock {
         loop {
             let (next, now) = self.0.step(|state, now| {
                 let combiner = batch.goes_on(now).then_some(combiner);
-                (state.part_from_grant(ending, now, combiner), now)
+                (state.leave_grant(ending, now, combiner), now)
             });
             match next {
                 Some(AfterUnlock::Serve(request, grant)) => {

@@ -20,7 +20,7 @@ use crate::time::{Clock, Deadline, Pause, TimeListener};
 pub trait Kept: Send + Sync {
     /// Revokes overdue holders, reports long holds and waits, and ends the waits of tasks whose
     /// deadline has passed. Returns when to do so again.
-    fn keep(&self) -> Option<Deadline>;
+    fn check_deadlines(&self) -> Option<Deadline>;
 }
 
 /// Work that a task has left, for a thread of the keeper.
@@ -152,7 +152,7 @@ impl Keeper {
                 Duty::Work(work) => drop(catch(|| work(&mut thread))),
                 Duty::Look(kept) => {
                     for kept in kept.iter().filter_map(Weak::upgrade) {
-                        let next = catch(|| kept.keep());
+                        let next = catch(|| kept.check_deadlines());
                         next.ok()
                             .flatten()
                             .into_iter()

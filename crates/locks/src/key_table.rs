@@ -1,6 +1,8 @@
 //! A table of keys in use, each with a state. The keyed lock and the limiter have one.
 
-use hashbrown::HashTable;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// Identifies a key while it stays in the table. Numbers are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,13 +15,35 @@ pub(crate) struct KeyId {
 /// change: that is code of users.
 pub(crate) struct KeyTable<K, S> {
     entries: Entries<K, S>,
+    /// Entries of keys that came when another key had their hash.
+    collided: Vec<Box<KeyEntry<K, S>>>,
     /// The entry of the key that was removed last, for reuse.
     spare: Option<Box<KeyEntry<K, S>>>,
     kept: usize,
 }
 
 /// Boxed, because the table is rewritten for each key that comes and goes.
-type Entries<K, S> = HashTable<Box<KeyEntry<K, S>>>;
+type Entries<K, S> = HashMap<u64, Box<KeyEntry<K, S>>, BuildHasherDefault<KeptHash>>;
+
+/// Returns the hash that is the key.
+#[derive(Default)]
+struct KeptHash(u64);
+
+impl Hasher for KeptHash {
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("a hash is written as a number")
+    }
+
+    #[inline]
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 pub(crate) struct KeyEntry<K, S> {
     pub(crate) id: KeyId,
@@ -28,18 +52,12 @@ pub(crate) struct KeyEntry<K, S> {
     pub(crate) state: S,
 }
 
-/// The place of a key that is not in the table.
-pub(crate) struct VacantKey<'a, K, S> {
-    hash: u64,
-    entries: &'a mut Entries<K, S>,
-    spare: &'a mut Option<Box<KeyEntry<K, S>>>,
-}
-
 impl<K, S> KeyTable<K, S> {
     /// Creates a table that always keeps room for `kept` keys, once it had it.
     pub(crate) fn new(kept: usize) -> Self {
         Self {
-            entries: HashTable::new(),
+            entries: HashMap::default(),
+            collided: Vec::new(),
             spare: None,
             kept,
         }
@@ -47,37 +65,80 @@ impl<K, S> KeyTable<K, S> {
 
     #[inline(always)]
     pub(crate) fn find(&self, hash: u64, is_it: impl Fn(&K) -> bool) -> Option<&KeyEntry<K, S>> {
-        let found = self.entries.find(hash, |entry| entry.has(hash, &is_it));
-        found.map(|entry| &**entry)
+        self.first(hash, |entry| entry.has(hash, &is_it))
     }
 
     #[inline(always)]
     pub(crate) fn get(&self, id: KeyId) -> Option<&KeyEntry<K, S>> {
-        let found = self.entries.find(id.hash, |entry| entry.id == id);
-        found.map(|entry| &**entry)
+        self.first(id.hash, |entry| entry.id == id)
+    }
+
+    #[inline(always)]
+    fn first(&self, hash: u64, is_it: impl Fn(&KeyEntry<K, S>) -> bool) -> Option<&KeyEntry<K, S>> {
+        let entry = self.entries.get(&hash).filter(|entry| is_it(entry));
+        let entry = entry.or_else(|| self.collided.iter().find(|entry| is_it(entry)));
+        entry.map(|entry| &**entry)
     }
 
     #[inline(always)]
     pub(crate) fn get_mut(&mut self, id: KeyId) -> Option<&mut KeyEntry<K, S>> {
-        let found = self.entries.find_mut(id.hash, |entry| entry.id == id);
-        found.map(|entry| &mut **entry)
+        match self.entries.get_mut(&id.hash) {
+            Some(entry) if entry.id == id => Some(entry),
+            _ => {
+                let entry = self.collided.iter_mut().find(|entry| entry.id == id);
+                entry.map(|entry| &mut **entry)
+            }
+        }
     }
 
+    /// Returns the entry of the key that `is` this one, and whether it was added. If there is none,
+    /// takes the key, if `number` returns one for it. Its state is that of the key that was removed
+    /// last, or a new one.
     #[inline(always)]
-    pub(crate) fn place(
+    pub(crate) fn find_or_add(
         &mut self,
         hash: u64,
-        is_it: impl Fn(&K) -> bool,
-    ) -> Result<&mut KeyEntry<K, S>, VacantKey<'_, K, S>> {
-        let (entries, spare) = (&mut self.entries, &mut self.spare);
-        match entries.find_entry(hash, |entry| entry.has(hash, &is_it)) {
-            Ok(entry) => Ok(entry.into_mut()),
-            Err(absent) => Err(VacantKey {
-                hash,
-                entries: absent.into_table(),
-                spare,
-            }),
+        key: &mut Option<K>,
+        is: impl Fn(&K, &Option<K>) -> bool,
+        number: impl FnOnce() -> Option<u64>,
+        new: impl FnOnce() -> S,
+    ) -> Option<(&mut KeyEntry<K, S>, bool)> {
+        let is_it = |own: &K| is(own, key);
+        let place = match self.entries.entry(hash) {
+            Entry::Occupied(entry) if entry.get().has(hash, is_it) => {
+                return Some((entry.into_mut(), false));
+            }
+            Entry::Occupied(_) => None,
+            Entry::Vacant(place) => Some(place),
+        };
+        let found = self
+            .collided
+            .iter()
+            .position(|entry| entry.has(hash, is_it));
+        if let Some(index) = found {
+            return Some((&mut self.collided[index], false));
         }
+        let number = number()?;
+        let (id, key) = (KeyId { hash, number }, key.take());
+        let entry = match self.spare.take() {
+            Some(mut entry) => {
+                (entry.id, entry.key) = (id, key);
+                entry
+            }
+            None => Box::new(KeyEntry {
+                id,
+                key,
+                state: new(),
+            }),
+        };
+        let entry = match place {
+            Some(place) => place.insert(entry),
+            None => {
+                self.collided.push(entry);
+                self.collided.last_mut().expect("one was added")
+            }
+        };
+        Some((entry, true))
     }
 
     /// Removes a key if it is there and `is_idle`, and returns it. Dropping it is code of users.
@@ -87,12 +148,19 @@ impl<K, S> KeyTable<K, S> {
         id: KeyId,
         is_idle: impl FnOnce(&mut KeyEntry<K, S>) -> bool,
     ) -> Option<K> {
-        let found = self.entries.find_entry(id.hash, |entry| entry.id == id);
-        let mut found = found.ok()?;
-        if !is_idle(found.get_mut()) {
-            return None;
-        }
-        let (mut removed, _) = found.remove();
+        let mut removed = match self.entries.entry(id.hash) {
+            Entry::Occupied(mut entry) if entry.get().id == id => match is_idle(entry.get_mut()) {
+                true => entry.remove(),
+                false => return None,
+            },
+            _ => {
+                let index = self.collided.iter().position(|entry| entry.id == id)?;
+                match is_idle(&mut self.collided[index]) {
+                    true => self.collided.swap_remove(index),
+                    false => return None,
+                }
+            }
+        };
         let key = removed.key.take();
         self.spare = Some(removed);
         let capacity = self.entries.capacity();
@@ -106,21 +174,28 @@ impl<K, S> KeyTable<K, S> {
     /// allocation, the number of keys must double or fall by three quarters.
     #[cold]
     fn shrink(&mut self) {
-        let room = self.kept.max(self.entries.len() * 2);
-        self.entries.shrink_to(room, |entry| entry.id.hash);
+        self.entries
+            .shrink_to(self.kept.max(self.entries.len() * 2));
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &KeyEntry<K, S>> {
-        self.entries.iter().map(|entry| &**entry)
+        self.entries
+            .values()
+            .chain(&self.collided)
+            .map(|entry| &**entry)
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut KeyEntry<K, S>> {
-        self.entries.iter_mut().map(|entry| &mut **entry)
+        let entries = self.entries.values_mut().chain(&mut self.collided);
+        entries.map(|entry| &mut **entry)
     }
 
     /// Returns the number of keys, and for how many there is room.
     pub(crate) fn sizes(&self) -> [usize; 2] {
-        [self.entries.len(), self.entries.capacity()]
+        [
+            self.entries.len() + self.collided.len(),
+            self.entries.capacity(),
+        ]
     }
 }
 
@@ -132,37 +207,6 @@ impl<K, S> KeyEntry<K, S> {
     #[inline(always)]
     fn has(&self, hash: u64, is_it: impl Fn(&K) -> bool) -> bool {
         self.id.hash == hash && self.key.as_ref().is_some_and(is_it)
-    }
-}
-
-impl<'a, K, S> VacantKey<'a, K, S> {
-    /// Adds the key. The state is that of the key that was removed last, or a new one.
-    #[inline(always)]
-    pub(crate) fn insert(
-        self,
-        number: u64,
-        key: K,
-        new: impl FnOnce() -> S,
-    ) -> &'a mut KeyEntry<K, S> {
-        let hash = self.hash;
-        let id = KeyId { hash, number };
-        let key = Some(key);
-        let entry = match self.spare.take() {
-            Some(mut entry) => {
-                entry.id = id;
-                entry.key = key;
-                entry
-            }
-            None => Box::new(KeyEntry {
-                id,
-                key,
-                state: new(),
-            }),
-        };
-        let added = self
-            .entries
-            .insert_unique(hash, entry, |entry| entry.id.hash);
-        added.into_mut()
     }
 }
 

@@ -298,7 +298,7 @@ impl WaitQueue for LockShared {
         let _request = self.step(|state, now| state.abandon(waiting_at, now));
     }
 
-    fn look_at_waits(&self, look: &mut Look<'_, RequestPosition>) {
+    fn check_waits_and_holds(&self, look: &mut Look<'_, RequestPosition>) {
         let mut state = self.state.lock();
         let next = state.next_look;
         if self.clock.until(next).is_some() {

@@ -446,7 +446,7 @@ impl LockState {
 
     /// Closes the transaction that [`LockState::join_grant`] opened, or ends a transaction's own
     /// grant. Then the next request may be left for combining.
-    pub(super) fn part_from_grant(
+    pub(super) fn leave_grant(
         &mut self,
         id: LockId,
         now: MonotonicTime,

@@ -2,21 +2,6 @@
 //!
 //! **Use it** in tests: a [`ManualClock`] moves only when it is advanced, so a test of a timeout
 //! needs no sleep. **Do not use it** to measure time in a program.
-//!
-//! ```
-//! use std::time::Duration;
-//!
-//! use doclock::lease::LeaseTarget;
-//! use doclock_locks::time::ManualClock;
-//! use doclock::{DataStore, StoreOptions};
-//!
-//! let clock = ManualClock::new();
-//! let store = DataStore::with_options(StoreOptions::new().clock(clock.clock()));
-//! let lease = store.leases().acquire(LeaseTarget::Document, "ann", Duration::from_secs(60))?;
-//! clock.advance(Duration::from_secs(61));
-//! assert!(lease.release().is_err());
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 use std::fmt;
 use std::ops::Sub;
@@ -64,14 +49,7 @@ impl Sub for MonotonicTime {
 
 /// The clock of a store, a lock or an inbox.
 ///
-/// Cloning is cheap, and clones show the same time.
-///
-/// ```
-/// use doclock::{DataStore, StoreOptions, time::Clock};
-///
-/// let store = DataStore::with_options(StoreOptions::new().clock(Clock::system()));
-/// assert!(!store.is_locked());
-/// ```
+/// Cloning is cheap, and clones show the same time. A [`ManualClock`] has the example.
 #[derive(Clone)]
 pub struct Clock(Source);
 

@@ -41,20 +41,20 @@ pub(super) trait WaitQueue: Send + Sync + 'static {
 
     /// Looks at all waits of tasks. Also revokes the grants that exceed the hold limit while
     /// requests wait, and reports long holds and waits.
-    fn look_at_waits(&self, look: &mut Look<'_, Self::Ticket>);
+    fn check_waits_and_holds(&self, look: &mut Look<'_, Self::Ticket>);
 
     /// Called if the keeper could not be called: the next request or grant tries again.
     fn cannot_look(&self) {}
 }
 
 impl<Q: WaitQueue> Kept for Q {
-    fn keep(&self) -> Option<Deadline> {
+    fn check_deadlines(&self) -> Option<Deadline> {
         let mut look = Look {
             clock: self.clock(),
             overdue: Vec::new(),
             deadline: Deadline::NEVER,
         };
-        self.look_at_waits(&mut look);
+        self.check_waits_and_holds(&mut look);
         let next = look.first_deadline();
         for (ticket, limit) in look.overdue {
             // It may drop a key of a user. A panic of that must not keep the other waits.

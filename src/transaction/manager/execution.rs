@@ -17,6 +17,7 @@ use crate::store::{
     CombinerGrant, CommitError, Draft, HeldGrant, ObservedTransaction, TransactionKind,
 };
 use crate::transaction::history::{Edit, PlannedEntry};
+use crate::transaction::idempotency::IdempotentBatch;
 use crate::transaction::run::{OperationBatch, run_batch};
 use crate::transaction::session::{Session, SessionTurn};
 use crate::transaction::{Hooks, Operation, TransactionError, TransactionResult, retry};
@@ -198,7 +199,7 @@ impl TransactionManager {
 
     /// Returns the outcome of a batch without operations.
     async fn run_nothing(&self, waits_as: WaiterKind, submission: &Submission) -> BatchOutcome {
-        match self.repeated(submission.once.as_deref()) {
+        match IdempotentBatch::first_result(submission.once.as_deref(), &self.0.store) {
             None => Ok(self.nothing_done()),
             Some(mut outcome) => {
                 let (completion, mut unobserved) =
@@ -238,7 +239,9 @@ impl TransactionManager {
         let store = &self.0.store;
         let completion = submission.completion;
         // A completed batch need not wait.
-        if let Some(mut outcome) = self.repeated(submission.once.as_deref()) {
+        if let Some(mut outcome) =
+            IdempotentBatch::first_result(submission.once.as_deref(), &self.0.store)
+        {
             observe_end(&mut observed, &outcome);
             self.complete_as(waits_as, &mut outcome, completion, &mut observed)
                 .await;
@@ -323,7 +326,9 @@ impl TransactionManager {
         let requester = options.requester(&self.0.owner, call_site, true);
         let mut observed = self.0.store.observe(TransactionKind::OnNodes, &requester);
         // A completed batch need not wait.
-        if let Some(mut outcome) = self.repeated(submission.once.as_deref()) {
+        if let Some(mut outcome) =
+            IdempotentBatch::first_result(submission.once.as_deref(), &self.0.store)
+        {
             observe_end(&mut observed, &outcome);
             self.complete_as(waits_as, &mut outcome, completion, &mut observed)
                 .await;
@@ -368,7 +373,7 @@ impl TransactionManager {
             false => submission.clone(),
         };
         let once = submission.once.as_deref();
-        if let Some(outcome) = self.repeated(once) {
+        if let Some(outcome) = IdempotentBatch::first_result(once, &self.0.store) {
             return outcome;
         }
         let edited = self.edit(&self.0.owner, &mut transaction, &mut left, observed);
@@ -400,8 +405,8 @@ impl TransactionManager {
             (Ok(result), _) => Ok(result),
             (Err(TransactionError::Commit(CommitError::Repeated { key })), _) => {
                 // If there is none, so many newer keys followed that it has expired already.
-                let repeated = self.repeated(once);
-                repeated.unwrap_or_else(|| Err(CommitError::Repeated { key }.into()))
+                let first = IdempotentBatch::first_result(once, &self.0.store);
+                first.unwrap_or_else(|| Err(CommitError::Repeated { key }.into()))
             }
             (Err(TransactionError::Commit(CommitError::NotLocked(error))), _) => {
                 Err((*error).into())
@@ -439,7 +444,7 @@ impl TransactionManager {
     ) -> BatchOutcome {
         let Manager { store, owner, .. } = &**self.0;
         let once = submission.once.as_deref();
-        if let Some(outcome) = once.and_then(|once| self.repeated(Some(once))) {
+        if let Some(outcome) = IdempotentBatch::first_result(once, store) {
             observe_end(observed, &outcome);
             return outcome;
         }

@@ -98,16 +98,6 @@ impl<K: Eq + Hash, V> KeyedLock<K, V> {
     /// Returns whether a task for this key is executed or about to be executed, as of one moment.
     /// To skip work that is already running without a race, use a request with
     /// [`no_wait`](crate::AcquireOptions::no_wait).
-    ///
-    /// ```
-    /// use doclock_locks::keyed::KeyedLock;
-    ///
-    /// let accounts: KeyedLock<String, bool> = KeyedLock::new();
-    /// assert!(!accounts.is_active_key("ann"));
-    /// let was_active = accounts.execute_exclusive("ann", || accounts.is_active_key("ann"))?;
-    /// assert!(was_active && !accounts.is_active_key("ann"));
-    /// # Ok::<(), doclock_locks::LockError>(())
-    /// ```
     pub fn is_active_key<Q>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,

@@ -309,16 +309,6 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
 }
 
 /// Options of a new [`KeyedLock`].
-///
-/// ```
-/// use doclock_locks::keyed::{KeyedLock, KeyedOptions};
-/// use std::time::Duration;
-///
-/// let options = KeyedOptions::new().timeout(Duration::from_secs(1)).queue_bound(100);
-/// let accounts: KeyedLock<u64> = KeyedLock::with_options(options);
-/// # accounts.execute_exclusive(&1, || ())?;
-/// # Ok::<(), doclock_locks::LockError>(())
-/// ```
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct KeyedOptions {

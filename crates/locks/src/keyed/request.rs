@@ -295,7 +295,7 @@ impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShards<K, V> {
         }
     }
 
-    fn look_at_waits(&self, look: &mut Look<'_, KeyedPosition>) {
+    fn check_waits_and_holds(&self, look: &mut Look<'_, KeyedPosition>) {
         for shard in self.each().map(Mutex::lock) {
             shard.each_waiting(|waiting_at, request| look.at(waiting_at, request.head().task()));
         }

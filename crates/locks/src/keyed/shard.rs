@@ -103,18 +103,22 @@ impl<K, V> Shard<K, V> {
         Q: Eq + ?Sized,
     {
         let state = &mut self.state;
-        let vacant = match self.entries.place(hash, |own| own.borrow() == key) {
-            Ok(entry) => return Err(entry.id),
-            Err(vacant) => vacant,
-        };
-        let key = copy.take().expect("the caller has copied the key");
-        let number = state.next_number();
+        let found = self.entries.find_or_add(
+            hash,
+            copy,
+            |own, _| own.borrow() == key,
+            || Some(state.next_number()),
+            KeyHolder::vacant,
+        );
+        let (entry, added) = found.expect("it was added");
+        let key @ KeyId { number, .. } = entry.id;
+        if !added {
+            return Err(key);
+        }
         state.counts.total_acquisitions += 1;
         state.present += 1;
         let measured = state.sampling.measure(|| clock.now());
-        let entry = vacant.insert(number, key, KeyHolder::vacant);
         entry.state.begin(number, requester, measured);
-        let key = entry.id;
         Ok(Hold { key, number })
     }
 

@@ -3,17 +3,6 @@
 //! **Use it** in front of services that fail under load: [`InFlightLimiter`] queues calls fairly
 //! between keys, and can follow the latency of a service. **Do not use it** to bound calls per
 //! second: it counts calls in flight.
-//!
-//! ```
-//! use doclock_locks::limiter::InFlightLimiter;
-//!
-//! let limiter = InFlightLimiter::new(2);
-//! let permit = limiter.acquire("database")?;
-//! assert_eq!(limiter.snapshot().in_flight, 1);
-//! drop(permit);
-//! assert_eq!(limiter.snapshot().in_flight, 0);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 mod error;
 mod metrics;
@@ -300,7 +289,7 @@ impl<K: LimiterKey> WaitQueue for LimiterShared<K> {
         self.withdraw(position, Reason::Cancelled);
     }
 
-    fn look_at_waits(&self, look: &mut Look<'_, CallTicket>) {
+    fn check_waits_and_holds(&self, look: &mut Look<'_, CallTicket>) {
         let state = self.state.lock();
         state.each_waiting(|position, task| look.at(position, task));
     }

@@ -76,6 +76,17 @@ impl<K: LimiterKey> Default for AfterLimiterUnlock<K> {
     }
 }
 
+/// Whether the key of an entry is this one.
+fn is_named<K: PartialEq>(own: &K, key: &Option<K>) -> bool {
+    Some(own) == key.as_ref()
+}
+
+/// Returns the number of the next key that comes into use.
+fn next(added: &mut u64) -> u64 {
+    *added += 1;
+    *added
+}
+
 impl<K: LimiterKey> LimiterState<K> {
     /// The table keeps room for this many keys.
     const KEPT: usize = 14;
@@ -102,12 +113,12 @@ impl<K: LimiterKey> LimiterState<K> {
         };
         let metrics = CallMetrics::new(sampling);
         let own = Box::new(OwnQueue { metrics, adaptive });
-        let place = self.keys.place(hash, |other| *other == key);
-        debug_assert!(place.is_err(), "each key is configured once");
-        if let Err(place) = place {
-            place.insert(self.added, key, || KeyState::new(limit, Some(own)));
-            self.added += 1;
-        }
+        let (mut key, number) = (Some(key), self.added);
+        self.added += 1;
+        let new = || KeyState::new(limit, Some(own));
+        // Each key is configured once.
+        self.keys
+            .find_or_add(hash, &mut key, |_, _| false, || Some(number), new);
     }
 
     // --- Requests ---
@@ -130,19 +141,14 @@ impl<K: LimiterKey> LimiterState<K> {
         weight: usize,
         clock: &Clock,
     ) -> Option<Granted> {
-        let name = key.as_ref()?;
-        let entry = match self.keys.place(hash, |other| other == name) {
-            Ok(entry) => entry,
-            Err(place) => {
-                let free = self.turns.is_empty() && self.turns.slots().fits(weight);
-                let limit = self.default_limit;
-                if !free || weight > limit {
-                    return None;
-                }
-                self.added += 1;
-                place.insert(self.added, key.take()?, || KeyState::new(limit, None))
-            }
+        let limit = self.default_limit;
+        let number = || {
+            let free = self.turns.is_empty() && self.turns.slots().fits(weight);
+            (free && weight <= limit).then(|| next(&mut self.added))
         };
+        let new = || KeyState::new(limit, None);
+        let found = self.keys.find_or_add(hash, key, is_named, number, new);
+        let (entry, _) = found?;
         let (key, state) = (entry.id, &mut entry.state);
         if weight > state.least_limit() || !state.queue.try_take(weight) {
             return None;
@@ -164,15 +170,10 @@ impl<K: LimiterKey> LimiterState<K> {
         hash: u64,
         call: WaitingCall<K>,
     ) -> CallTicket {
-        let name = key.as_ref().expect("a declined call keeps its key");
-        let entry = match self.keys.place(hash, |other| other == name) {
-            Ok(entry) => entry,
-            Err(place) => {
-                let key = key.take().expect("it was just there");
-                self.added += 1;
-                place.insert(self.added, key, || KeyState::new(self.default_limit, None))
-            }
-        };
+        let number = || Some(next(&mut self.added));
+        let new = || KeyState::new(self.default_limit, None);
+        let found = self.keys.find_or_add(hash, key, is_named, number, new);
+        let (entry, _) = found.expect("it was added");
         let (key, state) = (entry.id, &mut entry.state);
         let ticket = state.queue.join(call.weight, Priority::Normal, call);
         self.update_turn(key);
@@ -186,9 +187,10 @@ impl<K: LimiterKey> LimiterState<K> {
         hash: u64,
         count: impl FnOnce(&mut LimiterCounters),
     ) -> LimiterLoad {
-        let metrics = match self.keys.place(hash, |own| own == key) {
-            Ok(entry) => entry.state.metrics(&mut self.others),
-            Err(_) => &mut self.others,
+        let entry = self.keys.find(hash, |own| own == key).map(|entry| entry.id);
+        let metrics = match entry.and_then(|id| self.keys.get_mut(id)) {
+            Some(entry) => entry.state.metrics(&mut self.others),
+            None => &mut self.others,
         };
         count(&mut metrics.counts);
         self.load(key, hash)

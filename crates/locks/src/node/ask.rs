@@ -110,7 +110,7 @@ impl FifoLock {
                 Some(grant) => return Ok(grant),
                 // Nodes were moved, and their new ancestors are locked. A request that holds
                 // nothing closes no cycle.
-                None => self.part_from_grant(grant.id()),
+                None => self.leave_grant(grant.id()),
             }
             limit = waited;
         }

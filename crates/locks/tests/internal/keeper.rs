@@ -11,7 +11,7 @@ use doclock_locks::time::{Deadline, ManualClock};
 struct Looks(AtomicBool);
 
 impl Kept for Looks {
-    fn keep(&self) -> Option<Deadline> {
+    fn check_deadlines(&self) -> Option<Deadline> {
         self.0.store(true, Ordering::SeqCst);
         None
     }

@@ -12,8 +12,14 @@ fn keys_with_one_hash_are_found_and_removed_one_by_one() {
         for second in (0..3).filter(|&key| key != first) {
             let mut table = KeyTable::new(3);
             for key in 0..3 {
-                let place = table.place(7, |own| *own == key).err();
-                place.unwrap().insert(key, key, || ());
+                let is = |own: &u64, key: &Option<u64>| Some(*own) == *key;
+                let mut added = |number| {
+                    let found = table.find_or_add(7, &mut Some(key), is, || number, || ());
+                    found.map(|(entry, added)| (entry.id.number, added))
+                };
+                assert_eq!(added(None), None);
+                assert_eq!(added(Some(key)), Some((key, true)));
+                assert_eq!(added(Some(9)), Some((key, false)));
             }
             let mut left = vec![0, 1, 2];
             for key in [first, second, 3 - first - second] {

@@ -229,7 +229,7 @@ impl Drop for TaskAnswer {
 }
 
 impl Kept for SharedWriter {
-    fn keep(&self) -> Option<Deadline> {
+    fn check_deadlines(&self) -> Option<Deadline> {
         let mut state = self.state.lock();
         let is_due = |waiting: &mut JournalWait| {
             let limit = waiting.limit;

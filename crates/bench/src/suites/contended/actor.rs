@@ -4,13 +4,13 @@ use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use doclock::{
-    __bench::Bare,
     Snapshot,
     transaction::{Operation, TransactionError},
 };
 
 use super::{Client, Opened, Subject, work};
 use crate::Result;
+use crate::bare::Bare;
 
 pub struct Actor;
 

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use doclock::{
-    __bench::Bare,
     NodeId, Snapshot,
     transaction::{Operation, TransactionError},
 };
 
 use super::{Client, Opened, Subject, work};
 use crate::Result;
+use crate::bare::Bare;
 
 pub struct Unlocked;
 

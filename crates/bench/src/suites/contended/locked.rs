@@ -4,13 +4,13 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use doclock::{
-    __bench::Bare,
     Snapshot,
     transaction::{Operation, TransactionError},
 };
 
 use super::{Client, Opened, Subject, work};
 use crate::Result;
+use crate::bare::Bare;
 
 /// A mutex.
 pub trait Lock: Send + Sync + 'static {

@@ -1,6 +1,6 @@
 //! parking_lot's mutexes: the usual one, and the fair one.
 
-use doclock::__bench::Bare;
+use crate::bare::Bare;
 use parking_lot::{FairMutex, Mutex};
 
 use super::locked::{Lock, Locked};

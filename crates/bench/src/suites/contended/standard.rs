@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use doclock::__bench::Bare;
+use crate::bare::Bare;
 
 use super::locked::{Lock, Locked};
 

@@ -1,6 +1,6 @@
 //! tokio's mutex, locked from plain threads: a queue as strict as doclock's.
 
-use doclock::__bench::Bare;
+use crate::bare::Bare;
 use tokio::sync::Mutex;
 
 use super::locked::{Lock, Locked};

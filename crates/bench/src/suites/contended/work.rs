@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use doclock::dsl::{create, delete_text_range, insert_text, text_node};
 use doclock::{
-    __bench::Bare, DataStore, NodeId, Snapshot, TransactionManager, View, document::NodeSpec,
+    DataStore, NodeId, Snapshot, TransactionManager, View, document::NodeSpec,
     transaction::Operation,
 };
 
 use super::{Client, bare};
 use crate::Result;
+use crate::bare::Bare;
 use crate::random::SplitMix;
 
 pub const TEXTS: usize = 64;

@@ -1,10 +1,11 @@
 //! The cost of one operation without contention, with and without the rest of the store.
 
 use doclock::dsl::{create, delete_text_range, insert_text, text_node};
-use doclock::{__bench::Bare, DataStore, NodeId, TransactionManager, transaction::Operation};
+use doclock::{DataStore, NodeId, TransactionManager, transaction::Operation};
 
 use super::SUITE;
 use crate::Result;
+use crate::bare::Bare;
 use crate::measure::{interleaved, timed};
 use crate::random::SplitMix;
 use crate::report::{Report, Unit};

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doclock::transaction::{Operation, TransactionError};
-use doclock::{__bench::Bare, DataStore, NodeId, Snapshot, TransactionManager};
+use doclock::{DataStore, NodeId, Snapshot, TransactionManager};
 use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
 use tokio::task::coop::consume_budget;
 use tokio::task::{JoinHandle, spawn_blocking, yield_now};
 
 use crate::Result;
+use crate::bare::Bare;
 use crate::suites::contended::trial::{self, Editor, Stage, Tally, Trial};
 use crate::suites::contended::work::{self, Length};
 

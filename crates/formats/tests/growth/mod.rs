@@ -1,12 +1,12 @@
 //! Ten times the input takes about ten times the steps: no page and no document has quadratic cost.
 
-#[path = "../../../tests/common/budget.rs"]
+#[path = "../../../../tests/common/budget.rs"]
 mod budget;
 #[allow(
     dead_code,
     reason = "the tests of scripts that were spoilt need the rest"
 )]
-#[path = "../../../tests/common/dice.rs"]
+#[path = "../../../../tests/common/dice.rs"]
 mod common;
 mod fuzz;
 
