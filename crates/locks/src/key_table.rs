@@ -148,18 +148,24 @@ impl<K, S> KeyTable<K, S> {
         id: KeyId,
         is_idle: impl FnOnce(&mut KeyEntry<K, S>) -> bool,
     ) -> Option<K> {
-        let mut removed = match self.entries.entry(id.hash) {
-            Entry::Occupied(mut entry) if entry.get().id == id => match is_idle(entry.get_mut()) {
-                true => entry.remove(),
-                false => return None,
-            },
-            _ => {
-                let index = self.collided.iter().position(|entry| entry.id == id)?;
-                match is_idle(&mut self.collided[index]) {
-                    true => self.collided.swap_remove(index),
-                    false => return None,
-                }
+        let mut place = match self.entries.entry(id.hash) {
+            Entry::Occupied(entry) if entry.get().id == id => Some(entry),
+            _ => None,
+        };
+        let mut index = 0;
+        let entry = match &mut place {
+            Some(place) => place.get_mut(),
+            None => {
+                index = self.collided.iter().position(|entry| entry.id == id)?;
+                &mut self.collided[index]
             }
+        };
+        if !is_idle(entry) {
+            return None;
+        }
+        let mut removed = match place {
+            Some(place) => place.remove(),
+            None => self.collided.swap_remove(index),
         };
         let key = removed.key.take();
         self.spare = Some(removed);
