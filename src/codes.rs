@@ -8,6 +8,9 @@ mod list;
 
 use std::error::Error;
 
+use serde::Serialize;
+use serde_json::{Value, json};
+
 use list::coded;
 pub use list::known;
 pub(crate) use list::retry_of;
@@ -64,6 +67,52 @@ pub trait CodedError {
     /// Unavailable) if it may later, and 422 (Unprocessable Content) if it may not.
     fn http_status(&self) -> u16 {
         self.retry().http_status()
+    }
+}
+
+/// What a server answers to a request that failed: a status of HTTP, and a JSON body.
+///
+/// The body is the JSON form of the error, with its [verdict](CodedError::retry) as `retry`: `no`,
+/// `later` or `now`. Every error of this crate converts to it, and each error with [`codes!`], so a
+/// function that returns it can use `?` on all of them. Serializes as its body.
+///
+/// ```
+/// use doclock::{DataStore, Editor, codes::ErrorResponse, transaction::parse_operations};
+/// use serde_json::{Value, json};
+///
+/// fn answer(editor: &Editor, script: &str) -> Result<Value, ErrorResponse> {
+///     let result = editor.execute(parse_operations(script)?)?;
+///     Ok(json!(result))
+/// }
+///
+/// let editor = Editor::new(DataStore::new(), "ann");
+/// let script = json!([{"type": "setText", "payload": {"nodeId": "title", "text": "A"}}]);
+/// let refused = answer(&editor, &script.to_string()).unwrap_err();
+/// assert_eq!(refused.status, 409);
+/// assert_eq!(refused.body["code"], "operationFailed");
+/// assert_eq!(refused.body["retry"], "no");
+/// assert_eq!(answer(&editor, "no script").unwrap_err().status, 400);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+#[non_exhaustive]
+pub struct ErrorResponse {
+    /// The status of HTTP: [`CodedError::http_status`].
+    #[serde(skip)]
+    pub status: u16,
+    /// The body, a JSON object.
+    pub body: Value,
+}
+
+impl<E: CodedError + Serialize> From<E> for ErrorResponse {
+    fn from(error: E) -> Self {
+        let code = error.code();
+        let mut body = serde_json::to_value(&error).unwrap_or_else(|_| json!({ "code": code }));
+        if let Value::Object(fields) = &mut body {
+            fields.insert("retry".to_owned(), json!(error.retry()));
+        }
+        let status = error.http_status();
+        Self { status, body }
     }
 }
 

@@ -110,6 +110,24 @@ fn transaction_07_a_repeated_key_returns_the_first_result_and_does_nothing() {
 }
 
 #[test]
+fn transaction_07_a_client_that_sends_no_key_repeats_nothing() {
+    let store = with_note(store());
+    let editor = Editor::new(store.clone(), "ann");
+    let edit = |key: Option<&str>| {
+        let edit = editor.transaction([type_in("a")]).idempotent(key);
+        edit.commit().unwrap()
+    };
+    let undo = |key: Option<String>| editor.undo().idempotent(key).commit().unwrap();
+    let first = edit(Some("key"));
+    assert_repeats(&first, edit(Some("key")));
+    assert!(!edit(None).repeated && !edit(None).repeated);
+    let undone = undo(Some("undo".to_owned()));
+    assert_repeats(&undone, undo(Some("undo".to_owned())));
+    assert!(!undo(None).repeated);
+    assert_eq!(store.version(), 6);
+}
+
+#[test]
 fn transaction_07_a_key_returns_its_first_result_for_any_owner() {
     let store = with_note(store());
     let first = once(&manager(&store), "key", type_in("a"));

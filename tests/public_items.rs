@@ -217,6 +217,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::transaction::HookId>();
     shared::<doclock::transaction::IdempotencyMismatch>();
     shared::<doclock::transaction::Hooks>();
+    shared::<doclock::codes::ErrorResponse>();
     shared::<doclock::transaction::IdempotencyKey>();
     shared::<doclock::transaction::NodeOperation>();
     shared::<doclock::transaction::NodeRef>();
@@ -351,6 +352,7 @@ fn every_exported_type_is_named_in_this_file() {
     let others = [
         "AsNodeId",
         "CodedError",
+        "IntoIdempotencyKey",
         "Feed",
         "IntoOperations",
         "LimiterKey",

@@ -98,6 +98,26 @@ key_from!(
     Cow<'_, str>
 );
 
+/// An [`IdempotencyKey`] or a text that is one, or an option of one: a client may send none.
+/// Without a key, the batch runs each time that it is submitted.
+pub trait IntoIdempotencyKey {
+    /// Returns the key, if there is one.
+    #[doc(hidden)]
+    fn into_key(self) -> Option<IdempotencyKey>;
+}
+
+impl<K: Into<IdempotencyKey>> IntoIdempotencyKey for K {
+    fn into_key(self) -> Option<IdempotencyKey> {
+        Some(self.into())
+    }
+}
+
+impl<K: Into<IdempotencyKey>> IntoIdempotencyKey for Option<K> {
+    fn into_key(self) -> Option<IdempotencyKey> {
+        self.map(K::into)
+    }
+}
+
 /// A batch that runs once.
 #[derive(Clone, Debug)]
 pub(super) struct IdempotentBatch {

@@ -43,7 +43,7 @@ pub use editor::Editor;
 pub use error::{IdempotencyMismatch, OperationError, PanicPayload, TransactionError};
 pub(crate) use history::{HistoryMode, HistoryOptions, UndoError};
 pub use hooks::{BeforeHook, Hooks, Refusal};
-pub use idempotency::IdempotencyKey;
+pub use idempotency::{IdempotencyKey, IntoIdempotencyKey};
 pub use manager::{Published, TransactionManager};
 pub use operation::{
     Alias, Callback, Child, DocumentOperation, IntoOperations, NodeOperation, NodeRef, Operation,

@@ -10,8 +10,8 @@ use smol_str::SmolStr;
 use super::history::Direction;
 use super::manager::Submission;
 use super::{
-    Editor, HistoryMode, IdempotencyKey, Published, TransactionError, TransactionManager,
-    TransactionResult, UndoError,
+    Editor, HistoryMode, IdempotencyKey, IntoIdempotencyKey, Published, TransactionError,
+    TransactionManager, TransactionResult, UndoError,
 };
 use crate::lock::{AcquireOptions, CancelToken, WaiterKind, blocking};
 use crate::store::durable::Durability;
@@ -159,6 +159,8 @@ impl<'a, E: PendingError> PendingTransaction<'a, E> {
     /// The store forgets a key after [as many newer keys](crate::StoreOptions::remembered_keys). A
     /// batch without operations does not use up its key.
     ///
+    /// An option of a key sets none if it is `None`: a client may send requests without a key.
+    ///
     /// The commit fails with an [`IdempotencyMismatch`](super::IdempotencyMismatch) if the first
     /// transaction with the key was another.
     ///
@@ -180,8 +182,10 @@ impl<'a, E: PendingError> PendingTransaction<'a, E> {
     /// assert!(undo().commit()?.repeated);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn idempotent(mut self, key: impl Into<IdempotencyKey>) -> Self {
-        self.work.once(key.into());
+    pub fn idempotent(mut self, key: impl IntoIdempotencyKey) -> Self {
+        if let Some(key) = key.into_key() {
+            self.work.once(key);
+        }
         self
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use doclock::codes::{CodedError, Retry};
+use doclock::codes::{CodedError, ErrorResponse, Retry};
 use doclock_locks::codes::{Coded, Kind, camel_case};
 use serde_json::{Map, Value};
 
@@ -21,6 +21,8 @@ pub(crate) struct Sample {
     status: u16,
     message: String,
     json: Map<String, Value>,
+    /// What a server answers.
+    response: ErrorResponse,
 }
 
 /// One error for each line of a type, with its expected code. The functions below are tables, one
@@ -44,6 +46,7 @@ pub(crate) fn samples_of<E: Coded + CodedError>(
                 status: error.http_status(),
                 message: error.to_string(),
                 json,
+                response: error.into(),
             }
         })
         .collect();
@@ -83,6 +86,25 @@ fn every_error_has_its_code_its_text_and_its_evidence_in_json() {
         if let Some(cause) = json.get("cause") {
             assert!(cause["code"].is_string() && cause["message"].is_string());
         }
+    }
+}
+
+#[test]
+fn the_response_to_every_error_has_its_status_its_json_and_its_verdict() {
+    for Sample {
+        error,
+        retry,
+        status,
+        mut json,
+        response,
+        ..
+    } in samples()
+    {
+        let verdict = serde_json::to_value(retry).unwrap();
+        assert_eq!(json.insert("retry".to_owned(), verdict), None, "{error}");
+        assert_eq!(response.body, Value::Object(json), "{error}");
+        assert_eq!(response.status, status, "{error}");
+        assert_eq!(serde_json::to_value(&response).unwrap(), response.body);
     }
 }
 
