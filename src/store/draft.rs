@@ -64,14 +64,14 @@ pub struct Draft {
     /// How many attempts run in it.
     attempts: u32,
     /// `None` until one of these fields is set.
-    rare: Option<Box<RareFields>>,
+    optional: Option<Box<OptionalFields>>,
     /// Set on a draft that locks nodes instead of the whole document.
     pub(super) nodes: Option<Box<OnNodes>>,
 }
 
 /// What most drafts do not need.
 #[derive(Default)]
-struct RareFields {
+struct OptionalFields {
     aliases: Aliases,
     /// Shared with the savepoints.
     clipboard: Option<Arc<Fragment>>,
@@ -95,7 +95,7 @@ impl Draft {
             document,
             operations: Vec::new(),
             attempts: 0,
-            rare: None,
+            optional: None,
             nodes: None,
         }
     }
@@ -142,12 +142,12 @@ impl Draft {
 
     /// Returns the fragment that was copied last, in this transaction or before it by its editor.
     pub fn clipboard(&self) -> Option<&Fragment> {
-        self.rare.as_ref()?.clipboard.as_deref()
+        self.optional.as_ref()?.clipboard.as_deref()
     }
 
     pub(crate) fn set_clipboard(&mut self, fragment: Option<Fragment>) {
-        if fragment.is_some() || self.rare.is_some() {
-            self.rare_mut().clipboard = fragment.map(Arc::new);
+        if fragment.is_some() || self.optional.is_some() {
+            self.optional_mut().clipboard = fragment.map(Arc::new);
         }
     }
 
@@ -164,13 +164,15 @@ impl Draft {
     /// Lets the draft be published only if `condition` holds, together with the effect of the
     /// condition.
     pub(crate) fn on_condition(&mut self, condition: Box<dyn CommitCondition>) {
-        self.rare_mut().conditions.push(condition);
+        self.optional_mut().conditions.push(condition);
     }
 
     /// Takes the conditions of the publication.
     pub(super) fn take_conditions(&mut self) -> CommitConditions {
-        let rare = self.rare.as_mut();
-        rare.map_or(Vec::new(), |rare| std::mem::take(&mut rare.conditions))
+        let optional = self.optional.as_mut();
+        optional.map_or(Vec::new(), |optional| {
+            std::mem::take(&mut optional.conditions)
+        })
     }
 
     /// Checks that it is of this version of its document.
@@ -217,11 +219,11 @@ impl Draft {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn set_limits(&mut self, limits: Limits) {
-        self.rare_mut().budget = Some(Budget::new(limits));
+        self.optional_mut().budget = Some(Budget::new(limits));
     }
 
     fn budget(&self) -> Option<&Budget> {
-        self.rare.as_ref()?.budget.as_ref()
+        self.optional.as_ref()?.budget.as_ref()
     }
 
     /// Spends `count` of a limit. Computes `count` only if there are limits.
@@ -279,8 +281,12 @@ impl Draft {
     /// Checks a pending change against the limits, and counts it.
     pub(super) fn spend_on(&mut self, change: &Change) -> Result<(), EditError> {
         let is_checked = self.document.schema.is_some();
-        let Self { rare, overlay, .. } = self;
-        let budget = rare.as_mut().and_then(|rare| rare.budget.as_mut());
+        let Self {
+            optional, overlay, ..
+        } = self;
+        let budget = optional
+            .as_mut()
+            .and_then(|optional| optional.budget.as_mut());
         let Some(budget) = budget else {
             return Ok(());
         };
@@ -291,8 +297,8 @@ impl Draft {
         }
     }
 
-    fn rare_mut(&mut self) -> &mut RareFields {
-        self.rare.get_or_insert_default()
+    fn optional_mut(&mut self) -> &mut OptionalFields {
+        self.optional.get_or_insert_default()
     }
 
     pub(crate) fn executed(&self) -> &[ExecutedOperation] {

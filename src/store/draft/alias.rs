@@ -92,7 +92,7 @@ impl Draft {
         match self.named(&alias) {
             Ok(_) => Err(AliasError::Taken { alias }),
             Err(_) => {
-                self.rare_mut().aliases.give(alias, id);
+                self.optional_mut().aliases.give(alias, id);
                 Ok(())
             }
         }
@@ -105,8 +105,8 @@ impl Draft {
     /// [`AliasError::Unknown`]: no node has this name.
     pub fn named(&self, alias: &str) -> Result<&NodeId, AliasError> {
         let alias = AliasEntry(alias.into());
-        let rare = self.rare.as_ref();
-        let node = rare.and_then(|rare| rare.aliases.nodes.get(&alias));
+        let optional = self.optional.as_ref();
+        let node = optional.and_then(|optional| optional.aliases.nodes.get(&alias));
         node.ok_or(AliasError::Unknown { alias: alias.0 })
     }
 }

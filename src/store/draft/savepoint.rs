@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Draft, RareFields};
+use super::{Draft, OptionalFields};
 use crate::caught::catch;
 use crate::codes::codes;
 use crate::document::{self, Fragment};
@@ -69,10 +69,10 @@ impl Draft {
     /// ```
     pub fn savepoint(&mut self) -> Savepoint {
         let state = self.state();
-        let rare = self.rare_mut();
-        rare.saved += 1;
-        let number = rare.saved;
-        rare.savepoints.push((number, state));
+        let optional = self.optional_mut();
+        optional.saved += 1;
+        let number = optional.saved;
+        optional.savepoints.push((number, state));
         Savepoint {
             transaction: self.id,
             number,
@@ -80,14 +80,14 @@ impl Draft {
     }
 
     fn state(&self) -> SavepointState {
-        let rare = self.rare.as_deref();
+        let optional = self.optional.as_deref();
         SavepointState {
             overlay: self.overlay.savepoint(),
             operations: self.operations.len(),
-            aliases: rare.map_or(0, |rare| rare.aliases.len()),
-            conditions: rare.map_or(0, |rare| rare.conditions.len()),
-            clipboard: rare.and_then(|rare| rare.clipboard.clone()),
-            savepoints: rare.map_or(0, |rare| rare.savepoints.len()),
+            aliases: optional.map_or(0, |optional| optional.aliases.len()),
+            conditions: optional.map_or(0, |optional| optional.conditions.len()),
+            clipboard: optional.and_then(|optional| optional.clipboard.clone()),
+            savepoints: optional.map_or(0, |optional| optional.savepoints.len()),
         }
     }
 
@@ -95,11 +95,11 @@ impl Draft {
         let ids = &self.document.ids;
         self.overlay.return_to(&state.overlay, ids);
         self.operations.truncate(state.operations);
-        if let Some(rare) = &mut self.rare {
-            rare.aliases.truncate(state.aliases);
-            rare.conditions.truncate(state.conditions);
-            rare.clipboard.clone_from(&state.clipboard);
-            rare.savepoints.truncate(state.savepoints);
+        if let Some(optional) = &mut self.optional {
+            optional.aliases.truncate(state.aliases);
+            optional.conditions.truncate(state.conditions);
+            optional.clipboard.clone_from(&state.clipboard);
+            optional.savepoints.truncate(state.savepoints);
         }
     }
 
@@ -119,24 +119,24 @@ impl Draft {
             transaction: savepoint.transaction,
             number: savepoint.number,
         };
-        let Some(rare) = self
-            .rare
+        let Some(optional) = self
+            .optional
             .as_mut()
             .filter(|_| self.id == savepoint.transaction)
         else {
             return Err(gone);
         };
-        let mut numbers = rare.savepoints.iter().map(|(number, _)| *number);
+        let mut numbers = optional.savepoints.iter().map(|(number, _)| *number);
         let at = numbers.position(|number| number == savepoint.number);
-        let Some(at) = at.filter(|&at| at >= rare.out_of_reach) else {
+        let Some(at) = at.filter(|&at| at >= optional.out_of_reach) else {
             return Err(gone);
         };
-        rare.savepoints.truncate(at + 1);
-        let Some((number, state)) = rare.savepoints.pop() else {
+        optional.savepoints.truncate(at + 1);
+        let Some((number, state)) = optional.savepoints.pop() else {
             return Err(gone);
         };
         self.return_to(&state);
-        self.rare_mut().savepoints.push((number, state));
+        self.optional_mut().savepoints.push((number, state));
         Ok(())
     }
 
@@ -160,11 +160,14 @@ impl Draft {
     /// The errors of `code`.
     pub fn attempt<T, E>(&mut self, code: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
         let identity = self.identity();
-        let saved = self.rare.as_ref().map_or(0, |rare| rare.savepoints.len());
+        let saved = self
+            .optional
+            .as_ref()
+            .map_or(0, |optional| optional.savepoints.len());
         let done = self.all_or_nothing(code)?;
         let is_same = self.identity() == identity;
-        if let Some(rare) = self.rare.as_mut().filter(|_| is_same) {
-            rare.savepoints.truncate(saved);
+        if let Some(optional) = self.optional.as_mut().filter(|_| is_same) {
+            optional.savepoints.truncate(saved);
         }
         Ok(done)
     }
@@ -198,8 +201,9 @@ impl Draft {
     /// Puts the first `savepoints` savepoints out of reach. Returns how many were out of reach
     /// before.
     fn put_out_of_reach(&mut self, savepoints: usize) -> usize {
-        let reach =
-            |rare: &mut Box<RareFields>| std::mem::replace(&mut rare.out_of_reach, savepoints);
-        self.rare.as_mut().map_or(0, reach)
+        let reach = |optional: &mut Box<OptionalFields>| {
+            std::mem::replace(&mut optional.out_of_reach, savepoints)
+        };
+        self.optional.as_mut().map_or(0, reach)
     }
 }
