@@ -34,6 +34,7 @@
 //! [`DataStore::diagnostics`]: crate::DataStore::diagnostics
 //! [`DataStore::lock_stats`]: crate::DataStore::lock_stats
 
+mod blocking;
 mod cells;
 mod table;
 mod timeline;

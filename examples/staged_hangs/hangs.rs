@@ -1,4 +1,4 @@
-//! Six programs that hang. Each one hangs until a look is taken, and then ends.
+//! Seven programs that hang. Each one hangs until a look is taken, and then ends.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -34,7 +34,7 @@ macro_rules! culprit {
     };
 }
 
-pub(crate) const HANGS: [Hang; 6] = [
+pub(crate) const HANGS: [Hang; 7] = [
     Hang {
         name: "slow-io",
         symptom: "edits wait while another window saves to a network drive",
@@ -54,6 +54,11 @@ pub(crate) const HANGS: [Hang; 6] = [
         name: "deadlock",
         symptom: "two windows that move paragraphs make no progress",
         stage: deadlock,
+    },
+    Hang {
+        name: "convoy",
+        symptom: "thirty windows wait, each for the paragraph of another",
+        stage: convoy,
     },
     Hang {
         name: "lossless-subscriber",
@@ -204,6 +209,38 @@ fn deadlock(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
     look(&store, &[one, two]);
     drop(ben);
     moves.join().expect("the move does not panic")?;
+    Ok(())
+}
+
+/// Each window holds a paragraph and waits for the next one. The last one is checked for spelling.
+fn convoy(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
+    const WINDOWS: usize = 29;
+    let store = store();
+    let id = |nth: usize| format!("p{nth}");
+    let paragraphs = (0..=WINDOWS).map(|nth| create(text_node("paragraph", "").with_id(id(nth))));
+    TransactionManager::new(store.clone()).execute(paragraphs.collect::<Vec<_>>())?;
+    let locks = store.node_locks();
+    let unbound = || AcquireOptions::new().unbound();
+    let held = (0..WINDOWS).map(|nth| {
+        let request = locks.request(format!("window-{nth}"), Scope::new().write(id(nth)));
+        request.options(unbound()).wait()
+    });
+    let held = held.collect::<Result<Vec<_>, _>>()?;
+    // It comes last.
+    let culprit = culprit!(line!() + 1);
+    let request = locks.request("spell-checker", Scope::new().write(id(WINDOWS)));
+    let checked = request.options(unbound().label("check")).wait()?;
+    let windows = held.into_iter().enumerate().map(|(nth, mut window)| {
+        let next = Scope::new().write(id(nth + 1));
+        thread::spawn(move || window.extend(next))
+    });
+    let windows: Vec<_> = windows.collect();
+    until(|| locks.stats().waiting == WINDOWS);
+    look(&store, &[culprit]);
+    drop(checked);
+    for window in windows {
+        window.join().expect("no window panics")?;
+    }
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Six programs that hang, and what the store reports of each one.
+//! Seven programs that hang, and what the store reports of each one.
 //!
 //! ```text
 //! cargo run --example staged_hangs -- [NAME]

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::blocking::{self, Holder};
 use super::cells::{Bytes, Count, KeptPart, Line, ShortDuration, cut};
 use super::{
     AdmissionDiagnostics, Diagnostics, DurableDiagnostics, InboxDiagnostics, LeaseDiagnostics,
@@ -20,13 +21,13 @@ const ROWS: usize = 12;
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut table = Table(Vec::new());
-        table.lock("LOCK", &self.lock);
+        table.lock("LOCK", &self.lock, self.log.admission_closed);
         table.deadlocks(&self.lock);
         if let Some(admission) = &self.admission {
             table.admission(admission, &self.log);
         }
         if let Some(publishing) = &self.publishing {
-            table.lock("PUBLISHING", publishing);
+            table.lock("PUBLISHING", publishing, false);
         }
         table.versions(self);
         table.followers(&self.log);
@@ -73,7 +74,8 @@ impl Table {
         }
     }
 
-    fn lock(&mut self, name: &str, lock: &LockDiagnostics) {
+    /// Lists holders and waiters. If it is `closed`, no request joins the queue.
+    fn lock(&mut self, name: &str, lock: &LockDiagnostics, closed: bool) {
         let LockDiagnostics {
             holders, waiters, ..
         } = lock;
@@ -84,6 +86,7 @@ impl Table {
         };
         let longest = waiters.iter().map(|waiter| waiter.request.wait_time).max();
         let waiting = match longest {
+            None if closed => "no request gets into its queue".to_owned(),
             None => "no request waits".to_owned(),
             Some(longest) => {
                 let verb = if waiters.len() == 1 { "waits" } else { "wait" };
@@ -102,7 +105,8 @@ impl Table {
         if !holders.is_empty() {
             self.columns();
         }
-        holders.iter().take(ROWS).for_each(|held| self.held(held));
+        let listed = blocking::holders(lock);
+        listed.iter().take(ROWS).for_each(|held| self.held(held));
         self.more(holders.len(), ROWS);
         for waiter in waiters.iter().take(ROWS) {
             self.waiter(waiter, holders);
@@ -110,7 +114,7 @@ impl Table {
         self.more(waiters.len(), ROWS);
     }
 
-    fn held(&mut self, held: &HeldLock) {
+    fn held(&mut self, (held, delayed): &Holder<'_>) {
         let HeldLock {
             holder,
             in_transaction,
@@ -121,6 +125,9 @@ impl Table {
         } = held;
         let at_least = if holder.at_least { ">" } else { "" };
         let mut notes = Vec::new();
+        if let Some(delayed @ 1..) = delayed {
+            notes.push(format!("blocks {delayed}"));
+        }
         if holder.untaken {
             notes.push("task not polled".to_owned());
         }

@@ -249,6 +249,8 @@ fn closed_admission_names_the_subscriber_that_closes_it() {
         assert_eq!(closing[0].lossless_limit, Some(0));
         let table = diagnostics.to_string();
         assert!(table.contains("closed by the subscriber from"), "{table}");
+        let first = "LOCK            free, no request gets into its queue\n";
+        assert!(table.starts_with(first), "{table}");
         drop(reader);
     });
     assert_eq!(store.diagnostics().admission, None);

@@ -50,6 +50,55 @@ fn the_table_begins_with_the_holder_and_the_requests_behind_it() {
     });
 }
 
+/// `ann` and `ben` each block others, `ben` one of them through `cem`, who holds and waits too.
+#[test]
+fn the_holder_that_blocks_most_and_waits_for_nothing_comes_first() {
+    let (store, _clock) = timed_store();
+    let locks = store.node_locks();
+    let lock = |owner: &str, id: &str| {
+        let patient = AcquireOptions::new().no_timeout().unbound();
+        let request = locks.request(owner, Scope::new().write(id));
+        request.options(patient).wait().unwrap()
+    };
+    let [ann, ben, mut cem] =
+        [("ann", "a"), ("ben", "b"), ("cem", "c")].map(|(owner, id)| lock(owner, id));
+    let rows = || {
+        let table = store.diagnostics().to_string();
+        let held = table.lines().filter(|line| line.contains("  holds #"));
+        let row = |line: &str| {
+            let owner = line.split_whitespace().nth(2).unwrap_or_default();
+            let blocks = line.split_once("blocks ").map_or("", |(_, count)| count);
+            format!("{owner} {blocks}")
+        };
+        held.map(row).collect::<Vec<_>>()
+    };
+    assert_eq!(rows(), ["ann ", "ben ", "cem "]);
+    thread::scope(|threads| {
+        threads.spawn(|| drop(lock("eve", "a")));
+        until_waiting(&store, 1);
+        assert_eq!(rows(), ["ann 1", "ben ", "cem "]);
+        threads.spawn(|| {
+            let more = cem.request_more(Scope::new().write("b"));
+            more.options(AcquireOptions::new().no_timeout())
+                .wait()
+                .unwrap();
+            drop(cem);
+        });
+        until_waiting(&store, 2);
+        threads.spawn(|| drop(lock("dan", "c")));
+        until_waiting(&store, 3);
+        assert_eq!(rows(), ["ben 2", "ann 1", "cem "]);
+        // A request for the whole document waits for all of them.
+        threads.spawn(|| {
+            let patient = AcquireOptions::new().no_timeout();
+            store.request("fay").options(patient).wait().map(drop)
+        });
+        until_waiting(&store, 4);
+        assert_eq!(rows(), ["ben 3", "ann 2", "cem "]);
+        drop((ann, ben));
+    });
+}
+
 #[test]
 fn a_long_queue_is_cut_and_counted() {
     const WAITERS: usize = 30;
