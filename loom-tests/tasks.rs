@@ -469,6 +469,47 @@ fn tasks_the_keeper_misses_no_deadline() {
         });
 }
 
+/// A lock is dropped with the task that waits for it, while the time passes its deadline and that
+/// of a task at a second lock.
+#[test]
+fn tasks_the_keeper_serves_a_second_lock_when_the_first_is_dropped() {
+    Model::new("keeper between two locks", 3)
+        .reaches(["granted"])
+        .reaches_by("keeper", "timed out")
+        .check(|run| {
+            let clock = ManualClock::new();
+            let second = Duration::from_secs(1);
+            let options = LockOptions::new().clock(clock.clock()).timeout(second);
+            let [first, other] = [(); 2].map(|()| FifoLock::with_options(options.clone()));
+            let [_, held] = [&first, &other].map(|lock| lock.acquire_lock("holder").unwrap());
+            let mut waits = polled(first.request("waits"));
+            assert!(poll(&mut waits).is_none());
+            let mut task = polled(other.request("task"));
+            assert!(poll(&mut task).is_none());
+            let keeper = run.spawn("keeper", other.keeper_thread());
+            let time = {
+                let other = other.clone();
+                thread::spawn(move || {
+                    clock.advance(second);
+                    other.release_lock(held).unwrap();
+                })
+            };
+            drop((waits, first));
+            match block_on(task) {
+                Ok(guard) => {
+                    drop(guard);
+                    run.note("granted");
+                }
+                Err(LockError::Timeout(_)) => run.note("timed out"),
+                Err(error) => panic!("{error}"),
+            }
+            time.join().unwrap();
+            at_rest(&other);
+            drop(other);
+            keeper.join();
+        });
+}
+
 /// The time passes a deadline while the task joins the queue. Nothing is released before that.
 #[test]
 fn tasks_the_keeper_sees_a_deadline_that_passes_while_the_task_joins() {

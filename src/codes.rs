@@ -74,7 +74,8 @@ pub trait CodedError {
 ///
 /// The body is the JSON form of the error, with its [verdict](CodedError::retry) as `retry`: `no`,
 /// `later` or `now`. Every error of this crate converts to it, and each error with [`codes!`], so a
-/// function that returns it can use `?` on all of them. Serializes as its body.
+/// function that returns it can use `?` on all of them. Evidence with the name `retry` is replaced.
+/// Serializes as its body.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, codes::ErrorResponse, transaction::parse_operations};

@@ -13,7 +13,7 @@ pub use doclock_locks::{
 
 pub(crate) use doclock_common::Samples;
 pub(crate) use doclock_locks::internal::{
-    Answer, BatchLimit, Grant, Granule, Keeper, Kept, Mailbox, Primitive, QueuedWork,
+    Answer, BatchLimit, Grant, Granule, KeeperSlot, Kept, Mailbox, Primitive, QueuedWork,
     ReportObserver, Requester, Rest, Rights, Tree, WakeChain, blocking,
 };
 pub(crate) use doclock_locks::node::Scope;

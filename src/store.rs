@@ -113,7 +113,6 @@ struct StoreShared {
     writer: Option<Box<Writer>>,
     log: OwnLog,
     provenance: Mutex<{ rank::PROVENANCE }, RecordedProvenance>,
-    /// Dropped after all that its keeper serves, so that the keeper ends.
     lock: FifoLock,
     name: SmolStr,
     observer: Observer,

@@ -230,9 +230,10 @@ impl DataStore {
                 WaiterKind::Thread => options.no_hold_limit(),
                 WaiterKind::Task => options.hold_limit(UNPOLLED),
             };
-            let requester = options
-                .requester(requester.owner, requester.call_site, false)
-                .unbound();
+            let requester = Requester {
+                bound: false,
+                ..options.requester(requester.owner, requester.call_site, false)
+            };
             lock.grant_as(waits_as, &requester, &options).await
         };
         let entering = &log.admission.entering;
@@ -264,7 +265,10 @@ impl DataStore {
         let owner = OwnerId::from(subscriber.map_or(DISK, |_| SUBSCRIBER));
         let call_site = subscriber.unwrap_or_else(|| Location::caller());
         let options = AcquireOptions::new().no_wait();
-        let requester = options.requester(&owner, call_site, false).unbound();
+        let requester = Requester {
+            bound: false,
+            ..options.requester(&owner, call_site, false)
+        };
         let granted = blocking(lock.grant_as(WaiterKind::Thread, &requester, &options));
         if let Ok(grant) = granted {
             self.keep_gate(lock, grant.id());

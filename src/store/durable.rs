@@ -293,8 +293,7 @@ impl DataStore {
             (None, _) => Ok(()),
             (Some(writer), WaiterKind::Thread) => writer.acknowledge(result, durability),
             (Some(writer), WaiterKind::Task) => {
-                let keeper = self.fifo().keeper();
-                writer.acknowledge_in_task(result, durability, keeper).await
+                writer.acknowledge_in_task(result, durability).await
             }
         }
     }

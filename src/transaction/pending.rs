@@ -54,7 +54,7 @@ use crate::store::durable::Durability;
 /// If the lock is free, the first poll runs the batch, and then at most 32 queued batches of
 /// others, for at most 50 microseconds. Otherwise the batch joins the queue. It is run in its turn
 /// even if the task is not polled meanwhile: by a thread or a task that has finished its own batch,
-/// or by the keeper, a thread that the store starts for its tasks. So a task never holds the lock
+/// or by the keeper, a thread of the process for all waiting tasks. So a task never holds the lock
 /// while it waits for something else. An undo runs in the poll that gets the lock.
 ///
 /// Code of users, of an [`op`](crate::dsl::op) or a before-hook, runs in the poll or in the

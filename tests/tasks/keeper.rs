@@ -3,7 +3,11 @@
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use doclock::lock::{AcquireOptions, FifoLock, LockError};
+use doclock::document::NodeSpec;
+use doclock::durable::{DurableOptions, Journal, JournalError, JournalWrite, StoredPart};
+use doclock::lock::keyed::KeyedLock;
+use doclock::lock::limiter::InFlightLimiter;
+use doclock::lock::{AcquireOptions, FifoLock, LockError, LockOptions};
 use doclock::{DataStore, TransactionManager, dsl::*};
 
 use crate::common::{Task, eventually};
@@ -76,7 +80,7 @@ fn async_03_the_batches_beyond_the_limit_of_a_poll_are_run_by_the_keeper() {
     assert!(versions.eq(1..=1_000), "in FIFO order");
 }
 
-/// Counts the keepers of this process. Each test of this binary may have some.
+/// Counts the threads of the keeper of this process. Other tests of this binary need them, too.
 #[cfg(target_os = "linux")]
 fn keepers() -> usize {
     let threads = std::fs::read_dir("/proc/self/task").unwrap();
@@ -220,20 +224,107 @@ fn async_03_the_keeper_of_a_durable_store_ends_with_the_store() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn async_03_a_store_has_one_keeper() {
-    if !is_alone("a_store_has_one_keeper") {
+fn async_03_a_process_has_one_keeper() {
+    if !is_alone("a_process_has_one_keeper") {
         return;
     }
-    let store = DataStore::new();
-    let journal = store.subscription().lossless(0).all();
-    let manager = TransactionManager::new(store.clone());
-    manager.execute(create(element("note", []))).unwrap();
-    let waiting = [(); 2].map(|()| Task::waiting(store.request("task").options(short())));
+    let stores = [(); 2].map(|()| DataStore::new());
+    let held = stores.each_ref().map(|store| store.lock("holder").unwrap());
+    let calls = InFlightLimiter::new(1);
+    let permit = calls.acquire("a").unwrap();
+    let waiting = stores.each_ref().map(|store| {
+        let waiting = store.request("task").options(short());
+        Task::waiting(waiting)
+    });
+    let call = Task::waiting(calls.request("a").options(short()));
+    {
+        let keys = KeyedLock::<u8>::new();
+        let _turn = keys.reserve(&0).unwrap();
+        let theirs = keys.clone();
+        let turn = Task::waiting(async move {
+            let turn = theirs.request(&0, "task").options(short());
+            turn.await.map(drop)
+        });
+        eventually("it starts", || keepers() == 1);
+        turn.finish().unwrap_err();
+    }
     for task in waiting {
         task.finish().unwrap_err();
     }
+    call.finish().unwrap_err();
     assert_eq!(keepers(), 1);
-    drop(journal);
+    drop((held, stores, permit));
+    assert_eq!(keepers(), 1, "it serves the limiter");
+    drop(calls);
+    eventually("it ends", || keepers() == 0);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn async_03_a_hundred_thousand_locks_with_hold_limits_have_one_keeper() {
+    if !is_alone("a_hundred_thousand_locks_with_hold_limits_have_one_keeper") {
+        return;
+    }
+    const LOCKS: usize = 100_000;
+    let options = LockOptions::new()
+        .hold_limit(Duration::from_millis(100))
+        .timeout(None);
+    let waiting = |_| {
+        let lock = FifoLock::with_options(options.clone());
+        lock.acquire_lock("holder").unwrap();
+        let task = Task::waiting(lock.request("task"));
+        (lock, task)
+    };
+    let waiting: Vec<_> = (0..LOCKS).map(waiting).collect();
+    eventually("it starts", || keepers() == 1);
+    for (lock, task) in waiting {
+        let granted = task.finish().unwrap();
+        assert_eq!(lock.lock_stats().total_revocations, 1);
+        drop(granted);
+    }
+    eventually("it ends", || keepers() == 0);
+}
+
+/// A journal whose writes wait for the test.
+struct Gated(mpsc::Receiver<()>);
+
+impl Journal for Gated {
+    fn load(
+        &mut self,
+        _: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    fn write(&mut self, _: &JournalWrite) -> Result<(), JournalError> {
+        let _ = self.0.recv();
+        Ok(())
+    }
+}
+
+/// The batch of a task that is gone has the last handle of its store, and the end of a store waits
+/// for its journal.
+#[test]
+fn async_03_a_store_that_ends_on_the_keeper_holds_up_no_timeout() {
+    let (gate, gated) = mpsc::channel();
+    // The open writes once, and the commit below.
+    (0..2).for_each(|_| gate.send(()).unwrap());
+    let store = DataStore::open_journal(Gated(gated), DurableOptions::new()).unwrap();
+    let manager = TransactionManager::new(store.clone());
+    let leaves = vec![NodeSpec::new("leaf"); 50_000];
+    let page = NodeSpec::new("page").with_id("page").with_children(leaves);
+    manager.execute(create(page)).unwrap();
+
+    let guard = store.lock("holder").unwrap();
+    // It counts as brief, and takes long enough for the handles to be dropped meanwhile.
+    let batch = Task::waiting(manager.transaction(delete_node().on("page")));
+    drop(guard);
+    drop((batch, manager, store));
+    let lock = FifoLock::new();
+    let _held = lock.lock("holder").unwrap();
+    let waits = Task::waiting(lock.request("task").options(short()));
+    eventually("it times out", || waits.is_woken());
+    drop(gate);
 }
 
 /// A replaced thread of the keeper also runs the batches behind the first, up to its limit.

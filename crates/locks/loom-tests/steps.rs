@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::FifoLock;
+use crate::keeper::Keeper;
 use crate::wait::WaitQueue;
 
 impl FifoLock {
@@ -40,11 +41,13 @@ impl FifoLock {
         self.0.state.lock().sampling.measure(Default::default);
     }
 
-    /// Returns the code of the keeper's thread. It serves the lock, and ends with it.
+    /// Returns the code of the keeper's thread. It serves the lock, and ends with the last lock that
+    /// it serves.
     #[doc(hidden)]
     pub fn keeper_thread(&self) -> impl FnOnce() + Send + use<> {
-        let keeper = Arc::clone(self.keeper());
-        keeper.attend(&self.0).expect("no thread is started");
+        let attended = self.0.keeper.attend(&self.0, &self.0.clock);
+        attended.expect("no thread is started");
+        let keeper = Keeper::of_process();
         move || keeper.run()
     }
 }

@@ -30,6 +30,18 @@ impl Hint {
 /// loom explores every order of the threads anyway.
 pub fn yield_now() {}
 
+/// A value of one execution.
+macro_rules! global {
+    ($(#[$doc:meta])* static $name:ident: $type:ty = $value:expr;) => {
+        loom::lazy_static! {
+            $(#[$doc])*
+            static ref $name: $type = $value;
+        }
+    };
+}
+
+pub(crate) use global;
+
 #[derive(Debug)]
 pub struct Mutex<const RANK: u8, T>(loom::sync::Mutex<T>);
 

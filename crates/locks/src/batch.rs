@@ -100,6 +100,12 @@ impl<'a> Batch<'a> {
         }
     }
 
+    /// Whether the end of the batch drops work of tasks that are gone.
+    pub(super) fn drops_work(&self) -> bool {
+        let mut of_tasks = self.of_tasks.iter();
+        of_tasks.any(|request| Arc::strong_count(request) == 1)
+    }
+
     /// Starts to wake the sleeping waiters. Returns whether there are any.
     fn wake(&mut self) -> bool {
         !self.sleepers.is_empty() && self.wake_chain.begin(self.sleepers.drain(..))

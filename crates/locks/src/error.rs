@@ -207,16 +207,10 @@ pub struct CancelEvidence {
 
 impl fmt::Display for CancelEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let owner = Brief(&self.owner);
+        let (owner, waited) = (Brief(&self.owner), Millis(self.waited));
         write!(f, "lock acquisition cancelled for owner {owner}")?;
         match self.queued {
-            Some((_, position)) => {
-                write!(
-                    f,
-                    " after {} at queue position {position}",
-                    Millis(self.waited)
-                )
-            }
+            Some((_, position)) => write!(f, " after {waited} at queue position {position}"),
             None => f.write_str(" before it joined the queue"),
         }
     }

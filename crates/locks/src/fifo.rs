@@ -10,7 +10,7 @@ use crossbeam_channel::Receiver;
 
 use super::batch::Batch;
 use super::holder_word::Word;
-use super::keeper::{Keeper, KeeperSlot, KeeperThread};
+use super::keeper::{KeeperSlot, KeeperThread};
 use super::options::RequestLimit;
 use super::report::ReportChannel;
 use super::request::{QueuedWork, Request, RequestOutcome, RequestSource, Requester, Waiting};
@@ -18,7 +18,7 @@ use super::sampling::Sampling;
 use super::shared::{DefaultTimeout, LockShared};
 use super::state::{AfterUnlock, Combiner, CombinerKind, HowToWait, LockState, Requested};
 use super::stats::Recorder;
-use super::wait::{WaitDeadline, WaitQueue, WaiterKind, blocking};
+use super::wait::{WaitDeadline, WaiterKind, blocking};
 use super::wake_chain::WakeChain;
 use super::{
     AcquireOptions, Grant, JoinError, LockError, LockInfo, LockOptions, LockReport, LockRequest,
@@ -123,7 +123,7 @@ impl FifoLock {
             clock: settings.clock,
             batch: settings.batch,
             wake_chain: WakeChain::default(),
-            keeper: KeeperSlot::of(settings.keeper),
+            keeper: KeeperSlot::default(),
             reports,
             this: this.clone(),
         }))
@@ -521,12 +521,11 @@ impl FifoLock {
         state.refuse_reentry(requester, CapacityPart::Whole, now)
     }
 
-    /// Options of a lock that requests pass before or after this one: with its clock, keeper,
-    /// reports, and its limit on combining.
+    /// Options of a lock that requests pass before or after this one: with its clock, reports, and
+    /// its limit on combining.
     pub fn companion_options(&self) -> LockOptions {
         let channel = self.0.reports.clone();
         LockOptions {
-            keeper: Some(Arc::clone(self.keeper())),
             reports: channel
                 .as_ref()
                 .map(|channel| channel.thresholds)
@@ -543,11 +542,6 @@ impl FifoLock {
         options
             .queue_bound(state.queue_bound)
             .overtaking_bound(state.queue.overtaking())
-    }
-
-    /// Returns the keeper of the tasks that wait for the lock.
-    pub fn keeper(&self) -> &Arc<Keeper> {
-        self.0.keeper()
     }
 
     /// Returns the timeout of requests that set none.
@@ -600,8 +594,8 @@ impl FifoLock {
             WaiterKind::Thread => (self.0.batch, CombinerKind::Thread),
             WaiterKind::Task => (self.0.batch.for_task(), CombinerKind::Task),
         };
-        let batch = Batch::new(limit, &self.0.wake_chain);
-        self.serve(grant.id(), batch, kind, |_| ());
+        let mut batch = Batch::new(limit, &self.0.wake_chain);
+        self.serve(grant.id(), &mut batch, kind, |_| ());
     }
 
     /// Runs the work that a task has left, and queued batches after it.
@@ -623,7 +617,11 @@ impl FifoLock {
         batch.goes_on(now);
         batch.serve(request, grant, now);
         if !self.0.release(grant.id(), true) {
-            self.serve(grant.id(), batch, CombinerKind::Keeper, prepare);
+            self.serve(grant.id(), &mut batch, CombinerKind::Keeper, prepare);
+        }
+        if batch.drops_work() {
+            // The work may have the last handle of its store, whose end waits for its journal.
+            thread.hand_over();
         }
     }
 
@@ -654,7 +652,7 @@ impl FifoLock {
     fn serve(
         &self,
         ending: LockId,
-        mut batch: Batch<'_>,
+        batch: &mut Batch<'_>,
         kind: CombinerKind,
         mut prepare: impl FnMut(&dyn Waiting),
     ) {

@@ -231,11 +231,7 @@ impl fmt::Display for QueueEntry {
     /// Formats as `2. lock-4-x9 of bob (autosave) from src/main.rs:9:20, waiting for 7ms`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = Named(&self.lock_id, &self.owner_id, self.label.as_ref());
-        let (position, wait_time) = (self.position, Millis(self.wait_time));
-        write!(
-            f,
-            "{position}. {named} from {}, waiting for {wait_time}",
-            self.call_site
-        )
+        let (position, site, waited) = (self.position, &self.call_site, Millis(self.wait_time));
+        write!(f, "{position}. {named} from {site}, waiting for {waited}")
     }
 }

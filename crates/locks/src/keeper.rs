@@ -1,32 +1,41 @@
-//! The keeper: a thread that watches the clock for a lock, or for a store with all its locks.
+//! The keeper: one thread of the process, which watches the clock for all locks that need it.
 //!
 //! It revokes holders that exceed their hold limit, and reports long holds and waits. A task waits
 //! without a thread, so the keeper also ends its wait at the deadline, and runs the batch that the
-//! task has left in the queue. It starts when it is first needed, and ends with the lock.
+//! task has left in the queue. The thread starts when it is first needed, and ends when it serves
+//! no lock any more. It keeps no lock alive.
 //!
-//! L29. Whenever the mutexes are free: the keeper is about to look, or it looks no later than at
-//! the first deadline of a task that waits.
+//! L29. Whenever the mutexes are free: the keeper looks at a queue no later than at the first
+//! deadline of a task that waits there, or it is about to look, or a thread is about to call it.
 
-use std::collections::VecDeque;
-use std::fmt;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::sync::{Arc, OnceLock, Weak};
 
-use crate::caught::catch;
-use crate::sync::{Condvar, Mutex, rank};
+use crate::caught::{catch, dispose};
+use crate::sync::{Condvar, Mutex, global, rank};
 use crate::time::{Clock, Deadline, Pause, TimeListener};
 
-/// A queue in which tasks wait.
+/// A queue that the keeper serves.
 pub trait Kept: Send + Sync {
     /// Revokes overdue holders, reports long holds and waits, and ends the waits of tasks whose
-    /// deadline has passed. Returns when to do so again.
-    fn check_deadlines(&self) -> Option<Deadline>;
+    /// deadline has passed. Says when to do so again: [`KeeperSlot::expect`].
+    fn check_deadlines(&self);
 }
 
 /// Work that a task has left, for a thread of the keeper.
 type LeftWork = Box<dyn FnOnce(&mut KeeperThread) + Send>;
 
-/// The thread that watches the clock for a lock, or for a store with all its locks.
+/// The address of a queue, which no other queue has while the keeper serves this one.
+type QueueId = usize;
+
+global! {
+    /// The keeper of the process. In a model, that of one execution.
+    static KEEPER: Arc<Keeper> = Arc::new(Keeper::default());
+}
+
+/// The thread that watches the clock, and what it has to do.
+#[derive(Default)]
 pub struct Keeper {
     clock: Clock,
     state: Mutex<{ rank::KEEPER }, KeeperState>,
@@ -35,9 +44,9 @@ pub struct Keeper {
 
 #[derive(Default)]
 struct KeeperState {
-    kept: Vec<Weak<dyn Kept>>,
-    next: Option<Deadline>,
-    looks: bool,
+    /// The queues, each with the deadline that is among `due`.
+    served: HashMap<QueueId, (Weak<dyn Kept>, Option<Deadline>)>,
+    due: BTreeSet<(Deadline, QueueId)>,
     work: VecDeque<LeftWork>,
     /// Whether the last duty was work. Work and looks take turns, so that neither delays the other.
     worked: bool,
@@ -51,61 +60,90 @@ pub struct KeeperThread {
     is_replaced: bool,
 }
 
-/// The keeper of a lock, made when it is first needed. It may end when the lock is dropped.
+/// What a queue knows of the keeper. It is part of the queue: its drop ends the service.
 #[derive(Default)]
-pub(super) struct KeeperSlot(OnceLock<Arc<Keeper>>);
+pub struct KeeperSlot(OnceLock<Arc<Served>>);
+
+/// A queue that is served. Hears of the advances of a manual clock.
+struct Served {
+    id: QueueId,
+    clock: Clock,
+}
 
 impl KeeperSlot {
-    /// Creates a slot for a keeper of its own, or with that of another lock.
-    pub(super) fn of(keeper: Option<Arc<Keeper>>) -> Self {
-        Self(keeper.map_or_else(OnceLock::new, OnceLock::from))
+    /// Lets the keeper serve the queue from now on, and starts its thread if it does not run. Called
+    /// by each task before it joins the queue.
+    pub fn attend<Q: Kept + 'static>(&self, queue: &Arc<Q>, clock: &Clock) -> io::Result<()> {
+        if self.0.get().is_none() {
+            let id = KEEPER.serve(queue)?;
+            // Another thread may do the same meanwhile.
+            self.0.get_or_init(|| {
+                let clock = clock.clone();
+                let served = Arc::new(Served { id, clock });
+                // Before a request can rely on it.
+                served.clock.listen(&served);
+                served
+            });
+        }
+        Ok(())
     }
 
-    pub(super) fn get(&self, clock: &Clock) -> &Arc<Keeper> {
-        self.0.get_or_init(|| Keeper::new(clock))
+    /// Whether the keeper serves the queue.
+    pub(super) fn is_served(&self) -> bool {
+        self.0.get().is_some()
+    }
+
+    /// Lets the keeper look at the queue no later than then, by the clock of the queue.
+    pub fn expect(&self, deadline: Deadline) {
+        let Some(Served { id, clock }) = self.0.get().map(|served| &**served) else {
+            return;
+        };
+        match clock.is_manual() {
+            false => KEEPER.expect(*id, deadline),
+            true if clock.until(deadline).is_none() => KEEPER.expect(*id, Deadline::PASSED),
+            // An advance of the clock calls the keeper.
+            true => {}
+        }
+    }
+}
+
+impl TimeListener for Served {
+    fn time_advanced(&self) {
+        KEEPER.expect(self.id, Deadline::PASSED);
     }
 }
 
 impl Drop for KeeperSlot {
     fn drop(&mut self) {
-        if let Some(keeper) = self.0.get() {
-            keeper.look();
+        if let Some(served) = self.0.get() {
+            KEEPER.forget(served.id);
         }
     }
 }
 
 enum Duty {
     Work(LeftWork),
-    Look(Vec<Weak<dyn Kept>>),
+    Look(Weak<dyn Kept>),
     End,
 }
 
 impl Keeper {
-    pub fn new(clock: &Clock) -> Arc<Self> {
-        let keeper = Arc::new(Self {
-            clock: clock.clone(),
-            state: Mutex::default(),
-            called: Condvar::default(),
-        });
-        clock.listen(&keeper);
-        keeper
+    /// Returns the keeper of the process.
+    pub fn of_process() -> Arc<Self> {
+        Arc::clone(&KEEPER)
     }
 
-    /// Begins to serve a queue, if it does not do so already. Called by each task before it joins
-    /// the queue.
-    pub fn attend<Q: Kept + 'static>(self: &Arc<Self>, queue: &Arc<Q>) -> io::Result<()> {
+    /// Begins to serve a queue, if it does not do so already.
+    fn serve<Q: Kept + 'static>(self: &Arc<Self>, queue: &Arc<Q>) -> io::Result<QueueId> {
+        let id = Arc::as_ptr(queue).addr();
+        let queue: Weak<dyn Kept> = Arc::downgrade(queue) as Weak<dyn Kept>;
         let mut state = self.state.lock();
-        let address = Arc::as_ptr(queue).cast::<()>();
-        let is_kept = |kept: &Weak<dyn Kept>| std::ptr::eq(kept.as_ptr().cast::<()>(), address);
-        if !state.kept.iter().any(is_kept) {
-            let queue: Arc<dyn Kept> = Arc::clone(queue) as Arc<dyn Kept>;
-            state.kept.push(Arc::downgrade(&queue));
-        }
         if !state.runs {
             self.start()?;
             state.runs = true;
         }
-        Ok(())
+        state.served.entry(id).or_insert((queue, None));
+        Ok(id)
     }
 
     /// Starts a thread. In a model, a thread of the model runs [`Keeper::run`].
@@ -118,28 +156,38 @@ impl Keeper {
         thread.spawn(move || keeper.run()).map(drop)
     }
 
-    /// Looks no later than then.
-    pub fn expect(&self, deadline: Deadline) {
+    fn expect(&self, id: QueueId, deadline: Deadline) {
+        let state = &mut *self.state.lock();
+        if let Some((_, next)) = state.served.get_mut(&id)
+            && next.is_none_or(|next| deadline < next)
+        {
+            let later = next.replace(deadline);
+            later.map(|later| state.due.remove(&(later, id)));
+            state.due.insert((deadline, id));
+            if state.due.first() == Some(&(deadline, id)) {
+                self.called.notify_one();
+            }
+        }
+    }
+
+    fn forget(&self, id: QueueId) {
         let mut state = self.state.lock();
-        if state.next.is_none_or(|next| deadline < next) {
-            state.next = Some(deadline);
+        let forgotten = state.served.remove(&id);
+        if let Some((_, Some(next))) = forgotten {
+            state.due.remove(&(next, id));
+        }
+        if state.served.is_empty() {
             self.called.notify_one();
         }
     }
 
-    /// Looks at once.
-    pub fn look(&self) {
-        self.state.lock().looks = true;
-        self.called.notify_one();
-    }
-
-    /// Takes over work that a task has left.
+    /// Takes over work that a task has left in a queue that it serves.
     pub fn take_over(&self, work: LeftWork) {
         self.state.lock().work.push_back(work);
         self.called.notify_one();
     }
 
-    /// Serves the tasks until the last queue is gone.
+    /// Serves the queues until the last one is gone.
     pub fn run(self: Arc<Self>) {
         let mut thread = KeeperThread {
             keeper: self,
@@ -150,13 +198,14 @@ impl Keeper {
                 Duty::End => return,
                 // Neither the work of one task nor its waker may end the waits of others.
                 Duty::Work(work) => drop(catch(|| work(&mut thread))),
-                Duty::Look(kept) => {
-                    for kept in kept.iter().filter_map(Weak::upgrade) {
-                        let next = catch(|| kept.check_deadlines());
-                        next.ok()
-                            .flatten()
-                            .into_iter()
-                            .for_each(|next| thread.keeper.expect(next));
+                Duty::Look(queue) => {
+                    if let Some(queue) = queue.upgrade() {
+                        drop(catch(|| queue.check_deadlines()));
+                        if Arc::strong_count(&queue) == 1 {
+                            // What it drops can take long: the end of a store waits for its journal.
+                            thread.hand_over();
+                        }
+                        dispose(queue);
                     }
                 }
             }
@@ -164,10 +213,11 @@ impl Keeper {
     }
 
     fn next_duty(&self) -> Duty {
-        let mut state = self.state.lock();
+        let mut guard = self.state.lock();
         loop {
-            let pause = state.next.map(|next| self.clock.until(next));
-            let is_due = pause == Some(None) || state.looks;
+            let state = &mut *guard;
+            let pause = state.due.first().map(|(next, _)| self.clock.until(*next));
+            let is_due = pause == Some(None);
             if !(is_due && state.worked)
                 && let Some(work) = state.work.pop_front()
             {
@@ -175,42 +225,30 @@ impl Keeper {
                 return Duty::Work(work);
             }
             state.worked = false;
-            state.kept.retain(|kept| kept.strong_count() > 0);
-            if state.kept.is_empty() && state.work.is_empty() {
-                state.runs = false;
+            if is_due
+                && let Some((_, id)) = state.due.pop_first()
+                && let Some((queue, next)) = state.served.get_mut(&id)
+            {
+                *next = None;
+                return Duty::Look(Weak::clone(queue));
+            }
+            if state.served.is_empty() && state.work.is_empty() {
+                *state = KeeperState::default();
                 return Duty::End;
             }
-            if is_due {
-                (state.next, state.looks) = (None, false);
-                return Duty::Look(state.kept.clone());
-            }
-            state = match pause {
-                Some(Some(Pause::For(left))) => self.called.wait_for(state, left),
-                _ => self.called.wait(state),
+            guard = match pause {
+                Some(Some(Pause::For(left))) => self.called.wait_for(guard, left),
+                _ => self.called.wait(guard),
             };
         }
     }
 }
 
 impl KeeperThread {
-    /// Lets another thread continue, because this one is about to run code that may take long. If
-    /// none can be started, the tasks wait for this one.
+    /// Lets another thread continue before code that may take long. If none starts, queues wait.
     pub fn hand_over(&mut self) {
         if !self.is_replaced {
             self.is_replaced = self.keeper.start().is_ok();
         }
-    }
-}
-
-impl fmt::Debug for Keeper {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keeper").finish_non_exhaustive()
-    }
-}
-
-impl TimeListener for Keeper {
-    fn time_advanced(&self) {
-        drop(self.state.lock());
-        self.called.notify_one();
     }
 }

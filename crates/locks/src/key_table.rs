@@ -15,7 +15,7 @@ pub(crate) struct KeyId {
 /// change: that is code of users.
 pub(crate) struct KeyTable<K, S> {
     entries: Entries<K, S>,
-    /// Entries of keys that came when another key had their hash.
+    /// Other keys with the hash of one of the entries.
     collided: Vec<Box<KeyEntry<K, S>>>,
     /// The entry of the key that was removed last, for reuse.
     spare: Option<Box<KeyEntry<K, S>>>,
@@ -75,9 +75,14 @@ impl<K, S> KeyTable<K, S> {
 
     #[inline(always)]
     fn first(&self, hash: u64, is_it: impl Fn(&KeyEntry<K, S>) -> bool) -> Option<&KeyEntry<K, S>> {
-        let entry = self.entries.get(&hash).filter(|entry| is_it(entry));
-        let entry = entry.or_else(|| self.collided.iter().find(|entry| is_it(entry)));
-        entry.map(|entry| &**entry)
+        let entry = self.entries.get(&hash)?;
+        match is_it(entry) {
+            true => Some(entry),
+            false => {
+                let entry = self.collided.iter().find(|entry| is_it(entry));
+                entry.map(|entry| &**entry)
+            }
+        }
     }
 
     #[inline(always)]
@@ -108,16 +113,15 @@ impl<K, S> KeyTable<K, S> {
             Entry::Occupied(entry) if entry.get().has(hash, is_it) => {
                 return Some((entry.into_mut(), false));
             }
-            Entry::Occupied(_) => None,
+            Entry::Occupied(_) => {
+                let mut others = self.collided.iter();
+                if let Some(index) = others.position(|entry| entry.has(hash, is_it)) {
+                    return Some((&mut self.collided[index], false));
+                }
+                None
+            }
             Entry::Vacant(place) => Some(place),
         };
-        let found = self
-            .collided
-            .iter()
-            .position(|entry| entry.has(hash, is_it));
-        if let Some(index) = found {
-            return Some((&mut self.collided[index], false));
-        }
         let number = number()?;
         let (id, key) = (KeyId { hash, number }, key.take());
         let entry = match self.spare.take() {
@@ -163,9 +167,12 @@ impl<K, S> KeyTable<K, S> {
         if !is_idle(entry) {
             return None;
         }
-        let mut removed = match place {
-            Some(place) => place.remove(),
-            None => self.collided.swap_remove(index),
+        let mut others = self.collided.iter();
+        let next = others.position(|other| other.id.hash == id.hash);
+        let mut removed = match (place, next) {
+            (None, _) => self.collided.swap_remove(index),
+            (Some(place), None) => place.remove(),
+            (Some(mut place), Some(next)) => place.insert(self.collided.swap_remove(next)),
         };
         let key = removed.key.take();
         self.spare = Some(removed);

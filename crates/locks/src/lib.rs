@@ -105,7 +105,7 @@ pub mod internal {
     pub use crate::batch::BatchLimit;
     pub use crate::diagnostics::Primitive;
     pub use crate::fifo::Answer;
-    pub use crate::keeper::{Keeper, Kept};
+    pub use crate::keeper::{Keeper, KeeperSlot, Kept};
     pub use crate::mailbox::{Mailbox, Rest};
     pub use crate::node::scope::{Granule, Tree};
     pub use crate::queue::Rights;
@@ -140,11 +140,10 @@ impl Grant {
 
     #[inline(always)]
     fn new(id: LockId, token: FencingToken, limited: bool) -> Self {
-        let LockId { number, lock } = id;
         Self {
             token,
-            number,
-            lock,
+            number: id.number,
+            lock: id.lock,
             limited,
         }
     }
@@ -152,10 +151,8 @@ impl Grant {
     /// Returns the id of the granted request.
     #[inline(always)]
     pub fn id(&self) -> LockId {
-        LockId {
-            number: self.number,
-            lock: self.lock,
-        }
+        let Self { number, lock, .. } = *self;
+        LockId { number, lock }
     }
 }
 

@@ -9,7 +9,6 @@ use smol_str::SmolStr;
 
 use super::CancelToken;
 use super::batch::BatchLimit;
-use super::keeper::Keeper;
 use super::report::{ReportChannel, ReportObserver, ReportThresholds};
 use super::request::Requester;
 use super::wait::WaiterKind;
@@ -136,9 +135,6 @@ pub struct LockOptions {
     /// The number of an id before the first, so that no id of an earlier lock returns.
     #[doc(hidden)]
     pub last_number: u64,
-    /// The keeper of the tasks that wait, if the lock has none of its own.
-    #[doc(hidden)]
-    pub keeper: Option<Arc<Keeper>>,
     /// How many requests the timeline records, if there is one.
     pub(crate) timeline: Option<usize>,
     pub(crate) reports: ReportThresholds,
@@ -160,7 +156,6 @@ impl Default for LockOptions {
             batch: BatchLimit::default(),
             last_token: 0,
             last_number: 0,
-            keeper: None,
             timeline: None,
             reports: ReportThresholds::default(),
             observer: None,
@@ -204,7 +199,8 @@ impl LockOptions {
     /// [`ReleaseError::Revoked`](super::ReleaseError::Revoked). There is no limit by default. A
     /// single request sets its own with [`AcquireOptions::hold_limit`].
     ///
-    /// A thread of the lock checks the limit while requests wait; it starts with the first of them.
+    /// One thread of the process checks the limits of all locks while requests wait; it starts with
+    /// the first of them.
     /// If the machine starts no thread, the next request or grant tries again.
     pub fn hold_limit(mut self, limit: Duration) -> Self {
         self.hold_limit = Some(limit);
@@ -228,10 +224,9 @@ impl LockOptions {
     /// otherwise when they end. They are not reported by default.
     ///
     /// [`FifoLock::reports`](super::FifoLock::reports) has the reports. Each hold is reported once.
-    /// Every hold is measured then, as with a [timeline](Self::timeline).
-    /// A thread of the lock looks for long holds while requests wait, so neither the holder nor a
-    /// waiter needs to do anything. It looks at the threshold, or up to 1/32 of the shortest
-    /// threshold later.
+    /// Every hold is measured then, as with a [timeline](Self::timeline). One thread of the process
+    /// looks for long holds while requests wait, so neither the holder nor a waiter needs to do
+    /// anything. It looks at the threshold, or up to 1/32 of the shortest threshold later.
     pub fn report_holds(mut self, longer_than: Duration) -> Self {
         self.reports.holds = Some(longer_than);
         self

@@ -36,17 +36,6 @@ pub struct Requester<'a> {
     pub hold_limit: RequestLimit,
 }
 
-impl Requester<'_> {
-    /// Returns the same request, with a grant that is bound to no thread.
-    #[inline]
-    pub fn unbound(self) -> Self {
-        Self {
-            bound: false,
-            ..self
-        }
-    }
-}
-
 /// The description of a request, as the lock stores it, in the part that is the same before and
 /// after the grant.
 ///

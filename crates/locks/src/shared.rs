@@ -59,14 +59,14 @@ impl LockShared {
         deadline: WaitDeadline,
         now: MonotonicTime,
     ) -> Wait<RequestPosition> {
-        if let (WaiterKind::Task, Some((_, deadline))) = (waits_as, deadline) {
+        let ends = waits_as.ended_by_keeper(deadline).and_then(|deadline| {
             state.tasks_wait = true;
-            state.look_no_later_than(deadline);
-        }
+            state.look_no_later_than(deadline)
+        });
         // The keeper finds which hold is already overdue.
         let due = state.due(now, |_| false);
         let look = due.and_then(|due| state.look_no_later_than(due));
-        let looks = [look, state.watch_slow(now)];
+        let looks = [ends, look, state.watch_slow(now)];
         Wait {
             ticket: waiting_at,
             deadline,
@@ -184,7 +184,7 @@ impl LockShared {
             return;
         };
         let work = move |thread: &mut KeeperThread| lock.carry_out(request, grant, thread);
-        self.keeper().take_over(Box::new(work));
+        Keeper::of_process().take_over(Box::new(work));
     }
 
     #[cold]
@@ -289,8 +289,8 @@ impl WaitQueue for LockShared {
         self.step(|state, now| state.withdraw(waiting_at, reason, now));
     }
 
-    fn keeper(&self) -> &Arc<Keeper> {
-        self.keeper.get(&self.clock)
+    fn keeper(&self) -> &KeeperSlot {
+        &self.keeper
     }
 
     fn abandon(&self, waiting_at: RequestPosition) {
@@ -343,6 +343,13 @@ impl WaitQueue for LockShared {
     }
 
     fn cannot_look(&self) {
-        self.state.lock().next_look = Deadline::NEVER;
+        let mut state = self.state.lock();
+        let next = state.next_look;
+        if !self.keeper.is_served() {
+            state.next_look = Deadline::NEVER;
+        }
+        drop(state);
+        // Another request may have called the keeper in vain, because this one was to do so.
+        self.keeper.expect(next);
     }
 }

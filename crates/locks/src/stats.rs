@@ -231,29 +231,6 @@ impl fmt::Display for LockStats {
 ///
 /// It stays in the statistics even if its thread never returns. Serializes in camelCase, with the
 /// fields of the holder beside the others, and durations in milliseconds.
-///
-/// ```
-/// use std::{thread, time::Duration};
-///
-/// use doclock::{DataStore, StoreOptions, lock::AcquireOptions, time::ManualClock};
-///
-/// let clock = ManualClock::new();
-/// let store = DataStore::with_options(StoreOptions::new().clock(clock.clock()));
-/// let stuck = AcquireOptions::new().hold_limit(Duration::from_secs(1)).label("import");
-/// store.request("ann").options(stuck).wait()?.into_id();
-/// let theirs = store.clone();
-/// let next = thread::spawn(move || theirs.lock("ben").map(drop));
-/// while store.queue_length() == 0 {
-///     thread::yield_now();
-/// }
-/// clock.advance(Duration::from_secs(1));
-/// next.join().unwrap()?;
-///
-/// let last = &store.lock_stats().last_revocations[0];
-/// assert_eq!(last.holder.owner_id.as_str(), "ann");
-/// assert_eq!(last.holder.held_for, Duration::from_secs(1));
-/// # Ok::<(), doclock_locks::LockError>(())
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -278,13 +255,8 @@ impl fmt::Display for Revocation {
     /// Formats as `lock-3-x9 of ann (import) from src/main.rs:7:13, held for 1001ms, hold limit
     /// 1000ms, revoked 12ms ago`, in one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}, hold limit {}, revoked {} ago",
-            self.holder,
-            Millis(self.hold_limit),
-            Millis(self.revoked_for)
-        )
+        let (limit, ago) = (Millis(self.hold_limit), Millis(self.revoked_for));
+        write!(f, "{}, hold limit {limit}, revoked {ago} ago", self.holder)
     }
 }
 
@@ -345,12 +317,8 @@ impl RefusedDeadlock {
 impl fmt::Display for RefusedDeadlock {
     /// Formats as the [`Deadlock`] and the time since its refusal, in one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}, refused {} ago",
-            self.deadlock,
-            Millis(self.refused_for)
-        )
+        let ago = Millis(self.refused_for);
+        write!(f, "{}, refused {ago} ago", self.deadlock)
     }
 }
 

@@ -44,7 +44,7 @@ pub mod rank {
     pub const WAKE_CHAIN: u8 = 11;
     /// Metrics that have a mutex of their own.
     pub const METRICS: u8 = 12;
-    /// The duties of a keeper.
+    /// The duties of the keeper.
     pub const KEEPER: u8 = 13;
     /// The waits that a manual clock ends.
     pub const LISTENERS: u8 = 14;
@@ -258,6 +258,16 @@ mod imp {
         std::thread::yield_now();
     }
 
+    /// Declares a value of the process, made at its first use.
+    macro_rules! global {
+        ($(#[$doc:meta])* static $name:ident: $type:ty = $value:expr;) => {
+            $(#[$doc])*
+            static $name: std::sync::LazyLock<$type> = std::sync::LazyLock::new(|| $value);
+        };
+    }
+
+    pub(crate) use global;
+
     static NEXT_THREAD: AtomicU64 = AtomicU64::new(1);
 
     std::thread_local! {
@@ -282,6 +292,7 @@ mod imp {
 #[path = "../loom-tests/sync.rs"]
 mod imp;
 
+pub(crate) use imp::global;
 #[cfg(all(debug_assertions, not(loom)))]
 pub use imp::locked;
 pub use imp::{

@@ -133,6 +133,8 @@ impl fmt::Debug for Clock {
 pub struct Deadline(MonotonicTime);
 
 impl Deadline {
+    /// The first moment, which has passed by every clock.
+    pub const PASSED: Self = Self(MonotonicTime(0));
     /// The last moment that a clock can count.
     pub const NEVER: Self = Self(MonotonicTime(u64::MAX));
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::CancelToken;
 use super::cancel::Attached;
 pub use super::diagnostics::WaiterKind;
-use super::keeper::{Keeper, Kept};
+use super::keeper::{KeeperSlot, Kept};
 use super::mailbox::Waiter;
 use crate::caught::catch;
 use crate::sync::thread_number;
@@ -32,8 +32,8 @@ pub(super) trait WaitQueue: Send + Sync + 'static {
     /// request has an outcome already, or is about to get one.
     fn withdraw(&self, ticket: Self::Ticket, reason: Reason);
 
-    /// Returns the keeper, which ends the waits of tasks.
-    fn keeper(&self) -> &Arc<Keeper>;
+    /// Returns what the queue knows of the keeper, which ends the waits of tasks.
+    fn keeper(&self) -> &KeeperSlot;
 
     /// Removes the request of a task that is gone from the queue. If it was granted meanwhile, ends
     /// the grant.
@@ -48,19 +48,20 @@ pub(super) trait WaitQueue: Send + Sync + 'static {
 }
 
 impl<Q: WaitQueue> Kept for Q {
-    fn check_deadlines(&self) -> Option<Deadline> {
+    fn check_deadlines(&self) {
         let mut look = Look {
             clock: self.clock(),
             overdue: Vec::new(),
             deadline: Deadline::NEVER,
         };
         self.check_waits_and_holds(&mut look);
-        let next = look.first_deadline();
+        if let Some(next) = look.first_deadline() {
+            self.keeper().expect(next);
+        }
         for (ticket, limit) in look.overdue {
             // It may drop a key of a user. A panic of that must not keep the other waits.
             drop(catch(|| self.withdraw(ticket, Reason::Expired(limit))));
         }
-        next
     }
 }
 
@@ -109,8 +110,8 @@ pub(super) struct Wait<T> {
     pub(super) deadline: WaitDeadline,
     /// How often it spins before it sleeps.
     pub(super) spins: u32,
-    /// When the keeper must look for overdue holders and long waits, if it does not do so before
-    /// that anyway.
+    /// When the keeper must look for overdue holders, long waits, and the end of this wait, if it
+    /// does not do so before that anyway.
     pub(super) keeper_looks: Option<Deadline>,
 }
 
@@ -123,11 +124,19 @@ impl WaiterKind {
         }
     }
 
+    /// Returns the deadline of a wait that the keeper ends: that of a task.
+    pub(super) fn ended_by_keeper(self, deadline: WaitDeadline) -> Option<Deadline> {
+        match self {
+            Self::Thread => None,
+            Self::Task => deadline.map(|(_, deadline)| deadline),
+        }
+    }
+
     /// Begins the wait of a task: the keeper serves the queue from now on.
     pub(super) fn attend<Q: WaitQueue>(self, queue: &Arc<Q>) -> io::Result<()> {
         match self {
             Self::Thread => Ok(()),
-            Self::Task => queue.keeper().attend(queue),
+            Self::Task => queue.keeper().attend(queue, queue.clock()),
         }
     }
 
@@ -151,9 +160,8 @@ impl WaiterKind {
 /// Lets the keeper look at the queue, for overdue holders and for the reports of long waits. If its
 /// thread cannot be started, a long wait is reported at its end.
 pub(super) fn call_keeper<Q: WaitQueue>(queue: &Arc<Q>, deadline: Deadline) {
-    let keeper = queue.keeper();
-    match keeper.attend(queue) {
-        Ok(()) => keeper.expect(deadline),
+    match queue.keeper().attend(queue, queue.clock()) {
+        Ok(()) => queue.keeper().expect(deadline),
         Err(_) => queue.cannot_look(),
     }
 }
@@ -219,7 +227,6 @@ impl<Q: WaitQueue, W: Waiter> TaskWait<Q, W> {
         wait: Wait<Q::Ticket>,
     ) -> Self {
         let ticket = wait.ticket;
-        let deadline = wait.deadline.map(|(_, deadline)| deadline);
         // From here on, a panic leaves the queue too.
         let mut this = Self {
             queue: Arc::clone(queue),
@@ -230,9 +237,6 @@ impl<Q: WaitQueue, W: Waiter> TaskWait<Q, W> {
             is_over: false,
         };
         this._attached = cancel.map(|token| attach(token, queue, ticket));
-        if let Some(deadline) = deadline {
-            queue.keeper().expect(deadline);
-        }
         this
     }
 }

@@ -67,11 +67,7 @@ impl DurableWait {
 
     async fn wait_as(self, waits_as: WaiterKind) -> Result<u64, DurabilityError> {
         match &self.store.0.writer {
-            Some(writer) => {
-                let keeper = self.store.fifo().keeper();
-                let waits = writer.wait_as(waits_as, self.version, self.timeout, keeper);
-                waits.await
-            }
+            Some(writer) => writer.wait_as(waits_as, self.version, self.timeout).await,
             None => Err(DurabilityError::NotDurable),
         }
     }

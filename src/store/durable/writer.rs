@@ -21,7 +21,7 @@ use serde::Serialize;
 use super::format::{Checksum, StoredHead};
 use super::{Durability, Journal, JournalError};
 use crate::document::Snapshot;
-use crate::lock::{Keeper, Mailbox, Rest, WaiterKind, WakeChain};
+use crate::lock::{KeeperSlot, Mailbox, Rest, WaiterKind, WakeChain};
 use crate::store::diagnostics::DurableDiagnostics;
 use crate::store::notes::NoteChange;
 use crate::store::{CommitError, DataStore, TransactionResult};
@@ -65,6 +65,8 @@ struct SharedWriter {
     /// How many bytes of notes may wait.
     most_note_bytes: usize,
     clock: Clock,
+    /// Ends the waits of tasks at their deadlines.
+    keeper: KeeperSlot,
     state: Mutex<{ rank::DURABLE }, WriterState>,
     /// Notified when the thread is called.
     called: Condvar,
@@ -129,6 +131,7 @@ impl Writer {
             has_many_notes: AtomicBool::new(false),
             most_note_bytes,
             clock,
+            keeper: KeeperSlot::default(),
             state: Mutex::new(WriterState {
                 journal: None,
                 is_called: false,
@@ -181,12 +184,11 @@ impl Writer {
         waits_as: WaiterKind,
         version: u64,
         timeout: Option<Duration>,
-        keeper: &Arc<Keeper>,
     ) -> DurabilityResult {
         let goal = Goal { version, notes: 0 };
         match waits_as {
             WaiterKind::Thread => self.shared.wait(goal, WaitMode::Until(timeout)),
-            WaiterKind::Task => self.shared.wait_in_task(goal, timeout, keeper).await,
+            WaiterKind::Task => self.shared.wait_in_task(goal, timeout).await,
         }
     }
 
@@ -222,10 +224,9 @@ impl Writer {
         &self,
         result: &TransactionResult,
         durability: Option<Durability>,
-        keeper: &Arc<Keeper>,
     ) -> Result<(), CommitError> {
         match self.goal(result.version, !result.changed, durability) {
-            Some(goal) => acknowledged(goal, self.shared.wait_in_task(goal, None, keeper).await),
+            Some(goal) => acknowledged(goal, self.shared.wait_in_task(goal, None).await),
             None => Ok(()),
         }
     }

@@ -13,7 +13,7 @@ use super::entry::{Hold, KeyedPosition};
 use super::execution::{Ending, run_to_end};
 use super::shards::KeyedShards;
 use crate::id::{LockId, OwnerId};
-use crate::keeper::Keeper;
+use crate::keeper::KeeperSlot;
 use crate::request::{QueuedWork, Request, RequestOutcome, Requester, Waiting};
 use crate::sync::{Mutex, thread_number};
 use crate::time::Clock;
@@ -283,8 +283,8 @@ impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShards<K, V> {
         }
     }
 
-    fn keeper(&self) -> &Arc<Keeper> {
-        self.keeper.get(&self.clock)
+    fn keeper(&self) -> &KeeperSlot {
+        &self.keeper
     }
 
     /// A turn that was granted is ended with its [`Reservation`].
@@ -367,7 +367,7 @@ impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
             ticket: self.waiting_at,
             deadline,
             spins: self.spins,
-            keeper_looks: None,
+            keeper_looks: waits_as.ended_by_keeper(deadline),
         };
         let answered = waits_as.wait(&shared, &request, cancel, wait).await;
         request.open(answered).0

@@ -23,7 +23,7 @@ use state::{AfterLimiterUnlock, CallMailbox, CallOutcome, CallTicket, Granted, L
 
 use super::PendingRequest;
 use super::diagnostics::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable};
-use super::keeper::{Keeper, KeeperSlot};
+use super::keeper::KeeperSlot;
 use super::wait::{Look, Reason, WaitQueue};
 use crate::caught::run_all;
 use crate::hashing::Secret;
@@ -280,8 +280,8 @@ impl<K: LimiterKey> WaitQueue for LimiterShared<K> {
         self.answer(&mut next);
     }
 
-    fn keeper(&self) -> &Arc<Keeper> {
-        self.keeper.get(&self.clock)
+    fn keeper(&self) -> &KeeperSlot {
+        &self.keeper
     }
 
     /// Slots that were granted are returned when the mailbox of the call is dropped.

@@ -34,11 +34,8 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
 
     #[inline]
     fn try_grant(&mut self, context: &RequestContext) -> Result<Option<Permit<K>>, LimiterError> {
-        let Some(key) = self
-            .key
-            .as_ref()
-            .filter(|_| !context.options.is_cancelled())
-        else {
+        let tries = !context.options.is_cancelled();
+        let Some(key) = self.key.as_ref().filter(|_| tries) else {
             return Ok(None);
         };
         let hash = Secret.hash_one(key);
@@ -117,7 +114,7 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
                 deadline,
                 // Calls take too long to spin for their end.
                 spins: Pace::SLOW.spins(limit),
-                keeper_looks: None,
+                keeper_looks: waits_as.ended_by_keeper(deadline),
             };
             (mailbox, wait)
         };
@@ -257,17 +254,6 @@ impl<K: LimiterKey> fmt::Debug for Permit<K> {
 
 /// Reports to a running call whether it was cancelled. Nothing is interrupted: a long call should
 /// check the signal and return early.
-///
-/// ```
-/// use doclock_locks::{CancelToken, limiter::InFlightLimiter};
-///
-/// let limiter = InFlightLimiter::new(1);
-/// let token = CancelToken::new();
-/// let running = limiter.request("report").cancel_token(&token).wait()?;
-/// token.cancel(); // as another thread would
-/// assert!(running.signal().is_cancelled());
-/// # Ok::<(), doclock_locks::limiter::LimiterError>(())
-/// ```
 #[derive(Clone, Debug, Default)]
 pub struct CallCancellation(Option<CancelToken>);
 

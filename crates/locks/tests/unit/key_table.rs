@@ -33,6 +33,8 @@ fn keys_with_one_hash_are_found_and_removed_one_by_one() {
                     assert_eq!(table.get_mut(number(key)).is_some(), found);
                 }
                 assert_eq!(table.sizes()[0], left.len());
+                // A search for another hash compares none of them.
+                assert_eq!(table.collided.len(), left.len().saturating_sub(1));
             }
         }
     }

@@ -9,7 +9,7 @@ use super::error::DurabilityError;
 use super::thread::flatten;
 use super::{SharedWriter, WriterEnd, WriterState};
 use crate::caught::catch;
-use crate::lock::{Keeper, Kept, Mailbox};
+use crate::lock::{Kept, Mailbox};
 use crate::store::CommitError;
 use crate::store::durable::JournalErrorKind;
 use crate::time::Deadline;
@@ -92,14 +92,13 @@ impl SharedWriter {
         self: &Arc<Self>,
         goal: Goal,
         timeout: Option<Duration>,
-        keeper: &Arc<Keeper>,
     ) -> DurabilityResult {
         if goal.is_reached(self.durable_version(), 0) {
             return Ok(self.durable_version());
         }
         let limit = timeout.and_then(|limit| Some((limit, self.clock.deadline(limit)?)));
         if limit.is_some() {
-            let attended = keeper.attend(self);
+            let attended = self.keeper.attend(self, &self.clock);
             attended.map_err(|error| DurabilityError::NoKeeper {
                 version: goal.version,
                 reason: error.to_string(),
@@ -118,7 +117,7 @@ impl SharedWriter {
             }
         };
         if let Some((_, deadline)) = limit {
-            keeper.expect(deadline);
+            self.keeper.expect(deadline);
         }
         wait.await
     }
@@ -229,7 +228,7 @@ impl Drop for TaskAnswer {
 }
 
 impl Kept for SharedWriter {
-    fn check_deadlines(&self) -> Option<Deadline> {
+    fn check_deadlines(&self) {
         let mut state = self.state.lock();
         let is_due = |waiting: &mut JournalWait| {
             let limit = waiting.limit;
@@ -239,11 +238,13 @@ impl Kept for SharedWriter {
         let deadlines = state.waiting.iter().filter_map(|waiting| waiting.limit);
         let next = deadlines.map(|(_, deadline)| deadline).min();
         drop(state);
+        if let Some(next) = next {
+            self.keeper.expect(next);
+        }
         for waiting in due {
             let timeout = waiting.limit.map(|(timeout, _)| timeout);
             let timed_out = self.timed_out(waiting.goal, timeout.unwrap_or_default());
             waiting.answer.answer(Err(timed_out));
         }
-        next
     }
 }
