@@ -41,8 +41,8 @@ impl FifoLock {
         self.0.state.lock().sampling.measure(Default::default);
     }
 
-    /// Returns the code of the keeper's thread. It serves the lock, and ends with the last lock that
-    /// it serves.
+    /// Returns the code of the keeper's thread. It serves the lock, and ends with the last lock
+    /// that it serves.
     #[doc(hidden)]
     pub fn keeper_thread(&self) -> impl FnOnce() + Send + use<> {
         let attended = self.0.keeper.attend(&self.0, &self.0.clock);

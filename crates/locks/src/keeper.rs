@@ -71,8 +71,8 @@ struct Served {
 }
 
 impl KeeperSlot {
-    /// Lets the keeper serve the queue from now on, and starts its thread if it does not run. Called
-    /// by each task before it joins the queue.
+    /// Lets the keeper serve the queue from now on, and starts its thread if it does not run.
+    /// Called by each task before it joins the queue.
     pub fn attend<Q: Kept + 'static>(&self, queue: &Arc<Q>, clock: &Clock) -> io::Result<()> {
         if self.0.get().is_none() {
             let id = KEEPER.serve(queue)?;
@@ -202,7 +202,7 @@ impl Keeper {
                     if let Some(queue) = queue.upgrade() {
                         drop(catch(|| queue.check_deadlines()));
                         if Arc::strong_count(&queue) == 1 {
-                            // What it drops can take long: the end of a store waits for its journal.
+                            // Its drop can take long: the end of a store waits for its journal.
                             thread.hand_over();
                         }
                         dispose(queue);
