@@ -65,6 +65,7 @@ impl Behind {
     }
 
     fn count(&self, holder: LockId, left: &mut usize) -> Option<usize> {
+        *left = left.checked_sub(self.for_all.len())?;
         let mut found: HashSet<LockId> = self.for_all.iter().copied().collect();
         let mut next: Vec<LockId> = self.for_all.clone();
         next.push(holder);
