@@ -25,7 +25,7 @@ use loom::thread;
 
 use crate::durable::Memory;
 use crate::lock::patient_lock;
-use crate::model::Model;
+use crate::model::{Model, Run};
 
 fn patient() -> AcquireOptions {
     AcquireOptions::new().no_timeout()
@@ -426,6 +426,18 @@ fn tasks_the_keeper_runs_what_a_server_leaves_at_its_limit() {
         });
 }
 
+/// Notes how a wait ends that the keeper may time out.
+fn note_end(run: &Run, ended: Result<LockGuard, LockError>) {
+    match ended {
+        Ok(guard) => {
+            drop(guard);
+            run.note("granted");
+        }
+        Err(LockError::Timeout(_)) => run.note("timed out"),
+        Err(error) => panic!("{error}"),
+    }
+}
+
 /// The time passes a deadline while the task joins the queue, and while the lock is released.
 #[test]
 fn tasks_the_keeper_misses_no_deadline() {
@@ -453,14 +465,7 @@ fn tasks_the_keeper_misses_no_deadline() {
                 })
             };
             assert!(is_queued, "no time has passed");
-            match block_on(task) {
-                Ok(guard) => {
-                    drop(guard);
-                    run.note("granted");
-                }
-                Err(LockError::Timeout(_)) => run.note("timed out"),
-                Err(other) => panic!("{other}"),
-            }
+            note_end(run, block_on(task));
             time.join().unwrap();
             releases.join().unwrap();
             at_rest(&lock);
@@ -495,14 +500,7 @@ fn tasks_the_keeper_serves_a_second_lock_when_the_first_is_dropped() {
                 })
             };
             drop((waits, first));
-            match block_on(task) {
-                Ok(guard) => {
-                    drop(guard);
-                    run.note("granted");
-                }
-                Err(LockError::Timeout(_)) => run.note("timed out"),
-                Err(error) => panic!("{error}"),
-            }
+            note_end(run, block_on(task));
             time.join().unwrap();
             at_rest(&other);
             drop(other);

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use doclock::diagnostics::{KeptVersions, LogDiagnostics};
 use doclock::document::NodeSpec;
-use doclock::durable::{DurableOptions, Journal, JournalError, JournalWrite, StoredPart};
+use doclock::durable::DurableOptions;
 use doclock::events::Filter;
 use doclock::inbox::{HandlerResult, Inbox};
 use doclock::lock::{AcquireOptions, node::Scope};
 use doclock::{DataStore, Editor, OwnerId, TransactionManager, dsl::*};
 use serde_json::json;
 
+use super::gated::Gated;
 use super::timed_store;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -298,25 +299,6 @@ fn inboxes_of_the_store_are_listed_by_name() {
         (vec!["mail", "payments"], 2)
     );
     assert_eq!(diagnostics.inboxes[0].stats.done, 1);
-}
-
-/// A journal whose writes wait for the test.
-struct Gated(mpsc::Receiver<bool>);
-
-impl Journal for Gated {
-    fn load(
-        &mut self,
-        _: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
-    ) -> Result<(), JournalError> {
-        Ok(())
-    }
-
-    fn write(&mut self, _: &JournalWrite) -> Result<(), JournalError> {
-        match self.0.recv() {
-            Ok(true) | Err(_) => Ok(()),
-            Ok(false) => Err(std::io::Error::other("the disk is gone").into()),
-        }
-    }
 }
 
 #[test]

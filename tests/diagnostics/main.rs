@@ -3,6 +3,8 @@
 mod blocking;
 mod documents;
 mod dump;
+#[path = "../common/gated.rs"]
+mod gated;
 mod registered;
 mod table;
 

@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use doclock::document::NodeSpec;
-use doclock::durable::{DurableOptions, Journal, JournalError, JournalWrite, StoredPart};
+use doclock::durable::DurableOptions;
 use doclock::lock::keyed::KeyedLock;
 use doclock::lock::limiter::InFlightLimiter;
 use doclock::lock::{AcquireOptions, FifoLock, LockError, LockOptions};
 use doclock::{DataStore, TransactionManager, dsl::*};
 
 use crate::common::{Task, eventually};
+use crate::gated::Gated;
 
 fn short() -> AcquireOptions {
     AcquireOptions::new().timeout(Duration::from_millis(20))
@@ -230,6 +231,12 @@ fn async_03_a_process_has_one_keeper() {
     }
     let stores = [(); 2].map(|()| DataStore::new());
     let held = stores.each_ref().map(|store| store.lock("holder").unwrap());
+    // Here tasks wait before the queue of the lock.
+    let closed = DataStore::new();
+    let journal = closed.subscription().lossless(0).all();
+    let manager = TransactionManager::new(closed.clone());
+    manager.execute(create(element("note", []))).unwrap();
+    let entering = [(); 2].map(|()| Task::waiting(closed.request("task").options(short())));
     let calls = InFlightLimiter::new(1);
     let permit = calls.acquire("a").unwrap();
     let waiting = stores.each_ref().map(|store| {
@@ -248,12 +255,12 @@ fn async_03_a_process_has_one_keeper() {
         eventually("it starts", || keepers() == 1);
         turn.finish().unwrap_err();
     }
-    for task in waiting {
+    for task in waiting.into_iter().chain(entering) {
         task.finish().unwrap_err();
     }
     call.finish().unwrap_err();
     assert_eq!(keepers(), 1);
-    drop((held, stores, permit));
+    drop((held, stores, permit, journal, manager, closed));
     assert_eq!(keepers(), 1, "it serves the limiter");
     drop(calls);
     eventually("it ends", || keepers() == 0);
@@ -285,30 +292,13 @@ fn async_03_a_hundred_thousand_locks_with_hold_limits_have_one_keeper() {
     eventually("it ends", || keepers() == 0);
 }
 
-/// A journal whose writes wait for the test.
-struct Gated(mpsc::Receiver<()>);
-
-impl Journal for Gated {
-    fn load(
-        &mut self,
-        _: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
-    ) -> Result<(), JournalError> {
-        Ok(())
-    }
-
-    fn write(&mut self, _: &JournalWrite) -> Result<(), JournalError> {
-        let _ = self.0.recv();
-        Ok(())
-    }
-}
-
 /// The batch of a task that is gone has the last handle of its store, and the end of a store waits
 /// for its journal.
 #[test]
 fn async_03_a_store_that_ends_on_the_keeper_holds_up_no_timeout() {
     let (gate, gated) = mpsc::channel();
     // The open writes once, and the commit below.
-    (0..2).for_each(|_| gate.send(()).unwrap());
+    (0..2).for_each(|_| gate.send(true).unwrap());
     let store = DataStore::open_journal(Gated(gated), DurableOptions::new()).unwrap();
     let manager = TransactionManager::new(store.clone());
     let leaves = vec![NodeSpec::new("leaf"); 50_000];

@@ -8,6 +8,8 @@ mod common;
 mod durable;
 mod executors;
 mod futurelock;
+#[path = "../common/gated.rs"]
+mod gated;
 mod keeper;
 mod other_locks;
 mod store;
