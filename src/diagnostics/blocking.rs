@@ -21,13 +21,13 @@ pub(super) fn holders(lock: &LockDiagnostics) -> Vec<Holder<'_>> {
     let LockDiagnostics {
         holders, waiters, ..
     } = lock;
-    if holders.len() < 2 {
-        return holders.iter().map(|held| (held, None)).collect();
+    let mut counted: Vec<Holder<'_>> = holders.iter().map(|held| (held, None)).collect();
+    if counted.len() < 2 {
+        return counted;
     }
     let waiting: HashSet<LockId> = waiters.iter().map(id_of).collect();
     let behind = Behind::new(waiters);
     let mut left = COUNTED;
-    let mut counted: Vec<Holder<'_>> = holders.iter().map(|held| (held, None)).collect();
     for (held, delayed) in &mut counted {
         let id = held.holder.lock_id;
         if !waiting.contains(&id) {

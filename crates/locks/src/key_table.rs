@@ -87,9 +87,10 @@ impl<K, S> KeyTable<K, S> {
 
     #[inline(always)]
     pub(crate) fn get_mut(&mut self, id: KeyId) -> Option<&mut KeyEntry<K, S>> {
-        match self.entries.get_mut(&id.hash) {
-            Some(entry) if entry.id == id => Some(entry),
-            _ => {
+        let entry = self.entries.get_mut(&id.hash)?;
+        match entry.id == id {
+            true => Some(entry),
+            false => {
                 let entry = self.collided.iter_mut().find(|entry| entry.id == id);
                 entry.map(|entry| &mut **entry)
             }

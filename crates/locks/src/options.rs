@@ -200,8 +200,7 @@ impl LockOptions {
     /// single request sets its own with [`AcquireOptions::hold_limit`].
     ///
     /// One thread of the process checks the limits of all locks while requests wait; it starts with
-    /// the first of them.
-    /// If the machine starts no thread, the next request or grant tries again.
+    /// the first of them. If the machine starts no thread, the next request or grant tries again.
     pub fn hold_limit(mut self, limit: Duration) -> Self {
         self.hold_limit = Some(limit);
         self

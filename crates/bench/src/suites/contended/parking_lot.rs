@@ -1,9 +1,9 @@
 //! parking_lot's mutexes: the usual one, and the fair one.
 
-use crate::bare::Bare;
 use parking_lot::{FairMutex, Mutex};
 
 use super::locked::{Lock, Locked};
+use crate::bare::Bare;
 
 pub const PLAIN: Locked<Mutex<Bare>> = Locked::new(
     "parking_lot Mutex",

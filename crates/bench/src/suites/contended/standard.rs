@@ -2,9 +2,8 @@
 
 use std::sync::Mutex;
 
-use crate::bare::Bare;
-
 use super::locked::{Lock, Locked};
+use crate::bare::Bare;
 
 pub const STD: Locked<Mutex<Bare>> = Locked::new("std Mutex", "unfair: no order among waiters");
 

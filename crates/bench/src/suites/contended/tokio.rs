@@ -1,9 +1,9 @@
 //! tokio's mutex, locked from plain threads: a queue as strict as doclock's.
 
-use crate::bare::Bare;
 use tokio::sync::Mutex;
 
 use super::locked::{Lock, Locked};
+use crate::bare::Bare;
 
 pub const TOKIO: Locked<Mutex<Bare>> =
     Locked::new("tokio Mutex", "first in, first out; through blocking_lock");
