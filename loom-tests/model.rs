@@ -7,8 +7,9 @@
 //! must be gone. So a model whose timer does nothing cannot pass.
 
 use std::collections::BTreeMap;
+use std::panic;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use std::time::{Duration, Instant};
 
 use loom::thread::{self, JoinHandle};
@@ -58,6 +59,7 @@ impl Model {
     /// Explores every execution of `body`, then every execution without one of the actors, for each
     /// of them.
     pub(crate) fn check(self, body: impl Fn(&Run) + Sync + Send + 'static) {
+        report_panics_without_backtraces();
         let Self { name, bound, .. } = self;
         let bound = bound.map(|bound| bound + deeper());
         let body = Arc::new(body);
@@ -75,6 +77,13 @@ impl Model {
             }
         }
     }
+}
+
+/// Threads of a model have small stacks, which a backtrace overflows. And a model whose operation
+/// panics would print one in each of its thousands of executions.
+fn report_panics_without_backtraces() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| panic::set_hook(Box::new(|panic| eprintln!("{panic}"))));
 }
 
 /// Explores all executions and prints how it went. Returns how often each outcome was reached.
