@@ -1,4 +1,4 @@
-//! Races of a durable store: acknowledgement, close, admission, failure, snapshots, notes, the end.
+//! Races of a durable store: acknowledgement, close, a closed lock, failure, snapshots, notes, end.
 //!
 //! Each store has a journal in memory. Where a model does not say otherwise, the thread of the
 //! journal writes, and so does a submitter that waits alone.
@@ -243,16 +243,16 @@ fn durable_a_close_stores_a_receipt_without_a_commit_that_it_does_not_refuse() {
         });
 }
 
-/// Requests that wait for the journal all go on, and the gate is open at the end.
+/// Requests that wait for the journal all go on, and the lock is open at the end.
 #[test]
-fn durable_requests_at_the_gate_go_on_when_the_journal_has_read() {
-    Model::new("durable: admission against drain", 2)
+fn durable_requests_at_the_closed_lock_go_on_when_the_journal_has_read() {
+    Model::new("durable: closed lock against drain", 2)
         .reaches(["without a wait"])
         .reaches_by("requests", "after a wait")
         .check(|run| {
             let memory = Memory::default();
             let store = memory.open(later().unwritten_limit(0));
-            // It closes the gate.
+            // It closes the lock.
             add(&store, Durability::Later).unwrap();
             let journal = run_journal(&store);
             let requests = [(), ()].map(|()| {
@@ -263,9 +263,9 @@ fn durable_requests_at_the_gate_go_on_when_the_journal_has_read() {
             let version = 1 + count;
             assert_eq!(store.wait_durable(version).wait(), Ok(version));
             assert_eq!(memory.version(), version);
-            drop(store.try_lock("test").expect("the gate is open"));
-            let has_waited = store.has_waited_for_admission();
-            assert_eq!(store.diagnostics().admission, None);
+            drop(store.try_lock("test").expect("the lock is open"));
+            let has_waited = store.has_waited();
+            assert_eq!(store.diagnostics().lock.closed_by, None);
             store.close().unwrap();
             journal.join().unwrap();
             run.note(match has_waited {

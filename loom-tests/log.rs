@@ -250,7 +250,7 @@ fn log_a_subscription_that_is_dropped_beside_two_writers_leaves_the_other_one_wh
         });
 }
 
-/// Each writer closes admission by its commit, and the reader opens it, once or at its end.
+/// Each writer closes the lock by its commit, and the reader opens it, once or at its end.
 #[test]
 fn log_a_lossless_subscriber_lets_two_writers_go_on_and_reads_each_commit_once() {
     Model::new("lossless subscriber against 2 requests", 3)
@@ -275,7 +275,7 @@ fn log_a_lossless_subscriber_lets_two_writers_go_on_and_reads_each_commit_once()
             drop(events);
             let count = writers.into_iter().filter_map(Actor::join).count();
             assert_eq!(len(&store), 2 + count);
-            assert_eq!(store.diagnostics().admission, None);
+            assert_eq!(store.diagnostics().lock.closed_by, None);
             let expected = (2..).map(|version| (version, 0));
             assert!(
                 versions.iter().copied().eq(expected.take(versions.len())),
@@ -289,12 +289,12 @@ fn log_a_lossless_subscriber_lets_two_writers_go_on_and_reads_each_commit_once()
         });
 }
 
-/// One request of the entry queue times out while the reader opens admission, and another follows.
+/// One request at the closed lock times out while the reader opens it, and another follows.
 #[test]
 fn log_a_request_that_times_out_before_a_lossless_subscriber_holds_up_no_other() {
     Model::new("lossless subscriber against an expiry", 2)
         .reaches(["at once", "after a wait"])
-        .reaches_by("timer", "timed out at the gate")
+        .reaches_by("timer", "timed out at the closed lock")
         .reaches_by("timer", "timed out behind the other request")
         .check(|run| {
             let store = store(0);
@@ -322,13 +322,13 @@ fn log_a_request_that_times_out_before_a_lossless_subscriber_holds_up_no_other()
             let brief = brief.join().unwrap();
             patient.join().unwrap();
             assert!(!store.is_locked());
-            let has_waited = store.has_waited_for_admission();
-            assert_eq!(store.diagnostics().admission, None);
+            assert_eq!(store.diagnostics().lock.closed_by, None);
+            let has_waited = store.has_waited();
             run.note(match brief {
                 Ok(()) if has_waited => "after a wait",
                 Ok(()) => "at once",
                 Err(LockError::Timeout(timeout)) => match timeout.holder.owner_id.as_str() {
-                    "lossless subscriber" => "timed out at the gate",
+                    "lossless subscriber" => "timed out at the closed lock",
                     _ => "timed out behind the other request",
                 },
                 Err(other) => panic!("{other}"),

@@ -40,8 +40,7 @@ mod table;
 mod timeline;
 
 pub use crate::store::diagnostics::{
-    AdmissionDiagnostics, Diagnostics, DurableDiagnostics, InboxDiagnostics, KeptVersion,
-    KeptVersions, LeaseDiagnostics, LogDiagnostics, RegisteredPrimitive, SessionDiagnostics,
-    SubscriberDiagnostics,
+    Diagnostics, DurableDiagnostics, InboxDiagnostics, KeptVersion, KeptVersions, LeaseDiagnostics,
+    LogDiagnostics, RegisteredPrimitive, SessionDiagnostics, SubscriberDiagnostics,
 };
 pub use timeline::{TimelineLayout, TimelineTrack, chrome_trace};

@@ -14,7 +14,7 @@ pub use doclock_locks::{
 pub(crate) use doclock_common::Samples;
 pub(crate) use doclock_locks::internal::{
     Answer, BatchLimit, Grant, Granule, KeeperSlot, Kept, Mailbox, Primitive, QueuedWork,
-    ReportObserver, Requester, Rest, Rights, Tree, WakeChain, blocking,
+    ReportObserver, Requester, Rest, Rights, Tree, WakeChain, WeakLock, blocking,
 };
 pub(crate) use doclock_locks::node::Scope;
 pub(crate) use doclock_locks::{LockRequest, NodesInstead, RequestContext};

@@ -1,6 +1,5 @@
 //! The store: one document, the lock on it, and the events of its commits.
 
-mod admission;
 mod calendar;
 mod commit_error;
 pub(crate) mod diagnostics;
@@ -80,8 +79,8 @@ use request::{StoreRequest, TransactionRequest};
 /// [`lock`](Self::lock), [`acquire_lock`](Self::acquire_lock), [`begin`](Self::begin),
 /// [`begin_on`](Self::begin_on) and the `wait()` of a request wait in the queue of the lock, at
 /// most for the timeout. While a [lossless
-/// subscriber](crate::events::PendingSubscription::lossless) has too much to read, they wait for it
-/// first. The commit of a transaction on nodes waits while others publish. No other method waits
+/// subscriber](crate::events::PendingSubscription::lossless) has too much to read, that queue
+/// waits. The commit of a transaction on nodes waits while others publish. No other method waits
 /// for a transaction: snapshots, statistics and releases take only the time to copy what they
 /// return.
 ///
@@ -153,14 +152,16 @@ impl DataStore {
         let bookkeeping = Bookkeeping::new(options.remembered_keys, writer.is_some());
         let ids = (session_of_ids, last_id);
         let clock = options.lock.clock.clone();
+        let observer = Observer::new(&options.name, &clock);
+        let lock = FifoLock::with_options(options.lock);
         Self(Arc::new(StoreShared {
             document: SharedDocument::new(snapshot, ids, options.schema, clock),
-            observer: Observer::new(&options.name, &options.lock.clock),
+            observer,
             name: options.name,
-            lock: FifoLock::with_options(options.lock),
+            log: OwnLog::new(options.kept_commits, options.log_limit, lock.downgrade()),
+            lock,
             bookkeeping: Mutex::new(bookkeeping),
             numbers: Numbers::after(numbering),
-            log: OwnLog::new(options.kept_commits, options.log_limit),
             provenance: Mutex::default(),
             writer,
         }))
@@ -230,11 +231,12 @@ impl DataStore {
         let requester = options.requester(&owner, call_site, true);
         let mut observed = self.observe(TransactionKind::ByHand, &requester);
         // Without a future around it, a free lock takes fewer instructions.
-        if let Ok(Some(grant)) = self.try_grant(&requester, &options) {
+        let lock = &self.0.lock;
+        if let Ok(Some(grant)) = lock.try_grant(&requester, &options) {
             observed.granted_at_once();
             return Ok(Transaction::begin(self, grant, owner, observed));
         }
-        let granted = blocking(self.grant_as(WaiterKind::Thread, &requester, &options));
+        let granted = blocking(lock.grant_in_queue(WaiterKind::Thread, &requester, &options));
         let grant = observed.grant(granted)?;
         Ok(Transaction::begin(self, grant, owner, observed))
     }
@@ -358,10 +360,7 @@ impl DataStore {
     /// ```
     #[track_caller]
     pub fn acquire_lock(&self, owner: impl Into<OwnerId>) -> Result<LockId, LockError> {
-        match self.has_entry_queue() {
-            false => self.0.lock.acquire_lock(owner),
-            true => Ok(self.request(owner).wait()?.into_id()),
-        }
+        self.0.lock.acquire_lock(owner)
     }
 
     /// Releases the grant with this id.
@@ -403,10 +402,7 @@ impl DataStore {
     /// ```
     #[track_caller]
     pub fn lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
-        match self.has_entry_queue() {
-            false => self.0.lock.lock(owner),
-            true => self.request(owner).wait(),
-        }
+        self.0.lock.lock(owner)
     }
 
     /// Acquires the lock only if it is free and its queue is empty.

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::{PATIENCE, commit, store};
+use crossbeam_channel::RecvTimeoutError;
 use doclock::dsl::*;
 use doclock::history::UndoError;
 use doclock::lock::node::Scope;
@@ -32,9 +33,7 @@ fn closed() -> (DataStore, doclock::events::Subscription, Editor) {
 }
 
 fn waiting(store: &DataStore) -> usize {
-    let admission = store.diagnostics().admission.into_iter();
-    let locks = admission.flat_map(|it| [it.gate, it.queue]);
-    locks.map(|lock| lock.waiters.len()).sum()
+    store.queue_length()
 }
 
 fn until(condition: impl Fn() -> bool) {
@@ -207,7 +206,7 @@ fn lock_12_a_holder_that_requests_the_lock_is_refused_at_once_also_beside_a_loss
     let manager = TransactionManager::new(store.clone());
     let made = manager.execute_under(id, [create(NodeSpec::new("item"))]);
     assert_eq!(made.unwrap().version, 2);
-    // Admission is closed now. The holder goes on.
+    // The lock is closed now. The holder goes on.
     let made = manager.execute_under(id, [create(NodeSpec::new("item"))]);
     assert_eq!(made.unwrap().version, 3);
     store.release_lock(id).unwrap();
@@ -223,10 +222,10 @@ fn lock_12_a_holder_that_requests_the_lock_is_refused_at_once_also_beside_a_loss
     );
 }
 
-/// Once a batch that was admitted and then queued stayed in the entry queue until its after-hooks
-/// had ended, which waited for themselves.
+/// Once a batch that had waited kept its place until its after-hooks had ended, which waited for
+/// themselves.
 #[test]
-fn feed_01_an_after_hook_of_an_admitted_batch_can_commit() {
+fn feed_01_an_after_hook_of_a_batch_that_waited_can_commit() {
     let (store, events, _) = closed();
     let hooks = Hooks::new();
     let log = TransactionManager::new(store.clone());
@@ -259,11 +258,8 @@ fn lock_14_a_queue_bound_counts_the_requests_that_wait_for_a_lossless_subscriber
     create_one(&store);
     let no_limit = || AcquireOptions::new().no_timeout();
     thread::scope(|scope| {
-        // The first of the entry queue is at the gate, and the second in its queue.
-        for waits in 1..=2 {
-            scope.spawn(|| drop(store.request("waits").options(no_limit()).wait().unwrap()));
-            until(|| waiting(&store) == waits);
-        }
+        scope.spawn(|| drop(store.request("waits").options(no_limit()).wait().unwrap()));
+        until(|| waiting(&store) == 1);
         let refused = store.request("refused").options(no_limit()).wait();
         assert!(
             matches!(refused, Err(LockError::QueueFull { bound: 1, .. })),
@@ -306,4 +302,17 @@ fn a_wait_for_a_lossless_subscriber_is_reported() {
         ann.join().unwrap();
     });
     assert!(reports.try_recv().is_err());
+}
+
+#[test]
+fn a_subscription_that_outlives_its_store_keeps_its_lock_no_longer() {
+    let options = StoreOptions::new().report_waits(PATIENCE);
+    let store = DataStore::with_options(options);
+    let reports = store.lock_reports().unwrap();
+    let events = store.subscription().lossless(0).all();
+    create_one(&store);
+    drop(store);
+    let end = reports.recv_timeout(PATIENCE);
+    assert_eq!(end, Err(RecvTimeoutError::Disconnected));
+    assert_eq!(events.try_iter().count(), 1);
 }

@@ -32,7 +32,6 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::TransactionManager>();
     shared::<doclock::codes::Brief<String>>();
     shared::<doclock::codes::Retry>();
-    shared::<doclock::diagnostics::AdmissionDiagnostics>();
     shared::<doclock::diagnostics::Diagnostics>();
     shared::<doclock::diagnostics::DurableDiagnostics>();
     shared::<doclock::diagnostics::InboxDiagnostics>();

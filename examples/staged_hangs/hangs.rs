@@ -62,7 +62,7 @@ pub(crate) const HANGS: [Hang; 7] = [
     },
     Hang {
         name: "lossless-subscriber",
-        symptom: "edits wait although the lock is free",
+        symptom: "edits wait although the lock has no holder",
         stage: lossless_subscriber,
     },
     Hang {
@@ -109,9 +109,7 @@ fn look_beside_a_window(store: &DataStore, take_look: impl FnOnce()) -> Result<(
 }
 
 fn has_waiter(store: &DataStore) -> bool {
-    let admission = store.diagnostics().admission;
-    let locks = admission.into_iter().flat_map(|it| [it.gate, it.queue]);
-    store.queue_length() > 0 || locks.into_iter().any(|lock| !lock.waiters.is_empty())
+    store.queue_length() > 0
 }
 
 /// A thread keeps the lock while it writes to a slow drive.
@@ -244,7 +242,7 @@ fn convoy(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A lossless subscriber does not read, so no request is admitted.
+/// A lossless subscriber does not read, so no request is granted.
 fn lossless_subscriber(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
     let store = store();
     let culprit = culprit!(line!() + 1);

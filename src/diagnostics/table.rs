@@ -6,13 +6,14 @@ use std::time::Duration;
 use super::blocking::{self, Holder};
 use super::cells::{Bytes, Count, KeptPart, Line, ShortDuration, cut};
 use super::{
-    AdmissionDiagnostics, Diagnostics, DurableDiagnostics, InboxDiagnostics, LeaseDiagnostics,
-    LogDiagnostics, RegisteredPrimitive, SubscriberDiagnostics,
+    Diagnostics, DurableDiagnostics, InboxDiagnostics, LeaseDiagnostics, LogDiagnostics,
+    RegisteredPrimitive, SubscriberDiagnostics,
 };
 use crate::events::Filter;
 use crate::id::{LockId, OwnerId};
 use crate::lock::{
-    CallSite, HeldLock, LockDiagnostics, PrimitiveState, Priority, WaiterKind, WaitingRequest,
+    CallSite, HeldLock, LockDiagnostics, LockInfo, PrimitiveState, Priority, WaiterKind,
+    WaitingRequest,
 };
 
 /// How many rows of one kind are printed. The data has more of them.
@@ -21,13 +22,10 @@ const ROWS: usize = 12;
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut table = Table(Vec::new());
-        table.lock("LOCK", &self.lock, self.log.admission_closed);
+        table.lock("LOCK", &self.lock, &self.log.subscribers);
         table.deadlocks(&self.lock);
-        if let Some(admission) = &self.admission {
-            table.admission(admission, &self.log);
-        }
         if let Some(publishing) = &self.publishing {
-            table.lock("PUBLISHING", publishing, false);
+            table.lock("PUBLISHING", publishing, &[]);
         }
         table.versions(self);
         table.followers(&self.log);
@@ -74,19 +72,22 @@ impl Table {
         }
     }
 
-    /// Lists holders and waiters. If it is `closed`, no request joins the queue.
-    fn lock(&mut self, name: &str, lock: &LockDiagnostics, closed: bool) {
+    /// Lists holders and waiters, and which of the subscribers close the lock.
+    fn lock(&mut self, name: &str, lock: &LockDiagnostics, subscribers: &[SubscriberDiagnostics]) {
         let LockDiagnostics {
-            holders, waiters, ..
+            holders,
+            closed_by,
+            waiters,
+            ..
         } = lock;
         let held = match holders.len() {
+            0 if closed_by.is_some() => "closed".to_owned(),
             0 => "free".to_owned(),
             1 if holders[0].node_count == 0 => "held".to_owned(),
             count => format!("nodes held by {}", Count(count as u64, "owner")),
         };
         let longest = waiters.iter().map(|waiter| waiter.request.wait_time).max();
         let waiting = match longest {
-            None if closed => "no request gets into its queue".to_owned(),
             None => "no request waits".to_owned(),
             Some(longest) => {
                 let verb = if waiters.len() == 1 { "waits" } else { "wait" };
@@ -94,7 +95,8 @@ impl Table {
                 format!("{count} {verb}, the longest for {}", ShortDuration(longest))
             }
         };
-        let held_ids = holders.iter().map(|held| held.holder.lock_id);
+        let held_by = holders.iter().map(|held| &held.holder);
+        let held_ids = held_by.chain(closed_by).map(|holder| holder.lock_id);
         let mut ids = held_ids.chain(waiters.iter().map(|waiter| waiter.request.lock_id));
         let ids = ids.next().map_or(String::new(), |id| {
             let id = id.to_string();
@@ -102,12 +104,21 @@ impl Table {
             format!(" (#1 is lock-1-{lock})")
         });
         self.title(name, format_args!("{held}, {waiting}{ids}"));
-        if !holders.is_empty() {
+        if !holders.is_empty() || closed_by.is_some() {
             self.columns();
         }
         let listed = blocking::holders(lock);
         listed.iter().take(ROWS).for_each(|held| self.held(held));
         self.more(holders.len(), ROWS);
+        if let Some(closer) = closed_by {
+            self.row(&Row {
+                mark: "closes".to_owned(),
+                ..Row::of_holder(closer)
+            });
+            for subscriber in subscribers.iter().filter(|it| it.closes_lock) {
+                self.text(format_args!("closed by the {}", SubscriberLag(subscriber)));
+            }
+        }
         for waiter in waiters.iter().take(ROWS) {
             self.waiter(waiter, holders);
         }
@@ -123,7 +134,6 @@ impl Table {
             node_count,
             ..
         } = held;
-        let at_least = if holder.at_least { ">" } else { "" };
         let mut notes = Vec::new();
         if let Some(delayed @ 1..) = delayed {
             notes.push(format!("blocks {delayed}"));
@@ -137,16 +147,11 @@ impl Table {
         let left = |limit: Duration| limit.saturating_sub(holder.held_for);
         let nodes = nodes.iter().map(|(id, mode)| format!("{id} ({mode})"));
         self.row(&Row {
-            mark: "holds".to_owned(),
-            id: Some(holder.lock_id),
-            owner: &holder.owner_id,
-            label: holder.label.as_deref(),
-            since: format!("{at_least}{}", ShortDuration(holder.held_for)),
             left: hold_limit.map(left),
-            call_site: &holder.call_site,
             notes,
             nodes: nodes.collect(),
             node_count: *node_count,
+            ..Row::of_holder(holder)
         });
     }
 
@@ -245,34 +250,6 @@ impl Table {
             });
         }
         self.more(last.deadlock.links.len(), ROWS);
-    }
-
-    fn admission(&mut self, admission: &AdmissionDiagnostics, log: &LogDiagnostics) {
-        let AdmissionDiagnostics { gate, queue } = admission;
-        let waiting = gate.waiters.len() + queue.waiters.len();
-        if !log.admission_closed && waiting == 0 {
-            return;
-        }
-        let state = if log.admission_closed {
-            "closed"
-        } else {
-            "open"
-        };
-        let count = Count(waiting as u64, "request");
-        let text = format!("{state}, {count} before the queue of the lock");
-        self.title("ADMISSION", text);
-        for subscriber in log.subscribers.iter().filter(|it| it.closes_admission) {
-            self.text(format_args!("closed by the {}", SubscriberLag(subscriber)));
-        }
-        // Their ids are those of other locks, and each has the same label.
-        let requests = gate.waiters.iter().chain(&queue.waiters);
-        for (waiter, position) in requests.zip(1..=ROWS) {
-            self.row(&Row {
-                notes: traits_of(waiter),
-                ..Row::of(waiter, position)
-            });
-        }
-        self.more(waiting, ROWS);
     }
 
     fn versions(&mut self, diagnostics: &Diagnostics) {
@@ -424,6 +401,22 @@ impl Table {
 }
 
 impl<'a> Row<'a> {
+    fn of_holder(holder: &'a LockInfo) -> Self {
+        let at_least = if holder.at_least { ">" } else { "" };
+        Self {
+            mark: "holds".to_owned(),
+            id: Some(holder.lock_id),
+            owner: &holder.owner_id,
+            label: holder.label.as_deref(),
+            since: format!("{at_least}{}", ShortDuration(holder.held_for)),
+            left: None,
+            call_site: &holder.call_site,
+            notes: Vec::new(),
+            nodes: Vec::new(),
+            node_count: 0,
+        }
+    }
+
     fn of(waiter: &'a WaitingRequest, position: usize) -> Self {
         let request = &waiter.request;
         Self {
@@ -455,7 +448,9 @@ fn traits_of(waiter: &WaitingRequest) -> Vec<String> {
 
 /// The first cells of a row.
 fn columns(mark: &str, id: &str, owner: &str, since: &str, left: &str) -> Line {
-    let line = Line::default().gap(2).cell(mark, 6).cell(id, 9);
+    // `closes` begins one column before the others.
+    let width = mark.len().max(5) + 1;
+    let line = Line::default().gap(8 - width).cell(mark, width).cell(id, 9);
     let line = line.cell(owner, 21).number(since, 7).gap(1);
     line.number(left, 7).gap(2)
 }

@@ -1,6 +1,5 @@
 //! One picture of a store: what holds, waits, lags and pins memory.
 
-use std::fmt;
 use std::ops::Not;
 use std::time::{Duration, SystemTime};
 
@@ -27,8 +26,8 @@ use crate::time::MonotonicTime;
 /// [`DataStore::diagnostics`] documents which parts are of one moment. Serializes in camelCase,
 /// durations in milliseconds and `takenAt` in milliseconds since 1970.
 /// [`Display`](std::fmt::Display) prints a table of at most 100 columns, with the most important
-/// first. The table has the first rows of each kind. `lock` and `admission` print a line for each
-/// holder and each request.
+/// first. The table has the first rows of each kind. `lock` prints a line for each holder and each
+/// request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -38,9 +37,6 @@ pub struct Diagnostics {
     pub taken_at: SystemTime,
     /// The holders and the waiters of the lock and of nodes, and which of them wait for which.
     pub lock: LockDiagnostics,
-    /// The requests that wait for lossless subscribers. `None` without such a request.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub admission: Option<AdmissionDiagnostics>,
     /// The transaction on nodes that publishes at this moment, and those that wait for that. `None`
     /// if none does.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,40 +66,6 @@ pub struct Diagnostics {
 impl Diagnostics {
     /// How many leases and how many inboxes are listed at most.
     pub const LISTED: usize = 64;
-}
-
-/// The requests that wait until lossless subscribers, or the journal, have read enough.
-///
-/// The first request waits at the gate, and all others behind it in the entry queue. Their ids are
-/// those of these two locks. While admission is closed, the gate is held by `lossless subscriber`,
-/// or by `disk` if the journal has too much to write.
-///
-/// Serializes in camelCase. [`Display`](fmt::Display) prints what closes admission and a line for
-/// each request, in their order.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct AdmissionDiagnostics {
-    /// The first request, which waits while admission is closed.
-    pub gate: LockDiagnostics,
-    /// The entry queue: the holder is the first request.
-    pub queue: LockDiagnostics,
-}
-
-impl fmt::Display for AdmissionDiagnostics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.gate.holders.first() {
-            Some(held) => write!(f, "admission is closed by {}", held.holder)?,
-            None => f.write_str("admission is open")?,
-        }
-        let waiters = self.gate.waiters.iter().chain(&self.queue.waiters);
-        for (waiter, position) in waiters.zip(1..) {
-            let mut request = waiter.request.clone();
-            request.position = position;
-            write!(f, "\n{request}, for admission")?;
-        }
-        Ok(())
-    }
 }
 
 /// The journal of a durable document.
@@ -142,9 +104,9 @@ pub struct LogDiagnostics {
     pub commits: usize,
     /// Their size in bytes, estimated.
     pub bytes: usize,
-    /// Whether new requests for the lock wait for a lossless subscriber.
-    pub admission_closed: bool,
-    /// The subscribers that keep admission closed, then those that are furthest behind: at most
+    /// Whether the lock is closed: requests wait for a lossless subscriber, or for the journal.
+    pub lock_closed: bool,
+    /// The subscribers that keep the lock closed, then those that are furthest behind: at most
     /// [`LogDiagnostics::LISTED`].
     pub subscribers: Vec<SubscriberDiagnostics>,
     /// The number of subscribers.
@@ -186,7 +148,7 @@ pub struct SubscriberDiagnostics {
     pub lossless_limit: Option<usize>,
     /// Whether requests for the lock wait for it now.
     #[serde(skip_serializing_if = "Not::not")]
-    pub closes_admission: bool,
+    pub closes_lock: bool,
 }
 
 /// The session of an editor and how far it is behind.
@@ -278,7 +240,7 @@ impl DataStore {
     /// - The journal. It is read before the version, so the durable version is never the later one.
     /// - Each inbox, and each registered lock type except a keyed lock.
     ///
-    /// They are read in this order: journal, admission, lock, transactions that publish, log, kept
+    /// They are read in this order: journal, lock, transactions that publish, log, kept
     /// versions, inboxes, registered lock types. So the holder may have published the version of
     /// the picture, and may have ended since it was listed.
     ///
@@ -307,8 +269,6 @@ impl DataStore {
         let taken_at = SystemTime::now();
         let writer = self.0.writer.as_ref();
         let durable = writer.map(|writer| writer.diagnostics());
-        // A request goes on from the admission to the lock. In this order, one of them has it.
-        let admission = self.admission_diagnostics();
         let lock = self.0.lock.diagnostics();
         let publishing = self.publishing_diagnostics();
         let (log, version, leases) = self.read_log();
@@ -319,7 +279,6 @@ impl DataStore {
         Diagnostics {
             taken_at,
             lock,
-            admission,
             publishing,
             version,
             durable: durable.map(|journal| DurableDiagnostics {

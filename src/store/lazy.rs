@@ -2,7 +2,6 @@
 
 use std::sync::OnceLock;
 
-use super::admission::Locks;
 use super::pinned::PinnedVersions;
 use super::registry::Registry;
 use crate::lock::FifoLock;
@@ -13,8 +12,6 @@ pub(super) struct LazyParts(OnceLock<Box<Parts>>);
 
 #[derive(Debug, Default)]
 pub(super) struct Parts {
-    /// Made when the first request has to wait for admission.
-    pub(super) admission: OnceLock<Locks>,
     /// Made when the first transaction on nodes is published.
     pub(super) publishing: OnceLock<FifoLock>,
     pub(super) pinned: PinnedVersions,
@@ -28,9 +25,5 @@ impl LazyParts {
 
     pub(super) fn get_or_make(&self) -> &Parts {
         self.0.get_or_init(Box::default)
-    }
-
-    pub(super) fn admission(&self) -> Option<&Locks> {
-        self.get()?.admission.get()
     }
 }

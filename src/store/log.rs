@@ -9,6 +9,7 @@
 //! cursor of a session, so each session finds where to go on. A subscriber misses the records, and
 //! they are counted.
 
+mod closing;
 mod followers;
 mod journal_reader;
 mod records;
@@ -25,15 +26,16 @@ use std::task::Waker;
 
 use crossbeam_channel::{Receiver, TryRecvError};
 
-use super::admission::Admission;
 use super::events::{CommitEvent, Filter, MissingCommits, Reach, SubscriptionOptions};
 use super::lazy::LazyParts;
 use super::provenance::{RecordedProvenance, UnitsByVersion};
 use super::{DataStore, PublishedState, SharedDocument, TransactionResult};
 use crate::caught::dispose;
 use crate::document::{Change, EditUnit, SequenceEdit, SequenceEdits, Snapshot};
-use crate::id::{LockId, NodeId, OwnerId};
+use crate::id::{NodeId, OwnerId};
+use crate::lock::WeakLock;
 use crate::sync::{Mutex, MutexGuard, rank};
+use closing::LockChange;
 pub(super) use journal_reader::JournalReader;
 pub(super) use records::CommitRecords;
 use records::{FollowingSession, LogLimit};
@@ -180,7 +182,11 @@ pub(super) struct CommitLog {
     /// The last version that was appended.
     head: AtomicU64,
     limit: LogLimit,
-    pub(super) admission: Admission,
+    /// How often the lock was closed or opened, or closed by another. Written while `records` is
+    /// locked.
+    closings: AtomicU64,
+    /// The lock of the store, which a subscription does not keep.
+    lock: WeakLock,
     pub(super) lazy: LazyParts,
 }
 
@@ -198,8 +204,8 @@ const LATEST: usize = 1024;
 pub(super) struct OwnLog(Arc<CommitLog>);
 
 impl OwnLog {
-    pub(super) fn new(kept: usize, limit: usize) -> Self {
-        let log = CommitLog::new(LogLimit { kept, more: limit });
+    pub(super) fn new(kept: usize, limit: usize, lock: WeakLock) -> Self {
+        let log = CommitLog::new(LogLimit { kept, more: limit }, lock);
         Self(Arc::new(log))
     }
 }
@@ -226,7 +232,7 @@ impl Drop for OwnLog {
 }
 
 impl CommitLog {
-    fn new(limit: LogLimit) -> Self {
+    fn new(limit: LogLimit, lock: WeakLock) -> Self {
         let keeps = limit.kept > 0;
         Self {
             records: Mutex::new(keeps.then(Box::default)),
@@ -237,7 +243,8 @@ impl CommitLog {
             has_many_unrecorded: AtomicBool::new(false),
             head: AtomicU64::new(0),
             limit,
-            admission: Admission::default(),
+            closings: AtomicU64::new(0),
+            lock,
             lazy: LazyParts::default(),
         }
     }
@@ -477,8 +484,8 @@ impl CommitLog {
             return;
         };
         let woken = records.announce(version, reach.as_ref());
-        self.close_if_behind(records);
-        drop(log);
+        let change = self.close_if_behind(records);
+        self.unlock_and(log, change);
         woken.for_each(SubscriberWake::notify);
     }
 
@@ -491,46 +498,27 @@ impl CommitLog {
         let Some((filter, channel)) = removed else {
             return;
         };
-        let opened = log.as_mut().and_then(|records| self.reopen(records));
+        let change = log.as_mut().and_then(|records| self.open_if_read(records));
         let unneeded = self.end_following(&mut log, Some(&filter));
-        drop(log);
-        self.let_pass(opened);
+        self.unlock_and(log, change);
         drop((filter, unneeded));
         // With the wakers of tasks.
         dispose(channel);
     }
 
-    /// Where the lossless subscriber was made that has the most to read beyond its limit. `None` if
-    /// it is the journal.
-    pub(super) fn furthest_behind(&self) -> Option<&'static Location<'static>> {
-        let log = self.records.lock();
-        let records = log.as_ref()?;
-        let lossless = records.subscribers.lossless();
-        let behind = lossless.max_by_key(|(_, cursor, limit)| {
-            let unread = records.unread_bytes(*cursor);
-            // From half of its limit on it keeps admission closed.
-            let beyond = |part: usize| unread.saturating_sub(part);
-            (beyond(*limit), beyond(limit / 2), unread)
-        });
-        records.subscribers.call_site(behind?.0)
-    }
-
     /// Sets how a new subscriber reads. Requests wait while a lossless one has too much to read.
-    /// Returns the grant of the gate, which [`let_pass`](Self::let_pass) takes.
-    #[must_use = "the request at the gate must go on"]
     fn read_with(
         &self,
         records: &mut CommitRecords,
         id: SubscriberId,
         options: SubscriptionOptions,
-    ) -> Option<LockId> {
+    ) -> Option<LockChange> {
         if options.is_durable {
             records.subscribers.read_durable(id);
         }
         let limit = options.lossless_limit?;
         records.subscribers.read_losslessly(id, limit);
-        self.close_if_behind(records);
-        self.reopen(records)
+        self.close_if_behind(records)
     }
 
     /// Lets a task wait until there may be a commit for the subscriber.
@@ -561,9 +549,8 @@ impl CommitLog {
                 return Err(TryRecvError::Disconnected);
             };
             let next = records.next(id);
-            let opened = self.reopen(records);
-            drop(log);
-            self.let_pass(opened);
+            let change = self.open_if_read(records);
+            self.unlock_and(log, change);
             match next {
                 NextEvent::Event(event) => return Ok(event),
                 NextEvent::Nothing => return Err(TryRecvError::Empty),
@@ -723,9 +710,8 @@ impl DataStore {
         let mut locked = log.records.lock();
         let (records, cursor) = log.begin_following(&mut locked, &self.0.document, Some(&filter));
         let (id, ready) = records.subscribers.add(filter, cursor, Some(call_site));
-        let opened = log.read_with(records, id, options);
-        drop(locked);
-        log.let_pass(opened);
+        let change = log.read_with(records, id, options);
+        log.unlock_and(locked, change);
         (Arc::clone(&log.0), id, ready)
     }
 
@@ -751,9 +737,8 @@ impl DataStore {
         if version < latest {
             subscribers.begin_after(id, version);
         }
-        let opened = log.read_with(records, id, options);
-        drop(locked);
-        log.let_pass(opened);
+        let change = log.read_with(records, id, options);
+        log.unlock_and(locked, change);
         Ok((Arc::clone(&log.0), id, ready))
     }
 

@@ -15,7 +15,6 @@ impl DataStore {
     #[doc(hidden)]
     pub fn expire(&self, owner: impl Into<OwnerId>) {
         let owner = owner.into();
-        self.expire_admission(&owner);
         self.expire_publishing(&owner);
         self.0.lock.expire(owner);
     }
@@ -24,6 +23,12 @@ impl DataStore {
     #[doc(hidden)]
     pub fn expire_hold(&self) {
         self.0.lock.expire_hold();
+    }
+
+    /// Whether a request has ever waited in the queue of the lock.
+    #[doc(hidden)]
+    pub fn has_waited(&self) -> bool {
+        self.0.lock.has_waited()
     }
 
     /// Lets the next uncontended holds go without a measurement.
@@ -36,11 +41,5 @@ impl DataStore {
     #[doc(hidden)]
     pub fn keeper_thread(&self) -> impl FnOnce() + Send + use<> {
         self.0.lock.keeper_thread()
-    }
-
-    /// Whether a request has ever waited before the queue of the lock.
-    #[doc(hidden)]
-    pub fn has_waited_for_admission(&self) -> bool {
-        self.0.log.lazy.admission().is_some()
     }
 }

@@ -19,7 +19,7 @@ use crate::id::{FencingToken, LockId, NodeId, OwnerId};
 use crate::lock::node::NodeLockStats;
 use crate::lock::{
     AcquireOptions, Grant, HeldLock, LockError, LockRequest, PendingRequest, RequestContext, Scope,
-    Tree, WaiterKind, WaitingRequest, blocking,
+    Tree, WaiterKind, WaitingRequest,
 };
 
 impl Tree for DataStore {
@@ -39,10 +39,6 @@ impl DataStore {
         options: AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<Transaction, LockError> {
-        if self.has_entry_queue() {
-            let waits_as = WaiterKind::Thread;
-            return blocking(self.begin_on_as(waits_as, owner, scope, options, call_site));
-        }
         let requester = options.requester(&owner, call_site, true);
         let (thread, nodes) = (requester.thread, OnNodes::new(&scope));
         let lock = &self.0.lock;
@@ -81,14 +77,9 @@ impl DataStore {
         };
         let requester = options.requester(&owner, call_site, true);
         let (thread, nodes) = (requester.thread, OnNodes::new(&scope));
-        let (admitted, left) = self.admit_as(waits_as, &requester, &options).await?;
-        // The holder of a node may wait for a transaction on others, which must not wait in the
-        // entry queue.
-        drop(admitted);
         let lock = &self.0.lock;
-        let asked = lock.grant_nodes_as(waits_as, &requester, &left, scope, self);
+        let asked = lock.grant_nodes_as(waits_as, &requester, &options, scope, self);
         let grant = asked.await?;
-        drop(left);
         Ok(self.begin_on_granted(grant, owner, nodes, (options, thread, call_site)))
     }
 
@@ -232,7 +223,8 @@ impl NodeLocks {
         })
     }
 
-    /// Locks nodes only if no conflicting lock is held or waited for.
+    /// Locks nodes only if no conflicting lock is held or waited for, and the lock of the store is
+    /// not closed by a [lossless subscriber](crate::events::PendingSubscription::lossless).
     ///
     /// Never blocks.
     ///

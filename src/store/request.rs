@@ -21,7 +21,7 @@ impl DataStore {
     ) -> Result<Transaction, LockError> {
         let requester = options.requester_as(waits_as, &owner, call_site, true);
         let mut observed = self.observe(TransactionKind::ByHand, &requester);
-        let granted = self.grant_as(waits_as, &requester, options).await;
+        let granted = self.0.lock.grant_as(waits_as, &requester, options).await;
         let grant = observed.grant(granted)?;
         Ok(Transaction::begin(self, grant, owner, observed))
     }
@@ -77,14 +77,15 @@ impl LockRequest for StoreRequest {
 
     fn try_grant(&mut self, context: &RequestContext) -> Result<Option<LockGuard>, LockError> {
         let requester = context.requester(&self.owner, false);
-        let granted = self.store.try_grant(&requester, &context.options)?;
+        let granted = self.store.fifo().try_grant(&requester, &context.options)?;
         Ok(granted.map(|grant| LockGuard::new(self.store.fifo().clone(), grant)))
     }
 
     async fn grant_as(self, context: RequestContext) -> Result<LockGuard, LockError> {
         let Self { store, owner } = self;
         let requester = context.requester(&owner, false);
-        let asked = store.grant_as(context.waits_as, &requester, &context.options);
+        let lock = store.fifo();
+        let asked = lock.grant_in_queue(context.waits_as, &requester, &context.options);
         let grant = asked.await?;
         Ok(LockGuard::new(store.fifo().clone(), grant))
     }

@@ -393,7 +393,7 @@ impl Editor {
         let store = self.store();
         *observed = store.observe(direction.kind(), &requester);
         // An entry is undone within one call or poll, so it is bound to the thread of that.
-        let grant = match store.try_grant(&requester, options) {
+        let grant = match store.fifo().try_grant(&requester, options) {
             Ok(Some(grant)) => grant,
             granted => {
                 // A completed one need not wait.
@@ -409,7 +409,10 @@ impl Editor {
                     thread,
                     ..requester
                 };
-                let grant = store.grant_as(waits_as, &requester, options).await?;
+                let grant = store
+                    .fifo()
+                    .grant_in_queue(waits_as, &requester, options)
+                    .await?;
                 if waits_as == WaiterKind::Task {
                     store.fifo().bind(grant);
                 }

@@ -213,49 +213,51 @@ fn the_sessions_that_are_furthest_behind_are_listed() {
 }
 
 #[test]
-fn closed_admission_names_the_subscriber_that_closes_it() {
+fn a_closed_lock_names_the_subscriber_that_closes_it() {
     let store = DataStore::new();
-    assert_eq!(store.diagnostics().admission, None);
+    assert_eq!(store.diagnostics().lock.closed_by, None);
     let reader = store.subscription().lossless(0).all();
     let line = line!() - 1;
     let _other = store.subscribe();
     commit(&store);
     thread::scope(|threads| {
-        let waiting = || match store.diagnostics().admission {
-            Some(admission) => admission.gate.waiters.len() + admission.queue.waiters.len(),
-            None => 0,
-        };
         for (owner, count) in [("ann", 1), ("ben", 2)] {
             let patient = AcquireOptions::new().no_timeout();
             let store = &store;
             threads.spawn(move || store.request(owner).options(patient).wait().map(drop));
-            while waiting() < count {
+            while store.queue_length() < count {
                 thread::yield_now();
             }
         }
         let diagnostics = store.diagnostics();
-        let admission = diagnostics.admission.as_ref().unwrap();
-        let owners = [&admission.gate, &admission.queue]
-            .map(|lock| lock.waiters[0].request.owner_id.clone());
-        assert_eq!(owners.map(|owner| owner.to_string()), ["ann", "ben"]);
-        assert!(diagnostics.log.admission_closed);
+        let lock = &diagnostics.lock;
+        let closed_by = lock.closed_by.as_ref().unwrap();
+        assert_eq!(closed_by.owner_id.as_str(), "lossless subscriber");
+        assert_eq!(closed_by.call_site.line, line);
+        let waiters = lock.waiters.iter();
+        let waiters =
+            waiters.map(|waiter| (waiter.request.owner_id.as_str(), waiter.blocked_by[0]));
+        assert!(waiters.eq(["ann", "ben"].map(|owner| (owner, closed_by.lock_id))));
+        assert_eq!((store.current_lock(), store.is_locked()), (None, false));
+        assert!(store.release_lock(closed_by.lock_id).is_err());
+        assert!(diagnostics.log.lock_closed);
         let closing = diagnostics
             .log
             .subscribers
             .iter()
-            .filter(|it| it.closes_admission);
+            .filter(|it| it.closes_lock);
         let closing: Vec<_> = closing.collect();
         assert_eq!(closing.len(), 1);
         assert_eq!(closing[0].call_site.as_ref().unwrap().line, line);
         assert_eq!(closing[0].lossless_limit, Some(0));
         let table = diagnostics.to_string();
         assert!(table.contains("closed by the subscriber from"), "{table}");
-        let first = "LOCK            free, no request gets into its queue\n";
+        let first = "LOCK            closed, 2 requests wait, the longest for ";
         assert!(table.starts_with(first), "{table}");
         drop(reader);
     });
-    assert_eq!(store.diagnostics().admission, None);
-    assert!(!store.diagnostics().log.admission_closed);
+    assert_eq!(store.diagnostics().lock.closed_by, None);
+    assert!(!store.diagnostics().log.lock_closed);
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use doclock::diagnostics::Diagnostics;
 use doclock::dsl::{create, text_node};
 use doclock::lock::{AcquireOptions, node::Scope};
 use doclock::{DataStore, TransactionManager};
@@ -91,9 +90,9 @@ fn lock_08_a_dump_lists_the_holders_of_nodes_and_the_requests_for_them() {
     assert!(text.ends_with("\nno request waits"), "{text}");
 }
 
-/// Requests that wait before they request the lock were not in the dump of the lock.
+/// Requests that waited for a subscriber were not in the dump of the lock.
 #[test]
-fn lock_08_a_dump_lists_the_requests_before_a_closed_admission() {
+fn lock_08_a_dump_names_what_closes_the_lock_before_the_requests() {
     let store = DataStore::new();
     let events = store.subscription().lossless(0).all();
     let manager = TransactionManager::new(store.clone());
@@ -102,28 +101,22 @@ fn lock_08_a_dump_lists_the_requests_before_a_closed_admission() {
     let names = ["a", "b", "c", "d"];
     let mut tasks =
         names.map(|name| waiting(store.request(name).options(no_timeout()).into_future()));
-    let diagnostics = store.diagnostics();
-    let admission = diagnostics.admission.unwrap();
-    let text = admission.to_string();
-    assert!(!text.contains("no request waits"), "{text}");
-    let waiters = [&admission.gate, &admission.queue].map(|lock| {
-        let json = serde_json::to_value(lock).unwrap();
-        owners(&json, "waiters")
-    });
-    assert_eq!(waiters.concat(), names);
-    let json = serde_json::to_value(&admission).unwrap();
-    assert_eq!(owners(&json["gate"], "holders"), ["lossless subscriber"]);
+    let lock = store.diagnostics().lock;
+    let json = serde_json::to_value(&lock).unwrap();
+    assert_eq!(owners(&json, "waiters"), names);
+    assert_eq!(json["closedBy"]["ownerId"], "lossless subscriber");
+    let text = lock.to_string();
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.len(), 1 + 4, "{text}");
-    let lock = diagnostics.lock.to_string();
-    assert_eq!(lock.lines().next(), Some("held by no owner"));
-    assert!(lines[0].starts_with("admission is closed by "), "{text}");
-    for ((line, name), position) in lines[1..].iter().zip(names).zip(1..) {
+    assert_eq!(lines.len(), 2 + 4, "{text}");
+    assert_eq!(lines[0], "held by no owner");
+    assert!(lines[1].starts_with("closed by lock-"), "{text}");
+    assert!(lines[1].contains(" of lossless subscriber from "), "{text}");
+    for ((line, name), position) in lines[2..].iter().zip(names).zip(1..) {
         assert!(line.starts_with(&format!("{position}. ")), "{text}");
         assert!(line.contains(&format!(" of {name} ")), "{text}");
     }
 
-    // The first is admitted, and holds the lock.
+    // The first holds the lock.
     assert_eq!(events.try_iter().count(), 1);
     let Poll::Ready(Ok(guard)) = poll(&mut tasks[0]) else {
         panic!("{}", store.diagnostics());
@@ -134,9 +127,7 @@ fn lock_08_a_dump_lists_the_requests_before_a_closed_admission() {
     for task in &mut tasks[1..] {
         assert!(poll(task).is_ready(), "{}", store.diagnostics());
     }
-    let Diagnostics {
-        lock, admission, ..
-    } = store.diagnostics();
+    let lock = store.diagnostics().lock;
     assert!(lock.to_string().ends_with("\nno request waits"), "{lock}");
-    assert_eq!(admission, None);
+    assert_eq!(lock.closed_by, None);
 }

@@ -9,6 +9,7 @@ use doclock::document::{NodeSpec, Selection};
 use doclock::events::Stream;
 use doclock::lock::node::Scope;
 use doclock::lock::{AcquireOptions, LockError};
+use doclock::time::ManualClock;
 use doclock::transaction::{Hooks, Operation};
 use doclock::{DataStore, Editor, StoreOptions, TransactionManager, View, dsl::*};
 
@@ -139,9 +140,11 @@ fn async_01_tasks_wait_for_a_lossless_subscriber_in_the_line_of_threads() {
     assert!(!store.is_locked());
 }
 
+/// As at every wait, a task that is not polled holds the lock until its hold limit.
 #[test]
-fn async_03_a_task_that_is_first_in_the_line_and_not_polled_lets_others_go_ahead() {
-    let store = DataStore::new();
+fn async_03_a_task_that_is_first_at_a_closed_lock_and_not_polled_is_revoked() {
+    let limit = Duration::from_millis(20);
+    let store = DataStore::with_options(StoreOptions::new().hold_limit(limit));
     let journal = store.subscription().lossless(0).all();
     let manager = TransactionManager::new(store.clone());
     manager.execute(note()).unwrap();
@@ -151,6 +154,71 @@ fn async_03_a_task_that_is_first_in_the_line_and_not_polled_lets_others_go_ahead
     drop(second.finish().unwrap());
     drop(unpolled.finish().unwrap());
     assert!(!store.is_locked());
+    let revoked = &store.lock_stats().last_revocations[0];
+    assert_eq!(revoked.holder.owner_id.as_str(), "unpolled");
+}
+
+/// Of 64 threads and 1,000 tasks in one queue, each third may wait for a second only.
+#[test]
+fn feed_01_threads_and_tasks_at_a_closed_lock_keep_their_order_and_their_timeouts() {
+    const THREADS: usize = 64;
+    const REQUESTS: usize = THREADS + 1_000;
+    let clock = ManualClock::new();
+    let options = StoreOptions::new().clock(clock.clock()).lock_timeout(None);
+    let store = DataStore::with_options(options);
+    let journal = store.subscription().lossless(0).all();
+    TransactionManager::new(store.clone())
+        .execute(note())
+        .unwrap();
+    let is_brief = |nth: usize| nth.is_multiple_of(3);
+    let request = |nth: usize| {
+        let request = store.request(nth.to_string());
+        match is_brief(nth) {
+            true => request.timeout(Duration::from_secs(1)),
+            false => request,
+        }
+    };
+    let order = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        let mut tasks = Vec::new();
+        for nth in 0..REQUESTS {
+            // The threads are all over the queue.
+            if nth % (REQUESTS / THREADS) == 0 && nth / (REQUESTS / THREADS) < THREADS {
+                let (request, order) = (request(nth), &order);
+                scope.spawn(move || match request.wait() {
+                    Ok(guard) => {
+                        assert!(!is_brief(nth), "{nth} has timed out");
+                        order.lock().unwrap().push(nth);
+                        drop(guard);
+                    }
+                    Err(error) => assert!(is_brief(nth), "{nth}: {error}"),
+                });
+            } else {
+                tasks.push((nth, Task::waiting(request(nth))));
+            }
+            eventually("it waits", || store.queue_length() == nth + 1);
+        }
+        clock.advance(Duration::from_secs(1));
+        let patient = (0..REQUESTS).filter(|nth| !is_brief(*nth)).count();
+        eventually("the others time out", || store.queue_length() == patient);
+        let (brief, patient): (Vec<_>, Vec<_>) =
+            tasks.into_iter().partition(|(nth, _)| is_brief(*nth));
+        for (nth, task) in brief {
+            let LockError::Timeout(evidence) = task.finish().unwrap_err() else {
+                panic!("{nth}");
+            };
+            assert_eq!(evidence.holder.owner_id.as_str(), "lossless subscriber");
+        }
+        journal.recv().unwrap();
+        for (nth, task) in patient {
+            let guard = task.finish().unwrap();
+            order.lock().unwrap().push(nth);
+            drop(guard);
+        }
+    });
+    let order = order.into_inner().unwrap();
+    let expected = (0..REQUESTS).filter(|nth| !is_brief(*nth));
+    assert!(order.iter().copied().eq(expected), "{order:?}");
 }
 
 pub(crate) fn next<S: Stream + Unpin>(events: &mut S) -> impl Future<Output = Option<S::Item>> {
@@ -242,7 +310,7 @@ fn polls<T>(tasks: &mut [(Task<T>, usize)], time: Duration) -> usize {
     while began.elapsed() < time {
         for (task, seen) in &mut *tasks {
             if std::mem::replace(seen, task.woken()) != task.woken() {
-                assert!(task.poll().is_none(), "admission is closed");
+                assert!(task.poll().is_none(), "the lock is closed");
                 polls += 1;
             }
         }
@@ -263,12 +331,10 @@ fn async_03_tasks_that_wait_for_a_lossless_subscriber_for_long_are_not_polled_in
     };
     manager.execute(note()).unwrap();
     let mut tasks: Vec<_> = (0..3).map(|_| (Task::waiting(batch()), 0)).collect();
-    // Each comes to the closed gate when the one ahead has been first in the entry queue for a
-    // second.
-    polls(&mut tasks, Duration::from_millis(3_500));
+    polls(&mut tasks, Duration::from_millis(500));
     journal.recv().unwrap();
     let (first, _) = tasks.remove(0);
-    // Its commit closes the gate again.
+    // Its commit closes the lock again.
     assert_eq!(first.finish().unwrap().version, 2);
     let polls = polls(&mut tasks, Duration::from_millis(500));
     assert!(polls < 10, "{polls} polls");

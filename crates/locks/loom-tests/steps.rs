@@ -35,6 +35,12 @@ impl FifoLock {
             .step(|state, now| state.revoke_overdue(now, |_| true));
     }
 
+    /// Returns whether a request has ever waited in the queue.
+    #[doc(hidden)]
+    pub fn has_waited(&self) -> bool {
+        self.0.state.lock().queue.was_used()
+    }
+
     /// Lets the next uncontended holds go without a measurement.
     #[doc(hidden)]
     pub fn skip_measured_hold(&self) {

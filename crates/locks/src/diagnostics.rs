@@ -35,6 +35,11 @@ use crate::queue::{LockMode, Priority};
 pub struct LockDiagnostics {
     /// The holder, or the holders of nodes in the order of their requests.
     pub holders: Vec<HeldLock>,
+    /// What has closed the lock, if it is closed: then its queue waits. A store closes its lock
+    /// while a lossless subscriber (`lossless subscriber`) has too much to read, or the journal
+    /// (`disk`) too much to write. The time counts from then on, or from the end of the last hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub closed_by: Option<LockInfo>,
     /// The requests that wait for nodes, in the order of their first requests. Then the requests
     /// in the queue of the lock, in the order in which they would be granted.
     pub waiters: Vec<WaitingRequest>,
@@ -49,13 +54,14 @@ pub struct LockDiagnostics {
 }
 
 impl LockDiagnostics {
-    /// Returns a line for each holder, and one for each waiter.
+    /// Returns a line for each holder, one for what closes the lock, and one for each waiter.
     #[doc(hidden)]
     pub fn lines(&self) -> impl Iterator<Item = String> {
         let free = self.holders.is_empty().then(|| "held by no owner".into());
         let holders = self.holders.iter().map(|held| format!("held by {held}"));
+        let closed = self.closed_by.iter().map(|by| format!("closed by {by}"));
         let waiters = self.waiters.iter().map(ToString::to_string);
-        holders.chain(free).chain(waiters)
+        holders.chain(free).chain(closed).chain(waiters)
     }
 }
 
@@ -240,7 +246,8 @@ impl FifoLock {
         let mut ahead = None;
         let ((totals, members), queued) = self.0.read_queue(
             |state, now| {
-                let totals = (state.counters(), state.last_deadlocks(now));
+                let closed_by = state.closed_by(now);
+                let totals = (state.counters(), state.last_deadlocks(now), closed_by);
                 (totals, state.members_page(None, now))
             },
             |state, at, now| {
@@ -249,7 +256,7 @@ impl FifoLock {
                 waiting
             },
         );
-        let ([document, nodes], deadlocks) = totals;
+        let ([document, nodes], deadlocks, closed_by) = totals;
         let mut members = self.all_members(members);
         if queued.len() > PAGE {
             // Requests that have left the queue between two pages wait for their nodes.
@@ -260,6 +267,7 @@ impl FifoLock {
         let waiters = waiters.filter(|waits| listed.insert(waits.request.lock_id));
         LockDiagnostics {
             holders: members.holders,
+            closed_by,
             waiters: waiters.collect(),
             document,
             nodes,

@@ -15,7 +15,7 @@ use super::options::RequestLimit;
 use super::report::ReportChannel;
 use super::request::{QueuedWork, Request, RequestOutcome, RequestSource, Requester, Waiting};
 use super::sampling::Sampling;
-use super::shared::{DefaultTimeout, LockShared};
+use super::shared::{DefaultTimeout, LockShared, WeakLock};
 use super::state::{AfterUnlock, Combiner, CombinerKind, HowToWait, LockState, Requested};
 use super::stats::Recorder;
 use super::wait::{WaitDeadline, WaiterKind, blocking};
@@ -230,7 +230,7 @@ impl FifoLock {
 
     /// Returns whether the lock is held.
     pub fn is_locked(&self) -> bool {
-        !self.0.word.is_free()
+        self.0.word.is_held()
     }
 
     /// Returns the holder of the lock.
@@ -351,7 +351,7 @@ impl FifoLock {
     }
 
     /// Acquires the lock as [`grant_as`](Self::grant_as) does, after a try.
-    async fn grant_in_queue(
+    pub async fn grant_in_queue(
         &self,
         waits_as: WaiterKind,
         requester: &Requester<'_>,
@@ -429,7 +429,7 @@ impl FifoLock {
                 }
                 state.refuse_reentry(requester, CapacityPart::Whole, now)?;
                 if how.at_once {
-                    return Err(state.would_block(requester, None, now));
+                    return Err(state.would_block(requester, CapacityPart::Whole, None, now));
                 }
                 state.reject_excess(requester, CapacityPart::Whole, how.bound)?;
                 let request = Arc::clone(request);
@@ -515,14 +515,18 @@ impl FifoLock {
         }
     }
 
-    /// Refuses a request that would wait for its own thread.
-    pub fn check_reentry(&self, requester: &Requester<'_>) -> Result<(), LockError> {
-        let (mut state, now) = self.0.enter();
-        state.refuse_reentry(requester, CapacityPart::Whole, now)
+    /// Closes the lock, or opens it for `None`. While it is closed, no request is granted. Those
+    /// that wait name this owner as their holder, unless another request holds the lock.
+    ///
+    /// The caller numbers its changes, because threads may bring them in another order than that in
+    /// which it decided on them: one that comes after a later one has no effect.
+    pub fn set_closed(&self, change: u64, by: Option<(&OwnerId, &'static Location<'static>)>) {
+        self.0
+            .hand_on(|state, now| state.set_closed(change, by, now));
     }
 
-    /// Options of a lock that requests pass before or after this one: with its clock, reports, and
-    /// its limit on combining.
+    /// Options of a lock that requests pass after this one: with its clock, reports, and its limit
+    /// on combining.
     pub fn companion_options(&self) -> LockOptions {
         let channel = self.0.reports.clone();
         LockOptions {
@@ -536,12 +540,9 @@ impl FifoLock {
         }
     }
 
-    /// Options with the bounds of the queue of this lock.
-    pub fn queue_options(&self, options: LockOptions) -> LockOptions {
-        let state = self.0.state.lock();
-        options
-            .queue_bound(state.queue_bound)
-            .overtaking_bound(state.queue.overtaking())
+    /// Returns a handle that does not keep the lock.
+    pub fn downgrade(&self) -> WeakLock {
+        self.0.weak()
     }
 
     /// Returns the timeout of requests that set none.

@@ -12,6 +12,7 @@ use crate::sync::AtomicU64;
 /// | bits | meaning |
 /// |---|---|
 /// | all zero | the lock is free |
+/// | 0 and 1 alone | the lock is closed, and no request holds it |
 /// | 0 | *pinned*: the hold ends under the mutex, because a request waits, or the hold is measured or inspected |
 /// | 1 | a transaction holds, which alone may end the hold |
 /// | 2.. | the number of the holder's request, never zero |
@@ -25,6 +26,7 @@ pub(super) struct Word(AtomicU64);
 const FREE: u64 = 0;
 const PINNED: u64 = 1;
 const TRANSACTION: u64 = 2;
+const CLOSED: u64 = PINNED | TRANSACTION;
 const NUMBER: u32 = 2;
 
 impl Word {
@@ -32,10 +34,15 @@ impl Word {
         Self(AtomicU64::new(FREE))
     }
 
-    /// Whether the lock is free. The answer *held* may be out of date.
+    /// Whether the lock is free and open. The answer `false` may be out of date.
     #[inline]
     pub(super) fn is_free(&self) -> bool {
         self.0.load(Ordering::Acquire) == FREE
+    }
+
+    /// Whether a request holds the lock, or nodes.
+    pub(super) fn is_held(&self) -> bool {
+        !matches!(self.0.load(Ordering::Acquire), FREE | CLOSED)
     }
 
     /// Whether the request holds the whole lock. Called on the lock that issued the id.
@@ -85,6 +92,9 @@ impl HeldWord {
     /// Held by requests that share the lock: each of them leaves under the mutex. No request
     /// has the number zero.
     pub(super) const SHARED: Self = Self(NonZeroU64::new(PINNED).unwrap());
+
+    /// Held by no request, but closed.
+    pub(super) const CLOSED: Self = Self(NonZeroU64::new(CLOSED).unwrap());
 
     #[inline]
     pub(super) fn by(number: u64, transaction: bool, pinned: bool) -> Option<Self> {

@@ -111,6 +111,7 @@ pub mod internal {
     pub use crate::queue::Rights;
     pub use crate::report::ReportObserver;
     pub use crate::request::{QueuedWork, Requester};
+    pub use crate::shared::WeakLock;
     pub use crate::wait::blocking;
     pub use crate::wake_chain::{Sleeper, WakeChain};
     pub use crate::{Grant, sync};

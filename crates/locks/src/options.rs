@@ -247,11 +247,6 @@ impl LockOptions {
 
 #[doc(hidden)]
 impl LockOptions {
-    pub fn report_no_holds(mut self) -> Self {
-        self.reports.holds = None;
-        self
-    }
-
     pub fn makes_reports(&self) -> bool {
         self.reports.shortest().is_some()
     }

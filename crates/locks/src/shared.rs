@@ -45,6 +45,10 @@ pub(super) struct LockShared {
 }
 
 impl LockShared {
+    pub(super) fn weak(&self) -> WeakLock {
+        WeakLock(self.this.clone())
+    }
+
     /// Returns a timeout with its deadline. A timeout of zero needs none.
     pub(super) fn deadline(&self, limit: Option<Duration>) -> WaitDeadline {
         let limit = limit.filter(|limit| !limit.is_zero())?;
@@ -255,6 +259,17 @@ impl LockShared {
     }
 }
 
+/// A handle that does not keep its lock.
+#[derive(Clone, Debug)]
+pub struct WeakLock(Weak<LockShared>);
+
+impl WeakLock {
+    /// Returns the lock, if it still exists.
+    pub fn upgrade(&self) -> Option<FifoLock> {
+        self.0.upgrade().map(FifoLock)
+    }
+}
+
 /// The default timeout of requests. Read without the mutex, so that deadlines are computed outside
 /// it.
 pub(super) struct DefaultTimeout(AtomicU64);
@@ -319,7 +334,7 @@ impl WaitQueue for LockShared {
                 |_, _| (),
                 |state, (ticket, waiter, position), now| {
                     waiter.look_at(Some(ticket), look);
-                    let holder = || state.current(now);
+                    let holder = || state.blocker(waiter.part, now);
                     state.look_at_wait(waiter, position, holder, waits?, &mut left, now)
                 },
             );

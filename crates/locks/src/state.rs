@@ -3,6 +3,7 @@
 //!
 //! Time comes in as an argument and outcomes go out as return values; nothing here sleeps or wakes.
 
+mod closing;
 mod hold_limits;
 mod holder;
 mod inspection;
@@ -13,6 +14,7 @@ mod timeline_and_reports;
 mod withdrawal;
 
 use std::collections::VecDeque;
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +33,7 @@ use crate::id::{FencingToken, LockId, OwnerId};
 use crate::queue::{CapacityPart, Priority, Queue, Rights, Slots, Ticket};
 use crate::time::{Clock, Deadline, MonotonicTime};
 
+use closing::Closing;
 pub(super) use holder::Overdue;
 use holder::{Joined, LockHolder};
 pub(super) use inspection::MembersPage;
@@ -133,6 +136,8 @@ pub(super) struct LockState {
     pub(super) last_token: u64,
     pub(super) sampling: Sampling,
     pub(super) metrics: Recorder,
+    /// `None` until the lock is first closed.
+    closing: Option<Box<Closing>>,
     /// The latest revoked grants whose holders have not seen the revocation yet.
     revoked: VecDeque<LockId>,
     /// How often the keeper looked at hold limits.
@@ -157,6 +162,7 @@ impl LockState {
             lock,
             requests: settings.last_number,
             last_token: settings.last_token,
+            closing: None,
             revoked: VecDeque::new(),
             #[cfg(test)]
             looks: 0,
@@ -196,10 +202,12 @@ impl LockState {
     pub(super) fn held(&self) -> Option<HeldWord> {
         if !self.held {
             let shared = self.nodes.as_ref().filter(|nodes| !nodes.list.is_empty());
-            return shared.map(|_| HeldWord::SHARED);
+            let closed = || self.closed().map(|_| HeldWord::CLOSED);
+            return shared.map(|_| HeldWord::SHARED).or_else(closed);
         }
         let hold = &self.holder;
-        // If no thread has looked since the hold began, no request waits: its end needs no mutex.
+        // If no thread has looked since the hold began, no request waits and the lock was not
+        // closed: its end needs no mutex.
         let pinned = hold.since.is_known();
         HeldWord::by(hold.grant.id().number, hold.source.transaction, pinned)
     }
@@ -320,16 +328,20 @@ impl LockState {
             self.recorder().durations.record_hold(hold, weight);
         }
         self.queue.give_back(CapacityPart::Whole.weight());
+        self.blocks_from_now(now);
         self.grant_next(now, combiner)
     }
 
-    /// Grants the lock: to the next request in the queue, or to all requests for nodes ahead of the
-    /// first for the whole lock.
+    /// Grants the lock unless it is closed: to the next request in the queue, or to all requests
+    /// for nodes ahead of the first for the whole lock.
     fn grant_next(
         &mut self,
         now: MonotonicTime,
         combiner: Option<Combiner>,
     ) -> Option<AfterUnlock> {
+        if self.closed().is_some() {
+            return None;
+        }
         let waiter = loop {
             let mut waiter = self.queue.next()?;
             match waiter.nodes.take() {
@@ -471,9 +483,20 @@ impl LockState {
         Some(self.holds().next()?.info(now))
     }
 
-    fn holder_info(&self, now: MonotonicTime) -> LockInfo {
-        self.current(now)
-            .expect("the lock is held while a request waits (queue, invariant 2)")
+    /// Returns who keeps a request of a part waiting: a holder, or who closes the lock.
+    pub(super) fn blocker(&self, part: CapacityPart, now: MonotonicTime) -> Option<LockInfo> {
+        let holder = match part {
+            CapacityPart::Whole => self.holds().next(),
+            // It can share the lock with holders of nodes.
+            CapacityPart::Share => self.holder(),
+        };
+        let blocker = holder.or_else(|| self.closed());
+        Some(blocker.or_else(|| self.holds().next())?.info(now))
+    }
+
+    fn blocker_info(&self, part: CapacityPart, now: MonotonicTime) -> LockInfo {
+        let blocker = self.blocker(part, now);
+        blocker.expect("the lock is held or closed while a request waits (queue, invariant 2)")
     }
 
     pub(super) fn entries(&self, now: MonotonicTime) -> impl Iterator<Item = QueueEntry> {

@@ -92,10 +92,9 @@ impl DurableOptions {
         self
     }
 
-    /// Sets how many bytes of commits may wait for the journal. Beyond that, requests for the lock
-    /// wait before they request it, as for a [lossless
-    /// subscriber](crate::events::PendingSubscription::lossless). The error of a request that times
-    /// out names the holder `disk`.
+    /// Sets how many bytes of commits may wait for the journal. Beyond that, the lock is closed, as
+    /// for a [lossless subscriber](crate::events::PendingSubscription::lossless). The error of a
+    /// request that times out names the holder `disk`.
     ///
     /// The default is 4 MiB. The sizes are estimates. What waits is written at once, so a commit
     /// waits the longer for its write, the greater this is.

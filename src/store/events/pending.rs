@@ -71,21 +71,17 @@ impl PendingSubscription {
 
     /// Makes the subscription miss no commit.
     ///
-    /// If the subscriber has more than `limit` bytes of commits to read, new requests for the lock
-    /// wait before they request it. They go on, in FIFO order, when the subscriber has read down to
-    /// half of the limit, or is dropped. Until all of them have gone on, later requests wait behind
-    /// them, and the lock is granted to one after the other. The sizes are estimates.
+    /// If the subscriber has more than `limit` bytes of commits to read, the lock of the store is
+    /// closed: its queue waits, with requests for nodes. It opens when the subscriber has read down
+    /// to half of the limit, or is dropped. The sizes are estimates.
     ///
     /// The timeouts, cancel tokens and queue bounds of the requests apply. The
-    /// [`LockError`](crate::lock::LockError) of the first one names the holder
-    /// `lossless subscriber`. For the others the first one is the holder, and the error has the
-    /// time since the request began to wait there. The statistics of the lock do not count these
-    /// waits; [`diagnostics`](DataStore::diagnostics) shows them.
+    /// [`LockError`](crate::lock::LockError) of one that ends names the holder
+    /// `lossless subscriber`, unless another request holds the lock.
+    /// [`LockDiagnostics::closed_by`](crate::lock::LockDiagnostics::closed_by) has it, too.
     ///
-    /// The unread commits can exceed the limit by those of requests that have been admitted
-    /// already, and of transactions under a lock that is held already. Requests for nodes are
-    /// admitted without waiting for the grant of the one before. [`NodeLocks`](crate::NodeLocks)
-    /// are not affected.
+    /// The unread commits can exceed the limit by those of transactions that hold the lock, or hold
+    /// nodes or wait for them, when it closes.
     ///
     /// With a filter, all commits since the last read count. When the journal of a
     /// [durable](Self::durable) subscription ends, no request waits for it any more.

@@ -9,7 +9,7 @@ use crate::store::diagnostics::{LogDiagnostics, SessionDiagnostics, SubscriberDi
 use crate::store::lease::table::LeaseTable;
 
 /// Keeps the followers that are furthest behind, in constant memory. Of subscribers, those come
-/// first that keep admission closed.
+/// first that keep the lock closed.
 struct Furthest<L: Ord, T: Ord>(BinaryHeap<Reverse<(L, T)>>);
 
 impl<L: Ord, T: Ord> Furthest<L, T> {
@@ -41,7 +41,7 @@ impl CommitRecords {
         LogDiagnostics {
             commits: self.recent.len(),
             bytes: self.bytes(),
-            admission_closed: self.gate.is_closed,
+            lock_closed: self.closed_by.is_some(),
             subscribers: self.lagging_subscribers(),
             subscriber_count: self.subscribers.count(),
             sessions: self.lagging_sessions(),
@@ -65,13 +65,9 @@ impl CommitRecords {
 
     fn lagging_subscribers(&self) -> Vec<SubscriberDiagnostics> {
         let mut furthest = Furthest::new();
-        let reading = self.subscribers.lossless();
-        let keeps_closed: Vec<_> = match self.gate.is_closed {
-            true => reading
-                .filter(|(_, cursor, limit)| self.unread_bytes(*cursor) > limit / 2)
-                .map(|(id, ..)| id)
-                .collect(),
-            false => Vec::new(),
+        let keeps_closed: Vec<_> = match self.closed_by {
+            Some(_) => self.behind(|limit| limit / 2).map(|(id, _)| id).collect(),
+            None => Vec::new(),
         };
         self.subscribers
             .each_lag(|id, lag| furthest.add((keeps_closed.contains(&id), lag), id));
@@ -79,7 +75,7 @@ impl CommitRecords {
         let subscribers = furthest.into_sorted().filter_map(|((closes, lag), id)| {
             let described = self.subscribers.describe(id, lag, unread_bytes)?;
             Some(SubscriberDiagnostics {
-                closes_admission: closes,
+                closes_lock: closes,
                 ..described
             })
         });

@@ -30,9 +30,8 @@ impl JournalReader {
             return (Vec::new(), Vec::new(), snapshot);
         };
         let (commits, steps) = records.read_all(self.id, snapshot.version());
-        let opened = self.log.reopen(records);
-        drop(log);
-        self.log.let_pass(opened);
+        let change = self.log.open_if_read(records);
+        self.log.unlock_and(log, change);
         (commits, steps, snapshot)
     }
 

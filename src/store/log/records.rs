@@ -12,7 +12,6 @@ use super::unrecorded::UnrecordedQueue;
 use super::{CommitRecord, FollowerId, HistoryStep, LaterCommits};
 use crate::id::OwnerId;
 use crate::store::TransactionResult;
-use crate::store::admission::Gate;
 use crate::store::events::{MissingCommits, Reach};
 
 /// How many records there may be.
@@ -73,7 +72,8 @@ pub(in crate::store) struct CommitRecords {
     pub(super) unrecorded: UnrecordedQueue,
     /// Whether the store is gone.
     pub(super) has_ended: bool,
-    pub(in crate::store) gate: Gate,
+    /// Who keeps the lock closed.
+    pub(super) closed_by: Option<SubscriberId>,
 }
 
 #[derive(Debug)]
@@ -320,12 +320,6 @@ impl CommitRecords {
             }
         }
         self.stretches.back().filter(|it| it.is_full()).cloned()
-    }
-
-    /// Whether a lossless subscriber has more to read than a part of its limit.
-    pub(in crate::store) fn is_behind(&self, part: impl Fn(usize) -> usize) -> bool {
-        let mut lossless = self.subscribers.lossless();
-        lossless.any(|(_, cursor, limit)| self.unread_bytes(cursor) > part(limit))
     }
 
     /// The size of the recent commits after a cursor.

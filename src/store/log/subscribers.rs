@@ -382,7 +382,7 @@ impl Subscribers {
             missed: subscriber.missed,
             durable: subscriber.reads_durable,
             lossless_limit: lossless.map(|(_, limit)| *limit),
-            closes_admission: false,
+            closes_lock: false,
         })
     }
 

@@ -99,7 +99,7 @@ impl TransactionManager {
         }
         let requester = requester(&self.0.owner, options, &label, call_site);
         let mut observed = self.0.store.observe(TransactionKind::Batch, &requester);
-        let granted = self.0.store.try_grant(&requester, options);
+        let granted = self.0.store.fifo().try_grant(&requester, options);
         if let Ok(Some(grant)) = granted {
             observed.granted_at_once();
             let held = self.combining(grant, WaiterKind::Thread, options);
@@ -142,7 +142,7 @@ impl TransactionManager {
         let requester = requester(&self.0.owner, options, &label, call_site);
         let mut observed = self.0.store.observe(TransactionKind::Batch, &requester);
         // A batch that runs at once ends with this poll, so it is bound to the polling thread.
-        let granted = self.0.store.try_grant(&requester, options);
+        let granted = self.0.store.fifo().try_grant(&requester, options);
         if let Ok(Some(grant)) = granted {
             observed.granted_at_once();
             let held = self.combining(grant, WaiterKind::Task, options);
@@ -247,12 +247,9 @@ impl TransactionManager {
                 .await;
             return outcome;
         }
-        let admission = match refused {
-            Some(refused) => Err(refused),
-            None => store.admit_as(waits_as, requester, options).await,
-        };
-        let (admitted, left) = observed.admit(admission)?;
-        let options = &*left;
+        if let Some(refused) = refused {
+            observed.admit(Err(refused))?;
+        }
         if submission.operations.len() == 1 {
             // The operations travel in the request: the thread that runs them cannot fetch them
             // elsewhere.
@@ -269,8 +266,6 @@ impl TransactionManager {
         let mut work = Some(batch);
         let asked = store.fifo().ask(waits_as, requester, options, &mut work);
         let answer = asked.await;
-        // Code of users follows, and may request the lock.
-        drop(admitted);
         let mut batch = work.expect("a request gives its batch back");
         let QueuedBatch {
             submission,

@@ -50,10 +50,6 @@ struct QueuedRequest<T> {
 }
 
 impl<T> Queue<T> {
-    pub(crate) fn overtaking(&self) -> u32 {
-        self.list.overtaking()
-    }
-
     /// Creates a queue. `overtaking` bounds how many later requests can overtake one, for each
     /// level by which they are higher. Zero makes the queue first in first out, whatever the
     /// priorities.
@@ -113,6 +109,12 @@ impl<T> Queue<T> {
 
     pub(crate) fn len(&self) -> usize {
         self.list.len()
+    }
+
+    /// Whether a request has ever joined.
+    #[cfg(loom)]
+    pub(crate) fn was_used(&self) -> bool {
+        self.list.joined > 0
     }
 
     #[inline]

@@ -26,7 +26,7 @@ pub(crate) struct Ticket {
 pub(crate) struct WaitList<T> {
     values: VecDeque<(Ticket, T)>,
     /// How many ever joined. At one in each nanosecond this lasts for five hundred years.
-    joined: u64,
+    pub(super) joined: u64,
     /// How many later requests can overtake one, for each level by which they are higher.
     overtaking: u32,
 }
@@ -41,10 +41,6 @@ impl<T> WaitList<T> {
             joined: 0,
             overtaking,
         }
-    }
-
-    pub(crate) fn overtaking(&self) -> u32 {
-        self.overtaking
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -58,7 +58,7 @@ impl LockState {
         if self.held {
             let overdue = self.holder.overdue;
             let overdue = overdue.filter(|overdue| has_passed(overdue.at) && !self.holder.sealed);
-            if let Some(overdue) = overdue.filter(|_| !self.queue.is_empty()) {
+            if let Some(overdue) = overdue.filter(|_| self.holders_delay_queue()) {
                 self.revoke(self.holder.grant.id(), overdue, now);
             }
         } else {
@@ -139,7 +139,7 @@ impl LockState {
             false => Some(overdue.at),
         };
         if self.held {
-            let overdue = self.holder.overdue.filter(|_| !self.queue.is_empty());
+            let overdue = self.holder.overdue.filter(|_| self.holders_delay_queue());
             return overdue.and_then(due);
         }
         let delaying = self.delaying().into_iter();

@@ -153,8 +153,10 @@ impl LockState {
         // ahead of it.
         let members = self.nodes.iter().filter(|_| waiter.nodes.is_none());
         let members = members.flat_map(|nodes| nodes.list.keys());
+        let closed = self.closed().map(|closed| closed.grant.id());
         let holders = whole
             .into_iter()
+            .chain(closed)
             .chain(members.map(|number| self.id(*number)));
         let holders = holders.take(WaitingRequest::BLOCKERS - usize::from(ahead.is_some()));
         let set = waiter.nodes.as_deref().map_or(&[][..], Vec::as_slice);

@@ -101,12 +101,12 @@ impl LockState {
     ) -> Result<Requested, LockError> {
         let requester = request.head().requester();
         self.refuse_reentry(&requester, CapacityPart::Share, now)?;
-        let admitted = self.queue.try_take(CapacityPart::Share.weight());
+        let admitted = self.closed().is_none() && self.queue.try_take(CapacityPart::Share.weight());
         let nodes = self.nodes.get_or_insert_default();
         let in_the_way = admitted.then(|| nodes.table.in_the_way(0, &set)).flatten();
         if !admitted || in_the_way.is_some() {
             let refused = match how.at_once {
-                true => Err(self.would_block(&requester, in_the_way, now)),
+                true => Err(self.would_block(&requester, CapacityPart::Share, in_the_way, now)),
                 false => self.reject_excess(&requester, CapacityPart::Share, how.bound),
             };
             if let Err(error) = refused {
@@ -169,7 +169,7 @@ impl LockState {
         let in_the_way = nodes.table.in_the_way(number, &set);
         if in_the_way.is_some() {
             if how.at_once {
-                return Err(self.would_block(&requester, in_the_way, now));
+                return Err(self.would_block(&requester, CapacityPart::Share, in_the_way, now));
             }
             self.reject_excess(&requester, CapacityPart::Share, how.bound)?;
         }
@@ -492,9 +492,13 @@ impl LockState {
             nodes.metrics.durations.record_hold(now - since, weight);
             self.pace.take_in(now - since);
         }
+        let was_last = nodes.list.is_empty();
         let served = nodes.table.dismiss(number);
         self.grant_served(served, now);
         self.queue.give_back(CapacityPart::Share.weight());
+        if was_last {
+            self.blocks_from_now(now);
+        }
         let next = self.grant_next(now, None);
         self.outbox.extend(next);
     }
@@ -510,7 +514,7 @@ impl LockState {
         let entry = |(&number, member): (&MemberNumber, &Member)| {
             Some((number, member.hold.overdue?, member.hold.sealed))
         };
-        if !self.queue.is_empty() {
+        if self.holders_delay_queue() {
             return nodes.list.iter().filter_map(entry).collect();
         }
         let delaying = nodes.table.delaying();

@@ -13,7 +13,7 @@ pub(crate) struct LockWaiter {
     pub(super) since: MonotonicTime,
     pub(super) request: Arc<dyn Waiting>,
     /// The part of the lock that it requests.
-    pub(super) part: CapacityPart,
+    pub(crate) part: CapacityPart,
     /// The requested nodes, while it is in the queue of the lock.
     pub(super) nodes: Option<Box<NodeSet>>,
     pub(super) priority: Priority,
@@ -78,13 +78,14 @@ impl LockState {
     pub(crate) fn would_block(
         &self,
         requester: &Requester<'_>,
+        part: CapacityPart,
         member: Option<MemberNumber>,
         now: MonotonicTime,
     ) -> LockError {
         let member = member.and_then(|number| self.info_of_member(number, now));
         LockError::WouldBlock {
             owner: requester.owner.clone(),
-            holder: Box::new(member.unwrap_or_else(|| self.holder_info(now))),
+            holder: Box::new(member.unwrap_or_else(|| self.blocker_info(part, now))),
             waiting: self.queue.len() + self.waiting_for_nodes(),
         }
     }

@@ -31,6 +31,27 @@ impl Observed {
     }
 }
 
+impl Observed {
+    /// Records the end of a hold. Returns it with the threshold if it was long and was not
+    /// reported.
+    fn record_end(
+        &mut self,
+        hold: &mut LockHolder,
+        nodes: bool,
+        outcome: TimelineOutcome,
+        now: MonotonicTime,
+    ) -> Option<(Duration, LockInfo)> {
+        if let Some(recording) = &mut self.recording {
+            recording.push(recording.hold(hold, nodes, Some(now), outcome));
+        }
+        let held_for = hold.began().map_or(Duration::ZERO, |began| now - began);
+        hold.waited = None;
+        let was_reported = hold.is_reported.take();
+        let over = self.thresholds.holds?;
+        (held_for >= over && !was_reported).then(|| (over, hold.info(now)))
+    }
+}
+
 /// Whether a hold or a wait that has `lasted` so long exceeds the threshold, and was not reported:
 /// it is now. Otherwise the time until it does counts in `left`.
 fn is_slow(
@@ -72,20 +93,27 @@ impl LockState {
         let Some(mut observed) = self.observed.take() else {
             return;
         };
-        let threshold = observed.thresholds.holds;
-        let mut slow = None;
-        if let Some(hold) = self.hold_of(id).filter(|hold| hold.is_granted()) {
-            if let Some(recording) = &mut observed.recording {
-                recording.push(recording.hold(hold, nodes, Some(now), outcome));
-            }
-            let held_for = hold.began().map_or(Duration::ZERO, |began| now - began);
-            hold.waited = None;
-            let was_reported = hold.is_reported.take();
-            slow = threshold
-                .filter(|over| held_for >= *over && !was_reported)
-                .map(|over| (over, hold.info(now)));
-        }
+        let hold = self.hold_of(id).filter(|hold| hold.is_granted());
+        let slow = hold.and_then(|hold| observed.record_end(hold, nodes, outcome, now));
         self.observed = Some(observed);
+        self.report_hold(slow, now);
+    }
+
+    /// Records that the lock was closed until now. Reports it if it `opens`.
+    pub(super) fn observe_opening(
+        &mut self,
+        closed: &mut LockHolder,
+        opens: bool,
+        now: MonotonicTime,
+    ) {
+        let released = TimelineOutcome::Released;
+        let observed = self.observed.as_mut();
+        let slow = observed.and_then(|it| it.record_end(closed, false, released, now));
+        self.report_hold(slow.filter(|_| opens), now);
+    }
+
+    /// Reports a long hold that ends now.
+    fn report_hold(&mut self, slow: Option<(Duration, LockInfo)>, now: MonotonicTime) {
         if let Some((over, holder)) = slow {
             let report = self.report(SlowRequest::Hold { ended: true }, over, Some(holder), now);
             self.outbox.push(report);
@@ -181,7 +209,7 @@ impl LockState {
         }
         let mut reports = Vec::new();
         if let Some(over) = holds {
-            for hold in self.holds() {
+            for hold in self.holds_or_closing() {
                 if is_slow(&hold.is_reported, over, hold.since.lasted(now), left) {
                     let (slow, holder) = (SlowRequest::Hold { ended: false }, hold.info(now));
                     reports.push(self.report(slow, over, Some(holder), now));
@@ -246,10 +274,9 @@ impl LockState {
         let ReportThresholds { holds, waits } = observed.thresholds;
         let mut left = waits;
         if let Some(over) = holds {
-            let held_for = match self.held && !self.holder.is_reported.get() {
-                true => self.holder.since.lasted(now),
-                false => Duration::ZERO,
-            };
+            let hold = self.holder().or(self.closed());
+            let hold = hold.filter(|hold| !hold.is_reported.get());
+            let held_for = hold.map_or(Duration::ZERO, |hold| hold.since.lasted(now));
             sooner(&mut left, over.saturating_sub(held_for));
         }
         self.look_within(left?, now)
@@ -264,7 +291,11 @@ impl LockState {
         let nodes = self.part_held() == CapacityPart::Share;
         let holding = TimelineOutcome::Holding;
         let holds = self.holds();
-        let holds = holds.map(|hold| recording.hold(hold, nodes, None, holding));
+        let closed = self.closed().into_iter();
+        let closed = closed.map(|hold| recording.hold(hold, false, None, holding));
+        let holds = holds
+            .map(|hold| recording.hold(hold, nodes, None, holding))
+            .chain(closed);
         let waiting = TimelineOutcome::Waiting;
         let waiters = self
             .waiters_for_nodes()

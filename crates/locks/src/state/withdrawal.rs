@@ -51,7 +51,7 @@ impl LockState {
             limit: Duration::ZERO,
             waited: now - waiter.since,
             position,
-            holder: self.holder_info(now),
+            holder: self.blocker_info(waiter.part, now),
             ahead: Vec::new(),
             node: None,
         }

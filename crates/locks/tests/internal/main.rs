@@ -1,5 +1,6 @@
 //! The parts of the locks that the document store uses as well.
 
+mod closed;
 mod keeper;
 mod modes;
 #[cfg(debug_assertions)]

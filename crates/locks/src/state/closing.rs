@@ -1,0 +1,88 @@
+//! A closed lock grants no request. What closes it is described as a holder, but holds nothing: it
+//! has no part of the capacity, and its id releases nothing.
+//!
+//! L34. Whenever the mutex is free, a lock that is closed has admitted no request since it was
+//! closed; and a request at the head of the queue that fits is there only while it is closed.
+
+use super::*;
+
+/// What closes the lock.
+#[derive(Default)]
+pub(super) struct Closing {
+    /// The number of the last change.
+    change: u64,
+    /// Described as a holder. `None` while the lock is open.
+    by: Option<LockHolder>,
+}
+
+impl LockState {
+    /// Closes the lock, or opens it and grants it to the head of the queue. A change that comes
+    /// after a later one has no effect.
+    pub(crate) fn set_closed(
+        &mut self,
+        change: u64,
+        by: Option<(&OwnerId, &'static Location<'static>)>,
+        now: MonotonicTime,
+    ) -> Option<AfterUnlock> {
+        let closing = self.closing.get_or_insert_default();
+        if change <= closing.change {
+            return None;
+        }
+        closing.change = change;
+        if let Some(mut closed) = closing.by.take() {
+            // A request that has come since then has a later number.
+            let began = closed.grant.id().number;
+            if self.requests > began || !self.queue.is_empty() {
+                // A commit that closes the lock may hold the session of an editor, which code that
+                // sees reports may use.
+                self.observe_opening(&mut closed, by.is_none(), now);
+            }
+        }
+        let Some((owner, call_site)) = by else {
+            // Now the holders delay the queue.
+            let due = self.due(now, |_| false);
+            let look = due.and_then(|due| self.look_no_later_than(due));
+            self.outbox.extend(look.map(AfterUnlock::Look));
+            return self.grant_next(now, None);
+        };
+        let mut closed = LockHolder::vacant();
+        closed
+            .source
+            .assign_plainly(owner.clone(), call_site, false);
+        closed.grant = Grant::new(self.next_id(), FencingToken(0), false);
+        closed.since.begin(Some(Measured::once(now)));
+        self.closing.get_or_insert_default().by = Some(closed);
+        None
+    }
+
+    /// Notes that the last holder has left: until now, the requests waited for it.
+    #[inline]
+    pub(super) fn blocks_from_now(&mut self, now: MonotonicTime) {
+        if let Some(closing) = &mut self.closing
+            && let Some(closed) = &mut closing.by
+        {
+            closed.since.begin(Some(Measured::once(now)));
+        }
+    }
+
+    /// Whether the queue waits for the holders: not for what closes the lock.
+    pub(super) fn holders_delay_queue(&self) -> bool {
+        !self.queue.is_empty() && self.closed().is_none()
+    }
+
+    /// Returns the holders. Without any, what closes the lock.
+    pub(super) fn holds_or_closing(&self) -> impl Iterator<Item = &LockHolder> {
+        let closed = self.closed().filter(|_| self.holds().next().is_none());
+        self.holds().chain(closed)
+    }
+
+    #[inline]
+    pub(super) fn closed(&self) -> Option<&LockHolder> {
+        self.closing.as_ref()?.by.as_ref()
+    }
+
+    /// Returns who closes the lock.
+    pub(crate) fn closed_by(&self, now: MonotonicTime) -> Option<LockInfo> {
+        Some(self.closed()?.info(now))
+    }
+}
