@@ -7,10 +7,7 @@ use doclock::lock::LockMode::{Exclusive, NodeExclusive, NodeShared, Shared};
 use doclock::{
     DataStore, NodeGuard, StoreOptions, View,
     document::NodeSpec,
-    lock::{
-        AcquireOptions, CancelToken, LockError, LockMode, Priority,
-        node::{NodeLockStats, Scope},
-    },
+    lock::{AcquireOptions, CancelToken, LockError, LockMode, Priority, RequestStats, node::Scope},
 };
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread::{self, JoinHandle};
@@ -23,7 +20,7 @@ pub(crate) fn patient() -> DataStore {
 
 /// Checks that no node is locked, no request waits, no entry is left, and `granted` requests were
 /// granted and ended.
-pub(crate) fn at_rest(store: &DataStore, granted: u64) -> NodeLockStats {
+pub(crate) fn at_rest(store: &DataStore, granted: u64) -> RequestStats {
     let stats = store.node_locks().stats();
     assert_eq!((stats.holders, stats.waiting, stats.entries), (0, 0, 0));
     assert_eq!((store.is_locked(), store.queue_length()), (false, 0));

@@ -4,9 +4,9 @@
 #[doc(inline)]
 pub use doclock_locks::{
     AcquireOptions, CallSite, CancelEvidence, CancelToken, DurationSummary, FifoLock, HeldLock,
-    JoinError, LockCounters, LockDiagnostics, LockError, LockGuard, LockInfo, LockMode,
-    LockOptions, LockReport, LockStats, PendingRequest, PrimitiveState, Priority, QueueEntry,
-    Registrable, ReleaseError, ReleaseOutcome, RequestKind, Revocation, SlowRequest, Timeline,
+    JoinError, LockCounters, LockError, LockGuard, LockInfo, LockMode, LockOptions, LockReport,
+    LockStats, PendingRequest, PrimitiveState, Priority, QueueEntry, Registrable, ReleaseError,
+    ReleaseOutcome, RequestKind, RequestStats, Revocation, SlowReport, SlowRequest, Timeline,
     TimelineEntry, TimelineOutcome, TimeoutEvidence, WaiterKind, WaitingRequest, keyed, limiter,
     node,
 };

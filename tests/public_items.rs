@@ -130,7 +130,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::JoinError>();
     shared::<doclock::lock::HeldLock>();
     shared::<doclock::lock::LockCounters>();
-    shared::<doclock::lock::LockDiagnostics>();
+    shared::<doclock::lock::LockReport>();
     shared::<doclock::lock::PrimitiveState>();
     shared::<doclock::lock::RequestKind>();
     shared::<doclock::lock::WaiterKind>();
@@ -140,7 +140,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::LockInfo>();
     shared::<doclock::lock::LockOptions>();
     shared::<doclock::lock::LockMode>();
-    shared::<doclock::lock::LockReport>();
+    shared::<doclock::lock::SlowReport>();
     shared::<doclock::lock::LockStats>();
     shared::<doclock::lock::SlowRequest>();
     shared::<doclock::lock::Timeline>();
@@ -191,7 +191,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::limiter::CallCancellation>();
     shared::<doclock::lock::node::Deadlock>();
     shared::<doclock::lock::node::DeadlockLink>();
-    shared::<doclock::lock::node::NodeLockStats>();
+    shared::<doclock::lock::RequestStats>();
     shared::<doclock::lock::node::NodeWait>();
     shared::<doclock::lock::node::RefusedDeadlock>();
     shared::<doclock::lock::node::Scope>();

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use crate::id::LockId;
-use crate::lock::{HeldLock, LockDiagnostics, WaitingRequest};
+use crate::lock::{HeldLock, LockReport, WaitingRequest};
 
 /// How many requests are counted at most, over all holders. The table shows only some holders, and
 /// must not take long.
@@ -17,8 +17,8 @@ pub(super) type Holder<'a> = (&'a HeldLock, Option<usize>);
 
 /// Returns the holders: first those that wait for nothing themselves, of these first the one that
 /// delays most requests, and otherwise in their order.
-pub(super) fn holders(lock: &LockDiagnostics) -> Vec<Holder<'_>> {
-    let LockDiagnostics {
+pub(super) fn holders(lock: &LockReport) -> Vec<Holder<'_>> {
+    let LockReport {
         holders, waiters, ..
     } = lock;
     let mut counted: Vec<Holder<'_>> = holders.iter().map(|held| (held, None)).collect();

@@ -12,8 +12,7 @@ use super::{
 use crate::events::Filter;
 use crate::id::{LockId, OwnerId};
 use crate::lock::{
-    CallSite, HeldLock, LockDiagnostics, LockInfo, PrimitiveState, Priority, WaiterKind,
-    WaitingRequest,
+    CallSite, HeldLock, LockInfo, LockReport, PrimitiveState, Priority, WaiterKind, WaitingRequest,
 };
 
 /// How many rows of one kind are printed. The data has more of them.
@@ -73,8 +72,8 @@ impl Table {
     }
 
     /// Lists holders and waiters, and which of the subscribers close the lock.
-    fn lock(&mut self, name: &str, lock: &LockDiagnostics, subscribers: &[SubscriberDiagnostics]) {
-        let LockDiagnostics {
+    fn lock(&mut self, name: &str, lock: &LockReport, subscribers: &[SubscriberDiagnostics]) {
+        let LockReport {
             holders,
             closed_by,
             waiters,
@@ -224,7 +223,7 @@ impl Table {
     }
 
     /// Lists the last refused cycle.
-    fn deadlocks(&mut self, lock: &LockDiagnostics) {
+    fn deadlocks(&mut self, lock: &LockReport) {
         let Some(last) = lock.deadlocks.last() else {
             return;
         };
@@ -378,7 +377,7 @@ impl Table {
         self.more(registered.len(), ROWS);
     }
 
-    fn counters(&mut self, lock: &LockDiagnostics) {
+    fn counters(&mut self, lock: &LockReport) {
         let [document, nodes] = [&lock.document, &lock.nodes];
         for (name, counters) in [("COUNTERS", document), ("  of nodes", nodes)] {
             if std::ptr::eq(counters, nodes) && *counters == Default::default() {

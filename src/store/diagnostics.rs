@@ -16,7 +16,7 @@ pub use super::pinned::{KeptVersion, KeptVersions};
 pub use super::registry::RegisteredPrimitive;
 use crate::id::OwnerId;
 use crate::lock::{
-    CallSite, LockDiagnostics, LockInfo, LockReport, LockStats, QueueEntry, Registrable, Timeline,
+    CallSite, LockInfo, LockReport, LockStats, QueueEntry, Registrable, SlowReport, Timeline,
 };
 use crate::millis;
 use crate::time::MonotonicTime;
@@ -36,11 +36,11 @@ pub struct Diagnostics {
     #[serde(with = "millis::moment")]
     pub taken_at: SystemTime,
     /// The holders and the waiters of the lock and of nodes, and which of them wait for which.
-    pub lock: LockDiagnostics,
+    pub lock: LockReport,
     /// The transaction on nodes that publishes at this moment, and those that wait for that. `None`
     /// if none does.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub publishing: Option<LockDiagnostics>,
+    pub publishing: Option<LockReport>,
     /// The published version.
     pub version: u64,
     /// The journal, if the document is durable.
@@ -345,9 +345,9 @@ impl DataStore {
     ///
     /// `None` if neither [`report_holds`](crate::StoreOptions::report_holds) nor
     /// [`report_waits`](crate::StoreOptions::report_waits) is set. All receivers share the channel:
-    /// each report goes to one of them. It keeps the last [`LockReport::KEPT`] reports that no
-    /// receiver has taken. A [report](LockReport) has an example.
-    pub fn lock_reports(&self) -> Option<Receiver<LockReport>> {
+    /// each report goes to one of them. It keeps the last [`SlowReport::KEPT`] reports that no
+    /// receiver has taken. A [report](SlowReport) has an example.
+    pub fn lock_reports(&self) -> Option<Receiver<SlowReport>> {
         self.0.lock.reports()
     }
 

@@ -16,10 +16,9 @@ pub(super) use on_nodes::{LaterWaits, OnNodes};
 use super::{DataStore, Draft, Transaction, TransactionKind};
 use crate::document::View;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId};
-use crate::lock::node::NodeLockStats;
 use crate::lock::{
-    AcquireOptions, Grant, HeldLock, LockError, LockRequest, PendingRequest, RequestContext, Scope,
-    Tree, WaiterKind, WaitingRequest,
+    AcquireOptions, Grant, HeldLock, LockError, LockRequest, PendingRequest, RequestContext,
+    RequestStats, Scope, Tree, WaiterKind, WaitingRequest,
 };
 
 impl Tree for DataStore {
@@ -259,9 +258,11 @@ impl NodeLocks {
         self.0.0.lock.members().1
     }
 
-    /// Returns the metrics and the state of the node locks, all of one moment.
-    pub fn stats(&self) -> NodeLockStats {
-        self.0.0.lock.node_stats()
+    /// Returns the metrics and the state of the node locks, all of one moment. The [report of the
+    /// lock](crate::lock::LockReport) has them, too, with the last refused cycles.
+    pub fn stats(&self) -> RequestStats {
+        let [_, nodes] = self.0.0.lock.request_stats();
+        nodes
     }
 }
 

@@ -16,7 +16,7 @@ use super::publish::Publication;
 use super::transaction::CombinerGrant;
 use super::{CommitError, DataStore, Transaction, TransactionResult};
 use crate::lock::{
-    AcquireOptions, Answer, FifoLock, Grant, LockDiagnostics, QueuedWork, Requester, WaiterKind,
+    AcquireOptions, Answer, FifoLock, Grant, LockReport, QueuedWork, Requester, WaiterKind,
 };
 
 /// The label of the requests.
@@ -79,7 +79,7 @@ impl DataStore {
     }
 
     /// Reads who publishes and who waits for that. `None` if no transaction on nodes publishes.
-    pub(super) fn publishing_diagnostics(&self) -> Option<LockDiagnostics> {
+    pub(super) fn publishing_diagnostics(&self) -> Option<LockReport> {
         let lock = self.0.log.lazy.get()?.publishing.get()?;
         lock.is_locked()
             .then(|| lock.diagnostics())

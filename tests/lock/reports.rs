@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use doclock::events::Receiver;
-use doclock::lock::{FifoLock, LockOptions, LockReport, SlowRequest};
+use doclock::lock::{FifoLock, LockOptions, SlowReport, SlowRequest};
 
 use super::*;
 
@@ -14,14 +14,14 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Long enough for any machine. A test that passes never waits for so long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn reporting(options: StoreOptions) -> (DataStore, ManualClock, Receiver<LockReport>) {
+fn reporting(options: StoreOptions) -> (DataStore, ManualClock, Receiver<SlowReport>) {
     let clock = ManualClock::new();
     let store = DataStore::with_options(options.clock(clock.clock()));
     let reports = store.lock_reports().unwrap();
     (store, clock, reports)
 }
 
-fn next(reports: &Receiver<LockReport>) -> LockReport {
+fn next(reports: &Receiver<SlowReport>) -> SlowReport {
     reports.recv_timeout(PATIENCE).expect("a report")
 }
 
@@ -75,7 +75,7 @@ fn each_long_wait_is_reported_at_its_own_time() {
             let store = &store;
             scope.spawn(move || drop(store.request(owner).options(patient()).wait().unwrap()))
         };
-        let waiter_of = |report: LockReport| match report.slow {
+        let waiter_of = |report: SlowReport| match report.slow {
             SlowRequest::Wait { request, .. } => request.owner_id,
             SlowRequest::Hold { .. } => panic!("{report}"),
             _ => unreachable!(),
@@ -200,14 +200,14 @@ fn reports_that_no_receiver_takes_are_dropped_oldest_first() {
     let clock = ManualClock::new();
     let options = LockOptions::new().clock(clock.clock()).report_holds(SECOND);
     let lock = FifoLock::with_options(options);
-    for _ in 0..LockReport::KEPT + 10 {
+    for _ in 0..SlowReport::KEPT + 10 {
         let guard = lock.lock("ann").unwrap();
         clock.advance(SECOND);
         drop(guard);
     }
     let reports = lock.reports().unwrap();
     let numbers: Vec<u64> = reports.try_iter().map(|report| report.number).collect();
-    let last = LockReport::KEPT as u64 + 10;
+    let last = SlowReport::KEPT as u64 + 10;
     assert!(numbers.iter().copied().eq(11..=last), "{numbers:?}");
     drop(lock);
     assert!(reports.recv().is_err(), "the channel ends with the lock");

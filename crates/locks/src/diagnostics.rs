@@ -14,7 +14,7 @@ use super::limiter::LimiterTotals;
 use super::node::{NodeWait, RefusedDeadlock};
 use super::shared::LockShared;
 use super::state::{LockState, MembersPage, PAGE};
-use super::{FifoLock, LockCounters, LockInfo, QueueEntry};
+use super::{FifoLock, LockInfo, QueueEntry, RequestStats};
 use crate::brief::Brief;
 use crate::caught::dispose;
 use crate::id::{LockId, NodeId};
@@ -32,7 +32,7 @@ use crate::queue::{LockMode, Priority};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct LockDiagnostics {
+pub struct LockReport {
     /// The holder, or the holders of nodes in the order of their requests.
     pub holders: Vec<HeldLock>,
     /// What has closed the lock, if it is closed: then its queue waits. A store closes its lock
@@ -43,17 +43,17 @@ pub struct LockDiagnostics {
     /// The requests that wait for nodes, in the order of their first requests. Then the requests
     /// in the queue of the lock, in the order in which they would be granted.
     pub waiters: Vec<WaitingRequest>,
-    /// The counters of requests for the whole lock.
-    pub document: LockCounters,
-    /// The counters of requests for nodes.
-    pub nodes: LockCounters,
+    /// The requests for the whole lock.
+    pub document: RequestStats,
+    /// The requests for nodes.
+    pub nodes: RequestStats,
     /// The last refused cycles of requests for nodes, oldest first: at most
     /// [`RefusedDeadlock::LISTED`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deadlocks: Vec<RefusedDeadlock>,
 }
 
-impl LockDiagnostics {
+impl LockReport {
     /// Returns a line for each holder, one for what closes the lock, and one for each waiter.
     #[doc(hidden)]
     pub fn lines(&self) -> impl Iterator<Item = String> {
@@ -65,7 +65,7 @@ impl LockDiagnostics {
     }
 }
 
-impl fmt::Display for LockDiagnostics {
+impl fmt::Display for LockReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let none = self.waiters.is_empty().then(|| "no request waits".into());
         let lines: Vec<_> = self.lines().chain(none).collect();
@@ -207,7 +207,7 @@ fn list<T: fmt::Display>(
 
 impl Inspected for LockShared {
     fn inspect(self: Arc<Self>) -> PrimitiveState {
-        PrimitiveState::Lock(FifoLock(self).diagnostics())
+        PrimitiveState::Lock(Box::new(FifoLock(self).diagnostics()))
     }
 }
 
@@ -242,12 +242,16 @@ impl FifoLock {
     /// })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn diagnostics(&self) -> LockDiagnostics {
+    pub fn diagnostics(&self) -> LockReport {
         let mut ahead = None;
         let ((totals, members), queued) = self.0.read_queue(
             |state, now| {
                 let closed_by = state.closed_by(now);
-                let totals = (state.counters(), state.last_deadlocks(now), closed_by);
+                let totals = (
+                    state.request_stats(now),
+                    state.last_deadlocks(now),
+                    closed_by,
+                );
                 (totals, state.members_page(None, now))
             },
             |state, at, now| {
@@ -265,7 +269,7 @@ impl FifoLock {
         let mut listed = HashSet::new();
         let waiters = members.waiters.into_iter().chain(queued);
         let waiters = waiters.filter(|waits| listed.insert(waits.request.lock_id));
-        LockDiagnostics {
+        LockReport {
             holders: members.holders,
             closed_by,
             waiters: waiters.collect(),
@@ -357,7 +361,7 @@ impl Primitive {
 #[non_exhaustive]
 pub enum PrimitiveState {
     /// A lock in FIFO order.
-    Lock(LockDiagnostics),
+    Lock(Box<LockReport>),
     /// A keyed lock.
     Keyed(KeyedStats),
     /// A limiter.

@@ -21,8 +21,9 @@ use super::stats::Recorder;
 use super::wait::{WaitDeadline, WaiterKind, blocking};
 use super::wake_chain::WakeChain;
 use super::{
-    AcquireOptions, Grant, JoinError, LockError, LockInfo, LockOptions, LockReport, LockRequest,
-    LockStats, PendingRequest, QueueEntry, ReleaseError, RequestContext, Timeline, TimelineOutcome,
+    AcquireOptions, Grant, JoinError, LockError, LockInfo, LockOptions, LockRequest, LockStats,
+    PendingRequest, QueueEntry, ReleaseError, RequestContext, RequestStats, SlowReport, Timeline,
+    TimelineOutcome,
 };
 use crate::id::{FencingToken, LockId, OwnerId, random_session};
 use crate::queue::CapacityPart;
@@ -316,9 +317,9 @@ impl FifoLock {
     ///
     /// `None` if neither [`LockOptions::report_holds`] nor [`LockOptions::report_waits`] is set.
     /// All receivers share the channel: each report goes to one of them. It keeps the last
-    /// [`LockReport::KEPT`] reports that no receiver has taken. It disconnects when the lock is
+    /// [`SlowReport::KEPT`] reports that no receiver has taken. It disconnects when the lock is
     /// dropped and all reports are received.
-    pub fn reports(&self) -> Option<Receiver<LockReport>> {
+    pub fn reports(&self) -> Option<Receiver<SlowReport>> {
         Some(self.0.reports.as_ref()?.receiver())
     }
 
@@ -538,6 +539,11 @@ impl FifoLock {
             batch: self.0.batch,
             ..LockOptions::new().clock(self.clock().clone())
         }
+    }
+
+    /// Describes the requests for the whole lock, and those for nodes.
+    pub fn request_stats(&self) -> [RequestStats; 2] {
+        self.0.step(|state, now| state.request_stats(now))
     }
 
     /// Returns a handle that does not keep the lock.

@@ -76,7 +76,7 @@ use doclock_common::{Samples, brief, caught, hashing, id, millis, nanos, shrink}
 pub use crate::queue::{LockMode, Priority};
 pub use cancel::CancelToken;
 pub use diagnostics::{
-    HeldLock, LockDiagnostics, PrimitiveState, Registrable, RequestKind, WaiterKind, WaitingRequest,
+    HeldLock, LockReport, PrimitiveState, Registrable, RequestKind, WaiterKind, WaitingRequest,
 };
 #[doc(inline)]
 pub use doclock_common::DurationSummary;
@@ -92,8 +92,8 @@ pub use options::{AcquireOptions, LockOptions};
 pub use pending::PendingRequest;
 #[doc(hidden)]
 pub use pending::{LockRequest, NodesInstead, RequestContext};
-pub use report::{LockReport, SlowRequest};
-pub use stats::{LockCounters, LockStats, Revocation};
+pub use report::{SlowReport, SlowRequest};
+pub use stats::{LockCounters, LockStats, RequestStats, Revocation};
 pub use timeline::{Timeline, TimelineEntry, TimelineOutcome};
 
 pub(crate) use request::Requester;

@@ -47,7 +47,7 @@ use crate::sync::assert_unlocked;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct LockReport {
+pub struct SlowReport {
     /// The hold or the wait.
     #[serde(flatten)]
     pub slow: SlowRequest,
@@ -59,14 +59,14 @@ pub struct LockReport {
     pub holder: Option<LockInfo>,
     /// The number of requests that wait.
     pub waiting: usize,
-    /// The first requests in the queue, at most [`LockReport::FIRST`].
+    /// The first requests in the queue, at most [`SlowReport::FIRST`].
     pub first: Vec<QueueEntry>,
     /// The number of this report, from one. The numbers of reports that no receiver took in time
     /// are missing.
     pub number: u64,
 }
 
-/// What a [`LockReport`] is about.
+/// What a [`SlowReport`] is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(
     tag = "type",
@@ -91,7 +91,7 @@ pub enum SlowRequest {
     },
 }
 
-impl LockReport {
+impl SlowReport {
     /// How many requests of the queue a report lists.
     pub const FIRST: usize = 3;
 
@@ -99,7 +99,7 @@ impl LockReport {
     pub const KEPT: usize = 256;
 }
 
-impl fmt::Display for LockReport {
+impl fmt::Display for SlowReport {
     /// Formats as `long hold: lock-3-x9 of ann (import) from src/main.rs:7:13, held for 1200ms,
     /// more than 1000ms; 2 requests waiting, first lock-4-x9 of ben from …, waiting for 800ms`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -145,15 +145,15 @@ impl ReportThresholds {
 /// Sees each report beside the channel.
 pub trait ReportObserver: fmt::Debug + Send + Sync {
     /// Called by the thread that notices the report, with no mutex locked. A panic ends there.
-    fn observe(&self, report: &LockReport);
+    fn observe(&self, report: &SlowReport);
 }
 
 /// The reports that no receiver has taken yet.
 #[derive(Debug)]
 pub(crate) struct ReportChannel {
     pub(crate) thresholds: ReportThresholds,
-    send: Sender<LockReport>,
-    reports: Receiver<LockReport>,
+    send: Sender<SlowReport>,
+    reports: Receiver<SlowReport>,
     last_number: AtomicU64,
     observer: Option<Arc<dyn ReportObserver>>,
 }
@@ -165,7 +165,7 @@ impl ReportChannel {
         observer: Option<Arc<dyn ReportObserver>>,
     ) -> Option<Arc<Self>> {
         thresholds.shortest()?;
-        let (send, reports) = bounded(LockReport::KEPT);
+        let (send, reports) = bounded(SlowReport::KEPT);
         Some(Arc::new(Self {
             thresholds,
             send,
@@ -175,12 +175,12 @@ impl ReportChannel {
         }))
     }
 
-    pub(super) fn receiver(&self) -> Receiver<LockReport> {
+    pub(super) fn receiver(&self) -> Receiver<SlowReport> {
         self.reports.clone()
     }
 
     /// Publishes a report. Never blocks: of reports that no receiver takes, the oldest is dropped.
-    pub(super) fn publish(&self, mut report: LockReport) {
+    pub(super) fn publish(&self, mut report: SlowReport) {
         report.number = self.last_number.fetch_add(1, Ordering::Relaxed) + 1;
         if let Some(observer) = &self.observer {
             assert_unlocked("a subscriber or a recorder");

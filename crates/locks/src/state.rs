@@ -22,7 +22,7 @@ use super::error::TimeoutEvidence;
 use super::holder_word::HeldWord;
 use super::node::{Granule, NodeWait, Scope};
 use super::options::{PackedDuration, RequestLimit};
-use super::report::LockReport;
+use super::report::SlowReport;
 use super::request::{LockOutcome, RequestOutcome, RequestSource, Requester, Waiting};
 use super::sampling::{Measured, Pace, Sampling};
 use super::stats::{LockStats, Recorder};
@@ -71,7 +71,7 @@ pub(super) enum AfterUnlock {
     Serve(Arc<dyn Waiting>, Grant),
     /// Let the keeper run the work that a task has left.
     Leave(Arc<dyn Waiting>, Grant),
-    Report(Box<LockReport>),
+    Report(Box<SlowReport>),
     /// Let the keeper look for overdue holders, and for long holds and waits.
     Look(Deadline),
 }
@@ -518,13 +518,13 @@ impl LockState {
     /// Returns metrics and state, without the list of waiting requests.
     pub(super) fn stats(&self, now: MonotonicTime) -> LockStats {
         let current_lock = self.current(now);
-        let [wait, hold] = self.metrics.durations.summaries(&self.metrics.counts);
+        let of_requests = self.metrics.stats(now);
         LockStats {
-            counters: self.metrics.counts,
-            last_revocations: self.metrics.last_revocations(now),
-            average_wait_time: wait.mean,
-            wait,
-            hold,
+            counters: of_requests.counters,
+            last_revocations: of_requests.last_revocations,
+            average_wait_time: of_requests.wait.mean,
+            wait: of_requests.wait,
+            hold: of_requests.hold,
             queue_length: self.queue.len(),
             is_locked: current_lock.is_some(),
             current_lock,

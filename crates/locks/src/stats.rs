@@ -15,8 +15,8 @@ use crate::time::MonotonicTime;
 
 /// How requests for a lock ended since it was created, or its metrics were reset.
 ///
-/// [`LockStats`], [`NodeLockStats`](super::node::NodeLockStats) and
-/// [`KeyedStats`](super::keyed::KeyedStats) dereference to it. Serializes in camelCase.
+/// [`LockStats`], [`RequestStats`] and [`KeyedStats`](super::keyed::KeyedStats) dereference to it.
+/// Serializes in camelCase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -54,7 +54,7 @@ macro_rules! deref_to_counters {
 
 pub(super) use deref_to_counters;
 
-deref_to_counters! { LockCounters: LockStats, KeyedStats, NodeLockStats }
+deref_to_counters! { LockCounters: LockStats, RequestStats, KeyedStats }
 
 /// Counters and samples since the lock was created or its metrics were reset.
 #[derive(Debug, Default)]
@@ -65,14 +65,21 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn last_revocations(&self, now: MonotonicTime) -> Vec<Revocation> {
+    pub(super) fn stats(&self, now: MonotonicTime) -> RequestStats {
         let revocations = self.revocations.list(now);
         let revocations = revocations.map(|((holder, hold_limit), revoked_for)| Revocation {
             holder: holder.clone(),
             hold_limit: *hold_limit,
             revoked_for,
         });
-        revocations.collect()
+        let [wait, hold] = self.durations.summaries(&self.counts);
+        RequestStats {
+            counters: self.counts,
+            last_revocations: revocations.collect(),
+            wait,
+            hold,
+            ..RequestStats::default()
+        }
     }
 }
 
@@ -221,9 +228,7 @@ impl fmt::Display for LockStats {
             Some(holder) => write!(f, "held by       {holder}")?,
             None => f.write_str("held by       no owner")?,
         }
-        self.last_revocations
-            .iter()
-            .try_for_each(|revocation| write!(f, "\nrevoked       {revocation}"))
+        write_revocations(f, &self.last_revocations)
     }
 }
 
@@ -260,40 +265,66 @@ impl fmt::Display for Revocation {
     }
 }
 
-/// The metrics and the state of a store's node locks, all of one moment.
+/// How requests ended, how long they waited and held, and what they do now: those for a whole lock,
+/// or those for nodes. All of one moment.
 ///
-/// A request counts once, however many nodes it is for. Serializes in camelCase with durations in
-/// milliseconds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A request for nodes counts once, however many they are: its release and its revocation are of
+/// all nodes of the owner. Serializes in camelCase with durations in milliseconds, and prints as a
+/// table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct NodeLockStats {
-    /// The counters, which are also fields of this value. A grant is that of all nodes of the first
-    /// request of an owner; its release and its revocation are of all nodes of the owner.
+pub struct RequestStats {
+    /// The counters, which are also fields of this value.
     #[serde(flatten)]
     pub counters: LockCounters,
-    /// The last revoked owners, oldest first: at most [`Revocation::LISTED`].
+    /// The last revoked holders, oldest first: at most [`Revocation::LISTED`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub last_revocations: Vec<Revocation>,
     /// The number of requests for more nodes that would have closed a cycle. Includes upgrade
     /// conflicts.
+    #[serde(skip_serializing_if = "is_zero")]
     pub total_deadlocks: u64,
     /// The number of requests for an upgrade that another owner had already requested.
+    #[serde(skip_serializing_if = "is_zero")]
     pub total_upgrade_conflicts: u64,
-    /// The last refused cycles, oldest first: at most [`RefusedDeadlock::LISTED`].
-    pub last_deadlocks: Vec<RefusedDeadlock>,
     /// The wait of the granted requests, from request to grant; zero for an immediate grant.
     pub wait: DurationSummary,
-    /// How long owners had nodes locked. Measured as
-    /// [`LockStats::hold`](crate::LockStats::hold) is.
+    /// The hold of the grants that ended. Measured as [`LockStats::hold`] is.
     pub hold: DurationSummary,
-    /// The number of owners that have nodes locked now.
+    /// The number of owners that hold now.
     pub holders: usize,
-    /// The number of requests that wait for nodes now. Requests that still wait for the document
-    /// lock do not count.
+    /// The number of requests that wait now: in the queue of the lock, or for nodes. A request for
+    /// nodes that is still in the queue of the lock counts there.
     pub waiting: usize,
     /// The number of nodes that have an entry in the table now. The nodes of a single owner need
     /// none.
-    pub entries: usize,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub entries: u64,
+}
+
+impl fmt::Display for RequestStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let others = [
+            ("deadlocks", self.total_deadlocks),
+            ("  of upgrades", self.total_upgrade_conflicts),
+            ("holders now", self.holders as u64),
+            ("waiting now", self.waiting as u64),
+            ("entries now", self.entries),
+        ];
+        write_counts(f, self, &others)?;
+        write_durations(f, &self.wait, &self.hold)?;
+        write_revocations(f, &self.last_revocations)
+    }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+fn write_revocations(f: &mut fmt::Formatter<'_>, revocations: &[Revocation]) -> fmt::Result {
+    let mut revocations = revocations.iter();
+    revocations.try_for_each(|revocation| write!(f, "\nrevoked       {revocation}"))
 }
 
 /// A cycle that a refused request would have closed. It stays in the statistics, also if the
@@ -319,25 +350,5 @@ impl fmt::Display for RefusedDeadlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ago = Millis(self.refused_for);
         write!(f, "{}, refused {ago} ago", self.deadlock)
-    }
-}
-
-impl fmt::Display for NodeLockStats {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let others = [
-            ("deadlocks", self.total_deadlocks),
-            ("  of upgrades", self.total_upgrade_conflicts),
-            ("holders now", self.holders as u64),
-            ("waiting now", self.waiting as u64),
-            ("entries now", self.entries as u64),
-        ];
-        write_counts(f, self, &others)?;
-        write_durations(f, &self.wait, &self.hold)?;
-        self.last_revocations
-            .iter()
-            .try_for_each(|revocation| write!(f, "\nrevoked       {revocation}"))?;
-        self.last_deadlocks
-            .iter()
-            .try_for_each(|refused| write!(f, "\ndeadlock      {refused}"))
     }
 }

@@ -78,7 +78,7 @@ impl PendingSubscription {
     /// The timeouts, cancel tokens and queue bounds of the requests apply. The
     /// [`LockError`](crate::lock::LockError) of one that ends names the holder
     /// `lossless subscriber`, unless another request holds the lock.
-    /// [`LockDiagnostics::closed_by`](crate::lock::LockDiagnostics::closed_by) has it, too.
+    /// [`LockReport::closed_by`](crate::lock::LockReport::closed_by) has it, too.
     ///
     /// The unread commits can exceed the limit by those of transactions that hold the lock, or hold
     /// nodes or wait for them, when it closes.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use metrics::{Counter, counter};
 use smol_str::SmolStr;
 
-use crate::lock::{LockOptions, LockReport, ReportObserver, SlowRequest};
+use crate::lock::{LockOptions, ReportObserver, SlowReport, SlowRequest};
 
 /// Returns where the reports of a store go beside its channel, if its lock makes reports.
 pub(in crate::store) fn report_observer(
@@ -45,7 +45,7 @@ impl ReportEvents {
     }
 
     #[cfg(feature = "tracing")]
-    fn trace(&self, report: &LockReport) {
+    fn trace(&self, report: &SlowReport) {
         let millis = |duration: std::time::Duration| duration.as_secs_f64() * 1e3;
         let holder = report.holder.as_ref();
         let request = match &report.slow {
@@ -71,7 +71,7 @@ impl ReportEvents {
 }
 
 impl ReportObserver for ReportEvents {
-    fn observe(&self, report: &LockReport) {
+    fn observe(&self, report: &SlowReport) {
         #[cfg(feature = "metrics")]
         match report.slow {
             SlowRequest::Hold { .. } => self.holds.increment(1),

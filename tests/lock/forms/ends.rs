@@ -256,7 +256,7 @@ fn lock_17_queued_threads_may_own_the_last_handles_of_a_store() {
 #[test]
 fn lock_18_the_types_of_queued_batches_are_send_and_sync() {
     fn is_shared<T: Send + Sync + 'static>() {}
-    is_shared::<doclock::lock::LockDiagnostics>();
+    is_shared::<doclock::lock::LockReport>();
     is_shared::<doclock::lock::CallSite>();
     is_shared::<doclock::lock::QueueEntry>();
     is_shared::<doclock::lock::DurationSummary>();

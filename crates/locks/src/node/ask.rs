@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use super::{NodeLockStats, Scope, Tree};
+use super::{Scope, Tree};
 use crate::id::FencingToken;
 use crate::queue::CapacityPart;
 use crate::request::RequestSource;
@@ -162,10 +162,5 @@ impl FifoLock {
             // move the nodes: a move needs the locks that are held by now.
             limit = waited;
         }
-    }
-
-    /// Returns the metrics of the node locks.
-    pub fn node_stats(&self) -> NodeLockStats {
-        self.0.step(|state, now| state.node_stats(now))
     }
 }

@@ -35,7 +35,7 @@ mod ask;
 mod error;
 pub(crate) mod scope;
 
-pub use crate::stats::{NodeLockStats, RefusedDeadlock};
+pub use crate::stats::RefusedDeadlock;
 pub use error::{Deadlock, DeadlockLink, NodeWait};
 pub use scope::Scope;
 pub(crate) use scope::{Granule, Tree};

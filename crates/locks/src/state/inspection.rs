@@ -3,10 +3,10 @@
 use std::ops::Bound;
 
 use super::*;
-use crate::LockCounters;
 use crate::diagnostics::{HeldLock, RequestKind, WaiterKind, WaitingRequest};
-use crate::node::{Deadlock, DeadlockLink, NodeLockStats, RefusedDeadlock};
+use crate::node::{Deadlock, DeadlockLink, RefusedDeadlock};
 use crate::queue::{Link, LockMode, MemberNumber};
+use crate::stats::RequestStats;
 
 /// Some of the members, and the last of them if there may be more.
 #[derive(Default)]
@@ -41,10 +41,33 @@ fn node_wait((granule, rights): (&Granule, Rights)) -> NodeWait {
 }
 
 impl LockState {
-    /// Returns the counters of requests for the whole lock, and of requests for nodes.
-    pub(crate) fn counters(&self) -> [LockCounters; 2] {
-        let nodes = self.nodes.as_ref().map(|nodes| nodes.metrics.counts);
-        [self.metrics.counts, nodes.unwrap_or_default()]
+    /// Describes the requests for the whole lock, and those for nodes.
+    pub(crate) fn request_stats(&self, now: MonotonicTime) -> [RequestStats; 2] {
+        let alone = self.held && self.holder.scope.is_some();
+        let whole = RequestStats {
+            holders: usize::from(self.held && !alone),
+            waiting: self.queue.len(),
+            ..self.metrics.stats(now)
+        };
+        let Some(nodes) = &self.nodes else {
+            let holders = usize::from(alone);
+            return [
+                whole,
+                RequestStats {
+                    holders,
+                    ..RequestStats::default()
+                },
+            ];
+        };
+        let of_nodes = RequestStats {
+            total_deadlocks: nodes.deadlocks,
+            total_upgrade_conflicts: nodes.upgrade_conflicts,
+            holders: nodes.holds().count() + usize::from(alone),
+            waiting: nodes.waiting,
+            entries: nodes.table.len() as u64,
+            ..nodes.metrics.stats(now)
+        };
+        [whole, of_nodes]
     }
 
     /// Returns the last refused cycles.
@@ -178,27 +201,6 @@ impl LockState {
         now: MonotonicTime,
     ) -> Option<LockInfo> {
         Some(self.member_of_number(number)?.hold.info(now))
-    }
-
-    pub(crate) fn node_stats(&mut self, now: MonotonicTime) -> NodeLockStats {
-        let alone = self.held && self.holder.scope.is_some();
-        let last_deadlocks = self.last_deadlocks(now);
-        let nodes = &**self.nodes.get_or_insert_default();
-        let metrics = &nodes.metrics;
-        let [wait, hold] = metrics.durations.summaries(&metrics.counts);
-        let granted = nodes.holds();
-        NodeLockStats {
-            counters: metrics.counts,
-            last_revocations: metrics.last_revocations(now),
-            total_deadlocks: nodes.deadlocks,
-            total_upgrade_conflicts: nodes.upgrade_conflicts,
-            last_deadlocks,
-            wait,
-            hold,
-            holders: granted.count() + usize::from(alone),
-            waiting: nodes.waiting,
-            entries: nodes.table.len(),
-        }
     }
 
     pub(super) fn deadlock(&mut self, cycle: Vec<Link<Granule>>, now: MonotonicTime) -> LockError {

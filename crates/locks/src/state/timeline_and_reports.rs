@@ -8,7 +8,7 @@ use super::recording::Recording;
 use std::cell::Cell;
 
 use super::*;
-use crate::report::{LockReport, ReportThresholds, SlowRequest};
+use crate::report::{ReportThresholds, SlowReport, SlowRequest};
 
 /// What a lock records and reports beyond its metrics.
 #[derive(Debug)]
@@ -185,8 +185,8 @@ impl LockState {
         now: MonotonicTime,
     ) -> AfterUnlock {
         let waiting = self.queue.len() + self.waiting_for_nodes();
-        let first = self.entries(now).take(LockReport::FIRST).collect();
-        AfterUnlock::Report(Box::new(LockReport {
+        let first = self.entries(now).take(SlowReport::FIRST).collect();
+        AfterUnlock::Report(Box::new(SlowReport {
             slow,
             threshold,
             holder,
