@@ -6,14 +6,14 @@ pub use doclock_locks::{
     AcquireOptions, CallSite, CancelEvidence, CancelToken, DurationSummary, FifoLock, HeldLock,
     JoinError, LockCounters, LockError, LockGuard, LockInfo, LockMode, LockOptions, LockReport,
     LockStats, PendingRequest, PrimitiveState, Priority, QueueEntry, Registrable, ReleaseError,
-    ReleaseOutcome, RequestKind, RequestStats, Revocation, SlowReport, SlowRequest, Timeline,
-    TimelineEntry, TimelineOutcome, TimeoutEvidence, WaiterKind, WaitingRequest, keyed, limiter,
-    node,
+    ReleaseOutcome, RequestKind, RequestStats, Revocation, SlowReport, SlowRequest, ThreadInfo,
+    Timeline, TimelineEntry, TimelineOutcome, TimeoutEvidence, WaiterKind, WaitingRequest, keyed,
+    limiter, node,
 };
 
 pub(crate) use doclock_common::Samples;
 pub(crate) use doclock_locks::internal::{
-    Answer, BatchLimit, Grant, Granule, KeeperSlot, Kept, Mailbox, Primitive, QueuedWork,
+    Answer, BatchLimit, Grant, Granule, KeeperSlot, Kept, LockName, Mailbox, Primitive, QueuedWork,
     ReportObserver, Requester, Rest, Rights, Tree, WakeChain, WeakLock, blocking,
 };
 pub(crate) use doclock_locks::node::Scope;

@@ -56,8 +56,8 @@ use crate::document::Snapshot;
 use crate::document::schema::Schema;
 use crate::id::{LockId, NodeId, NodeIds, OwnerId, random_session};
 use crate::lock::{
-    AcquireOptions, FifoLock, JoinError, LockError, LockGuard, PendingRequest, ReleaseError,
-    ReleaseOutcome, Scope, WaiterKind, blocking,
+    AcquireOptions, FifoLock, JoinError, LockError, LockGuard, LockName, PendingRequest,
+    Registrable, ReleaseError, ReleaseOutcome, Scope, WaiterKind, blocking,
 };
 use crate::sync::{Mutex, rank};
 use durable::Writer;
@@ -114,6 +114,8 @@ struct StoreShared {
     provenance: Mutex<{ rank::PROVENANCE }, RecordedProvenance>,
     lock: FifoLock,
     name: SmolStr,
+    /// Names the lock for the threads that wait in it, unless the name is the default.
+    _named: Option<LockName>,
     observer: Observer,
 }
 
@@ -154,10 +156,13 @@ impl DataStore {
         let clock = options.lock.clock.clone();
         let observer = Observer::new(&options.name, &clock);
         let lock = FifoLock::with_options(options.lock);
+        let is_named = options.name != StoreOptions::DEFAULT_NAME;
+        let named = is_named.then(|| lock.primitive().named(options.name.clone()));
         Self(Arc::new(StoreShared {
             document: SharedDocument::new(snapshot, ids, options.schema, clock),
             observer,
             name: options.name,
+            _named: named,
             log: OwnLog::new(options.kept_commits, options.log_limit, lock.downgrade()),
             lock,
             bookkeeping: Mutex::new(bookkeeping),

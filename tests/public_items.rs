@@ -192,6 +192,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::node::Deadlock>();
     shared::<doclock::lock::node::DeadlockLink>();
     shared::<doclock::lock::RequestStats>();
+    shared::<doclock::lock::ThreadInfo>();
     shared::<doclock::lock::node::NodeWait>();
     shared::<doclock::lock::node::RefusedDeadlock>();
     shared::<doclock::lock::node::Scope>();

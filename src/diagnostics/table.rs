@@ -107,7 +107,11 @@ impl Table {
             self.columns();
         }
         let listed = blocking::holders(lock);
-        listed.iter().take(ROWS).for_each(|held| self.held(held));
+        for held in listed.iter().take(ROWS) {
+            let id = held.0.holder.lock_id;
+            let waits_here = waiters.iter().any(|waiter| waiter.request.lock_id == id);
+            self.held(held, waits_here);
+        }
         self.more(holders.len(), ROWS);
         if let Some(closer) = closed_by {
             self.row(&Row {
@@ -124,10 +128,11 @@ impl Table {
         self.more(waiters.len(), ROWS);
     }
 
-    fn held(&mut self, (held, delayed): &Holder<'_>) {
+    fn held(&mut self, (held, delayed): &Holder<'_>, waits_here: bool) {
         let HeldLock {
             holder,
             in_transaction,
+            thread,
             hold_limit,
             nodes,
             node_count,
@@ -152,6 +157,10 @@ impl Table {
             node_count: *node_count,
             ..Row::of_holder(holder)
         });
+        // The rows of the waiters say where it waits here.
+        if let Some(thread) = thread.as_ref().filter(|_| !waits_here) {
+            self.text(format_args!(" {thread}"));
+        }
     }
 
     fn waiter(&mut self, waiter: &WaitingRequest, holders: &[HeldLock]) {
@@ -170,6 +179,9 @@ impl Table {
         };
         let blockers = blockers.iter().map(|id| format!("#{}", id.number()));
         let behind = format!("behind {}", blockers.collect::<Vec<_>>().join(" "));
+        let notes = traits_of(waiter).into_iter();
+        let thread = waiter.thread.as_ref();
+        let thread = thread.map(|thread| format!("in {}", thread.name));
         let nodes = waits_for.iter().map(|wait| match &wait.node {
             Some(id) => format!("{id} ({})", wait.mode),
             None => format!("the document ({})", wait.mode),
@@ -177,7 +189,7 @@ impl Table {
         self.row(&Row {
             id: Some(request.lock_id),
             label: request.label.as_deref(),
-            notes: traits_of(waiter).into_iter().chain([behind]).collect(),
+            notes: notes.chain([behind]).chain(thread).collect(),
             nodes: nodes.collect(),
             node_count: waiter.node_count,
             ..Row::of(waiter, request.position)

@@ -36,7 +36,7 @@ pub struct StoreOptions {
 impl Default for StoreOptions {
     fn default() -> Self {
         Self {
-            name: SmolStr::new_static("default"),
+            name: SmolStr::new_static(Self::DEFAULT_NAME),
             session: None,
             schema: None,
             lock: LockOptions::default(),
@@ -48,6 +48,8 @@ impl Default for StoreOptions {
 }
 
 impl StoreOptions {
+    pub(super) const DEFAULT_NAME: &str = "default";
+
     /// Creates the options that [`DataStore::new`](super::DataStore::new) uses.
     pub fn new() -> Self {
         Self::default()
@@ -104,7 +106,8 @@ impl StoreOptions {
     }
 
     /// Sets the name of the store, which tells its metrics and spans from those of other stores.
-    /// The default is `default`.
+    /// The diagnostics of other stores say that a thread waits in this one. The default is
+    /// `default`.
     ///
     /// Stores of one name share their metrics: see the page [observing](crate::guide::observing).
     ///

@@ -4,12 +4,20 @@ use serde::Serialize;
 use smol_str::SmolStr;
 
 use super::DataStore;
-use crate::lock::{Primitive, PrimitiveState};
+use crate::lock::{LockName, Primitive, PrimitiveState};
 use crate::sync::{Mutex, rank};
 
 /// The registered lock types with their names, in the order of their registration.
 #[derive(Debug, Default)]
-pub(super) struct Registry(Mutex<{ rank::METRICS }, Vec<(SmolStr, Primitive)>>);
+pub(super) struct Registry(Mutex<{ rank::METRICS }, Vec<Registered>>);
+
+#[derive(Debug)]
+struct Registered {
+    name: SmolStr,
+    primitive: Primitive,
+    /// Names it for the threads that wait in it.
+    _named: LockName,
+}
 
 /// A lock type that a program has registered.
 ///
@@ -34,10 +42,17 @@ impl DataStore {
     /// Registers a lock type under a name.
     pub(super) fn add_registered(&self, name: SmolStr, primitive: Primitive) {
         let mut registered = self.0.log.lazy.get_or_make().registry.0.lock();
-        registered.retain(|(other, registered)| {
-            registered.exists() && *other != name && !registered.is(&primitive)
+        registered.retain(|other| {
+            let is_same = other.name == name || other.primitive.is(&primitive);
+            other.primitive.exists() && !is_same
         });
-        registered.push((name, primitive));
+        // After the removal of its earlier name.
+        let _named = primitive.named(name.clone());
+        registered.push(Registered {
+            name,
+            primitive,
+            _named,
+        });
     }
 
     /// Reads the registered lock types, with no mutex of the store locked.
@@ -46,9 +61,12 @@ impl DataStore {
             return Vec::new();
         };
         let mut registered = parts.registry.0.lock();
-        registered.retain(|(_, primitive)| primitive.exists());
+        registered.retain(|it| it.primitive.exists());
         let first = registered.len().saturating_sub(RegisteredPrimitive::LISTED);
-        let listed = registered[first..].to_vec();
+        let listed = registered[first..].iter();
+        let listed: Vec<_> = listed
+            .map(|it| (it.name.clone(), it.primitive.clone()))
+            .collect();
         drop(registered);
         let states = listed.into_iter().filter_map(|(name, primitive)| {
             let state = primitive.inspect()?;

@@ -273,3 +273,43 @@ fn a_long_queue_is_read_in_order_with_the_request_ahead_of_each() {
         lock.release_lock(id).unwrap();
     });
 }
+
+/// Two threads wait for each other, each with the lock of a store that the other one needs.
+#[test]
+fn a_holder_names_its_thread_and_the_store_in_which_the_thread_waits() {
+    let named = |name: &str| DataStore::with_options(StoreOptions::new().name(name));
+    let (page, index) = (named("page"), named("index"));
+    let (held, is_held) = (Barrier::new(2), page.lock("ann").unwrap());
+    thread::scope(|threads| {
+        let rebuild = thread::Builder::new().name("rebuild".to_owned());
+        let rebuilds = || {
+            let guard = index.lock("indexer").unwrap();
+            held.wait();
+            drop(page.request("indexer").no_timeout().wait().unwrap());
+            drop(guard);
+        };
+        rebuild.spawn_scoped(threads, rebuilds).unwrap();
+        held.wait();
+        until_waiting(&page, 1);
+
+        let picture = index.diagnostics();
+        let thread = picture.lock.holders[0].thread.as_ref().unwrap();
+        assert_eq!(thread.name, "rebuild");
+        assert_eq!(thread.waits_in.as_deref(), Some("page"));
+        let table = picture.to_string();
+        assert!(
+            table.contains("thread rebuild, which waits in page\n"),
+            "{table}"
+        );
+        let waiter = page.diagnostics().lock.waiters[0].thread.clone();
+        assert_eq!(waiter.unwrap().name, "rebuild");
+        drop(is_held);
+    });
+    // A thread that has ended is no longer known, and this one waits nowhere.
+    let guard = index.lock("ann").unwrap();
+    let thread = index.diagnostics().lock.holders[0].thread.clone().unwrap();
+    assert_eq!(thread.waits_in, None);
+    let json = serde_json::to_value(&thread).unwrap();
+    assert_eq!(json, json!({ "name": thread.name }));
+    drop(guard);
+}

@@ -22,7 +22,9 @@ fn the_table_begins_with_the_holder_and_the_requests_behind_it() {
         .into_id();
     clock.advance(Duration::from_millis(500));
     thread::scope(|threads| {
-        threads.spawn(|| drop(store.begin("ben")));
+        let ben = thread::Builder::new().name("ui".to_owned());
+        ben.spawn_scoped(threads, || drop(store.begin("ben")))
+            .unwrap();
         until_waiting(&store, 1);
         let patient = AcquireOptions::new().no_timeout();
         threads.spawn(|| pollster::block_on(store.request("cem").options(patient)).map(drop));
@@ -45,7 +47,7 @@ fn the_table_begins_with_the_holder_and_the_requests_behind_it() {
         };
         assert_eq!(words(lines[1]), "id owner (label) for left from");
         assert_eq!(words(lines[2]), "holds #1 ann (import) 2.5s -");
-        assert_eq!(words(lines[3]), "1. #2 ben 2.0s 3.0s behind #1");
+        assert_eq!(words(lines[3]), "1. #2 ben 2.0s 3.0s behind #1, in ui");
         assert_eq!(words(lines[4]), "2. #3 cem 2.0s - task, behind #2");
     });
 }

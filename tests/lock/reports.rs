@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use doclock::events::Receiver;
+use doclock::lock::node::Scope;
 use doclock::lock::{FifoLock, LockOptions, SlowReport, SlowRequest};
 
 use super::*;
@@ -51,14 +52,17 @@ fn a_long_wait_is_reported_once_while_it_lasts_with_the_line_of_the_holder() {
             (SECOND, 1, 1)
         );
 
-        // Neither a second look nor the end of the wait reports it again.
+        // Neither a second look nor the end of the wait reports it again, nor does another long
+        // wait for the same holder.
         let cem = scope.spawn(|| drop(store.request("cem").options(patient()).wait().unwrap()));
         until_waiting(&store, 2);
+        let dan = store.request("dan").timeout(2 * SECOND).into_future();
+        let dan = scope.spawn(|| pollster::block_on(dan).map(drop).unwrap_err());
+        until_waiting(&store, 3);
         clock.advance(2 * SECOND);
-        let SlowRequest::Wait { request, .. } = next(&reports).slow else {
-            panic!("a wait");
-        };
-        assert_eq!(request.owner_id.as_str(), "cem");
+        // The keeper ends the wait of a task, so it has looked.
+        dan.join().unwrap();
+        assert!(reports.try_recv().is_err());
         drop(held);
         ben.join().unwrap();
         cem.join().unwrap();
@@ -67,33 +71,76 @@ fn a_long_wait_is_reported_once_while_it_lasts_with_the_line_of_the_holder() {
 }
 
 #[test]
-fn each_long_wait_is_reported_at_its_own_time() {
+fn a_long_wait_for_another_holder_is_reported_at_its_own_time() {
     let (store, clock, reports) = reporting(StoreOptions::new().report_waits(SECOND));
     thread::scope(|scope| {
         let held = store.lock("ann").unwrap();
-        let waits = |owner: &'static str| {
+        let request = |owner: &'static str| {
             let store = &store;
-            scope.spawn(move || drop(store.request(owner).options(patient()).wait().unwrap()))
+            scope.spawn(move || store.request(owner).options(patient()).wait().unwrap())
         };
-        let waiter_of = |report: SlowReport| match report.slow {
-            SlowRequest::Wait { request, .. } => request.owner_id,
+        let names = |report: SlowReport| match report.slow {
+            SlowRequest::Wait { request, .. } => {
+                [request.owner_id, report.holder.unwrap().owner_id].map(|name| name.to_string())
+            }
             SlowRequest::Hold { .. } => panic!("{report}"),
             _ => unreachable!(),
         };
-        let ben = waits("ben");
+        let ben = request("ben");
         until_waiting(&store, 1);
         clock.advance(SECOND / 2);
-        let cem = waits("cem");
+        let cem = request("cem");
         until_waiting(&store, 2);
         clock.advance(SECOND / 2);
-        assert_eq!(waiter_of(next(&reports)).as_str(), "ben");
-        clock.advance(SECOND / 2);
-        assert_eq!(waiter_of(next(&reports)).as_str(), "cem");
+        assert_eq!(names(next(&reports)), ["ben", "ann"]);
         drop(held);
-        ben.join().unwrap();
-        cem.join().unwrap();
+        let held = ben.join().unwrap();
+        clock.advance(SECOND / 2);
+        assert_eq!(names(next(&reports)), ["cem", "ben"]);
+        drop(held);
+        drop(cem.join().unwrap());
     });
     assert!(reports.try_recv().is_err());
+}
+
+/// Each of ten windows holds a paragraph and waits for the next one; the last is held by the
+/// culprit, which came last.
+#[test]
+fn of_many_long_waits_with_one_cause_one_is_reported_and_names_it() {
+    const WINDOWS: usize = 10;
+    let options = StoreOptions::new().lock_timeout(None);
+    let (store, clock, reports) = reporting(options.report_waits(SECOND).report_holds(SECOND));
+    let locks = store.node_locks();
+    let lock = |owner: &str, nth: usize| {
+        let request = locks.request(owner, Scope::new().write(format!("p{nth}")));
+        request
+            .options(AcquireOptions::new().unbound())
+            .wait()
+            .unwrap()
+    };
+    let mut windows: Vec<_> = (0..WINDOWS).map(|nth| lock("window", nth)).collect();
+    let culprit = lock("culprit", WINDOWS);
+    thread::scope(|scope| {
+        for (nth, mut window) in windows.drain(..).enumerate() {
+            let next = Scope::new().write(format!("p{}", nth + 1));
+            scope.spawn(move || window.request_more(next).wait().unwrap());
+            let locks = &locks;
+            while locks.stats().waiting != nth + 1 {
+                thread::yield_now();
+            }
+        }
+        clock.advance(SECOND);
+        let both = [next(&reports), next(&reports)];
+        for report in &both {
+            let holder = report.holder.as_ref().unwrap();
+            assert_eq!(holder.owner_id.as_str(), "culprit", "{report}");
+            assert_eq!(report.waiting, WINDOWS);
+        }
+        let holds = both.map(|report| matches!(report.slow, SlowRequest::Hold { .. }));
+        assert_eq!(holds.iter().filter(|is_hold| **is_hold).count(), 1);
+        assert!(reports.try_recv().is_err());
+        drop(culprit);
+    });
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use serde::Serialize;
+use smol_str::SmolStr;
 
 use super::keyed::KeyedStats;
 use super::limiter::LimiterTotals;
@@ -20,6 +21,7 @@ use crate::caught::dispose;
 use crate::id::{LockId, NodeId};
 use crate::millis;
 use crate::queue::{LockMode, Priority};
+use crate::threads::{LockName, ThreadInfo};
 
 /// The holders and the waiters of a lock, and which of them wait for which.
 ///
@@ -87,6 +89,10 @@ pub struct HeldLock {
     /// Whether a transaction is open under the grant. Then the id of the grant does not release it.
     #[serde(skip_serializing_if = "Not::not")]
     pub in_transaction: bool,
+    /// The thread that holds it, or runs its transaction. `None` for a task, and for a grant that
+    /// is held by its id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<ThreadInfo>,
     /// The hold limit of the grant.
     #[serde(with = "millis::option", skip_serializing_if = "Option::is_none")]
     pub hold_limit: Option<Duration>,
@@ -156,6 +162,9 @@ pub struct WaitingRequest {
     pub kind: RequestKind,
     /// Whether a thread or a task waits.
     pub waits_as: WaiterKind,
+    /// The thread that waits. `None` for a task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<ThreadInfo>,
     /// The priority of the request. Later requests of a higher priority overtake it, up to a bound.
     pub priority: Priority,
     /// The time until the wait times out; zero if that is due. `None` for a wait without a limit.
@@ -327,6 +336,12 @@ impl Primitive {
     pub(super) fn new<T: Inspected + 'static>(shared: &Arc<T>) -> Self {
         let shared = Arc::downgrade(shared);
         Self(shared)
+    }
+
+    /// Names it for the threads that wait in it, until the name is dropped.
+    #[doc(hidden)]
+    pub fn named(&self, name: SmolStr) -> LockName {
+        LockName::new(self.0.as_ptr().addr(), name)
     }
 
     /// Whether the primitive still exists.

@@ -384,9 +384,11 @@ impl FifoLock {
         call_site: &'static Location<'static>,
         bound: bool,
     ) -> Result<Grant, LockError> {
+        // Before the mutex is locked, because the first request of a thread lists the thread.
+        let thread = if bound { thread_number() } else { 0 };
         match self.0.lock_if_free() {
             Some(mut state) => {
-                state.source().assign_plainly(owner, call_site, bound);
+                state.source().assign_plainly(owner, call_site, thread);
                 Ok(self.0.take(&mut state, RequestLimit::OfTheLock, || None))
             }
             None => self.grant_plainly(&owner, call_site, bound),

@@ -47,6 +47,7 @@ mod shared;
 mod state;
 mod stats;
 mod steps;
+mod threads;
 pub mod time;
 mod timeline;
 
@@ -94,6 +95,7 @@ pub use pending::PendingRequest;
 pub use pending::{LockRequest, NodesInstead, RequestContext};
 pub use report::{SlowReport, SlowRequest};
 pub use stats::{LockCounters, LockStats, RequestStats, Revocation};
+pub use threads::ThreadInfo;
 pub use timeline::{Timeline, TimelineEntry, TimelineOutcome};
 
 pub(crate) use request::Requester;
@@ -112,6 +114,7 @@ pub mod internal {
     pub use crate::report::ReportObserver;
     pub use crate::request::{QueuedWork, Requester};
     pub use crate::shared::WeakLock;
+    pub use crate::threads::LockName;
     pub use crate::wait::blocking;
     pub use crate::wake_chain::{Sleeper, WakeChain};
     pub use crate::{Grant, sync};

@@ -17,7 +17,7 @@ use super::wake_chain::Sleeper;
 use super::{Grant, LockError};
 use crate::caught::{CaughtPanic, catch, dispose};
 use crate::id::OwnerId;
-use crate::sync::{Mutex, rank, thread_number};
+use crate::sync::{Mutex, rank};
 use crate::time::Deadline;
 
 /// The description of a request, as the caller passes it.
@@ -100,20 +100,20 @@ impl RequestSource {
         self.untaken = false;
     }
 
-    /// Writes the description of a request of the calling thread without options.
+    /// Writes the description of a request without options.
     #[inline(always)]
     pub(super) fn assign_plainly(
         &mut self,
         owner: OwnerId,
         call_site: &'static Location<'static>,
-        bound: bool,
+        thread: u64,
     ) {
         self.owner = owner;
         if self.label.is_some() {
             self.label = None;
         }
         self.call_site = call_site;
-        self.thread = if bound { thread_number() } else { 0 };
+        self.thread = thread;
         self.transaction = false;
         self.untaken = false;
     }
@@ -210,6 +210,8 @@ pub(super) struct RequestHead {
     pub(super) deadline: Deadline,
     /// The timeout of a task: threads end their waits themselves. Set before the task waits.
     pub(super) task: OnceLock<WaitDeadline>,
+    /// The number of the thread that waits; zero for a task.
+    pub(super) thread: u64,
     /// Whether it brings work, which the holder of the lock may run.
     pub(super) has_work: bool,
     /// Whether the holder of the lock can run its work.
@@ -234,6 +236,7 @@ impl RequestHead {
                 WaiterKind::Thread => OnceLock::new(),
                 WaiterKind::Task => OnceLock::from(deadline),
             },
+            thread: waits_as.thread(),
             has_work: work.is_some(),
             for_any_thread: work.is_some_and(W::is_for_any_thread),
             brief: work.is_some_and(W::is_brief),

@@ -334,8 +334,7 @@ impl WaitQueue for LockShared {
                 |_, _| (),
                 |state, (ticket, waiter, position), now| {
                     waiter.look_at(Some(ticket), look);
-                    let holder = || state.blocker(waiter.part, now);
-                    state.look_at_wait(waiter, position, holder, waits?, &mut left, now)
+                    state.look_at_wait((waiter, position), waits?, &mut left, now)
                 },
             );
             let reports = reports.into_iter().flatten();

@@ -282,6 +282,7 @@ mod imp {
         THIS_THREAD.with(|number| {
             if number.get() == 0 {
                 number.set(NEXT_THREAD.fetch_add(1, Ordering::Relaxed));
+                crate::threads::list(number.get());
             }
             number.get()
         })

@@ -17,6 +17,7 @@ use super::keeper::{KeeperSlot, Kept};
 use super::mailbox::Waiter;
 use crate::caught::catch;
 use crate::sync::thread_number;
+use crate::threads::Waits;
 use crate::time::{Clock, Deadline};
 
 /// A queue as its waiters see it.
@@ -186,6 +187,7 @@ fn wait<Q: WaitQueue, W: Waiter>(
 ) -> W::Outcome {
     let ticket = wait.ticket;
     let _attached = cancel.map(|token| attach(token, queue, ticket));
+    let _noted = Waits::in_queue(queue);
     let clock = queue.clock();
     if wait.deadline.is_some() {
         clock.listen(waiter);

@@ -46,9 +46,7 @@ impl LockState {
             return self.grant_next(now, None);
         };
         let mut closed = LockHolder::vacant();
-        closed
-            .source
-            .assign_plainly(owner.clone(), call_site, false);
+        closed.source.assign_plainly(owner.clone(), call_site, 0);
         closed.grant = Grant::new(self.next_id(), FencingToken(0), false);
         closed.since.begin(Some(Measured::once(now)));
         self.closing.get_or_insert_default().by = Some(closed);
@@ -62,6 +60,7 @@ impl LockState {
             && let Some(closed) = &mut closing.by
         {
             closed.since.begin(Some(Measured::once(now)));
+            closed.is_reported.set(false);
         }
     }
 

@@ -45,6 +45,8 @@ pub(super) struct LockHolder {
     pub(super) sealed: bool,
     /// Whether the hold was reported.
     pub(super) is_reported: Cell<bool>,
+    /// Whether a long wait for it was reported.
+    pub(super) is_named: Cell<bool>,
     /// The transaction that was begun under a grant which it does not own.
     pub(super) joined: Option<Joined>,
     /// The nodes, if it requested nodes only and is alone. It is downgraded to them when another
@@ -75,6 +77,7 @@ impl LockHolder {
             scope: None,
             waited: None,
             is_reported: Cell::new(false),
+            is_named: Cell::new(false),
         }
     }
 
@@ -91,6 +94,14 @@ impl LockHolder {
     pub(super) fn is_held_by(&self, thread: u64) -> bool {
         let joined = self.joined.map(|joined| joined.thread);
         self.source.thread == thread || joined == Some(thread)
+    }
+
+    /// Returns the number of the thread that holds it, or has a transaction under it. Zero for none.
+    pub(super) fn thread(&self) -> u64 {
+        match self.joined {
+            Some(joined) if self.source.thread == 0 => joined.thread,
+            _ => self.source.thread,
+        }
     }
 
     /// Whether it is released by its id, not only by its transaction, which learns of a revocation

@@ -7,6 +7,7 @@ use crate::diagnostics::{HeldLock, RequestKind, WaiterKind, WaitingRequest};
 use crate::node::{Deadlock, DeadlockLink, RefusedDeadlock};
 use crate::queue::{Link, LockMode, MemberNumber};
 use crate::stats::RequestStats;
+use crate::threads;
 
 /// Some of the members, and the last of them if there may be more.
 #[derive(Default)]
@@ -130,6 +131,7 @@ impl LockState {
         HeldLock {
             holder: hold.info(now),
             in_transaction: hold.has_transaction(),
+            thread: threads::describe(hold.thread()),
             hold_limit: hold.overdue.map(Overdue::limit),
             nodes,
             node_count,
@@ -255,6 +257,7 @@ fn waiting_request(entry: QueueEntry, waiter: &LockWaiter, now: MonotonicTime) -
             Some(_) => WaiterKind::Task,
             None => WaiterKind::Thread,
         },
+        thread: threads::describe(request.thread),
         priority: waiter.priority,
         time_left: request.deadline.left(now),
         waits_for: Vec::new(),

@@ -13,7 +13,7 @@ pub(crate) struct LockWaiter {
     pub(super) since: MonotonicTime,
     pub(super) request: Arc<dyn Waiting>,
     /// The part of the lock that it requests.
-    pub(crate) part: CapacityPart,
+    pub(super) part: CapacityPart,
     /// The requested nodes, while it is in the queue of the lock.
     pub(super) nodes: Option<Box<NodeSet>>,
     pub(super) priority: Priority,

@@ -47,10 +47,14 @@ impl Observed {
         let held_for = hold.began().map_or(Duration::ZERO, |began| now - began);
         hold.waited = None;
         let was_reported = hold.is_reported.take();
+        hold.is_named.set(false);
         let over = self.thresholds.holds?;
         (held_for >= over && !was_reported).then(|| (over, hold.info(now)))
     }
 }
+
+/// How many holders, of which each waits for the next, are followed to the cause of a wait.
+const FOLLOWED: usize = 64;
 
 /// Whether a hold or a wait that has `lasted` so long exceeds the threshold, and was not reported:
 /// it is now. Otherwise the time until it does counts in `left`.
@@ -197,7 +201,8 @@ impl LockState {
     }
 
     /// Reports the holds and the waits for nodes that exceed their threshold; the others count in
-    /// `left`. Returns the threshold of waits if the queue is to be read, too.
+    /// `left`. A holder that waits itself is not reported: another one is the cause. Returns the
+    /// threshold of waits if the queue is to be read, too.
     pub(crate) fn look_at_slow(
         &mut self,
         left: &mut Option<Duration>,
@@ -209,7 +214,8 @@ impl LockState {
         }
         let mut reports = Vec::new();
         if let Some(over) = holds {
-            for hold in self.holds_or_closing() {
+            let causes = self.holds_or_closing().filter(|hold| !self.waits(hold));
+            for hold in causes {
                 if is_slow(&hold.is_reported, over, hold.since.lasted(now), left) {
                     let (slow, holder) = (SlowRequest::Hold { ended: false }, hold.info(now));
                     reports.push(self.report(slow, over, Some(holder), now));
@@ -220,23 +226,19 @@ impl LockState {
             for waiter in self.waiters_for_nodes() {
                 let ahead = nodes.table.waits_for(waiter.number);
                 let position = 1 + ahead.map(|(_, _, ahead)| ahead).max().unwrap_or(0);
-                let holder = || {
-                    let blockers = nodes.table.blockers(waiter.number);
-                    self.info_of_member(*blockers.first()?, now)
-                };
-                reports.extend(self.look_at_wait(waiter, position, holder, over, left, now));
+                let at = (waiter, position);
+                reports.extend(self.look_at_wait(at, over, left, now));
             }
         }
         self.outbox.extend(reports);
         waits
     }
 
-    /// Returns a report of a request whose wait exceeds the threshold.
+    /// Returns a report of a request whose wait exceeds the threshold, unless a wait for the same
+    /// cause was reported.
     pub(crate) fn look_at_wait(
         &self,
-        waiter: &LockWaiter,
-        position: usize,
-        holder: impl FnOnce() -> Option<LockInfo>,
+        (waiter, position): (&LockWaiter, usize),
         over: Duration,
         left: &mut Option<Duration>,
         now: MonotonicTime,
@@ -244,8 +246,45 @@ impl LockState {
         if !is_slow(&waiter.is_reported, over, now - waiter.since, left) {
             return None;
         }
+        let cause = self.cause_of(waiter);
+        if cause.is_some_and(|hold| hold.is_named.replace(true)) {
+            return None;
+        }
         let (request, ended) = (self.entry(waiter, position, now), false);
-        Some(self.report(SlowRequest::Wait { request, ended }, over, holder(), now))
+        let slow = SlowRequest::Wait { request, ended };
+        Some(self.report(slow, over, cause.map(|hold| hold.info(now)), now))
+    }
+
+    /// Whether a holder of nodes waits for more of them.
+    fn waits(&self, hold: &LockHolder) -> bool {
+        let member = self.member_of_number(hold.grant.id().number);
+        !self.held && member.is_some_and(|member| member.asking.is_some())
+    }
+
+    /// Returns the hold for which a request waits: one that waits for nothing itself.
+    fn cause_of(&self, waiter: &LockWaiter) -> Option<&LockHolder> {
+        let mut number = waiter.number;
+        let Some(nodes) = self
+            .nodes
+            .as_ref()
+            .filter(|_| self.member_of_number(number).is_some())
+        else {
+            let mut members = self.holds_or_closing().filter(|hold| !self.waits(hold));
+            let apart = self.holder().or_else(|| self.closed());
+            let apart = apart.filter(|_| waiter.part == CapacityPart::Share);
+            return apart.or_else(|| members.next());
+        };
+        let mut cause = None;
+        for _ in 0..FOLLOWED {
+            let nearest = nodes.table.nearest_blockers(number, 1);
+            let member = nodes.list.get(nearest.first()?)?;
+            cause = Some(&member.hold);
+            if member.asking.is_none() {
+                break;
+            }
+            number = *nearest.first()?;
+        }
+        cause
     }
 
     /// Lets the keeper look within this time. `None` if it does so anyway. Looks have a distance,

@@ -1,0 +1,140 @@
+//! What a person needs to know of the threads that hold or wait: their names, and where they wait.
+//!
+//! A thread is listed from its first request to its end. While it waits, it notes the address of
+//! the lock, to which a store or a registration gives a name.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::fmt;
+// Not the model's types: nothing here takes part in a race.
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use serde::Serialize;
+use smol_str::{SmolStr, format_smolstr};
+
+use crate::brief::Brief;
+
+/// The thread of a holder or a waiter.
+///
+/// Serializes in camelCase.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ThreadInfo {
+    /// The name of the thread. Of one without a name its id: on Linux that of the operating system,
+    /// otherwise that of the standard library.
+    pub name: SmolStr,
+    /// The name of the store, keyed lock or limiter in which the thread waits, if it waits in one
+    /// that has a name: that of `StoreOptions::name`, or of `DataStore::register`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_in: Option<SmolStr>,
+}
+
+impl fmt::Display for ThreadInfo {
+    /// Formats as `thread ui, which waits in index`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "thread {}", Brief(&self.name))?;
+        let waits_in = self.waits_in.as_ref();
+        waits_in.map_or(Ok(()), |name| write!(f, ", which waits in {}", Brief(name)))
+    }
+}
+
+struct Listed {
+    name: SmolStr,
+    /// The address of the lock in which it waits; zero for none.
+    waits_in: AtomicUsize,
+}
+
+static THREADS: Mutex<BTreeMap<u64, Arc<Listed>>> = Mutex::new(BTreeMap::new());
+static NAMES: Mutex<BTreeMap<usize, SmolStr>> = Mutex::new(BTreeMap::new());
+
+fn locked<T>(table: &Mutex<T>) -> MutexGuard<'_, T> {
+    table.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+thread_local! {
+    static THIS: OnceCell<Entry> = const { OnceCell::new() };
+}
+
+/// The entry of a thread, removed at its end.
+struct Entry(u64, Arc<Listed>);
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        locked(&THREADS).remove(&self.0);
+    }
+}
+
+/// Lists the calling thread under its number.
+#[cold]
+pub(crate) fn list(number: u64) {
+    let this = thread::current();
+    let name = match this.name() {
+        Some(name) => name.into(),
+        None => match std::fs::read_link("/proc/thread-self") {
+            Ok(path) => format_smolstr!("{}", path.file_name().unwrap_or_default().display()),
+            Err(_) => format_smolstr!("{:?}", this.id()),
+        },
+    };
+    let waits_in = AtomicUsize::new(0);
+    let listed = Arc::new(Listed { name, waits_in });
+    // Not while the thread ends.
+    let _ = THIS.try_with(|entry| {
+        if entry.set(Entry(number, Arc::clone(&listed))).is_ok() {
+            locked(&THREADS).insert(number, listed);
+        }
+    });
+}
+
+/// Describes the thread with this number. `None` for zero, and for a thread that has ended.
+pub(crate) fn describe(number: u64) -> Option<ThreadInfo> {
+    let listed = locked(&THREADS).get(&number).cloned()?;
+    let place = listed.waits_in.load(Ordering::Relaxed);
+    Some(ThreadInfo {
+        name: listed.name.clone(),
+        waits_in: locked(&NAMES).get(&place).cloned(),
+    })
+}
+
+/// Notes where the calling thread waits, until it is dropped.
+pub(crate) struct Waits(());
+
+impl Waits {
+    pub(crate) fn in_queue<Q>(queue: &Arc<Q>) -> Self {
+        note(Arc::as_ptr(queue).addr());
+        Self(())
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        note(0);
+    }
+}
+
+fn note(place: usize) {
+    let _ = THIS.try_with(|entry| {
+        if let Some(Entry(_, listed)) = entry.get() {
+            listed.waits_in.store(place, Ordering::Relaxed);
+        }
+    });
+}
+
+/// The name of a lock, until it is dropped.
+#[derive(Debug)]
+pub struct LockName(usize);
+
+impl LockName {
+    pub(crate) fn new(place: usize, name: SmolStr) -> Self {
+        locked(&NAMES).insert(place, name);
+        Self(place)
+    }
+}
+
+impl Drop for LockName {
+    fn drop(&mut self) {
+        locked(&NAMES).remove(&self.0);
+    }
+}
