@@ -222,17 +222,19 @@ impl LockOptions {
     /// Reports holds that last longer than the threshold: while they last if a request waits,
     /// otherwise when they end. They are not reported by default.
     ///
-    /// [`FifoLock::reports`](super::FifoLock::reports) has the reports. Each hold is reported once.
-    /// Every hold is measured then, as with a [timeline](Self::timeline). One thread of the process
-    /// looks for long holds while requests wait, so neither the holder nor a waiter needs to do
-    /// anything. It looks at the threshold, or up to 1/32 of the shortest threshold later.
+    /// [`FifoLock::reports`](super::FifoLock::reports) has the reports. Each hold is reported once,
+    /// but not while its holder waits for more nodes. Every hold is measured then, as with a
+    /// [timeline](Self::timeline). One thread of the process looks for long holds while requests
+    /// wait, so neither the holder nor a waiter needs to do anything. It looks at the threshold, or
+    /// up to 1/32 of the shortest threshold later.
     pub fn report_holds(mut self, longer_than: Duration) -> Self {
         self.reports.holds = Some(longer_than);
         self
     }
 
     /// Reports waits that last longer than the threshold, as
-    /// [`report_holds`](Self::report_holds) does: each once, and while it lasts.
+    /// [`report_holds`](Self::report_holds) does. Of the waits with one cause, the first is
+    /// reported. The cause is a holder that waits for nothing itself, or what closes the lock.
     pub fn report_waits(mut self, longer_than: Duration) -> Self {
         self.reports.waits = Some(longer_than);
         self

@@ -83,11 +83,16 @@ impl CommitLog {
     }
 
     /// Releases the mutex of the log, and closes or opens the lock as the log has decided.
+    #[inline]
     pub(super) fn unlock_and(&self, log: LockedLog<'_>, change: Option<LockChange>) {
         drop(log);
-        let Some(LockChange { number, closed_by }) = change else {
-            return;
-        };
+        if let Some(change) = change {
+            self.carry_out(change);
+        }
+    }
+
+    #[cold]
+    fn carry_out(&self, LockChange { number, closed_by }: LockChange) {
         let closer = closed_by.map(|subscriber| match subscriber {
             Some(call_site) => (OwnerId::from(SUBSCRIBER), call_site),
             None => (OwnerId::from(DISK), Location::caller()),

@@ -96,7 +96,7 @@ impl LockHolder {
         self.source.thread == thread || joined == Some(thread)
     }
 
-    /// Returns the number of the thread that holds it, or has a transaction under it. Zero for none.
+    /// Returns the number of the thread that holds it or has a transaction under it; zero for none.
     pub(super) fn thread(&self) -> u64 {
         match self.joined {
             Some(joined) if self.source.thread == 0 => joined.thread,
