@@ -19,6 +19,11 @@ fn the_diagnostics_of_each_staged_hang_name_the_line_of_its_cause() {
             let diagnostics = store.diagnostics();
             let table = diagnostics.to_string();
             let json = serde_json::to_string(&diagnostics).unwrap();
+            if culprits.is_empty() {
+                // No line of the program is the cause.
+                let names_the_disk = |line: &str| line.starts_with(" closes #4       disk  ");
+                assert!(table.lines().any(names_the_disk), "{}:\n{table}", hang.name);
+            }
             for Culprit(line) in culprits {
                 // The table has the end of a long path.
                 let (_, end) = line.rsplit_once('/').unwrap();

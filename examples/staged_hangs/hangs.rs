@@ -1,4 +1,4 @@
-//! Seven programs that hang. Each one hangs until a look is taken, and then ends.
+//! Programs that hang. Each one hangs until a look is taken, and then ends.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -34,7 +34,11 @@ macro_rules! culprit {
     };
 }
 
-pub(crate) const HANGS: [Hang; 7] = [
+// After the macro, which it uses.
+#[path = "threads.rs"]
+mod threads;
+
+pub(crate) const HANGS: [Hang; 13] = [
     Hang {
         name: "slow-io",
         symptom: "edits wait while another window saves to a network drive",
@@ -70,6 +74,36 @@ pub(crate) const HANGS: [Hang; 7] = [
         symptom: "edits wait for a task that does nothing",
         stage: unpolled_task,
     },
+    Hang {
+        name: "slow-call",
+        symptom: "a server answers no request while a payment service is down",
+        stage: threads::slow_call,
+    },
+    Hang {
+        name: "two-stores",
+        symptom: "typing stops while the search index is rebuilt, for ever",
+        stage: threads::two_stores,
+    },
+    Hang {
+        name: "mutex",
+        symptom: "typing stops when a cache is refreshed, for ever",
+        stage: threads::mutex,
+    },
+    Hang {
+        name: "full-pool",
+        symptom: "an export never ends, and the pool that runs it is not busy",
+        stage: threads::full_pool,
+    },
+    Hang {
+        name: "shutdown",
+        symptom: "the program does not end while a save waits",
+        stage: threads::shutdown,
+    },
+    Hang {
+        name: "slow-disk",
+        symptom: "edits wait although nothing is locked and no subscriber is there",
+        stage: threads::slow_disk,
+    },
 ];
 
 impl Hang {
@@ -81,9 +115,13 @@ impl Hang {
 
 /// A store that reports holds and waits of more than 50 ms, and records what its lock does.
 fn store() -> DataStore {
+    DataStore::with_options(reporting())
+}
+
+fn reporting() -> StoreOptions {
     let long = Duration::from_millis(50);
     let options = StoreOptions::new().lock_timeout(None).timeline(1_000);
-    DataStore::with_options(options.report_holds(long).report_waits(long))
+    options.report_holds(long).report_waits(long)
 }
 
 fn until(condition: impl Fn() -> bool) {

@@ -1,4 +1,4 @@
-//! Seven programs that hang, and what the store reports of each one.
+//! Programs that hang, and what the store reports of each one.
 //!
 //! ```text
 //! cargo run --example staged_hangs -- [NAME]

@@ -10,13 +10,16 @@ use super::{
     RegisteredPrimitive, SubscriberDiagnostics,
 };
 use crate::events::Filter;
-use crate::id::{LockId, OwnerId};
+use crate::id::{FencingToken, LockId, OwnerId};
 use crate::lock::{
     CallSite, HeldLock, LockInfo, LockReport, PrimitiveState, Priority, WaiterKind, WaitingRequest,
 };
 
 /// How many rows of one kind are printed. The data has more of them.
 const ROWS: usize = 12;
+
+/// Of how many waiters the thread is printed.
+const THREADS: usize = 3;
 
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -34,6 +37,16 @@ impl fmt::Display for Diagnostics {
         table.counters(&self.lock);
         f.write_str(&table.0.join("\n"))
     }
+}
+
+/// The number of a request since the store was opened: the numbers of a durable store go on from
+/// open to open, and leave out most of the numbers in between.
+fn number_of(id: LockId) -> u64 {
+    id.number() & ((1 << FencingToken::COUNTER_BITS) - 1)
+}
+
+fn short(id: LockId) -> String {
+    format!("#{}", number_of(id))
 }
 
 /// The lines so far.
@@ -98,9 +111,10 @@ impl Table {
         let held_ids = held_by.chain(closed_by).map(|holder| holder.lock_id);
         let mut ids = held_ids.chain(waiters.iter().map(|waiter| waiter.request.lock_id));
         let ids = ids.next().map_or(String::new(), |id| {
+            let first = id.number() - number_of(id) + 1;
             let id = id.to_string();
             let lock = id.rsplit('-').next().unwrap_or_default();
-            format!(" (#1 is lock-1-{lock})")
+            format!(" (#1 is lock-{first}-{lock})")
         });
         self.title(name, format_args!("{held}, {waiting}{ids}"));
         if !holders.is_empty() || closed_by.is_some() {
@@ -122,8 +136,11 @@ impl Table {
                 self.text(format_args!("closed by the {}", SubscriberLag(subscriber)));
             }
         }
-        for waiter in waiters.iter().take(ROWS) {
+        for (nth, waiter) in waiters.iter().take(ROWS).enumerate() {
             self.waiter(waiter, holders);
+            if let Some(thread) = waiter.thread.as_ref().filter(|_| nth < THREADS) {
+                self.text(format_args!(" thread {}", thread.name));
+            }
         }
         self.more(waiters.len(), ROWS);
     }
@@ -177,11 +194,9 @@ impl Table {
             }
             (_, all) => all,
         };
-        let blockers = blockers.iter().map(|id| format!("#{}", id.number()));
+        let blockers = blockers.iter().map(|id| short(*id));
         let behind = format!("behind {}", blockers.collect::<Vec<_>>().join(" "));
         let notes = traits_of(waiter).into_iter();
-        let thread = waiter.thread.as_ref();
-        let thread = thread.map(|thread| format!("in {}", thread.name));
         let nodes = waits_for.iter().map(|wait| match &wait.node {
             Some(id) => format!("{id} ({})", wait.mode),
             None => format!("the document ({})", wait.mode),
@@ -189,7 +204,7 @@ impl Table {
         self.row(&Row {
             id: Some(request.lock_id),
             label: request.label.as_deref(),
-            notes: notes.chain([behind]).chain(thread).collect(),
+            notes: notes.chain([behind]).collect(),
             nodes: nodes.collect(),
             node_count: waiter.node_count,
             ..Row::of(waiter, request.position)
@@ -203,7 +218,7 @@ impl Table {
     }
 
     fn row(&mut self, row: &Row<'_>) {
-        let id = row.id.map(|id| format!("#{}", id.number()));
+        let id = row.id.map(short);
         let owner = match row.label {
             Some(label) => format!("{} ({label})", row.owner),
             None => row.owner.to_string(),
@@ -255,7 +270,7 @@ impl Table {
                 since: ShortDuration(link.held_for).to_string(),
                 left: None,
                 call_site: &link.call_site,
-                notes: vec![format!("waits for #{}", next.lock_id.number())],
+                notes: vec![format!("waits for {}", short(next.lock_id))],
                 nodes: node.into_iter().collect(),
                 node_count: 0,
             });
