@@ -313,3 +313,35 @@ fn a_holder_names_its_thread_and_the_store_in_which_the_thread_waits() {
     assert_eq!(json, json!({ "name": thread.name }));
     drop(guard);
 }
+
+#[test]
+fn a_lock_that_is_registered_twice_has_the_name_that_is_left() {
+    let (index, lock) = (DataStore::new(), FifoLock::new());
+    let [one, two] = ["one", "two"].map(|name| {
+        let store = DataStore::new();
+        store.register(name, &lock);
+        store
+    });
+    let (held, is_held) = (Barrier::new(2), lock.lock("ann").unwrap());
+    thread::scope(|threads| {
+        threads.spawn(|| {
+            let _guard = index.lock("ben").unwrap();
+            held.wait();
+            drop(lock.lock("ben").unwrap());
+        });
+        held.wait();
+        while lock.queue_length() == 0 {
+            thread::yield_now();
+        }
+        let waits_in = || {
+            let thread = index.diagnostics().lock.holders[0].thread.clone();
+            thread.unwrap().waits_in
+        };
+        assert_eq!(waits_in().as_deref(), Some("two"));
+        drop(two);
+        assert_eq!(waits_in().as_deref(), Some("one"));
+        drop(one);
+        assert_eq!(waits_in(), None);
+        drop(is_held);
+    });
+}

@@ -93,9 +93,11 @@ fn a_long_wait_for_another_holder_is_reported_at_its_own_time() {
         until_waiting(&store, 2);
         clock.advance(SECOND / 2);
         assert_eq!(names(next(&reports)), ["ben", "ann"]);
+        // Also cem has waited for long, and the first report was for both.
+        clock.advance(SECOND);
         drop(held);
         let held = ben.join().unwrap();
-        clock.advance(SECOND / 2);
+        clock.advance(SECOND);
         assert_eq!(names(next(&reports)), ["cem", "ben"]);
         drop(held);
         drop(cem.join().unwrap());
@@ -141,6 +143,59 @@ fn of_many_long_waits_with_one_cause_one_is_reported_and_names_it() {
         assert!(reports.try_recv().is_err());
         drop(culprit);
     });
+    // What held for long only because it waited is no cause when it ends.
+    assert!(reports.try_recv().is_err());
+}
+
+/// Each of a hundred requests waits for one node, behind the others.
+#[test]
+fn of_many_long_waits_for_one_node_one_is_reported_and_names_its_holder() {
+    const WAITERS: usize = 100;
+    let options = StoreOptions::new().lock_timeout(None);
+    let (store, clock, reports) = reporting(options.report_waits(SECOND));
+    let locks = store.node_locks();
+    let held = locks.lock("holder", Scope::new().write("node")).unwrap();
+    thread::scope(|scope| {
+        for nth in 0..WAITERS {
+            let request = locks.request("waiter", Scope::new().write("node"));
+            scope.spawn(move || drop(request.wait().unwrap()));
+            while locks.stats().waiting != nth + 1 {
+                thread::yield_now();
+            }
+        }
+        let last = locks.request("last", Scope::new().write("node"));
+        let last = last.timeout(2 * SECOND).into_future();
+        let last = scope.spawn(|| pollster::block_on(last).map(drop).unwrap_err());
+        while locks.stats().waiting != WAITERS + 1 {
+            thread::yield_now();
+        }
+        clock.advance(2 * SECOND);
+        last.join().unwrap();
+        let report = next(&reports);
+        assert_eq!(report.holder.unwrap().owner_id.as_str(), "holder");
+        assert!(reports.try_recv().is_err());
+        drop(held);
+    });
+}
+
+/// Later requests wait for a holder that was named before: it is another hang.
+#[test]
+fn a_holder_that_was_named_is_named_again_when_it_hangs_again() {
+    let (store, clock, reports) = reporting(StoreOptions::new().report_waits(SECOND));
+    let held = store.acquire_lock("ann").unwrap();
+    for number in 1..=2 {
+        let brief = store.request("ben").timeout(2 * SECOND);
+        thread::scope(|scope| {
+            let ben = scope.spawn(|| brief.wait().map(drop).unwrap_err());
+            until_waiting(&store, 1);
+            clock.advance(SECOND);
+            assert_eq!(next(&reports).number, number);
+            clock.advance(SECOND);
+            ben.join().unwrap();
+        });
+    }
+    store.release_lock(held).unwrap();
+    assert!(reports.try_recv().is_err());
 }
 
 #[test]

@@ -47,6 +47,8 @@ mod shared;
 mod state;
 mod stats;
 mod steps;
+// No thread of a model is listed.
+#[cfg_attr(loom, allow(dead_code))]
 mod threads;
 pub mod time;
 mod timeline;

@@ -54,8 +54,8 @@ pub struct SlowReport {
     /// The threshold that it exceeds.
     #[serde(with = "millis::duration")]
     pub threshold: Duration,
-    /// The holder: of a long hold, the one that holds for so long; of a long wait, the one that it
-    /// waits for. `None` for a wait that has ended.
+    /// The holder: of a long hold, the one that holds for so long; of a long wait, its cause, which
+    /// waits for nothing itself. `None` for a wait that has ended.
     pub holder: Option<LockInfo>,
     /// The number of requests that wait.
     pub waiting: usize,

@@ -70,6 +70,7 @@ impl LockShared {
         // The keeper finds which hold is already overdue.
         let due = state.due(now, |_| false);
         let look = due.and_then(|due| state.look_no_later_than(due));
+        state.begin_episode();
         let looks = [ends, look, state.watch_slow(now)];
         Wait {
             ticket: waiting_at,

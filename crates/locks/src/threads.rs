@@ -48,7 +48,8 @@ struct Listed {
 }
 
 static THREADS: Mutex<BTreeMap<u64, Arc<Listed>>> = Mutex::new(BTreeMap::new());
-static NAMES: Mutex<BTreeMap<usize, SmolStr>> = Mutex::new(BTreeMap::new());
+/// By the addresses of the locks. Of several names, the last counts: a number tells them apart.
+static NAMES: Mutex<BTreeMap<(usize, usize), SmolStr>> = Mutex::new(BTreeMap::new());
 
 fn locked<T>(table: &Mutex<T>) -> MutexGuard<'_, T> {
     table.lock().unwrap_or_else(PoisonError::into_inner)
@@ -94,42 +95,53 @@ pub(crate) fn describe(number: u64) -> Option<ThreadInfo> {
     let place = listed.waits_in.load(Ordering::Relaxed);
     Some(ThreadInfo {
         name: listed.name.clone(),
-        waits_in: locked(&NAMES).get(&place).cloned(),
+        waits_in: name_of(place),
     })
 }
 
+fn name_of(place: usize) -> Option<SmolStr> {
+    let names = locked(&NAMES);
+    let (_, last) = names.range((place, 0)..=(place, usize::MAX)).next_back()?;
+    Some(last.clone())
+}
+
 /// Notes where the calling thread waits, until it is dropped.
-pub(crate) struct Waits(());
+pub(crate) struct Waits {
+    /// Where it waited: code of a user can run in a wait.
+    before: usize,
+}
 
 impl Waits {
     pub(crate) fn in_queue<Q>(queue: &Arc<Q>) -> Self {
-        note(Arc::as_ptr(queue).addr());
-        Self(())
+        let before = note(Arc::as_ptr(queue).addr());
+        Self { before }
     }
 }
 
 impl Drop for Waits {
     fn drop(&mut self) {
-        note(0);
+        note(self.before);
     }
 }
 
-fn note(place: usize) {
-    let _ = THIS.try_with(|entry| {
-        if let Some(Entry(_, listed)) = entry.get() {
-            listed.waits_in.store(place, Ordering::Relaxed);
-        }
+fn note(place: usize) -> usize {
+    let noted = THIS.try_with(|entry| {
+        let Entry(_, listed) = entry.get()?;
+        Some(listed.waits_in.swap(place, Ordering::Relaxed))
     });
+    noted.ok().flatten().unwrap_or_default()
 }
 
 /// The name of a lock, until it is dropped.
 #[derive(Debug)]
-pub struct LockName(usize);
+pub struct LockName((usize, usize));
 
 impl LockName {
     pub(crate) fn new(place: usize, name: SmolStr) -> Self {
-        locked(&NAMES).insert(place, name);
-        Self(place)
+        static NUMBERS: AtomicUsize = AtomicUsize::new(0);
+        let entry = (place, NUMBERS.fetch_add(1, Ordering::Relaxed));
+        locked(&NAMES).insert(entry, name);
+        Self(entry)
     }
 }
 

@@ -96,12 +96,11 @@ impl LockHolder {
         self.source.thread == thread || joined == Some(thread)
     }
 
-    /// Returns the number of the thread that holds it or has a transaction under it; zero for none.
+    /// Returns the number of the thread that has a transaction under it, or requested it; zero for
+    /// none.
     pub(super) fn thread(&self) -> u64 {
-        match self.joined {
-            Some(joined) if self.source.thread == 0 => joined.thread,
-            _ => self.source.thread,
-        }
+        let joined = self.joined.map(|joined| joined.thread);
+        joined.unwrap_or(self.source.thread)
     }
 
     /// Whether it is released by its id, not only by its transaction, which learns of a revocation

@@ -34,6 +34,8 @@ pub(super) struct Member {
     pub(super) hold: LockHolder,
     /// Its request, if it waits.
     pub(super) asking: Option<LockWaiter>,
+    /// When its last wait under the grant ended.
+    pub(super) waited_until: Option<MonotonicTime>,
 }
 
 impl LockState {
@@ -84,7 +86,11 @@ impl LockState {
         self.queue.give_back(rest);
         let hold = std::mem::replace(&mut self.holder, LockHolder::vacant());
         let number = hold.grant.id().number;
-        let member = Member { hold, asking: None };
+        let member = Member {
+            hold,
+            asking: None,
+            waited_until: None,
+        };
         let nodes = self.nodes.get_or_insert_default();
         nodes.list.insert(number, member);
         let asked = nodes.table.ask(number, scope.with_intentions(tree));
@@ -270,7 +276,11 @@ impl LockState {
         hold.source = RequestSource::of(requester);
         hold.grant = Grant::new(self.id(number), FencingToken(0), false);
         hold.since.begin(Some(Measured::once(now)));
-        let member = Member { hold, asking: None };
+        let member = Member {
+            hold,
+            asking: None,
+            waited_until: None,
+        };
         let nodes = self.nodes.get_or_insert_default();
         nodes.list.insert(number, member);
         match nodes.table.ask(number, set) {
@@ -332,7 +342,7 @@ impl LockState {
     /// Grants the members that the table has served.
     fn grant_served(&mut self, served: impl IntoIterator<Item = MemberNumber>, now: MonotonicTime) {
         for number in served {
-            let Some(waiter) = self.stop_waiting(number) else {
+            let Some(waiter) = self.stop_waiting(number, now) else {
                 debug_assert!(false, "who was served had asked");
                 continue;
             };
@@ -340,9 +350,11 @@ impl LockState {
         }
     }
 
-    fn stop_waiting(&mut self, number: u64) -> Option<LockWaiter> {
+    fn stop_waiting(&mut self, number: u64, now: MonotonicTime) -> Option<LockWaiter> {
         let nodes = self.nodes.as_mut()?;
-        let asking = nodes.list.get_mut(&number)?.asking.take()?;
+        let member = nodes.list.get_mut(&number)?;
+        let asking = member.asking.take()?;
+        member.waited_until = Some(now);
         nodes.waiting -= 1;
         Some(asking)
     }
@@ -389,7 +401,7 @@ impl LockState {
                 }
             }
         }
-        let Some(asking) = self.stop_waiting(number) else {
+        let Some(asking) = self.stop_waiting(number, now) else {
             return;
         };
         let evidence = self.evidence(&asking, ahead + 1, now);
@@ -470,7 +482,7 @@ impl LockState {
             return None;
         }
         nodes.metrics.counts.total_cancellations += 1;
-        let asking = self.stop_waiting(number)?;
+        let asking = self.stop_waiting(number, now)?;
         self.observe_failure(&asking, 1, TimelineOutcome::Cancelled, now);
         self.stop_asking(number, now);
         Some(asking.request)
@@ -478,7 +490,7 @@ impl LockState {
 
     /// Removes a member with all its locks. If it waits for more, its request fails.
     pub(super) fn leave(&mut self, number: u64, now: MonotonicTime) {
-        if let Some(asking) = self.stop_waiting(number) {
+        if let Some(asking) = self.stop_waiting(number, now) {
             let id = self.id(number);
             let verdict = RequestOutcome::Failed(Box::new(LockError::Revoked { id }));
             self.outbox

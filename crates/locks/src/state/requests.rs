@@ -17,8 +17,9 @@ pub(crate) struct LockWaiter {
     /// The requested nodes, while it is in the queue of the lock.
     pub(super) nodes: Option<Box<NodeSet>>,
     pub(super) priority: Priority,
-    /// Whether its wait was reported.
-    pub(super) is_reported: Cell<bool>,
+    /// The number of the request for which its long wait was reported, or was not because another
+    /// one was. Zero for none.
+    pub(super) reported_for: Cell<u64>,
 }
 
 /// How a request waits, if it must.
@@ -130,7 +131,7 @@ impl LockWaiter {
             part: CapacityPart::Share,
             nodes: None,
             priority: Priority::Normal,
-            is_reported: Cell::new(false),
+            reported_for: Cell::new(0),
         }
     }
 

@@ -4,6 +4,7 @@
 //! the first hold or wait exceeds its threshold, or a little later, so that its looks are not too
 //! many. Otherwise a thread is about to make it do so.
 
+use super::nodes::Member;
 use super::recording::Recording;
 use std::cell::Cell;
 
@@ -38,18 +39,18 @@ impl Observed {
         &mut self,
         hold: &mut LockHolder,
         nodes: bool,
+        busy_for: Duration,
         outcome: TimelineOutcome,
         now: MonotonicTime,
     ) -> Option<(Duration, LockInfo)> {
         if let Some(recording) = &mut self.recording {
             recording.push(recording.hold(hold, nodes, Some(now), outcome));
         }
-        let held_for = hold.began().map_or(Duration::ZERO, |began| now - began);
         hold.waited = None;
         let was_reported = hold.is_reported.take();
         hold.is_named.set(false);
         let over = self.thresholds.holds?;
-        (held_for >= over && !was_reported).then(|| (over, hold.info(now)))
+        (busy_for >= over && !was_reported).then(|| (over, hold.info(now)))
     }
 }
 
@@ -97,8 +98,11 @@ impl LockState {
         let Some(mut observed) = self.observed.take() else {
             return;
         };
+        let member = || self.member_of_number(id.number());
+        let hold = self.holder().or_else(|| Some(&member()?.hold));
+        let busy_for = hold.map_or(Duration::ZERO, |hold| self.busy_for(hold, now));
         let hold = self.hold_of(id).filter(|hold| hold.is_granted());
-        let slow = hold.and_then(|hold| observed.record_end(hold, nodes, outcome, now));
+        let slow = hold.and_then(|hold| observed.record_end(hold, nodes, busy_for, outcome, now));
         self.observed = Some(observed);
         self.report_hold(slow, now);
     }
@@ -112,7 +116,8 @@ impl LockState {
     ) {
         let released = TimelineOutcome::Released;
         let observed = self.observed.as_mut();
-        let slow = observed.and_then(|it| it.record_end(closed, false, released, now));
+        let lasted = closed.since.lasted(now);
+        let slow = observed.and_then(|it| it.record_end(closed, false, lasted, released, now));
         self.report_hold(slow.filter(|_| opens), now);
     }
 
@@ -154,7 +159,7 @@ impl LockState {
         let thresholds = self.observed.as_ref().map(|observed| observed.thresholds);
         if let Some(threshold) = thresholds.and_then(|thresholds| thresholds.waits)
             && now - waiter.since >= threshold
-            && !waiter.is_reported.get()
+            && waiter.reported_for.get() == 0
         {
             let request = self.entry(waiter, position, now);
             let slow = SlowRequest::Wait {
@@ -216,7 +221,7 @@ impl LockState {
         if let Some(over) = holds {
             let causes = self.holds_or_closing().filter(|hold| !self.waits(hold));
             for hold in causes {
-                if is_slow(&hold.is_reported, over, hold.since.lasted(now), left) {
+                if is_slow(&hold.is_reported, over, self.busy_for(hold, now), left) {
                     let (slow, holder) = (SlowRequest::Hold { ended: false }, hold.info(now));
                     reports.push(self.report(slow, over, Some(holder), now));
                 }
@@ -235,7 +240,7 @@ impl LockState {
     }
 
     /// Returns a report of a request whose wait exceeds the threshold, unless a wait for the same
-    /// cause was reported.
+    /// cause was reported. A cause that comes later is one when it has held for so long, too.
     pub(crate) fn look_at_wait(
         &self,
         (waiter, position): (&LockWaiter, usize),
@@ -243,48 +248,72 @@ impl LockState {
         left: &mut Option<Duration>,
         now: MonotonicTime,
     ) -> Option<AfterUnlock> {
-        if !is_slow(&waiter.is_reported, over, now - waiter.since, left) {
-            return None;
-        }
         let cause = self.cause_of(waiter);
-        if cause.is_some_and(|hold| hold.is_named.replace(true)) {
+        let held_for = cause.map_or(over, |cause| self.busy_for(cause, now));
+        let lasted = held_for.min(now - waiter.since);
+        let number = cause.map_or(u64::MAX, |cause| cause.grant.id().number);
+        if waiter.reported_for.get() == number {
             return None;
         }
+        if lasted < over {
+            sooner(left, over - lasted);
+            return None;
+        }
+        waiter.reported_for.set(number);
+        let cause = cause.filter(|cause| !cause.is_named.replace(true))?;
         let (request, ended) = (self.entry(waiter, position, now), false);
         let slow = SlowRequest::Wait { request, ended };
-        Some(self.report(slow, over, cause.map(|hold| hold.info(now)), now))
+        Some(self.report(slow, over, Some(cause.info(now)), now))
+    }
+
+    /// Notes that a request begins to wait. If it is the only one, later reports are those of
+    /// another hang.
+    pub(crate) fn begin_episode(&self) {
+        if self.observed.is_some() && self.queue.len() + self.waiting_for_nodes() == 1 {
+            self.holds_or_closing()
+                .for_each(|hold| hold.is_named.set(false));
+        }
     }
 
     /// Whether a holder of nodes waits for more of them.
     fn waits(&self, hold: &LockHolder) -> bool {
-        let member = self.member_of_number(hold.grant.id().number);
-        !self.held && member.is_some_and(|member| member.asking.is_some())
+        let member = self.member_of(hold);
+        member.is_some_and(|member| member.asking.is_some())
     }
 
-    /// Returns the hold for which a request waits: one that waits for nothing itself.
+    fn member_of(&self, hold: &LockHolder) -> Option<&Member> {
+        self.member_of_number(hold.grant.id().number)
+            .filter(|_| !self.held)
+    }
+
+    /// Returns how long a hold has lasted since it last waited for more nodes.
+    fn busy_for(&self, hold: &LockHolder, now: MonotonicTime) -> Duration {
+        let waited = self.member_of(hold).and_then(|member| member.waited_until);
+        let lasted = hold.since.lasted(now);
+        waited.map_or(lasted, |until| lasted.min(now - until))
+    }
+
+    /// Returns the hold for which a request waits: one that waits for nothing itself. `None` if so
+    /// many others are in between that it waits for those, in effect.
     fn cause_of(&self, waiter: &LockWaiter) -> Option<&LockHolder> {
         let mut number = waiter.number;
-        let Some(nodes) = self
-            .nodes
-            .as_ref()
-            .filter(|_| self.member_of_number(number).is_some())
-        else {
+        let nodes = self.nodes.as_ref();
+        let Some(nodes) = nodes.filter(|_| self.member_of_number(number).is_some()) else {
             let mut members = self.holds_or_closing().filter(|hold| !self.waits(hold));
             let apart = self.holder().or_else(|| self.closed());
             let apart = apart.filter(|_| waiter.part == CapacityPart::Share);
             return apart.or_else(|| members.next());
         };
-        let mut cause = None;
         for _ in 0..FOLLOWED {
-            let nearest = nodes.table.nearest_blockers(number, 1);
+            // A holder comes first.
+            let nearest = nodes.table.nearest_blockers(number, 2);
             let member = nodes.list.get(nearest.first()?)?;
-            cause = Some(&member.hold);
             if member.asking.is_none() {
-                break;
+                return Some(&member.hold);
             }
             number = *nearest.first()?;
         }
-        cause
+        None
     }
 
     /// Lets the keeper look within this time. `None` if it does so anyway. Looks have a distance,
