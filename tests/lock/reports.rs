@@ -97,7 +97,14 @@ fn a_long_wait_for_another_holder_is_reported_at_its_own_time() {
         clock.advance(SECOND);
         drop(held);
         let held = ben.join().unwrap();
-        clock.advance(SECOND);
+        let eve = store.request("eve").timeout(SECOND / 2).into_future();
+        let eve = scope.spawn(|| pollster::block_on(eve).map(drop).unwrap_err());
+        until_waiting(&store, 2);
+        clock.advance(SECOND / 2);
+        // The keeper ends the wait of a task, so it has looked.
+        eve.join().unwrap();
+        assert!(reports.try_recv().is_err(), "not long for this holder");
+        clock.advance(SECOND / 2);
         assert_eq!(names(next(&reports)), ["cem", "ben"]);
         drop(held);
         drop(cem.join().unwrap());
@@ -189,7 +196,10 @@ fn a_holder_that_was_named_is_named_again_when_it_hangs_again() {
             let ben = scope.spawn(|| brief.wait().map(drop).unwrap_err());
             until_waiting(&store, 1);
             clock.advance(SECOND);
-            assert_eq!(next(&reports).number, number);
+            let report = next(&reports);
+            assert_eq!(report.number, number);
+            let ended = matches!(report.slow, SlowRequest::Wait { ended: true, .. });
+            assert!(!ended, "{report}");
             clock.advance(SECOND);
             ben.join().unwrap();
         });
